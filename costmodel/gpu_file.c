@@ -137,20 +137,17 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
     struct json_place place;
     json_t *root = NULL;
     size_t *lines;
-    int rc = -1;
+    int rc = json_parse(&root, text, len, source, err) ||
+             place_root(&place, root, source, err);
 
     *spec = (struct gpu_spec){.name = source};
-    if (json_parse(&root, text, len, source, err) ||
-        place_root(&place, root, source, err))
-        goto out;
-    lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
-    place_child_lines(text, len, 1, lines);
-    if (read_members(spec, &place, lines, arena, err))
-        goto out;
-    rc = 0;
-out:
+    if (!rc) {
+        lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
+        place_child_lines(text, len, 1, lines);
+        rc = read_members(spec, &place, lines, arena, err);
+    }
     json_decref(root);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const char *const *gpu_names(struct arena *arena)

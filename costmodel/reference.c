@@ -189,7 +189,7 @@ static void ask_comm(const struct net *net, size_t n, uint32_t n_devices,
         return;
     }
     for (size_t begin = 0, m; begin < n; begin += m) {
-        m = n - begin < FAST_MLP_ROWS ? n - begin : FAST_MLP_ROWS;
+        m = min_u64(n - begin, FAST_MLP_ROWS);
         for (size_t i = 0; i < m; i++) {
             const size_t at = (begin + i) * n_devices;
 
@@ -249,12 +249,11 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     if (2 * (uint64_t)n_devices > NET_MAX_INPUTS)
         return err_set(err, ERR_INPUT, "no reference net for %u devices",
                        n_devices);
-    if (open_compute(reference, dir, &hash, arena, err))
-        return -1;
-    if (n_devices > 1 && (open_comm(&reference->fwd, dir, n_devices,
-                                    2 * n_devices, &hash, arena, err) ||
-                          open_comm(&reference->bwd, dir, n_devices, n_devices,
-                                    &hash, arena, err)))
+    if (open_compute(reference, dir, &hash, arena, err) ||
+        (n_devices > 1 && (open_comm(&reference->fwd, dir, n_devices,
+                                     2 * n_devices, &hash, arena, err) ||
+                           open_comm(&reference->bwd, dir, n_devices, n_devices,
+                                     &hash, arena, err))))
         return -1;
     reference->published = *problem;
     reference->published.job.dedup = DEDUP_NONE;

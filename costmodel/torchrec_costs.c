@@ -52,11 +52,6 @@ struct torchrec {
     bool is_legacy; /* pooled outputs are not capped by the look-ups */
 };
 
-static const struct torchrec *torchrec_of(const struct oracle *oracle)
-{
-    return (const struct torchrec *)(const void *)oracle;
-}
-
 static double bytes_ms(double bytes, double gibps)
 {
     return bytes / (gibps * 0x1p30 / 1000);
@@ -198,7 +193,7 @@ static void embed_replica(const struct torchrec *torchrec,
 static void torchrec_embed(const struct oracle *oracle,
                            const struct shard *shards, size_t n, double *out)
 {
-    const struct torchrec *torchrec = torchrec_of(oracle);
+    const struct torchrec *torchrec = (const void *)oracle;
 
     for (size_t i = 0; i < n; i++, out += N_LANES)
         switch (shards[i].kind) {

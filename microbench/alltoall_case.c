@@ -225,10 +225,10 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
         result->out_of_time = next.is_out_of_time;
         if (next.is_interrupted || next.is_out_of_time)
             break;
-        if (!next.is_stored && measure_pattern(rig, &sample, err))
-            return -1;
-        if (!next.is_stored && !rig->comm->world->rank &&
-            sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))
+        if (!next.is_stored &&
+            (measure_pattern(rig, &sample, err) ||
+             (!rig->comm->world->rank &&
+              sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))))
             return -1;
         *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
         progress_update(options->progress, ++result->n_cases);

@@ -292,13 +292,6 @@ static void draw_setting(struct bench_case *out, struct rng *rng)
         out->optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
 }
 
-static uint32_t draw_n_tables(struct rng *rng, uint32_t max_tables)
-{
-    if (rng_uniform(rng) < 0.5)
-        return 1 + (uint32_t)rng_below(rng, max_tables);
-    return (uint32_t)draw_log_uniform(rng, 1, max_tables + 1.0);
-}
-
 /* Leaves tables out from the end until the case's outputs fit. */
 static void bound_outputs(struct bench_case *out)
 {
@@ -341,7 +334,10 @@ void draw_mixed(struct bench_case *out, const struct case_list *list,
                                                              PUBLISHED_TABLES));
     } else {
         draw_setting(out, rng);
-        out->n_tables = draw_n_tables(rng, list->max_tables);
+        out->n_tables =
+            rng_uniform(rng) < 0.5
+                ? 1 + (uint32_t)rng_below(rng, list->max_tables)
+                : (uint32_t)draw_log_uniform(rng, 1, list->max_tables + 1.0);
     }
     style = draw_style(rng, &ranges);
     if (rng_uniform(rng) < 0.4)

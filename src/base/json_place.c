@@ -242,19 +242,17 @@ int place_fields(void *out, const struct json_place *place,
     return 0;
 }
 
-static json_t *from_field(const struct place_field *field, const void *at)
-{
-    return field->names ? json_string(field->names[*(const uint32_t *)at])
-                        : json_member(field->type, at);
-}
-
 void place_set_fields(json_t *object, const void *row,
                       const struct place_field *fields, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(
-            object, fields[i].key,
-            from_field(&fields[i], (const char *)row + fields[i].offset));
+    for (size_t i = 0; i < n; i++) {
+        const void *at = (const char *)row + fields[i].offset;
+        const char *const *names = fields[i].names;
+
+        json_object_set_new(object, fields[i].key,
+                            names ? json_string(names[*(const uint32_t *)at])
+                                  : json_member(fields[i].type, at));
+    }
 }
 
 json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,

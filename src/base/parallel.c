@@ -80,12 +80,6 @@ static void wake(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void leave_run(struct pool *pool)
-{
-    if (atomic_fetch_sub(&pool->state, 1) == 1)
-        wake(pool);
-}
-
 /* Polls until *value == than (until_equal) or differs from it; false once
  * spin_ms are over. */
 static bool spin(const struct pool *pool, const atomic_uint *value,
@@ -136,7 +130,8 @@ static void *worker_main(void *arg)
             return NULL;
         if (join_run(pool)) {
             run_tasks(pool, worker->thread);
-            leave_run(pool);
+            if (atomic_fetch_sub(&pool->state, 1) == 1)
+                wake(pool);
         }
     }
 }

@@ -29,24 +29,20 @@ static int run_cost(struct cli *cli, struct err *err)
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     struct buf report = {0};
-    int rc = -1;
+    const int rc = plan_load(&plan, cli->args[0], cli->arena, err) ||
+                   planning_oracle_of_plan(&oracle, cli, &plan, err) ||
+                   price(&plan, oracle, cli->arena, err) ||
+                   (cli_given(cli, "output") &&
+                    plan_save(&plan, cli_string(cli, "output"), err));
 
-    if (plan_load(&plan, cli->args[0], cli->arena, err) ||
-        planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-        price(&plan, oracle, cli->arena, err) ||
-        (cli_given(cli, "output") &&
-         plan_save(&plan, cli_string(cli, "output"), err)))
-        goto out;
-    if (cli_given(cli, "json")) {
+    if (!rc && cli_given(cli, "json")) {
         fputs(plan_to_json(&plan, cli->arena), stdout);
-    } else {
+    } else if (!rc) {
         emit_report(&plan, &report);
         cli_print_report(&report);
     }
-    rc = 0;
-out:
     oracle_close(oracle);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const struct command command_cost = {

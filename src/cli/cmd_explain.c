@@ -57,21 +57,20 @@ static int run_explain(struct cli *cli, struct err *err)
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     uint32_t table = 0;
-    int rc = -1;
-
-    if (plan_load(&plan, cli->args[0], cli->arena, err) ||
+    const int rc =
+        plan_load(&plan, cli->args[0], cli->arena, err) ||
         (has_table && find_table(&table, &plan.problem, cli->args[1], err)) ||
         planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-        plan_price(&plan, oracle, cli->arena, err))
-        goto out;
-    find_bound(&explained, &plan, oracle);
-    what_if_init(&explained.what_if, &plan, oracle);
-    print(&explained, cli, has_table, table);
-    rc = 0;
-out:
-    what_if_release(&explained.what_if);
+        plan_price(&plan, oracle, cli->arena, err);
+
+    if (!rc) {
+        find_bound(&explained, &plan, oracle);
+        what_if_init(&explained.what_if, &plan, oracle);
+        print(&explained, cli, has_table, table);
+        what_if_release(&explained.what_if);
+    }
     oracle_close(oracle);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const struct command command_explain = {

@@ -67,18 +67,15 @@ static int plan_once(struct plan_request *request, struct err *err)
 {
     struct plan plan = {.problem = request->problem};
     struct oracle *oracle = NULL;
-    int rc = -1;
+    int rc = planning_oracle(&oracle, request->cli, &plan.problem, err) ||
+             find_plan(&plan, request, oracle, err);
 
-    if (planning_oracle(&oracle, request->cli, &plan.problem, err) ||
-        find_plan(&plan, request, oracle, err))
-        goto out;
-    tell_search(&plan);
-    if (write_plan(request, &plan, err))
-        goto out;
-    rc = 0;
-out:
+    if (!rc) {
+        tell_search(&plan);
+        rc = write_plan(request, &plan, err);
+    }
     oracle_close(oracle);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 static int run_plan(struct cli *cli, struct err *err)

@@ -157,15 +157,6 @@ static bool is_date(const char *text)
            strncmp(text + 8, "01", 2) >= 0 && strncmp(text + 8, "31", 2) <= 0;
 }
 
-/* Dates are written so that their order is that of their bytes. */
-static bool is_wanted(const struct sample *sample, const struct cli *cli)
-{
-    const char *since = cli_string(cli, "since");
-
-    return training_wants(sample->setting, cli) &&
-           (!since || strcmp(sample->started_at, since) >= 0);
-}
-
 int training_load(struct training *training, struct err *err)
 {
     struct cli *cli = training->cli;
@@ -188,8 +179,10 @@ int training_load(struct training *training, struct err *err)
         store_comm_samples(store, device, STORE_DEVICE, &training->comm_samples,
                            &training->n_comm, arena, err))
         return -1;
+    /* Dates are written so that their order is that of their bytes. */
     for (size_t i = 0; i < training->n; i++)
-        if (is_wanted(&training->samples[i], cli))
+        if (training_wants(training->samples[i].setting, cli) &&
+            (!since || strcmp(training->samples[i].started_at, since) >= 0))
             training->samples[n++] = training->samples[i];
     training->n = n;
     if (n)

@@ -34,16 +34,6 @@ static uint64_t optimizer_state(const struct table *table,
     return 0;
 }
 
-/* With gradients. */
-static double output_bytes(const struct problem *problem,
-                           const struct shard *shard)
-{
-    enum precision carried = problem->tables[shard->table].comm_precision;
-
-    return 2.0 * (shard->col_end - shard->col_begin) *
-           shard_output_vectors(problem, shard) * precision_bytes(carried);
-}
-
 static uint64_t whole_bytes(double bytes)
 {
     bytes = ceil(bytes);
@@ -68,7 +58,9 @@ static void count_batches(struct memory_items *device,
     if (problem->memory_model == MEMORY_BATCH)
         mean.hot = NULL;
     ids = 8 * shard_lookups(&mean, shard);
-    outputs = output_bytes(&mean, shard);
+    outputs = 2.0 * (shard->col_end - shard->col_begin) * /* with gradients */
+              shard_output_vectors(&mean, shard) *
+              precision_bytes(problem->tables[shard->table].comm_precision);
     if (problem->memory_model == MEMORY_BATCH)
         outputs += ids;
     else

@@ -71,14 +71,6 @@ static void note_move(struct matching *matching, const struct shard *cells,
         saturating_add(moves->received_bytes[cells->device], bytes);
 }
 
-/* Who gives the cells of an old piece to a GPU; itself, if it holds them. */
-static uint32_t giver(const struct matching *matching, const struct shard *old,
-                      uint32_t device)
-{
-    return shard_is_replica(old->kind) ? device % matching->before->n_devices
-                                       : old->device;
-}
-
 /* `common` has the kind and the device of the new piece. */
 static void match_overlap(struct matching *matching, const struct shard *old,
                           const struct shard *common)
@@ -87,7 +79,10 @@ static void match_overlap(struct matching *matching, const struct shard *old,
     bool keeps_state = optimizer_of(matching->before, old) ==
                        optimizer_of(matching->after, common);
     uint64_t bytes = keeps_state ? items.total : items.weights;
-    uint32_t from = giver(matching, old, common->device);
+    /* Who gives the cells of the old piece; itself, if it holds them. */
+    uint32_t from = shard_is_replica(old->kind)
+                        ? common->device % matching->before->n_devices
+                        : old->device;
 
     if (from == common->device) {
         matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);

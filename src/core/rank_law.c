@@ -35,17 +35,6 @@ static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
     }
 }
 
-/* Fewest and most look-ups of a row in bin k. */
-static uint64_t bin_min(int k)
-{
-    return k ? (1ull << (k - 1)) + 1 : 1;
-}
-
-static uint64_t bin_max(int k)
-{
-    return k < REUSE_BINS - 1 ? 1ull << k : UINT32_MAX;
-}
-
 /* Steps 2 and 3 of law_apportion. */
 static void settle_lookups(uint64_t n_lookups,
                            const uint64_t unique[REUSE_BINS],
@@ -62,8 +51,12 @@ static void settle_lookups(uint64_t n_lookups,
     }
     for (int strict = 1; strict >= 0; strict--)
         for (int k = hottest; k >= 0 && missing; k--) {
-            uint64_t low = unique[k] * (strict ? bin_min(k) : 1);
-            uint64_t high = unique[k] * (strict ? bin_max(k) : UINT32_MAX);
+            const bool is_last = k == REUSE_BINS - 1;
+            /* Fewest and most look-ups of a row in bin k. */
+            const uint64_t low =
+                unique[k] * (strict && k ? (1ull << (k - 1)) + 1 : 1);
+            const uint64_t high =
+                unique[k] * (strict && !is_last ? 1ull << k : UINT32_MAX);
             int64_t change = missing;
 
             if (change > (int64_t)(high - lookups[k]))

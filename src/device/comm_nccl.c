@@ -58,10 +58,11 @@ static int nccl_start(struct comm *comm, const struct comm_block *blocks,
         return -1;
     for (size_t i = 0; i < n_blocks && !rc; i++)
         rc = queue_block(self, &blocks[i], err);
-    if (nccl_check(nccl, nccl->group_end(), "ncclGroupEnd", rc ? &second : err))
-        return -1;
-    if (rc || nccl_check(nccl, nccl->comm_get_async_error(self->comm, &status),
-                         "ncclCommGetAsyncError", err))
+    if (nccl_check(nccl, nccl->group_end(), "ncclGroupEnd",
+                   rc ? &second : err) ||
+        rc ||
+        nccl_check(nccl, nccl->comm_get_async_error(self->comm, &status),
+                   "ncclCommGetAsyncError", err))
         return -1;
     return nccl_check(nccl, status, "an earlier exchange", err);
 }

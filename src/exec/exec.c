@@ -52,9 +52,8 @@ static int run_alone(struct execution *run,
     if (world_largest(world, &n_turns, 1, err))
         return -1;
     for (uint32_t turn = 0; turn < n_turns; turn++) {
-        if (turn == world->local_rank && work(run, err))
-            return -1;
-        if (world_rest(world, err))
+        if ((turn == world->local_rank && work(run, err)) ||
+            world_rest(world, err))
             return -1;
     }
     return 0;

@@ -84,9 +84,8 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
     if (is_held && device_hold(device, err))
         return -1;
     rc = queue_once(timer, number % n_sets, err);
-    if (is_held && device_release(device, rc ? &ignored : err))
-        return -1;
-    if (rc || device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &ms[0], err) ||
+    if ((is_held && device_release(device, rc ? &ignored : err)) || rc ||
+        device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &ms[0], err) ||
         device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &ms[1], err) ||
         (timer->has_replicas &&
          device_elapsed(device, APPLY_BEGIN, APPLY_END, &apply_ms, err)))

@@ -60,13 +60,6 @@ void csv_release(struct csv *csv)
     *csv = (struct csv){0};
 }
 
-static void add_field(struct csv *csv, char *field)
-{
-    csv->fields =
-        mem_room(csv->fields, csv->n_fields, &csv->cap, sizeof(*csv->fields));
-    csv->fields[csv->n_fields++] = field;
-}
-
 /* csv->at stands on the opening quote; leaves it behind the closing one and
  * *end on the NUL-to-be of the field. */
 static int read_quoted(struct csv *csv, char **end, struct err *err)
@@ -168,7 +161,9 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
         else
             next_line(csv);
         *end = '\0'; /* last: it may be where the comma or line end stood */
-        add_field(csv, field);
+        csv->fields = mem_room(csv->fields, csv->n_fields, &csv->cap,
+                               sizeof(*csv->fields));
+        csv->fields[csv->n_fields++] = field;
     }
     return 0;
 }

@@ -201,9 +201,8 @@ static int read_tables(struct problem *problem, const struct json_place *root,
     for (size_t i = 0; i < problem->n_tables; i++) {
         struct json_place place;
 
-        if (place_element(&place, root, "tables", list, i, err))
-            return -1;
-        if (read_table(&problem->tables[i], &place, &problem->cluster, arena,
+        if (place_element(&place, root, "tables", list, i, err) ||
+            read_table(&problem->tables[i], &place, &problem->cluster, arena,
                        err))
             return -1;
     }
@@ -350,9 +349,8 @@ static int read_devices(struct plan *plan, const struct json_place *root,
     for (size_t r = 0; r < n_devices; r++) {
         struct json_place place;
 
-        if (place_element(&place, root, "devices", list, r, err))
-            return -1;
-        if (read_device(&plan->devices[r], &plan->problem.memory_model, &place,
+        if (place_element(&place, root, "devices", list, r, err) ||
+            read_device(&plan->devices[r], &plan->problem.memory_model, &place,
                         arena, err))
             return -1;
     }
