@@ -2,11 +2,8 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_FIT_H
 #define NEUROSHARD_COSTMODEL_COMM_FIT_H
 
-#include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/comm_model.h"
-
-#include <stdbool.h>
 
 /*
  * Curves of communication time, fitted to measured all-to-alls.

@@ -2,11 +2,8 @@
 #ifndef NEUROSHARD_COSTMODEL_COMM_MODEL_H
 #define NEUROSHARD_COSTMODEL_COMM_MODEL_H
 
-#include "base/mem.h"
 #include "core/oracle.h"
 #include "core/step.h"
-
-#include <stdbool.h>
 
 /*
  * What a step costs beside its look-ups and updates: communication by its

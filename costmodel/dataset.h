@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_DATASET_H
 #define NEUROSHARD_COSTMODEL_DATASET_H
 
-#include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/estimate.h"
 #include "costmodel/features.h"

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_EVALUATE_H
 #define NEUROSHARD_COSTMODEL_EVALUATE_H
 
-#include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/dataset.h"
 #include "costmodel/model_file.h"

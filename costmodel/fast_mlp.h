@@ -6,8 +6,6 @@
 #include "base/mem.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /*
  * Small fully connected nets, evaluated fast: what a search spends its time

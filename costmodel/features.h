@@ -2,11 +2,8 @@
 #ifndef NEUROSHARD_COSTMODEL_FEATURES_H
 #define NEUROSHARD_COSTMODEL_FEATURES_H
 
-#include "base/mem.h"
 #include "core/problem.h"
 #include "core/sample.h"
-
-#include <stdbool.h>
 
 /*
  * What a net sees, by name. A model file lists the names of its features, so a

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /*
  * The matrix product of training, row-major and dense:

@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-#include <stdint.h>
-
 /*
  * The published net shape, for training: a table MLP (two layers, ReLU after
  * both), the sum over the tables of a sample, a head (one hidden ReLU layer,

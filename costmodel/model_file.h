@@ -2,9 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_MODEL_FILE_H
 #define NEUROSHARD_COSTMODEL_MODEL_FILE_H
 
-#include "base/err.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "core/oracle.h"
 #include "core/sample.h"
 #include "costmodel/comm_model.h"

@@ -2,8 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_NET_JSON_H
 #define NEUROSHARD_COSTMODEL_NET_JSON_H
 
-#include "base/err.h"
-#include "base/mem.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
 

@@ -2,13 +2,10 @@
 #ifndef NEUROSHARD_COSTMODEL_TRAIN_H
 #define NEUROSHARD_COSTMODEL_TRAIN_H
 
-#include "base/mem.h"
 #include "core/sample.h"
 #include "costmodel/features.h"
 #include "costmodel/gpu_spec.h"
 #include "costmodel/model_file.h"
-
-#include <stdbool.h>
 
 /*
  * Training the published net shape (table MLP, sum, head) on samples of one

@@ -6,8 +6,6 @@
 #include "core/sample.h"
 #include "device/comm.h"
 
-#include <stdbool.h>
-
 /*
  * The microbenchmark: cases drawn from a seed, each measured on a device and
  * handed to a sink. Case i of a list is the same on every machine and every

@@ -5,7 +5,6 @@
 
 #include <cpuid.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,7 @@
 #ifndef NEUROSHARD_BASE_FILE_H
 #define NEUROSHARD_BASE_FILE_H
 
-#include "base/err.h"
 #include "base/mem.h"
-
-#include <stddef.h>
 
 /*
  * Whole files in, whole files out. A reader sees a complete file or an error;

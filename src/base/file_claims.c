@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
-#include "base/mem.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_BASE_JSON_PLACE_H
 #define NEUROSHARD_BASE_JSON_PLACE_H
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/member.h"
 

@@ -6,8 +6,6 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 EXTERN_C_BEGIN
 

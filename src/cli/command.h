@@ -2,13 +2,8 @@
 #ifndef NEUROSHARD_CLI_COMMAND_H
 #define NEUROSHARD_CLI_COMMAND_H
 
-#include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /*
  * A command is a name, a table of options and a function. Parsing, --help,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cpu.h"
-#include "base/err.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "cli/command.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_CORE_ORACLE_H
 #define NEUROSHARD_CORE_ORACLE_H
 
-#include "base/mem.h"
 #include "core/problem.h"
 
 /*

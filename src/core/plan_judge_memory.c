@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_judge.h"
 
-#include "base/mem.h"
 #include "base/text.h"
 
 #include <inttypes.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_judge.h"
 
-#include "base/mem.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -2,8 +2,6 @@
 #ifndef NEUROSHARD_CORE_PROBLEM_H
 #define NEUROSHARD_CORE_PROBLEM_H
 
-#include "base/err.h"
-#include "base/mem.h"
 #include "core/hot_rows.h"
 #include "core/step.h"
 #include "core/table.h"

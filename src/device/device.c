@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device.h"
 
-#include "base/mem.h"
 #include "base/text.h"
 #include "device/device_ops.h"
 #include "device/nvml.h"

@@ -2,14 +2,9 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_H
 #define NEUROSHARD_DEVICE_DEVICE_H
 
-#include "base/err.h"
 #include "base/host_device.h"
 #include "core/sample.h"
 #include "core/table.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 EXTERN_C_BEGIN
 

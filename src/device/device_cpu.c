@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/mem.h"
 #include "base/text.h"
 #include "device/fp16.h"
 

@@ -5,7 +5,6 @@
 #include "core/row_order.h"
 #include "device/device.h"
 
-#include <stdint.h>
 #include <string.h>
 
 /*

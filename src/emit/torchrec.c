@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 /*

@@ -8,8 +8,6 @@
 #include "device/device.h"
 #include "device/world.h"
 
-#include <stdbool.h>
-
 /*
  * The executor: a plan, run and timed for real, on any device. Its ranks are
  * the processes of a world, or all live in this one process on one device;

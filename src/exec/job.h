@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_EXEC_JOB_H
 #define NEUROSHARD_EXEC_JOB_H
 
-#include "base/mem.h"
 #include "core/plan.h"
 #include "core/sample.h"
 

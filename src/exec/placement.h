@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_EXEC_PLACEMENT_H
 #define NEUROSHARD_EXEC_PLACEMENT_H
 
-#include "base/mem.h"
 #include "base/parallel.h"
 #include "core/plan.h"
 #include "device/comm.h"

@@ -4,9 +4,6 @@
 
 #include "core/table.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 /*
  * The numbers that an execution runs on, each a function of where it stands in
  * the *unsharded* table or batch. So every piece of a table, each replica and

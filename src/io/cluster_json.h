@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_IO_CLUSTER_JSON_H
 #define NEUROSHARD_IO_CLUSTER_JSON_H
 
-#include "base/mem.h"
 #include "core/problem.h"
 
 /*

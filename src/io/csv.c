@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/csv.h"
 
-#include "base/mem.h"
 #include "base/text.h"
 
 #include <string.h>

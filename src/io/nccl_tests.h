@@ -2,10 +2,7 @@
 #ifndef NEUROSHARD_IO_NCCL_TESTS_H
 #define NEUROSHARD_IO_NCCL_TESTS_H
 
-#include "base/err.h"
 #include "base/mem.h"
-
-#include <stdint.h>
 
 /*
  * What alltoall_perf of nccl-tests (2.0 to 2.19) or rccl-tests prints, alone or

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_IO_PLAN_JSON_H
 #define NEUROSHARD_IO_PLAN_JSON_H
 
-#include "base/mem.h"
 #include "core/plan.h"
 
 /*

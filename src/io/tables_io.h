@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_IO_TABLES_IO_H
 #define NEUROSHARD_IO_TABLES_IO_H
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "core/table.h"
 

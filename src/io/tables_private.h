@@ -4,8 +4,6 @@
 
 #include "io/tables_io.h"
 
-#include <stddef.h>
-
 /* What the two readers of table lists share. */
 
 /* Text of a file as it may stand in a message: of what is long the beginning
