@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The intervals of the models that ship are those of the held-out samples that
+ * ship. Made of half of their cases, they hold nine in ten of the other half;
+ * and of two of those whose predicted times differ by more than a pair may be
+ * off, nine in ten are in the right order, also where they hardly do.
+ */
+#include "costmodel/evaluate.h"
+#include "costmodel/gemm.h"
+#include "costmodel/model_file.h"
+#include "tests/predict_samples.h"
+#include "tests/price_sample.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* By at most twice what a pair may be off, as a logarithm. */
+#define NEAR 2
+
+struct counts {
+    size_t n, n_right;
+};
+
+/* Held-out samples, and what a model says of them. */
+struct side {
+    const struct sample **samples;
+    double *ms, *says;
+    size_t n;
+};
+
+static bool is_held_out(const struct sample *sample)
+{
+    return sample_trains(sample) && sample->kind == SAMPLE_FUSED &&
+           sample_split(sample) == SPLIT_HELD_OUT;
+}
+
+static bool is_even(const struct sample *sample)
+{
+    return is_held_out(sample) && sample->case_idx / 10 % 2 == 0;
+}
+
+static bool is_odd(const struct sample *sample)
+{
+    return is_held_out(sample) && sample->case_idx / 10 % 2 == 1;
+}
+
+static struct side side_of(const struct model *model,
+                           const struct sample *samples, size_t n,
+                           bool (*keep)(const struct sample *sample),
+                           struct arena *arena)
+{
+    struct dataset dataset;
+
+    dataset_init(&dataset, &model->features, &model->estimate, samples, n, keep,
+                 arena);
+    struct side side = {dataset.samples, dataset.ms,
+                        ARENA_NEW(arena, double, dataset.n_samples),
+                        dataset.n_samples};
+    predict_dataset(model, &dataset, side.says);
+    return side;
+}
+
+static size_t make(struct interval *out, const struct side *side)
+{
+    return intervals_make(out, "held-out samples", side->samples, side->ms,
+                          side->says, side->n);
+}
+
+static bool is_alike(const struct sample_setting *a,
+                     const struct sample_setting *b)
+{
+    return a->batch == b->batch && a->precision == b->precision &&
+           a->optimizer == b->optimizer;
+}
+
+/* Intervals of one side, on the other one. */
+static void judge(const struct side *by, const struct side *other,
+                  struct counts *within, struct counts *ordered,
+                  struct counts *near)
+{
+    struct interval intervals[MAX_INTERVALS];
+    const size_t n = make(intervals, by);
+
+    for (size_t i = 0; i < other->n; i++) {
+        const struct sample *sample = other->samples[i];
+        const struct interval *own = interval_of_sample(intervals, n, sample);
+
+        within->n++;
+        within->n_right +=
+            interval_error(other->ms[i], other->says[i]) <= own->error_frac;
+        for (size_t j = 0; j < i; j++) {
+            const double gap = interval_error(other->says[i], other->says[j]);
+            const bool is_right = (other->says[i] < other->says[j]) ==
+                                  (other->ms[i] < other->ms[j]);
+
+            if (interval_of_sample(intervals, n, other->samples[j]) != own ||
+                !is_alike(sample->setting, other->samples[j]->setting) ||
+                gap <= own->pair_error_frac)
+                continue;
+            ordered->n++;
+            ordered->n_right += is_right;
+            if (log1p(gap) > NEAR * log1p(own->pair_error_frac))
+                continue;
+            near->n++;
+            near->n_right += is_right;
+        }
+    }
+}
+
+static double share(const struct counts *counts)
+{
+    return counts->n ? (double)counts->n_right / (double)counts->n : NAN;
+}
+
+/* The file's intervals; another machine may round a prediction otherwise. */
+static void compare_file(const struct model *model, const struct side *held_out,
+                         const char *name)
+{
+    struct interval want[MAX_INTERVALS];
+    const size_t n = make(want, held_out);
+    bool same = n == model->n_intervals;
+
+    for (size_t i = 0; same && i < n; i++)
+        same =
+            !strcmp(model->intervals[i].class, want[i].class) &&
+            model->intervals[i].n == want[i].n &&
+            fabs(model->intervals[i].error_frac - want[i].error_frac) < 1e-5 &&
+            fabs(model->intervals[i].pair_error_frac -
+                 want[i].pair_error_frac) < 1e-5;
+    ok(same && n > 2, "%s has the %zu intervals of %zu held-out samples", name,
+       n, held_out->n);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *db, *model;
+    } cases[] = {{"fbgemm-nvidia-h100", "h100"},
+                 {"fbgemm-nvidia-h200", "h200"},
+                 {"cuda-nvidia-h100", "cuda-nvidia-h100"},
+                 {"cpu-amd-epyc-2t", "cpu-amd-epyc-2t"}};
+    const char *data = getenv("NEUROSHARD_DATA");
+    struct counts all = {0}, all_near = {0}, all_ordered = {0};
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena);
+    if (!data)
+        data = "data";
+    if (gemm_init(&err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct counts within = {0}, ordered = {0}, near = {0};
+        struct side even, odd, both;
+        struct sample *samples;
+        struct model model;
+        size_t n;
+
+        if (model_load(
+                &model,
+                arena_printf(&arena, "%s/models/%s.nsm", data, cases[i].model),
+                &arena, &err) ||
+            read_samples(&samples, &n,
+                         arena_printf(&arena, "%s/measurements/%s.db", data,
+                                      cases[i].db),
+                         &arena, &err)) {
+            printf("Bail out! %s\n", err.msg);
+            return 1;
+        }
+        both = side_of(&model, samples, n, is_held_out, &arena);
+        even = side_of(&model, samples, n, is_even, &arena);
+        odd = side_of(&model, samples, n, is_odd, &arena);
+        compare_file(&model, &both, cases[i].model);
+        judge(&even, &odd, &within, &ordered, &near);
+        judge(&odd, &even, &within, &ordered, &near);
+        ok(share(&ordered) >= 0.9 && share(&near) >= 0.9,
+           "%s orders %.1f %% of %zu pairs right, %.1f %% of %zu near ones",
+           cases[i].model, 100 * share(&ordered), ordered.n, 100 * share(&near),
+           near.n);
+        printf("# %s: %.1f %% of %zu within\n", cases[i].model,
+               100 * share(&within), within.n);
+        all.n += within.n;
+        all.n_right += within.n_right;
+        all_ordered.n += ordered.n;
+        all_ordered.n_right += ordered.n_right;
+        all_near.n += near.n;
+        all_near.n_right += near.n_right;
+    }
+    ok(share(&all) >= 0.87 && share(&all) <= 0.93,
+       "%.1f %% of %zu samples within", 100 * share(&all), all.n);
+    printf("# pairs: %.2f %% of %zu, near ones %.2f %% of %zu\n",
+           100 * share(&all_ordered), all_ordered.n, 100 * share(&all_near),
+           all_near.n);
+    arena_release(&arena);
+    return tap_done();
+}
