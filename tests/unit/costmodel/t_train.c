@@ -2,6 +2,7 @@
 /* Training and judging on samples whose law is known. */
 #include "costmodel/train.h"
 
+#include "costmodel/choose.h"
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
 #include "tests/predict_samples.h"
@@ -317,6 +318,27 @@ static void test_owned(struct arena *arena)
     is_str(model.environments[0].cuda, "13.0", "its CUDA");
 }
 
+/* Whatever the number of folds, none has the whole validation side. */
+static void test_folds(struct arena *arena)
+{
+    for (size_t n_cases = 120; n_cases <= 300; n_cases += 12) {
+        struct train_options options;
+        struct sample *samples;
+        struct model model;
+        struct err err = {0};
+        size_t n, n_fused = 0;
+
+        samples = synthetic_samples(&n, n_cases, 3, arena);
+        for (size_t i = 0; i < n; i++)
+            if (samples[i].kind == SAMPLE_FUSED)
+                samples[n_fused++] = samples[i];
+        train_options_init(&options);
+        options.epochs = 1;
+        ok(!train_choose(&model, samples, n_fused, &options, arena, &err),
+           "a kind is chosen by %zu cases %s", n_cases, err.msg);
+    }
+}
+
 static void test_refusals(struct arena *arena)
 {
     struct train_options options;
@@ -370,6 +392,7 @@ int main(void)
     test_best_epoch(&arena);
     test_decay(&arena);
     test_owned(&arena);
+    test_folds(&arena);
     test_refusals(&arena);
     arena_release(&arena);
     return tap_done();
