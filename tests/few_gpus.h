@@ -179,8 +179,10 @@ static void few_table(struct table *table, struct rng *rng)
 }
 
 /* n cases of 1 to 15 tables; times with that much noise (1 sigma). */
-static struct sample *few_samples(char gpu, size_t n, double noise,
-                                  uint64_t seed, struct arena *arena)
+__attribute__((unused)) static struct sample *few_samples(char gpu, size_t n,
+                                                          double noise,
+                                                          uint64_t seed,
+                                                          struct arena *arena)
 {
     struct sample *samples = ARENA_NEW(arena, struct sample, n);
     struct rng rng;

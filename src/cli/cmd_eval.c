@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/figures.h"
 #include "base/hash.h"
 #include "cli/comm_report.h"
 #include "cli/training.h"
+#include "costmodel/drift.h"
 
 #include <stdio.h>
 
@@ -10,10 +12,41 @@ static const struct option_spec file_options[] = {
      "cost database with the samples"},
     {"model", 'm', OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "model file to judge"},
+    {"drift", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "also its error now beside that at its promotion, by class"},
     {0},
 };
 
-static void print_text(const struct training *judged)
+#define CLASS(member) MEMBER_OF(struct drift_class, member)
+static const struct figure class_figures[] = {
+    {"class", "at promotion, and now", -28, 0, FIGURE_PLAIN, CLASS(then.name)},
+    {"promoted", "n then", 8, 0, FIGURE_PLAIN, CLASS(then.n)},
+    {"promoted_mape", "mean %", 8, 2, FIGURE_PERCENT, CLASS(then.mape)},
+    {"recent", "n now", 8, 0, FIGURE_PLAIN, CLASS(now.n)},
+    {"recent_mape", "mean %", 8, 2, FIGURE_PERCENT, CLASS(now.mape)},
+    {"recent_ratio", "took/said", 10, 3, FIGURE_PLAIN, CLASS(ratio)},
+    {0},
+};
+
+static void print_drift(const struct drift *drift, struct buf *out)
+{
+    buf_printf(out, "drift           %s%s\n",
+               drift->is_seen ? "since " : "none seen",
+               drift->is_seen ? drift->since : "");
+    figures_heading(class_figures, out);
+    for (size_t c = 0; c < N_DRIFT_CLASSES; c++)
+        figures_row(class_figures, &drift->classes[c], out);
+}
+
+static json_t *drift_to_json(const struct drift *drift)
+{
+    return json_pack("{s:s?, s:o}", "since",
+                     drift->is_seen ? drift->since : NULL, "classes",
+                     figures_list(class_figures, drift->classes,
+                                  N_DRIFT_CLASSES, sizeof(*drift->classes)));
+}
+
+static void print_text(const struct training *judged, const struct drift *drift)
 {
     struct cli *cli = judged->cli;
     struct buf out = {0};
@@ -24,11 +57,13 @@ static void print_text(const struct training *judged)
     buf_printf(&out, "samples         %zu in %s\n", judged->n,
                cli_shown(cli, "db"));
     evaluation_print(&judged->evaluation, &out);
+    if (drift)
+        print_drift(drift, &out);
     comm_report_print(judged->comm_samples, judged->n_comm, &out);
     cli_print_report(&out);
 }
 
-static void print_json(const struct training *judged)
+static void print_json(const struct training *judged, const struct drift *drift)
 {
     json_t *root = evaluation_to_json(&judged->evaluation);
     char hash[HASH_TEXT_MAX];
@@ -41,12 +76,15 @@ static void print_json(const struct training *judged)
                   covered_to_json(&judged->evaluation), "samples",
                   (json_int_t)judged->n, "exchanges",
                   comm_report_to_json(judged->comm_samples, judged->n_comm)));
+    if (drift)
+        json_object_set_new(root, "drift", drift_to_json(drift));
     cli_print_json(root);
 }
 
 static int run_eval(struct cli *cli, struct err *err)
 {
     struct training judged = {.cli = cli};
+    struct drift drift, *asked = NULL;
     int rc = -1;
 
     if (!cli_given(cli, "db") || !cli_given(cli, "model"))
@@ -68,7 +106,9 @@ static int run_eval(struct cli *cli, struct err *err)
                 cli_string(cli, "db"));
         goto out;
     }
-    (cli_given(cli, "json") ? print_json : print_text)(&judged);
+    if (cli_given(cli, "drift"))
+        drift_find(asked = &drift, &judged.model, judged.samples, judged.n);
+    (cli_given(cli, "json") ? print_json : print_text)(&judged, asked);
     rc = 0;
 out:
     store_close(judged.store);

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "cli/training.h"
+#include "costmodel/drift.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +18,8 @@ static const struct option_spec file_options[] = {
      "cost database with the samples; gets the verdict"},
     {"model", 'm', OPTION_UPDATE, "FILE", NULL, 0, 0, NULL,
      "model file in use, replaced only by a better one"},
-    {"min-gain", 0, OPTION_STRING, "GAIN", "2se", 0, 0, NULL,
-     "how much lower the mean error must be: standard errors (2se) or "
+    {"min-gain", 0, OPTION_STRING, "GAIN", "3se", 0, 0, NULL,
+     "how much lower the mean error must be: standard errors (3se) or "
      "percentage points (0.5%)"},
     {"exit-code", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "end with 4 where the model was kept"},
@@ -27,7 +28,9 @@ static const struct option_spec file_options[] = {
 
 /* The old model and the new one, judged by the same held-out samples. */
 struct contest {
-    struct training training; /* of the new model */
+    struct training training; /* of the new model, by the samples that count */
+    size_t n_older;           /* that do not, measured before `since` */
+    const char *since;
     const char *path, *shown; /* the model's; as it may be printed */
     const char *old_data;     /* the old model's file */
     size_t old_len;
@@ -50,7 +53,7 @@ static int parse_gain(struct contest *contest, const char *text,
         !text_to_double(arena_strndup(arena, text, len), &value) || value < 0 ||
         value > 100)
         return err_set(err, ERR_USAGE,
-                       "option '--min-gain' takes standard errors as '2se' or "
+                       "option '--min-gain' takes standard errors as '3se' or "
                        "percentage points as '0.5%%', 0 to 100, not '%s'",
                        text);
     contest->min_gain.value = contest->min_gain.in_errors ? value : value / 100;
@@ -85,6 +88,9 @@ static void print_text(const struct contest *contest)
     else
         printf("gain %.2f points, where %.2f are needed\n",
                100 * contest->paired.gain, 100 * verdict->min_gain);
+    if (contest->n_older)
+        printf("drift: %zu samples from before %s do not count\n",
+               contest->n_older, contest->since);
 }
 
 static void print_json(const struct contest *contest)
@@ -92,7 +98,8 @@ static void print_json(const struct contest *contest)
     const struct model_verdict *verdict = &contest->verdict;
 
     cli_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s?}",
+        "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s?, "
+        "s:s?}",
         "verdict", verdict->replaced ? "replaced" : "kept", "model",
         contest->shown, "old_hash", verdict->old_hash, "new_hash",
         verdict->new_hash, "hash",
@@ -103,7 +110,8 @@ static void print_json(const struct contest *contest)
         json_real_or_null(verdict->gain_se), "least_gain",
         json_real_or_null(verdict->min_gain), "samples",
         (json_int_t)verdict->n_samples, "held_out",
-        (json_int_t)verdict->n_held_out, "reason", verdict->reason));
+        (json_int_t)verdict->n_held_out, "reason", verdict->reason, "since",
+        contest->n_older ? contest->since : NULL));
 }
 
 static int replace(struct contest *contest, struct err *err)
@@ -114,6 +122,17 @@ static int replace(struct contest *contest, struct err *err)
     if (file_write(kept, contest->old_data, contest->old_len, err))
         return -1;
     return model_save(&contest->training.model, contest->path, err);
+}
+
+/* Leaves those that count in a device that may have changed. */
+static void drop_older(struct contest *contest, const char *since)
+{
+    struct training *training = &contest->training;
+    const size_t n = drift_weigh(since, training->samples, training->n);
+
+    contest->since = since;
+    contest->n_older += training->n - n;
+    training->n = n;
 }
 
 /* By the least gain; a new model that is of no use at all has a reason. */
@@ -157,6 +176,8 @@ static int hold_contest(struct contest *contest, struct err *err)
                 contest->path, device_text(&old, arena));
         goto out;
     }
+    if (strcmp(contest->old_model.training.measured_from, contest->since) > 0)
+        drop_older(contest, contest->old_model.training.measured_from);
     evaluate_pair(&contest->paired, &contest->old_model, &training->model,
                   training->samples, training->n);
     judge(contest);
@@ -174,22 +195,28 @@ static int train_new(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
     struct arena *arena = training->cli->arena;
-    const char *data;
+    const char *data, *since = "";
     size_t len, n_held_out;
+    struct drift drift;
 
+    drift_find(&drift, &contest->old_model, training->samples, training->n);
+    drop_older(contest, drift.since);
+    if (contest->n_older)
+        since = arena_printf(arena, " since %s, when the device changed",
+                             drift.since);
     n_held_out = evaluate_n_held_out(training->samples, training->n);
     if (!n_held_out)
         return err_set(err, ERR_INPUT,
                        "too few samples to retrain '%s': no held-out case "
-                       "(the last of each ten) to judge by",
-                       contest->path);
+                       "(the last of each ten) to judge by%s",
+                       contest->path, since);
     if (n_held_out < EVALUATE_MIN_HELD_OUT &&
         !cli_given(training->cli, "force"))
         return err_set(err, ERR_INPUT,
                        "too few samples to judge a model by: %zu held-out "
-                       "cases (the last of each ten), where %d are needed; "
+                       "cases (the last of each ten)%s, where %d are needed; "
                        "'--force' trains all the same",
-                       n_held_out, EVALUATE_MIN_HELD_OUT);
+                       n_held_out, since, EVALUATE_MIN_HELD_OUT);
     if (training_run(training, err))
         return -1;
     if (interrupt_requested())

@@ -12,8 +12,8 @@ src/device   6400  58
 src/io       3470  25
 src/emit     2295  15
 src/exec     3780  26
-src/cli      4705  32
-costmodel    6850  52
+src/cli      4750  32
+costmodel    7065  54
 search       6600  32
 microbench   1630  12
 "

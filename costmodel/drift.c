@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last change of a mean: binary segmentation (Scott and Knott 1974) of the
+ * errors' logarithms in time. At each moment the mean after it is compared with
+ * that before it, class by class, each class weighted by how well it tells
+ * (n m / (n + m) for n and m samples), so that what differs between classes
+ * cancels out. The moment that tells best is a change where that is beyond
+ * chance; behind it the search goes on.
+ */
+#include "costmodel/drift.h"
+
+#include "base/hash.h"
+#include "base/stats.h"
+#include "costmodel/dataset.h"
+#include "costmodel/evaluate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A change counts from here on: in standard errors, of which the best of
+ * thousands of moments is 4 by chance; as a share of the time, less than which
+ * is weather; and by the weight of the samples on its sides, which is 10 for
+ * ten beside many. */
+#define LEAST_ERRORS 6.0
+#define LEAST_CHANGE 0.03
+#define LEAST_WEIGHT 10.0
+/* Errors count up to so many usual ones, and a usual one is no smaller. */
+#define MOST_ERRORS 3.0
+#define LEAST_USUAL 0.005
+
+/* A fused or executed sample, and what the model says of it. */
+struct point {
+    const struct sample *sample;
+    double says_ms;
+    double error; /* log(measured / said), within what is usual */
+    size_t class; /* of like work */
+};
+
+/* In the order of time. */
+struct series {
+    struct point *points; /* [n] */
+    size_t n, n_classes;
+    double std; /* of an error */
+    struct arena arena;
+};
+
+static const char *time_of(const struct sample *sample)
+{
+    return sample->started_at ? sample->started_at : "";
+}
+
+/* Singles hang together with their case. */
+static bool is_unseen(const struct sample *sample, const struct model *model)
+{
+    return sample_trains(sample) && sample->kind != SAMPLE_SINGLE &&
+           strcmp(time_of(sample), model->training.measured_from) >= 0 &&
+           (sample_split(sample) == SPLIT_HELD_OUT ||
+            strcmp(time_of(sample), model->training.measured_to) > 0);
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct point *x = a, *y = b;
+    const int order = strcmp(time_of(x->sample), time_of(y->sample));
+
+    return order ? order : sample_compare(x->sample, y->sample);
+}
+
+/* Of what is alike in setting, but for the driver, in tables, rows and time. */
+static uint64_t class_key(const struct point *point)
+{
+    const struct sample *sample = point->sample;
+    const struct sample_setting *setting = sample->setting;
+    const char *host = setting->host ? setting->host : "";
+    double key[] = {sample->kind,
+                    setting->precision,
+                    setting->optimizer,
+                    floor(log2(setting->batch)),
+                    floor(log2(sample->n_tables)),
+                    floor(log2(point->says_ms) / 4),
+                    0};
+
+    for (uint32_t t = 0; t < sample->n_tables; t++)
+        key[6] =
+            fmax(key[6], floor(log2((double)sample->tables[t].n_rows) / 8));
+    return hash_bytes(key, sizeof(key), hash_bytes(host, strlen(host), 0));
+}
+
+static void find_classes(struct series *series)
+{
+    uint64_t *keys = ARENA_NEW(&series->arena, uint64_t, series->n);
+
+    for (size_t i = 0; i < series->n; i++) {
+        const uint64_t key = class_key(&series->points[i]);
+        size_t k = 0;
+
+        while (k < series->n_classes && keys[k] != key)
+            k++;
+        if (k == series->n_classes)
+            keys[series->n_classes++] = key;
+        series->points[i].class = k;
+    }
+}
+
+static void find_points(struct series *series, const struct model *model,
+                        const struct sample *samples, size_t n)
+{
+    struct arena *arena = &series->arena;
+    struct sample *unseen = ARENA_NEW(arena, struct sample, n);
+    double *ms = ARENA_NEW(arena, double, n);
+    struct dataset dataset;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_unseen(&samples[i], model))
+            unseen[series->n++] = samples[i];
+    dataset_init(&dataset, &model->features, &model->estimate, unseen,
+                 series->n, sample_trains, arena);
+    predict_dataset(model, &dataset, ms);
+    series->points = ARENA_NEW(arena, struct point, series->n);
+    for (size_t i = 0; i < series->n; i++)
+        series->points[i] =
+            (struct point){&unseen[i], ms[i], log(dataset.ms[i] / ms[i]), 0};
+    qsort(series->points, series->n, sizeof(*series->points), compare_points);
+}
+
+/* Cuts off what is far from the median. */
+static void tame_errors(struct series *series)
+{
+    double *errors = ARENA_NEW(&series->arena, double, series->n), middle, most;
+
+    for (size_t i = 0; i < series->n; i++)
+        errors[i] = series->points[i].error;
+    middle = stats_median(errors, series->n);
+    for (size_t i = 0; i < series->n; i++)
+        errors[i] = fabs(series->points[i].error - middle);
+    most = MOST_ERRORS *
+           fmax(LEAST_USUAL, 1.4826 * stats_median(errors, series->n));
+    for (size_t i = 0; i < series->n; i++) {
+        double *error = &series->points[i].error;
+
+        *error = fmax(-most, fmin(most, *error - middle));
+        errors[i] = *error * *error;
+    }
+    series->std = fmax(LEAST_USUAL, sqrt(stats_mean(errors, series->n)));
+}
+
+/* A class before and after a moment. */
+struct tally {
+    double n[2], sum[2];
+};
+
+/* How the mean changes, and with what weight that is known. */
+static double change_of(const struct tally *tallies, size_t n, double *weight)
+{
+    double shift = 0;
+
+    *weight = 0;
+    for (const struct tally *tally = tallies; tally < tallies + n; tally++) {
+        const double before = tally->n[0], after = tally->n[1];
+
+        if (before * after < 0.5)
+            continue;
+        *weight += before * after / (before + after);
+        shift +=
+            (before * tally->sum[1] - after * tally->sum[0]) / (before + after);
+    }
+    return shift / fmax(*weight, 0.5);
+}
+
+/* The moment behind `begin` at which the mean changes most; `begin` where none
+ * is a change. */
+static size_t find_change(const struct series *series, size_t begin)
+{
+    const size_t n_classes = series->n_classes;
+    struct tally *tallies = mem_alloc(n_classes, sizeof(*tallies));
+    double most = LEAST_ERRORS;
+    size_t at = begin;
+
+    for (size_t i = begin; i < series->n; i++) {
+        tallies[series->points[i].class].n[1]++;
+        tallies[series->points[i].class].sum[1] += series->points[i].error;
+    }
+    for (size_t i = begin; i < series->n; i++) {
+        const struct point *point = &series->points[i];
+        struct tally *tally = &tallies[point->class];
+        double change, weight;
+
+        tally->n[0]++;
+        tally->n[1]--;
+        tally->sum[0] += point->error;
+        tally->sum[1] -= point->error;
+        change = fabs(change_of(tallies, n_classes, &weight));
+        if (weight >= LEAST_WEIGHT && change > LEAST_CHANGE &&
+            change * sqrt(weight) > most * series->std) {
+            most = change * sqrt(weight) / series->std;
+            at = i + 1;
+        }
+    }
+    mem_free(tallies);
+    return at;
+}
+
+size_t drift_weigh(const char *since, struct sample *samples, size_t n)
+{
+    size_t n_kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(time_of(&samples[i]), since) >= 0)
+            samples[n_kept++] = samples[i];
+    return n_kept;
+}
+
+/* Whether a sample is of a class; of a pair the first is the lesser. */
+static bool is_of(const struct sample *sample, unsigned class)
+{
+    double n_lookups = 0;
+    uint32_t dim = 0;
+    bool is_less;
+
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        n_lookups += sample->tables[t].pooling_factor * sample->setting->batch;
+        dim = sample->tables[t].dim > dim ? sample->tables[t].dim : dim;
+    }
+    is_less = class < 3   ? sample->n_tables < 4
+              : class < 5 ? dim <= 64
+                          : n_lookups < 1e6;
+    return !class || is_less == (class % 2 != 0);
+}
+
+static void judge_class(struct drift_class *class, unsigned number,
+                        const struct series *series, size_t begin,
+                        const char *promoted)
+{
+    static const char *const names[N_DRIFT_CLASSES] = {"all",
+                                                       "1 to 3 tables",
+                                                       "4 tables and more",
+                                                       "rows to 64",
+                                                       "wider rows",
+                                                       "less than 1e6 look-ups",
+                                                       "1e6 look-ups and more"};
+    double *took = mem_alloc(series->n, 2 * sizeof(*took));
+    double *says = took + series->n;
+
+    for (int now = 0; now < 2; now++) {
+        size_t n = 0;
+
+        for (size_t i = now ? begin : 0; i < series->n; i++) {
+            const struct point *point = &series->points[i];
+
+            if (!is_of(point->sample, number) ||
+                now != (strcmp(time_of(point->sample), promoted) > 0))
+                continue;
+            took[n] = point->sample->total.median_ms;
+            says[n++] = point->says_ms;
+        }
+        *(now ? &class->now : &class->then) =
+            errors_of(names[number], took, says, n);
+        for (size_t i = 0; i < n; i++)
+            took[i] /= says[i];
+        class->ratio = stats_median(took, n);
+    }
+    mem_free(took);
+}
+
+void drift_find(struct drift *drift, const struct model *model,
+                const struct sample *samples, size_t n)
+{
+    struct series series = {0};
+    size_t begin, at = 0;
+
+    arena_init(&series.arena);
+    find_points(&series, model, samples, n);
+    find_classes(&series);
+    tame_errors(&series);
+    do {
+        begin = at;
+        at = find_change(&series, begin);
+    } while (at != begin);
+    drift->is_seen = begin > 0;
+    drift->since = begin ? time_of(series.points[begin].sample)
+                         : model->training.measured_from;
+    for (unsigned c = 0; c < N_DRIFT_CLASSES; c++)
+        judge_class(&drift->classes[c], c, &series, begin,
+                    model->training.measured_to);
+    arena_release(&series.arena);
+}

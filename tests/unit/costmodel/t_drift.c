@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Which changes of a simulated GPU are drift, and which samples count then. */
+#include "costmodel/drift.h"
+
+#include "costmodel/train.h"
+#include "tests/few_gpus.h"
+#include "tests/tap.h"
+
+#define N 600
+#define N_SEEN 300 /* of the first nights, some of them held out */
+#define PER_NIGHT 20
+
+/* Samples of a GPU that stays as it is, and a model of the first ones. */
+struct scene {
+    struct sample_setting settings[2]; /* of samples, and one to spare */
+    struct sample *samples;            /* [N] */
+    struct model model;
+    struct arena *arena;
+};
+
+static void scene_init(struct scene *scene, struct arena *arena)
+{
+    struct train_options options;
+    struct err err = {0};
+
+    scene->arena = arena;
+    scene->settings[0] = few_setting;
+    scene->settings[0].host = "box";
+    scene->settings[0].driver = "1";
+    scene->settings[1] = scene->settings[0];
+    scene->samples = few_samples('A', N, 0.04, 1, arena);
+    for (unsigned i = 0; i < N; i++) {
+        struct sample *sample = &scene->samples[i];
+        const unsigned night = i / PER_NIGHT;
+
+        sample->setting = &scene->settings[0];
+        sample->seed = night;
+        sample->started_at = arena_printf(arena, "2026-%02u-%02uT02:00:00Z",
+                                          1 + night / 28, 1 + night % 28);
+    }
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    if (train_fit(&scene->model, scene->samples, N_SEEN, &options, arena,
+                  &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+}
+
+static struct sample *copy(const struct scene *scene)
+{
+    struct sample *samples = ARENA_NEW(scene->arena, struct sample, N);
+
+    memcpy(samples, scene->samples, N * sizeof(*samples));
+    return samples;
+}
+
+/* All times from there on. */
+static struct sample *slow(struct sample *samples, size_t from, double times)
+{
+    for (size_t i = from; i < N; i++)
+        samples[i].total.median_ms *= times;
+    return samples;
+}
+
+/* That there is a change at that sample, or with N none. */
+static void sees(const struct scene *scene, struct sample *samples, size_t at,
+                 const char *name)
+{
+    const size_t want = at < N ? N - at : N;
+    struct drift drift;
+    size_t n;
+
+    drift_find(&drift, &scene->model, samples, N);
+    ok((at < N) == drift.is_seen, "%s", name);
+    is_str(drift.since, scene->samples[at < N ? at : 0].started_at, "since");
+    n = drift_weigh(drift.since, samples, N);
+    ok(n == want && strcmp(samples[0].started_at, drift.since) >= 0,
+       "%zu samples count", n);
+}
+
+static void test_changes(const struct scene *scene)
+{
+    struct sample *samples;
+
+    sees(scene, copy(scene), N, "nothing changes");
+    sees(scene, slow(copy(scene), 400, 0.85), 400, "a faster driver");
+    sees(scene, slow(copy(scene), 500, 1 / 0.9), 500, "a slower clock");
+    sees(scene, slow(copy(scene), N - 20, 1.3), N - 20, "since one night");
+    sees(scene, slow(slow(copy(scene), 360, 0.85), 480, 1.1), 480,
+         "the last of two changes");
+    sees(scene, slow(copy(scene), 450, 1.015), N, "less than counts");
+    samples = slow(copy(scene), N - 5, 1.3);
+    sees(scene, samples, N, "too few to tell");
+    samples = copy(scene);
+    for (size_t i = 0; i < N; i += 17)
+        samples[i].total.median_ms *= 3;
+    sees(scene, samples, N, "disturbed samples here and there");
+    sees(scene, slow(samples, 400, 0.85), 400, "do not hide a change");
+}
+
+/* What is no change of the device. */
+static void test_others(struct scene *scene)
+{
+    struct sample_setting *other = &scene->settings[1];
+    struct sample *samples = slow(copy(scene), 400, 1.4);
+
+    for (size_t i = 400; i < N; i++)
+        samples[i].setting = other;
+    other->host = "elsewhere";
+    sees(scene, samples, N, "another host");
+    other->host = "box";
+    other->precision = PRECISION_FP16;
+    sees(scene, samples, N, "another precision");
+    other->precision = few_setting.precision;
+    other->optimizer = OPTIMIZER_ADAM;
+    sees(scene, samples, N, "another optimizer");
+    other->optimizer = few_setting.optimizer;
+    other->driver = "2";
+    sees(scene, samples, 400, "another driver is one");
+    samples = slow(copy(scene), 400, 1.4);
+    for (size_t i = 400; i < N; i++)
+        samples[i].flags = SAMPLE_THROTTLED;
+    sees(scene, samples, N, "flagged samples tell nothing");
+    samples = slow(copy(scene), 400, 1.4);
+    for (size_t i = 400; i < N; i++)
+        samples[i].kind = SAMPLE_SINGLE;
+    sees(scene, samples, N, "nor do single tables");
+    samples = copy(scene);
+    for (size_t i = 0; i < 200; i++)
+        if (samples[i].case_idx % 10 != 9)
+            samples[i].total.median_ms *= 1.5;
+    sees(scene, samples, N, "nor what the model has learned from");
+}
+
+/* A model that was trained behind a drift. */
+static void test_follower(const struct scene *scene)
+{
+    struct scene later = *scene;
+    struct sample *samples = copy(scene);
+    struct drift drift;
+
+    later.model.training.measured_from = samples[160].started_at;
+    for (size_t i = 0; i < 160; i++)
+        samples[i].total.median_ms *= 2;
+    samples[3].started_at = NULL;
+    drift_find(&drift, &later.model, samples, N);
+    ok(!drift.is_seen, "what is older is no drift");
+    is_i64((int64_t)drift_weigh(drift.since, samples, N), N - 160,
+           "and does not count");
+    drift_find(&drift, &later.model, samples, 0);
+    ok(!drift.is_seen && !drift.classes[0].now.n, "no samples, no drift");
+}
+
+static void test_classes(const struct scene *scene)
+{
+    struct drift drift;
+    const struct drift_class *classes = drift.classes;
+
+    drift_find(&drift, &scene->model, slow(copy(scene), 400, 0.85), N);
+    ok(classes[0].then.n == N_SEEN / 10 && classes[0].now.n == N - 400,
+       "held-out samples then, all since the drift now");
+    ok(classes[0].then.mape < 0.05, "then the model was good: %g",
+       classes[0].then.mape);
+    is_near(classes[0].now.mape, 1 / 0.85 - 1, 0.02, "now it says too much");
+    is_near(classes[0].ratio, 0.85, 0.01, "by so much");
+    for (unsigned c = 1; c < N_DRIFT_CLASSES; c += 2) {
+        const struct drift_class *pair = &classes[c];
+
+        ok(pair[0].then.n + pair[1].then.n == classes[0].then.n &&
+               pair[0].now.n + pair[1].now.n == classes[0].now.n &&
+               pair[0].now.n && pair[1].now.n,
+           "%s and %s are all", pair[0].now.name, pair[1].now.name);
+        is_near((double)pair[0].now.n * pair[0].now.mape +
+                    (double)pair[1].now.n * pair[1].now.mape,
+                (double)classes[0].now.n * classes[0].now.mape, 1e-9,
+                "with their errors");
+    }
+    drift_find(&drift, &scene->model, copy(scene), N_SEEN);
+    ok(!classes[0].now.n && isnan(classes[0].now.mape) &&
+           isnan(classes[0].ratio),
+       "nothing since");
+}
+
+int main(void)
+{
+    struct scene scene;
+    struct arena arena;
+
+    arena_init(&arena);
+    scene_init(&scene, &arena);
+    test_changes(&scene);
+    test_others(&scene);
+    test_follower(&scene);
+    test_classes(&scene);
+    arena_release(&arena);
+    return tap_done();
+}
