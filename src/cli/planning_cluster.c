@@ -114,12 +114,11 @@ static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
 static void take_hosts(struct cluster *cluster, uint64_t per_host,
                        uint64_t per_domain)
 {
-    uint32_t n = cluster->n_devices, n_hosts;
+    uint32_t n = cluster->n_devices;
 
-    cluster->devices_per_host = per_host < n ? (uint32_t)per_host : n;
-    n_hosts = n / cluster->devices_per_host;
+    cluster->devices_per_host = (uint32_t)min_u64(per_host, n);
     cluster->hosts_per_domain =
-        per_domain < n_hosts ? (uint32_t)per_domain : n_hosts;
+        (uint32_t)min_u64(per_domain, n / cluster->devices_per_host);
 }
 
 static uint64_t asked_per_domain(const struct cli *cli)
@@ -145,8 +144,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
 
     if (!asked->given)
         return err_set(err, ERR_USAGE,
-                       "option '--gpus' is needed: how many "
-                       "GPUs to plan for");
+                       "option '--gpus' is needed: how many GPUs to plan for");
     counts->n = 0;
     counts->n_gpus =
         ARENA_NEW(cli->arena, uint32_t, asked->last - asked->u64 + 1);

@@ -175,7 +175,7 @@ int device_set(struct device *device, float *d_dst, uint64_t n, float value,
     rc = device_upload(device, d_dst, first, n_first * sizeof *first, err);
     mem_free(first);
     for (uint64_t done = n_first; !rc && done < n; done *= 2) {
-        const uint64_t n_more = n - done < done ? n - done : done;
+        const uint64_t n_more = min_u64(n - done, done);
         const struct device_copy copy = {d_dst + done, d_dst,
                                          n_more * sizeof *d_dst};
 

@@ -40,7 +40,7 @@ static bool is_enough(const struct laps *laps, unsigned n, const double *ms,
 int laps_time(struct timing *timings, struct laps *laps, struct err *err)
 {
     const unsigned n_parts = laps->n_parts;
-    const unsigned n_most = laps->n_most > laps->n ? laps->n_most : laps->n;
+    const unsigned n_most = (unsigned)max_u64(laps->n_most, laps->n);
     double *ms = mem_alloc(n_parts * n_most, sizeof *ms), *last;
     double lap[LAPS_MAX_PARTS], begin_ms;
     unsigned number = 0, n = 0;

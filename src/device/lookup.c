@@ -62,8 +62,7 @@ static int check_shape(struct lookup *shape, struct err *err)
         if (check_table(&tables[i], i, shape->optimizer, err))
             return -1;
         out_dim += tables[i].dim;
-        if (tables[i].dim > shape->max_dim)
-            shape->max_dim = tables[i].dim;
+        shape->max_dim = (uint32_t)max_u64(shape->max_dim, tables[i].dim);
     }
     if (out_dim > UINT32_MAX)
         return err_set(err, ERR_INPUT, "%llu output columns are too many",

@@ -255,14 +255,12 @@ static void forward_task(void *ctx, size_t task, unsigned thread)
         .indices = forward->batch->d_indices,
         .index_step = index_step(forward->batch),
         .offsets = forward->batch->d_offsets + t * base->batch + begin,
-        .n_bags = base->batch - begin,
+        .n_bags = (unsigned)min_u64(base->batch - begin, forward->bags_a_task),
         .out_stride = base->out_dim * precision_bytes(base->output),
         .is_half_output = base->output == PRECISION_FP16,
     };
 
     (void)thread;
-    if (job.n_bags > forward->bags_a_task)
-        job.n_bags = forward->bags_a_task;
     job.out = forward->out + begin * job.out_stride +
               job.table->out_begin * precision_bytes(base->output);
     forward->self->kernels->pool(&job);

@@ -91,8 +91,7 @@ int world_largest(struct world *world, double *numbers, size_t n,
     int rc = world_all_gather(world, numbers, n * sizeof *all, all, err);
 
     for (size_t i = 0; !rc && i < world->size * n; i++)
-        if (all[i] > numbers[i % n])
-            numbers[i % n] = all[i];
+        numbers[i % n] = all[i] > numbers[i % n] ? all[i] : numbers[i % n];
     mem_free(all);
     return rc;
 }

@@ -131,9 +131,7 @@ static void print_rows(const struct report *report, print_row *print,
     }
     for (uint32_t i = 0; i < N_SLOWEST; i++)
         print(report, report->slowest[i], unit, out);
-    buf_printf(out,
-               "...  %u more between the %u slowest and the %u "
-               "fastest\n",
+    buf_printf(out, "...  %u more between the %u slowest and the %u fastest\n",
                n - N_SLOWEST - N_FASTEST, N_SLOWEST, N_FASTEST);
     for (uint32_t i = n - N_FASTEST; i < n; i++)
         print(report, report->slowest[i], unit, out);

@@ -345,8 +345,7 @@ static int print_plan(const struct plan *plan,
     if (!text_is_printable(name) || !text_is_printable(sequence_module.name) ||
         !text_is_printable(prefix))
         return err_set(err, ERR_INPUT,
-                       "the names of modules and the prefix must be "
-                       "printable");
+                       "the names of modules and the prefix must be printable");
     if (check_sequences(plan, err))
         return -1;
     buf_printf(out, "{\"world_size\": %u, \"local_world_size\": %u, ",

@@ -349,8 +349,7 @@ static int collect_findings(struct execution *run, struct arena *arena,
         const struct verify_findings *found = &all[p].verify;
 
         result->ranks[p] = all[p].rank; /* alone, it is rank 0 to itself */
-        if (all[p].n_turns > result->n_turns)
-            result->n_turns = all[p].n_turns;
+        result->n_turns = (uint32_t)max_u64(result->n_turns, all[p].n_turns);
         tally_add(&result->outputs, &found->tallies[VERIFY_OUTPUTS]);
         tally_add(&result->weights, &found->tallies[VERIFY_WEIGHTS]);
         if (found->failure[0] && !result->failure)

@@ -43,8 +43,7 @@ static double group_work_bytes(const struct placement *placement,
 
         n_lookups += placement_lookups(placement, piece);
         bytes += n_sets * 8.0 * group->n_bags;
-        if (piece->width > max_dim)
-            max_dim = piece->width;
+        max_dim = (uint32_t)max_u64(max_dim, piece->width);
     }
     if (group->replica) /* the whole batch's rows as well */
         n_lookups *= 1 + placement->n_ranks;

@@ -351,10 +351,10 @@ static int read_header(struct reader *reader, struct err *err)
     if (csv_next(&reader->csv, &found, err))
         return -1;
     if (!found)
-        return err_set(err, ERR_INPUT,
-                       "%s:%zu: no header that names the columns, and no "
-                       "tables",
-                       reader->csv.source, reader->csv.record_line);
+        return err_set(
+            err, ERR_INPUT,
+            "%s:%zu: no header that names the columns, and no tables",
+            reader->csv.source, reader->csv.record_line);
     if (read_columns(reader, err))
         return err_prefix(err, "%s:%zu", reader->csv.source,
                           reader->csv.record_line);
