@@ -3,7 +3,6 @@
 #define NEUROSHARD_COSTMODEL_COMM_MODEL_H
 
 #include "core/oracle.h"
-#include "core/step.h"
 
 /*
  * What a step costs beside its look-ups and updates: communication by its

@@ -2,9 +2,7 @@
 #ifndef NEUROSHARD_COSTMODEL_DATASET_H
 #define NEUROSHARD_COSTMODEL_DATASET_H
 
-#include "core/sample.h"
 #include "costmodel/estimate.h"
-#include "costmodel/features.h"
 #include "costmodel/mlp.h"
 
 /*

@@ -2,8 +2,6 @@
 #include "costmodel/gpu_file.h"
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/json_place.h"
 #include "base/text.h"
 #include "costmodel/model_file.h"
 

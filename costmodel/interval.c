@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/interval.h"
 
-#include "base/mem.h"
 #include "base/stats.h"
 
 #include <math.h>

@@ -3,7 +3,6 @@
 #define NEUROSHARD_COSTMODEL_INTERVAL_H
 
 #include "base/json_place.h"
-#include "core/sample.h"
 #include "costmodel/features.h"
 
 /*

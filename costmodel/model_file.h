@@ -3,11 +3,7 @@
 #define NEUROSHARD_COSTMODEL_MODEL_FILE_H
 
 #include "base/json.h"
-#include "core/oracle.h"
-#include "core/sample.h"
-#include "costmodel/comm_model.h"
 #include "costmodel/estimate.h"
-#include "costmodel/features.h"
 #include "costmodel/interval.h"
 #include "costmodel/mlp.h"
 

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_ORACLES_H
 #define NEUROSHARD_COSTMODEL_ORACLES_H
 
-#include "core/oracle.h"
 #include "core/plan.h"
 
 /*

@@ -13,7 +13,6 @@
 #include "costmodel/net_json.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #define MAX_EMBED 64 /* outputs of the table MLP; 32 as published */

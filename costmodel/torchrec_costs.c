@@ -30,7 +30,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#include <math.h>
 #include <string.h>
 
 #define INDEX_BYTES 8

@@ -2,9 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_TRAIN_H
 #define NEUROSHARD_COSTMODEL_TRAIN_H
 
-#include "core/sample.h"
-#include "costmodel/features.h"
-#include "costmodel/gpu_spec.h"
 #include "costmodel/model_file.h"
 
 /*

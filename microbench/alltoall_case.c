@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/rng.h"
 #include "device/alltoall.h"
 #include "device/laps.h"
 #include "microbench/draws.h"

@@ -3,7 +3,6 @@
 #define NEUROSHARD_MICROBENCH_BENCH_H
 
 #include "base/progress.h"
-#include "core/sample.h"
 #include "device/comm.h"
 
 /*

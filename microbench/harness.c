@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/bench.h"
 
 #include "base/clock.h"
 #include "base/interrupt.h"

@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)

@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/member.h"
 
 /*
  * Figures that are printed twice, as a table for people and as JSON for

@@ -3,7 +3,6 @@
 
 #include "base/cpu.h"
 #include "cli/comm_report.h"
-#include "device/world.h"
 
 #include <inttypes.h>
 #include <stdio.h>

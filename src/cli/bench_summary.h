@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_CLI_BENCH_SUMMARY_H
 #define NEUROSHARD_CLI_BENCH_SUMMARY_H
 
-#include "base/progress.h"
 #include "cli/command.h"
 #include "io/store.h"
 #include "microbench/bench.h"

@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/bench_summary.h"
-#include "device/world.h"
 #include "io/samples_csv.h"
 #include "microbench/ceilings.h"
 

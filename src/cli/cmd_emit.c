@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/file.h"
 #include "cli/command.h"
 #include "emit/formats.h"
 #include "io/plan_json.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/command.h"
 #include "cli/planning.h"
 #include "emit/explain.h"
 #include "io/plan_json.h"
 #include "search/search.h"
 
-#include <math.h>
 #include <string.h>
 
 static int find_table(uint32_t *out, const struct problem *problem,

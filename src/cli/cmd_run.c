@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/progress.h"
 #include "base/text.h"
 #include "cli/planning.h"
 #include "cli/run_report.h"

@@ -3,7 +3,6 @@
 #define NEUROSHARD_CLI_FIND_PLAN_H
 
 #include "cli/command.h"
-#include "core/plan.h"
 #include "search/search.h"
 
 /*

@@ -2,7 +2,6 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/json.h"
 #include "cli/command.h"
 
 #include <errno.h>

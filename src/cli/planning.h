@@ -3,7 +3,6 @@
 #define NEUROSHARD_CLI_PLANNING_H
 
 #include "cli/command.h"
-#include "core/oracle.h"
 #include "core/plan.h"
 
 /*

@@ -3,7 +3,6 @@
 #define NEUROSHARD_CORE_PLAN_H
 
 #include "core/oracle.h"
-#include "core/problem.h"
 
 #include <math.h>
 

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* Memory of shards is counted from its definition, not by core/problem.c, which
  * has but look-ups, bags and outputs, and what each device has besides. */

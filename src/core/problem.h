@@ -4,7 +4,6 @@
 
 #include "core/hot_rows.h"
 #include "core/step.h"
-#include "core/table.h"
 
 /*
  * What is to be planned: tables, the devices they go on, the batch, and what

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_CORE_ROW_ORDER_H
 #define NEUROSHARD_CORE_ROW_ORDER_H
 
-#include "base/host_device.h"
 #include "core/table.h"
 
 EXTERN_C_BEGIN

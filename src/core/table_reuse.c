@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/table.h"
 
 #include "core/rank_law.h"
 

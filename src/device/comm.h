@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_DEVICE_COMM_H
 #define NEUROSHARD_DEVICE_COMM_H
 
-#include "device/device.h"
 #include "device/world.h"
 
 /*

@@ -3,8 +3,6 @@
 
 #include "device/fp16.h"
 
-#include <string.h>
-
 #define KERNELS CPU_KERNELS_PORTABLE
 #define LANES 4
 #define MAX_VECS 8

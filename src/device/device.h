@@ -2,9 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_H
 #define NEUROSHARD_DEVICE_DEVICE_H
 
-#include "base/host_device.h"
 #include "core/sample.h"
-#include "core/table.h"
 
 EXTERN_C_BEGIN
 

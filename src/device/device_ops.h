@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_OPS_H
 #define NEUROSHARD_DEVICE_DEVICE_OPS_H
 
-#include "device/device.h"
 #include "device/lookup.h"
 #include "device/probe.h"
 #include "device/stream.h"

@@ -16,7 +16,6 @@
 #include "device/stream_body.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LINE_BYTES 64
 /* Rows that are fetched ahead of their use: so many bytes, within limits. */

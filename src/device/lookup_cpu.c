@@ -2,8 +2,6 @@
 #include "base/mem.h"
 #include "device/device_cpu.h"
 
-#include <string.h>
-
 /* A forward task looks up about so many rows, or fewer where each thread would
  * not get TASKS_A_THREAD: each starts with nothing fetched ahead. */
 #define ROWS_A_TASK 8192

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device_cpu.h"
 
-#include <string.h>
-
 #define PIECE_BYTES ((size_t)1 << 20)
 #define PIECE_ROWS ((size_t)1 << 12)
 /* So many rows ahead are asked for: more than a core's buffers for misses. */

@@ -4,11 +4,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
-#include "device/canary.h"
 #include "exec/exec_samples.h"
-#include "exec/rank_work.h"
 #include "exec/timing.h"
-#include "exec/verify.h"
 
 #include <string.h>
 

@@ -4,8 +4,6 @@
 
 #include "base/progress.h"
 #include "core/plan.h"
-#include "core/sample.h"
-#include "device/device.h"
 #include "device/world.h"
 
 /*

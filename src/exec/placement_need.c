@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/placement.h"
 
 #include "base/text.h"
 #include "device/canary.h"
 #include "exec/rank_work.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 /* Bytes a look-up that the reference needs to sort by row: a pair of row and
  * bag, twice, and the stream it is from. */

@@ -3,7 +3,6 @@
 #define NEUROSHARD_EXEC_TIMING_H
 
 #include "device/laps.h"
-#include "exec/exec.h"
 #include "exec/input.h"
 #include "exec/rank_work.h"
 

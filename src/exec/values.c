@@ -4,8 +4,6 @@
 #include "device/fp16.h"
 #include "device/stream_math.h"
 
-#include <string.h>
-
 /* One gradient is at most this large: the step of one look-up then shows well
  * above rounding, and the sum over a hot row's many does not swamp it. */
 #define GRADIENT_MAX 0.01

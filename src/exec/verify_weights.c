@@ -5,7 +5,6 @@
 #include "exec/rank_work.h"
 #include "exec/values.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Weights on the host at a time, and rows a task. */

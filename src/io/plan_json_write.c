@@ -6,7 +6,6 @@
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 
-#include <math.h>
 #include <string.h>
 
 /*
