@@ -120,8 +120,8 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
     };
 
     if (spec->comm_form == COMM_PORT)
-        model.error = (struct cost_error){EXCHANGE_ERROR_FRAC,
-                                          "16 published all-to-alls"};
+        model.error = (struct cost_error){.frac = EXCHANGE_ERROR_FRAC,
+                                          .of = "16 published all-to-alls"};
     add_overlap_costs(spec, &model);
     return model;
 }

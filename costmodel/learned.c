@@ -24,13 +24,12 @@
 #include "costmodel/gpu_file.h"
 #include "costmodel/model_file.h"
 #include "costmodel/roofline.h"
+#include "costmodel/trust.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Nine in ten of so few are all of them. */
-#define LEAST_FOR_P90 9
 #define CHUNK 16 /* rows converted and evaluated at a time */
 
 struct learned {
@@ -211,6 +210,23 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
     }
 }
 
+static size_t learned_judge(const struct oracle *oracle,
+                            const struct shard *shards, size_t n,
+                            const double *compute_ms, struct cost_error *error,
+                            struct cost_outside **outside, struct arena *arena)
+{
+    const struct learned *learned = learned_of(oracle);
+    struct feature_input *inputs = ARENA_NEW(arena, struct feature_input, n);
+
+    for (size_t i = 0; i < n; i++)
+        if (!shard_is_replica(shards[i].kind))
+            fill_input(&inputs[i], learned, &shards[i],
+                       &learned->as_trained[shards[i].table],
+                       learned->batch_ratio);
+    return trust_judge(&learned->model, oracle->problem, shards, inputs, n,
+                       compute_ms, error, outside, arena);
+}
+
 /* Published figures, and in their place what was fitted to measurements; of
  * this program's look-ups, or of FBGEMM's. */
 static const struct gpu_spec *model_spec(const struct gpu_spec *published,
@@ -311,41 +327,20 @@ static const char *doubt(const struct learned *learned, const char *file,
                     file, model->device, model->isa, cpu, isa);
 }
 
-/* Of errors[n] that one which is of this kind of model, tells nine in ten and
- * is of more samples than `best`; else that. */
-static const struct errors *more_errors(const struct errors *best,
-                                        const struct errors *errors, size_t n,
-                                        const char *kind)
-{
-    for (size_t e = 0; e < n; e++)
-        if (!strcmp(errors[e].name, kind) && errors[e].p90_ape < 1 &&
-            errors[e].n > (best ? best->n : LEAST_FOR_P90))
-            best = &errors[e];
-    return best;
-}
-
 /* On samples that training did not see, held out or by cross-validation; they
  * say nothing of another GPU, nor of what was not trained on. */
 static struct cost_error error_of(const struct model *model,
                                   const struct oracle *oracle,
                                   struct arena *arena)
 {
-    const char *kind = model_kind_names[model_kind(model)];
-    const struct errors *held_out, *best;
+    const struct interval *all =
+        interval_find(model->intervals, model->n_intervals, INTERVAL_ALL);
 
     /* a net that is slow here says the same */
-    if (oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
+    if (!all || oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
         oracle->basis != BASIS_MEASURED)
         return (struct cost_error){0};
-    held_out = more_errors(NULL, model->errors, model->n_errors, kind);
-    best = more_errors(held_out, model->choice.errors, model->choice.n, kind);
-    if (!best)
-        return (struct cost_error){0};
-    return (struct cost_error){
-        best->p90_ape / (1 - best->p90_ape),
-        arena_printf(arena, "%zu %s", best->n,
-                     best == held_out ? "held-out samples"
-                                      : "samples by cross-validation")};
+    return interval_cost_error(all, arena);
 }
 
 /* Whether the plan runs as the samples did. */
@@ -505,7 +500,8 @@ int oracle_learned_open(struct oracle **out, const char *file,
                         struct err *err)
 {
     static const struct oracle_ops ops = {.embed = learned_embed,
-                                          .compute = learned_compute};
+                                          .compute = learned_compute,
+                                          .judge = learned_judge};
     struct learned *learned = ARENA_NEW(arena, struct learned, 1);
     const struct model *model = &learned->model;
     enum cost_basis basis;

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/bench_summary.h"
+#include "emit/report_parts.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -33,15 +34,22 @@ uint32_t run_find_slowest(const struct run *run)
     return slowest;
 }
 
-static void print_cost_source(const struct cost_source *cost)
+static void print_cost_source(const struct plan *plan)
 {
-    printf("predicted by %s (%s", cost->name ? cost->name : "hand",
-           cost_basis_names[cost->basis]);
+    const struct cost_source *cost = &plan->cost;
+    struct buf out = {0};
+
+    buf_printf(&out, "predicted by %s (%s", cost->name ? cost->name : "hand",
+               cost_basis_names[cost->basis]);
     if (cost->device)
-        printf(" on %s", cost->device);
+        buf_printf(&out, " on %s", cost->device);
     if (cost->hash)
-        printf(", hash %s", cost->hash);
-    puts(")");
+        buf_printf(&out, ", hash %s", cost->hash);
+    buf_printf(&out, ")");
+    report_error(plan, &out);
+    buf_printf(&out, "\n");
+    report_outside(cost, &out);
+    cli_print_report(&out);
 }
 
 static void print_world(const struct run *run)
@@ -77,7 +85,7 @@ static void print_heading(const struct run *run)
            run->options.n_iterations);
     print_world(run);
     if (run_is_priced(run))
-        print_cost_source(&run->plan.cost);
+        print_cost_source(&run->plan);
     else
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
@@ -389,9 +397,11 @@ static json_t *cost_model_to_json(const struct run *run)
 
     if (!run_is_priced(run))
         return json_null();
-    return json_pack("{s:s?, s:s?, s:s, s:s?}", "name", cost->name, "hash",
-                     cost->hash, "basis", cost_basis_names[cost->basis], "comm",
-                     cost->comm);
+    return json_pack("{s:s?, s:s?, s:s, s:s?, s:f, s:o}", "name", cost->name,
+                     "hash", cost->hash, "basis", cost_basis_names[cost->basis],
+                     "comm", cost->comm, "error_frac",
+                     plan_error_frac(&run->plan), "outside",
+                     report_outside_json(cost));
 }
 
 void run_print_json(const struct run *run)

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/oracle.h"
 
+#include <float.h>
 #include <math.h>
 
 const char *const cost_basis_names[] = {"analytic", "modelled", "measured",
                                         NULL};
+
+#define OUTSIDE(member) MEMBER_OF(struct cost_outside, member)
+const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS] = {
+    {"table", OUTSIDE(table), false, 0, 0, NULL},
+    {"feature", OUTSIDE(feature), true, 0, 0, NULL},
+    {"value", OUTSIDE(value), true, 0, DBL_MAX, NULL},
+    {"least", OUTSIDE(least), true, 0, DBL_MAX, NULL},
+    {"most", OUTSIDE(most), true, 0, DBL_MAX, NULL},
+};
 
 void oracle_close(struct oracle *oracle)
 {

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_CORE_ORACLE_H
 #define NEUROSHARD_CORE_ORACLE_H
 
+#include "base/json_place.h"
 #include "core/problem.h"
 
 /*
@@ -28,10 +29,21 @@ extern const char *const cost_basis_names[];
 /* How far predictions were from the truth where that is known: nine in ten
  * times lie between what is predicted over 1 + frac and 1 + frac times it. */
 struct cost_error {
-    double frac;    /* 0: not known */
-    const char *of; /* one phrase, "503 held-out samples"; NULL: no more is
-                       known */
+    double frac;      /* 0: not known */
+    const char *of;   /* one phrase, "503 held-out samples"; NULL: no more is
+                         known */
+    double pair_frac; /* likewise of the ratio of two that the same model
+                         predicts; 0: not known */
 };
+
+/* What a model was asked that lies outside of what it was made from. */
+struct cost_outside {
+    const char *table;   /* NULL: it is of a device, or of all */
+    const char *feature; /* "rows" */
+    double value, least, most;
+};
+#define N_OUTSIDE_FIELDS 5
+extern const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS];
 
 #define ORACLE_MAX_TERMS STEP_MAX_TERMS
 
@@ -77,6 +89,14 @@ struct oracle_ops {
      * its time. */
     void (*phases)(const struct oracle *oracle, const double *sums,
                    const double *compute_ms, double (*phases_ms)[N_PHASES]);
+    /* Optional, NULL where all prices are worth the same: what that of an
+     * assignment is, of its shards, all of them, and compute_ms[R]: *error
+     * becomes that of its look-ups, *outside[], in the arena, what is outside,
+     * the farthest first; returns how many. */
+    size_t (*judge)(const struct oracle *oracle, const struct shard *shards,
+                    size_t n, const double *compute_ms,
+                    struct cost_error *error, struct cost_outside **outside,
+                    struct arena *arena);
     /* Frees what is not in an arena; may be NULL. */
     void (*close)(struct oracle *oracle);
 };

@@ -444,6 +444,10 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         .lookup_error = oracle->lookup_error,
         .exchange_error = oracle->exchange_error,
     };
+    if (oracle->ops->judge)
+        plan->cost.n_outside = oracle->ops->judge(
+            oracle, plan->shards, plan->n_shards, compute,
+            &plan->cost.lookup_error, &plan->cost.outside, arena);
     rc = check_finite(plan, oracle, vectors, err);
     mem_free(vectors);
     mem_free(sums);

@@ -31,6 +31,8 @@ struct cost_source {
     const char *comm;   /* one phrase: where communication figures come from */
     const char *device; /* what it was measured on, or NULL */
     struct cost_error lookup_error, exchange_error;
+    struct cost_outside *outside; /* [n_outside] */
+    size_t n_outside;
 };
 
 struct plan {

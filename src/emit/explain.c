@@ -234,6 +234,7 @@ static void print_step(const struct binding *binding, struct buf *out)
     report_error(plan, out);
     buf_printf(out, " by %s (%s)\n", plan->cost.name,
                cost_basis_names[plan->cost.basis]);
+    report_outside(&plan->cost, out);
     report_job(plan, out);
     buf_printf(out,
                "binds   GPU %u is %s, after %.4f ms: compute %.4f, backward "
@@ -352,9 +353,10 @@ json_t *explain_plan_json(struct explained *explained)
 
     binding_find(&binding, explained);
     part = largest_part(&binding, &part_ms);
-    return json_pack("{s:s, s:f, s:I, s:I, s:s, s:f, s:o, s:o, s:o, s:s?}",
-                     "cost_model", plan->cost.name, "total_ms", plan->total_ms,
-                     "last_gpu", (json_int_t)binding.last,
+    return json_pack("{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:o, s:o, s:s?}",
+                     "cost_model", plan->cost.name, "outside",
+                     report_outside_json(&plan->cost), "total_ms",
+                     plan->total_ms, "last_gpu", (json_int_t)binding.last,
                      "longest_fwd_comm_gpu", (json_int_t)binding.slow_fwd,
                      "largest_part", part, "largest_part_ms", part_ms, "gpus",
                      figures_list(gpu_figures, binding.gpus, binding.n_gpus,
@@ -436,6 +438,7 @@ void explain_table(struct explained *explained, uint32_t table, struct buf *out)
     report_error(plan, out);
     buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
                cost_basis_names[plan->cost.basis], ways.without_ms);
+    report_outside(&plan->cost, out);
     print_verdict(&ways, plan->total_ms, out);
     buf_printf(out, "\n");
     figures_heading(way_figures, out);
@@ -482,8 +485,9 @@ json_t *explain_table_json(struct explained *explained, uint32_t table)
                             json_shards(&ways.ways[i], plan, table));
         json_array_append_new(list, object);
     }
-    return json_pack("{s:s, s:s, s:f, s:f, s:o}", "table",
-                     plan->problem.tables[table].name, "cost_model",
-                     plan->cost.name, "total_ms", plan->total_ms,
-                     "total_ms_without", ways.without_ms, "ways", list);
+    return json_pack(
+        "{s:s, s:s, s:o, s:f, s:f, s:o}", "table",
+        plan->problem.tables[table].name, "cost_model", plan->cost.name,
+        "outside", report_outside_json(&plan->cost), "total_ms", plan->total_ms,
+        "total_ms_without", ways.without_ms, "ways", list);
 }

@@ -146,6 +146,7 @@ static void print_cost(const struct cost_source *cost, struct buf *out)
     print_error("look-ups", &cost->lookup_error, out);
     print_error("exchanges", &cost->exchange_error, out);
     buf_printf(out, "\n");
+    report_outside(cost, out);
 }
 
 /* What a step of this time takes in, before pieces get copies of it. */

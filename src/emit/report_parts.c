@@ -145,6 +145,29 @@ void report_error(const struct plan *plan, struct buf *out)
         buf_printf(out, " +-%.0f %%", 100 * frac);
 }
 
+#define MOST_OUTSIDE 3
+
+void report_outside(const struct cost_source *cost, struct buf *out)
+{
+    const size_t n =
+        cost->n_outside < MOST_OUTSIDE ? cost->n_outside : MOST_OUTSIDE;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct cost_outside *at = &cost->outside[i];
+
+        buf_printf(out, "        outside of what was measured: %s%s%s%s %.6g",
+                   at->feature, at->table ? " of table '" : "",
+                   at->table ? at->table : "", at->table ? "'" : "", at->value);
+        buf_printf(out, " (%.6g to %.6g)%s\n", at->least, at->most,
+                   i + 1 == n && n < cost->n_outside ? " and more" : "");
+    }
+}
+
+json_t *report_outside_json(const struct cost_source *cost)
+{
+    return PLACE_LIST_ROWS(cost->outside, cost->n_outside, cost_outside_fields);
+}
+
 #define LINE_PARTS 3
 
 void report_job(const struct plan *plan, struct buf *out)

@@ -31,6 +31,10 @@ double report_ready_ms(const struct report_device *device);
 
 /* " +-16 %" behind the step's time; nothing where it is not known. */
 void report_error(const struct plan *plan, struct buf *out);
+/* A line for each of a few inputs outside of what the model was made from. */
+void report_outside(const struct cost_source *cost, struct buf *out);
+/* All of them; the caller decrefs it. */
+json_t *report_outside_json(const struct cost_source *cost);
 /* The lines below that of the step: the job that it is of, and what of each
  * part is exposed; one where the cost model heeds no job. */
 void report_job(const struct plan *plan, struct buf *out);

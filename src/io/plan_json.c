@@ -357,6 +357,26 @@ static int read_devices(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
+static int read_outside(struct cost_source *cost,
+                        const struct json_place *place, struct arena *arena,
+                        struct err *err)
+{
+    const json_t *list = NULL;
+    struct json_place item;
+    size_t n, *i = &cost->n_outside;
+
+    if (place_has(place, "outside") && place_list(&list, place, "outside", err))
+        return -1;
+    n = json_array_size(list);
+    cost->outside = ARENA_NEW(arena, struct cost_outside, n);
+    for (; *i < n; ++*i)
+        if (place_element(&item, place, "outside", list, *i, err) ||
+            PLACE_FIELDS(&cost->outside[*i], &item, cost_outside_fields, arena,
+                         err))
+            return -1;
+    return 0;
+}
+
 /* `basis` wins over `measured`, which stands for two of its three values. */
 static int read_cost_model(struct cost_source *cost,
                            const struct json_place *root, struct arena *arena,
@@ -372,9 +392,11 @@ static int read_cost_model(struct cost_source *cost,
         PLACE_FIELDS(&is_measured, &place, measured_field, arena, err))
         return -1;
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
-    if (PLACE_FIELDS(cost, &place, basis_fields, arena, err))
-        return -1;
-    return PLACE_FIELDS(cost, &place, error_fields, arena, err);
+    return PLACE_FIELDS(cost, &place, basis_fields, arena, err) ||
+                   PLACE_FIELDS(cost, &place, error_fields, arena, err) ||
+                   read_outside(cost, &place, arena, err)
+               ? -1
+               : 0;
 }
 
 static int read_plan(struct plan *plan, const struct json_place *root,

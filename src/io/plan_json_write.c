@@ -81,6 +81,10 @@ static json_t *from_cost_source(const struct cost_source *cost)
         place_set_fields(value, cost, &error_fields[0], 2);
     if (cost->exchange_error.frac > 0)
         place_set_fields(value, cost, &error_fields[2], 2);
+    if (cost->n_outside)
+        set(value, "outside",
+            PLACE_LIST_ROWS(cost->outside, cost->n_outside,
+                            cost_outside_fields));
     return value;
 }
 

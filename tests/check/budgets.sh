@@ -7,13 +7,13 @@ set -eu
 
 budgets="
 src/base     2755  38
-src/core     4140  32
+src/core     4170  32
 src/device   6335  58
-src/io       3435  25
-src/emit     2280  15
+src/io       3455  25
+src/emit     2305  15
 src/exec     3730  26
-src/cli      4735  32
-costmodel    7050  54
+src/cli      4745  32
+costmodel    7175  56
 search       6600  32
 microbench   1590  12
 "

@@ -238,7 +238,7 @@ static void test_comm(const struct model *trained, struct arena *arena)
             1e-12, "phases come to the step");
 }
 
-/* What nine in ten samples say that training did not see, of most of them. */
+/* That of all devices, before there is a plan (t_trust has one). */
 static void test_error(const struct model *trained, struct arena *arena)
 {
     struct sample_table tables[N_TABLES];
@@ -251,28 +251,21 @@ static void test_error(const struct model *trained, struct arena *arena)
     model.device = "cuda:NVIDIA H100";
     model.isa = "sm_90";
     model.n_threads = 0;
-    model.n_errors = 2;
-    model.errors[0] = (struct errors){.name = "net", .p90_ape = 0.2, .n = 9};
-    model.errors[1] =
-        (struct errors){.name = "linear model", .p90_ape = 0.1, .n = 99};
+    model.n_intervals = 0;
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->lookup_error;
-    ok(error.frac == 0, "nine samples are too few");
+    ok(error.frac == 0, "nothing is known of a model without intervals");
 
-    model.errors[0].n = 20;
+    model.n_intervals = 2;
+    model.intervals[0] =
+        (struct interval){"all", "held-out samples", 20, 0.25, 0.375, 0};
+    model.intervals[1] =
+        (struct interval){"usual", "held-out samples", 15, 0.5, 0.5, 0};
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->lookup_error;
-    is_near(error.frac, 0.25, 1e-12, "too little by a fifth: a quarter more");
-    is_str(error.of, "20 held-out samples", "which they are");
-
-    model.choice.n = 1;
-    model.choice.errors[0] =
-        (struct errors){.name = "net", .p90_ape = 0.5, .n = 50};
-    model.training.n_folds = 10;
-    ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
-    error = open_model(model_path, &problem, arena)->lookup_error;
-    is_near(error.frac, 1, 1e-12, "or those that judged the choice");
-    is_str(error.of, "50 samples by cross-validation", "if they are more");
+    is_near(error.frac, 0.25, 0, "that of all");
+    is_near(error.pair_frac, 0.375, 0, "and of pairs");
+    is_str(error.of, "20 held-out samples (all)", "which they are");
 
     problem.cluster.gpu = "h200";
     error = open_model(model_path, &problem, arena)->lookup_error;

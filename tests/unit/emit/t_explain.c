@@ -210,7 +210,7 @@ static const char own_table[] =
     "+3.2000\n";
 
 static const char own_json[] =
-    "{\"cost_model\":\"plain\",\"total_ms\":61.6,\"last_gpu\":1,"
+    "{\"cost_model\":\"plain\",\"outside\":[],\"total_ms\":61.6,\"last_gpu\":1,"
     "\"longest_fwd_comm_gpu\":1,\"largest_part\":\"compute\","
     "\"largest_part_ms\":52.0,\"gpus\":[{\"own_ms\":10.4,"
     "\"sooner_by_ms\":51.2,\"compute_ms\":8.0,\"bwd_comm_ms\":0.8,"
@@ -280,7 +280,8 @@ static const char waiting_table[] =
     "+4.0000  no: GPU 0 is 124 KiB short, mostly weights\n";
 
 static const char waiting_json[] =
-    "{\"table\":\"small\",\"cost_model\":\"plain\",\"total_ms\":61.6,"
+    "{\"table\":\"small\",\"cost_model\":\"plain\",\"outside\":[],\"total_ms\":"
+    "61.6,"
     "\"total_ms_without\":61.6,\"ways\":[{\"way\":\"whole on GPU 2\","
     "\"total_ms\":64.0,\"allowed\":true,\"why_not\":null,"
     "\"shards\":[{\"table\":0,\"kind\":\"table\",\"row_begin\":0,"

@@ -238,7 +238,8 @@ static void test_errors(void)
     const char *text;
 
     is_not_in(report_of(&plan), "within");
-    plan.cost.lookup_error = (struct cost_error){0.2, "12 samples"};
+    plan.cost.lookup_error =
+        (struct cost_error){.frac = 0.2, .of = "12 samples"};
     text = report_of(&plan);
     is_in(text, "        look-ups within 20 %: nine in ten of 12 samples\n");
     is_not_in(text, "+-");
@@ -246,6 +247,32 @@ static void test_errors(void)
     text = report_of(&plan);
     is_in(text, "        exchanges within 50 %\n");
     is_in(text, "ms +-21 % (GPU ");
+}
+
+/* The three that are farthest, of all that there are. */
+static void test_outside(void)
+{
+    static struct cost_outside outside[] = {{"t1", "rows", 4e9, 10, 2e8},
+                                            {NULL, "batch", 64, 128, 65536},
+                                            {"t2", "columns", 2, 4, 512},
+                                            {"t3", "columns", 2, 4, 512}};
+    struct plan plan = mixed_plan();
+    const char *text;
+
+    is_not_in(report_of(&plan), "outside");
+    plan.cost.outside = outside;
+    plan.cost.n_outside = 3;
+    text = report_of(&plan);
+    is_in(text,
+          "        outside of what was measured: rows of table 't1' 4e+09 "
+          "(10 to 2e+08)\n"
+          "        outside of what was measured: batch 64 (128 to "
+          "65536)\n");
+    is_in(text, "columns of table 't2' 2 (4 to 512)\n");
+    plan.cost.n_outside = 4;
+    text = report_of(&plan);
+    is_in(text, "columns of table 't2' 2 (4 to 512) and more\n");
+    is_not_in(text, "'t3'");
 }
 
 static void test_made_by_hand(void)
@@ -452,6 +479,7 @@ int main(void)
     test_hot_block();
     test_stopped_and_analytic();
     test_errors();
+    test_outside();
     test_made_by_hand();
     test_kinds();
     test_unlike_totals();

@@ -29,7 +29,10 @@ static const char full[] =
     "\"basis\": \"modelled\", \"comm\": \"alpha-beta figures\", "
     "\"device\": \"cpu:x\", \"lookup_error_frac\": 0.25, "
     "\"lookup_error_of\": \"8 samples\", \"exchange_error_frac\": 0.5, "
-    "\"exchange_error_of\": null},\n"
+    "\"exchange_error_of\": null, \"outside\": [{\"table\": \"b\", "
+    "\"feature\": \"rows\", \"value\": 2000.0, \"least\": 10.0, "
+    "\"most\": 1000.0}, {\"table\": null, \"feature\": \"batch\", "
+    "\"value\": 64.0, \"least\": 128.0, \"most\": 256.0}]},\n"
     "  \"step\": {\"pipeline\": \"semisync\", \"chunks\": 4, "
     "\"dedup\": \"ids\", "
     "\"dense_ms\": [1.5, 3.0], \"exposed_ms\": {\"input\": 0.0, "
@@ -199,11 +202,17 @@ static bool same_plan(const struct plan *a, const struct plan *b)
         same_text(a->cost.device, b->cost.device) &&
         same_error(&a->cost.lookup_error, &b->cost.lookup_error) &&
         same_error(&a->cost.exchange_error, &b->cost.exchange_error) &&
+        a->cost.n_outside == b->cost.n_outside &&
         same_text(a->search, b->search) && same_text(a->stopped, b->stopped) &&
         a->seed == b->seed && a->n_evaluations == b->n_evaluations &&
         same_text(a->inputs_hash, b->inputs_hash) &&
         same_text(a->version, b->version);
 
+    for (size_t i = 0; same && i < a->cost.n_outside; i++)
+        same =
+            same_text(a->cost.outside[i].table, b->cost.outside[i].table) &&
+            same_text(a->cost.outside[i].feature, b->cost.outside[i].feature) &&
+            same_double(a->cost.outside[i].most, b->cost.outside[i].most);
     for (size_t i = 0; same && i < a->n_shards; i++)
         same = same_shard(&a->shards[i], &b->shards[i]) &&
                (!a->shard_ms || same_double(a->shard_ms[i], b->shard_ms[i]));
@@ -238,6 +247,10 @@ static void test_full(void)
     is_near(plan.cost.lookup_error.frac, 0.25, 0, "error of look-ups");
     is_str(plan.cost.lookup_error.of, "8 samples", "and of what");
     is_near(plan.cost.exchange_error.frac, 0.5, 0, "error of exchanges");
+    ok(plan.cost.n_outside == 2 && !plan.cost.outside[1].table &&
+           plan.cost.outside[1].least == 128 &&
+           plan.cost.outside[0].value == 2000,
+       "what is outside");
     ok(plan.shards[2].col_begin == 96 && plan.shards[2].device == 1, "shard");
     ok(plan.shard_ms[1] == 0.625 && isnan(plan.shard_ms[2]), "alone_ms");
     ok(plan.devices[1].bwd_comm_ms == 0.25 &&

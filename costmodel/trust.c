@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/trust.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static double exp2m1(double x)
+{
+    return exp2(x) - 1;
+}
+
+/* What has a range: each piece, each device, and the batch. */
+enum { OF_PIECE, OF_GPU = 3, BATCH = 5, N_KNOWN };
+static const struct {
+    const char *feature, *name;
+    double (*value)(double x); /* of the feature */
+} known[N_KNOWN] = {{"log2_dim", "columns", exp2},
+                    {"log1p_rows", "rows", expm1},
+                    {"log1p_lookups", "look-ups", expm1},
+                    {"tables", "tables of a GPU", exp2m1},
+                    {"lookups", "look-ups of a GPU", exp2m1},
+                    {"", "batch", NULL}};
+
+struct trust {
+    struct cost_outside ranges[N_KNOWN];
+    struct cost_outside *outside; /* [n], those of a table behind each other */
+    size_t n;
+};
+
+/* NAN where none is known. */
+static void find_ranges(struct trust *trust, const struct model *model)
+{
+    struct cost_outside *batch = &trust->ranges[BATCH];
+
+    for (unsigned k = 0; k < N_KNOWN; k++) {
+        const struct feature_set *set =
+            k < OF_GPU ? &model->features : &model->estimate.totals;
+        struct cost_outside *range = &trust->ranges[k];
+
+        *range = (struct cost_outside){NULL, known[k].name, 0, NAN, NAN};
+        for (unsigned f = 0; f < set->n; f++)
+            if (!strcmp(set->at[f].name, known[k].feature)) {
+                range->least = known[k].value(set->at[f].min);
+                range->most = known[k].value(set->at[f].max);
+            }
+    }
+    for (size_t r = 0; r < model->n_ranges; r++) {
+        batch->least = fmin(batch->least, model->ranges[r].batch_min);
+        batch->most = fmax(batch->most, model->ranges[r].batch_max);
+    }
+}
+
+/* How many octaves outside; named unless its table has it already. */
+static double check(struct trust *trust, unsigned what, const char *table,
+                    double value)
+{
+    struct cost_outside at = trust->ranges[what];
+    const double octaves =
+        log2(fmax((1 + at.least) / (1 + value), (1 + value) / (1 + at.most)));
+    size_t i = trust->n;
+
+    if (!(octaves > (what == BATCH ? 0 : TRUST_MARGIN)))
+        return 0;
+    at.table = table;
+    at.value = value;
+    while (i-- > 0 && trust->outside[i].table == table)
+        if (trust->outside[i].feature == at.feature)
+            return octaves;
+    trust->outside[trust->n++] = at;
+    return octaves;
+}
+
+struct cost_error interval_cost_error(const struct interval *interval,
+                                      struct arena *arena)
+{
+    return (struct cost_error){interval->error_frac,
+                               arena_printf(arena, "%" PRIu64 " %s (%s)",
+                                            interval->n, interval->of,
+                                            interval->class),
+                               interval->pair_error_frac};
+}
+
+size_t trust_judge(const struct model *model, const struct problem *problem,
+                   const struct shard *shards,
+                   const struct feature_input *inputs, size_t n,
+                   const double *compute_ms, struct cost_error *error,
+                   struct cost_outside **outside, struct arena *arena)
+{
+    const uint32_t n_devices = problem->cluster.n_devices;
+    struct device_load *loads = ARENA_NEW(arena, struct device_load, n_devices);
+    double *octaves = ARENA_NEW(arena, double, n_devices), wider;
+    struct trust trust = {
+        .outside = ARENA_NEW(arena, struct cost_outside, OF_GPU * n + N_KNOWN)};
+    uint32_t slowest = 0;
+
+    find_ranges(&trust, model);
+    for (size_t i = 0; i < n; i++) {
+        const char *table = problem->tables[shards[i].table].name;
+        const double values[] = {inputs[i].dim, inputs[i].n_rows,
+                                 inputs[i].n_lookups};
+        const uint32_t r = shards[i].device;
+
+        if (shard_is_replica(shards[i].kind))
+            continue;
+        device_load_add(&loads[r], &inputs[i]);
+        for (unsigned k = OF_PIECE; k < OF_GPU; k++)
+            octaves[r] = fmax(octaves[r], check(&trust, k, table, values[k]));
+    }
+    for (uint32_t r = 0; r < n_devices; r++) {
+        const double values[] = {loads[r].n_tables, loads[r].n_lookups};
+
+        for (unsigned k = OF_GPU; k < BATCH && loads[r].n_tables > 0; k++)
+            octaves[r] =
+                fmax(octaves[r], check(&trust, k, NULL, values[k - OF_GPU]));
+        if (compute_ms[r] > compute_ms[slowest])
+            slowest = r;
+    }
+    check(&trust, BATCH, NULL, (double)problem->batch);
+    wider = 1 + octaves[slowest];
+    if (error->frac > 0)
+        *error = interval_cost_error(
+            interval_find(model->intervals, model->n_intervals,
+                          interval_class(&loads[slowest])),
+            arena);
+    if (wider > 1 && error->frac > 0)
+        error->of = arena_printf(arena, "%s, widened", error->of);
+    error->frac = expm1(wider * log1p(error->frac));
+    error->pair_frac = expm1(wider * log1p(error->pair_frac));
+    *outside = trust.outside;
+    return trust.n;
+}
