@@ -387,22 +387,34 @@ static void split_step(struct plan *plan, const struct oracle *oracle,
     mem_free(phases_ms);
 }
 
-double plan_error_frac(const struct plan *plan)
+void plan_split(const struct plan *plan, double shares[N_SPLIT])
 {
     static const bool is_exchange[N_STEP_PARTS] = {
         [STEP_INPUT] = true, [STEP_OUTPUT] = true, [STEP_GRADIENT] = true};
-    double exposed_ms[2] = {0}, error[2];
+    double sum_ms = 0;
 
-    for (unsigned p = 0; p < N_STEP_PARTS; p++)
-        exposed_ms[is_exchange[p]] += plan->exposed_ms[p];
-    error[0] = exposed_ms[0] * plan->cost.lookup_error.frac;
-    error[1] = exposed_ms[1] * plan->cost.exchange_error.frac;
-    for (unsigned k = 0; k < 2; k++)
-        if (!(exposed_ms[k] <= 0 || error[k] > 0)) /* or NAN */
+    shares[SPLIT_LOOKUPS] = shares[SPLIT_EXCHANGES] = 0;
+    for (unsigned p = 0; p < N_STEP_PARTS; p++) {
+        shares[is_exchange[p] ? SPLIT_EXCHANGES : SPLIT_LOOKUPS] +=
+            plan->exposed_ms[p];
+        sum_ms += plan->exposed_ms[p];
+    }
+    for (unsigned k = 0; k < N_SPLIT; k++)
+        shares[k] = sum_ms > 0 ? shares[k] / sum_ms : NAN;
+}
+
+double plan_error_frac(const struct plan *plan)
+{
+    double error[N_SPLIT], shares[N_SPLIT];
+
+    plan_split(plan, shares);
+    error[SPLIT_LOOKUPS] = shares[SPLIT_LOOKUPS] * plan->cost.lookup_error.frac;
+    error[SPLIT_EXCHANGES] =
+        shares[SPLIT_EXCHANGES] * plan->cost.exchange_error.frac;
+    for (unsigned k = 0; k < N_SPLIT; k++)
+        if (!(shares[k] <= 0 || error[k] > 0)) /* or NAN */
             return 0;
-    return exposed_ms[0] + exposed_ms[1] > 0
-               ? hypot(error[0], error[1]) / (exposed_ms[0] + exposed_ms[1])
-               : 0;
+    return hypot(error[SPLIT_LOOKUPS], error[SPLIT_EXCHANGES]);
 }
 
 int plan_price(struct plan *plan, const struct oracle *oracle,

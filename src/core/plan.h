@@ -58,8 +58,12 @@ struct plan {
     const char *version;     /* of the program that made it */
 };
 
+/* Which shares of total_ms are look-ups and exchanges, by the parts of the step
+ * that are exposed; NAN where they are not known. */
+enum { SPLIT_LOOKUPS, SPLIT_EXCHANGES, N_SPLIT };
+void plan_split(const struct plan *plan, double shares[N_SPLIT]);
 /* The error of total_ms: those of look-ups and of exchanges, independent of
- * each other, each by the parts of the step that are exposed. 0: not known. */
+ * each other. 0: not known. */
 double plan_error_frac(const struct plan *plan);
 
 /* What each device holds, [R]; owned by the caller. */

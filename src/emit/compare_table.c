@@ -2,6 +2,7 @@
 #include "emit/compare_table.h"
 
 #include "base/figures.h"
+#include "emit/report_parts.h"
 
 #define ENTRY(member) MEMBER_OF(struct compare_entry, member)
 static const struct figure entry_figures[] = {
@@ -9,12 +10,14 @@ static const struct figure entry_figures[] = {
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
     {"total_ms", "total ms", 10, 3, FIGURE_PLAIN, ENTRY(total_ms)},
     {NULL, "x ours", 8, 3, FIGURE_PLAIN, ENTRY(ratio)},
+    {"gain_error_frac", "+- %", 6, 1, FIGURE_PERCENT, ENTRY(gain_error_frac)},
     {"compute_ms", "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
     {"bwd_comm_ms", "bwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
     {"fwd_comm_ms", "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
     {"max_over_mean", "max/mean", 9, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
     {"memory_frac", "memory %", 9, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
     {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, ENTRY(search_ms)},
+    {"significant", "significant", 0, 0, FIGURE_NOTE, ENTRY(is_significant)},
     {0},
 };
 /* The parts of its step. */
@@ -45,6 +48,7 @@ static const struct figure mean_figures[] = {
     {"solved", "solved", 7, 0, FIGURE_PLAIN, MEAN(n_valid)},
     {"paired", "paired", 7, 0, FIGURE_PLAIN, MEAN(n_paired)},
     {"ratio", "x ours", 8, 3, FIGURE_PLAIN, MEAN(ratio)},
+    {"significant", "signif.", 7, 0, FIGURE_PLAIN, MEAN(n_significant)},
     {"common_ms", "common ms", 10, 3, FIGURE_PLAIN, MEAN(common_ms)},
     {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, MEAN(search_ms)},
     {0},
@@ -53,10 +57,14 @@ static const struct figure mean_figures[] = {
 void compare_fill(struct compare_entry *entry, const struct plan *plan)
 {
     uint32_t n = plan->problem.cluster.n_devices;
-    double busy_sum = 0, busy_max = 0;
+    double busy_sum = 0, busy_max = 0, shares[N_SPLIT];
 
     entry->valid = true;
     entry->total_ms = plan->total_ms;
+    entry->cost = plan->cost;
+    plan_split(plan, shares);
+    entry->lookup_ms = shares[SPLIT_LOOKUPS] * plan->total_ms;
+    entry->exchange_ms = shares[SPLIT_EXCHANGES] * plan->total_ms;
     for (uint32_t r = 0; r < n; r++) {
         const struct device_cost *device = &plan->devices[r];
         double busy = device->compute_ms + device->bwd_comm_ms;
@@ -91,6 +99,22 @@ static bool is_common(const struct comparison *comparison, size_t task,
     return n_any > 0;
 }
 
+/* Look-ups of two plans are off by themselves, as those of two samples are;
+ * exchanges on the same links alike, so that only their difference is off. */
+static double gain_error_frac(const struct compare_entry *entry,
+                              const struct compare_entry *ours)
+{
+    const double lookup_ms =
+        fmax(entry->lookup_ms * entry->cost.lookup_error.pair_frac,
+             ours->lookup_ms * ours->cost.lookup_error.pair_frac);
+    const double more_ms = fabs(entry->exchange_ms - ours->exchange_ms);
+    const double exchange_ms = more_ms * ours->cost.exchange_error.frac;
+
+    return lookup_ms > 0 && (exchange_ms > 0 || more_ms <= 0)
+               ? hypot(lookup_ms, exchange_ms) / ours->total_ms
+               : NAN;
+}
+
 static void pair_with_ours(struct compare_mean *mean,
                            const struct comparison *comparison, size_t planner)
 {
@@ -102,12 +126,17 @@ static void pair_with_ours(struct compare_mean *mean,
         mean->planner = entry->planner;
         mean->n_valid += entry->valid;
         mean->search_ms += entry->search_ms;
-        entry->ratio = NAN;
+        entry->ratio = entry->gain_error_frac = NAN;
         if (!entry->valid || !ours->valid)
             continue;
         mean->n_paired++;
         entry->ratio = entry->total_ms / ours->total_ms;
         mean->ratio += entry->ratio;
+        if (entry == ours)
+            continue;
+        entry->gain_error_frac = gain_error_frac(entry, ours);
+        entry->is_significant = fabs(entry->ratio - 1) > entry->gain_error_frac;
+        mean->n_significant += entry->is_significant && entry->ratio > 1;
     }
     mean->search_ms /= (double)comparison->n_tasks;
     mean->ratio = mean->n_paired ? mean->ratio / (double)mean->n_paired : NAN;
@@ -168,6 +197,8 @@ void compare_print(const struct comparison *comparison,
                    const struct compare_mean *means, size_t n_common,
                    struct buf *out)
 {
+    const struct compare_entry *ours =
+        &comparison->tasks->entries[comparison->n_planners - 1];
     bool is_one = comparison->n_tasks == 1;
     size_t n = is_one ? comparison->tasks->n_tables : comparison->n_tasks;
 
@@ -191,19 +222,23 @@ void compare_print(const struct comparison *comparison,
         else
             figures_row(mean_figures, &means[p], out);
     }
-    if (is_one)
+    if (is_one) {
         print_parts(comparison, out);
-    if (is_one)
-        buf_printf(out,
-                   "\nparts are those of the slowest GPU in each; fwd comm "
-                   "holds waiting; max/mean is of compute + bwd comm\n");
-    else
-        buf_printf(out,
-                   "\nx ours: mean of total over ours, on the tasks that both "
-                   "solved; common ms: mean total\non the %zu tasks solved by "
-                   "all planners that solved any; search ms: mean of all "
-                   "tasks\n",
-                   n_common);
+        buf_printf(
+            out, "\nparts are those of the slowest GPU in each; fwd comm "
+                 "holds waiting; max/mean is of compute + bwd comm\n"
+                 "+- %%: nine in ten ratios are known that well; significant: "
+                 "farther from 1 than that\n");
+        report_outside(&ours->cost, out);
+    } else {
+        buf_printf(
+            out,
+            "\nx ours: mean of total over ours, on the tasks that both "
+            "solved; common ms: mean total\non the %zu tasks solved by "
+            "all planners that solved any; search ms: mean of all "
+            "tasks\nsignif.: tasks on which our gain is beyond its error\n",
+            n_common);
+    }
 }
 
 static json_t *entries_to_json(const struct comparison *comparison, size_t task)
@@ -218,6 +253,9 @@ static json_t *entries_to_json(const struct comparison *comparison, size_t task)
         if (has_parts(entry))
             json_object_set_new(row, "phases_ms",
                                 figures_object(part_figures, entry));
+        if (entry->cost.n_outside)
+            json_object_set_new(row, "outside",
+                                report_outside_json(&entry->cost));
         json_array_append_new(rows, row);
     }
     return rows;

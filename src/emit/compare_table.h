@@ -22,6 +22,12 @@ struct compare_entry {
     double memory_frac;            /* of the fullest GPU */
     double search_ms;
     double ratio; /* of total_ms to ours; NAN where not both solved it */
+    double lookup_ms, exchange_ms; /* shares of total_ms, NAN likewise */
+    struct cost_source cost;
+    /* What the ratio may be off, as a fraction, NAN where it is not known, and
+     * whether it is farther from 1. */
+    double gain_error_frac;
+    bool is_significant;
 };
 
 struct compare_task {
@@ -46,10 +52,11 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan);
 struct compare_mean {
     const char *planner;
     uint64_t n_valid;
-    uint64_t n_paired; /* tasks that ours solved, too */
-    double ratio;      /* mean of total / ours over those; NAN for none */
-    double common_ms;  /* mean total over the common tasks; NAN for none */
-    double search_ms;  /* mean over all tasks */
+    uint64_t n_paired;      /* tasks that ours solved, too */
+    double ratio;           /* mean of total / ours over those; NAN for none */
+    double common_ms;       /* mean total over the common tasks; NAN for none */
+    double search_ms;       /* mean over all tasks */
+    uint64_t n_significant; /* paired tasks on which ours is faster for sure */
 };
 /* Fills the entries' ratios and means[n_planners]. Common tasks are those
  * solved by every planner that solved any; returns their number. */

@@ -15,7 +15,7 @@ echo "# TorchRec's costs, and TorchRec's own plan"
 
 echo "# several lists: solved and paired"
 "$ns" compare "$dcn" "$tables/criteo_kaggle_26.csv" --gpus 2 \
-    --memory 60GiB --reserve 0 --effort 1000 | awk 'NF == 6 && $1 != "pipeline" {print $1, $2, $3}'
+    --memory 60GiB --reserve 0 --effort 1000 | awk 'NF == 7 && $1 != "pipeline" {print $1, $2, $3}'
 
 echo "# drawn tasks depend on the seed alone"
 for seed in 1 1 2; do
@@ -25,7 +25,7 @@ done | uniq -c | awk '{print $1}'
 
 echo "# no plan, and why"
 "$ns" compare "$dcn" --gpus 2 --memory 10GiB | sed -n '5,$p' |
-    grep -v '^parts' | cut -c 1-30
+    grep -v -e '^parts' -e '^+-' | cut -c 1-30
 
 echo "# refused"
 for options in "--memory 1KiB --tasks 1" "--cost torchrec:hbm=fast"; do

@@ -21,33 +21,33 @@ static const struct means_case cases[] = {
      2,
      {{4, 2}, {3, 3}},
      2,
-     {{NULL, 2, 2, 1.5, 3.5, 1}, {NULL, 2, 2, 1, 2.5, 1}}},
+     {{NULL, 2, 2, 1.5, 3.5, 1, 0}, {NULL, 2, 2, 1, 2.5, 1, 0}}},
     {"ours fails where the other does not",
      3,
      2,
      {{4, 2}, {3, 0}, {0, 5}},
      1,
-     {{NULL, 2, 1, 2, 4, 1}, {NULL, 2, 2, 1, 2, 1}}},
+     {{NULL, 2, 1, 2, 4, 1, 0}, {NULL, 2, 2, 1, 2, 1, 0}}},
     {"who solves nothing does not count",
      2,
      3,
      {{0, 4, 2}, {0, 6, 2}},
      2,
-     {{NULL, 0, 0, NAN, NAN, 1},
-      {NULL, 2, 2, 2.5, 5, 1},
-      {NULL, 2, 2, 1, 2, 1}}},
+     {{NULL, 0, 0, NAN, NAN, 1, 0},
+      {NULL, 2, 2, 2.5, 5, 1, 0},
+      {NULL, 2, 2, 1, 2, 1, 0}}},
     {"nothing in common",
      2,
      2,
      {{4, 0}, {0, 5}},
      0,
-     {{NULL, 1, 0, NAN, NAN, 1}, {NULL, 1, 1, 1, NAN, 1}}},
+     {{NULL, 1, 0, NAN, NAN, 1, 0}, {NULL, 1, 1, 1, NAN, 1, 0}}},
     {"nobody solves anything",
      1,
      2,
      {{0, 0}},
      0,
-     {{NULL, 0, 0, NAN, NAN, 1}, {NULL, 0, 0, NAN, NAN, 1}}},
+     {{NULL, 0, 0, NAN, NAN, 1, 0}, {NULL, 0, 0, NAN, NAN, 1, 0}}},
 };
 
 static int is_same(double got, double want)
@@ -79,6 +79,7 @@ static void test_means(void)
         for (size_t p = 0; p < test->n_planners; p++)
             ok(means[p].n_valid == test->want[p].n_valid &&
                    means[p].n_paired == test->want[p].n_paired &&
+                   means[p].n_significant == test->want[p].n_significant &&
                    is_same(means[p].ratio, test->want[p].ratio) &&
                    is_same(means[p].common_ms, test->want[p].common_ms) &&
                    is_same(means[p].search_ms, test->want[p].search_ms),
@@ -108,87 +109,102 @@ static void says(struct comparison *comparison, const char *text,
 static const char many_text[] =
     "2 tasks on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
     "\n"
-    "planner       solved  paired   x ours  common ms  search ms\n"
-    "other              1       1    1.500      6.000       6.00\n"
-    "ours               2       2    1.000      4.000       0.00\n"
+    "planner       solved  paired   x ours signif.  common ms  search ms\n"
+    "other              1       1    1.500       0      6.000       6.00\n"
+    "ours               2       2    1.000       0      4.000       0.00\n"
     "\n"
     "x ours: mean of total over ours, on the tasks that both solved; "
     "common ms: mean total\n"
     "on the 1 tasks solved by all planners that solved any; search "
-    "ms: mean of all tasks\n";
+    "ms: mean of all tasks\n"
+    "signif.: tasks on which our gain is beyond its error\n";
 
 static const char many_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
     "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
-    "\"solved\":1,\"paired\":1,\"ratio\":1.5,\"common_ms\":6.0,"
+    "\"solved\":1,\"paired\":1,\"ratio\":1.5,\"significant\":0,\"common_ms\":6."
+    "0,"
     "\"search_ms\":6.0},{\"planner\":\"ours\",\"solved\":2,"
-    "\"paired\":2,\"ratio\":1.0,\"common_ms\":4.0,"
+    "\"paired\":2,\"ratio\":1.0,\"significant\":0,\"common_ms\":4.0,"
     "\"search_ms\":0.0}],\"common_tasks\":1,"
     "\"tasks\":[{\"task\":\"first\","
     "\"planners\":[{\"planner\":\"other\",\"valid\":true,"
-    "\"total_ms\":6.0,\"compute_ms\":3.0,\"bwd_comm_ms\":1.5,"
+    "\"total_ms\":6.0,\"gain_error_frac\":null,\"compute_ms\":3.0,\"bwd_comm_"
+    "ms\":1.5,"
     "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.23077,"
-    "\"memory_frac\":0.75,\"search_ms\":12.0},{\"planner\":\"ours\","
-    "\"valid\":true,\"total_ms\":4.0,\"compute_ms\":1.0,"
+    "\"memory_frac\":0.75,\"search_ms\":12.0,\"significant\":false},{"
+    "\"planner\":\"ours\","
+    "\"valid\":true,\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1."
+    "0,"
     "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
     "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
-    "\"search_ms\":0.0}]},{\"task\":\"second\","
+    "\"search_ms\":0.0,\"significant\":false}]},{\"task\":\"second\","
     "\"planners\":[{\"planner\":\"other\",\"valid\":false,"
     "\"reason\":\"no memory\"},{\"planner\":\"ours\",\"valid\":true,"
-    "\"total_ms\":4.0,\"compute_ms\":1.0,\"bwd_comm_ms\":1.5,"
+    "\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1.0,\"bwd_comm_"
+    "ms\":1.5,"
     "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
-    "\"memory_frac\":0.75,\"search_ms\":0.0}]}]}";
+    "\"memory_frac\":0.75,\"search_ms\":0.0,\"significant\":false}]}]}";
 
 static const char failed_text[] =
     "3 tables on 2 GPUs, 1 host, batch 64, cost model plain "
     "(analytic)\n"
     "\n"
-    "planner        total ms   x ours compute ms bwd comm ms fwd "
+    "planner        total ms   x ours   +- % compute ms bwd comm ms fwd "
     "comm ms  max/mean  memory %  search ms\n"
     "other        no memory\n"
-    "ours              4.000    1.000      1.000       1.500       "
+    "ours              4.000    1.000      -      1.000       1.500       "
     "2.000     1.111      75.0       0.00\n"
     "\n"
     "parts are those of the slowest GPU in each; fwd comm holds "
-    "waiting; max/mean is of compute + bwd comm\n";
+    "waiting; max/mean is of compute + bwd comm\n"
+    "+- %: nine in ten ratios are known that well; significant: "
+    "farther from 1 than that\n";
 
 static const char failed_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
     "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
     "\"valid\":false,\"reason\":\"no memory\"},{\"planner\":\"ours\","
-    "\"valid\":true,\"total_ms\":4.0,\"compute_ms\":1.0,"
+    "\"valid\":true,\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1."
+    "0,"
     "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
     "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
-    "\"search_ms\":0.0}]}";
+    "\"search_ms\":0.0,\"significant\":false}]}";
 
 /* Of each part the GPU counts where it takes longest; of who has none there is
  * no line. */
 static const char parts_text[] =
     "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
     "\n"
-    "planner        total ms   x ours compute ms bwd comm ms fwd "
+    "planner        total ms   x ours   +- % compute ms bwd comm ms fwd "
     "comm ms  max/mean  memory %  search ms\n"
-    "other             6.000    1.500      3.000       1.500       "
+    "other             6.000    1.500      -      3.000       1.500       "
     "2.000     1.231      75.0      12.00\n"
-    "ours              4.000    1.000      1.000       1.500       "
+    "ours              4.000    1.000      -      1.000       1.500       "
     "2.000     1.111      75.0       0.00\n"
     "\n"
     "planner        input ms  forward   output  gradient  backward  replicas\n"
     "ours              0.250    0.500    0.300     0.300     0.700     0.125\n"
     "\n"
     "parts are those of the slowest GPU in each; fwd comm holds "
-    "waiting; max/mean is of compute + bwd comm\n";
+    "waiting; max/mean is of compute + bwd comm\n"
+    "+- %: nine in ten ratios are known that well; significant: "
+    "farther from 1 than that\n";
 
 static const char parts_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
     "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
-    "\"valid\":true,\"total_ms\":6.0,\"compute_ms\":3.0,"
+    "\"valid\":true,\"total_ms\":6.0,\"gain_error_frac\":null,\"compute_ms\":3."
+    "0,"
     "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
     "\"max_over_mean\":1.23077,\"memory_frac\":0.75,"
-    "\"search_ms\":12.0},{\"planner\":\"ours\",\"valid\":true,"
-    "\"total_ms\":4.0,\"compute_ms\":1.0,\"bwd_comm_ms\":1.5,"
+    "\"search_ms\":12.0,\"significant\":false},{\"planner\":\"ours\",\"valid\":"
+    "true,"
+    "\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1.0,\"bwd_comm_"
+    "ms\":1.5,"
     "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
-    "\"memory_frac\":0.75,\"search_ms\":0.0,\"phases_ms\":{"
+    "\"memory_frac\":0.75,\"search_ms\":0.0,\"significant\":false,\"phases_"
+    "ms\":{"
     "\"input\":0.25,\"forward\":0.5,\"output\":0.3,\"gradient\":0.3,"
     "\"backward\":0.7,\"replicas\":0.125}}]}";
 
@@ -244,9 +260,53 @@ static void test_print(void)
     says(&comparison, parts_text, parts_json);
 }
 
+/* Against ours, of 3 ms of look-ups and 1 ms of exchanges. */
+static void test_gains(void)
+{
+    static const struct {
+        const char *name;
+        double lookup_ms, exchange_ms, pair_frac, exchange_frac;
+        double error_frac;
+        int is_significant, is_gain;
+    } gains[] = {
+        {"beyond the error", 3.5, 1.5, 0.1, 0.2, 0.36400549446402593 / 4, 1, 1},
+        {"within it", 3.5, 1.5, 0.3, 0.2, 1.0547511554864494 / 4, 0, 0},
+        {"slower by more", 1, 1, 0.1, 0.2, 0.3 / 4, 1, 0},
+        {"the same exchanges need no error", 5, 1, 0.1, 0, 0.5 / 4, 1, 1},
+        {"other ones do", 5, 2, 0.1, 0, NAN, 0, 0},
+        {"look-ups always do", 50, 1, 0, 0.2, NAN, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof gains / sizeof *gains; i++) {
+        struct compare_entry entries[] = {
+            {.valid = true,
+             .lookup_ms = gains[i].lookup_ms,
+             .exchange_ms = gains[i].exchange_ms,
+             .total_ms = gains[i].lookup_ms + gains[i].exchange_ms},
+            {.valid = true, .lookup_ms = 3, .exchange_ms = 1, .total_ms = 4}};
+        struct compare_task task = {.entries = entries};
+        struct comparison comparison = {
+            .tasks = &task, .n_tasks = 1, .n_planners = 2};
+        struct compare_mean means[2];
+
+        for (int p = 0; p < 2; p++) {
+            entries[p].cost.lookup_error.pair_frac = gains[i].pair_frac;
+            entries[p].cost.exchange_error.frac = gains[i].exchange_frac;
+        }
+        compare_means(means, &comparison);
+        ok(is_same(entries[0].gain_error_frac, gains[i].error_frac) &&
+               entries[0].is_significant == gains[i].is_significant &&
+               (int)means[0].n_significant == gains[i].is_gain,
+           "%s: %.17g", gains[i].name, entries[0].gain_error_frac);
+        ok(isnan(entries[1].gain_error_frac) && !entries[1].is_significant,
+           "ours has no gain over itself");
+    }
+}
+
 int main(void)
 {
     test_means();
+    test_gains();
     test_print();
     return tap_done();
 }
