@@ -28,6 +28,7 @@
 /* Errors count up to so many usual ones, and a usual one is no smaller. */
 #define MOST_ERRORS 3.0
 #define LEAST_USUAL 0.005
+#define LEAST_MS 1e-6 /* a net without an estimate may say less than 0 */
 
 /* A fused or executed sample, and what the model says of it. */
 struct point {
@@ -211,34 +212,11 @@ size_t drift_weigh(const char *since, struct sample *samples, size_t n)
     return n_kept;
 }
 
-/* Whether a sample is of a class; of a pair the first is the lesser. */
-static bool is_of(const struct sample *sample, unsigned class)
-{
-    double n_lookups = 0;
-    uint32_t dim = 0;
-    bool is_less;
-
-    for (uint32_t t = 0; t < sample->n_tables; t++) {
-        n_lookups += sample->tables[t].pooling_factor * sample->setting->batch;
-        dim = sample->tables[t].dim > dim ? sample->tables[t].dim : dim;
-    }
-    is_less = class < 3   ? sample->n_tables < 4
-              : class < 5 ? dim <= 64
-                          : n_lookups < 1e6;
-    return !class || is_less == (class % 2 != 0);
-}
-
 static void judge_class(struct drift_class *class, unsigned number,
                         const struct series *series, size_t begin,
                         const char *promoted)
 {
-    static const char *const names[N_DRIFT_CLASSES] = {"all",
-                                                       "1 to 3 tables",
-                                                       "4 tables and more",
-                                                       "rows to 64",
-                                                       "wider rows",
-                                                       "less than 1e6 look-ups",
-                                                       "1e6 look-ups and more"};
+    const char *name = interval_classes[number];
     double *took = mem_alloc(series->n, 2 * sizeof(*took));
     double *says = took + series->n;
 
@@ -248,14 +226,13 @@ static void judge_class(struct drift_class *class, unsigned number,
         for (size_t i = now ? begin : 0; i < series->n; i++) {
             const struct point *point = &series->points[i];
 
-            if (!is_of(point->sample, number) ||
+            if ((number && interval_class_of(point->sample) != name) ||
                 now != (strcmp(time_of(point->sample), promoted) > 0))
                 continue;
             took[n] = point->sample->total.median_ms;
             says[n++] = point->says_ms;
         }
-        *(now ? &class->now : &class->then) =
-            errors_of(names[number], took, says, n);
+        *(now ? &class->now : &class->then) = errors_of(name, took, says, n);
         for (size_t i = 0; i < n; i++)
             took[i] /= says[i];
         class->ratio = stats_median(took, n);
@@ -280,7 +257,7 @@ void drift_find(struct drift *drift, const struct model *model,
     drift->is_seen = begin > 0;
     drift->since = begin ? time_of(series.points[begin].sample)
                          : model->training.measured_from;
-    for (unsigned c = 0; c < N_DRIFT_CLASSES; c++)
+    for (unsigned c = 0; c < MAX_INTERVALS; c++)
         judge_class(&drift->classes[c], c, &series, begin,
                     model->training.measured_to);
     arena_release(&series.arena);

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/sample.h"
+#include "costmodel/interval.h"
 #include "costmodel/model_file.h"
 
 /*
@@ -21,13 +22,12 @@ struct drift_class {
     struct errors then, now; /* of none NAN */
     double ratio;            /* median of measured over said now; NAN of none */
 };
-#define N_DRIFT_CLASSES 7 /* all of them the first; the others are pairs */
 
 struct drift {
     bool is_seen;
     const char *since; /* UTC of the device as it is now; without drift of the
                           first sample that the model learned from */
-    struct drift_class classes[N_DRIFT_CLASSES];
+    struct drift_class classes[MAX_INTERVALS]; /* interval_classes */
 };
 
 /* Samples that have no UTC are older than all others. Borrows the samples. */

@@ -26,20 +26,20 @@ void device_load_add(struct device_load *load,
     load->n_columns = fmax(load->n_columns, table->dim);
 }
 
-static const char *const class_names[MAX_INTERVALS] = {
+const char *const interval_classes[MAX_INTERVALS] = {
     INTERVAL_ALL,    "few look-ups", "few tables",
     "small batches", "wide rows",    "usual"};
 
 const char *interval_class(const struct device_load *load)
 {
-    return class_names[load->n_lookups < 1e4   ? 1
-                       : load->n_tables < 5    ? 2
-                       : load->batch < 16384   ? 3
-                       : load->n_columns > 128 ? 4
-                                               : 5];
+    return interval_classes[load->n_lookups < 1e4   ? 1
+                            : load->n_tables < 5    ? 2
+                            : load->batch < 16384   ? 3
+                            : load->n_columns > 128 ? 4
+                                                    : 5];
 }
 
-static const char *class_of_sample(const struct sample *sample)
+const char *interval_class_of(const struct sample *sample)
 {
     struct device_load load = {0};
     struct feature_input table;
@@ -81,11 +81,11 @@ size_t intervals_make(struct interval *out, const char *of,
     size_t n_out = 0;
 
     for (size_t c = 0; c < MAX_INTERVALS; c++) {
-        struct interval interval = {class_names[c], of, 0, 0, 0, 0};
+        struct interval interval = {interval_classes[c], of, 0, 0, 0, 0};
         double last = 1;
 
         for (size_t i = 0; i < n; i++) {
-            if (c && class_of_sample(samples[i]) != interval.class)
+            if (c && interval_class_of(samples[i]) != interval.class)
                 continue;
             if (interval.n)
                 pairs[interval.n - 1] =
@@ -115,5 +115,5 @@ const struct interval *interval_find(const struct interval *intervals, size_t n,
 const struct interval *interval_of_sample(const struct interval *intervals,
                                           size_t n, const struct sample *sample)
 {
-    return interval_find(intervals, n, class_of_sample(sample));
+    return interval_find(intervals, n, interval_class_of(sample));
 }

@@ -28,6 +28,9 @@ void device_load_add(struct device_load *load,
 const char *interval_class(const struct device_load *load);
 #define INTERVAL_ALL "all"
 #define MAX_INTERVALS 6
+/* INTERVAL_ALL the first. */
+extern const char *const interval_classes[MAX_INTERVALS];
+const char *interval_class_of(const struct sample *sample);
 
 struct interval {
     const char *class; /* or INTERVAL_ALL */

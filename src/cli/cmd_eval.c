@@ -34,7 +34,7 @@ static void print_drift(const struct drift *drift, struct buf *out)
                drift->is_seen ? "since " : "none seen",
                drift->is_seen ? drift->since : "");
     figures_heading(class_figures, out);
-    for (size_t c = 0; c < N_DRIFT_CLASSES; c++)
+    for (size_t c = 0; c < MAX_INTERVALS; c++)
         figures_row(class_figures, &drift->classes[c], out);
 }
 
@@ -42,8 +42,8 @@ static json_t *drift_to_json(const struct drift *drift)
 {
     return json_pack("{s:s?, s:o}", "since",
                      drift->is_seen ? drift->since : NULL, "classes",
-                     figures_list(class_figures, drift->classes,
-                                  N_DRIFT_CLASSES, sizeof(*drift->classes)));
+                     figures_list(class_figures, drift->classes, MAX_INTERVALS,
+                                  sizeof(*drift->classes)));
 }
 
 static void print_text(const struct training *judged, const struct drift *drift)

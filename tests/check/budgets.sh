@@ -13,7 +13,7 @@ src/io       3455  25
 src/emit     2345  15
 src/exec     3730  26
 src/cli      4745  32
-costmodel    7175  56
+costmodel    7155  56
 search       6600  32
 microbench   1590  12
 "
