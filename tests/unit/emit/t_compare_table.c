@@ -208,6 +208,46 @@ static const char parts_json[] =
     "\"input\":0.25,\"forward\":0.5,\"output\":0.3,\"gradient\":0.3,"
     "\"backward\":0.7,\"replicas\":0.125}}]}";
 
+/* Of our plan in the table, of each in JSON. */
+static void test_outside(void)
+{
+    static struct cost_outside outside[] = {{"t", "rows", 4e9, 10, 2e8}};
+    struct compare_entry entries[] = {
+        {.planner = "other", .valid = true, .parts_ms = {NAN}},
+        {.planner = "ours",
+         .valid = true,
+         .parts_ms = {NAN},
+         .cost = {.outside = outside, .n_outside = 1}}};
+    struct compare_task task = {"first", 1, entries};
+    struct comparison comparison = {
+        .tasks = &task,
+        .n_tasks = 1,
+        .n_planners = 2,
+        .cluster = {.n_devices = 1, .devices_per_host = 1},
+        .cost_model = "plain",
+        .hash = "00",
+        .basis = "measured"};
+    struct compare_mean means[2];
+    const size_t n_common = compare_means(means, &comparison);
+    json_t *root = compare_to_json(&comparison, means, n_common), *planners;
+    struct buf out = {0};
+
+    compare_print(&comparison, means, n_common, &out);
+    ok(strstr(out.data, "\n        outside of what was measured: rows of table "
+                        "'t' 4e+09 (10 to 2e+08)\n") != NULL,
+       "what is outside is named: %s", out.data);
+    planners = json_object_get(root, "planners");
+    ok(!json_object_get(json_array_get(planners, 0), "outside"),
+       "of who has nothing nothing");
+    is_str(json_string_value(json_object_get(
+               json_array_get(
+                   json_object_get(json_array_get(planners, 1), "outside"), 0),
+               "table")),
+           "t", "in JSON");
+    json_decref(root);
+    buf_release(&out);
+}
+
 /* Two planners on two tasks; the first fails on the second. */
 static void test_print(void)
 {
@@ -307,6 +347,7 @@ int main(void)
 {
     test_means();
     test_gains();
+    test_outside();
     test_print();
     return tap_done();
 }
