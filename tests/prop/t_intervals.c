@@ -105,7 +105,7 @@ static void test_size(const struct size *size,
         struct model model;
         struct err err = {0};
 
-        if (size->gpu == 'C') {
+        if (size->gpu == 'C' && reference->samples) {
             samples = reference->samples + seed * size->n;
             judges = reference->samples + reference->n - N_JUDGES;
         } else {
