@@ -27,6 +27,10 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 
 /* Draws that lead nowhere are drawn again, so often. */
 #define TRIES 4
+/* Devices of a trial that is looked at before it is priced, and what rounding
+ * may make of prices. */
+#define LARGE_TRIAL 4
+#define ROUNDING 1e-9
 /* Chains that are priced together where communication is priced by comm: its
  * nets take four rows at a time. */
 #define LOCK_STEP 4
@@ -126,36 +130,27 @@ static bool is_better(double excess, double total_ms,
     return total_ms < than->total_ms;
 }
 
-/* What the trial is worse by, in ms. */
-static double rise_of(const struct chain *chain)
-{
-    const struct layout *layout = &chain->at.layout;
-    const struct trial *trial = &chain->at.trial;
-
-    if (!isfinite(trial->total_ms))
-        return INFINITY;
-    return trial->total_ms - layout->total_ms +
-           excess_ms(chain, trial->excess - layout->excess) +
-           layout->parts->tuning->heavy_weight * heavier(chain);
-}
-
 /* Metropolis' rule: what is no worse comes true, what is worse by `rise` with
  * probability exp(-rise / T). The best layout is copied only when the walk is
  * about to leave it: most improvements are followed by another. */
 static void decide(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
-    double rise;
+    const struct trial *trial = &chain->at.trial;
+    double rise = INFINITY;
 
-    if (!chain->at.trial.n_changes)
+    if (!trial->n_changes)
         return;
-    rise = rise_of(chain);
+    if (!trial->is_given_up && isfinite(trial->total_ms))
+        rise = trial->total_ms - layout->total_ms +
+               excess_ms(chain, trial->excess - layout->excess) +
+               layout->parts->tuning->heavy_weight * heavier(chain);
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
     if (!chain->is_saved)
         save(chain);
-    layout_commit(&chain->at.layout, &chain->at.trial);
+    layout_commit(&chain->at.layout, trial);
     if (is_better(layout->excess, layout->total_ms, &chain->best))
         chain->is_saved = false;
 }
@@ -232,6 +227,37 @@ struct snapshot *temper_best(const struct temper *temper)
     return best;
 }
 
+/* Whether a large trial would be turned down whatever its other devices cost,
+ * and if these lost all that makes them heavy: most are, by the device that
+ * looked busiest when they were thought of. Draws as decide will. */
+static bool is_hopeless(const struct chain *chain)
+{
+    const struct layout *layout = &chain->at.layout;
+    const struct trial *trial = &chain->at.trial;
+    const struct oracle *oracle = layout->parts->oracle;
+    struct rng rng = chain->rng;
+    double most_ms = layout->total_ms, lost_ms = 0, compute_ms;
+    double terms_ms[ORACLE_MAX_TERMS];
+    uint32_t busiest = NO_PIECE;
+
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        if (trial->estimates[trial->devices[i]].load_ms > most_ms)
+            most_ms = trial->estimates[trial->devices[busiest = i]].load_ms;
+    if (trial->n_devices < LARGE_TRIAL || busiest == NO_PIECE ||
+        !layout->has_terms)
+        return false;
+    oracle->ops->terms(oracle, trial->sums + busiest * layout_width(layout), 1,
+                       &compute_ms, terms_ms);
+    for (uint32_t h = 0; h < chain->n_heavy; h++)
+        lost_ms +=
+            trial->n_devices * heavy_ms(&chain->heavy[h], layout->tops->ms);
+    return oracle_terms_total_ms(oracle, terms_ms) - layout->total_ms +
+               excess_ms(chain, trial->excess - layout->excess) -
+               layout->parts->tuning->heavy_weight * lost_ms >
+           ROUNDING * layout->total_ms -
+               chain->temperature_ms * log(rng_uniform(&rng));
+}
+
 /* All that is drawn comes of the chain's own stream, so that it walks alike
  * whatever the others do and whichever thread it is on. */
 static void propose_some(struct chain *chain)
@@ -240,6 +266,7 @@ static void propose_some(struct chain *chain)
         propose(&chain->at.trial, &chain->at.layout, &chain->rng);
         if (chain->at.trial.n_changes) {
             trial_sum(&chain->at.trial, &chain->at.layout);
+            chain->at.trial.is_given_up = is_hopeless(chain);
             break;
         }
     }
@@ -308,16 +335,6 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
     return is_on;
 }
 
-/* In even steps of the logarithm. */
-static void set_ladder(struct temper *temper, double best_ms, double hot_frac)
-{
-    double rise = pow(hot_frac / LOWEST_FRAC, 1.0 / (TEMPER_CHAINS - 1));
-    double temperature_ms = LOWEST_FRAC * best_ms;
-
-    for (unsigned c = 0; c < TEMPER_CHAINS; c++, temperature_ms *= rise)
-        temper->chains[c]->temperature_ms = temperature_ms;
-}
-
 /* Neighbours, every second pair. What they would be with the other's
  * temperature is as likely as exp(gain) of what they are. */
 static void exchange(struct temper *temper, unsigned first)
@@ -334,15 +351,20 @@ static void exchange(struct temper *temper, unsigned first)
     }
 }
 
-/* The ladder hangs on the best total, so it is set anew as that falls. Chains
- * change places, not layouts: an exchange is two pointers. */
+/* The ladder, in even steps of the logarithm, hangs on the best total, so it is
+ * set anew as that falls. Chains change places, not layouts: an exchange is two
+ * pointers. */
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
     const uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
+    const double rise = pow(hot_frac / LOWEST_FRAC, 1.0 / (TEMPER_CHAINS - 1));
 
     temper->cooling = 1;
     for (uint64_t round = 0; round < n_rounds; round++) {
-        set_ladder(temper, temper_best(temper)->total_ms, hot_frac);
+        double temperature_ms = LOWEST_FRAC * temper_best(temper)->total_ms;
+
+        for (unsigned c = 0; c < TEMPER_CHAINS; c++, temperature_ms *= rise)
+            temper->chains[c]->temperature_ms = temperature_ms;
         if (!walk_round(temper, n_steps, round, n_rounds))
             return false;
         exchange(temper, round % 2);

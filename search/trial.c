@@ -16,29 +16,6 @@ static uint32_t unit_of(const struct layout *layout, uint32_t part)
     return layout->parts->parts[part].unit;
 }
 
-/* All that is [R] is allotted once: trials are many and small. */
-static void trial_init(struct trial *trial, const struct layout *layout)
-{
-    const uint32_t n = layout->n_devices;
-    struct arena *arena = &trial->arena;
-
-    *trial = (struct trial){0};
-    trial->devices = ARENA_NEW(arena, uint32_t, n);
-    trial->place = ARENA_NEW(arena, uint32_t, n);
-    trial->first_on = ARENA_NEW(arena, uint32_t, n);
-    trial->n_held = ARENA_NEW(arena, int64_t, n);
-    trial->bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->sums = ARENA_NEW(arena, double, n *layout_width(layout));
-    trial->compute_ms = ARENA_NEW(arena, double, n);
-    trial->terms_ms = layout->has_terms
-                          ? ARENA_NEW(arena, double, n * layout->n_terms)
-                          : trial->compute_ms;
-    trial->most_ms[0] = INFINITY;
-    trial->estimates = ARENA_NEW(arena, struct estimate, n);
-    for (uint32_t r = 0; r < n; r++)
-        trial->place[r] = trial->first_on[r] = NO_PIECE;
-}
-
 /* Between trials `place` and `first_on` are NO_PIECE all over; only what was
  * touched is put back, so that many devices cost nothing. */
 void trial_clear(struct trial *trial)
@@ -46,7 +23,7 @@ void trial_clear(struct trial *trial)
     for (uint32_t i = 0; i < trial->n_devices; i++)
         trial->place[trial->devices[i]] = NO_PIECE;
     trial->n_devices = trial->n_changes = trial->n_moved = 0;
-    trial->is_apart = false;
+    trial->is_apart = trial->is_given_up = false;
 }
 
 void trial_grow(struct trial *trial)
@@ -76,27 +53,6 @@ void trial_send(struct trial *trial, const struct layout *layout,
                              .device = device});
 }
 
-void trial_remove_unit(struct trial *trial, const struct layout *layout,
-                       uint32_t unit)
-{
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        trial_remove(trial, i);
-}
-
-/* One more device that the trial touches, as the layout has it but for sums. */
-static uint32_t add_device(struct trial *trial, const struct layout *layout,
-                           uint32_t device)
-{
-    const uint32_t i = trial->n_devices++;
-
-    trial->place[device] = i;
-    trial->devices[i] = device;
-    trial->n_held[i] = layout->holdings[device].n;
-    trial->bytes[i] = layout->bytes[device];
-    return i;
-}
-
 /* The part goes from the device (sign -1), or comes (1). A device that is left
  * empty has no rounding of what it had; bytes saturate: one that holds more
  * than there is must not look empty. */
@@ -106,10 +62,15 @@ static inline void sum_part(struct trial *trial, const struct layout *layout,
     const size_t width = layout_width(layout);
     const uint64_t bytes = layout->parts->parts[part].bytes;
     const bool is_new = trial->place[device] == NO_PIECE;
-    const uint32_t i =
-        is_new ? add_device(trial, layout, device) : trial->place[device];
+    const uint32_t i = is_new ? trial->n_devices++ : trial->place[device];
     double *sum = trial->sums + i * width;
 
+    if (is_new) { /* as the layout has it but for sums */
+        trial->place[device] = i;
+        trial->devices[i] = device;
+        trial->n_held[i] = layout->holdings[device].n;
+        trial->bytes[i] = layout->bytes[device];
+    }
     trial->n_held[i] += sign < 0 ? -1 : 1;
     trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
                                : saturating_add(trial->bytes[i], bytes);
@@ -435,7 +396,7 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
 
     for (uint32_t i = 0; i < n; i++) {
         tryouts[i]->n_priced += tryouts[i]->trial.n_changes > 0;
-        if (oracle->ops->terms)
+        if (oracle->ops->terms && !tryouts[i]->trial.is_given_up)
             price_terms(&tryouts[i]->trial, &tryouts[i]->layout);
     }
     if (oracle->ops->terms)
@@ -444,11 +405,30 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
     price_comm(tryouts, n, pricing);
 }
 
+/* All that is [R] is allotted once: trials are many and small. */
 void tryout_init(struct tryout *tryout, const struct parts *parts)
 {
+    const struct layout *layout = &tryout->layout;
+    const uint32_t n = parts->n_devices;
+    struct trial *trial = &tryout->trial;
+    struct arena *arena = &trial->arena;
+
     *tryout = (struct tryout){0};
     layout_init(&tryout->layout, parts);
-    trial_init(&tryout->trial, &tryout->layout);
+    trial->devices = ARENA_NEW(arena, uint32_t, n);
+    trial->place = ARENA_NEW(arena, uint32_t, n);
+    trial->first_on = ARENA_NEW(arena, uint32_t, n);
+    trial->n_held = ARENA_NEW(arena, int64_t, n);
+    trial->bytes = ARENA_NEW(arena, uint64_t, n);
+    trial->sums = ARENA_NEW(arena, double, n *layout_width(layout));
+    trial->compute_ms = ARENA_NEW(arena, double, n);
+    trial->terms_ms = layout->has_terms
+                          ? ARENA_NEW(arena, double, n * layout->n_terms)
+                          : trial->compute_ms;
+    trial->most_ms[0] = INFINITY;
+    trial->estimates = ARENA_NEW(arena, struct estimate, n);
+    for (uint32_t r = 0; r < n; r++)
+        trial->place[r] = trial->first_on[r] = NO_PIECE;
 }
 
 void tryout_release(struct tryout *tryout)

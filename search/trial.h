@@ -57,6 +57,8 @@ struct trial {
     double *terms_ms;   /* [n_devices][n_terms] */
     double most_ms[ORACLE_MAX_TERMS]; /* the largest of each, from 0 up;
                                          INFINITY where there are none */
+    bool is_given_up; /* whoever tries it knows that it will not come true:
+                         it is not priced, where there are terms */
     double total_ms;
     double excess;            /* the layout's then */
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes
@@ -84,8 +86,6 @@ static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
     *trial_next(trial) = (struct change){.piece = piece, .part = NO_PART};
 }
-void trial_remove_unit(struct trial *trial, const struct layout *layout,
-                       uint32_t unit);
 /* A piece comes; which one is not looked at. */
 static inline void trial_add(struct trial *trial, struct change piece)
 {
