@@ -8,9 +8,9 @@
  * Batch, precision and optimizer are inputs of the net where they were trained
  * on. A plan for a batch outside is priced at the nearest one inside, at the
  * same look-ups a sample, and scaled; a table of a precision or optimizer that
- * was not trained on is taken as the nearest one that was: a net's answer to
- * inputs it never saw is worth less. Such a plan is called modelled, not
- * measured.
+ * was not trained on is taken as the nearest one that was, and gets what the
+ * roofline says of the other optimizer's update: a net's answer to inputs it
+ * never saw is worth less. Such a plan is called modelled, not measured.
  */
 #include "costmodel/oracles.h"
 
@@ -51,7 +51,12 @@ struct learned {
 };
 
 /* After the lanes of the net and the estimate. */
-enum { LANE_FLOOR, LANE_JOB, N_LANES = LANE_JOB + JOB_LANES };
+enum {
+    LANE_FLOOR,
+    LANE_UPDATE, /* ms more than by an optimizer that was trained on */
+    LANE_JOB,
+    N_LANES = LANE_JOB + JOB_LANES
+};
 
 static const struct learned *learned_of(const struct oracle *oracle)
 {
@@ -113,17 +118,36 @@ static double floor_ms(const struct learned *learned, const struct shard *shard)
     return feature_floor_bytes(&input) / (learned->floor_gbps * 1e6);
 }
 
+/* What the shard's optimizer takes more than the one that it is priced by. */
+static double update_ms(const struct learned *learned,
+                        const struct shard *shard)
+{
+    const struct problem *problem = learned->priced.base.problem;
+    const enum optimizer own = problem->tables[shard->table].optimizer;
+    struct feature_input input;
+    double ms;
+
+    if (learned->ranges[shard->table]->optimizer == own)
+        return 0;
+    fill_input(&input, learned, shard, &learned->as_planned[shard->table], 1);
+    ms = -fused_backward_ms(learned->spec, &input);
+    input.optimizer = own;
+    return ms + fused_backward_ms(learned->spec, &input);
+}
+
 /* The lanes behind the sums, in which a replica has no part. */
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
     double *lanes = out + learned->n_sums;
 
-    lanes[LANE_FLOOR] = 0;
-    if (shard_is_replica(shard->kind))
+    lanes[LANE_FLOOR] = lanes[LANE_UPDATE] = 0;
+    if (shard_is_replica(shard->kind)) {
         memset(out, 0, learned->n_sums * sizeof(*out));
-    else
+    } else {
         lanes[LANE_FLOOR] = floor_ms(learned, shard);
+        lanes[LANE_UPDATE] = update_ms(learned, shard);
+    }
     job_embed(learned->spec, learned->priced.base.problem, shard,
               &learned->as_planned[shard->table], lanes + LANE_JOB);
 }
@@ -197,7 +221,8 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
                 n_embed
                     ? estimate_bound(&learned->model.estimate, (double)out[i])
                     : 1;
-            double ms = ratio * unit_ms[i] * learned->batch_ratio;
+            double ms =
+                ratio * unit_ms[i] * learned->batch_ratio + lanes[LANE_UPDATE];
 
             /* a comparison that lets NaN through, to be reported */
             if (ms < lanes[LANE_FLOOR])

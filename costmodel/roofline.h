@@ -10,6 +10,9 @@
 #define FUSED_LANES 13
 void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
                 double out[FUSED_LANES]);
+/* Of one table alone, without what any operation takes. */
+double fused_backward_ms(const struct gpu_spec *spec,
+                         const struct feature_input *input);
 /* Without what any operation takes. */
 double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES]);
@@ -37,7 +40,7 @@ void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED]);
  * gradient that is cleared before and copied to where it is reduced; then the
  * optimizer's kernels go over the whole table, one after the other. Of 304 sets
  * of replicas that an H100 ran half are within 7 %. Measured by
- * tests/gpu/fbgemm_parts.py, compared by tests/gpu/replica_prices.py.
+ * tests/gpu/fbgemm_parts.py, compared by tests/gpu/part_prices.py.
  */
 enum job_lane {
     JOB_SHARDS,     /* their number */

@@ -116,11 +116,15 @@ static struct size size_of(const struct problem *problem,
                            const struct sharding_option *option)
 {
     const struct table *table = &problem->tables[shard->table];
-    const double state_of_a_byte[] = {[OPTIMIZER_SGD] = 0,
-                                      [OPTIMIZER_ROWWISE_ADAGRAD] =
-                                          1.0 / table->dim,
-                                      [OPTIMIZER_ADAGRAD] = 1,
-                                      [OPTIMIZER_ADAM] = 2};
+    const double by_row = 1.0 / table->dim;
+    const double state_of_a_byte[N_OPTIMIZERS] = {
+        [OPTIMIZER_ROWWISE_ADAGRAD] = by_row,
+        [OPTIMIZER_ADAGRAD] = 1,
+        [OPTIMIZER_ADAM] = 2,
+        [OPTIMIZER_ADAMA] = 2,
+        [OPTIMIZER_LAMB] = 2,
+        [OPTIMIZER_PARTIAL_ROWWISE_ADAM] = 1 + by_row,
+        [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = 1 + by_row};
     double batch = (double)problem->batch;
     double rows = (double)(shard->row_end - shard->row_begin);
     double columns = shard->col_end - shard->col_begin;

@@ -22,14 +22,22 @@ static uint64_t optimizer_state(const struct table *table,
                                 uint64_t weights)
 {
     const enum optimizer own = table->optimizer;
+    const bool is_own = dense == DENSE_AS_TABLE;
+    uint64_t state = 0;
 
-    if (dense == DENSE_AS_TABLE && own == OPTIMIZER_ROWWISE_ADAGRAD)
-        return saturating_mul(rows, 4);
-    if (dense ? dense == DENSE_ADAGRAD : own == OPTIMIZER_ADAGRAD)
-        return weights;
-    if (dense ? dense == DENSE_ADAM : own == OPTIMIZER_ADAM)
+    if (is_own && (own == OPTIMIZER_ROWWISE_ADAGRAD ||
+                   own == OPTIMIZER_PARTIAL_ROWWISE_ADAM ||
+                   own == OPTIMIZER_PARTIAL_ROWWISE_LAMB))
+        state = saturating_mul(rows, 4);
+    if (is_own
+            ? own == OPTIMIZER_ADAGRAD || own >= OPTIMIZER_PARTIAL_ROWWISE_ADAM
+            : dense == DENSE_ADAGRAD)
+        return saturating_add(state, weights);
+    if (is_own ? own == OPTIMIZER_ADAM || own == OPTIMIZER_ADAMA ||
+                     own == OPTIMIZER_LAMB
+               : dense == DENSE_ADAM)
         return saturating_mul(weights, 2);
-    return 0;
+    return state;
 }
 
 static uint64_t whole_bytes(double bytes)

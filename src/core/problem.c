@@ -280,20 +280,24 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                                              : table->optimizer;
 }
 
+/* State of an optimizer: times the weights, and values a row. */
+static const struct {
+    double weights, rows;
+} states[N_OPTIMIZERS] = {
+    [OPTIMIZER_ROWWISE_ADAGRAD] = {0, 1},
+    [OPTIMIZER_ADAGRAD] = {1, 0},
+    [OPTIMIZER_ADAM] = {2, 0},
+    [OPTIMIZER_ADAMA] = {2, 0},
+    [OPTIMIZER_LAMB] = {2, 0},
+    [OPTIMIZER_PARTIAL_ROWWISE_ADAM] = {1, 1},
+    [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {1, 1},
+};
+
 static double optimizer_bytes(enum optimizer optimizer, double rows,
                               double weight_bytes)
 {
-    switch (optimizer) {
-    case OPTIMIZER_SGD:
-        return 0;
-    case OPTIMIZER_ROWWISE_ADAGRAD:
-        return 4 * rows;
-    case OPTIMIZER_ADAGRAD:
-        return weight_bytes;
-    case OPTIMIZER_ADAM:
-        return 2 * weight_bytes;
-    }
-    return 0;
+    return states[optimizer].weights * weight_bytes +
+           states[optimizer].rows * 4 * rows;
 }
 
 /*

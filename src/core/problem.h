@@ -221,11 +221,12 @@ struct memory_items cells_memory(const struct table *table,
 
 /* Memory of one shard by the problem's memory model; of what is not the shard's
  * 0. Saturates at UINT64_MAX instead of wrapping. Weights by precision;
- * optimizer state: sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x
- * and Adam 2 x the weights, of a replica the problem's dense optimizer; input:
- * 8 B a look-up and 4 B a bag, as often as the pipeline keeps what it permutes,
- * of rows one more, put in buckets; outputs: (outputs + gradients) x width x
- * comm precision, and for a replica its dense gradient in fp32. */
+ * optimizer state: sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x,
+ * Adam, AdamA and LAMB 2 x the weights, partial row-wise Adam and LAMB 1 x and
+ * 4 B a row, of a replica the problem's dense optimizer; input: 8 B a look-up
+ * and 4 B a bag, as often as the pipeline keeps what it permutes, of rows one
+ * more, put in buckets; outputs: (outputs + gradients) x width x comm
+ * precision, and for a replica its dense gradient in fp32. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard);
 /* Of a device's own B / R samples, whatever it holds: ids and lengths as the

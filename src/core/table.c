@@ -5,8 +5,15 @@
 #include <string.h>
 
 const char *const precision_names[] = {"fp32", "fp16", "bf16", "int8", NULL};
-const char *const optimizer_names[] = {"sgd", "rowwise_adagrad", "adagrad",
-                                       "adam", NULL};
+const char *const optimizer_names[] = {"sgd",
+                                       "rowwise_adagrad",
+                                       "adagrad",
+                                       "adam",
+                                       "adama",
+                                       "lamb",
+                                       "partial_rowwise_adam",
+                                       "partial_rowwise_lamb",
+                                       NULL};
 const char *const table_output_names[] = {"pooled", "sequence", NULL};
 const char *const row_order_names[] = {"hashed", "frequency", "uniform", NULL};
 const struct shard_traits shard_traits[N_SHARD_KINDS] = {

@@ -26,9 +26,15 @@ enum optimizer {
     OPTIMIZER_SGD,
     OPTIMIZER_ROWWISE_ADAGRAD,
     OPTIMIZER_ADAGRAD,
-    OPTIMIZER_ADAM
+    OPTIMIZER_ADAM,
+    OPTIMIZER_ADAMA, /* Adam that accumulates micro-batches in its state */
+    OPTIMIZER_LAMB,
+    OPTIMIZER_PARTIAL_ROWWISE_ADAM, /* second moments by row */
+    OPTIMIZER_PARTIAL_ROWWISE_LAMB
 };
-#define N_OPTIMIZERS 4
+#define N_OPTIMIZERS 8
+/* That are measured, and so stored (data/schema.sql): the first. */
+#define N_MEASURED_OPTIMIZERS 4
 /* pooled: num_outputs vectors a sample. sequence: one vector a look-up. */
 enum table_output { OUTPUT_POOLED, OUTPUT_SEQUENCE };
 /* How the rows that are looked up most lie in the table (core/row_order.h). */

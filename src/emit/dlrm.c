@@ -124,6 +124,11 @@ static int check_table(const struct table *table, const struct table *first,
                        first->name, table->name,
                        optimizer_name(first->optimizer),
                        optimizer_name(table->optimizer));
+    if (table->optimizer == OPTIMIZER_ADAMA)
+        return err_set(err, ERR_INPUT,
+                       "table '%s' has the optimizer adama, which TorchRec "
+                       "does not have",
+                       table->name);
     if (table->output == OUTPUT_SEQUENCE || table->num_outputs != 1)
         return err_set(err, ERR_INPUT,
                        "table '%s' does not give one pooled vector a sample, "

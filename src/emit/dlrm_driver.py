@@ -34,13 +34,16 @@ def main():
     apply = dlrm_main.apply_optimizer_in_backward
 
     def apply_planned(_, parameters, arguments):
-        from torchrec.optim import RowWiseAdagrad
+        from torchrec import optim
 
         optimizer = {
             "sgd": torch.optim.SGD,
-            "rowwise_adagrad": RowWiseAdagrad,
+            "rowwise_adagrad": optim.RowWiseAdagrad,
             "adagrad": torch.optim.Adagrad,
             "adam": torch.optim.Adam,
+            "lamb": optim.LAMB,
+            "partial_rowwise_adam": optim.PartialRowWiseAdam,
+            "partial_rowwise_lamb": optim.PartialRowWiseLAMB,
         }[OPTIMIZER]
         apply(optimizer, parameters, arguments)
 

@@ -176,7 +176,8 @@ bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
         sample->tables[sample->n_tables++] = planned_table(problem, shard);
     }
     sample->case_idx = case_number(&text);
-    return sample->n_tables && !is_mixed && problem->batch <= UINT32_MAX;
+    return sample->n_tables && !is_mixed && problem->batch <= UINT32_MAX &&
+           setting->optimizer < N_MEASURED_OPTIMIZERS;
 }
 
 static void fill_record(struct record *record, const struct rank_work *work,

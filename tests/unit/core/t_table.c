@@ -34,7 +34,14 @@ static void test_names(void)
     static const char *const precisions[N_PRECISIONS] = {"fp32", "fp16", "bf16",
                                                          "int8"};
     static const char *const optimizers[N_OPTIMIZERS] = {
-        "sgd", "rowwise_adagrad", "adagrad", "adam"};
+        "sgd",
+        "rowwise_adagrad",
+        "adagrad",
+        "adam",
+        "adama",
+        "lamb",
+        "partial_rowwise_adam",
+        "partial_rowwise_lamb"};
     static const char *const kinds[] = {"table", "column", "row", "grid",
                                         "replicate"};
     static const char *const wrong[] = {"", "FP32", "fp3", "fp320", " sgd"};

@@ -144,8 +144,12 @@ static void test_outside(struct arena *arena)
     fill_problem(&problem, 8192, PRECISION_FP16, OPTIMIZER_ADAM, arena);
     fill_problem(&other, 8192, PRECISION_FP16, OPTIMIZER_ROWWISE_ADAGRAD,
                  arena);
-    is_near(whole_ms(&problem, arena), whole_ms(&other, arena), 0,
-            "Adam is taken as what else keeps a state");
+    want = whole_ms(&other, arena);
+    ok(whole_ms(&problem, arena) > 1.02 * want &&
+           whole_ms(&problem, arena) < 4 * want,
+       "Adam is taken as what else keeps a state, and its update is the "
+       "roofline's: %.3f ms of %.3f",
+       whole_ms(&problem, arena), want);
     is_i64(basis_of(&problem, arena), BASIS_MODELLED, "and modelled");
     fill_problem(&problem, 8192, PRECISION_BF16, OPTIMIZER_SGD, arena);
     fill_problem(&other, 8192, PRECISION_FP16, OPTIMIZER_SGD, arena);

@@ -291,7 +291,7 @@ static void test_broken_headers(void)
          "\"optimizer\": \"sgd\", \"ranges\"",
          "setting.batch is 0, outside 1 to 4294967295"},
         {"\"ranges\": [", "\"ranges\": [], \"were\": [",
-         "setting.ranges has 0 entries, not 1 to 16"},
+         "setting.ranges has 0 entries, not 1 to 32"},
         {"\"name\": \"tables\"", "\"name\": \"chairs\"",
          "total 'chairs' is unknown to this program"},
         {"\"name\": \"tables\"", "\"name\": \"gather_kib\"",

@@ -594,7 +594,8 @@ static const struct edit refused[] = {
     {"\"comm_precision\": \"int8\"", "\"comm_precision\": 8",
      "tables[0].comm_precision must be one of fp32, fp16, bf16, int8"},
     {"\"adam\"", "\"adamw\"",
-     "tables[0].optimizer must be one of sgd, rowwise_adagrad, adagrad, adam"},
+     "tables[0].optimizer must be one of sgd, rowwise_adagrad, adagrad, adam, "
+     "adama, lamb, partial_rowwise_adam, partial_rowwise_lamb"},
     {"\"zipf_alpha\": 1.2", "\"zipf_alpha\": false",
      "tables[0].zipf_alpha must be a number, not true or false"},
     {"\"skew_assumed\": false", "\"skew_assumed\": 0",

@@ -130,9 +130,9 @@ static void test_refused(void)
          "t.csv:2: precision 'FP32' is not fp32, fp16, bf16 or int8"},
         {"bad comm precision", "name,rows,dim,comm_precision\na,1,4,fp8\n",
          "t.csv:2: comm_precision 'fp8' is not fp32, fp16, bf16 or int8"},
-        {"bad optimizer", "name,rows,dim,optimizer\na,1,4,lamb\n",
-         "t.csv:2: optimizer 'lamb' is not sgd, rowwise_adagrad, adagrad or "
-         "adam"},
+        {"bad optimizer", "name,rows,dim,optimizer\na,1,4,magic\n",
+         "t.csv:2: optimizer 'magic' is not sgd, rowwise_adagrad, adagrad, "
+         "adam, adama, lamb, partial_rowwise_adam or partial_rowwise_lamb"},
         {"bad sharding", "name,rows,dim,sharding\na,1,4,table|diagonal\n",
          "t.csv:2: sharding 'table|diagonal' is not a list of table, column, "
          "row, grid and replicate with '|' between"},
