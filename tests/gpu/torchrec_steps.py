@@ -274,7 +274,7 @@ def main():
         with open(options.out, "w", encoding="utf-8", buffering=1) as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
-            for name, tables, batch in jobs(random.Random(1)):
+            for name, tables, batch in jobs(random.Random(2)):
                 if time.monotonic() > end or n_failed > 5:
                     break
                 if options.small:
