@@ -124,15 +124,17 @@ static double update_ms(const struct learned *learned,
 {
     const struct problem *problem = learned->priced.base.problem;
     const enum optimizer own = problem->tables[shard->table].optimizer;
+    double by_other[FUSED_LANES], by_own[FUSED_LANES];
     struct feature_input input;
-    double ms;
 
     if (learned->ranges[shard->table]->optimizer == own)
         return 0;
     fill_input(&input, learned, shard, &learned->as_planned[shard->table], 1);
-    ms = -fused_backward_ms(learned->spec, &input);
+    fused_fill(learned->spec, &input, by_other);
     input.optimizer = own;
-    return ms + fused_backward_ms(learned->spec, &input);
+    fused_fill(learned->spec, &input, by_own);
+    return fused_added_ms(learned->spec, by_own) -
+           fused_added_ms(learned->spec, by_other);
 }
 
 /* The lanes behind the sums, in which a replica has no part. */

@@ -31,7 +31,6 @@
  * Hot rows are priced as they were measured there, of Zipf exponents up to 1.5;
  * no shape is published of the production step whose backward takes 4.9 times
  * its forward (TorchRec pull request 4757), so none was fitted to it.
- *
  * Replicas are looked up by themselves; 2 U rb and state are U rb then, and a
  * dense step comes after.
  */
@@ -153,12 +152,10 @@ static const struct roofline *roofline_of(const struct oracle *oracle)
     return (const struct roofline *)(const void *)oracle;
 }
 
-/* State that an update of one row reads and writes, bytes, of a scalar what
- * DRAM moves at once, and rows, as what else hides of them leaves; what it and
- * each of its look-ups issue beside those of row-wise Adagrad, whatever the
- * width. Fitted to 121 sets of tables that FBGEMM 1.6 ran on an H100 with each
- * (data/measurements/fbgemm-nvidia-h100-updates.csv); AdamA, which FBGEMM does
- * not have, as Adam [E]. */
+/* What an update of one row reads and writes of state, in bytes (of a scalar
+ * what DRAM moves at once) and rows, and what it and each look-up issue beside
+ * row-wise Adagrad's. Fitted to 121 sets on an H100 (data/measurements/
+ * fbgemm-nvidia-h100-updates.csv); AdamA, which FBGEMM lacks, as Adam [E]. */
 static const struct state {
     double bytes, rows, update, gradient;
 } states[N_OPTIMIZERS] = {
@@ -228,8 +225,8 @@ static void fill_fused(const struct gpu_spec *spec,
     double vector_bytes = input->dim * input->comm_bytes;
     double update = input->n_unique * (is_replica ? 1 : 2) * row_bytes;
     const struct state *of = &states[input->optimizer];
-    double state_bytes = of->bytes + of->rows * row_bytes;
-    double state = is_replica ? 0 : input->n_unique * state_bytes;
+    double state_bytes =
+        is_replica ? 0 : input->n_unique * (of->bytes + of->rows * row_bytes);
     double once = vectors * vector_bytes, gathered = lookups * vector_bytes;
 
     out[LANE_ROWS] = input->n_rows;
@@ -251,7 +248,7 @@ static void fill_fused(const struct gpu_spec *spec,
     out[LANE_BWD_MEMORY] =
         bytes_ms(12 * lookups + gradient_dram(once, gathered, cache),
                  spec->dram_gbps) +
-        bytes_ms(update + state, random_gbps) +
+        bytes_ms(update + state_bytes, random_gbps) +
         bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps);
     out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, input);
     if (!is_replica)
@@ -339,11 +336,6 @@ static double base_ms(const struct gpu_spec *spec, double lookups)
     return launches * spec->launch_us / 1000;
 }
 
-static double check_base_ms(const struct gpu_spec *spec)
-{
-    return 1e-3 * gpu_spec_ids(spec).check.base_us;
-}
-
 double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 {
     const bool is_split =
@@ -355,12 +347,13 @@ double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
         ms = (is_split * SPLIT_FRAC + has_replicas) *
              base_ms(spec, GROUP_LOOKUPS);
     if (lanes[JOB_CHECKS] > 0)
-        ms += check_base_ms(spec) + 1e-6 * lanes[JOB_CHECKS];
+        ms +=
+            1e-3 * gpu_spec_ids(spec).check.base_us + 1e-6 * lanes[JOB_CHECKS];
     return ms;
 }
 
-/* Bytes an fp32 element, kernels a table: measured on an H100 with torch
- * 2.11 (313 sets, 3 to 5 % off), those from Adam's on counted likewise. */
+/* Bytes an fp32 element, kernels a table: measured on an H100 (torch 2.11, 313
+ * sets, 3 to 5 % off), those from Adam's on counted. */
 static const struct update {
     double bytes, kernels;
 } updates[N_OPTIMIZERS] = {
@@ -462,15 +455,6 @@ void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
     fill_fused(spec, input, false, out);
 }
 
-double fused_backward_ms(const struct gpu_spec *spec,
-                         const struct feature_input *input)
-{
-    double lanes[FUSED_LANES];
-
-    fused_fill(spec, input, lanes);
-    return fused_of(spec, lanes).backward_ms;
-}
-
 double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES])
 {
@@ -512,10 +496,9 @@ struct comm_model job_comm(const struct gpu_spec *spec,
     const struct kernels *kernels = kernels_of(spec);
     struct comm_model model = gpu_spec_comm(spec, cluster);
 
-    /* Each chunk of a look-up took an H100 5 to 11 us more, without the check
-     * (data/measurements/fbgemm-nvidia-h100-chunks.csv). */
-    model.forward_base_ms = kernels->forward_launches * spec->launch_us / 1000 +
-                            check_base_ms(spec);
+    model.forward_base_ms =
+        1e-3 *
+        (kernels->forward_launches * spec->launch_us + model.ids.check.base_us);
     model.backward_base_ms =
         (kernels->backward_launches + kernels->sort_launches) *
         spec->launch_us / 1000;
@@ -568,10 +551,9 @@ static const char *constants_hash(const struct gpu_spec *spec,
     const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LEAST_LOOKUPS,
                                 LONG_BIN,   GROUP_LOOKUPS,  SPLIT_FRAC};
     const struct id_rates ids = gpu_spec_ids(spec);
-    uint64_t hash =
-        hash_bytes(constants, sizeof(constants), gpu_spec_hash(spec));
+    uint64_t hash = hash_bytes(&ids, sizeof(ids), gpu_spec_hash(spec));
 
-    hash = hash_bytes(&ids, sizeof(ids), hash);
+    hash = hash_bytes(constants, sizeof(constants), hash);
     hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), hash);
     hash = hash_bytes(states, sizeof(states), hash);
     hash = hash_bytes(updates, sizeof(updates), hash);

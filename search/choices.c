@@ -3,7 +3,6 @@
 
 #include "base/ranked.h"
 #include "search/movement.h"
-#include "search/state.h"
 
 #include <math.h>
 

@@ -2,7 +2,6 @@
 #include "search/fit.h"
 
 #include "base/ranked.h"
-#include "base/rng.h"
 #include "search/starts.h"
 #include "search/temper.h"
 

@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_MOVEMENT_H
 #define NEUROSHARD_SEARCH_MOVEMENT_H
 
-#include "base/rng.h"
 #include "core/plan_moves.h"
 #include "search/finish.h"
 #include "search/search.h"

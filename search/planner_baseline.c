@@ -8,9 +8,7 @@
 #include "search/search.h"
 
 #include "base/ranked.h"
-#include "base/rng.h"
 #include "base/text.h"
-#include "search/choices.h"
 #include "search/finish.h"
 
 #include <math.h>

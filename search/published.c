@@ -5,7 +5,6 @@
 #include "base/ranked.h"
 #include "search/finish.h"
 #include "search/fit.h"
-#include "search/state.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #define NEUROSHARD_SEARCH_SEARCH_H
 
 #include "base/parallel.h"
-#include "core/oracle.h"
 #include "core/plan.h"
 
 /*

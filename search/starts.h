@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_STARTS_H
 #define NEUROSHARD_SEARCH_STARTS_H
 
-#include "base/parallel.h"
 #include "search/state.h"
 
 /*

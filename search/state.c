@@ -4,7 +4,6 @@
 #include "base/ranked.h"
 #include "search/movement.h"
 #include "search/state_check.h"
-#include "search/trial.h"
 
 #include <assert.h>
 #include <math.h>

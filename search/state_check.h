@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_SEARCH_STATE_CHECK_H
 #define NEUROSHARD_SEARCH_STATE_CHECK_H
 
-#include "base/err.h"
 #include "search/state.h"
 
 /*

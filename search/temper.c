@@ -3,9 +3,9 @@
 
 #include "search/moves.h"
 #include "search/search.h"
-#include "search/trial.h"
+#include "search/state_check.h"
 
-#include <math.h>
+#include <assert.h>
 #include <string.h>
 
 /* Where no effort is given: about a second of two cores. */
@@ -148,6 +148,7 @@ static void decide(struct chain *chain)
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
+    assert(!chain->is_hopeless);
     if (!chain->is_saved)
         save(chain);
     layout_commit(&chain->at.layout, trial);
@@ -229,7 +230,8 @@ struct snapshot *temper_best(const struct temper *temper)
 
 /* Whether a large trial would be turned down whatever its other devices cost,
  * and if these lost all that makes them heavy: most are, by the device that
- * looked busiest when they were thought of. Draws as decide will. */
+ * looked busiest when they were thought of. Draws as decide will, which checks
+ * it where layouts are checked: there the others are priced all the same. */
 static bool is_hopeless(const struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -266,7 +268,9 @@ static void propose_some(struct chain *chain)
         propose(&chain->at.trial, &chain->at.layout, &chain->rng);
         if (chain->at.trial.n_changes) {
             trial_sum(&chain->at.trial, &chain->at.layout);
-            chain->at.trial.is_given_up = is_hopeless(chain);
+            chain->is_hopeless = is_hopeless(chain);
+            chain->at.trial.is_given_up =
+                chain->is_hopeless && !layout_check_every;
             break;
         }
     }

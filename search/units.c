@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/choices.h"
 
 #include "search/state.h"
 

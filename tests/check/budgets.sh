@@ -7,13 +7,13 @@ set -eu
 
 budgets="
 src/base     2755  38
-src/core     4180  32
+src/core     4201  32
 src/device   6335  58
 src/io       3455  25
 src/emit     2345  15
-src/exec     3730  26
+src/exec     3731  26
 src/cli      4745  32
-costmodel    7155  56
+costmodel    7187  56
 search       6600  32
 microbench   1590  12
 "
