@@ -6,6 +6,7 @@
 #include "cli/comm_report.h"
 #include "cli/training.h"
 #include "costmodel/comm_fit.h"
+#include "costmodel/gpu_file.h"
 #include "exec/exec_samples.h"
 #include "exec/job.h"
 #include "io/nccl_tests.h"
@@ -199,6 +200,39 @@ static int read_job(struct record *record, struct err *err)
     return err_prefix(err, "%s", cli_string(cli, "times"));
 }
 
+static void add_ms(struct timing *timing, double ms)
+{
+    timing->median_ms = fmax(timing->median_ms + ms, 0);
+    timing->p10_ms = fmax(timing->p10_ms + ms, 0);
+    timing->p90_ms = fmax(timing->p90_ms + ms, 0);
+}
+
+/* Samples of FBGEMM's look-ups are without the check of ids that a job makes,
+ * which those who price a job add. */
+static int leave_out_checks(struct sample *sample,
+                            const struct sample_setting *setting,
+                            struct arena *arena, struct err *err)
+{
+    const struct gpu_spec *spec = NULL;
+    struct id_rates ids;
+    double ms;
+
+    if (strncmp(setting->device, "fbgemm:", strlen("fbgemm:")) == 0 &&
+        gpu_spec_of_device(&spec, setting->device, arena, err))
+        return -1;
+    if (!spec)
+        return 0;
+    ids = gpu_spec_ids(spec);
+    ms = -1e-3 * ids.check.base_us;
+    for (uint32_t t = 0; t < sample->n_tables; t++)
+        ms -= 1e-6 * comm_id_work_ns(&ids.check, setting->batch,
+                                     setting->batch *
+                                         sample->tables[t].pooling_factor);
+    add_ms(&sample->forward, ms);
+    add_ms(&sample->total, ms);
+    return 0;
+}
+
 /* Those ranks' whose look-ups are known; a straggler's teach nothing. */
 static int put_samples(struct record *record, struct err *err)
 {
@@ -225,7 +259,9 @@ static int put_samples(struct record *record, struct err *err)
             !(sample.total.median_ms > 0))
             continue;
         record->n_samples++;
-        if (sample_sink_add(&sink, &setting, &sample, &record->n_added, err))
+        if (leave_out_checks(&sample, &setting, record->training.cli->arena,
+                             err) ||
+            sample_sink_add(&sink, &setting, &sample, &record->n_added, err))
             return -1;
     }
     return 0;

@@ -12,7 +12,7 @@ src/device   6335  58
 src/io       3455  25
 src/emit     2345  15
 src/exec     3731  26
-src/cli      4745  32
+src/cli      4775  32
 costmodel    7187  56
 search       6600  32
 microbench   1590  12

@@ -81,6 +81,17 @@ sqlite3 costs.db "SELECT device, batch, kind, n_tables, n_iterations, flags,
     FROM comm_sample WHERE n_ranks = 4;
     SELECT count(*), sum(n_unique > 0) FROM sample_table"
 
+# FBGEMM's samples are without the check of ids: 14,000 ns, 953 a table here.
+try plan.json --times times.csv --db fbgemm.db --isa sm_90 \
+    --device 'fbgemm:NVIDIA H100 80GB HBM3' | grep samples
+try plan.json --times times.csv --db cuda.db --isa sm_90 \
+    --device 'cuda:NVIDIA H100 80GB HBM3' | grep samples
+sqlite3 fbgemm.db "ATTACH 'cuda.db' AS cuda;
+    SELECT a.n_tables, round(1e6 * (b.forward_median_ms - a.forward_median_ms)),
+    round(1e6 * (b.backward_median_ms - a.backward_median_ms)),
+    round(1e6 * (b.total_median_ms - a.total_median_ms))
+    FROM sample a JOIN cuda.sample b USING (case_idx) ORDER BY 1, 2"
+
 echo "# what is no such job"
 cp "$corpus"/times/* .
 for file in no_ms.csv short.csv other_world.csv negative_rank.csv no_step.csv \
