@@ -91,7 +91,8 @@ static int fake_put_canary(void *ctx, const struct sample_setting *setting,
 {
     struct fake *fake = ctx;
 
-    if (setting->batch != 64 || (fake->canary_ms && best_ms >= fake->canary_ms))
+    if (setting->batch != 64 ||
+        (fake->canary_ms > 0 && best_ms >= fake->canary_ms))
         return err_set(err, ERR_IO, "unexpected");
     fake->canary_ms = best_ms;
     return 0;
