@@ -154,13 +154,13 @@ static const struct roofline *roofline_of(const struct oracle *oracle)
 
 /* What an update of one row reads and writes of state, in bytes (of a scalar
  * what DRAM moves at once) and rows, and what it and each look-up issue beside
- * row-wise Adagrad's. Fitted to 121 sets on an H100 (data/measurements/
- * fbgemm-nvidia-h100-updates.csv); AdamA, which FBGEMM lacks, as Adam [E]. */
+ * row-wise Adagrad's; behind Adagrad fitted to 121 sets on an H100
+ * (data/measurements/fbgemm-nvidia-h100-updates.csv), AdamA as Adam [E]. */
 static const struct state {
     double bytes, rows, update, gradient;
 } states[N_OPTIMIZERS] = {
     [OPTIMIZER_ROWWISE_ADAGRAD] = {.bytes = 2 * 64},
-    [OPTIMIZER_ADAGRAD] = {.rows = 1},
+    [OPTIMIZER_ADAGRAD] = {.rows = 2},
     [OPTIMIZER_ADAM] = {.update = 46, .gradient = 3.5},
     [OPTIMIZER_ADAMA] = {.update = 46, .gradient = 3.5},
     [OPTIMIZER_LAMB] = {.update = 49, .gradient = 4.3},
