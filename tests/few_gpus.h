@@ -178,6 +178,36 @@ static void few_table(struct table *table, struct rng *rng)
     table->optimizer = few_setting.optimizer;
 }
 
+/* Draws the n_tables tables of a sample, adds up what they are to the GPU, and
+ * returns the share of the look-ups that the largest has. */
+__attribute__((unused)) static double
+few_draw_tables(char gpu, struct sample *sample, struct rng *rng, double *sums,
+                struct arena *arena)
+{
+    double most = 0;
+
+    sample->tables = ARENA_NEW(arena, struct sample_table, sample->n_tables);
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        struct sample_table *to = &sample->tables[t];
+        struct table table;
+        double n_lookups;
+
+        few_table(&table, rng);
+        n_lookups = table.pooling_factor * few_setting.batch;
+        to->n_rows = table.num_embeddings;
+        to->dim = table.dim;
+        to->pooling_factor = table.pooling_factor;
+        to->zipf_alpha = table.zipf_alpha;
+        to->n_unique = table_reuse(&table, n_lookups, to->bins);
+        few_add(gpu,
+                &(struct few_piece){(double)to->n_rows, to->dim, n_lookups,
+                                    few_setting.batch, to->n_unique, to->bins},
+                sums);
+        most = fmax(most, n_lookups);
+    }
+    return most / sums[FEW_LOOKUPS];
+}
+
 /* n cases of 1 to 15 tables; times with that much noise (1 sigma). */
 __attribute__((unused)) static struct sample *few_samples(char gpu, size_t n,
                                                           double noise,
@@ -190,7 +220,7 @@ __attribute__((unused)) static struct sample *few_samples(char gpu, size_t n,
     rng_init(&rng, seed, (uint64_t)gpu);
     for (size_t i = 0; i < n; i++) {
         struct sample *sample = &samples[i];
-        double sums[FEW_LANES] = {0}, most = 0, normal = -6;
+        double sums[FEW_LANES] = {0}, share, normal = -6;
 
         *sample = (struct sample){.setting = &few_setting,
                                   .kind = SAMPLE_FUSED,
@@ -198,31 +228,11 @@ __attribute__((unused)) static struct sample *few_samples(char gpu, size_t n,
                                   .n_tables = 1 + (uint32_t)rng_below(&rng, 15),
                                   .version = "",
                                   .started_at = ""};
-        sample->tables =
-            ARENA_NEW(arena, struct sample_table, sample->n_tables);
-        for (uint32_t t = 0; t < sample->n_tables; t++) {
-            struct sample_table *to = &sample->tables[t];
-            struct table table;
-            double n_lookups;
-
-            few_table(&table, &rng);
-            n_lookups = table.pooling_factor * few_setting.batch;
-            to->n_rows = table.num_embeddings;
-            to->dim = table.dim;
-            to->pooling_factor = table.pooling_factor;
-            to->zipf_alpha = table.zipf_alpha;
-            to->n_unique = table_reuse(&table, n_lookups, to->bins);
-            few_add(gpu,
-                    &(struct few_piece){(double)to->n_rows, to->dim, n_lookups,
-                                        few_setting.batch, to->n_unique,
-                                        to->bins},
-                    sums);
-            most = fmax(most, n_lookups);
-        }
+        share = few_draw_tables(gpu, sample, &rng, sums, arena);
         for (int k = 0; k < 12; k++)
             normal += rng_uniform(&rng);
         sample->total.median_ms =
-            (1 + noise * normal) * few_ms(gpu, sums, most / sums[FEW_LOOKUPS]);
+            (1 + noise * normal) * few_ms(gpu, sums, share);
     }
     return samples;
 }

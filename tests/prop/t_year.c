@@ -77,33 +77,14 @@ static void draw_case(struct gpu *gpu, size_t at, uint32_t most_tables,
                       struct rng *rng, struct arena *arena)
 {
     struct sample *sample = &gpu->cases[at];
-    double *sums = gpu->sums[at], most = 0;
 
     *sample =
         (struct sample){.setting = &few_setting,
                         .kind = SAMPLE_FUSED,
                         .n_tables = 1 + (uint32_t)rng_below(rng, most_tables),
                         .version = ""};
-    sample->tables = ARENA_NEW(arena, struct sample_table, sample->n_tables);
-    for (uint32_t t = 0; t < sample->n_tables; t++) {
-        struct sample_table *to = &sample->tables[t];
-        struct table table;
-        double n_lookups;
-
-        few_table(&table, rng);
-        n_lookups = table.pooling_factor * few_setting.batch;
-        to->n_rows = table.num_embeddings;
-        to->dim = table.dim;
-        to->pooling_factor = table.pooling_factor;
-        to->zipf_alpha = table.zipf_alpha;
-        to->n_unique = table_reuse(&table, n_lookups, to->bins);
-        few_add(gpu->name,
-                &(struct few_piece){(double)to->n_rows, to->dim, n_lookups,
-                                    few_setting.batch, to->n_unique, to->bins},
-                sums);
-        most = fmax(most, n_lookups);
-    }
-    gpu->shares[at] = most / sums[FEW_LOOKUPS];
+    gpu->shares[at] =
+        few_draw_tables(gpu->name, sample, rng, gpu->sums[at], arena);
 }
 
 static unsigned first_night(const struct year *year, size_t state)
