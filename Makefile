@@ -231,6 +231,7 @@ BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
 programs    = $(patsubst %.c,$(O)/%,$(1))
 TESTS       = $(call programs,$(UNIT_TESTS) $(PROP_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
+PYTHON_TESTS = $(sort $(wildcard tests/python/t_*.py))
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
 # A unit test of a room links that room and the ones below it, nothing else,
@@ -292,13 +293,15 @@ $(O)/fault.so: $(O)/tests/fault/fault.o
 	@echo "  LD   $@"
 	$(Q)$(LINK) -shared -ldl
 
+PYTHON_ENV = PYTHONPATH='$(CURDIR)/src/python:$(CURDIR)/tests/torchrec' \
+    PYTHONDONTWRITEBYTECODE=1
 # $(1): what prove runs. A test that hangs is a failed one, and so is one that
 # is skipped where CI=true, for other reasons than tests/skips has.
 LIMIT = 900
 run-test-long: LIMIT = 3600
 PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     NEUROSHARD_DATA='$(CURDIR)/data' FAULT_SO='$(abspath $(FAULT_SO))' \
-    ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
+    $(PYTHON_ENV) ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
     prove -j2 -e 'tests/one $(LIMIT)' $(1)
 
 .PHONY: test tests run-tests run-unit-tests
@@ -309,7 +312,7 @@ test:
 tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 
 run-tests: tests
-	$(Q)$(call PROVE,tests/cli/run $(TESTS))
+	$(Q)$(call PROVE,tests/cli/run $(PYTHON_TESTS) $(TESTS))
 
 # The tests whose sizes grow with TEST_SIZE, in C by tap_size; TEST_SIZE=tiny
 # makes all of run-tests short enough for CONFIG=asan.
@@ -346,7 +349,7 @@ mutants:
 .PHONY: test-torchrec
 test-torchrec: $(O)/neuroshard
 	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' \
-	    NEUROSHARD_DATA='$(CURDIR)/data' PYTHONDONTWRITEBYTECODE=1 \
+	    NEUROSHARD_DATA='$(CURDIR)/data' $(PYTHON_ENV) \
 	    prove -v -e tests/torchrec/python tests/torchrec/t_*.py
 
 # What there is to test on a GPU, real or emulated.
@@ -413,7 +416,9 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
 SCRIPTS = .ci/run .ci/deps .ci/banner tests/cli/run tests/one tests/fuzz/dig \
     tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
-CHECKS = format layers includes budgets headers pages names shell tidy kernels
+PYTHON_FILES = $(sort $(wildcard tests/python/*.py))
+CHECKS = format layers includes budgets headers pages names shell python tidy \
+    kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
 check:
@@ -456,6 +461,17 @@ check-names: $(O)/neuroshard
 check-shell:
 	@echo "  CHECK shell"
 	$(Q)shellcheck $(SCRIPTS)
+
+# Where CI=true .ci/deps has installed them.
+check-python:
+ifneq ($(and $(shell command -v mypy),$(shell command -v flake8))$(CI),)
+	@echo "  CHECK python"
+	$(Q)mypy --strict --config-file src/python/pyproject.toml \
+	    --cache-dir '$(O)/mypy' src/python/neuroshard
+	$(Q)flake8 --extend-ignore=E203 src/python $(PYTHON_FILES)
+else
+	@echo "  SKIP  python: no mypy, or no flake8"
+endif
 
 # What ptxas makes of our kernels; another nvcc makes something else of them.
 KERNEL_TABLE = src/device/KERNELS.txt
@@ -548,7 +564,7 @@ make [TARGET] [SWITCH=VALUE]...
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
              time, and prints the share that the tests notice
   check      format, clang-tidy, layers, includes, budgets, headers, manual
-             pages, names, shell;
+             pages, names, shell, python;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""Plans which GPU holds which piece of which embedding table.
+
+    import neuroshard
+
+    plan = neuroshard.plan("tables.csv", gpus=8, batch=65536)
+    print(plan.report)
+    plan.save("plan.json")
+    text = plan.emit("torchrec")
+
+Every function runs the program `neuroshard`, as a process of its own, and
+reads what it writes. NEUROSHARD names the program; without it the one in the
+package is run. What fails raises `Error`, whatever happened to the program.
+Nothing is printed, and no file is left behind.
+
+Options are those of the command line: `min_width=8` is `--min-width 8`, True
+is an option without a value, None and False leave it out, a list is joined by
+commas (`shard=["table", "row"]`), and a `Plan` or a mapping goes where a file
+is asked for (`from_=plan`: a name that Python keeps for itself takes a `_`).
+`timeout_s` ends the program after so many seconds; `time_limit` is the
+search's own, which then has a plan.
+"""
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json as _json
+import os
+from pathlib import Path
+from typing import (
+    Any,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Union,
+)
+
+from . import _program
+from ._program import Error
+
+__all__ = ["Error", "Plan", "Table", "compare", "emit", "plan", "price"]
+__version__ = _program.VERSION
+
+BAD_ANSWER = 65
+
+
+@dataclasses.dataclass
+class Table:
+    """An embedding table and how it is used; None is the default. The columns
+    of neuroshard-tables(5), which has their units and ranges."""
+
+    name: str
+    rows: int
+    dim: Optional[int] = None
+    pooling_factor: Optional[float] = None
+    num_outputs: Optional[float] = None
+    output: Optional[str] = None
+    precision: Optional[str] = None
+    comm_precision: Optional[str] = None
+    optimizer: Optional[str] = None
+    zipf_alpha: Optional[float] = None
+    bins: Optional[Sequence[float]] = None
+    row_order: Optional[str] = None
+    dedup: Optional[float] = None
+    sharding: Union[str, Sequence[str], None] = None
+    device: Optional[int] = None
+    group: Optional[str] = None
+
+
+@dataclasses.dataclass
+class Plan:
+    """A plan, as neuroshard-plan(5) has it.
+
+    json     -- the file, parsed
+    report   -- what the command prints of it
+    warnings -- what the program warned of, a sentence each
+    """
+
+    json: Dict[str, Any]
+    report: str = ""
+    warnings: List[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def step_ms(self) -> float:
+        """The predicted step: that of the slowest GPU."""
+        step_ms = self.json.get("total_ms")
+        if not isinstance(step_ms, (int, float)):
+            raise Error("the plan is not priced", BAD_ANSWER)
+        return step_ms
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the plan file."""
+        Path(path).write_bytes(_bytes(self.json))
+
+    def emit(self, format: str, **options: Any) -> str:
+        """As `emit` of the package."""
+        return emit(self, format, **options)
+
+
+Tables = Union[
+    str, "os.PathLike[str]", Sequence[Union[Table, Mapping[str, Any]]]
+]
+AnyPlan = Union[str, "os.PathLike[str]", Plan, Mapping[str, Any]]
+
+
+def plan(tables: Tables, gpus: Union[int, str, None], **options: Any) -> Plan:
+    """The best placement that the search finds: `neuroshard plan`.
+
+    tables -- a table list's path, or the tables: `Table`s, or mappings of the
+              columns of neuroshard-tables(5), in which `sharding` and `bins`
+              may be lists
+    gpus   -- how many; "1..16" is the fewest of these that hold the tables;
+              None where `cluster` says it
+    """
+    return _planned("plan", _tables(tables), {"gpus": gpus, **options})
+
+
+def price(plan: AnyPlan, **options: Any) -> Plan:
+    """The plan with what it costs: `neuroshard cost`. `plan` is a `Plan`, its
+    JSON, or a plan file's path."""
+    return _planned("cost", _plan(plan), options)
+
+
+def compare(
+    tables: Tables, gpus: Union[int, str, None], **options: Any
+) -> List[Dict[str, Any]]:
+    """Our plan beside those of other planners, a dictionary each with
+    `planner`, `valid`, `total_ms` ...: `neuroshard compare`."""
+    asked = {"gpus": gpus, "json": True, **options}
+    answer = _parsed("compare", _run("compare", _tables(tables), asked).out)
+    planners = answer.get("planners")
+    if not isinstance(planners, list):
+        raise _bad_answer("compare", "it has no planners")
+    return planners
+
+
+def emit(plan: AnyPlan, format: str, **options: Any) -> str:
+    """The plan in the form of a training framework: `neuroshard emit`."""
+    asked = {"format": format, **options}
+    written = _run("emit", _plan(plan), asked, "emitted").written
+    try:
+        return written.decode()
+    except UnicodeDecodeError as error:
+        raise _bad_answer("emit", str(error)) from error
+
+
+class _Done(NamedTuple):
+    out: bytes  # on standard output
+    written: bytes  # to the file of --output
+    warnings: List[str]
+
+
+class _Input(NamedTuple):
+    path: str
+    stdin: bytes = b""
+
+
+def _planned(command: str, source: _Input, options: Mapping[str, Any]) -> Plan:
+    done = _run(command, source, options, "plan.json")
+    json = _parsed(command, done.written)
+    for member in ("neuroshard_plan", "tables", "shards", "devices"):
+        if member not in json:
+            raise _bad_answer(command, f"the plan has no {member}")
+    return Plan(json, done.out.decode("utf-8", "replace"), done.warnings)
+
+
+def _run(
+    command: str,
+    source: _Input,
+    options: Mapping[str, Any],
+    output: str = "",
+) -> _Done:
+    options = dict(options)
+    timeout_s = options.pop("timeout_s", None)
+    if "output" in options:
+        raise Error("'output' is no option here: save what is returned", 2)
+    warnings: List[str] = []
+    with _program.folder() as folder:
+        args = [command, source.path, *_arguments(options, folder)]
+        written = folder / (output or "none")
+        if output:
+            args.append(f"--output={written}")
+        out = _program.run(
+            args, source.stdin, timeout_s=timeout_s, warnings=warnings
+        )
+        text = written.read_bytes() if written.exists() else b""
+    return _Done(out, text, warnings)
+
+
+def _arguments(options: Mapping[str, Any], folder: Path) -> List[str]:
+    args = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        if isinstance(value, Plan):
+            value = value.json
+        if isinstance(value, Mapping):
+            file = folder / f"{name}.json"
+            file.write_bytes(_bytes(value))
+            value = file
+        elif isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        option = "--" + name.rstrip("_").replace("_", "-")
+        args.append(option if value is True else f"{option}={value}")
+    return args
+
+
+def _path(path: Union[str, os.PathLike[str]]) -> _Input:
+    """Which is no option, nor standard input, whatever its name."""
+    name = os.fspath(path)
+    return _Input(os.path.join(".", name) if name.startswith("-") else name)
+
+
+def _plan(plan: AnyPlan) -> _Input:
+    if isinstance(plan, Plan):
+        plan = plan.json
+    if isinstance(plan, Mapping):
+        return _Input("-", _bytes(plan))
+    return _path(plan)
+
+
+def _tables(tables: Tables) -> _Input:
+    if isinstance(tables, (str, os.PathLike)):
+        return _path(tables)
+    rows = [_row(table) for table in tables]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows(rows)
+    return _Input("-", text.getvalue().encode("utf-8", "surrogatepass"))
+
+
+def _row(table: Union[Table, Mapping[str, Any]]) -> Dict[str, Any]:
+    if isinstance(table, Table):
+        table = vars(table)
+    row = {key: value for key, value in table.items() if value is not None}
+    if "rows" in row:
+        row["num_embeddings"] = row.pop("rows")
+    if not isinstance(row.get("sharding", ""), str):
+        row["sharding"] = "|".join(row["sharding"])
+    for i, share in enumerate(row.pop("bins", ())):
+        row[f"bin_{i}"] = share
+    return row
+
+
+def _bytes(json: Mapping[str, Any]) -> bytes:
+    return (_json.dumps(json, indent=1) + "\n").encode()
+
+
+def _parsed(command: str, text: bytes) -> Dict[str, Any]:
+    try:
+        json = _json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad_answer(command, str(error)) from error
+    if not isinstance(json, dict):
+        raise _bad_answer(command, "it is no object")
+    return json
+
+
+def _bad_answer(command: str, why: str) -> Error:
+    return Error(
+        f"the answer of 'neuroshard {command}' cannot be read: {why}",
+        BAD_ANSWER,
+    )
