@@ -61,7 +61,7 @@ struct cli {
 };
 
 struct command {
-    const char *name;
+    const char *name;     /* "tables", or two words: "tables import" */
     const char *synopsis; /* "TABLES --gpus N [options]" */
     const char *summary;  /* one line */
     /* Groups, of which commands share some; NULL after the last. Each group
@@ -106,10 +106,11 @@ void cli_warn(void *ctx, const char *sentence);
 struct world;
 void cli_end_all(struct world *world, const struct err *err);
 
-/* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. */
+/* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c, those of
+ * two words, tables and another, in tables_NAME.c. */
 extern const struct command command_bench, command_compare, command_cost,
     command_diff, command_emit, command_eval, command_explain, command_model,
     command_plan, command_record, command_retrain, command_run, command_tables,
-    command_train;
+    command_tables_import, command_train;
 
 #endif

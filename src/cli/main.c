@@ -10,10 +10,10 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_plan,    &command_compare, &command_cost,  &command_diff,
-    &command_explain, &command_run,     &command_emit,  &command_tables,
-    &command_bench,   &command_record,  &command_train, &command_eval,
-    &command_retrain, &command_model,
+    &command_plan,          &command_compare, &command_cost,   &command_diff,
+    &command_explain,       &command_run,     &command_emit,   &command_tables,
+    &command_tables_import, &command_bench,   &command_record, &command_train,
+    &command_eval,          &command_retrain, &command_model,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,7 +24,7 @@ static void print_usage(FILE *out)
           "commands:\n",
           out);
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n'neuroshard COMMAND --help' lists a command's options; "
           "'man neuroshard' has the manual.\n",
           out);
@@ -59,9 +59,29 @@ static int finish_stdout(struct err *err)
     return 0;
 }
 
+/* Of the two words of a command that has them, or of the first: how many name
+ * one. */
+static int find_command(const struct command **out, int argc, char **argv)
+{
+    char name[64];
+
+    for (int n_words = argc > 2 ? 2 : 1; n_words; n_words--) {
+        snprintf(name, sizeof(name), "%s%s%s", argv[1], n_words > 1 ? " " : "",
+                 n_words > 1 ? argv[2] : "");
+        for (size_t i = 0; i < N_COMMANDS; i++)
+            if (!strcmp(name, commands[i]->name)) {
+                *out = commands[i];
+                return n_words;
+            }
+    }
+    return 0;
+}
+
 static int dispatch(int argc, char **argv, struct err *err)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
+    const struct command *command = NULL;
+    int n_words;
 
     if (name && (!strcmp(name, "--help") || !strcmp(name, "-h") ||
                  !strcmp(name, "help"))) {
@@ -72,9 +92,9 @@ static int dispatch(int argc, char **argv, struct err *err)
         puts("neuroshard " NEUROSHARD_VERSION);
         return 0;
     }
-    for (size_t i = 0; name && i < N_COMMANDS; i++)
-        if (!strcmp(name, commands[i]->name))
-            return run_command(commands[i], argc - 1, argv + 1, err);
+    n_words = name ? find_command(&command, argc, argv) : 0;
+    if (n_words)
+        return run_command(command, argc - n_words, argv + n_words, err);
     if (!name)
         return err_set(err, ERR_USAGE,
                        "no command given; 'neuroshard --help' lists them");

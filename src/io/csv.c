@@ -166,3 +166,18 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
     }
     return 0;
 }
+
+void csv_add(struct buf *out, const char *text)
+{
+    const size_t len = strlen(text);
+
+    if (!len || (!strpbrk(text, ",\"\r\n") && !strchr("# \t", *text) &&
+                 !strchr(" \t", text[len - 1]))) {
+        buf_add(out, text, len);
+        return;
+    }
+    buf_add(out, "\"", 1);
+    for (; *text; text++)
+        buf_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    buf_add(out, "\"", 1);
+}

@@ -2,10 +2,9 @@
 #ifndef NEUROSHARD_IO_CSV_H
 #define NEUROSHARD_IO_CSV_H
 
-#include "base/err.h"
+#include "base/mem.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /*
  * Comma-separated values by RFC 4180, cut up in place: fields in double quotes
@@ -32,5 +31,8 @@ void csv_release(struct csv *csv); /* zeroed is fine */
 /* Reads the next record into fields; *found is false at the end of the text.
  * ERR_INPUT where quotes are wrong. */
 int csv_next(struct csv *csv, bool *found, struct err *err) MUST_CHECK;
+
+/* Appends a field, in quotes where it needs them to be read back. */
+void csv_add(struct buf *out, const char *text);
 
 #endif

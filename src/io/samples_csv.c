@@ -18,17 +18,10 @@ void samples_csv_header(struct buf *out)
                     "iterations,flags,version,started_at\n");
 }
 
-/* Quoted where RFC 4180 asks for it. */
 static void add_text(struct buf *out, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        buf_printf(out, "%s,", text);
-        return;
-    }
-    buf_add(out, "\"", 1);
-    for (; *text; text++)
-        buf_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    buf_add(out, "\",", 2);
+    csv_add(out, text);
+    buf_add(out, ",", 1);
 }
 
 static void add_timing(struct buf *out, const struct timing *timing)

@@ -56,6 +56,7 @@ static const struct column columns[] = {
 #define N_COLUMNS (COLUMN_BIN_0 + REUSE_BINS)
 
 #define NO_FIELD SIZE_MAX
+#define MAX_COLUMNS_LISTED 40
 
 struct reader {
     struct csv csv;
@@ -68,6 +69,7 @@ struct reader {
     struct table *tables; /* owned, grown */
     size_t n_tables, cap;
     json_t *lines; /* owned; where each table stands, by its name */
+    const char *asked[N_COLUMNS]; /* fields that the options name, or NULL */
 };
 
 /* The record's cell; an absent column is a column of empty cells. */
@@ -259,25 +261,76 @@ static size_t find_column(const char *name)
     return COLUMN_BIN_0 + k;
 }
 
+/* The field that was meant for a column, perhaps: it begins like what was asked
+ * for or like one of the column's names, or ends in one. NULL where none
+ * does. */
+static const char *nearest_field(const struct reader *reader, size_t column)
+{
+    const struct csv *csv = &reader->csv;
+    const char **fields =
+        ARENA_NEW(reader->arena, const char *, csv->n_fields + 1);
+    char *rest = arena_strdup(reader->arena, columns[column].names);
+    const char *asked = reader->asked[column], *nearest;
+
+    memcpy(fields, csv->fields, csv->n_fields * sizeof(*fields));
+    nearest = asked ? text_nearest(fields, asked) : NULL;
+    for (char *name; !nearest && (name = strtok_r(rest, "|", &rest));) {
+        nearest = text_nearest(fields, name);
+        for (size_t i = 0; !nearest && i < csv->n_fields; i++)
+            if (strlen(fields[i]) > strlen(name) &&
+                !strcmp(fields[i] + strlen(fields[i]) - strlen(name), name))
+                nearest = fields[i];
+    }
+    return nearest;
+}
+
+/* What an import adds where a column is missing. */
+static const char *say_columns(const struct reader *reader, size_t column)
+{
+    const struct csv *csv = &reader->csv;
+    const char *nearest, *name = columns[column].names;
+
+    if (!reader->options->columns)
+        return "";
+    nearest = nearest_field(reader, column);
+    return text_say(
+        reader->arena, "; its columns are %s; %s '--columns %.*s=%s'",
+        tables_listed((const char *const *)csv->fields, csv->n_fields,
+                      MAX_COLUMNS_LISTED, reader->arena),
+        nearest ? "did you mean" : "another is named by",
+        (int)strcspn(name, "|"), name,
+        nearest ? tables_shown(nearest, reader->arena) : "NAME");
+}
+
 /* The columns that have to be there; "file:line: " is left to read_header. */
 static int check_columns(const struct reader *reader, struct err *err)
 {
     const size_t *field_of = reader->field_of;
     unsigned n_bins = 0, missing = 0;
 
+    for (size_t c = 0; c < N_COLUMNS; c++)
+        if (reader->asked[c] && field_of[c] == NO_FIELD)
+            return err_set(err, ERR_INPUT,
+                           "the header has no column '%s', which '--columns' "
+                           "asks for%s",
+                           tables_shown(reader->asked[c], reader->arena),
+                           c < COLUMN_BIN_0 ? say_columns(reader, c) : "");
     if (field_of[COLUMN_NAME] == NO_FIELD)
-        return err_set(err, ERR_INPUT, "the header has no column 'name'%s",
+        return err_set(err, ERR_INPUT, "the header has no column 'name'%s%s",
                        reader->n_fields == 1
                            ? ", only one column; fields are separated by commas"
-                           : "");
+                           : "",
+                       say_columns(reader, COLUMN_NAME));
     if (field_of[COLUMN_ROWS] == NO_FIELD)
         return err_set(err, ERR_INPUT,
                        "the header has no column 'num_embeddings' (nor 'rows' "
-                       "nor 'hash_size')");
+                       "nor 'hash_size')%s",
+                       say_columns(reader, COLUMN_ROWS));
     if (field_of[COLUMN_DIM] == NO_FIELD && !reader->options->dim)
         return err_set(err, ERR_INPUT,
                        "the header has no column 'dim' (nor 'embedding_dim'), "
-                       "and no option '--dim D' gives one width to all");
+                       "and no option '--dim D' gives one width to all%s",
+                       say_columns(reader, COLUMN_DIM));
     for (unsigned k = 0; k < REUSE_BINS; k++)
         if (field_of[COLUMN_BIN_0 + k] == NO_FIELD)
             missing = k;
@@ -288,6 +341,45 @@ static int check_columns(const struct reader *reader, struct err *err)
                        "the header has no column 'bin_%u', but other bins",
                        missing);
     return 0;
+}
+
+/* "COLUMN=FIELD,...": under which names an import finds columns. */
+static int read_asked(struct reader *reader, struct err *err)
+{
+    const char *asked = reader->options->columns;
+    char *rest = arena_strdup(reader->arena, asked ? asked : "");
+
+    for (char *pair; (pair = strtok_r(rest, ",", &rest));) {
+        char *field = strchr(pair, '=');
+        size_t column = N_COLUMNS;
+
+        if (field) {
+            *field++ = '\0';
+            column = find_column(pair);
+        }
+        if (column == N_COLUMNS || !*field || reader->asked[column])
+            return err_set(err, ERR_USAGE,
+                           "option '--columns' takes COLUMN=NAME,... with each "
+                           "COLUMN of neuroshard-tables(5) once, as in "
+                           "name=table_name,rows=num_rows; '%s' is %s",
+                           tables_shown(pair, reader->arena),
+                           column == N_COLUMNS ? "no such column"
+                           : *field            ? "there twice"
+                                               : "without a name");
+        reader->asked[column] = field;
+    }
+    return 0;
+}
+
+/* The column that a field of the header holds, or N_COLUMNS. */
+static size_t column_of(const struct reader *reader, const char *field)
+{
+    size_t column = find_column(field);
+
+    for (size_t c = 0; c < N_COLUMNS; c++)
+        if (reader->asked[c] && !strcmp(reader->asked[c], field))
+            return c;
+    return column < N_COLUMNS && reader->asked[column] ? N_COLUMNS : column;
 }
 
 static int place_column(struct reader *reader, size_t field, size_t column,
@@ -323,7 +415,7 @@ static int read_columns(struct reader *reader, struct err *err)
     for (size_t c = 0; c < N_COLUMNS; c++)
         reader->field_of[c] = NO_FIELD;
     for (size_t i = 0; i < csv->n_fields; i++) {
-        size_t column = find_column(csv->fields[i]);
+        size_t column = column_of(reader, csv->fields[i]);
 
         if (column == N_COLUMNS)
             unknown[n_unknown++] = csv->fields[i];
@@ -370,7 +462,8 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
     char *copy = arena_strndup(arena, text, len);
     int rc = -1;
 
-    if (csv_init(&reader.csv, copy, len, source, err) ||
+    if (read_asked(&reader, err) ||
+        csv_init(&reader.csv, copy, len, source, err) ||
         read_header(&reader, err) || read_tables(&reader, err))
         goto out;
     if (!reader.n_tables) {
@@ -389,4 +482,107 @@ out:
     json_decref(reader.lines);
     csv_release(&reader.csv);
     return rc;
+}
+
+/* Whether all tables have the default there, which an empty cell means. */
+static bool is_default(const struct table *table, size_t column, const void *at,
+                       size_t bytes)
+{
+    struct table plain;
+
+    table_init(&plain);
+    if (column <= COLUMN_POOLING)
+        return false;
+    if (column == COLUMN_ZIPF)
+        return table->skew_assumed || table->has_bins;
+    if (column >= COLUMN_BIN_0)
+        return !table->has_bins;
+    return !memcmp(at, (char *)&plain + columns[column].offset, bytes);
+}
+
+/* The number in as few digits as read back the same. */
+static void add_real(struct buf *out, double x)
+{
+    char text[32];
+    int digits = 6;
+
+    do
+        snprintf(text, sizeof(text), "%.*g", digits, x);
+    while (strtod(text, NULL) != x && digits++ < 17);
+    buf_printf(out, "%s", text);
+}
+
+static void add_kinds(struct buf *out, unsigned kinds)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < N_SHARD_KINDS; i++)
+        if (kinds & shard_traits[i].kind) {
+            buf_printf(out, "%s%s", separator, shard_traits[i].name);
+            separator = "|";
+        }
+}
+
+/* Returns whether it is more than the default, an empty cell. */
+static bool add_cell(struct buf *out, const struct table *table, size_t column)
+{
+    static const size_t bytes[] = {[MEMBER_U32] = sizeof(uint32_t),
+                                   [MEMBER_U64] = sizeof(uint64_t),
+                                   [MEMBER_REAL] = sizeof(double),
+                                   [MEMBER_TEXT] = sizeof(char *)};
+    const size_t bin = column > COLUMN_BIN_0 ? column - COLUMN_BIN_0 : 0;
+    const struct column *format = &columns[column - bin];
+    const void *at =
+        (const char *)table + format->offset + bin * sizeof(double);
+
+    if (is_default(table, column - bin, at, bytes[format->type]))
+        return false;
+    if (format->type == MEMBER_TEXT)
+        csv_add(out, *(const char *const *)at);
+    else if (format->type == MEMBER_REAL)
+        add_real(out, *(const double *)at);
+    else if (format->choices)
+        buf_printf(out, "%s", format->choices[*(const uint32_t *)at]);
+    else if (column == COLUMN_SHARDING)
+        add_kinds(out, *(const uint32_t *)at);
+    else if (format->type == MEMBER_U32)
+        buf_printf(out, "%" PRIu32, *(const uint32_t *)at);
+    else
+        buf_printf(out, "%" PRIu64, *(const uint64_t *)at);
+    return true;
+}
+
+void tables_to_csv(struct buf *out, const struct table_list *list)
+{
+    bool is_written[N_COLUMNS] = {false};
+    struct buf ignored = {0};
+    const char *separator = "";
+
+    for (size_t i = 0; i < list->n_tables; i++)
+        for (size_t c = 0; c < N_COLUMNS; c++)
+            is_written[c] |= add_cell(&ignored, &list->tables[i], c);
+    buf_release(&ignored);
+    for (size_t c = 0; c < N_COLUMNS; c++) {
+        const char *names = columns[c < COLUMN_BIN_0 ? c : COLUMN_BIN_0].names;
+
+        if (!is_written[c])
+            continue;
+        buf_printf(out, "%s%.*s", separator, (int)strcspn(names, "|"), names);
+        if (c > COLUMN_BIN_0) {
+            out->len--;
+            buf_printf(out, "%zu", c - COLUMN_BIN_0);
+        }
+        separator = ",";
+    }
+    for (size_t i = 0; i < list->n_tables; i++) {
+        separator = "\n";
+        for (size_t c = 0; c < N_COLUMNS; c++) {
+            if (!is_written[c])
+                continue;
+            buf_printf(out, "%s", separator);
+            add_cell(out, &list->tables[i], c);
+            separator = ",";
+        }
+    }
+    buf_printf(out, "\n");
 }

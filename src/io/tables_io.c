@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Unknown names that a warning lists; the others are counted. */
+/* Unknown names that a warning lists. */
 #define MAX_LISTED 8
 /* Bytes of a name in a message. */
 #define MAX_SHOWN 63
@@ -23,6 +23,17 @@ const char *tables_shown(const char *text, struct arena *arena)
     return arena_printf(arena, "%.*s...", len, text);
 }
 
+const char *tables_listed(const char *const *names, size_t n, size_t most,
+                          struct arena *arena)
+{
+    const char *list = "";
+
+    for (size_t i = 0; i < n && i < most; i++)
+        list = text_say(arena, "%s%s'%s'", list, i ? ", " : "",
+                        tables_shown(names[i], arena));
+    return n > most ? text_say(arena, "%s and %zu more", list, n - most) : list;
+}
+
 void tables_warn(const struct tables_options *options, const char *sentence)
 {
     if (options->warn)
@@ -34,17 +45,11 @@ void tables_warn_unknown(const struct tables_options *options,
                          const char *const *names, size_t n,
                          struct arena *arena)
 {
-    const char *list = "", *more = "";
-
     if (n == 0)
         return;
-    for (size_t i = 0; i < n && i < MAX_LISTED; i++)
-        list = text_say(arena, "%s%s'%s'", list, i ? ", " : "",
-                        tables_shown(names[i], arena));
-    if (n > MAX_LISTED)
-        more = text_say(arena, " and %zu more", n - MAX_LISTED);
-    tables_warn(options, text_say(arena, "%s: unknown %s are left out: %s%s",
-                                  source, what, list, more));
+    tables_warn(options,
+                text_say(arena, "%s: unknown %s are left out: %s", source, what,
+                         tables_listed(names, n, MAX_LISTED, arena)));
 }
 
 static bool is_json(const char *text)
@@ -68,4 +73,26 @@ int tables_load(struct table_list *list, const char *path,
     if (is_json(text))
         return tables_from_json(list, text, len, source, options, arena, err);
     return tables_from_csv(list, text, len, source, options, arena, err);
+}
+
+static int check_csv(const char *text, size_t len, const char *source,
+                     struct arena *arena, struct err *err)
+{
+    static const struct tables_options options = {0};
+    struct table_list list;
+
+    return tables_from_csv(&list, text, len, source, &options, arena, err);
+}
+
+int tables_save(const struct table_list *list, const char *comment,
+                const char *path, struct err *err)
+{
+    struct buf text = {0};
+    int rc;
+
+    buf_printf(&text, "%s", comment);
+    tables_to_csv(&text, list);
+    rc = file_write_checked(path, text.data, text.len, check_csv, err);
+    buf_release(&text);
+    return rc;
 }

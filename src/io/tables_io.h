@@ -31,6 +31,9 @@ struct tables_options {
      * a list without any pooling factors; may be NULL. */
     void (*warn)(void *ctx, const char *sentence);
     void *warn_ctx;
+    /* Of an import: "COLUMN=NAME,...", columns that a CSV file has under other
+     * names (ERR_USAGE where it is no such text), or ""; else NULL. */
+    const char *columns;
 };
 
 /* Each takes the whole text; `source` is the name for messages. The list
@@ -47,5 +50,13 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
 int tables_load(struct table_list *list, const char *path,
                 const struct tables_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
+
+/* Appends the list as CSV: the first four columns, and others where a table
+ * needs them. The reader makes the same list of it. */
+void tables_to_csv(struct buf *out, const struct table_list *list);
+/* Writes it ("-": standard output) behind the lines of a comment, each with its
+ * '#', or "", once it has been read back. */
+int tables_save(const struct table_list *list, const char *comment,
+                const char *path, struct err *err) MUST_CHECK;
 
 #endif

@@ -10,6 +10,10 @@
  * and "...", in the arena. */
 const char *tables_shown(const char *text, struct arena *arena);
 
+/* "'a', 'b' and 3 more": so many of the names, and how many others. */
+const char *tables_listed(const char *const *names, size_t n, size_t most,
+                          struct arena *arena);
+
 void tables_warn(const struct tables_options *options, const char *sentence);
 /* One warning for all the `what` ("columns", "members") of that name. */
 void tables_warn_unknown(const struct tables_options *options,

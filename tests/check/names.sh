@@ -15,9 +15,10 @@ stage=$2
 mkdir -p "$stage"
 
 commands=$("$program" --help |
-    sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+    sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p' | tr ' ' -)
 for command in $commands; do
-    "$program" "$command" --help >"$stage/$command.help"
+    # shellcheck disable=SC2046 # "tables-import" is two words
+    "$program" $(echo "$command" | tr - ' ') --help >"$stage/$command.help"
 done
 
 # Options of other programs that the text speaks of.

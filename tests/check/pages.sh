@@ -31,14 +31,15 @@ documented()
 
 broken=$(
     MANPATH="$stage:" mandoc -T lint -W style man/*.[1-9] 2>&1 || true
-    "$program" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' |
+    "$program" --help | sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p' |
         while read -r command; do
-            page=man/neuroshard-$command.1
+            page=man/neuroshard-$(echo "$command" | tr ' ' -).1
             if [ ! -f "$page" ]; then
                 echo "$command: has no page $page"
                 continue
             fi
-            "$program" "$command" --help | options | grep -vx -e --help \
+            # shellcheck disable=SC2086 # "tables import" is two words
+            "$program" $command --help | options | grep -vx -e --help \
                 >"$stage/help" || true
             documented "$page" >"$stage/page"
             comm -23 "$stage/help" "$stage/page" |

@@ -156,6 +156,42 @@ gpu gpu-other-basis 's/"fitted"/"guessed"/'
 gpu gpu-no-date 's/2024-09-24/last year/'
 gpu gpu-other-exchange 's/"port"/"ring"/'
 
+echo "== imports"
+
+# import NAME OPTIONS : imports what is on standard input
+import()
+{
+    label=$1
+    shift
+    cat >source.txt
+    bad "$label" tables import source.txt -o out "$@"
+}
+
+bad import-nothing tables import
+bad import-missing tables import none.csv -o out
+printf 'table_name,num_rows,dim\na,1,4\n' >foreign.csv
+import csv-no-name <foreign.csv
+import csv-no-rows --columns name=table_name <foreign.csv
+import csv-no-dim <<'EOF'
+name,rows,width
+a,1,4
+EOF
+import csv-mistyped --columns name=table_name,rows=num_row <foreign.csv
+import csv-no-such-column --columns title=table_name <foreign.csv
+import csv-no-pair --columns table_name <foreign.csv
+import csv-twice --columns rows=a,hash_size=b <foreign.csv
+import csv-empty </dev/null
+import csv-bad-cell --columns name=table_name,rows=num_rows <<'EOF'
+table_name,num_rows,dim
+a,1,4
+b,1.0,4
+EOF
+import csv-a-name-twice --columns name=table_name,rows=num_rows <<'EOF'
+table_name,num_rows,dim
+a,1,4
+a,2,4
+EOF
+
 echo "== clusters"
 
 # cluster NAME OPTIONS : plans for the cluster on standard input

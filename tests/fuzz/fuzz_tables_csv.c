@@ -2,11 +2,32 @@
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 
-/* Reads it without a --dim and with one. */
+/* What is written of a list is read as that list, and written alike. */
+static void must_be_written(const struct table_list *list, struct arena *arena)
+{
+    static const struct tables_options options = {0};
+    struct table_list again = {0};
+    struct buf first = {0}, second = {0};
+    struct err err = {0};
+
+    tables_to_csv(&first, list);
+    MUST(!tables_from_csv(&again, first.data, first.len, "fuzz", &options,
+                          arena, &err));
+    MUST(again.n_tables == list->n_tables);
+    tables_to_csv(&second, &again);
+    MUST(first.len == second.len &&
+         !memcmp(first.data, second.data, first.len));
+    buf_release(&first);
+    buf_release(&second);
+}
+
+/* Reads it without a --dim and with one, and then as an import does. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (uint32_t dim = 0; dim <= 64; dim += 64) {
-        struct tables_options options = {.dim = dim, .warn = must_be_sentence};
+        struct tables_options options = {.dim = dim,
+                                         .warn = must_be_sentence,
+                                         .columns = dim ? "name=id" : NULL};
         struct table_list list = {0};
         struct arena arena;
         struct err err = {0};
@@ -17,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              &arena, &err);
         must_be_valid_or_explained(rc, &list, &err);
         must_be_sentence(NULL, err.msg);
+        if (!rc)
+            must_be_written(&list, &arena);
         arena_release(&arena);
     }
     return 0;

@@ -345,6 +345,121 @@ static void test_long_list(void)
     buf_release(&text);
 }
 
+/* The list as text, and what that text is read as. */
+static const char *written(void)
+{
+    static struct buf text;
+
+    buf_release(&text);
+    tables_to_csv(&text, &list);
+    return text.data;
+}
+
+/* Only columns that say something, cells that are the default empty. */
+static void test_written(void)
+{
+    is_i64(read_text("dim,rows,name,hotness,num_outputs\n4,1,a,1.5,1\n"
+                     "8,2,\" b,\"\"\",1e-7,1\n",
+                     0),
+           0, "a plain list");
+    is_str(written(),
+           "name,num_embeddings,dim,pooling_factor\na,1,4,1.5\n"
+           "\" b,\"\"\",2,8,1e-07\n",
+           "is written with four columns");
+    is_i64(read_text("name,rows,dim,hotness,zipf_alpha,sharding,device,"
+                     "num_outputs,output,precision,comm_precision,optimizer,"
+                     "row_order,dedup,group\n"
+                     "a,9223372036854775807,4,0.1,0,row|table,3,2,sequence,"
+                     "fp16,int8,sgd,frequency,0.3333333333333333,\"#g\"\n"
+                     "b,1,4,1,,,,,,,,,,,\n",
+                     0),
+           0, "one with every column");
+    is_str(written(),
+           "name,num_embeddings,dim,pooling_factor,zipf_alpha,sharding,device,"
+           "num_outputs,output,precision,comm_precision,optimizer,row_order,"
+           "dedup,group\n"
+           "a,9223372036854775807,4,0.1,0,table|row,3,2,sequence,fp16,int8,"
+           "sgd,frequency,0.3333333333333333,\"#g\"\n"
+           "b,1,4,1,,,,,,,,,,,\n",
+           "is written with all, defaults empty");
+    is_i64(read_text(BINS_HEAD "a,1,4,1,0.5,0.25,0.25" ZEROS_14 "\n"
+                               "b,1,4,1,,,,,,,,,,,,,,,,,\n",
+                     0),
+           0, "and one with bins");
+    is_str(written(),
+           "name,num_embeddings,dim,pooling_factor," BINS_HEADER "\n"
+           "a,1,4,1,0.5,0.25,0.25" ZEROS_14 "\n"
+           "b,1,4,1,,,,,,,,,,,,,,,,,\n",
+           "is written with them");
+}
+
+/* A list of somebody else, whose columns an import is told. */
+static int import_text(const char *text, const char *columns)
+{
+    const struct tables_options options = {
+        .warn = collect, .warn_ctx = &warnings, .columns = columns};
+
+    arena_release(&arena);
+    buf_release(&warnings);
+    memset(&err, 0, sizeof(err));
+    return tables_from_csv(&list, text, strlen(text), "t.csv", &options, &arena,
+                           &err);
+}
+
+static void test_asked_columns(void)
+{
+    static const struct {
+        const char *name, *text, *columns, *want;
+    } cases[] = {
+        {"a name that ends so", "table_name,rows,dim\n", "",
+         "t.csv:1: the header has no column 'name'; its columns are "
+         "'table_name', 'rows', 'dim'; did you mean '--columns "
+         "name=table_name'"},
+        {"a name that begins so", "name,num_rows,dim\n", "",
+         "t.csv:1: the header has no column 'num_embeddings' (nor 'rows' nor "
+         "'hash_size'); its columns are 'name', 'num_rows', 'dim'; did you "
+         "mean '--columns num_embeddings=num_rows'"},
+        {"nothing like it", "name,rows,width\n", "",
+         "t.csv:1: the header has no column 'dim' (nor 'embedding_dim'), and "
+         "no option '--dim D' gives one width to all; its columns are 'name', "
+         "'rows', 'width'; another is named by '--columns dim=NAME'"},
+        {"a mistyped one", "name,rows,width\n", "dim=widht",
+         "t.csv:1: the header has no column 'widht', which '--columns' asks "
+         "for; its columns are 'name', 'rows', 'width'; did you mean "
+         "'--columns dim=width'"},
+        {"a bin that is not there", "name,rows,dim\n", "bin_3=b3",
+         "t.csv:1: the header has no column 'b3', which '--columns' asks for"},
+        {"no column of a list", "name,rows,dim\n", "rowz=rows",
+         "option '--columns' takes COLUMN=NAME,... with each COLUMN of "
+         "neuroshard-tables(5) once, as in name=table_name,rows=num_rows; "
+         "'rowz' is no such column"},
+        {"no pair", "name,rows,dim\n", "rows",
+         "option '--columns' takes COLUMN=NAME,... with each COLUMN of "
+         "neuroshard-tables(5) once, as in name=table_name,rows=num_rows; "
+         "'rows' is no such column"},
+        {"one without a name", "name,rows,dim\n", "rows=",
+         "option '--columns' takes COLUMN=NAME,... with each COLUMN of "
+         "neuroshard-tables(5) once, as in name=table_name,rows=num_rows; "
+         "'rows' is without a name"},
+        {"one by two names", "name,rows,dim\n", "rows=a,hash_size=b",
+         "option '--columns' takes COLUMN=NAME,... with each COLUMN of "
+         "neuroshard-tables(5) once, as in name=table_name,rows=num_rows; "
+         "'hash_size' is there twice"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        is_str(import_text(cases[i].text, cases[i].columns) ? err.msg : "read",
+               cases[i].want, cases[i].name);
+    ok(!import_text("id,rows,n,dim,avg\na,7,8,4,2\n",
+                    "name=id,rows=n,hotness=avg"),
+       "other names are read %s", err.msg);
+    ok(!strcmp(table(0)->name, "a") && table(0)->num_embeddings == 8 &&
+           table(0)->pooling_factor == 2,
+       "also where the column's own name is there");
+    is_str(warnings.data, "t.csv:1: unknown columns are left out: 'rows'\n",
+           "which is left out");
+}
+
 /* Every list that comes with the program can be read. */
 static void test_shipped_lists(void)
 {
@@ -461,6 +576,8 @@ int main(void)
     test_unknown_columns();
     test_dialects();
     test_long_list();
+    test_written();
+    test_asked_columns();
     test_shipped_lists();
     test_shared_files();
     test_load();
