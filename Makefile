@@ -319,6 +319,7 @@ run-tests: tests
 SIZE ?= full
 LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
     $(PROP_TESTS))),$(TESTS))
+LONG_PYTHON = $(shell grep -l TEST_SIZE $(PYTHON_TESTS))
 LONG_CLI   = $(patsubst tests/cli/%.sh,%,$(shell grep -l TEST_SIZE \
     tests/cli/*.sh))
 
@@ -328,7 +329,7 @@ test-long:
 	@$(AGAIN) run-test-long
 
 run-test-long: tests
-	$(Q)$(if $(LONG_TESTS),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_TESTS)))
+	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_PYTHON) $(LONG_TESTS))
 	$(Q)$(if $(and $(filter full,$(SIZE)),$(LONG_CLI)),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
 	    :: $(LONG_CLI)))
 

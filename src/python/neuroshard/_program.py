@@ -128,8 +128,12 @@ def _run(
 
 
 def _lines(text: bytes) -> List[str]:
-    lines = text.decode("utf-8", "replace").splitlines()
-    return [line.strip() for line in lines if line.strip()]
+    """Those that say anything, and what can be printed of them."""
+    lines = (
+        "".join(c if c.isprintable() else " " for c in line).strip()
+        for line in text.decode("utf-8", "replace").split("\n")
+    )
+    return [line for line in lines if line]
 
 
 def _sentence(name: str, status: int, messages: List[str]) -> str:
