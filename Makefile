@@ -203,7 +203,7 @@ $(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"
 $(O)/src/base/file.o: $(O)/datadir
 # Which .incbin takes in, unseen by -MMD.
 $(O)/src/io/store_schema.o: data/schema.sql
-$(O)/src/emit/torchrec_loader.o: src/emit/torchrec_loader.py
+$(O)/src/emit/torchrec_loader.o: src/python/neuroshard/_loader.py
 $(O)/src/emit/dlrm.o: src/emit/dlrm_driver.py
 
 # Files whose content is a setting; they change only when it does.

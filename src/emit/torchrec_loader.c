@@ -7,7 +7,7 @@
  * that plan and model name the same modules and tables, of the same sizes, and
  * that a rank's pieces of a table are of one width.
  */
-FILE_TEXT(torchrec_loader_py, "src/emit/torchrec_loader.py");
+FILE_TEXT(torchrec_loader_py, "src/python/neuroshard/_loader.py");
 
 static int print_loader(const struct plan *plan,
                         const struct emit_options *options, struct buf *out,

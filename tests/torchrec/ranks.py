@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What each rank of a job does with an emitted plan: loads it with the emitted
-loader, trains two steps in TorchRec's DistributedModelParallel, and holds all
-outputs and updated weights against an unsharded collection that sees the
-samples of all ranks."""
+"""What each rank of a job does with an emitted plan, or with one that
+NeuroShardPlanner makes there: loads it with the emitted loader, trains two
+steps in TorchRec's DistributedModelParallel, and holds all outputs and updated
+weights against an unsharded collection that sees the samples of all ranks."""
 import importlib.util
 import json
 import os
@@ -21,6 +21,10 @@ from torchrec import (
 from torchrec.distributed import DistributedModelParallel
 from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.planner import Topology
+from torchrec.distributed.planner.types import ParameterConstraints
+
+from neuroshard.torchrec import NeuroShardPlanner, dump
 
 BATCH = 6  # samples of a rank
 STEPS = 2
@@ -175,22 +179,26 @@ def _difference(a, b):
     return (a - b).abs().max().item() if a.numel() else 0.0
 
 
-def _train(case, model, plan, entries, rank, n_ranks):
-    """Returns the largest differences of an output and of a weight."""
-    tables, optimizer = case["tables"], case["optimizer"]
-    reference = Reference(tables, entries, optimizer)
+def sharders(optimizer):
     fused = {
         "optimizer": OPTIMIZERS[optimizer],
         "learning_rate": LEARNING_RATE,
     }
+    return [
+        EmbeddingBagCollectionSharder(fused_params=fused),
+        EmbeddingCollectionSharder(fused_params=fused),
+    ]
+
+
+def _train(case, model, plan, entries, rank, n_ranks):
+    """Returns the largest differences of an output and of a weight."""
+    tables, optimizer = case["tables"], case["optimizer"]
+    reference = Reference(tables, entries, optimizer)
     sharded = DistributedModelParallel(
         module=model,
         device=torch.device("cpu"),
         plan=plan,
-        sharders=[
-            EmbeddingBagCollectionSharder(fused_params=fused),
-            EmbeddingCollectionSharder(fused_params=fused),
-        ],
+        sharders=sharders(optimizer),
     )
     weights = _weights(sharded)
     replicas = [
@@ -224,20 +232,52 @@ def _loader(path):
     return loader
 
 
+def _planned(case, model, n_ranks):
+    """The plan that the job makes itself, and whether the planner's own."""
+    os.environ["NEUROSHARD"] = case.get("program", os.environ["NEUROSHARD"])
+    planner = NeuroShardPlanner(
+        topology=Topology(
+            world_size=n_ranks,
+            local_world_size=int(os.environ["LOCAL_WORLD_SIZE"]),
+            compute_device="cpu",
+            ddr_cap=1 << 30,
+        ),
+        batch_size=BATCH,
+        constraints={
+            name: ParameterConstraints(**constraint)
+            for name, constraint in case.get("constraints", {}).items()
+        },
+        stats=[],
+        debug=False,
+        **case["planner"],
+    )
+    plan = planner.collective_plan(model, sharders(case["optimizer"]))
+    return plan, planner.neuroshard_plan is not None
+
+
+def _loaded(case, loader, model, n_ranks):
+    if "planner" not in case:
+        return loader.load_plan(case["emitted"], model, n_ranks, "cpu")
+    plan, is_own = _planned(case, model, n_ranks)
+    if dist.get_rank() == 0 and is_own != ("program" not in case):
+        raise ValueError("this is the plan of the other planner")
+    return plan
+
+
 def _run_case(case, loader, rank, n_ranks):
-    with open(case["emitted"], encoding="utf-8") as file:
-        modules = json.load(file)["plan"]
-    entries = {t: e for part in modules.values() for t, e in part.items()}
     torch.manual_seed(1)
     model = Model(case["tables"])
-    if "refusal" not in case:
-        plan = loader.load_plan(case["emitted"], model, n_ranks, "cpu")
-        return _train(case, model, plan, entries, rank, n_ranks)
     try:
-        loader.load_plan(case["emitted"], model, n_ranks, "cpu")
+        plan = _loaded(case, loader, model, n_ranks)
+        if "refusal" in case:
+            return "not refused"
     except ValueError as error:
+        if "refusal" not in case:
+            raise
         return str(error)
-    return "not refused"
+    modules = dump(plan)["plan"].values()
+    entries = {t: e for part in modules for t, e in part.items()}
+    return _train(case, model, plan, entries, rank, n_ranks)
 
 
 def run(rank, job, work, cases):
@@ -254,7 +294,8 @@ def run(rank, job, work, cases):
     log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)
     torch.set_num_threads(1)
-    loader = _loader(f"{work}/loader.py")
+    path = f"{work}/loader.py"
+    loader = _loader(path) if os.path.exists(path) else None
     dist.init_process_group(
         "gloo",
         init_method=f"file://{work}/meeting",

@@ -8,6 +8,7 @@ outputs by name, not by their place in values(). Replicas are left to the
 job's dense optimizer.
 """
 import json
+from typing import Any, Dict, List, Optional
 
 from torchrec.distributed import comm
 from torchrec.distributed.types import (
@@ -18,33 +19,36 @@ from torchrec.distributed.types import (
     ShardMetadata,
 )
 
+Json = Dict[str, Any]
 
-def _tables(module):
+
+def _tables(module: Any) -> Optional[Dict[str, List[int]]]:
     """{name: [rows, columns]}; None where there are no tables."""
     for method in ("embedding_bag_configs", "embedding_configs"):
         if hasattr(module, method):
             configs = getattr(module, method)()
-            return {c.name: [c.num_embeddings, c.embedding_dim]
-                    for c in configs}
+            return {
+                c.name: [c.num_embeddings, c.embedding_dim] for c in configs
+            }
     return None
 
 
-def _group_size(world_size):
+def group_size(world_size: int) -> int:
     """Ranks of a host, or of TorchRec's NVLink domain."""
-    group_size = getattr(
+    of_job = getattr(
         comm, "get_topology_group_world_size", comm.get_local_size
     )
-    return group_size(world_size)
+    return int(of_job(world_size))
 
 
-def _check_job(path, made_for, world_size):
+def _check_job(path: str, made_for: Json, world_size: int) -> None:
     """What TorchRec takes the job's hosts to be is what counts."""
     if made_for["world_size"] != world_size:
         raise ValueError(
             f"{path} is for {made_for['world_size']} ranks, "
             f"but this job has {world_size}"
         )
-    host = comm.get_local_size(world_size)
+    host, group = comm.get_local_size(world_size), group_size(world_size)
     pod_size = made_for.get("pod_size", 1)
     if made_for["local_world_size"] != host:
         raise ValueError(
@@ -52,23 +56,24 @@ def _check_job(path, made_for, world_size):
             f"ranks, but those of this job have {host} "
             "(LOCAL_WORLD_SIZE)"
         )
-    if pod_size * host != _group_size(world_size):
+    if pod_size * host != group:
         raise ValueError(
             f"{path} is for a pod size of {pod_size}, but that of "
-            f"this job is {_group_size(world_size) // host} "
+            f"this job is {group // host} "
             "(TORCHREC_RESOLVED_POD_SIZE)"
         )
 
 
-def _check_ranks(name, entry, world_size):
+def _check_ranks(name: str, entry: Json, made_for: Json) -> None:
     kind, ranks = entry["sharding_type"], entry["ranks"]
+    world_size = made_for["world_size"]
     if max(ranks) >= world_size:
         raise ValueError(f"{name}: rank {max(ranks)} of {world_size}")
     n = 1
     if kind in ("row_wise", "data_parallel"):
         n = world_size
     elif kind in ("table_row_wise", "grid_shard"):
-        n = _group_size(world_size)
+        n = made_for["local_world_size"] * made_for.get("pod_size", 1)
     if len(ranks) % n:
         raise ValueError(
             f"{name}: {kind} over {len(ranks)} ranks, "
@@ -76,14 +81,14 @@ def _check_ranks(name, entry, world_size):
         )
 
 
-def _check_shards(name, entry):
+def _check_shards(name: str, entry: Json) -> None:
     """TorchRec reaches into other tables where widths differ."""
     shards, ranks = entry["shards"], entry["ranks"]
     placed = [int(s["placement"].split("/")[0][5:]) for s in shards]
     if placed != ranks:
         text = f"{name}: shards on ranks {placed}, not {ranks}"
         raise ValueError(text)
-    widths = {}
+    widths: Dict[int, int] = {}
     for rank, shard in zip(ranks, shards):
         width = shard["shard_sizes"][1]
         first = widths.setdefault(rank, width)
@@ -94,19 +99,21 @@ def _check_shards(name, entry):
             )
 
 
-def _placement(shard, device_type):
+def _placement(shard: Json, device_type: str) -> str:
     rank, device = shard["placement"].split("/")
     if device_type != "cuda":
         device = device_type
     return f"{rank}/{device}"
 
 
-def _end(shard):
+def _end(shard: Json) -> List[int]:
     offsets, sizes = shard["shard_offsets"], shard["shard_sizes"]
     return [offsets[0] + sizes[0], offsets[1] + sizes[1]]
 
 
-def _spec(name, size, shards, device_type):
+def _spec(
+    name: str, size: List[int], shards: List[Json], device_type: str
+) -> Any:
     ends = [max(end) for end in zip(*map(_end, shards))]
     if ends != size:
         raise ValueError(f"{name}: planned as {ends}, but is {size}")
@@ -122,8 +129,10 @@ def _spec(name, size, shards, device_type):
     )
 
 
-def _sharding(name, size, entry, world_size, device_type):
-    _check_ranks(name, entry, world_size)
+def _sharding(
+    name: str, size: List[int], entry: Json, made_for: Json, device_type: str
+) -> Any:
+    _check_ranks(name, entry, made_for)
     spec = None
     if "shards" in entry:
         _check_shards(name, entry)
@@ -136,15 +145,8 @@ def _sharding(name, size, entry, world_size, device_type):
     )
 
 
-def load_plan(path, model, world_size, device_type="cuda"):
-    """The ShardingPlan at path for model, which is not sharded yet.
-
-    What the job, the model and the plan do not agree on is a ValueError,
-    for DistributedModelParallel leaves alone what the plan lacks.
-    """
-    with open(path, encoding="utf-8") as file:
-        made_for = json.load(file)
-    _check_job(path, made_for, world_size)
+def build_plan(made_for: Json, model: Any, device_type: str = "cuda") -> Any:
+    """The ShardingPlan of the parsed file for model, whatever the job."""
     modules = made_for["plan"]
     found = {name: _tables(part) for name, part in model.named_modules()}
     for name, tables in found.items():
@@ -162,9 +164,23 @@ def load_plan(path, model, world_size, device_type="cuda"):
         plan[module] = EmbeddingModuleShardingPlan(
             {
                 name: _sharding(
-                    name, tables[name], entry, world_size, device_type
+                    name, tables[name], entry, made_for, device_type
                 )
                 for name, entry in entries.items()
             }
         )
     return ShardingPlan(plan)
+
+
+def load_plan(
+    path: str, model: Any, world_size: int, device_type: str = "cuda"
+) -> Any:
+    """The ShardingPlan at path for model, which is not sharded yet.
+
+    What the job, the model and the plan do not agree on is a ValueError,
+    for DistributedModelParallel leaves alone what the plan lacks.
+    """
+    with open(path, encoding="utf-8") as file:
+        made_for = json.load(file)
+    _check_job(path, made_for, world_size)
+    return build_plan(made_for, model, device_type)

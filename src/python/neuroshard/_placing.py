@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""From plans of the program to those of TorchRec, and back."""
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, NamedTuple
+
+import torch.distributed as dist
+from torchrec.distributed import comm
+
+import neuroshard
+
+from . import Error, Plan, _loader
+from ._model import Found, Usage, rows
+
+KEPT = (
+    *("cache_params", "enforce_hbm", "stochastic_rounding"),
+    *("bounds_check_mode", "output_dtype", "key_value_params"),
+)
+WHOLE = ("table_wise", "column_wise")
+OF_JOB = ("neuroshard_plan", "batch", "cluster", "step", "memory_model")
+
+
+class Placing(NamedTuple):
+    """A plan of the program, and the tables that it is of, in its order."""
+
+    found: List[Found]
+    plan: Plan
+
+    def sharding_plan(
+        self, model: Any, topology: Any, constraints: Dict[str, Any]
+    ) -> Any:
+        """TorchRec's, with what the constraints say of kernels."""
+        sharding = _loader.build_plan(
+            self.emitted(), model, topology.compute_device
+        )
+        for table in self.found:
+            parameter = sharding.plan[table.path][table.name]
+            constraint = constraints.get(table.name)
+            for member in KEPT:
+                if hasattr(parameter, member) and hasattr(constraint, member):
+                    setattr(parameter, member, getattr(constraint, member))
+        return sharding
+
+    def emitted(self) -> Dict[str, Any]:
+        """As `emit --format torchrec` writes it, of all modules."""
+        whole: Dict[str, Any] = {"plan": {}}
+        for path in dict.fromkeys(table.path for table in self.found):
+            text = neuroshard.emit(self._part(path), "torchrec", module="m")
+            part = json.loads(text)
+            whole = {
+                **part,
+                "plan": {**whole["plan"], path: part["plan"]["m"]},
+            }
+        for table in self.found:
+            _settle(table, whole["plan"][table.path][table.name])
+        return whole
+
+    def _part(self, path: str) -> Dict[str, Any]:
+        """The plan of one module's tables, by their names there."""
+        whole = self.plan.json
+        ours = [i for i, table in enumerate(self.found) if table.path == path]
+        place = {index: i for i, index in enumerate(ours)}
+        return {
+            **{name: whole[name] for name in OF_JOB if name in whole},
+            "tables": [
+                {**whole["tables"][i], "name": self.found[i].name}
+                for i in ours
+            ],
+            "shards": [
+                {**shard, "table": place[shard["table"]], "alone_ms": None}
+                for shard in whole["shards"]
+                if shard["table"] in place
+            ],
+        }
+
+
+def place(
+    found: List[Found], options: Dict[str, Any], usage: Usage
+) -> Placing:
+    """Runs the program."""
+    plan = neuroshard.plan(rows(found, usage), None, **options)
+    if len(plan.json["tables"]) != len(found):
+        raise Error("the plan is of other tables", neuroshard.BAD_ANSWER)
+    return Placing(found, plan)
+
+
+def _settle(table: Found, entry: Dict[str, Any]) -> None:
+    """Takes what a table in one piece is called from its constraints."""
+    kind = entry["sharding_type"]
+    if kind in WHOLE and len(entry["ranks"]) == 1 and kind not in table.types:
+        (entry["sharding_type"],) = (k for k in WHOLE if k in table.types)
+    elif kind not in table.types:
+        raise Error(
+            f"table '{table.name}' became {kind}, but may be "
+            + " or ".join(table.types),
+            1,
+        )
+
+
+def shape(topology: Any) -> Dict[str, int]:
+    """Ranks of the job, of a host, and hosts of an NVLink domain."""
+    if topology is None:
+        world_size = dist.get_world_size()
+        local, group = comm.get_local_size(), _loader.group_size(world_size)
+    else:
+        world_size = topology.world_size
+        local, group = topology.local_world_size, topology.intra_group_size
+    made_for = {"world_size": world_size, "local_world_size": local}
+    if group > local:
+        made_for["pod_size"] = group // local
+    return made_for

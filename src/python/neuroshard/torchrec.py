@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""NeuroShard's plans in TorchRec.
+
+    from neuroshard.torchrec import NeuroShardPlanner
+
+    planner = NeuroShardPlanner(topology=topology, constraints=constraints)
+    plan = planner.collective_plan(model, sharders, pg)
+    model = DistributedModelParallel(model, plan=plan, sharders=sharders)
+
+`NeuroShardPlanner` stands where `EmbeddingShardingPlanner` stood, and takes
+what that takes. Whatever fails, the stock planner plans, and one line of the
+logger "neuroshard" says why. neuroshard-torchrec(7) is the manual.
+"""
+from __future__ import annotations
+
+import logging
+from typing import Any, Dict, List, Optional
+
+from torchrec.distributed.planner import EmbeddingShardingPlanner
+
+from . import Error, Plan
+
+__all__ = ["NeuroShardPlanner", "dump"]
+LOG = logging.getLogger("neuroshard")
+STOCK = (
+    *("enumerator", "storage_reservation", "proposer", "partitioner"),
+    *("performance_model", "stats", "constraints", "debug", "callbacks"),
+    *("timeout_seconds", "plan_loader", "topology", "batch_size"),
+)
+OF_JOB = (
+    "gpus",
+    "gpus_per_host",
+    "hosts_per_domain",
+    "batch",
+    "batch_per_gpu",
+)
+
+
+class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
+    """A ShardingPlanner whose plans are those of `neuroshard plan`.
+
+    topology, batch_size, constraints, storage_reservation ...
+             -- as EmbeddingShardingPlanner has them; what is about its own
+                search only counts where that plans
+    fallback -- whether the stock planner plans where this one fails; else
+                the failure is raised
+    usage    -- what the model does not know of its tables: {table: {column:
+                value}} or a table list's path, with pooling_factor, bins,
+                zipf_alpha, row_order and dedup of neuroshard-tables(5)
+    options  -- of neuroshard-plan(1), by their names: gpu="h200",
+                pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
+                timeout_s: seconds after which the program is ended
+
+    neuroshard_plan is the last `neuroshard.Plan`, None where there is none.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        fallback: bool = True,
+        usage: Any = None,
+        **options: Any,
+    ) -> None:
+        stock = {name: options.pop(name) for name in STOCK if name in options}
+        for name in OF_JOB:
+            if name in options:
+                raise TypeError(f"{name} follows from the topology")
+        super().__init__(*args, **stock)
+        self._fallback = fallback
+        self._usage, self._options = usage or {}, options
+        self.neuroshard_plan: Optional[Plan] = None
+
+    def plan(self, module: Any, sharders: List[Any]) -> Any:
+        """The ShardingPlan of module."""
+        self.neuroshard_plan = None
+        try:
+            return self._place(module, sharders)
+        except Exception as error:
+            if not self._fallback:
+                raise
+            LOG.warning("%s; TorchRec's own planner plans", _why(error))
+        return super().plan(module, sharders)
+
+    def _place(self, module: Any, sharders: List[Any]) -> Any:
+        from . import _model, _placing
+
+        topology, constraints = self._topology, self._constraints or {}
+        found = _model.tables(
+            module,
+            sharders,
+            constraints,
+            topology.compute_device,
+            self._batch_size,
+        )
+        if not found:
+            return super().plan(module, sharders)
+        left = self._storage_reservation.reserve(
+            topology=topology,
+            batch_size=self._batch_size,
+            module=module,
+            sharders=sharders,
+            constraints=constraints,
+        )
+        asked = _model.job(topology, left, self._batch_size, self._options)
+        placing = _placing.place(found, asked, self._usage)
+        sharding = placing.sharding_plan(module, topology, constraints)
+        self.neuroshard_plan = placing.plan
+        return sharding
+
+
+def _why(error: Exception) -> str:
+    """In one line. What is no Error is most likely a TorchRec that has changed
+    where this module reaches into it."""
+    text = " ".join(str(error).split())
+    if isinstance(error, (Error, ValueError)):
+        return text
+    return f"TorchRec is not as it was, {type(error).__name__}: {text}"
+
+
+def dump(plan: Any, topology: Any = None) -> Dict[str, Any]:
+    """A ShardingPlan, of whatever planner, as the JSON that
+    `emit --format torchrec` writes and `cost --from` reads. Ranks and hosts
+    are those of the topology, else of the job."""
+    from . import _placing
+
+    return {**_placing.shape(topology), **plan._serialize()}

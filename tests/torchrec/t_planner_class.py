@@ -1,0 +1,562 @@
+# SPDX-License-Identifier: MIT
+"""NeuroShardPlanner in the place of TorchRec's own: what it reads of a model,
+and that a fault of whatever kind leaves the job with the stock planner's plan
+and one line in the log. Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA
+its data.
+"""
+import contextlib
+import csv
+import logging
+import os
+import subprocess
+import tempfile
+from unittest import mock
+
+import torch
+import torchrec.optim
+from fbgemm_gpu.split_embedding_configs import EmbOptimType
+from torch.distributed.optim import (
+    _apply_optimizer_in_backward as apply_optimizer_in_backward,
+)
+from torchrec import (
+    EmbeddingBagCollection,
+    EmbeddingBagConfig,
+    EmbeddingCollection,
+    EmbeddingConfig,
+)
+from torchrec.distributed.embedding import EmbeddingCollectionSharder
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.fbgemm_qcomm_codec import (
+    CommType,
+    QCommsConfig,
+    get_qcomm_codecs_registry,
+)
+from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
+from torchrec.distributed.planner.proposers import GreedyProposer
+from torchrec.distributed.planner.storage_reservations import (
+    FixedPercentageStorageReservation,
+)
+from torchrec.distributed.planner.types import ParameterConstraints
+from torchrec.modules.embedding_configs import DataType
+from torchrec.modules.feature_processor_ import PositionWeightedModule
+from torchrec.modules.fp_embedding_modules import (
+    FeatureProcessedEmbeddingBagCollection,
+)
+
+import neuroshard
+from neuroshard.torchrec import NeuroShardPlanner, dump
+from tap import finish, ok
+
+GIB = 1 << 30
+MAX_ROWS = 100000
+QUICK = {"effort": 2000, "seed": 3}
+SHARDERS = [EmbeddingBagCollectionSharder(), EmbeddingCollectionSharder()]
+
+
+class Log(logging.Handler):
+    """Lines of the logger, while it is entered."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+    def __enter__(self):
+        logging.getLogger("neuroshard").addHandler(self)
+        return self
+
+    def __exit__(self, *_):
+        logging.getLogger("neuroshard").removeHandler(self)
+
+
+# --- Models -----------------------------------------------------------------
+
+
+def bags(name, rows, dim, features=("f",), **more):
+    return EmbeddingBagConfig(
+        name=name,
+        num_embeddings=rows,
+        embedding_dim=dim,
+        feature_names=[f"{name}_{feature}" for feature in features],
+        **more,
+    )
+
+
+def collection(*configs):
+    return EmbeddingBagCollection(list(configs), device=torch.device("meta"))
+
+
+def shipped(name):
+    """A shipped list as a collection on no device, and its constraints."""
+    path = f"{os.environ['NEUROSHARD_DATA']}/tables/{name}.csv"
+    configs, constraints = [], {}
+    with open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if line[0] != "#"):
+            n = int(row.get("num_features") or row.get("num_outputs") or 1)
+            rows = min(MAX_ROWS, int(row["num_embeddings"]))
+            dim = int(row["dim"])
+            configs.append(bags(row["name"], rows, dim, range(n)))
+            constraints[row["name"]] = ParameterConstraints(
+                pooling_factors=[float(row["pooling_factor"]) / n] * n
+            )
+    model = collection(*configs)
+    for parameter in model.parameters():
+        parameter._optimizer_classes = [torchrec.optim.RowWiseAdagrad]
+    return model, constraints
+
+
+def topology(n_ranks=4, **more):
+    more = {"compute_device": "cuda", "hbm_cap": 8 * GIB, **more}
+    return Topology(world_size=n_ranks, **more)
+
+
+def stock_arguments(constraints=None, **more):
+    return {
+        "topology": topology(),
+        "batch_size": 512,
+        "constraints": constraints,
+        "storage_reservation": FixedPercentageStorageReservation(0.1),
+        "proposer": GreedyProposer(),
+        "stats": [],
+        "debug": False,
+        **more,
+    }
+
+
+# --- What is read -----------------------------------------------------------
+
+
+def planned(model, sharders=None, constraints=None, **more):
+    """Tables by name, and the planner."""
+    planner = NeuroShardPlanner(
+        **stock_arguments(constraints), fallback=False, **QUICK, **more
+    )
+    planner.plan(model, sharders or SHARDERS)
+    tables = planner.neuroshard_plan.json["tables"]
+    return {table["name"]: table for table in tables}, planner
+
+
+def has(table, name, **want):
+    got = {key: table.get(key) for key in want}
+    ok(got == want, name, f"{got}, not {want}")
+
+
+def check_tables():
+    model = collection(
+        bags("plain", 1000, 16),
+        bags("shared", 2000, 32, "abc", data_type=DataType.FP16),
+        bags("pooled", 3000, 64, "ab"),
+        bags("kinds", 4000, 64),
+        bags("whole", 5000, 64),
+    )
+    found, _ = planned(
+        model,
+        constraints={
+            "pooled": ParameterConstraints(
+                pooling_factors=[3.0, 5.0],
+                num_poolings=[1.0, 2.0],
+                batch_sizes=[512, 256],
+            ),
+            "kinds": ParameterConstraints(
+                sharding_types=["row_wise", "data_parallel"]
+            ),
+            "whole": ParameterConstraints(
+                min_partition=64, compute_kernels=["fused"]
+            ),
+        },
+    )
+    has(
+        *(found["plain"], "a table without constraints"),
+        num_embeddings=1000,
+        dim=16,
+        pooling_factor=1,
+        num_outputs=1,
+        output="pooled",
+        precision="fp32",
+        optimizer="sgd",
+        kinds=None,
+    )
+    has(
+        *(found["shared"], "three features, half precision"),
+        pooling_factor=3,
+        num_outputs=3,
+        precision="fp16",
+        comm_precision="fp32",
+    )
+    has(
+        *(found["pooled"], "pooling factors, poolings and batches"),
+        pooling_factor=3.0 + 5.0,
+        num_outputs=2,
+    )
+    kinds = sorted(found["kinds"]["kinds"])
+    ok(kinds == ["replicate", "row"], "sharding types", str(kinds))
+    kinds = sorted(found["whole"]["kinds"])
+    ok(kinds == ["row", "table"], "min_partition, kernels", str(kinds))
+
+
+def check_optimizers():
+    model = collection(bags("a", 100, 16), bags("b", 200, 16))
+    apply_optimizer_in_backward(
+        torchrec.optim.RowWiseAdagrad,
+        model.embedding_bags["a"].parameters(),
+        {"lr": 0.1},
+    )
+    fused = {"optimizer": EmbOptimType.PARTIAL_ROWWISE_ADAM}
+    registry = get_qcomm_codecs_registry(
+        QCommsConfig(CommType.FP16, CommType.BF16)
+    )
+    sharder = EmbeddingBagCollectionSharder(
+        fused_params=fused, qcomm_codecs_registry=registry
+    )
+    found, _ = planned(model, [sharder])
+    has(
+        *(found["a"], "the optimizer of a table, quantised exchanges"),
+        optimizer="rowwise_adagrad",
+        comm_precision="fp16",
+    )
+    has(
+        *(found["b"], "the optimizer of the sharder"),
+        optimizer="partial_rowwise_adam",
+    )
+
+
+class Two(torch.nn.Module):
+    """Two collections with tables of one name, and a sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.user = collection(bags("a", 100, 16), bags("b", 200, 32))
+        self.item = torch.nn.Sequential(collection(bags("a", 300, 64)))
+        self.history = EmbeddingCollection(
+            [
+                EmbeddingConfig(
+                    name="h",
+                    embedding_dim=16,
+                    num_embeddings=400,
+                    feature_names=["h"],
+                )
+            ],
+            device=torch.device("meta"),
+        )
+
+
+def check_modules():
+    model = Two()
+    planner = NeuroShardPlanner(**stock_arguments(), fallback=False, **QUICK)
+    plan = planner.plan(model, SHARDERS)
+    names = {path: set(module) for path, module in plan.plan.items()}
+    want = {"user": {"a", "b"}, "item.0": {"a"}, "history": {"h"}}
+    ok(names == want, "a plan of several modules", str(names))
+    found = planner.neuroshard_plan.json["tables"]
+    names = [table["name"] for table in found]
+    want = ["user.a", "user.b", "history.h", "item.0.a"]
+    ok(names == want, "which have tables of one name", str(names))
+    has(found[2], "a sequence", output="sequence", num_embeddings=400)
+    nothing = planner.plan(torch.nn.Linear(2, 2), SHARDERS)
+    ok(not nothing.plan, "a model without tables has an empty plan")
+
+
+def check_topology():
+    model = collection(bags("a", 4000, 16), bags("b", 5000, 16))
+    planner = NeuroShardPlanner(
+        topology=topology(8, local_world_size=2, pod_size=2),
+        batch_size=128,
+        storage_reservation=FixedPercentageStorageReservation(0.25),
+        fallback=False,
+        **QUICK,
+    )
+    plan = planner.plan(model, SHARDERS)
+    json = planner.neuroshard_plan.json
+    has(
+        *(json["cluster"], "ranks, hosts, memory and what is reserved of it"),
+        gpus=8,
+        gpus_per_host=2,
+        pod_size=2,
+        memory_bytes=[8 * GIB] * 8,
+        reserve_bytes=[2 * GIB] * 8,
+        intra_gbps=None,
+    )
+    ok(json["batch"] == 8 * 128, "the batch", str(json["batch"]))
+    shape = {**dump(plan, planner._topology), "plan": None}
+    want = {"world_size": 8, "local_world_size": 2, "pod_size": 2}
+    ok(shape == {**want, "plan": None}, "its dump has them", str(shape))
+    planner = NeuroShardPlanner(
+        topology=topology(
+            4, local_world_size=2, intra_host_bw=4e8, inter_host_bw=2.5e7
+        ),
+        fallback=False,
+        reserve="1GiB",
+        memory="2GiB",
+        **QUICK,
+    )
+    planner.plan(model, SHARDERS)
+    has(
+        *(planner.neuroshard_plan.json["cluster"], "options win"),
+        memory_bytes=[2 * GIB] * 4,
+        reserve_bytes=[GIB] * 4,
+        intra_gbps=400,
+        inter_gbps=25,
+    )
+
+
+def check_usage(work):
+    model = collection(bags("a", 4000, 16), bags("b", 5000, 16))
+    usage = {"a": {"pooling_factor": 7, "zipf_alpha": 0.9, "dim": 99}}
+    found, _ = planned(model, usage=usage)
+    want = {"pooling_factor": 7, "zipf_alpha": 0.9, "dim": 16}
+    has(found["a"], "usage as a mapping", **want)
+    path = f"{work}/usage.csv"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("# of a day\nname,num_embeddings,row_order\nb,7,frequency")
+    found, _ = planned(model, usage=path)
+    want = {"row_order": "frequency", "num_embeddings": 5000}
+    has(found["b"], "usage as a list", **want)
+
+
+def check_constraints():
+    """What a plan of TorchRec's takes from them."""
+    model = collection(bags("a", 4000, 128), bags("b", 5000, 16))
+    _, planner = planned(
+        model,
+        constraints={
+            "a": ParameterConstraints(sharding_types=["column_wise"]),
+            "b": ParameterConstraints(
+                sharding_types=["table_wise"], stochastic_rounding=True
+            ),
+        },
+    )
+    plan = planner.plan(model, SHARDERS).plan[""]
+    kinds = [plan[name].sharding_type for name in "ab"]
+    ok(kinds == ["column_wise", "table_wise"], "only what they allow", kinds)
+    ok(plan["b"].stochastic_rounding is True, "what they say of kernels")
+
+
+# --- Faults -----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def program(text):
+    """A script instead of it, but for its version; PROGRAM is the real one."""
+    with tempfile.TemporaryDirectory() as work:
+        path = f"{work}/neuroshard"
+        with open(path, "w", encoding="utf-8") as file:
+            real = os.environ["NEUROSHARD"]
+            text = text.replace("VERSION", '[ "$1" = --version ] && exec REAL')
+            file.write(
+                "#!/bin/sh\n" + text.replace("REAL", f"'{real}' \"$@\"")
+            )
+        os.chmod(path, 0o755)
+        with mock.patch.dict(os.environ, NEUROSHARD=path):
+            yield
+
+
+@contextlib.contextmanager
+def moved(planner):
+    """As if TorchRec had renamed a property."""
+
+    class Moved(Topology):
+        def __getattribute__(self, name):
+            if name == "intra_host_bw":
+                raise AttributeError("no attribute 'intra_host_bw'")
+            return super().__getattribute__(name)
+
+    planner._topology.__class__ = Moved
+    yield
+
+
+def refusing_loader():
+    return mock.patch(
+        "neuroshard._loader._check_shards",
+        side_effect=ValueError("a: pieces of 12 and of 4 columns"),
+    )
+
+
+def least_kib():
+    """In which the program starts; it does not plan in that."""
+    for kib in range(2000, 1000000, 1000):
+        done = subprocess.run(
+            f"ulimit -v {kib}; exec '{os.environ['NEUROSHARD']}' --version",
+            shell=True,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return kib
+    raise RuntimeError("the program does not start")
+
+
+FAULTS = (
+    (
+        "missing",
+        lambda: mock.patch.dict(os.environ, NEUROSHARD="/none/neuroshard"),
+        "cannot run '/none/neuroshard': No such file or directory",
+    ),
+    (
+        "killed",
+        lambda: program("VERSION\nkill -9 $$"),
+        "'neuroshard plan' was killed by SIGKILL",
+    ),
+    (
+        "out of memory",
+        lambda: program(f"VERSION\nulimit -v {least_kib()}; exec REAL"),
+        "memory",
+    ),
+    (
+        "of another version",
+        lambda: program("echo neuroshard 7.8"),
+        "it says 'neuroshard 7.8'",
+    ),
+    (
+        "of malformed answers",
+        lambda: program(
+            "VERSION\nfor last; do true; done; echo '{]' >${last#*=}"
+        ),
+        "the answer of 'neuroshard plan' cannot be read",
+    ),
+    (
+        "of answers that end early",
+        lambda: program(
+            "VERSION\nREAL; for last; do true; done; last=${last#*=}\n"
+            "head -c 300 $last >$last.cut; mv $last.cut $last"
+        ),
+        "the answer of 'neuroshard plan' cannot be read",
+    ),
+    (
+        "too slow",
+        lambda: program("VERSION\nexec sleep 60"),
+        "took longer than 5 s and was killed",
+    ),
+    ("overruled by the loader", refusing_loader, "pieces of 12 and of 4"),
+)
+
+
+def stock_plan(model, constraints):
+    planner = EmbeddingShardingPlanner(**stock_arguments(constraints))
+    return str(planner.plan(model, SHARDERS))
+
+
+def check_fault(model, constraints, name, fault, part, **options):
+    """The plan of the stock planner, and one line."""
+    options = {**QUICK, "timeout_s": 5, **options}
+    arguments = stock_arguments(constraints)
+    planner = NeuroShardPlanner(**arguments, **options)
+    with Log() as log, fault(planner):
+        plan = str(planner.plan(model, SHARDERS))
+    print("# " + "\n# ".join(log.lines))
+    ok(plan == stock_plan(model, constraints), f"{name}: the stock plan")
+    line = "".join(log.lines)
+    ok(
+        len(log.lines) == 1 and part in line and "\n" not in line,
+        f"{name}: one line says why",
+        str(log.lines),
+    )
+    ok(planner.neuroshard_plan is None, f"{name}: there is no other plan")
+
+
+def check_faults():
+    model, constraints = shipped("criteo_kaggle_26")
+    for name, fault, part in FAULTS:
+        check_fault(
+            *(model, constraints, f"a program that is {name}"),
+            *(lambda _, fault=fault: fault(), part),
+        )
+    check_fault(
+        *(model, constraints, "a program that refuses"),
+        *(lambda _: contextlib.nullcontext(), "no plan fits"),
+        memory="4MiB",
+        reserve=0,
+    )
+    check_fault(
+        *(model, constraints, "an option that there is not"),
+        *(lambda _: contextlib.nullcontext(), "no-such-thing"),
+        no_such_thing=1,
+    )
+    check_fault(
+        *(model, constraints, "a TorchRec that has changed"),
+        *(moved, "TorchRec is not as it was, AttributeError: no attribute"),
+    )
+    planner = NeuroShardPlanner(
+        **stock_arguments(constraints),
+        fallback=False,
+        memory="4MiB",
+        reserve=0,
+    )
+    try:
+        planner.plan(model, SHARDERS)
+        ok(False, "without fallback the failure is raised")
+    except neuroshard.Error as error:
+        ok(error.status == 3, "without fallback the failure is raised")
+
+
+def check_unknown():
+    """What is not placed."""
+    tables = [bags("a", 100, 16)]
+    bag = EmbeddingBagCollection(
+        tables, device=torch.device("meta"), is_weighted=True
+    )
+    processed = FeatureProcessedEmbeddingBagCollection(
+        bag, {"a_f": PositionWeightedModule(5)}
+    )
+    model = torch.nn.Sequential(processed)
+    from torchrec.distributed.sharding_plan import get_default_sharders
+
+    with Log() as log:
+        planner = NeuroShardPlanner(**stock_arguments(), **QUICK)
+        plan = planner.plan(model, get_default_sharders())
+    ok("0" in plan.plan, "a module of another type has the stock plan")
+    want = (
+        "module '0' is a FeatureProcessedEmbeddingBagCollection, which is not "
+        "placed; TorchRec's own planner plans"
+    )
+    ok(log.lines == [want], "and a line says so", str(log.lines))
+    for name, constraint, part in (
+        (
+            "a table in host memory",
+            ParameterConstraints(compute_kernels=["fused_uvm"]),
+            "table 'a' may have no sharding type and compute kernel",
+        ),
+        (
+            "a type that the program lacks",
+            ParameterConstraints(sharding_types=["table_column_wise"]),
+            "table 'a' may have no sharding type and compute kernel",
+        ),
+    ):
+        model = collection(bags("a", 128, 16))
+        model.embedding_bags["a"].weight._optimizer_classes = [
+            torchrec.optim.SGD
+        ]
+        check_fault(
+            *(model, {"a": constraint}, name),
+            *(lambda _: contextlib.nullcontext(), part),
+        )
+
+
+def check_arguments():
+    for arguments in ({"gpus": 8}, {"batch": 8}, {"hosts_per_domain": 2}):
+        try:
+            NeuroShardPlanner(**stock_arguments(), **arguments)
+            ok(False, f"{arguments} are refused")
+        except TypeError as error:
+            ok("follows from the topology" in str(error), f"{error}")
+
+
+def main():
+    logging.getLogger().setLevel(logging.CRITICAL)
+    logging.getLogger("neuroshard").setLevel(logging.INFO)
+    logging.getLogger("neuroshard").propagate = False
+    check_tables()
+    check_optimizers()
+    check_modules()
+    check_topology()
+    with tempfile.TemporaryDirectory() as work:
+        check_usage(work)
+    check_constraints()
+    check_faults()
+    check_unknown()
+    check_arguments()
+    finish()
+
+
+main()
