@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define ALIGN ((size_t)64)
@@ -76,6 +77,17 @@ void *mem_room(void *list, size_t n, size_t *cap, size_t size)
         return list;
     *cap = 2 * *cap + 64;
     return mem_grow(list, *cap, size);
+}
+
+void mem_expect_random(void *ptr, size_t n, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = ((uintptr_t)ptr + page - 1) / page * page;
+    const uintptr_t end = (uintptr_t)ptr + product(n, size);
+
+    if (begin < end)
+        (void)madvise((char *)ptr + (begin - (uintptr_t)ptr), end - begin,
+                      MADV_HUGEPAGE);
 }
 
 void *mem_take(size_t size)

@@ -33,6 +33,9 @@ void *mem_grow(void *ptr, size_t n, size_t size) NEVER_NULL;
 /* The same with room for at least one more than the n items that it holds; *cap
  * says for how many. */
 void *mem_room(void *list, size_t n, size_t *cap, size_t size) NEVER_NULL;
+/* Says that a large block will be read and written all over: where the system
+ * has large pages it may use them. */
+void mem_expect_random(void *ptr, size_t n, size_t size);
 void mem_free(void *ptr);
 /* mem_grow(NULL, 1, size), for libraries that take an allocator. */
 void *mem_take(size_t size) NEVER_NULL;

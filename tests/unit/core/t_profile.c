@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/profile.h"
+
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define MAX_IDS 20000
+
+/* Samples with their ids, one behind the other. */
+struct data {
+    uint32_t ids[MAX_IDS];
+    uint64_t begin[MAX_IDS + 1]; /* [n_samples + 1] */
+    size_t n_samples;
+};
+
+struct expected {
+    uint64_t rows[REUSE_BINS], n_ids, n_unique, n_local_unique, n_batches;
+    uint64_t *counts; /* of each row */
+};
+
+static struct profile_memory memory;
+static struct err err;
+
+static int by_value(const void *a, const void *b)
+{
+    const uint32_t *left = a, *right = b;
+
+    return *left < *right ? -1 : *left > *right;
+}
+
+/* Different ids among n; adds how often each is there to the histogram. */
+static uint64_t runs(const uint32_t *ids, uint64_t n, uint64_t *rows)
+{
+    uint32_t *sorted = malloc((n + 1) * sizeof(*sorted));
+    uint64_t n_unique = 0;
+
+    memcpy(sorted, ids, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_value);
+    for (uint64_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && sorted[end] == sorted[i];)
+            end++;
+        n_unique++;
+        if (rows)
+            rows[reuse_bin_of((double)(end - i))]++;
+    }
+    free(sorted);
+    return n_unique;
+}
+
+/* What the header says, sample by sample. */
+static void expect(struct expected *want, const struct data *data,
+                   uint64_t batch, uint64_t local)
+{
+    const uint64_t n = data->n_samples;
+    const uint64_t n_told = n < batch ? n : n - n % batch;
+
+    want->n_batches = n / batch;
+    for (uint64_t s = 0; s < n_told; s += batch) {
+        uint64_t end = s + batch < n ? s + batch : n;
+        const uint32_t *ids = data->ids + data->begin[s];
+        uint64_t n_ids = data->begin[end] - data->begin[s];
+
+        want->n_ids += n_ids;
+        want->n_unique += runs(ids, n_ids, want->rows);
+    }
+    for (uint64_t s = 0; s < n_told; s += local) {
+        uint64_t end = s + local < n ? s + local : n;
+
+        want->n_local_unique += runs(data->ids + data->begin[s],
+                                     data->begin[end] - data->begin[s], NULL);
+    }
+    for (uint64_t i = 0; i < data->begin[n]; i++)
+        want->counts[data->ids[i]]++;
+}
+
+/* Adds all samples, the ids of a local batch in pieces. */
+static void feed(struct profile *profile, const struct data *data,
+                 struct rng *rng)
+{
+    size_t s = 0;
+
+    while (s < data->n_samples) {
+        uint64_t room = profile_room(profile), n = 1 + rng_below(rng, room);
+        uint64_t at = data->begin[s], end;
+
+        if (n > data->n_samples - s)
+            n = data->n_samples - s;
+        end = data->begin[s + n];
+        while (at < end) {
+            uint64_t piece = 1 + rng_below(rng, end - at);
+
+            if (profile_add(profile, data->ids + at, piece, &err))
+                return;
+            at += piece;
+        }
+        if (profile_end(profile, n, &err))
+            return;
+        s += n;
+    }
+}
+
+/* Row uses of one to very many a batch: some rows are taken again and again. */
+static void draw(struct data *data, struct rng *rng, uint64_t n_rows)
+{
+    const uint64_t hot = 1 + rng_below(rng, 50), most = rng_below(rng, 7);
+    uint64_t n_ids = 0;
+
+    data->n_samples = 0;
+    data->begin[0] = 0;
+    while (data->n_samples < 2000 && n_ids + most < MAX_IDS) {
+        uint64_t n = rng_below(rng, most + 1);
+
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t row = rng_below(rng, n_rows);
+
+            if (rng_below(rng, 100) >= hot)
+                row = row % (1 + n_rows / (1 + rng_below(rng, n_rows)));
+            data->ids[n_ids++] = (uint32_t)row;
+        }
+        data->begin[++data->n_samples] = n_ids;
+        if (!rng_below(rng, 3000))
+            break;
+    }
+}
+
+static bool same_bins(const struct expected *want,
+                      const struct profile_result *got)
+{
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
+        double bin =
+            want->n_unique ? (double)want->rows[k] / (double)want->n_unique : 0;
+
+        if (memcmp(&bin, &got->bins[k], sizeof(bin)))
+            return false;
+    }
+    return true;
+}
+
+/* The hottest, by looking for each through all. */
+static bool same_hottest(struct expected *want, uint64_t n_rows,
+                         size_t n_hottest, const struct profile_result *got)
+{
+    uint64_t n_used = 0;
+
+    for (uint64_t r = 0; r < n_rows; r++)
+        n_used += want->counts[r] > 0;
+    if (got->n_used != n_used ||
+        got->n_hottest != (n_used < n_hottest ? n_used : n_hottest))
+        return false;
+    for (size_t i = 0; i < got->n_hottest; i++) {
+        uint64_t best = 0;
+
+        for (uint64_t r = 0; r < n_rows; r++)
+            if (want->counts[r] > want->counts[best])
+                best = r;
+        if (got->hottest[i].row != best ||
+            got->hottest[i].count != want->counts[best])
+            return false;
+        want->counts[best] = 0;
+    }
+    return true;
+}
+
+static void check_drawn(uint64_t seed, struct data *data)
+{
+    struct arena arena = {0};
+    struct profile_result got;
+    struct expected want = {0};
+    struct profile_options options = {.memory = &memory};
+    struct profile *profile;
+    struct rng rng;
+    uint64_t n_rows, ids, local;
+
+    rng_init(&rng, seed, 0);
+    n_rows = 1 + rng_below(&rng, 1 + rng_below(&rng, 100000));
+    draw(data, &rng, n_rows);
+    options.local_batch = 1 + rng_below(&rng, 200);
+    options.batch = options.local_batch * (1 + rng_below(&rng, 8));
+    options.n_hottest = rng_below(&rng, 20);
+    options.n_rows = rng_below(&rng, 2) ? n_rows : 0;
+    want.counts = ARENA_NEW(&arena, uint64_t, n_rows);
+    expect(&want, data, options.batch, options.local_batch);
+    memory = (struct profile_memory){.limit_bytes = 1 << 28};
+    profile = profile_open(&options);
+    feed(profile, data, &rng);
+    ids = data->begin[data->n_samples];
+    local = want.n_local_unique;
+    if (!ok(!profile_finish(profile, &got, &arena, &err), "seed %" PRIu64,
+            seed))
+        return;
+    ok(got.n_samples == data->n_samples && got.n_ids == ids &&
+           got.n_batches == want.n_batches && same_bins(&want, &got),
+       "batches of %" PRIu64 ": %" PRIu64 " of %" PRIu64 " ids are unique",
+       options.batch, want.n_unique, want.n_ids);
+    ok(!want.n_ids ||
+           (got.unique_frac == (double)want.n_unique / (double)want.n_ids &&
+            got.local_unique_frac == (double)local / (double)want.n_ids),
+       "%" PRIu64 " in its local batch", local);
+    ok(same_hottest(&want, n_rows, options.n_hottest, &got),
+       "%zu hottest of %" PRIu64, got.n_hottest, got.n_used);
+    profile_close(profile);
+    is_i64((int64_t)memory.bytes, 0, "all memory is given back");
+    arena_release(&arena);
+}
+
+/* A histogram that is known: row r is used so many times a batch. */
+static void check_known(void)
+{
+    static const uint32_t uses[] = {1, 1, 2, 3, 4, 5, 8, 9, 40000, 1, 2, 33000};
+    static const double bins[REUSE_BINS] = {
+        3. / 12, 2. / 12, 2. / 12, 2. / 12, 1. / 12, 0, 0, 0,      0,
+        0,       0,       0,       0,       0,       0, 0, 2. / 12};
+    const struct profile_options options = {
+        .batch = 2, .local_batch = 1, .n_hottest = 3, .memory = &memory};
+    struct profile *profile = profile_open(&options);
+    struct profile_result got;
+    struct arena arena = {0};
+    int failed = 0;
+
+    memory = (struct profile_memory){.limit_bytes = 1 << 28};
+    for (int batch = 0; batch < 3; batch++) {
+        for (uint32_t r = 0; r < 12; r++)
+            for (uint32_t i = 0; i < uses[r]; i++)
+                failed |= profile_add(profile, &r, 1, &err);
+        ok(!failed && !profile_end(profile, 1, &err) &&
+               !profile_end(profile, 1, &err),
+           "a batch whose second sample is empty");
+    }
+    is_i64((int64_t)profile_n_batches(profile), 3, "three batches");
+    ok(!profile_finish(profile, &got, &arena, &err) &&
+           !memcmp(got.bins, bins, sizeof(bins)),
+       "bins as they were made");
+    is_i64((int64_t)got.hottest[0].row, 8, "the hottest row");
+    is_i64((int64_t)got.hottest[0].count, 120000, "its uses in all batches");
+    is_i64((int64_t)got.hottest[2].row, 7, "and the third");
+    is_i64((int64_t)got.n_rows, 12, "rows up to the largest id");
+    profile_close(profile);
+    arena_release(&arena);
+}
+
+/* The exponent that samples of a law with few rows have, all of them in the
+ * right proportion. */
+static void check_zipf(double alpha, uint32_t n_rows, double n_ids,
+                       bool is_backwards)
+{
+    const struct profile_options options = {
+        .batch = 1, .local_batch = 1, .n_rows = n_rows, .memory = &memory};
+    struct profile *profile = profile_open(&options);
+    struct profile_result got;
+    struct arena arena = {0};
+    double sum = 0;
+    int failed = 0;
+
+    memory = (struct profile_memory){.limit_bytes = 1 << 28};
+    for (uint32_t r = 0; r < n_rows; r++)
+        sum += pow(r + 1, -alpha);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        uint32_t row = is_backwards ? n_rows - 1 - r : r;
+        double n = n_ids * pow(r + 1, -alpha) / sum;
+
+        for (double i = 0.5; i < n; i++)
+            failed |= profile_add(profile, &row, 1, &err);
+    }
+    ok(!failed && !profile_end(profile, 1, &err) &&
+           !profile_finish(profile, &got, &arena, &err),
+       "%g ids of %" PRIu32 " rows", n_ids, n_rows);
+    is_near(got.zipf_alpha, alpha, 0.005, "their exponent");
+    profile_close(profile);
+    arena_release(&arena);
+}
+
+static void check_none(void)
+{
+    struct profile_options options = {
+        .batch = 4, .local_batch = 2, .n_hottest = 2, .memory = &memory};
+    struct profile *profile = profile_open(&options);
+    struct profile_result got;
+    struct arena arena = {0};
+    const uint32_t ids[3] = {0};
+
+    ok(!profile_finish(profile, &got, &arena, &err), "nothing was added");
+    ok(got.n_ids == 0 && got.bins[0] == 0 && !got.n_hottest &&
+           isnan(got.zipf_alpha),
+       "nothing is known");
+    profile_close(profile);
+    profile = profile_open(&options);
+    ok(!profile_add(profile, ids, 3, &err) && !profile_end(profile, 1, &err) &&
+           !profile_finish(profile, &got, &arena, &err),
+       "less than a local batch");
+    ok(got.n_batches == 0 && got.unique_frac == 1. / 3 &&
+           got.local_unique_frac == 1. / 3 && got.bins[2] == 1,
+       "is told by what there is");
+    ok(got.n_used == 1 && isnan(got.zipf_alpha), "one row has no skew");
+    profile_close(profile);
+    arena_release(&arena);
+}
+
+static void check_memory(void)
+{
+    struct profile_options options = {
+        .batch = 2, .local_batch = 1, .memory = &memory};
+    struct profile *profile = profile_open(&options);
+    uint32_t ids[10] = {5000};
+
+    memory = (struct profile_memory){.limit_bytes = 16384};
+    ok(!profile_add(profile, ids, 10, &err) && !profile_end(profile, 1, &err),
+       "a few ids");
+    ok(profile_end(profile, 1, &err), "too many rows");
+    is_str(err.msg,
+           "the counts of the rows take the memory to 20.8 KiB, more than "
+           "16.0 KiB",
+           "are refused");
+    profile_close(profile);
+    is_i64((int64_t)memory.bytes, 0, "all is given back");
+    options.batch = 10000;
+    profile = profile_open(&options);
+    for (int i = 0; i < 2000; i++)
+        if (profile_add(profile, ids, 10, &err))
+            break;
+    is_str(err.msg,
+           "the ids of a batch take the memory to 19.9 KiB, more than 16.0 KiB",
+           "too large a batch is refused");
+    ok(memory.most_bytes <= 16384, "it was never more");
+    profile_close(profile);
+}
+
+int main(void)
+{
+    struct data *data = malloc(sizeof(*data));
+
+    for (uint64_t seed = 1; seed <= tap_size(100, 3000); seed++)
+        check_drawn(seed, data);
+    check_known();
+    check_none();
+    check_memory();
+    check_zipf(1.05, 1000, 1e6, false);
+    check_zipf(1.05, 1000, 1e6, true);
+    check_zipf(3, 20, 1e6, false);
+    check_zipf(0.5, 2, 1e5, true);
+    free(data);
+    return tap_done();
+}
