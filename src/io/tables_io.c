@@ -2,6 +2,7 @@
 #include "io/tables_io.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "io/tables_private.h"
 
@@ -72,6 +73,65 @@ int tables_load(struct table_list *list, const char *path,
     source = strcmp(path, "-") ? text_shown(path, arena) : "<stdin>";
     if (is_json(text))
         return tables_from_json(list, text, len, source, options, arena, err);
+    return tables_from_csv(list, text, len, source, options, arena, err);
+}
+
+int tables_name(struct table_list *list, const char *prefix,
+                const struct tables_options *options, struct arena *arena,
+                struct err *err)
+{
+    char *rest = options->names ? arena_strdup(arena, options->names) : NULL;
+    json_t *seen = json_object();
+    const char *name;
+    size_t n = 0;
+    int rc = -1;
+
+    list->tables = ARENA_NEW(arena, struct table, list->n_tables);
+    for (; n < list->n_tables; n++) {
+        name = rest ? strtok_r(rest, ",\r\n", &rest)
+                    : arena_printf(arena, "%s%zu", prefix, n);
+        if (!name)
+            break;
+        if (!text_is_printable(name) || json_object_get(seen, name)) {
+            err_set(err, ERR_INPUT, "option '--names': '%s' is %s",
+                    tables_shown(name, arena),
+                    text_is_printable(name) ? "there twice" : "not printable");
+            goto out;
+        }
+        json_object_set_new(seen, name, json_true());
+        table_init(&list->tables[n]);
+        list->tables[n].name = name;
+    }
+    if (n == list->n_tables && !(rest && strtok_r(rest, ",\r\n", &rest)))
+        rc = 0;
+    else
+        err_set(err, ERR_INPUT,
+                "option '--names' has %s names than the %zu tables of '%s'",
+                n < list->n_tables ? "fewer" : "more", list->n_tables,
+                list->source);
+out:
+    json_decref(seen);
+    return rc;
+}
+
+int tables_import(struct table_list *list, const char *text, size_t len,
+                  const char *source, const struct tables_options *options,
+                  struct arena *arena, struct err *err)
+{
+    static const struct {
+        bool (*is_one)(const char *text);
+        int (*read)(struct table_list *list, const char *text, size_t len,
+                    const char *source, const struct tables_options *options,
+                    struct arena *arena, struct err *err);
+    } forms[] = {
+        {tables_is_tbe, tables_from_tbe},
+        {is_json, tables_from_json},
+        {tables_is_dlrm, tables_from_dlrm},
+    };
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+        if (forms[i].is_one(text))
+            return forms[i].read(list, text, len, source, options, arena, err);
     return tables_from_csv(list, text, len, source, options, arena, err);
 }
 

@@ -34,6 +34,10 @@ struct tables_options {
     /* Of an import: "COLUMN=NAME,...", columns that a CSV file has under other
      * names (ERR_USAGE where it is no such text), or ""; else NULL. */
     const char *columns;
+    /* Names for the tables of a source that has none, with commas or line ends
+     * between; or NULL. */
+    const char *names;
+    struct buf *notes; /* gets lines of a comment; or NULL */
 };
 
 /* Each takes the whole text; `source` is the name for messages. The list
@@ -50,6 +54,20 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
 int tables_load(struct table_list *list, const char *path,
                 const struct tables_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
+
+/* What others have, in a form that only an import takes: the JSON that FBGEMM's
+ * TBE reporter writes, TBEDataConfig; and a command line of dlrm_main.py or
+ * dlrm_s_pytorch.py, or a script with one. text[len] must be a NUL. */
+int tables_from_tbe(struct table_list *list, const char *text, size_t len,
+                    const char *source, const struct tables_options *options,
+                    struct arena *arena, struct err *err) MUST_CHECK;
+int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
+                     const char *source, const struct tables_options *options,
+                     struct arena *arena, struct err *err) MUST_CHECK;
+/* A text in any of the forms, which its content tells. */
+int tables_import(struct table_list *list, const char *text, size_t len,
+                  const char *source, const struct tables_options *options,
+                  struct arena *arena, struct err *err) MUST_CHECK;
 
 /* Appends the list as CSV: the first four columns, and others where a table
  * needs them. The reader makes the same list of it. */

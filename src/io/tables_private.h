@@ -21,4 +21,14 @@ void tables_warn_unknown(const struct tables_options *options,
                          const char *const *names, size_t n,
                          struct arena *arena);
 
+/* Makes a list's tables, n_tables of them as table_init does, named by the
+ * options, or by `prefix` and their number. */
+int tables_name(struct table_list *list, const char *prefix,
+                const struct tables_options *options, struct arena *arena,
+                struct err *err) MUST_CHECK;
+
+/* Whether a text is a command line of dlrm, or a report of FBGEMM's. */
+bool tables_is_dlrm(const char *text);
+bool tables_is_tbe(const char *text);
+
 #endif

@@ -65,7 +65,7 @@ comments 0 $code | sed 's/^[^ ]* //' |
     grep -oE '[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)+' | sort -u >"$stage/names"
 git ls-files | sed 's|.*/||; s|\.[a-z]*$||' | sort -u >>"$stage/names"
 # Names of others: a data set, a library's type, a launcher's variable.
-printf '%s\n' dlrm_datasets fbgemm_t856_bs65536 ncclComm_t SLURM_NTASKS \
+printf '%s\n' dlrm_datasets dlrm_s_pytorch fbgemm_t856_bs65536 ncclComm_t SLURM_NTASKS \
     SQLITE_MISUSE >>"$stage/names"
 sort -u -o "$stage/names" "$stage/names"
 

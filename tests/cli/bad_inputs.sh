@@ -191,6 +191,55 @@ table_name,num_rows,dim
 a,1,4
 a,2,4
 EOF
+import no-names --names none.txt <<'EOF'
+--num_embeddings_per_feature 1,2
+EOF
+import few-names --names a,b <<'EOF'
+--num_embeddings_per_feature 1,2,3
+EOF
+import a-name-twice --names a,a <<'EOF'
+--num_embeddings_per_feature 1,2
+EOF
+bad dlrm-words tables import -o out -- python dlrm_main.py --num_embeddings 0
+bad dlrm-no-rows tables import -o out -- dlrm_main.py --embedding_dim 64
+bad dlrm-other-words tables import -o out -- python train.py --lr 0.1
+import dlrm-shell <<'EOF'
+python dlrm_main.py \
+    --num_embeddings $((1 << 20))
+EOF
+import dlrm-hot-sizes <<'EOF'
+dlrm_main.py --num_embeddings_per_feature 1,2,3 \
+    --multi_hot_sizes 1,2
+EOF
+import dlrm-two-commands <<'EOF'
+dlrm_main.py --num_embeddings 10
+dlrm_main.py --num_embeddings 20
+EOF
+echo '--arch-embedding-size=4-3-a' | import dlrm-no-number
+echo '--arch-embedding-size=4 --arch-sparse-feature-size=0' | import dlrm-no-dim
+echo '--arch-embedding-size=4 --qr-flag' | import dlrm-quotients
+echo '--arch-embedding-size=4 --data-generation=dataset' | import dlrm-data-set
+printf -- '--num_embeddings 3\0' | import dlrm-nul
+
+# tbe NAME MEMBERS : imports what FBGEMM reports, with these members
+tbe()
+{
+    printf '{"E": 40, "D": 8,\n%s,\n"batch_params": {"B": 4}}\n' "$2" |
+        import "tbe-$1"
+}
+
+tbe no-features '"T": 0'
+tbe text '"T": "two"'
+tbe no-pooling '"T": 2'
+tbe short-list '"T": 2, "Es": [3]'
+tbe no-rows '"T": 2, "pooling_params": {"L": 1}, "Es": [3, 0]'
+tbe part-of-a-row '"T": 2, "pooling_params": {"L": 1}, "Es": [3, 1.5]'
+tbe wide '"T": 1, "Ds": [1e9]'
+tbe negative '"T": 1, "pooling_params": {"L": -1}'
+tbe no-such-table '"T": 2, "feature_table_map": [0, 2]'
+tbe gap '"T": 2, "pooling_params": {"L": 1}, "feature_table_map": [1, 1]'
+tbe no-law '"T": 1, "pooling_params": {"L": 1}, "indices_params": {}'
+tbe hitters '"T": 1, "pooling_params": {"L": 1}, "indices_params": {"zipf_s": 1, "heavy_hitters": 3}'
 
 echo "== clusters"
 

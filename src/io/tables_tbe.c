@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+#include "base/json_place.h"
+#include "core/problem.h"
+#include "core/rank_law.h"
+#include "io/tables_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_FEATURES 1000000
+
+/* What features have: by a list with an entry each, or all the same; members of
+ * the root, or of an object in it. */
+enum { ROWS, DIM, BATCH, POOLING, N_VALUES };
+static const struct {
+    const char *object, *list, *all;
+    double min, max;
+} values_of[N_VALUES] = {
+    [ROWS] = {NULL, "Es", "E", 1, 0x1p62},
+    [DIM] = {NULL, "Ds", "D", 1, TABLES_MAX_DIM},
+    [BATCH] = {"batch_params", "Bs", "B", 0, PROBLEM_MAX_BATCH},
+    [POOLING] = {"pooling_params", "Ls", "L", 0, TABLES_MAX_FACTOR},
+};
+
+struct reader {
+    struct arena *arena;
+    struct json_place root;
+    const size_t *lines; /* of the root's members */
+    uint64_t n_features;
+    double batch; /* the mean of the features' */
+};
+
+/* What the features of a table have in common, or together. */
+struct used {
+    double n_rows, dim, n_lookups, n_outputs; /* in a batch */
+    double most;                              /* look-ups, of one of them: */
+    size_t hot_feature, n_features;
+};
+
+struct law {
+    double q, s;
+};
+#define LAW(member) MEMBER_OF(struct law, member)
+static const struct place_field law_fields[] = {
+    {"zipf_q", LAW(q), false, 1, 1e9, NULL},
+    {"zipf_s", LAW(s), true, 0, TABLE_MAX_ZIPF, NULL},
+};
+
+/* The root as a place in the line of one of its members. */
+static struct json_place line_of(const struct reader *reader, const char *key)
+{
+    struct json_place place = reader->root;
+    json_t *object = (json_t *)(uintptr_t)place.object, *value;
+    const char *member;
+    size_t i = 0;
+
+    place.line = 1;
+    json_object_foreach(object, member, value)
+    {
+        if (!strcmp(member, key))
+            place.line = reader->lines[i];
+        i++;
+    }
+    return place;
+}
+
+/* Member `key` of a place, a list of n entries, or NULL. */
+static int optional_list(const json_t **out, const struct json_place *place,
+                         const char *key, size_t n, struct err *err)
+{
+    if (!place_has(place, key))
+        return 0;
+    if (place_list(out, place, key, err))
+        return -1;
+    if (json_array_size(*out) == n)
+        return 0;
+    return place_error(place, err, "%s has %zu entries, but T is %zu", key,
+                       json_array_size(*out), n);
+}
+
+static int value_of(double *out, const struct reader *reader, int which,
+                    size_t feature, struct err *err)
+{
+    const char *object = values_of[which].object, *key = values_of[which].list;
+    const double min = values_of[which].min, max = values_of[which].max;
+    const struct place_field all = {
+        values_of[which].all, MEMBER_REAL, 0, true, min, max, NULL};
+    struct json_place place = line_of(reader, object ? object : key);
+    const json_t *list = NULL;
+
+    if ((object && place_object(&place, &place, object, err)) ||
+        optional_list(&list, &place, key, reader->n_features, err))
+        return -1;
+    if (!list) {
+        key = all.key;
+        place = object ? place : line_of(reader, key);
+    }
+    if (list ? place_list_double(out, &place, key, list, feature, min, max, err)
+             : place_fields(out, &place, &all, 1, reader->arena, err))
+        return -1;
+    return which > DIM || *out == floor(*out)
+               ? 0
+               : place_error(&place, err, "%s has %g, no whole number", key,
+                             *out);
+}
+
+static int table_of(uint64_t *out, const struct reader *reader, size_t feature,
+                    struct err *err)
+{
+    static const char key[] = "feature_table_map";
+    const struct json_place place = line_of(reader, key);
+    const json_t *map = NULL;
+
+    *out = feature;
+    if (optional_list(&map, &place, key, reader->n_features, err))
+        return -1;
+    if (!map)
+        return 0;
+    if (place_list_u64(out, &place, key, map, feature, err))
+        return -1;
+    return *out < reader->n_features
+               ? 0
+               : place_error(&place, err, "%s[%zu] is not below T", key,
+                             feature);
+}
+
+/* Adds what a feature looks up to its table. */
+static int add_feature(struct used *tables, const struct reader *reader,
+                       size_t feature, struct err *err)
+{
+    double values[N_VALUES];
+    struct used *used;
+    uint64_t t;
+
+    for (int i = 0; i < N_VALUES; i++)
+        if (value_of(&values[i], reader, i, feature, err))
+            return -1;
+    if (table_of(&t, reader, feature, err))
+        return -1;
+    used = &tables[t];
+    if (used->n_features++ &&
+        (used->n_rows != values[ROWS] || used->dim != values[DIM]))
+        return place_error(&reader->root, err,
+                           "feature %zu has other rows or columns than one "
+                           "before it that shares its table",
+                           feature);
+    used->n_rows = values[ROWS];
+    used->dim = values[DIM];
+    used->n_outputs += values[BATCH];
+    used->n_lookups += values[POOLING] * values[BATCH];
+    if (values[POOLING] * values[BATCH] >= used->most) {
+        used->most = values[POOLING] * values[BATCH];
+        used->hot_feature = feature;
+    }
+    return 0;
+}
+
+/*
+ * FBGEMM draws a few rows with a share each, and the others, row k from there
+ * on, with shares as (k + q)^-s: that are some of the ranks of a longer Zipf
+ * law. As a list knows no such law the table gets the histogram of a batch.
+ */
+static int read_skew(struct table *table, const struct used *used,
+                     const struct json_place *place,
+                     const struct reader *reader, struct err *err)
+{
+    struct law laws = {.q = 1};
+    struct table longer = *table;
+    double rows[REUSE_BINS] = {0}, n_rows = 0, rest = 1, hitter, begin, end;
+    const json_t *hitters = NULL;
+    struct rank_law law;
+    size_t i = 0;
+
+    if (PLACE_FIELDS(&laws, place, law_fields, reader->arena, err) ||
+        (place_has(place, "heavy_hitters") &&
+         place_list(&hitters, place, "heavy_hitters", err)))
+        return -1;
+    for (; i < json_array_size(hitters) && i < used->n_rows; i++) {
+        if (place_list_double(&hitter, place, "heavy_hitters", hitters, i, 0, 1,
+                              err))
+            return -1;
+        rows[reuse_bin_of(hitter * used->n_lookups)] +=
+            fmin(1, hitter * used->n_lookups);
+        rest = fmax(0, rest - hitter);
+    }
+    table->skew_assumed = false;
+    table->zipf_alpha = laws.s;
+    if ((!i && laws.q == 1) || used->n_lookups <= 0)
+        return 0;
+    begin = (double)i + laws.q - 1;
+    end = used->n_rows + laws.q - 1;
+    longer.num_embeddings = (uint64_t)fmin(ceil(end), 0x1p62);
+    longer.zipf_alpha = laws.s;
+    law_init(&law, &longer, used->n_lookups);
+    rest /= law_before(&law, end) - law_before(&law, begin);
+    if (begin < end && isfinite(rest))
+        law_add_rows(&law, used->n_lookups * rest, begin, end, rows);
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        n_rows += rows[k];
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        table->bins[k] = n_rows > 0 ? rows[k] / n_rows : 0;
+    table->has_bins = n_rows > 0;
+    return 0;
+}
+
+static int fill_table(struct table *table, const struct used *used,
+                      const struct reader *reader, struct err *err)
+{
+    static const char list_key[] = "indices_params_list";
+    static const char key[] = "indices_params";
+    const bool has_list = place_has(&reader->root, list_key);
+    struct json_place place = line_of(reader, has_list ? list_key : key);
+    const json_t *list = NULL;
+
+    if (!used->n_features)
+        return place_error(&reader->root, err,
+                           "no feature uses table '%s', but one after it",
+                           table->name);
+    if (used->n_lookups > TABLES_MAX_FACTOR * reader->batch)
+        return place_error(&reader->root, err,
+                           "table '%s' has more than %.0f look-ups a sample",
+                           table->name, TABLES_MAX_FACTOR);
+    table->num_embeddings = (uint64_t)used->n_rows;
+    table->dim = (uint32_t)used->dim;
+    table->pooling_factor = used->n_lookups / reader->batch;
+    table->num_outputs = used->n_outputs / reader->batch;
+    if (!place_has(&reader->root, has_list ? list_key : key))
+        return 0;
+    if (optional_list(&list, &place, list_key, reader->n_features, err) ||
+        (list ? place_element(&place, &place, list_key, list, used->hot_feature,
+                              err)
+              : place_object(&place, &place, key, err)))
+        return -1;
+    return read_skew(table, used, &place, reader, err);
+}
+
+/* How many tables there are, and the mean batch. */
+static int read_sizes(struct table_list *list, struct reader *reader,
+                      struct err *err)
+{
+    const struct json_place place = line_of(reader, "T");
+    double batch = 0;
+    uint64_t t;
+
+    if (place_u64(&reader->n_features, &place, "T", 1, MAX_FEATURES, err))
+        return -1;
+    for (size_t i = 0; i < reader->n_features; i++) {
+        if (table_of(&t, reader, i, err) ||
+            value_of(&batch, reader, BATCH, i, err))
+            return -1;
+        reader->batch += batch / (double)reader->n_features;
+        if (t >= list->n_tables)
+            list->n_tables = t + 1;
+    }
+    return reader->batch > 0
+               ? 0
+               : place_error(&reader->root, err, "no feature has a batch");
+}
+
+static int read_tables(struct table_list *list, struct reader *reader,
+                       const struct tables_options *options, struct err *err)
+{
+    struct used *used;
+
+    if (read_sizes(list, reader, err) ||
+        tables_name(list, "t", options, reader->arena, err))
+        return -1;
+    used = ARENA_NEW(reader->arena, struct used, list->n_tables);
+    for (size_t i = 0; i < reader->n_features; i++)
+        if (add_feature(used, reader, i, err))
+            return -1;
+    for (size_t i = 0; i < list->n_tables; i++)
+        if (fill_table(&list->tables[i], &used[i], reader, err))
+            return -1;
+    if (options->notes)
+        buf_printf(options->notes,
+                   "# a batch of %.0f, which histograms are of: plan with "
+                   "--batch\n",
+                   reader->batch);
+    return 0;
+}
+
+bool tables_is_tbe(const char *text)
+{
+    return text[strspn(text, " \t\r\n")] == '{' &&
+           strstr(text, "\"batch_params\"") && strstr(text, "\"T\"");
+}
+
+int tables_from_tbe(struct table_list *list, const char *text, size_t len,
+                    const char *source, const struct tables_options *options,
+                    struct arena *arena, struct err *err)
+{
+    struct reader reader = {.arena = arena};
+    json_t *root = NULL;
+    int rc = json_parse(&root, text, len, source, err) ||
+             place_root(&reader.root, root, source, err);
+
+    if (!rc) {
+        size_t *lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
+
+        place_child_lines(text, len, 1, lines);
+        reader.lines = lines;
+        reader.root.line = 1;
+        *list = (struct table_list){.source = arena_strdup(arena, source)};
+        rc = read_tables(list, &reader, options, err);
+    }
+    json_decref(root);
+    return rc ? -1 : 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/tables_io.h"
+
+#include "core/rank_law.h"
+#include "tests/tap.h"
+
+/* The last reading. */
+static struct arena arena;
+static struct table_list list;
+static struct err err;
+
+#define SIZES "\"T\": 3,\n\"E\": 40,\n\"D\": 8,\n"
+#define BATCH "\"batch_params\": {\"B\": 100},\n"
+#define POOLING "\"pooling_params\": {\"L\": 2}"
+#define SKEW(hitters, q, s)                                                  \
+    ",\n\"indices_params\": {\"heavy_hitters\": " hitters ", \"zipf_q\": " q \
+    ", \"zipf_s\": " s ", \"index_dtype\": \"torch.int64\"}"
+
+static int import(const char *text)
+{
+    static const struct tables_options options = {.columns = ""};
+
+    arena_release(&arena);
+    memset(&err, 0, sizeof(err));
+    return tables_import(&list, text, strlen(text), "tbe.json", &options,
+                         &arena, &err);
+}
+
+static const struct table *table(size_t idx)
+{
+    return &list.tables[idx];
+}
+
+static void test_same(void)
+{
+    ok(!import("{" SIZES BATCH POOLING "}"), "three features alike %s",
+       err.msg);
+    is_i64((int64_t)list.n_tables, 3, "are three tables");
+    ok(!strcmp(table(2)->name, "t2") && table(2)->num_embeddings == 40 &&
+           table(2)->dim == 8 && table(2)->pooling_factor == 2 &&
+           table(2)->num_outputs == 1 && table(2)->skew_assumed,
+       "as all are");
+    ok(!import("{" SIZES BATCH POOLING SKEW("[]", "1.0", "0.9") "}") &&
+           !table(0)->skew_assumed && table(0)->zipf_alpha == 0.9 &&
+           !table(0)->has_bins,
+       "a plain Zipf law stays one");
+}
+
+static void test_features(void)
+{
+    ok(!import("{\"T\": 3, \"E\": 1, \"D\": 1,\n"
+               "\"Es\": [7, 50, 7], \"Ds\": [4, 8, 4],\n"
+               "\"feature_table_map\": [0, 1, 0],\n"
+               "\"batch_params\": {\"B\": 1, \"Bs\": [100, 100, 400]},\n"
+               "\"pooling_params\": {\"L\": 1, \"Ls\": [2.5, 3, 1.5]},\n"
+               "\"indices_params\": {\"zipf_q\": 1, \"zipf_s\": 9},\n"
+               "\"indices_params_list\": [{\"zipf_s\": 1}, {\"zipf_s\": 2},\n"
+               "{\"zipf_s\": 3}]}"),
+       "features that share a table %s", err.msg);
+    is_i64((int64_t)list.n_tables, 2, "are one");
+    ok(table(0)->num_embeddings == 7 && table(0)->dim == 4, "of their size");
+    is_near(table(0)->pooling_factor, 850.0 / 200, 1e-15,
+            "with the look-ups of both in a mean batch");
+    is_near(table(0)->num_outputs, 2.5, 1e-15, "their outputs likewise");
+    is_near(table(1)->pooling_factor, 1.5, 1e-15, "the other one too");
+    ok(table(0)->zipf_alpha == 3 && table(1)->zipf_alpha == 2,
+       "and the skew of the one that looks up most");
+}
+
+/* Expected rows by how often a batch uses them: Poisson counts of each. */
+static void expect_bins(double want[REUSE_BINS], const double *share,
+                        size_t n_rows, double n_lookups)
+{
+    double sum = 0;
+
+    memset(want, 0, REUSE_BINS * sizeof(*want));
+    for (size_t i = 0; i < n_rows; i++) {
+        const double mean = share[i] * n_lookups;
+
+        for (int count = 1; count < 400; count++)
+            want[reuse_bin_of(count)] +=
+                exp(count * log(mean) - mean - lgamma(count + 1.0));
+    }
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        sum += want[k];
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        want[k] /= sum;
+}
+
+/* Against the law itself, row by row: p(k) as (k + q)^-s behind the rows that
+ * have their own share. */
+static void test_skew(void)
+{
+    enum { N_ROWS = 5000 };
+    static double share[N_ROWS];
+    double want[REUSE_BINS], sum = 0, off = 0;
+
+    ok(!import("{\"T\": 1, \"E\": 5000, \"D\": 8, \"batch_params\": {\"B\": "
+               "1000}, \"pooling_params\": {\"L\": 4}" SKEW(
+                   "[0.02, 0.01]", "7.5", "1.1") "}") &&
+           table(0)->has_bins,
+       "a shifted Zipf law %s", err.msg);
+    for (int k = 2; k < N_ROWS; k++)
+        sum += pow(k + 7.5, -1.1);
+    share[0] = 0.02;
+    share[1] = 0.01;
+    for (int k = 2; k < N_ROWS; k++)
+        share[k] = 0.97 * pow(k + 7.5, -1.1) / sum;
+    expect_bins(want, share, N_ROWS, 4000);
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        off = tap_worst(off, fabs(table(0)->bins[k] - want[k]));
+    ok(off < 2e-3, "is the histogram that it draws, within %.1e", off);
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"{\"batch_params\": {}, \"T\": 0}",
+         "tbe.json:1: T is 0, outside 1 to 1000000"},
+        {"{\n\"T\": 2.5, \"batch_params\": {}}",
+         "tbe.json:2: T is 2.5, not a whole number >= 0"},
+        {"{" SIZES POOLING ",\n\"batch_params\": 4}",
+         "tbe.json:5: batch_params must be an object, not a number"},
+        {"{" SIZES "\"batch_params\": {}}",
+         "tbe.json:4: batch_params.B is missing"},
+        {"{" SIZES BATCH "\"x\": 1}", "tbe.json:1: pooling_params is missing"},
+        {"{" SIZES "\"batch_params\": {\"B\": 0}}",
+         "tbe.json:1: no feature has a batch"},
+        {"{" SIZES "\"Es\": [1, 2],\n" BATCH POOLING "}",
+         "tbe.json:4: Es has 2 entries, but T is 3"},
+        {"{" SIZES "\"Es\": [1, 2, 0],\n" BATCH POOLING "}",
+         "tbe.json:4: Es[2] is 0, not in 1 to 4.6116860184273879e+18"},
+        {"{" SIZES "\"Es\": [1, 2.5, 3],\n" BATCH POOLING "}",
+         "tbe.json:4: Es has 2.5, no whole number"},
+        {"{" SIZES "\"Ds\": [1, \"x\", 3],\n" BATCH POOLING "}",
+         "tbe.json:4: Ds[1] must be a number, not a string"},
+        {"{" SIZES BATCH "\"pooling_params\": {\"L\": 2, \"Ls\": [1, 2, -1]}}",
+         "tbe.json:5: pooling_params.Ls[2] is -1, not in 0 to 1000000"},
+        {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 1, 3]}",
+         "tbe.json:6: feature_table_map[2] is not below T"},
+        {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 2, 2]}",
+         "tbe.json:1: no feature uses table 't1', but one after it"},
+        {"{" SIZES
+         "\"Es\": [1, 2, 1],\n\"feature_table_map\": [0, 0, 1],\n" BATCH POOLING
+         "}",
+         "tbe.json:1: feature 1 has other rows or columns than one before it "
+         "that shares its table"},
+        {"{" SIZES BATCH POOLING SKEW("[]", "0.5", "1") "}",
+         "tbe.json:6: indices_params.zipf_q is 0.5, not in 1 to 1000000000"},
+        {"{" SIZES BATCH POOLING SKEW("[2]", "1", "1") "}",
+         "tbe.json:6: indices_params.heavy_hitters[0] is 2, not in 0 to 1"},
+        {"{" SIZES BATCH POOLING ",\n\"indices_params_list\": [{}]}",
+         "tbe.json:6: indices_params_list has 1 entries, but T is 3"},
+        {"{" SIZES BATCH POOLING ",\n\"indices_params_list\": [{}, {}, {}]}",
+         "tbe.json:6: indices_params_list[0].zipf_s is missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        is_str(import(cases[i].text) ? err.msg : "read", cases[i].want,
+               "refused");
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    test_same();
+    test_features();
+    test_skew();
+    test_refused();
+    arena_release(&arena);
+    return tap_done();
+}
