@@ -210,7 +210,7 @@ static void choose_sizes(struct run *run)
     if (!run->epochs) {
         uint64_t epochs = (20000 + steps - 1) / steps;
 
-        run->epochs = epochs < 100    ? 100
+        run->epochs = epochs < 200    ? 200
                       : epochs > 1000 ? 1000
                                       : (unsigned)epochs;
     }

@@ -36,7 +36,7 @@ struct train_options {
     struct feature_set features;
     struct feature_set totals; /* none: the head sees the sum only, as
                                   published, and says ms */
-    unsigned epochs;           /* 0: for 20,000 steps, within 100 .. 1,000 */
+    unsigned epochs;           /* 0: for 20,000 steps, within 200 .. 1,000 */
     unsigned batch_size;       /* 0: by the number of samples, 32 .. 256 */
     double learning_rate;      /* 4e-3 */
     bool decay;                /* half a cosine down to 0 over the epochs */

@@ -39,7 +39,7 @@ static const struct size {
     {'A', 20, 0.03, true},      {'B', 20, 0.1, true},
     {'C', 20, 0.12, true},      {'B', 200, 0.05, false},
     {'C', 200, 0.06, false},    {'B', 1000, 0.03, false},
-    {'C', 1000, 0.025, false},  {'B', 10000, 0.016, false},
+    {'C', 1000, 0.025, false},  {'B', 10000, 0.015, false},
     {'C', 60000, 0.012, false},
 };
 
@@ -128,7 +128,6 @@ static double regret(const struct model *chosen, double mape,
 static void test_size(const struct size *size,
                       const struct reference *reference)
 {
-    const unsigned n_seeds = size->n > 1000 ? 1 : N_SEEDS;
     double mapes[N_SEEDS], regrets[N_SEEDS], mses[N_SEEDS];
     const struct sample *held_out;
     struct arena arena;
@@ -136,7 +135,7 @@ static void test_size(const struct size *size,
 
     arena_init(&arena);
     held_out = judges(size, &n_held_out, reference, &arena);
-    for (uint64_t seed = 0; seed < n_seeds; seed++) {
+    for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
         const struct sample *samples = draw(size, seed, reference, &arena);
         struct train_options options;
         struct errors errors;
@@ -157,14 +156,15 @@ static void test_size(const struct size *size,
         regrets[seed] = regret(&model, errors.mape, samples, size->n, seed,
                                held_out, n_held_out, &arena);
     }
-    mapes[0] = stats_median(mapes, n_seeds);
+    mapes[0] = stats_median(mapes, N_SEEDS);
     ok(mapes[0] <= size->most_mape,
        "%c, %zu samples: %.2f %% in the median, at most %.1f %%", size->gpu,
        size->n, 100 * mapes[0], 100 * size->most_mape);
-    regrets[0] = stats_median(regrets, n_seeds);
+    regrets[0] = stats_median(regrets, N_SEEDS);
     ok(regrets[0] <= 1.1, "%.2f times the error of the best kind", regrets[0]);
-    if (size->n == reference->n)
-        ok(mses[0] <= 0.0007, "MSE %.5f ms^2", mses[0]);
+    mses[0] = stats_median(mses, N_SEEDS);
+    if (size->gpu == 'C' && size->n == 60000)
+        ok(mses[0] <= 0.0006, "MSE %.5f ms^2 in the median", mses[0]);
 out:
     arena_release(&arena);
 }
