@@ -120,7 +120,8 @@ DIR_search     = search
 DIR_microbench = microbench
 DIR_cli        = src/cli
 
-linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) -Wl$(,)-Bdynamic,$(1))
+linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) \
+    $(if $(filter -static,$(LDFLAGS)),,-Wl$(,)-Bdynamic),$(1))
 , = ,
 # Loaded when a model is trained, or inside the program.
 OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
@@ -414,10 +415,12 @@ H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
 CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
-SCRIPTS = .ci/run .ci/deps .ci/banner tests/cli/run tests/one tests/fuzz/dig \
+SCRIPTS = .ci/run .ci/deps .ci/banner .ci/wheel .ci/wheel-tag \
+    tests/cli/run tests/one tests/fuzz/dig \
     tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
-PYTHON_FILES = $(sort $(wildcard tests/python/*.py))
+PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
+    tests/check/*.py))
 CHECKS = format layers includes budgets headers pages names shell python tidy \
     kernels
 
@@ -470,6 +473,7 @@ ifneq ($(and $(shell command -v mypy),$(shell command -v flake8))$(CI),)
 	$(Q)mypy --strict --config-file src/python/pyproject.toml \
 	    --cache-dir '$(O)/mypy' src/python/neuroshard
 	$(Q)flake8 --extend-ignore=E203 src/python $(PYTHON_FILES)
+	$(Q)tests/check/python_lines.py 1200 $(wildcard src/python/neuroshard/*.py)
 else
 	@echo "  SKIP  python: no mypy, or no flake8"
 endif
@@ -546,6 +550,24 @@ uninstall:
 	test ! -d $(DESTDIR)$(DATADIR) || \
 	    find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete
 
+# For Python on any machine, so the program has its libc inside, too, and can
+# load nothing: no CUDA, no MPI.
+WHEEL_BUILD = $(AGAIN) CONFIG=release CUDA=0 MPI=0 STATIC=1 LDFLAGS=-static \
+    O=build/wheel
+
+.PHONY: wheel test-wheel run-wheel run-test-wheel
+wheel test-wheel:
+	@CC='$(CC)' .ci/deps wheel
+	@$(WHEEL_BUILD) run-$@
+
+run-wheel: $(O)/neuroshard
+	@.ci/wheel $< $(O)/wheel $(DATA_FILES)
+
+# What was installed is beside the program that is built here otherwise.
+run-test-wheel: run-wheel
+	$(Q)WHEEL="$$(echo $(abspath $(O))/wheel/*.whl)" \
+	    $(call PROVE,tests/wheel/t_wheel.py)
+
 deps:
 	@CC='$(CC)' .ci/deps test
 
@@ -579,6 +601,8 @@ make [TARGET] [SWITCH=VALUE]...
   fuzz       dig in every parser for T seconds each (clang)
   deps       install what building and testing need (Debian, Ubuntu)
   install    program, data and manual pages; uninstall takes them away
+  wheel      the program, its data and src/python, for pip install
+  test-wheel  installs the wheel in an environment of its own and plans there
   clean      remove all that was built
 
   CONFIG=release   or debug, asan, tsan

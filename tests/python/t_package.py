@@ -19,6 +19,7 @@ from tap import finish, ok
 from tap import neuroshard as command
 
 DATA = Path(os.environ["NEUROSHARD_DATA"])
+MANUAL = DATA / ".." / "man"
 LIST = DATA / "tables" / "meta_tbe_eeg_example_5.csv"
 QUICK = {"effort": 2000, "cost": "roofline:h100"}
 QUICK_ARGS = ("--effort", "2000", "--cost", "roofline:h100")
@@ -121,8 +122,7 @@ def check_tables():
         f"{plan.warnings}",
     )
     columns = {*inspect.signature(Table).parameters} - {"rows", "bins"}
-    page = Path(os.environ["NEUROSHARD_DATA"]) / ".." / "man"
-    page = (page / "neuroshard-tables.5").read_text(encoding="utf-8")
+    page = (MANUAL / "neuroshard-tables.5").read_text(encoding="utf-8")
     missing = [name for name in columns if f".It Li {name}" not in page]
     ok(not missing, "and is in neuroshard-tables(5)", f"{missing} are not")
 
@@ -240,6 +240,29 @@ def check_silence():
     )
 
 
+def check_example():
+    page = (MANUAL / "neuroshard-python.7").read_text(encoding="utf-8")
+    example = page.partition(".Sh EXAMPLES\n.Bd -literal\n")[2]
+    example = example.partition(".Ed\n")[0].replace(
+        "gpus=8", "gpus=8, effort=9"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", example],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        files = os.listdir(folder)
+    last = (done.stdout.splitlines() or [""])[-1]
+    ok(
+        "without a pipeline" in last and files == ["plan.json"],
+        f"the manual's example: {last}",
+        f"{done} {files}",
+    )
+
+
 def main():
     plan = check_plan()
     check_tables()
@@ -247,6 +270,7 @@ def main():
     check_options(plan)
     check_refusals()
     check_silence()
+    check_example()
     ok(
         command("--version")[1] == f"neuroshard {neuroshard.__version__}\n",
         "the package's version is the program's",
