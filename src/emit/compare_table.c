@@ -101,8 +101,8 @@ static bool is_common(const struct comparison *comparison, size_t task,
 
 /* Look-ups of two plans are off by themselves, as those of two samples are;
  * exchanges on the same links alike, so that only their difference is off. */
-static double gain_error_frac(const struct compare_entry *entry,
-                              const struct compare_entry *ours)
+double compare_gain_error(const struct compare_entry *entry,
+                          const struct compare_entry *ours)
 {
     const double lookup_ms =
         fmax(entry->lookup_ms * entry->cost.lookup_error.pair_frac,
@@ -134,7 +134,7 @@ static void pair_with_ours(struct compare_mean *mean,
         mean->ratio += entry->ratio;
         if (entry == ours)
             continue;
-        entry->gain_error_frac = gain_error_frac(entry, ours);
+        entry->gain_error_frac = compare_gain_error(entry, ours);
         entry->is_significant = fabs(entry->ratio - 1) > entry->gain_error_frac;
         mean->n_significant += entry->is_significant && entry->ratio > 1;
     }

@@ -47,6 +47,10 @@ struct comparison {
 
 /* Of a plan that is valid and priced. */
 void compare_fill(struct compare_entry *entry, const struct plan *plan);
+/* What the ratio of entry's total to ours may be off, nine times in ten, where
+ * one cost model has priced both; NAN where that is not known. */
+double compare_gain_error(const struct compare_entry *entry,
+                          const struct compare_entry *ours);
 
 /* One planner on all tasks. */
 struct compare_mean {

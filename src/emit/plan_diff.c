@@ -3,6 +3,7 @@
 
 #include "base/ranked.h"
 #include "base/text.h"
+#include "emit/compare_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +28,18 @@ bool plan_diff_is_priced(const struct plan_diff *diff)
            is_same_text(a->cost.hash, b->cost.hash);
 }
 
+/* Of the ratio of what was to what will be; NAN where it is not known. */
+static double gain_error(const struct plan_diff *diff)
+{
+    struct compare_entry entries[2] = {0};
+
+    if (!plan_diff_is_priced(diff))
+        return NAN;
+    for (int i = 0; i < 2; i++)
+        compare_fill(&entries[i], &diff->plans[i]);
+    return compare_gain_error(&entries[0], &entries[1]);
+}
+
 /* --- for a person --- */
 
 static void print_plan(const char *word, const struct plan *plan,
@@ -47,6 +60,7 @@ static void print_gain(const struct plan_diff *diff, struct buf *out)
 {
     double before_ms = diff->plans[0].total_ms;
     double after_ms = diff->plans[1].total_ms;
+    double ratio = after_ms / before_ms, error = gain_error(diff);
 
     if (!plan_diff_is_priced(diff)) {
         buf_printf(out, "step    not compared: no one cost model has priced "
@@ -55,7 +69,9 @@ static void print_gain(const struct plan_diff *diff, struct buf *out)
     }
     buf_printf(out, "step    %+.4f ms", after_ms - before_ms);
     if (before_ms > 0)
-        buf_printf(out, ", %+.2f %%", 100 * (after_ms / before_ms - 1));
+        buf_printf(out, ", %+.2f %%", 100 * (ratio - 1));
+    if (before_ms > 0 && !isnan(error))
+        buf_printf(out, " +-%.2f %%", 100 * error * ratio * ratio);
     buf_printf(out, "\n");
 }
 
@@ -271,11 +287,14 @@ static json_t *json_moves(const struct plan_moves *moves)
 
 json_t *plan_diff_to_json(const struct plan_diff *diff)
 {
+    double error = gain_error(diff);
+
     return json_pack(
-        "{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "before",
+        "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "before",
         json_plan(&diff->plans[0], diff->paths[0]), "after",
         json_plan(&diff->plans[1], diff->paths[1]), "priced_alike",
-        plan_diff_is_priced(diff), "bytes", json_bytes(&diff->moves.bytes),
-        "gpus", json_gpus(&diff->moves), "tables", json_tables(&diff->moves),
-        "moves", json_moves(&diff->moves));
+        plan_diff_is_priced(diff), "gain_error_frac",
+        isnan(error) ? json_null() : json_real(error), "bytes",
+        json_bytes(&diff->moves.bytes), "gpus", json_gpus(&diff->moves),
+        "tables", json_tables(&diff->moves), "moves", json_moves(&diff->moves));
 }

@@ -10,7 +10,7 @@ src/base     2761  38
 src/core     4539  34
 src/device   6335  58
 src/io       4248  27
-src/emit     2345  15
+src/emit     2362  15
 src/exec     3731  26
 src/cli      4861  33
 costmodel    7187  56

@@ -42,6 +42,7 @@ END
 echo "== diff"
 "$ns" diff old.json new.json
 "$ns" diff old.json old.json --cost roofline:h100
+"$ns" diff old.json new.json --cost model:h100 | grep ^step
 "$ns" diff old.json new.json --cost torchrec --json
 
 echo "== explain"

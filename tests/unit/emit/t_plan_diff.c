@@ -97,7 +97,8 @@ static const char whole_json[] =
     "{\"before\":{\"plan\":\"old.json\",\"gpus\":2,\"total_ms\":4.0,"
     "\"cost_model\":\"plain\"},\"after\":{\"plan\":\"new.json\","
     "\"gpus\":3,\"total_ms\":3.0,\"cost_model\":\"plain\"},"
-    "\"priced_alike\":true,\"bytes\":{\"moved\":288000,"
+    "\"priced_alike\":true,\"gain_error_frac\":null,"
+    "\"bytes\":{\"moved\":288000,"
     "\"kept\":166400,\"added\":6400,\"removed\":3200},"
     "\"gpus\":[{\"received\":0,\"sent\":288000},{\"received\":256000,"
     "\"sent\":0},{\"received\":32000,\"sent\":0}],"
@@ -143,6 +144,13 @@ static void test_prices(void)
     price(&diff, "plain", "00");
     is_in(text_of(&diff), "on 2 GPUs, 4.0000 ms by plain\n");
     is_in(text_of(&diff), "step    -1.0000 ms, -25.00 %\n");
+    for (int i = 0; i < 2; i++) {
+        for (unsigned p = 0; p < N_STEP_PARTS; p++)
+            diff.plans[i].exposed_ms[p] = p == STEP_FORWARD;
+        diff.plans[i].cost.lookup_error.pair_frac = 0.1;
+    }
+    /* Of 4 ms, over 3; and as a fraction of what was. */
+    is_in(text_of(&diff), "step    -1.0000 ms, -25.00 % +-7.50 %\n");
     ok(plan_diff_is_priced(&diff), "one model");
     price(&diff, "other", "00");
     ok(!plan_diff_is_priced(&diff), "two models");
