@@ -44,6 +44,7 @@ from torchrec.modules.fp_embedding_modules import (
 )
 
 import neuroshard
+from neuroshard import _model, _placing, _shadow
 from neuroshard.torchrec import NeuroShardPlanner, dump
 from tap import finish, ok
 
@@ -254,6 +255,7 @@ def check_modules():
     want = ["user.a", "user.b", "history.h", "item.0.a"]
     ok(names == want, "which have tables of one name", str(names))
     has(found[2], "a sequence", output="sequence", num_embeddings=400)
+    planner = NeuroShardPlanner(**stock_arguments())
     nothing = planner.plan(torch.nn.Linear(2, 2), SHARDERS)
     ok(not nothing.plan, "a model without tables has an empty plan")
 
@@ -331,6 +333,100 @@ def check_constraints():
     kinds = [plan[name].sharding_type for name in "ab"]
     ok(kinds == ["column_wise", "table_wise"], "only what they allow", kinds)
     ok(plan["b"].stochastic_rounding is True, "what they say of kernels")
+
+
+# --- Shadow -----------------------------------------------------------------
+
+
+def same_ms(got, want, name):
+    off = max(abs(x - y) / y for x, y in zip(got, want))
+    ok(off <= 1e-9, f"{name}, {want} ms: off by {off:.0e}", str(got))
+
+
+def stock_ms(planner):
+    """What TorchRec's planner itself says of its plan."""
+    ranks = [0.0] * planner._topology.world_size
+    for option in planner.get_selected_options():
+        for shard in option.shards:
+            ranks[shard.rank] += shard.perf.total
+    return max(ranks)
+
+
+def check_shadow(name, **more):
+    model, constraints = shipped(name)
+    arguments = stock_arguments(constraints, **more)
+    stock = EmbeddingShardingPlanner(**arguments)
+    want = str(stock.plan(model, SHARDERS))
+    planner = NeuroShardPlanner(**arguments, **QUICK, mode="shadow")
+    state = torch.get_rng_state()
+    with Log() as log:
+        plan = planner.plan(model, SHARDERS)
+    print("# " + "\n".join(log.lines).replace("\n", "\n# "))
+    shadow, ours = planner.shadow, planner.neuroshard_plan
+    ok(
+        str(plan) == want and plan is shadow.stock,
+        f"shadow, {name}: the plan is the stock one",
+    )
+    ok(str(shadow.ours) != want, "and ours is another")
+    ok(
+        torch.equal(state, torch.get_rng_state()),
+        "no random numbers were drawn",
+    )
+    cost = _model._torchrec_cost(planner._topology)
+    by_torchrec = neuroshard.price(ours, cost=cost)
+    same_ms(
+        *(shadow.torchrec_ms, (stock_ms(stock), by_torchrec.step_ms)),
+        "by TorchRec's estimator: its own figure, and that of --cost torchrec",
+    )
+    same_ms(shadow.neuroshard_ms[1:], [ours.step_ms], "ours by our model")
+    error, is_known = shadow.gain_error_frac, "inter_gbps" not in str(
+        ours.json
+    )
+    ok(
+        (error is not None) == is_known and (error or 1) > 0,
+        f"the error of the ratio, {error}",
+    )
+    line = "".join(log.lines)
+    ok(
+        len(log.lines) == 1
+        and all(
+            f"{ms:.4f}" in line
+            for ms in shadow.torchrec_ms + shadow.neuroshard_ms
+        ),
+        "one record has all prices",
+        line,
+    )
+    check_twice(planner, model, constraints, ours)
+
+
+def check_twice(planner, model, constraints, ours):
+    """Our plan as if it were TorchRec's, too."""
+    found = _model.tables(model, SHARDERS, constraints, "cuda", 512)
+    both = _shadow.compare(
+        *(planner, model, SHARDERS, [planner.shadow.ours] * 2),
+        _placing.Placing(found, ours),
+    )
+    same_ms(both.neuroshard_ms, [ours.step_ms] * 2, "ours, read back")
+    ok(both.moved_bytes == 0, "and nothing moves")
+
+
+def check_shadow_fault():
+    model, constraints = shipped("criteo_kaggle_26")
+    check_fault(
+        *(model, constraints, "shadow, a program that is killed"),
+        *(lambda _: program("VERSION\nkill -9 $$"), "SIGKILL"),
+        mode="shadow",
+        fallback=False,
+    )
+    check_fault(
+        *(model, constraints, "shadow, one that cannot compare"),
+        lambda _: program(
+            'VERSION\n[ "$1" = diff ] && echo neuroshard: no >&2 && exit 1\n'
+            "exec REAL"
+        ),
+        "no; TorchRec's own",
+        mode="shadow",
+    )
 
 
 # --- Faults -----------------------------------------------------------------
@@ -553,6 +649,16 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         check_usage(work)
     check_constraints()
+    check_shadow("criteo_kaggle_26")
+    check_shadow("nvidia_synthetic_tiny_v3")
+    check_shadow("mlperf_dlrm_dcnv2_multihot")
+    check_shadow(
+        "mlperf_dlrm_dcnv2_multihot",
+        topology=topology(
+            8, local_world_size=4, hbm_mem_bw=2e9, inter_host_bw=3e7
+        ),
+    )
+    check_shadow_fault()
     check_faults()
     check_unknown()
     check_arguments()

@@ -89,11 +89,14 @@ def tables(
     batch_size: int,
 ) -> List[Found]:
     """Of all modules that have a sharder; Error where the program does not
-    place one."""
-    return [
+    place one, and where there is none."""
+    found = [
         _found(source, device, batch_size)
         for source in _sources(model, sharders, constraints)
     ]
+    if not found:
+        raise Error("the model has no tables", 1)
+    return found
 
 
 def _sources(

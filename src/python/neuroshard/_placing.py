@@ -18,7 +18,10 @@ KEPT = (
     *("bounds_check_mode", "output_dtype", "key_value_params"),
 )
 WHOLE = ("table_wise", "column_wise")
-OF_JOB = ("neuroshard_plan", "batch", "cluster", "step", "memory_model")
+OF_JOB = (
+    *("neuroshard_plan", "batch", "step", "memory_model"),
+    "dense_optimizer",
+)
 
 
 class Placing(NamedTuple):
@@ -60,18 +63,28 @@ class Placing(NamedTuple):
         """The plan of one module's tables, by their names there."""
         whole = self.plan.json
         ours = [i for i, table in enumerate(self.found) if table.path == path]
-        place = {index: i for i, index in enumerate(ours)}
+        part = {index: i for i, index in enumerate(ours)}
         return {
-            **{name: whole[name] for name in OF_JOB if name in whole},
+            **self.bare(),
             "tables": [
-                {**whole["tables"][i], "name": self.found[i].name}
-                for i in ours
+                {**whole["tables"][index], "name": self.found[index].name}
+                for index in part
             ],
             "shards": [
-                {**shard, "table": place[shard["table"]], "alone_ms": None}
+                {**shard, "table": part[shard["table"]], "alone_ms": None}
                 for shard in whole["shards"]
-                if shard["table"] in place
+                if shard["table"] in part
             ],
+        }
+
+    def bare(self) -> Dict[str, Any]:
+        """The job, its tables, and nothing of where they are."""
+        whole = self.plan.json
+        return {
+            **{name: whole[name] for name in OF_JOB if name in whole},
+            "cluster": {**whole["cluster"], "reserve_bytes": None},
+            "tables": [{**table, "kinds": None} for table in whole["tables"]],
+            "shards": [],
         }
 
 

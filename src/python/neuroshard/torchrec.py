@@ -42,6 +42,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
     topology, batch_size, constraints, storage_reservation ...
              -- as EmbeddingShardingPlanner has them; what is about its own
                 search only counts where that plans
+    mode     -- "plan"; or "shadow": TorchRec's own plan is returned, and a
+                warning of the logger has it beside ours
     fallback -- whether the stock planner plans where this one fails; else
                 the failure is raised
     usage    -- what the model does not know of its tables: {table: {column:
@@ -51,35 +53,54 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
                 pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
                 timeout_s: seconds after which the program is ended
 
-    neuroshard_plan is the last `neuroshard.Plan`, None where there is none.
+    neuroshard_plan is the last `neuroshard.Plan`, None where there is none;
+    shadow what was found of the two, with `torchrec_ms`, `neuroshard_ms` ...
     """
 
     def __init__(
         self,
         *args: Any,
+        mode: str = "plan",
         fallback: bool = True,
         usage: Any = None,
         **options: Any,
     ) -> None:
         stock = {name: options.pop(name) for name in STOCK if name in options}
+        if mode not in ("plan", "shadow"):
+            raise ValueError(f"mode is 'plan' or 'shadow', not '{mode}'")
         for name in OF_JOB:
             if name in options:
                 raise TypeError(f"{name} follows from the topology")
         super().__init__(*args, **stock)
-        self._fallback = fallback
+        self._mode, self._fallback = mode, fallback
         self._usage, self._options = usage or {}, options
         self.neuroshard_plan: Optional[Plan] = None
+        self.shadow: Any = None
 
     def plan(self, module: Any, sharders: List[Any]) -> Any:
         """The ShardingPlan of module."""
-        self.neuroshard_plan = None
+        self.neuroshard_plan = self.shadow = stock = None
+        if self._mode == "shadow":
+            stock = super().plan(module, sharders)
         try:
-            return self._place(module, sharders)
+            placing = self._place(module, sharders)
+            sharding = placing.sharding_plan(
+                module, self._topology, self._constraints or {}
+            )
+            if stock is not None:
+                from . import _shadow
+
+                self.shadow = _shadow.compare(
+                    self, module, sharders, [stock, sharding], placing
+                )
+                LOG.warning("%s", self.shadow)
+            self.neuroshard_plan = placing.plan
+            return sharding if stock is None else stock
         except Exception as error:
-            if not self._fallback:
+            if not self._fallback and stock is None:
                 raise
             LOG.warning("%s; TorchRec's own planner plans", _why(error))
-        return super().plan(module, sharders)
+        return super().plan(module, sharders) if stock is None else stock
 
     def _place(self, module: Any, sharders: List[Any]) -> Any:
         from . import _model, _placing
@@ -92,8 +113,6 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             topology.compute_device,
             self._batch_size,
         )
-        if not found:
-            return super().plan(module, sharders)
         left = self._storage_reservation.reserve(
             topology=topology,
             batch_size=self._batch_size,
@@ -102,10 +121,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             constraints=constraints,
         )
         asked = _model.job(topology, left, self._batch_size, self._options)
-        placing = _placing.place(found, asked, self._usage)
-        sharding = placing.sharding_plan(module, topology, constraints)
-        self.neuroshard_plan = placing.plan
-        return sharding
+        return _placing.place(found, asked, self._usage)
 
 
 def _why(error: Exception) -> str:

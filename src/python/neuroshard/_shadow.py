@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""TorchRec's plan and ours of one job, each priced by both."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+from torchrec.distributed.planner.enumerators import get_partition_by_type
+from torchrec.distributed.planner.types import Shard
+
+from . import Plan, _program
+from ._placing import Placing
+
+UNLIMITED = 1 << 60
+
+
+@dataclasses.dataclass
+class Shadow:
+    """What a plan of ours would gain over TorchRec's.
+
+    stock, ours     -- the ShardingPlans
+    torchrec_ms     -- slowest rank of both by TorchRec's estimator
+    neuroshard_ms   -- step of both by our cost model
+    gain_error_frac -- what the ratio of these may be off, nine times in ten;
+                       None where that is not known
+    cost_model      -- which that is
+    moved_bytes     -- weights and optimizer state that change their rank
+    outside         -- tables that TorchRec's plan keeps in other memory than
+                       the rank's own, priced as if they were in that
+    """
+
+    stock: Any
+    ours: Any
+    torchrec_ms: Tuple[float, float]
+    neuroshard_ms: Tuple[float, float]
+    gain_error_frac: Optional[float]
+    cost_model: str
+    moved_bytes: int
+    outside: List[str]
+
+    def __str__(self) -> str:
+        error = self.gain_error_frac
+        lines = [
+            "shadow: TorchRec's plan is in place, beside it ours",
+            f"{'ms':32}{'TorchRec':>11}{'ours':>11}{'ratio':>9}",
+            _line("TorchRec's estimator", self.torchrec_ms, ""),
+            _line(
+                self.cost_model,
+                self.neuroshard_ms,
+                ", error not known" if error is None else f" +-{error:.3f}",
+            ),
+            f"to change plans moves {self.moved_bytes / 2**30:.3f} GiB",
+        ]
+        if self.outside:
+            names = ", ".join(self.outside[:5])
+            lines.append(
+                f"priced as if in GPU memory: {len(self.outside)} tables of "
+                f"TorchRec's plan ({names} ...)"
+            )
+        return "\n    ".join(lines)
+
+
+def _line(name: str, ms: Tuple[float, float], error: str) -> str:
+    ratio = ms[0] / ms[1] if ms[1] else float("nan")
+    return f"{name:32}{ms[0]:11.4f}{ms[1]:11.4f}{ratio:9.3f}{error}"
+
+
+def compare(
+    planner: Any, model: Any, sharders: Any, plans: List[Any], ours: Placing
+) -> Shadow:
+    """Of TorchRec's plan and ours."""
+    options = planner._enumerator.enumerate(model, sharders)
+    torchrec_ms = [estimated_ms(planner, options, plan) for plan in plans]
+    stock = _unlimited(ours, plans[0])
+    with _program.folder() as folder:
+        paths = [str(folder / name) for name in ("stock.json", "ours.json")]
+        for path, plan in zip(paths, (stock, ours.plan.json)):
+            Plan(plan).save(path)
+        diff = json.loads(_program.run(["diff", *paths, "--json"]))
+    before, after = diff["before"], diff["after"]
+    return Shadow(
+        stock=plans[0],
+        ours=plans[1],
+        torchrec_ms=(torchrec_ms[0], torchrec_ms[1]),
+        neuroshard_ms=(before["total_ms"], after["total_ms"]),
+        gain_error_frac=diff["gain_error_frac"],
+        cost_model=after["cost_model"],
+        moved_bytes=diff["bytes"]["moved"],
+        outside=[
+            name
+            for module in plans[0].plan.values()
+            for name, parameter in module.items()
+            if parameter.compute_kernel not in ("fused", "dense")
+        ],
+    )
+
+
+def estimated_ms(planner: Any, options: List[Any], plan: Any) -> float:
+    """The slowest rank's, by the planner's own estimator. Options are those
+    of its enumerator, of which each table has one at least."""
+    n_ranks = planner._topology.world_size
+    by_table = {(option.path, option.name): option for option in options}
+    placed = []
+    for path, module in plan.plan.items():
+        for name, parameter in module.items():
+            option = copy.deepcopy(by_table[path, name])
+            option.sharding_type = parameter.sharding_type
+            option.compute_kernel = parameter.compute_kernel
+            option.partition_by = get_partition_by_type(option.sharding_type)
+            option.shards = [
+                Shard(size=size, offset=offset, rank=rank)
+                for offset, size, rank in pieces(
+                    parameter, option.tensor.shape, n_ranks
+                )
+            ]
+            placed.append(option)
+    planner._enumerator.populate_estimates(placed)
+    ranks = [0.0] * n_ranks
+    for shard in (shard for option in placed for shard in option.shards):
+        ranks[shard.rank] += shard.perf.total
+    return max(ranks)
+
+
+def pieces(parameter: Any, shape: Any, n_ranks: int) -> List[Any]:
+    """Offsets, sizes and rank of each; of a replica, of each copy."""
+    spec = parameter.sharding_spec
+    if spec is None:
+        return [([0, 0], list(shape), rank) for rank in range(n_ranks)]
+    return [
+        (s.shard_offsets, s.shard_sizes, s.placement.rank())
+        for s in spec.shards
+    ]
+
+
+def _unlimited(ours: Placing, sharding: Any) -> Dict[str, Any]:
+    """TorchRec's plan of the same job, on ranks that hold all of it."""
+    plan = ours.bare()
+    n_ranks = plan["cluster"]["gpus"]
+    plan["cluster"]["memory_bytes"] = [UNLIMITED] * n_ranks
+    for index, table in enumerate(ours.found):
+        columns = table.columns
+        shape = [columns["num_embeddings"], columns["dim"]]
+        parameter = sharding.plan[table.path][table.name]
+        for offset, size, rank in pieces(parameter, shape, n_ranks):
+            if size[0]:
+                plan["shards"].append(
+                    {
+                        "table": index,
+                        "row_begin": offset[0],
+                        "row_end": offset[0] + size[0],
+                        "col_begin": offset[1],
+                        "col_end": offset[1] + size[1],
+                        "device": rank,
+                    }
+                )
+    return plan
