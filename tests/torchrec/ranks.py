@@ -21,10 +21,14 @@ from torchrec import (
 from torchrec.distributed import DistributedModelParallel
 from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
-from torchrec.distributed.planner import Topology
+from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 
-from neuroshard.torchrec import NeuroShardPlanner, dump
+from neuroshard.torchrec import (
+    NeuroShardPlanLoader,
+    NeuroShardPlanner,
+    dump,
+)
 
 BATCH = 6  # samples of a rank
 STEPS = 2
@@ -232,43 +236,61 @@ def _loader(path):
     return loader
 
 
-def _planned(case, model, n_ranks):
-    """The plan that the job makes itself, and whether the planner's own."""
-    os.environ["NEUROSHARD"] = case.get("program", os.environ["NEUROSHARD"])
-    planner = NeuroShardPlanner(
-        topology=Topology(
+def _inputs(case, n_ranks):
+    return {
+        "topology": Topology(
             world_size=n_ranks,
             local_world_size=int(os.environ["LOCAL_WORLD_SIZE"]),
             compute_device="cpu",
             ddr_cap=1 << 30,
         ),
-        batch_size=BATCH,
-        constraints={
+        "batch_size": BATCH,
+        "constraints": {
             name: ParameterConstraints(**constraint)
             for name, constraint in case.get("constraints", {}).items()
         },
-        stats=[],
-        debug=False,
-        **case["planner"],
-    )
+        "stats": [],
+        "debug": False,
+    }
+
+
+def _planned(case, model, n_ranks):
+    """The plan that the job makes itself."""
+    os.environ["NEUROSHARD"] = case.get("program", os.environ["NEUROSHARD"])
+    planner = NeuroShardPlanner(**_inputs(case, n_ranks), **case["planner"])
     plan = planner.collective_plan(model, sharders(case["optimizer"]))
-    return plan, planner.neuroshard_plan is not None
-
-
-def _loaded(case, loader, model, n_ranks):
-    if "planner" not in case:
-        return loader.load_plan(case["emitted"], model, n_ranks, "cpu")
-    plan, is_own = _planned(case, model, n_ranks)
+    is_own = planner.neuroshard_plan is not None
     if dist.get_rank() == 0 and is_own != ("program" not in case):
-        raise ValueError("this is the plan of the other planner")
+        raise RuntimeError("this is the plan of the other planner")
     return plan
+
+
+def _offered(case, model, n_ranks):
+    """What the stock planner makes of the case's plan: the same."""
+    some = sharders(case["optimizer"])
+    planner = EmbeddingShardingPlanner(**_inputs(case, n_ranks))
+    planner.plan_loader = NeuroShardPlanLoader(
+        planner, model, some, case["offered"]
+    )
+    plan = planner.collective_plan(model, some)
+    if dump(plan)["plan"] != case["offered"]["plan"]:
+        raise RuntimeError("the stock planner has another plan")
+    return plan
+
+
+def _plan(case, loader, model, n_ranks):
+    if "offered" in case:
+        return _offered(case, model, n_ranks)
+    if "planner" in case:
+        return _planned(case, model, n_ranks)
+    return loader.load_plan(case["emitted"], model, n_ranks, "cpu")
 
 
 def _run_case(case, loader, rank, n_ranks):
     torch.manual_seed(1)
     model = Model(case["tables"])
     try:
-        plan = _loaded(case, loader, model, n_ranks)
+        plan = _plan(case, loader, model, n_ranks)
         if "refusal" in case:
             return "not refused"
     except ValueError as error:

@@ -6,6 +6,7 @@ its data.
 """
 import contextlib
 import csv
+import json
 import logging
 import os
 import subprocess
@@ -36,7 +37,10 @@ from torchrec.distributed.planner.proposers import GreedyProposer
 from torchrec.distributed.planner.storage_reservations import (
     FixedPercentageStorageReservation,
 )
-from torchrec.distributed.planner.types import ParameterConstraints
+from torchrec.distributed.planner.types import (
+    ParameterConstraints,
+    PlannerError,
+)
 from torchrec.modules.embedding_configs import DataType
 from torchrec.modules.feature_processor_ import PositionWeightedModule
 from torchrec.modules.fp_embedding_modules import (
@@ -45,7 +49,11 @@ from torchrec.modules.fp_embedding_modules import (
 
 import neuroshard
 from neuroshard import _model, _placing, _shadow
-from neuroshard.torchrec import NeuroShardPlanner, dump
+from neuroshard.torchrec import (
+    NeuroShardPlanLoader,
+    NeuroShardPlanner,
+    dump,
+)
 from tap import finish, ok
 
 GIB = 1 << 30
@@ -429,6 +437,55 @@ def check_shadow_fault():
     )
 
 
+# --- For the stock planner ---------------------------------------------------
+
+
+def check_plan_loader(work):
+    """A plan of whole tables, rows and replicas is one that it could have
+    made itself."""
+    model, constraints = shipped("nvidia_synthetic_tiny_v3")
+    kinds = ("table_wise", "row_wise", "data_parallel", None)
+    for i, constraint in enumerate(constraints.values()):
+        kind = kinds[i % len(kinds)]
+        constraint.sharding_types = [kind] if kind else None
+    hosts = topology()
+    arguments = stock_arguments(constraints, topology=hosts)
+    planner = NeuroShardPlanner(
+        **arguments, **QUICK, fallback=False, shard="table,row,replicate"
+    )
+    want = dump(planner.plan(model, SHARDERS), hosts)
+    path = f"{work}/torchrec.json"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(want, file)
+    kinds = {entry["sharding_type"] for entry in want["plan"][""].values()}
+    stock = EmbeddingShardingPlanner(**arguments)
+    loader = NeuroShardPlanLoader(stock, model, SHARDERS, path, "monday")
+    stock.plan_loader = loader
+    got = dump(stock.plan(model, SHARDERS), hosts)
+    ok(
+        got == want and len(kinds) >= 3,
+        f"the stock planner loads {', '.join(sorted(kinds))}",
+    )
+    ok(loader.get_plan_id() == "monday", "which has a name")
+    other = EmbeddingShardingPlanner(
+        **{**arguments, "batch_size": 7, "plan_loader": loader}
+    )
+    try:
+        other.plan(model, SHARDERS)
+        ok(False, "with another batch it does not")
+    except PlannerError as error:
+        ok("input context mismatch" in str(error), "with another batch not")
+    planner = NeuroShardPlanner(
+        **stock_arguments(), **QUICK, fallback=False, shard="column"
+    )
+    columns = planner.plan(model, SHARDERS)
+    try:
+        NeuroShardPlanLoader(stock, model, SHARDERS, columns)
+        ok(False, "narrow columns are refused")
+    except ValueError as error:
+        ok(str(error).count("is column_wise (fused) in") > 5, str(error)[:200])
+
+
 # --- Faults -----------------------------------------------------------------
 
 
@@ -648,6 +705,7 @@ def main():
     check_topology()
     with tempfile.TemporaryDirectory() as work:
         check_usage(work)
+        check_plan_loader(work)
     check_constraints()
     check_shadow("criteo_kaggle_26")
     check_shadow("nvidia_synthetic_tiny_v3")

@@ -194,7 +194,9 @@ def random_plan(rng, job, optimizer):
         table = {
             "name": f"t{i}",
             "num_embeddings": rng.randint(job.n_ranks**2, 60),
-            "dim": 3 * SEQUENCE_PIECE if is_sequence else 4 * rng.randint(1, 9),
+            "dim": 3 * SEQUENCE_PIECE
+            if is_sequence
+            else 4 * rng.randint(1, 9),
             "pooling_factor": 1,
             "num_outputs": rng.choice((1, 1, 2)),
             "output": "sequence" if is_sequence else "pooled",
@@ -274,7 +276,7 @@ def unequal_case(work):
 
 def judge(case, results):
     if "refusal" in case:
-        want = case["refusal"].replace("FILE", case["emitted"])
+        want = case["refusal"].replace("FILE", case.get("emitted", ""))
         ok(set(results) == {want}, case["name"], str(results))
         return
     output, weight = (max(r[i] for r in results) for i in (0, 1))

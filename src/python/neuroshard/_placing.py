@@ -2,6 +2,7 @@
 """From plans of the program to those of TorchRec, and back."""
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any, Dict, List, NamedTuple
 
@@ -123,3 +124,60 @@ def shape(topology: Any) -> Dict[str, int]:
     if group > local:
         made_for["pod_size"] = group // local
     return made_for
+
+
+def offered(options: List[Any], plan: Dict[str, Any]) -> Dict[int, Any]:
+    """Of a planner's options those that the plan takes, with its ranks, by
+    their storage hash. ValueError names the tables that have none."""
+    chosen, refused = {}, []
+    wanted = {
+        (path, name): entry
+        for path, module in plan["plan"].items()
+        for name, entry in module.items()
+    }
+    by_table: Dict[Any, List[Any]] = {key: [] for key in wanted}
+    for option in options:
+        by_table.setdefault((option.path, option.name), []).append(option)
+    for (path, name), some in by_table.items():
+        entry = wanted.get((path, name))
+        fit = [o for o in some if entry and _is_offer(o, entry)]
+        if entry is None or not fit:
+            what = _described(entry) if entry else "is not in it"
+            refused.append(f"table '{name}' of module '{path}' {what}")
+            continue
+        kind = entry["sharding_type"]
+        fit.sort(key=lambda option: bool(option.sharding_type != kind))
+        option = copy.deepcopy(fit[0])
+        for shard, rank in zip(option.shards, entry["ranks"]):
+            shard.rank = rank
+        chosen[option.storage_hash()] = option
+    if refused:
+        raise ValueError(
+            "TorchRec's planner does not offer what the plan has: "
+            + "; ".join(refused)
+        )
+    return chosen
+
+
+def _is_offer(option: Any, entry: Dict[str, Any]) -> bool:
+    kind, shards = entry["sharding_type"], entry.get("shards")
+    kinds = WHOLE if kind in WHOLE and len(entry["ranks"]) == 1 else (kind,)
+    return (
+        option.sharding_type in kinds
+        and option.compute_kernel == entry["compute_kernel"]
+        and len(option.shards) == len(entry["ranks"])
+        and all(
+            list(offer.offset) == shard["shard_offsets"]
+            and list(offer.size) == shard["shard_sizes"]
+            for offer, shard in zip(option.shards, shards or [])
+        )
+    )
+
+
+def _described(entry: Dict[str, Any]) -> str:
+    sizes = [str(shard["shard_sizes"]) for shard in entry.get("shards", [])]
+    return (
+        f"is {entry['sharding_type']} ({entry['compute_kernel']})"
+        + (" in " if sizes else "")
+        + ", ".join(sizes[:4] + ["..."] * (len(sizes) > 4))
+    )

@@ -13,14 +13,21 @@ logger "neuroshard" says why. neuroshard-torchrec(7) is the manual.
 """
 from __future__ import annotations
 
+import json
 import logging
+import os
 from typing import Any, Dict, List, Optional
 
 from torchrec.distributed.planner import EmbeddingShardingPlanner
 
+try:
+    from torchrec.distributed.planner.types import PlanLoader
+except ImportError:  # before TorchRec 1.3
+    PlanLoader = object
+
 from . import Error, Plan
 
-__all__ = ["NeuroShardPlanner", "dump"]
+__all__ = ["NeuroShardPlanLoader", "NeuroShardPlanner", "dump"]
 LOG = logging.getLogger("neuroshard")
 STOCK = (
     *("enumerator", "storage_reservation", "proposer", "partitioner"),
@@ -113,15 +120,69 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             topology.compute_device,
             self._batch_size,
         )
-        left = self._storage_reservation.reserve(
-            topology=topology,
-            batch_size=self._batch_size,
-            module=module,
-            sharders=sharders,
-            constraints=constraints,
-        )
+        left = _reserved(self, module, sharders)
         asked = _model.job(topology, left, self._batch_size, self._options)
         return _placing.place(found, asked, self._usage)
+
+
+class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
+    """A plan for the planner that the job has.
+
+        planner.plan_loader = NeuroShardPlanLoader(
+            planner, model, sharders, "torchrec.json"
+        )
+        plan = planner.collective_plan(model, sharders, pg)
+
+    planner -- an EmbeddingShardingPlanner
+    plan    -- a ShardingPlan, what `dump` returns, or the path of what
+               `emit --format torchrec` wrote
+    plan_id -- what get_plan_id returns
+
+    Only options that the planner's enumerator offers can be loaded: ValueError
+    names the tables that have others. The planner refuses a loader that was
+    made for other inputs: topology, batch size, constraints ...
+    """
+
+    def __init__(
+        self,
+        planner: EmbeddingShardingPlanner,
+        module: Any,
+        sharders: List[Any],
+        plan: Any,
+        plan_id: str = "neuroshard",
+    ) -> None:
+        from . import _placing
+
+        if isinstance(plan, (str, os.PathLike)):
+            with open(plan, encoding="utf-8") as file:
+                plan = json.load(file)
+        elif not isinstance(plan, dict):
+            plan = plan._serialize()
+        options = planner._enumerator.enumerate(module, sharders)
+        _reserved(planner, module, sharders)
+        self._hash = planner.hash_planner_context_inputs_str()
+        self._options = _placing.offered(options, plan)
+        self._id = plan_id
+
+    def load(self) -> Dict[int, Any]:
+        return self._options
+
+    def plan_context_hash(self) -> str:
+        return str(self._hash)
+
+    def get_plan_id(self) -> str:
+        return self._id
+
+
+def _reserved(planner: Any, module: Any, sharders: List[Any]) -> Any:
+    """The topology with the memory that is left."""
+    return planner._storage_reservation.reserve(
+        topology=planner._topology,
+        batch_size=planner._batch_size,
+        module=module,
+        sharders=sharders,
+        constraints=planner._constraints,
+    )
 
 
 def _why(error: Exception) -> str:
