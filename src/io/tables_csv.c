@@ -494,7 +494,8 @@ static bool is_default(const struct table *table, size_t column, const void *at,
     if (column <= COLUMN_POOLING)
         return false;
     if (column == COLUMN_ZIPF)
-        return table->skew_assumed || table->has_bins;
+        return table->skew_assumed ||
+               (table->has_bins && table->zipf_alpha == DEFAULT_ZIPF_ALPHA);
     if (column >= COLUMN_BIN_0)
         return !table->has_bins;
     return !memcmp(at, (char *)&plain + columns[column].offset, bytes);
