@@ -111,6 +111,6 @@ void cli_end_all(struct world *world, const struct err *err);
 extern const struct command command_bench, command_compare, command_cost,
     command_diff, command_emit, command_eval, command_explain, command_model,
     command_plan, command_record, command_retrain, command_run, command_tables,
-    command_tables_import, command_train;
+    command_tables_import, command_tables_profile, command_train;
 
 #endif

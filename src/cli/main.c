@@ -10,10 +10,12 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_plan,          &command_compare, &command_cost,   &command_diff,
-    &command_explain,       &command_run,     &command_emit,   &command_tables,
-    &command_tables_import, &command_bench,   &command_record, &command_train,
-    &command_eval,          &command_retrain, &command_model,
+    &command_plan,           &command_compare, &command_cost,
+    &command_diff,           &command_explain, &command_run,
+    &command_emit,           &command_tables,  &command_tables_import,
+    &command_tables_profile, &command_bench,   &command_record,
+    &command_train,          &command_eval,    &command_retrain,
+    &command_model,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,7 +26,7 @@ static void print_usage(FILE *out)
           "commands:\n",
           out);
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n'neuroshard COMMAND --help' lists a command's options; "
           "'man neuroshard' has the manual.\n",
           out);

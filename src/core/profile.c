@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/profile.h"
 
-#include "base/text.h"
 #include "core/rank_law.h"
 
 #include <inttypes.h>
@@ -40,8 +39,6 @@ void profile_close(struct profile *profile)
 {
     if (!profile)
         return;
-    profile->options.memory->bytes -= 2 * profile->room * sizeof(uint32_t) +
-                                      profile->n_counts * sizeof(uint32_t);
     mem_free(profile->ids);
     mem_free(profile->spare);
     mem_free(profile->counts);
@@ -59,24 +56,9 @@ uint64_t profile_n_batches(const struct profile *profile)
     return profile->n_batches;
 }
 
-/* Whether there may be so many numbers more. */
-static int take_memory(struct profile *profile, uint64_t n, const char *what,
-                       struct err *err)
+uint64_t profile_bytes(const struct profile *profile)
 {
-    struct profile_memory *memory = profile->options.memory;
-    char needed[TEXT_BYTES_MAX], limit[TEXT_BYTES_MAX];
-
-    memory->bytes += n * sizeof(uint32_t);
-    if (memory->bytes > memory->limit_bytes) {
-        text_from_bytes(needed, (double)memory->bytes);
-        text_from_bytes(limit, (double)memory->limit_bytes);
-        memory->bytes -= n * sizeof(uint32_t);
-        return err_set(err, ERR_INPUT, "%s take the memory to %s, more than %s",
-                       what, needed, limit);
-    }
-    if (memory->bytes > memory->most_bytes)
-        memory->most_bytes = memory->bytes;
-    return 0;
+    return (2 * profile->room + profile->n_counts) * sizeof(uint32_t);
 }
 
 int profile_add(struct profile *profile, const uint32_t *ids, size_t n,
@@ -88,14 +70,9 @@ int profile_add(struct profile *profile, const uint32_t *ids, size_t n,
         return err_set(err, ERR_INPUT, "a batch has more than %" PRIu32 " ids",
                        UINT32_MAX);
     if (profile->n_ids + n > profile->room) {
-        const size_t room = 2 * profile->n_ids + n;
-
-        if (take_memory(profile, 2 * (room - profile->room),
-                        "the ids of a batch", err))
-            return -1;
-        profile->ids = mem_grow(profile->ids, room, sizeof(*ids));
-        profile->spare = mem_grow(profile->spare, room, sizeof(*ids));
-        profile->room = room;
+        profile->room = 2 * profile->n_ids + n;
+        profile->ids = mem_grow(profile->ids, profile->room, sizeof(*ids));
+        profile->spare = mem_grow(profile->spare, profile->room, sizeof(*ids));
     }
     memcpy(profile->ids + profile->n_ids, ids, n * sizeof(*ids));
     profile->n_ids += n;
@@ -159,22 +136,19 @@ static unsigned bin_of(uint32_t count)
 }
 
 /* Room for the rows of the batch among the counts. */
-static int grow_counts(struct profile *profile, struct err *err)
+static void grow_counts(struct profile *profile)
 {
     const uint64_t n = profile->n_counts, wanted = profile->options.n_rows;
-    uint64_t room = profile->end_row;
 
-    if (room <= n)
-        return 0;
+    if (profile->end_row <= n)
+        return;
     /* What is grown by a sixteenth is moved seldom and wastes little. */
-    room = room <= wanted ? wanted : room + room / 16;
-    if (take_memory(profile, room - n, "the counts of the rows", err))
-        return -1;
-    profile->counts = mem_grow(profile->counts, room, sizeof(uint32_t));
-    mem_expect_random(profile->counts, room, sizeof(uint32_t));
-    memset(profile->counts + n, 0, (room - n) * sizeof(uint32_t));
-    profile->n_counts = room;
-    return 0;
+    profile->n_counts =
+        wanted ? wanted : profile->end_row + profile->end_row / 16;
+    profile->counts =
+        mem_grow(profile->counts, profile->n_counts, sizeof(uint32_t));
+    mem_expect_random(profile->counts, profile->n_counts, sizeof(uint32_t));
+    memset(profile->counts + n, 0, (profile->n_counts - n) * sizeof(uint32_t));
 }
 
 /* Adds runs to the counts: of each its row, and the place of its last id. */
@@ -196,15 +170,14 @@ static void add_runs(uint64_t bins[REUSE_BINS], uint32_t *counts,
 
 /* Adds the batch's ids to the counts, and to what is told by batch if this one
  * tells. */
-static int end_batch(struct profile *profile, bool tells, struct err *err)
+static void end_batch(struct profile *profile, bool tells)
 {
     uint64_t untold[REUSE_BINS] = {0};
     const size_t n = profile->n_ids;
     uint32_t *rows, *last;
     size_t n_unique = 0;
 
-    if (grow_counts(profile, err))
-        return -1;
+    grow_counts(profile);
     rows = sort(profile->ids, profile->spare, n, profile->end_row);
     last = rows == profile->ids ? profile->spare : profile->ids;
     /* In place and without a branch, which no processor could foresee. */
@@ -226,18 +199,17 @@ static int end_batch(struct profile *profile, bool tells, struct err *err)
     profile->all_samples += profile->n_samples;
     profile->n_ids = profile->local_begin = 0;
     profile->n_samples = profile->n_local_unique = 0;
-    return 0;
 }
 
-int profile_end(struct profile *profile, uint64_t n_samples, struct err *err)
+void profile_end(struct profile *profile, uint64_t n_samples)
 {
     profile->n_samples += n_samples;
     if (profile->n_samples % profile->options.local_batch == 0)
         end_local_batch(profile);
-    if (profile->n_samples < profile->options.batch)
-        return 0;
-    profile->n_batches++;
-    return end_batch(profile, true, err);
+    if (profile->n_samples == profile->options.batch) {
+        end_batch(profile, true);
+        profile->n_batches++;
+    }
 }
 
 /* --- what follows from the counts of all rows --- */
@@ -342,15 +314,14 @@ static void finish_rows(const struct profile *profile,
             : NAN;
 }
 
-int profile_finish(struct profile *profile, struct profile_result *result,
-                   struct arena *arena, struct err *err)
+void profile_finish(struct profile *profile, struct profile_result *result,
+                    struct arena *arena)
 {
     const struct profile_options *options = &profile->options;
     double n_ids, n_unique;
 
     end_local_batch(profile);
-    if (end_batch(profile, !profile->n_batches, err))
-        return -1;
+    end_batch(profile, !profile->n_batches);
     n_ids = fmax((double)profile->told_ids, 1);
     n_unique = fmax((double)profile->told_unique, 1);
     *result = (struct profile_result){
@@ -364,5 +335,4 @@ int profile_finish(struct profile *profile, struct profile_result *result,
     for (unsigned k = 0; k < REUSE_BINS; k++)
         result->bins[k] = (double)profile->told_rows[k] / n_unique;
     finish_rows(profile, result);
-    return 0;
 }

@@ -36,18 +36,11 @@ struct profile; /* opaque */
 
 #define PROFILE_MAX_ROWS ((uint64_t)UINT32_MAX)
 
-/* Of several profiles together. */
-struct profile_memory {
-    uint64_t limit_bytes, bytes;
-    uint64_t most_bytes; /* at once */
-};
-
 struct profile_options {
     uint64_t batch, local_batch; /* samples, 1 <= local_batch <= batch, which it
                                     divides */
     uint64_t n_rows;             /* that the table has; 0: not known */
     size_t n_hottest;
-    struct profile_memory *memory; /* lent */
 };
 
 struct hottest_row {
@@ -71,17 +64,17 @@ void profile_close(struct profile *profile); /* NULL is fine */
 /* Samples until the local batch ends, 1 at least. */
 uint64_t profile_room(const struct profile *profile);
 uint64_t profile_n_batches(const struct profile *profile);
+uint64_t profile_bytes(const struct profile *profile); /* of memory, now */
 /* Ids of samples that profile_end will end, all of one local batch; each is
- * below n_rows, or PROFILE_MAX_ROWS where that is not known. Like the next two
- * ERR_INPUT where they take more memory than they may. */
+ * below n_rows, or PROFILE_MAX_ROWS where that is not known. ERR_INPUT where
+ * the batch has 2^32 ids. */
 int profile_add(struct profile *profile, const uint32_t *ids, size_t n,
                 struct err *err) MUST_CHECK;
 /* So many samples end, no more than there is room for. */
-int profile_end(struct profile *profile, uint64_t n_samples,
-                struct err *err) MUST_CHECK;
+void profile_end(struct profile *profile, uint64_t n_samples);
 /* No more is added then. The list of rows is the arena's. O(n_rows). */
-int profile_finish(struct profile *profile, struct profile_result *result,
-                   struct arena *arena, struct err *err) MUST_CHECK;
+void profile_finish(struct profile *profile, struct profile_result *result,
+                    struct arena *arena);
 
 EXTERN_C_END
 

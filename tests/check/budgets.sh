@@ -9,10 +9,10 @@ budgets="
 src/base     2761  38
 src/core     4539  34
 src/device   6335  58
-src/io       4248  27
+src/io       4840  31
 src/emit     2362  15
 src/exec     3731  26
-src/cli      4861  33
+src/cli      5163  34
 costmodel    7187  56
 search       6600  32
 microbench   1590  12

@@ -23,6 +23,10 @@ files()
         cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
     done
     cp "$ROOT/tests/fuzz/corpus/nccl_tests/h100_8.txt" alltoall.txt
+    cp "$ROOT/tests/fuzz/corpus/npz/job" job.npz
+    for day in 0 1; do
+        cp "$ROOT/tests/fuzz/corpus/npz/day" day_${day}_sparse_multi_hot.npz
+    done
     echo step,rank,phase,ms >times.csv
     for step in 1 2 3 4; do
         printf '%s,forward,1\n' $step,0 $step,1 $step,2 $step,3 >>times.csv
