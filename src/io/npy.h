@@ -12,8 +12,7 @@
  * which such files stand one after the other, each behind a header with its
  * name and sizes, and then their directory, which is not asked. Taken are
  * arrays of int32 or int64, little-endian, of one or two dimensions, row by
- * row, that are stored as they are: np.save and np.savez write them so,
- * np.savez_compressed does not.
+ * row, that are stored as they are, which np.save and np.savez do.
  *
  * Both take the beginning of what may go on in the file, NPY_HEAD_MAX bytes or
  * all that there is; longer headers are refused. ERR_INPUT is a sentence

@@ -119,12 +119,15 @@ def _run(
         status = 127 if isinstance(error, FileNotFoundError) else 126
         why = getattr(error, "strerror", None) or error
         raise Error(f"cannot run '{path}': {why}", status) from error
-    messages = _lines(done.stderr)
     if done.returncode:
-        raise Error(
-            _sentence(name, done.returncode, messages), done.returncode
-        )
-    return done.stdout, messages
+        raise failed(args, done.returncode, done.stderr)
+    return done.stdout, _lines(done.stderr)
+
+
+def failed(args: Sequence[str], status: int, stderr: bytes) -> Error:
+    """Of a program that has ended so, and what it said."""
+    name = f"'neuroshard {args[0]}'"
+    return Error(_sentence(name, status, _lines(stderr)), status)
 
 
 def _lines(text: bytes) -> List[str]:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""How a job's batches use its tables.
+
+    from neuroshard.data import profile
+
+    tables = profile(loader, 200, tables=ebc.embedding_bag_configs(), gpus=8)
+    plan = neuroshard.plan(tables, gpus=8, batch=8 * batch_size)
+
+Ids go from the batches through a pipe to `neuroshard tables profile`, which
+keeps none of them; neuroshard-tables-profile(1) says what it measures.
+"""
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+import os
+import struct
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Union
+
+from . import _program
+from ._program import Error
+
+__all__ = ["profile"]
+
+
+def profile(
+    batches: Iterable[Any],
+    n_batches: Optional[int] = None,
+    *,
+    tables: Union[str, "os.PathLike[str]", Iterable[Any], None] = None,
+    dim: Optional[int] = None,
+    gpus: int = 1,
+    output: Union[str, "os.PathLike[str]", None] = None,
+    timeout_s: Optional[float] = None,
+) -> List[Dict[str, str]]:
+    """The tables with what was measured of them: rows of neuroshard-tables(5),
+    which `plan` takes as they are, and NeuroShardPlanner as
+    `usage={row["name"]: row for row in tables}`, or from `output`.
+
+    batches   -- a dataloader of one rank: KeyedJaggedTensors, or what has one
+                 as `sparse_features`; those of another size than the first,
+                 as the last one may be, are left out
+    n_batches -- so many of them at most; None: all
+    tables    -- TorchRec's configurations of the tables, with name,
+                 feature_names, num_embeddings and embedding_dim; or a table
+                 list's path, or None: then each feature is a table
+    dim       -- columns, where `tables` does not say them
+    gpus      -- ranks, each with such a batch in every step
+    output    -- where to write the table list, too
+    timeout_s -- seconds after which the program is killed
+    """
+    batches = iter(batches)
+    first = next(batches, None)
+    if first is None:
+        raise Error("there are no batches", 1)
+    size = _features(first).stride()
+    table_of: Dict[str, str] = {}
+    with _program.folder() as folder:
+        if not (tables is None or isinstance(tables, (str, os.PathLike))):
+            configs = list(tables)
+            table_of = {f: c.name for c in configs for f in c.feature_names}
+            tables = _write_list(folder / "tables.csv", configs)
+        written = folder / "profiled.csv"
+        args = ["tables", "profile", "-", f"--output={written}"]
+        args += [f"--gpus={gpus}", f"--batch={gpus * size}"]
+        args += [f"--tables={os.fspath(tables)}"] if tables else []
+        args += [f"--dim={dim}"] if dim else []
+        chosen = itertools.islice(itertools.chain([first], batches), n_batches)
+        frames = (
+            frame
+            for features in map(_features, chosen)
+            if features.stride() == size
+            for frame in _frames(features, size, table_of)
+        )
+        _run(args, frames, folder / "messages", timeout_s)
+        text = written.read_text(encoding="utf-8")
+    if output is not None:
+        Path(output).write_text(text, encoding="utf-8")
+    lines = csv.DictReader(text.splitlines())
+    return [{key: cell for key, cell in row.items() if cell} for row in lines]
+
+
+def _features(batch: Any) -> Any:
+    return getattr(batch, "sparse_features", batch)
+
+
+def _write_list(path: Path, configs: List[Any]) -> Path:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("name", "num_embeddings", "dim"))
+        for config in configs:
+            row = (config.name, config.num_embeddings, config.embedding_dim)
+            writer.writerow(row)
+    return path
+
+
+def _frames(
+    features: Any, n_samples: int, table_of: Dict[str, str]
+) -> Iterator[bytes]:
+    """A batch as the manual has it. Only the last feature of a table ends its
+    samples."""
+    last = {table_of.get(key, key): key for key in features.keys()}
+    for key in features.keys():
+        table = table_of.get(key, key)
+        name = table.encode("utf-8", "surrogatepass")
+        ids = features[key].values().long().cpu().contiguous().numpy()
+        ending = n_samples if last[table] == key else 0
+        yield struct.pack("<3q", ending, ids.size, len(name)) + name
+        yield ids.data
+
+
+def _run(
+    args: List[str],
+    frames: Iterator[bytes],
+    messages: Path,
+    timeout_s: Optional[float],
+) -> None:
+    """The program with the frames on its standard input."""
+    _program.run(["--version"], timeout_s=timeout_s)
+    with open(messages, "wb") as file:
+        process = subprocess.Popen(
+            [_program.program(), *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+        )
+    assert process.stdin
+    limit_s = threading.TIMEOUT_MAX if timeout_s is None else timeout_s
+    timer = threading.Timer(limit_s, process.kill)
+    timer.start()
+    try:
+        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.writelines(frames)
+        process.wait()
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+    if process.returncode:
+        raise _program.failed(args, process.returncode, messages.read_bytes())
