@@ -37,6 +37,7 @@ EPSILON = 1e-8  # TorchRec's default, of row-wise Adagrad
 OPTIMIZERS = {
     "sgd": EmbOptimType.EXACT_SGD,
     "rowwise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+    "adagrad": EmbOptimType.EXACT_ADAGRAD,
 }
 
 
@@ -194,16 +195,20 @@ def sharders(optimizer):
     ]
 
 
-def _train(case, model, plan, entries, rank, n_ranks):
-    """Returns the largest differences of an output and of a weight."""
-    tables, optimizer = case["tables"], case["optimizer"]
-    reference = Reference(tables, entries, optimizer)
-    sharded = DistributedModelParallel(
+def shard(model, plan, optimizer):
+    return DistributedModelParallel(
         module=model,
         device=torch.device("cpu"),
         plan=plan,
         sharders=sharders(optimizer),
     )
+
+
+def _train(case, model, plan, entries, rank, n_ranks):
+    """Returns the largest differences of an output and of a weight."""
+    tables, optimizer = case["tables"], case["optimizer"]
+    reference = Reference(tables, entries, optimizer)
+    sharded = shard(model, plan, optimizer)
     weights = _weights(sharded)
     replicas = [
         p
@@ -302,9 +307,8 @@ def _run_case(case, loader, rank, n_ranks):
     return _train(case, model, plan, entries, rank, n_ranks)
 
 
-def run(rank, job, work, cases):
-    """Writes a line of JSON a case to work/results: what each rank got, or
-    one error; after an error the others' next exchange fails."""
+def start(rank, job, work):
+    """Joins the others; what the rank says goes to a file."""
     os.environ.update(
         RANK=str(rank),
         WORLD_SIZE=str(job.n_ranks),
@@ -316,8 +320,6 @@ def run(rank, job, work, cases):
     log = os.open(f"{work}/log-{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)
     torch.set_num_threads(1)
-    path = f"{work}/loader.py"
-    loader = _loader(path) if os.path.exists(path) else None
     dist.init_process_group(
         "gloo",
         init_method=f"file://{work}/meeting",
@@ -325,6 +327,14 @@ def run(rank, job, work, cases):
         world_size=job.n_ranks,
         timeout=timedelta(seconds=60),
     )
+
+
+def run(rank, job, work, cases):
+    """Writes a line of JSON a case to work/results: what each rank got, or
+    one error; after an error the others' next exchange fails."""
+    start(rank, job, work)
+    path = f"{work}/loader.py"
+    loader = _loader(path) if os.path.exists(path) else None
     for case in cases:
         results = [None] * job.n_ranks
         result = _run_case(case, loader, rank, job.n_ranks)
