@@ -375,7 +375,8 @@ gpu-check: gpu-programs
 	@tests/gpu/check --build '$(O)' --out '$(OUT)' \
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
-.PHONY: demo bench bench-plain bench-ablation bench-loaded fuzz run-fuzz
+.PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded fuzz \
+    run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -393,6 +394,12 @@ bench: $(call programs,$(filter-out $(SLOW_BENCHES),$(BENCHES)))
 	    echo; echo "== $${bench##*/}"; \
 	    NEUROSHARD_DATA='$(CURDIR)/data' "$$bench" || exit 1; \
 	done
+	@$(MAKE) --no-print-directory bench-package
+
+bench-package: $(O)/neuroshard
+	@echo; echo "== package"
+	@NEUROSHARD='$(abspath $(O)/neuroshard)' $(PYTHON_ENV) \
+	    tests/bench/package.py
 
 bench-loaded: $(O)/neuroshard
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' tests/bench/loaded
@@ -420,7 +427,7 @@ SCRIPTS = .ci/run .ci/deps .ci/banner .ci/wheel .ci/wheel-tag \
     tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
-    tests/check/*.py))
+    tests/bench/*.py tests/check/*.py tests/torchrec/t_examples.py))
 CHECKS = format layers includes budgets headers pages names shell python tidy \
     kernels
 
@@ -592,6 +599,7 @@ make [TARGET] [SWITCH=VALUE]...
   bench      tables of measured times
   bench-plain  the search beside the simplest one, on lists drawn uneven
   bench-ablation  what each part of the search buys
+  bench-package  what a plan through Python costs beside the command
   bench-loaded  whether a busy machine is seen from the first sample
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,
