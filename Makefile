@@ -205,7 +205,7 @@ $(O)/src/base/file.o: $(O)/datadir
 # Which .incbin takes in, unseen by -MMD.
 $(O)/src/io/store_schema.o: data/schema.sql
 $(O)/src/emit/torchrec_loader.o: src/python/neuroshard/_loader.py
-$(O)/src/emit/dlrm.o: src/emit/dlrm_driver.py
+$(O)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)
 
 # Files whose content is a setting; they change only when it does.
 .PHONY: force
@@ -427,7 +427,8 @@ SCRIPTS = .ci/run .ci/deps .ci/banner .ci/wheel .ci/wheel-tag \
     tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
-    tests/bench/*.py tests/check/*.py tests/torchrec/t_examples.py))
+    tests/bench/*.py tests/check/*.py) \
+    $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
 CHECKS = format layers includes budgets headers pages names shell python tidy \
     kernels
 
@@ -588,7 +589,8 @@ make [TARGET] [SWITCH=VALUE]...
   demo       install what is needed, build, plan the MLPerf DLRM tables
   test       install what is needed, build, run all tests
   test-torchrec  emitted plans in TorchRec on the CPU, installed by pip in
-             TORCHREC_VENV=build/torchrec; skipped where it cannot be had
+             TORCHREC_VENV=build/torchrec; skipped where it cannot be had;
+             DLRM_DIR: where facebookresearch/dlrm has dlrm_main.py
   test-long  the tests that draw their inputs, on many more of them;
              SIZE=7 goes 7 % of the way from those of test
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a

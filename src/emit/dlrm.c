@@ -11,36 +11,15 @@
  * A shell script that trains torchrec_dlrm/dlrm_main.py with the plan. DLRM
  * takes no plan, so the script carries the plan (TorchRec's JSON), its loader
  * and a driver in Python that puts the plan where DLRM's planner would have
- * been asked. DLRM names the table of feature x "t_x" and makes all tables one
- * width, pooled and fp32.
+ * been asked. DLRM names the table of feature x "t_x" and makes all tables
+ * pooled, of one width and fp32; the driver makes them as planned.
  */
 
 #define TABLE_PREFIX "t_"
 
+FILE_TEXT(dlrm_head_sh, "src/emit/dlrm_head.sh");
+FILE_TEXT(dlrm_multi_hot_sh, "src/emit/dlrm_multi_hot.sh");
 FILE_TEXT(dlrm_driver_py, "src/emit/dlrm_driver.py");
-
-static const char script_head[] =
-    "set -euo pipefail\n"
-    "\n"
-    "DLRM_DIR=${DLRM_DIR:-.}\n"
-    "export DLRM_DIR\n"
-    "if [[ ! -f $DLRM_DIR/dlrm_main.py ]]; then\n"
-    "    echo \"no dlrm_main.py in '$DLRM_DIR', see DLRM_DIR above\" >&2\n"
-    "    exit 2\n"
-    "fi\n"
-    "work=$(mktemp -d)\n"
-    "trap 'rm -rf \"$work\"' EXIT\n"
-    "\n";
-
-/* A data set that is multi-hot by itself excludes --multi_hot_sizes. */
-static const char multi_hot_head[] =
-    "is_multi_hot=no\n"
-    "for arg in \"$@\"; do\n"
-    "    if [[ $arg == --synthetic_multi_hot_criteo_path* ]]; then\n"
-    "        is_multi_hot=yes\n"
-    "    fi\n"
-    "done\n"
-    "if [[ $is_multi_hot == no ]]; then\n";
 
 /* The tables in the order of DLRM's features. */
 struct features {
@@ -49,6 +28,7 @@ struct features {
     bool have_prefix;   /* all names begin with TABLE_PREFIX */
     size_t n_rounded;   /* pooling factors that are no whole number */
     bool are_multi_hot; /* any above 1 */
+    uint32_t width;     /* of the widest */
 };
 
 static const char *feature_name(const struct features *features, size_t table)
@@ -104,6 +84,8 @@ static void features_init(struct features *features,
             table->name[strlen(TABLE_PREFIX)];
         features->n_rounded += (double)hotness(table) != table->pooling_factor;
         features->are_multi_hot |= hotness(table) > 1;
+        if (features->width < table->dim)
+            features->width = table->dim;
     }
     order_features(features);
 }
@@ -112,11 +94,6 @@ static void features_init(struct features *features,
 static int check_table(const struct table *table, const struct table *first,
                        struct err *err)
 {
-    if (table->dim != first->dim)
-        return err_set(err, ERR_INPUT,
-                       "tables '%s' and '%s' have %u and %u columns, but DLRM "
-                       "has one width for all",
-                       first->name, table->name, first->dim, table->dim);
     if (table->optimizer != first->optimizer)
         return err_set(err, ERR_INPUT,
                        "tables '%s' and '%s' have optimizers %s and %s, but "
@@ -134,10 +111,30 @@ static int check_table(const struct table *table, const struct table *first,
                        "table '%s' does not give one pooled vector a sample, "
                        "as DLRM's tables do",
                        table->name);
-    if (table->precision != PRECISION_FP32)
+    if (table->precision != PRECISION_FP32 &&
+        table->precision != PRECISION_FP16)
         return err_set(err, ERR_INPUT,
-                       "table '%s' is %s, but DLRM makes fp32 tables",
+                       "table '%s' is %s, but the script makes fp32 and fp16 "
+                       "tables",
                        table->name, precision_name(table->precision));
+    return 0;
+}
+
+/* A replica is updated beside the dense part, by the rule of the others. */
+static int check_replicas(const struct plan *plan, struct err *err)
+{
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct table *table =
+            &plan->problem.tables[plan->shards[i].table];
+
+        if (plan->shards[i].kind == SHARD_REPLICATE &&
+            table->optimizer >= OPTIMIZER_LAMB)
+            return err_set(err, ERR_INPUT,
+                           "table '%s' is replicated and has the optimizer "
+                           "%s, which TorchRec has for cut and whole tables "
+                           "only",
+                           table->name, optimizer_name(table->optimizer));
+    }
     return 0;
 }
 
@@ -145,19 +142,17 @@ static void print_head(const struct plan *plan, const struct features *features,
                        struct buf *out)
 {
     const struct problem *problem = &plan->problem;
+    uint32_t n_local = problem->cluster.devices_per_host;
 
     buf_printf(
         out,
         "#!/usr/bin/env bash\n"
+        "#SBATCH --nodes=%u --ntasks-per-node=1 --gpus-per-node=%u\n"
+        "#SBATCH --exclusive\n"
         "# Trains torchrec_dlrm/dlrm_main.py with a plan of neuroshard:\n"
-        "# %zu tables on %u GPUs, global batch %" PRIu64 ", inputs %s.\n"
-        "#\n"
-        "#   DLRM_DIR=dlrm/torchrec_dlrm bash FILE [options of dlrm_main.py]\n"
-        "#\n"
-        "# On several hosts run it on each, with NODE_RANK and MASTER_ADDR "
-        "set.\n"
-        "# Without a data set DLRM draws random batches.\n",
-        problem->n_tables, problem->cluster.n_devices, problem->batch,
+        "# %zu tables on %u GPUs, global batch %" PRIu64 ", inputs %s.\n",
+        problem->cluster.n_devices / n_local, n_local, problem->n_tables,
+        problem->cluster.n_devices, problem->batch,
         plan->inputs_hash ? plan->inputs_hash : "unknown");
     if (features->n_rounded)
         buf_printf(out,
@@ -166,7 +161,7 @@ static void print_head(const struct plan *plan, const struct features *features,
                    features->n_rounded);
     if (problem->batch % problem->cluster.n_devices)
         buf_printf(out, "# The batch of a GPU is rounded.\n");
-    buf_printf(out, "%s", script_head);
+    buf_printf(out, "%s", dlrm_head_sh);
 }
 
 static int print_plan_file(const struct plan *plan,
@@ -189,7 +184,7 @@ static int print_python(const struct plan *plan,
                         struct err *err)
 {
     const struct emit_options options = {0};
-    const char *rest = strstr(dlrm_driver_py, "# OPTIMIZER and FEATURES");
+    const char *rest = strstr(dlrm_driver_py, "# OPTIMIZER and TABLES");
 
     buf_printf(out, "cat >\"$work/loader.py\" <<'END_OF_PYTHON'\n");
     if (emit_torchrec_loader.emit(plan, &options, out, err))
@@ -197,14 +192,17 @@ static int print_python(const struct plan *plan,
     buf_printf(out, "END_OF_PYTHON\n\n"
                     "cat >\"$work/train.py\" <<'END_OF_PYTHON'\n");
     buf_add(out, dlrm_driver_py, (size_t)(rest - dlrm_driver_py));
-    buf_printf(out, "OPTIMIZER = \"%s\"\nFEATURES = [\n",
+    buf_printf(out, "OPTIMIZER = \"%s\"\nTABLES = {\n",
                optimizer_name(plan->problem.tables[0].optimizer));
     for (size_t i = 0; i < plan->problem.n_tables; i++) {
+        const struct table *table = &plan->problem.tables[features->order[i]];
+
         buf_printf(out, "    ");
         emit_json_string(out, "", feature_name(features, features->order[i]));
-        buf_printf(out, ",\n");
+        buf_printf(out, ": (%u, \"%s\"),\n", table->dim,
+                   precision_name(table->precision));
     }
-    buf_printf(out, "]\n");
+    buf_printf(out, "}\n");
     buf_printf(out, "%sEND_OF_PYTHON\n\n", strchr(rest, '\n') + 1);
     return 0;
 }
@@ -224,14 +222,14 @@ static void print_arguments(const struct plan *plan,
                "\"\n    --embedding_dim %u\n"
                "    --dense_arch_layer_sizes \"512,256,%u\"\n"
                "    --batch_size %.0f\n",
-               first->dim, first->dim, fmax(round(batch), 1));
+               features->width, features->width, fmax(round(batch), 1));
     if (first->optimizer == OPTIMIZER_ADAGRAD ||
         first->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
         buf_printf(out, "    --adagrad\n");
     buf_printf(out, ")\n");
     if (!features->are_multi_hot)
         return;
-    buf_printf(out, "%s    args+=(--multi_hot_sizes \"", multi_hot_head);
+    buf_printf(out, "%s    args+=(--multi_hot_sizes \"", dlrm_multi_hot_sh);
     for (size_t i = 0; i < problem->n_tables; i++)
         buf_printf(out, "%s%ld", i ? "," : "",
                    hotness(&problem->tables[features->order[i]]));
@@ -247,7 +245,7 @@ static void print_launch(const struct cluster *cluster, struct buf *out)
                    cluster->hosts_per_domain);
     buf_printf(out,
                "\ntorchrun --nnodes %u --nproc_per_node %u \\\n"
-               "    --node_rank \"${NODE_RANK:-0}\" \\\n"
+               "    --node_rank \"${NODE_RANK:-${SLURM_NODEID:-0}}\" \\\n"
                "    --master_addr \"${MASTER_ADDR:-localhost}\" \\\n"
                "    --master_port \"${MASTER_PORT:-29500}\" \\\n"
                "    \"$work/train.py\" \"${args[@]}\" \"$@\"\n",
@@ -266,6 +264,8 @@ static int print_script(const struct plan *plan,
     for (size_t i = 0; i < problem->n_tables; i++)
         if (check_table(&problem->tables[i], &problem->tables[0], err))
             goto out;
+    if (check_replicas(plan, err))
+        goto out;
     features_init(&features, problem);
     print_head(plan, &features, out);
     if (print_plan_file(plan, &features, out, err) ||

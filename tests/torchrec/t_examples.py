@@ -30,53 +30,13 @@ def imported(path):
     return script
 
 
-class Reference:
-    """The model of an example, not sharded, trained with the batches of all
-    ranks by the rules of neuroshard-emit(1)."""
-
-    def __init__(self, script, model, entries):
-        import torch
-
-        self.train = script.DLRMTrain(model)
-        self.entries = entries
-        self.moments = {}
-        self.rate = script.LEARNING_RATE
-        dense = [
-            weights
-            for name, weights in model.named_parameters()
-            if "shards" not in entries.get(name.split(".")[-2], {})
-        ]
-        self.optimizer = torch.optim.SGD(dense, lr=self.rate)
-
-    def step(self, batches):
-        from ranks import EPSILON
-
-        self.train.zero_grad()
-        losses = [self.train(batch)[0] for batch in batches]
-        loss = sum(losses) / len(losses)
-        loss.backward()
-        self.optimizer.step()
-        for name, weights in self.train.named_parameters():
-            table = name.split(".")[-2]
-            shards = self.entries.get(table, {}).get("shards", ())
-            for begin, width in {
-                (s["shard_offsets"][1], s["shard_sizes"][1]) for s in shards
-            }:
-                grad = weights.grad[:, begin : begin + width]
-                moment = self.moments.get((table, begin), 0)
-                moment = moment + (grad**2).mean(1)
-                self.moments[table, begin] = moment
-                step = self.rate / (moment.sqrt() + EPSILON)
-                weights.data[:, begin : begin + width] -= step[:, None] * grad
-        return loss.item()
-
-
 def run_rank(path, results):
     """What a rank does, which torchrun started."""
     import torch
     import torch.distributed as dist
     from neuroshard.torchrec import dump
     from ranks import _difference, _pieces
+    from unsharded import Unsharded
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -95,7 +55,12 @@ def run_rank(path, results):
     torch.manual_seed(1)  # all ranks had other tables to draw before
     for weights in whole.parameters():
         torch.nn.init.uniform_(weights, -0.1, 0.1)
-    reference = Reference(script, whole, entries)
+    reference = Unsharded(
+        script.DLRMTrain(whole),
+        entries,
+        script.LEARNING_RATE,
+        lambda dense: torch.optim.SGD(dense, lr=script.LEARNING_RATE),
+    )
     here, there = (m.state_dict() for m in (model, reference.train))
     for mine, other in _pieces(here, there):
         mine.detach().copy_(other)

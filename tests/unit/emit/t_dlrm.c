@@ -85,7 +85,8 @@ static void test_script(void)
 
     plan.inputs_hash = "0123456789abcdef";
     script = emitted("dlrm", &plan, &err);
-    is_in(script, "#!/usr/bin/env bash\n");
+    is_in(script, "#!/usr/bin/env bash\n"
+                  "#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n");
     is_in(script, "# 3 tables on 8 GPUs, global batch 65536, inputs "
                   "0123456789abcdef.\n");
     is_in(script, "those of 2 tables are rounded");
@@ -98,12 +99,14 @@ static void test_script(void)
         script,
         "--multi_hot_sizes \"3,2,1\" --multi_hot_distribution_type uniform)\n");
     is_in(script, "torchrun --nnodes 2 --nproc_per_node 4 \\\n"
-                  "    --node_rank \"${NODE_RANK:-0}\" \\\n"
+                  "    --node_rank \"${NODE_RANK:-${SLURM_NODEID:-0}}\" \\\n"
                   "    --master_addr \"${MASTER_ADDR:-localhost}\" \\\n"
                   "    --master_port \"${MASTER_PORT:-29500}\" \\\n"
                   "    \"$work/train.py\" \"${args[@]}\" \"$@\"\n");
-    is_in(script, "OPTIMIZER = \"rowwise_adagrad\"\nFEATURES = [\n"
-                  "    \"cat_0\",\n    \"cat_1\",\n    \"cat_2\",\n]\n");
+    is_in(script, "OPTIMIZER = \"rowwise_adagrad\"\nTABLES = {\n"
+                  "    \"cat_0\": (128, \"fp32\"),\n"
+                  "    \"cat_1\": (128, \"fp32\"),\n"
+                  "    \"cat_2\": (128, \"fp32\"),\n}\n");
     is_in(here_document(script, "plan.json"), "\n    \"t_cat_2\": {");
     runs("bash", "bash -n", written("run.sh", script));
     runs("shellcheck", "shellcheck", written("run.sh", script));
@@ -126,12 +129,16 @@ static void test_other_lists(void)
     const char *script;
 
     fixture_whole(&plan, "t_users", 100, 16, 1, 0);
-    fixture_whole(&plan, "t_ads", 200, 16, 0, 1);
+    fixture_whole(&plan, "t_ads", 200, 24, 0, 1);
     plan.problem.tables[0].optimizer = OPTIMIZER_SGD;
+    plan.problem.tables[0].precision = PRECISION_FP16;
     plan.problem.tables[1].optimizer = OPTIMIZER_SGD;
     fixture_finish(&plan);
     script = emitted("dlrm", &plan, &err);
-    is_in(script, "FEATURES = [\n    \"users\",\n    \"ads\",\n]\n");
+    is_in(script, "TABLES = {\n    \"users\": (16, \"fp16\"),\n"
+                  "    \"ads\": (24, \"fp32\"),\n}\n");
+    is_in(script, "--embedding_dim 24\n");
+    is_in(script, "--dense_arch_layer_sizes \"512,256,24\"\n");
     is_in(here_document(script, "plan.json"), "\n    \"t_users\": {");
     is_in(script, "--num_embeddings_per_feature \"100,200\"\n");
     is_in(script, "--batch_size 334\n");
@@ -149,6 +156,28 @@ static void test_other_lists(void)
     is_in(script, "\nexport TORCHREC_RESOLVED_POD_SIZE=4\n\n"
                   "torchrun --nnodes 4 --nproc_per_node 2 ");
     runs("shellcheck", "shellcheck", written("domains.sh", script));
+}
+
+/* A Slurm of two hosts, of which this is the second; what is run there. */
+static const char slurm[] =
+    "bin() { cat >\"$1/bin/$2\" && chmod 755 \"$1/bin/$2\"; }\n"
+    "cd \"$(dirname \"$1\")\" && mkdir bin && : >dlrm_main.py\n"
+    "printf '#!/bin/sh\\necho host-0; echo host-1\\n' | bin . scontrol\n"
+    "printf '#!/bin/sh\\nshift 2; exec env SLURM_STEP_ID=0 SLURM_NODEID=1 "
+    "\"$@\"\\n' | bin . srun\n"
+    "printf '#!/bin/sh\\necho \"$@\" >arguments\\n' | bin . torchrun\n"
+    "unset MASTER_ADDR NODE_RANK SLURM_STEP_ID\n"
+    "PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 DLRM_DIR=. bash \"$1\" --more 'a b'\n"
+    "grep -q 'node_rank 1 --master_addr host-0 .* --more a b' arguments\n";
+
+static void test_slurm(void)
+{
+    struct plan plan = criteo_plan();
+    struct err err = {0};
+    const char *sh = written("slurm.sh", slurm);
+
+    runs("bash", arena_printf(&arena, "bash -e '%s'", sh),
+         written("job.sh", emitted("dlrm", &plan, &err)));
 }
 
 /* The model's own switch, for either Adagrad and for nothing else. */
@@ -350,11 +379,13 @@ static void test_refused(void)
     struct plan plan = fixture_plan(2, 2, 64), broken;
     struct table tables[2];
 
-    fixture_whole(&plan, "a", 8, 8, 1, 0);
-    fixture_whole(&plan, "b", 8, 16, 1, 1);
+    fixture_table(&plan, "a", 8, 8, 1);
+    plan.problem.tables[0].optimizer = OPTIMIZER_LAMB;
+    fixture_shard(&plan, 0, 8, 0, 8, 0);
+    fixture_shard(&plan, 0, 8, 0, 8, 1);
     fixture_finish(&plan);
-    refuses(&plan, "tables 'a' and 'b' have 8 and 16 columns, but DLRM has one "
-                   "width for all");
+    refuses(&plan, "table 'a' is replicated and has the optimizer lamb, which "
+                   "TorchRec has for cut and whole tables only");
 
     plan = fixture_plan(4, 4, 64);
     fixture_whole(&plan, "a", 8, 8, 1, 0);
@@ -371,8 +402,9 @@ static void test_refused(void)
     refuses(&broken, "table 'b' does not give one pooled vector a sample, as "
                      "DLRM's tables do");
     tables[1] = plan.problem.tables[1];
-    tables[1].precision = PRECISION_FP16;
-    refuses(&broken, "table 'b' is fp16, but DLRM makes fp32 tables");
+    tables[1].precision = PRECISION_BF16;
+    refuses(&broken,
+            "table 'b' is bf16, but the script makes fp32 and fp16 tables");
 
     plan = fixture_plan(2, 2, 64);
     fixture_whole(&plan, "a", 8, 10, 1, 0);
@@ -390,6 +422,7 @@ int main(void)
         tap_skip_all("no temporary folder");
     test_script();
     test_other_lists();
+    test_slurm();
     test_optimizers();
     test_loader();
     test_refused();

@@ -1,0 +1,8 @@
+# A data set that is multi-hot by itself excludes this.
+is_multi_hot=no
+for arg in "$@"; do
+    if [[ $arg == --synthetic_multi_hot_criteo_path* ]]; then
+        is_multi_hot=yes
+    fi
+done
+if [[ $is_multi_hot == no ]]; then
