@@ -189,5 +189,5 @@ END
 chmod +x bin/torchrun
 COPY=$PWD/work PATH=$PWD/bin:$PATH bash out >stdout 2>stderr
 echo "the script ends with $?"
-sed -n '/^FEATURES/,/^]/p' work/train.py
+sed -n '/^TABLES/,/^}/p' work/train.py
 [ ! -e PWNED ] || echo "# PWNED"
