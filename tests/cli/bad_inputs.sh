@@ -366,7 +366,7 @@ bad run-odd-width run odd.json
 bad run-scale-zero run good.json --scale-rows 0
 bad run-scale-above-one run good.json --scale-rows 2
 bad run-few-iterations run good.json --iterations 0
-printf 'name,rows,dim,pooling_factor\na,10,4,1\nb,10,8,1\n' >two.csv
+printf 'name,rows,dim,optimizer\na,10,4,sgd\nb,10,8,adam\n' >two.csv
 "$NEUROSHARD" plan two.csv --gpus 1 -o two.json >/dev/null 2>&1
-bad emit-dlrm-two-dims emit two.json --format dlrm -o out
+bad emit-dlrm-two-rules emit two.json --format dlrm -o out
 bad run-no-plan run none.json
