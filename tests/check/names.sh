@@ -22,7 +22,7 @@ for command in $commands; do
 done
 
 # Options of other programs that the text speaks of.
-foreign_options='--help --version --bind-to --adagrad'
+foreign_options='--help --version --bind-to --adagrad --md-flag'
 {
     for word in $foreign_options; do echo "$word"; done
     sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p' "$stage"/*.help
