@@ -102,6 +102,15 @@ void figures_row(const struct figure *figures, const void *row, struct buf *out)
     buf_add(out, "\n", 1);
 }
 
+void figures_table(const struct figure *figures, const void *rows, size_t n,
+                   size_t row_bytes, struct buf *out)
+{
+    if (n)
+        figures_heading(figures, out);
+    for (size_t i = 0; i < n; i++)
+        figures_row(figures, (const char *)rows + i * row_bytes, out);
+}
+
 /* A count that saturated stays a large number. */
 static json_t *json_of(const struct figure *figure, const void *row)
 {

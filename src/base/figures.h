@@ -38,6 +38,9 @@ struct figure {
 void figures_heading(const struct figure *figures, struct buf *out);
 void figures_row(const struct figure *figures, const void *row,
                  struct buf *out);
+/* The heading and n rows, which are row_bytes apart; without rows nothing. */
+void figures_table(const struct figure *figures, const void *rows, size_t n,
+                   size_t row_bytes, struct buf *out);
 /* An object of one row, in the order of the columns; a list of n rows, which
  * are row_bytes apart. The caller decrefs them. */
 json_t *figures_object(const struct figure *figures, const void *row);

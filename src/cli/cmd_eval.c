@@ -33,9 +33,8 @@ static void print_drift(const struct drift *drift, struct buf *out)
     buf_printf(out, "drift           %s%s\n",
                drift->is_seen ? "since " : "none seen",
                drift->is_seen ? drift->since : "");
-    figures_heading(class_figures, out);
-    for (size_t c = 0; c < MAX_INTERVALS; c++)
-        figures_row(class_figures, &drift->classes[c], out);
+    figures_table(class_figures, drift->classes, MAX_INTERVALS,
+                  sizeof(*drift->classes), out);
 }
 
 static json_t *drift_to_json(const struct drift *drift)

@@ -61,13 +61,10 @@ static const struct figure error_figures[] = {
 
 static void print_tables(const struct model *model, struct buf *out)
 {
-    if (model->n_errors)
-        figures_heading(error_figures, out);
-    for (size_t i = 0; i < model->n_errors; i++)
-        figures_row(error_figures, &model->errors[i], out);
-    figures_heading(feature_figures, out);
-    for (unsigned f = 0; f < model->features.n; f++)
-        figures_row(feature_figures, &model->features.at[f], out);
+    figures_table(error_figures, model->errors, model->n_errors,
+                  sizeof(*model->errors), out);
+    figures_table(feature_figures, model->features.at, model->features.n,
+                  sizeof(*model->features.at), out);
 }
 
 /* Where there are several. */

@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "costmodel/choose.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
@@ -265,25 +266,15 @@ static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
     return interrupt_requested();
 }
 
-/* By its name; whether it is left to choose. */
-static bool choose_kind(enum model_kind *kind, const char *name)
-{
-    static const char *const names[] = {[MODEL_ROOFLINE] = "roofline",
-                                        [MODEL_NET] = "net",
-                                        [MODEL_ROOFLINE_NET] = "roofline-net"};
-
-    for (int k = 0; k < N_MODEL_KINDS; k++)
-        if (!strcmp(name, names[k])) {
-            *kind = (enum model_kind)k;
-            return false;
-        }
-    return true;
-}
-
 int training_run(struct training *training, struct err *err)
 {
+    static const char *const kinds[] = {[MODEL_ROOFLINE] = "roofline",
+                                        [MODEL_NET] = "net",
+                                        [MODEL_ROOFLINE_NET] = "roofline-net",
+                                        [N_MODEL_KINDS] = NULL};
     struct cli *cli = training->cli;
     struct model *model = &training->model;
+    const int kind = text_choice(kinds, cli_string(cli, "kind"));
     struct train_options options;
     struct progress progress;
     int rc;
@@ -295,11 +286,10 @@ int training_run(struct training *training, struct err *err)
     options.on_epoch = on_epoch;
     options.ctx = &progress;
     progress_start(&progress, "epochs", options.epochs);
-    rc = choose_kind(&options.kind, cli_string(cli, "kind"))
-             ? train_choose(model, training->samples, training->n, &options,
-                            cli->arena, err)
-             : train_fit(model, training->samples, training->n, &options,
-                         cli->arena, err);
+    if (kind >= 0)
+        options.kind = (enum model_kind)kind;
+    rc = (kind < 0 ? train_choose : train_fit)(
+        model, training->samples, training->n, &options, cli->arena, err);
     progress_finish(&progress);
     if (rc)
         return -1;
@@ -395,15 +385,12 @@ json_t *covered_to_json(const struct evaluation *evaluation)
 
 void evaluation_print(const struct evaluation *evaluation, struct buf *out)
 {
-    figures_heading(error_figures, out);
-    for (size_t p = 0; p < N_PREDICTORS; p++)
-        figures_row(error_figures, &evaluation->errors[p], out);
+    figures_table(error_figures, evaluation->errors, N_PREDICTORS,
+                  sizeof(struct errors), out);
     if (evaluation->n_classes)
         print_classes(evaluation, out);
-    if (evaluation->n_covered)
-        figures_heading(interval_figures, out);
-    for (size_t c = 0; c < evaluation->n_covered; c++)
-        figures_row(interval_figures, &evaluation->covered[c], out);
+    figures_table(interval_figures, evaluation->covered, evaluation->n_covered,
+                  sizeof(struct interval), out);
     if (evaluation->repeats.n)
         buf_printf(
             out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",

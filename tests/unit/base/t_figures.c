@@ -42,8 +42,8 @@ int main(void)
     struct buf out = {0};
     char *text = json_dumps(list, JSON_COMPACT);
 
-    figures_heading(figures, &out);
-    figures_row(figures, &rows[0], &out);
+    figures_table(figures, rows, 0, sizeof(*rows), &out);
+    figures_table(figures, rows, 1, sizeof(*rows), &out);
     is_str(out.data,
            "name      n      size   count      ms  change  about     %  new\n"
            "\xc3\xa4"
