@@ -63,8 +63,7 @@ static bool is_date(const char *text)
 }
 
 static int read_figure(struct gpu_spec *spec, const struct json_place *place,
-                       const struct place_field *member, struct arena *arena,
-                       struct err *err)
+                       const struct place_field *member, struct err *err)
 {
     struct place_field value = *member;
     struct ground ground = {0};
@@ -72,9 +71,9 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
 
     value.key = "value";
     if (place_object(&figure, place, member->key, err) ||
-        place_check_keys(&figure, figure_keys, arena, err) ||
-        place_fields(spec, &figure, &value, 1, arena, err) ||
-        PLACE_FIELDS(&ground, &figure, ground_fields, arena, err))
+        place_check_keys(&figure, figure_keys, err) ||
+        place_fields(spec, &figure, &value, 1, err) ||
+        PLACE_FIELDS(&ground, &figure, ground_fields, err))
         return -1;
     if (!*ground.source)
         return place_error(&figure, err, "source is empty");
@@ -88,44 +87,33 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
     return 0;
 }
 
-static int unknown_member(const struct json_place *place, const char *key,
-                          struct arena *arena, struct err *err)
-{
-    const char *known[N_MEMBERS + 1] = {0};
-
-    for (size_t m = 0; m < N_MEMBERS; m++)
-        known[m] = members[m].key;
-    return place_unknown(place, key, known, arena, err);
-}
-
 /* lines are those on which the members begin. */
 static int read_members(struct gpu_spec *spec, struct json_place *place,
-                        const size_t *lines, struct arena *arena,
-                        struct err *err)
+                        const size_t *lines, struct err *err)
 {
     json_t *object = (json_t *)(uintptr_t)place->object;
-    const char *key;
+    const char *key, *known[N_MEMBERS + 1] = {0};
     json_t *value;
     size_t i = 0;
 
+    for (size_t m = 0; m < N_MEMBERS; m++)
+        known[m] = members[m].key;
     json_object_foreach(object, key, value)
     {
-        const struct place_field *member = members;
+        const int m = text_choice(known, key);
 
         place->line = lines[i++];
-        while (member < members + N_MEMBERS && strcmp(member->key, key) != 0)
-            member++;
-        if (member == members + N_MEMBERS)
-            return unknown_member(place, key, arena, err);
-        if (member->type == MEMBER_TEXT || member->names
-                ? place_fields(spec, place, member, 1, arena, err)
-                : read_figure(spec, place, member, arena, err))
+        if (m < 0)
+            return place_unknown(place, key, known, err);
+        if (members[m].type == MEMBER_TEXT || members[m].names
+                ? place_fields(spec, place, &members[m], 1, err)
+                : read_figure(spec, place, &members[m], err))
             return -1;
     }
     place->line = 1;
     for (size_t m = 0; m < N_MEMBERS; m++)
-        if (members[m].is_needed && !json_object_get(object, members[m].key))
-            return place_error(place, err, "%s is missing", members[m].key);
+        if (members[m].is_needed && !json_object_get(object, known[m]))
+            return place_error(place, err, "%s is missing", known[m]);
     return 0;
 }
 
@@ -136,13 +124,13 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
     json_t *root = NULL;
     size_t *lines;
     int rc = json_parse(&root, text, len, source, err) ||
-             place_root(&place, root, source, err);
+             place_root(&place, root, source, arena, err);
 
     *spec = (struct gpu_spec){.name = source};
     if (!rc) {
         lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
         place_child_lines(text, len, 1, lines);
-        rc = read_members(spec, &place, lines, arena, err);
+        rc = read_members(spec, &place, lines, err);
     }
     json_decref(root);
     return rc ? -1 : 0;

@@ -190,30 +190,26 @@ static const struct place_field evaluation_fields[] = {
 static json_t *estimate_to_json(const struct estimate *estimate)
 {
     const struct feature_set *totals = &estimate->totals;
-    json_t *object = json_object(), *gpu;
+    const bool is_roofline = estimate->gpu.name != NULL;
+    json_t *object = json_object();
 
-    if (!estimate->gpu.name) {
+    if (is_roofline)
+        json_object_set_new(object, "roofline",
+                            PLACE_ROW(&estimate->gpu, gpu_fields));
+    else
         PLACE_SET_FIELDS(object, estimate, base_field);
-        PLACE_SET_FIELDS(object, estimate, ratio_fields);
-        json_object_set_new(
-            object, "totals",
-            PLACE_LIST_ROWS(totals->at, totals->n, total_fields));
-        return object;
-    }
-    gpu = json_object();
-    PLACE_SET_FIELDS(gpu, &estimate->gpu, gpu_fields);
-    json_object_set_new(object, "roofline", gpu);
     PLACE_SET_FIELDS(object, estimate, ratio_fields);
-    json_object_set_new(object, "totals",
-                        PLACE_LIST_ROWS(totals->at, totals->n, power_fields));
+    json_object_set_new(
+        object, "totals",
+        is_roofline ? PLACE_LIST_ROWS(totals->at, totals->n, power_fields)
+                    : PLACE_LIST_ROWS(totals->at, totals->n, total_fields));
     return object;
 }
 
 static json_t *setting_to_json(const struct model *model)
 {
-    json_t *object = json_object();
+    json_t *object = PLACE_ROW(model, setting_fields);
 
-    PLACE_SET_FIELDS(object, model, setting_fields);
     json_object_set_new(
         object, "ranges",
         PLACE_LIST_ROWS(model->ranges, model->n_ranges, range_fields));
@@ -227,9 +223,8 @@ static json_t *setting_to_json(const struct model *model)
 
 static json_t *curve_to_json(const struct comm_curve *curve)
 {
-    json_t *object = json_object(), *knots = json_array();
+    json_t *object = PLACE_ROW(curve, curve_fields), *knots = json_array();
 
-    PLACE_SET_FIELDS(object, curve, curve_fields);
     for (uint32_t k = 0; k < curve->n_knots; k++)
         json_array_append_new(knots,
                               json_pack("[ff]", curve->bytes[k], curve->us[k]));
@@ -239,9 +234,8 @@ static json_t *curve_to_json(const struct comm_curve *curve)
 
 static json_t *comm_to_json(const struct comm_fit *fit)
 {
-    json_t *object = json_object(), *curves = json_array();
+    json_t *object = PLACE_ROW(fit, form_field), *curves = json_array();
 
-    PLACE_SET_FIELDS(object, fit, form_field);
     for (uint32_t i = 0; i < fit->n_curves; i++)
         json_array_append_new(curves, curve_to_json(&fit->curves[i]));
     json_object_set_new(object, "curves", curves);
@@ -255,9 +249,8 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
 
     for (size_t c = 0; c < evaluation->n_classes; c++) {
         const struct setting_class *class = &evaluation->classes[c];
-        json_t *object = json_object();
+        json_t *object = PLACE_ROW(&class->errors, error_fields);
 
-        PLACE_SET_FIELDS(object, &class->errors, error_fields);
         PLACE_SET_FIELDS(object, class, class_fields);
         /* of as many samples as the errors are */
         PLACE_SET_FIELDS(object, &class->range, range_fields);
@@ -273,11 +266,9 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
 
 json_t *model_to_json(const struct model *model)
 {
-    json_t *root = json_object(), *shape = json_object();
-    json_t *training = json_object();
     const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
+    json_t *root = PLACE_ROW(&head, head_fields);
 
-    PLACE_SET_FIELDS(root, &head, head_fields);
     PLACE_SET_FIELDS(root, model, source_field);
     json_object_set_new(root, "setting", setting_to_json(model));
     json_object_set_new(
@@ -286,12 +277,11 @@ json_t *model_to_json(const struct model *model)
     if (model->estimate.totals.n)
         json_object_set_new(root, "estimate",
                             estimate_to_json(&model->estimate));
-    PLACE_SET_FIELDS(shape, &model->mlp.shape, shape_fields);
     if (model_kind(model) != MODEL_ROOFLINE)
-        json_object_set(root, "shape", shape);
-    json_decref(shape);
-    PLACE_SET_FIELDS(training, &model->training, training_fields);
-    json_object_set_new(root, "training", training);
+        json_object_set_new(root, "shape",
+                            PLACE_ROW(&model->mlp.shape, shape_fields));
+    json_object_set_new(root, "training",
+                        PLACE_ROW(&model->training, training_fields));
     json_object_set_new(
         root, "errors",
         PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
@@ -311,11 +301,11 @@ json_t *model_to_json(const struct model *model)
 }
 
 static int read_range(struct model *model, const struct json_place *place,
-                      struct arena *arena, struct err *err)
+                      struct err *err)
 {
     struct model_range range = {0};
 
-    if (PLACE_FIELDS(&range, place, range_fields, arena, err))
+    if (PLACE_FIELDS(&range, place, range_fields, err))
         return -1;
     if (range.batch_min > range.batch_max)
         return place_error(place, err,
@@ -332,19 +322,19 @@ static int read_range(struct model *model, const struct json_place *place,
 
 /* What older models say nothing of. */
 static int read_environment(struct model *model, const struct json_place *place,
-                            struct arena *arena, struct err *err)
+                            struct err *err)
 {
     return PLACE_FIELDS(&model->environments[model->n_environments++], place,
-                        environment_fields, arena, err);
+                        environment_fields, err);
 }
 
 static int read_feature(struct model *model, const struct json_place *place,
-                        struct arena *arena, struct err *err)
+                        struct err *err)
 {
     struct feature *feature = &model->features.at[model->features.n];
 
     feature->min = feature->max = NAN;
-    if (PLACE_FIELDS(feature, place, feature_fields, arena, err))
+    if (PLACE_FIELDS(feature, place, feature_fields, err))
         return -1;
     if (feature_set_add(&model->features, feature->name))
         return 0;
@@ -355,15 +345,15 @@ static int read_feature(struct model *model, const struct json_place *place,
 }
 
 static int read_total(struct model *model, const struct json_place *place,
-                      struct arena *arena, struct err *err)
+                      struct err *err)
 {
     struct feature_set *totals = &model->estimate.totals;
     struct feature *total = &totals->at[totals->n];
 
     total->min = total->max = NAN;
     if (model->estimate.gpu.name
-            ? PLACE_FIELDS(total, place, power_fields, arena, err)
-            : PLACE_FIELDS(total, place, total_fields, arena, err))
+            ? PLACE_FIELDS(total, place, power_fields, err)
+            : PLACE_FIELDS(total, place, total_fields, err))
         return -1;
     if (total_set_add(totals, total->name))
         return 0;
@@ -374,31 +364,30 @@ static int read_total(struct model *model, const struct json_place *place,
 }
 
 static int read_error_row(struct errors *errors, const struct json_place *place,
-                          struct arena *arena, struct err *err)
+                          struct err *err)
 {
     errors->mse = errors->mape = errors->median_ape = NAN;
     errors->p90_ape = errors->kendall_tau = NAN;
-    return PLACE_FIELDS(errors, place, error_fields, arena, err);
+    return PLACE_FIELDS(errors, place, error_fields, err);
 }
 
 static int read_errors(struct model *model, const struct json_place *place,
-                       struct arena *arena, struct err *err)
+                       struct err *err)
 {
-    return read_error_row(&model->errors[model->n_errors++], place, arena, err);
+    return read_error_row(&model->errors[model->n_errors++], place, err);
 }
 
 static int read_choice(struct model *model, const struct json_place *place,
-                       struct arena *arena, struct err *err)
+                       struct err *err)
 {
-    return read_error_row(&model->choice.errors[model->choice.n++], place,
-                          arena, err);
+    return read_error_row(&model->choice.errors[model->choice.n++], place, err);
 }
 
 static int read_interval(struct model *model, const struct json_place *place,
-                         struct arena *arena, struct err *err)
+                         struct err *err)
 {
     return PLACE_FIELDS(&model->intervals[model->n_intervals++], place,
-                        interval_fields, arena, err);
+                        interval_fields, err);
 }
 
 /* Each object of list `key`, of min to max. */
@@ -406,8 +395,8 @@ static int read_list(struct model *model, const struct json_place *place,
                      const char *key, size_t min, size_t max,
                      int (*read)(struct model *model,
                                  const struct json_place *place,
-                                 struct arena *arena, struct err *err),
-                     struct arena *arena, struct err *err)
+                                 struct err *err),
+                     struct err *err)
 {
     const json_t *list;
 
@@ -420,28 +409,28 @@ static int read_list(struct model *model, const struct json_place *place,
         struct json_place item;
 
         if (place_element(&item, place, key, list, i, err) ||
-            read(model, &item, arena, err))
+            read(model, &item, err))
             return -1;
     }
     return 0;
 }
 
 static int read_setting(struct model *model, const struct json_place *root,
-                        struct arena *arena, struct err *err)
+                        struct err *err)
 {
     struct model_range *only = &model->ranges[0];
     struct json_place place;
 
     if (place_object(&place, root, "setting", err) ||
-        PLACE_FIELDS(model, &place, setting_fields, arena, err) ||
+        PLACE_FIELDS(model, &place, setting_fields, err) ||
         (place_has(&place, "environments") &&
          read_list(model, &place, "environments", 0, MODEL_MAX_ENVIRONMENTS,
-                   read_environment, arena, err)))
+                   read_environment, err)))
         return -1;
     if (!place_has(&place, "batch")) /* not version 1 */
         return read_list(model, &place, "ranges", 1, MODEL_MAX_RANGES,
-                         read_range, arena, err);
-    if (PLACE_FIELDS(only, &place, only_fields, arena, err))
+                         read_range, err);
+    if (PLACE_FIELDS(only, &place, only_fields, err))
         return -1;
     only->batch_max = only->batch_min;
     model->n_ranges = 1;
@@ -449,7 +438,7 @@ static int read_setting(struct model *model, const struct json_place *root,
 }
 
 static int read_estimate(struct model *model, const struct json_place *root,
-                         struct arena *arena, struct err *err)
+                         struct err *err)
 {
     struct estimate *estimate = &model->estimate;
     struct json_place place, gpu;
@@ -460,12 +449,11 @@ static int read_estimate(struct model *model, const struct json_place *root,
         return -1;
     if (place_has(&place, "roofline")
             ? place_object(&gpu, &place, "roofline", err) ||
-                  PLACE_FIELDS(&estimate->gpu, &gpu, gpu_fields, arena, err)
-            : PLACE_FIELDS(estimate, &place, base_field, arena, err))
+                  PLACE_FIELDS(&estimate->gpu, &gpu, gpu_fields, err)
+            : PLACE_FIELDS(estimate, &place, base_field, err))
         return -1;
-    if (PLACE_FIELDS(estimate, &place, ratio_fields, arena, err) ||
-        read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, arena,
-                  err))
+    if (PLACE_FIELDS(estimate, &place, ratio_fields, err) ||
+        read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, err))
         return -1;
     if (estimate->ratio_max < estimate->ratio_min)
         return place_error(&place, err, "ratio_max is below ratio_min");
@@ -478,7 +466,7 @@ static int read_line(struct comm_fit *fit, const struct json_place *place,
 {
     struct line line;
 
-    if (PLACE_FIELDS(&line, place, line_fields, NULL, err))
+    if (PLACE_FIELDS(&line, place, line_fields, err))
         return -1;
     fit->curves[0] = comm_line(line.alpha_us, line.gbps);
     fit->n_curves = 1;
@@ -500,12 +488,12 @@ static bool is_curve(const struct comm_curve *curve)
 }
 
 static int read_curve(struct model *model, const struct json_place *place,
-                      struct arena *arena, struct err *err)
+                      struct err *err)
 {
     struct comm_curve *curve = &model->comm.curves[model->comm.n_curves++];
     const json_t *knots;
 
-    if (PLACE_FIELDS(curve, place, curve_fields, arena, err) ||
+    if (PLACE_FIELDS(curve, place, curve_fields, err) ||
         place_list(&knots, place, "knots", err))
         return -1;
     for (size_t k = 0; k < json_array_size(knots) && k < COMM_MAX_KNOTS; k++) {
@@ -529,7 +517,7 @@ static int read_curve(struct model *model, const struct json_place *place,
 }
 
 static int read_comm(struct model *model, const struct json_place *root,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
     struct comm_fit *fit = &model->comm;
     struct json_place place;
@@ -538,12 +526,12 @@ static int read_comm(struct model *model, const struct json_place *root,
     if (!model->has_comm)
         return 0;
     if (place_object(&place, root, "comm", err) ||
-        PLACE_FIELDS(fit, &place, form_field, arena, err) ||
-        PLACE_FIELDS(fit, &place, comm_source_field, arena, err))
+        PLACE_FIELDS(fit, &place, form_field, err) ||
+        PLACE_FIELDS(fit, &place, comm_source_field, err))
         return -1;
     return place_has(&place, "curves")
                ? read_list(model, &place, "curves", 1, COMM_MAX_CURVES,
-                           read_curve, arena, err)
+                           read_curve, err)
                : read_line(fit, &place, err);
 }
 
@@ -559,7 +547,7 @@ static int read_shape(const struct model *model, struct mlp_shape *shape,
     shape->n_totals = model->estimate.totals.n;
     if (place_object(&place, root, "shape", err))
         return -1;
-    return PLACE_FIELDS(shape, &place, shape_fields, NULL, err);
+    return PLACE_FIELDS(shape, &place, shape_fields, err);
 }
 
 int model_from_json(struct model *model, struct mlp_shape *shape,
@@ -569,30 +557,29 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
     struct json_place root, place;
     struct head head = {0};
 
-    if (place_root(&root, json, where, err))
+    if (place_root(&root, json, where, arena, err))
         return -1;
     root.is_strict = true;
-    if (PLACE_FIELDS(&head, &root, head_fields, arena, err))
+    if (PLACE_FIELDS(&head, &root, head_fields, err))
         return -1;
     model->basis = head.is_measured ? BASIS_MEASURED : BASIS_MODELLED;
-    if (PLACE_FIELDS(model, &root, source_field, arena, err) ||
-        PLACE_FIELDS(model, &root, floor_field, arena, err) ||
-        read_setting(model, &root, arena, err) ||
+    if (PLACE_FIELDS(model, &root, source_field, err) ||
+        PLACE_FIELDS(model, &root, floor_field, err) ||
+        read_setting(model, &root, err) ||
         read_list(model, &root, "features", 1, MAX_FEATURES, read_feature,
-                  arena, err) ||
-        read_estimate(model, &root, arena, err))
+                  err) ||
+        read_estimate(model, &root, err))
         return -1;
     if (read_shape(model, shape, &root, err) ||
         place_object(&place, &root, "training", err) ||
-        PLACE_FIELDS(&model->training, &place, training_fields, arena, err) ||
+        PLACE_FIELDS(&model->training, &place, training_fields, err) ||
         read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors,
-                  arena, err) ||
+                  err) ||
         (place_has(&root, "intervals") &&
          read_list(model, &root, "intervals", 1, MAX_INTERVALS, read_interval,
-                   arena, err)) ||
+                   err)) ||
         (place_has(&root, "choice") &&
-         read_list(model, &root, "choice", 1, N_MODEL_KINDS, read_choice, arena,
-                   err)))
+         read_list(model, &root, "choice", 1, N_MODEL_KINDS, read_choice, err)))
         return -1;
-    return read_comm(model, &root, arena, err);
+    return read_comm(model, &root, err);
 }

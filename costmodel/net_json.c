@@ -24,8 +24,7 @@ static const struct place_field layer_fields[] = {
 
 /* n numbers of at least min. */
 static int read_floats(float **out, const struct json_place *place,
-                       const char *key, size_t n, double min,
-                       struct arena *arena, struct err *err)
+                       const char *key, size_t n, double min, struct err *err)
 {
     const json_t *list;
 
@@ -34,7 +33,7 @@ static int read_floats(float **out, const struct json_place *place,
     if (json_array_size(list) != n)
         return place_error(place, err, "%s has %zu numbers, not %zu", key,
                            json_array_size(list), n);
-    *out = ARENA_NEW(arena, float, n);
+    *out = ARENA_NEW(place->arena, float, n);
     for (size_t i = 0; i < n; i++) {
         double x;
 
@@ -47,21 +46,20 @@ static int read_floats(float **out, const struct json_place *place,
 }
 
 static int read_layer(struct net_file *file, const struct json_place *place,
-                      uint32_t n_in, struct arena *arena, struct err *err)
+                      uint32_t n_in, struct err *err)
 {
     struct layer layer;
     float *weight, *bias;
 
-    if (PLACE_FIELDS(&layer, place, layer_fields, arena, err))
+    if (PLACE_FIELDS(&layer, place, layer_fields, err))
         return -1;
     if (layer.n_in != n_in)
         return place_error(place, err,
                            "layer '%s' takes %u inputs where %u arrive",
                            layer.name, layer.n_in, n_in);
     if (read_floats(&weight, place, "weight", (size_t)n_in * layer.n_out,
-                    (double)-FLT_MAX, arena, err) ||
-        read_floats(&bias, place, "bias", layer.n_out, (double)-FLT_MAX, arena,
-                    err))
+                    (double)-FLT_MAX, err) ||
+        read_floats(&bias, place, "bias", layer.n_out, (double)-FLT_MAX, err))
         return -1;
     file->names[file->n_layers] = layer.name;
     file->layers[file->n_layers++] =
@@ -74,7 +72,7 @@ static int read_layer(struct net_file *file, const struct json_place *place,
 }
 
 static int read_layers(struct net_file *file, const struct json_place *place,
-                       struct arena *arena, struct err *err)
+                       struct err *err)
 {
     uint32_t n_in = file->n_inputs;
     const json_t *list;
@@ -90,7 +88,7 @@ static int read_layers(struct net_file *file, const struct json_place *place,
         struct json_place layer;
 
         if (place_element(&layer, place, "layers", list, k, err) ||
-            read_layer(file, &layer, n_in, arena, err))
+            read_layer(file, &layer, n_in, err))
             return -1;
         n_in = file->layers[k].n_out;
     }
@@ -138,14 +136,14 @@ int net_file_parse(struct net_file *file, const char *const *features,
 
     file->n_layers = 0;
     rc = json_parse(&root, text, len, file->path, err) ||
-         place_root(&place, root, file->path, err);
+         place_root(&place, root, file->path, arena, err);
     place.is_strict = true;
     rc = rc || read_features(file->inputs, n, &place, features, err) ||
          read_floats(&file->mean, &place, "feature_means", n, (double)-FLT_MAX,
-                     arena, err) ||
+                     err) ||
          read_floats(&file->std, &place, "feature_stds", n,
-                     (double)FLT_TRUE_MIN, arena, err) ||
-         read_layers(file, &place, arena, err);
+                     (double)FLT_TRUE_MIN, err) ||
+         read_layers(file, &place, err);
     json_decref(root);
     return rc ? -1 : 0;
 }

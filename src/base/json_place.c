@@ -41,9 +41,10 @@ static const char *type_of(const json_t *value)
 }
 
 int place_root(struct json_place *out, const json_t *root, const char *source,
-               struct err *err)
+               struct arena *arena, struct err *err)
 {
-    *out = (struct json_place){.object = root, .source = source};
+    *out =
+        (struct json_place){.object = root, .source = source, .arena = arena};
     if (json_is_object(root))
         return 0;
     return place_error(out, err, "the file must be an object, not %s",
@@ -58,15 +59,14 @@ bool place_has(const struct json_place *place, const char *key)
 }
 
 int place_unknown(const struct json_place *place, const char *key,
-                  const char *const *known, struct arena *arena,
-                  struct err *err)
+                  const char *const *known, struct err *err)
 {
     return place_error(place, err, "%.40s is no member; there are %s", key,
-                       text_list(known, ", ", arena));
+                       text_list(known, ", ", place->arena));
 }
 
 int place_check_keys(const struct json_place *place, const char *const *known,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
     json_t *object = (json_t *)(uintptr_t)place->object;
     const char *key;
@@ -75,7 +75,7 @@ int place_check_keys(const struct json_place *place, const char *const *known,
     json_object_foreach(object, key, value)
     {
         if (text_choice(known, key) < 0)
-            return place_unknown(place, key, known, arena, err);
+            return place_unknown(place, key, known, err);
     }
     return 0;
 }
@@ -140,7 +140,7 @@ int place_element(struct json_place *out, const struct json_place *place,
 /* Printable, or as hash_text prints it; copied into the arena. */
 static int read_text(const char **out, const struct json_place *place,
                      const struct place_field *field, const json_t *value,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
     static const size_t n_digits = HASH_TEXT_MAX - 1;
     const char *text = json_string_value(value);
@@ -156,7 +156,7 @@ static int read_text(const char **out, const struct json_place *place,
         return place_error(place, err,
                            "%s is '%.40s', not %zu hexadecimal digits",
                            field->key, text, n_digits);
-    *out = arena_strdup(arena, text);
+    *out = arena_strdup(place->arena, text);
     return 0;
 }
 
@@ -183,7 +183,7 @@ static uint64_t whole(double x)
 /* One of the names, by its index. */
 static int read_choice(uint32_t *out, const struct json_place *place,
                        const struct place_field *field, const json_t *value,
-                       struct arena *arena, struct err *err)
+                       struct err *err)
 {
     int choice = json_is_string(value)
                      ? text_choice(field->names, json_string_value(value))
@@ -193,12 +193,11 @@ static int read_choice(uint32_t *out, const struct json_place *place,
     if (choice >= 0)
         return 0;
     return place_error(place, err, "%s must be one of %s", field->key,
-                       text_list(field->names, ", ", arena));
+                       text_list(field->names, ", ", place->arena));
 }
 
 static int read_field(char *at, const struct json_place *place,
-                      const struct place_field *field, struct arena *arena,
-                      struct err *err)
+                      const struct place_field *field, struct err *err)
 {
     const char *key = field->key;
     const json_t *value;
@@ -208,7 +207,7 @@ static int read_field(char *at, const struct json_place *place,
     switch (field->type) {
     case MEMBER_U32:
         if (field->names)
-            return read_choice((void *)at, place, field, value, arena, err);
+            return read_choice((void *)at, place, field, value, err);
         return place_u32((void *)at, place, key, (uint32_t)field->min,
                          (uint32_t)field->max, err);
     case MEMBER_U64:
@@ -224,19 +223,17 @@ static int read_field(char *at, const struct json_place *place,
                    : wrong_type(place, key, "true or false", value, err);
     case MEMBER_TEXT:
     case MEMBER_HASH:
-        return read_text((void *)at, place, field, value, arena, err);
+        return read_text((void *)at, place, field, value, err);
     }
     return 0;
 }
 
 int place_fields(void *out, const struct json_place *place,
-                 const struct place_field *fields, size_t n,
-                 struct arena *arena, struct err *err)
+                 const struct place_field *fields, size_t n, struct err *err)
 {
     for (size_t i = 0; i < n; i++)
         if ((fields[i].is_needed || place_has(place, fields[i].key)) &&
-            read_field((char *)out + fields[i].offset, place, &fields[i], arena,
-                       err))
+            read_field((char *)out + fields[i].offset, place, &fields[i], err))
             return -1;
     return 0;
 }
@@ -254,18 +251,23 @@ void place_set_fields(json_t *object, const void *row,
     }
 }
 
+json_t *place_row(const void *row, const struct place_field *fields, size_t n)
+{
+    json_t *object = json_object();
+
+    place_set_fields(object, row, fields, n);
+    return object;
+}
+
 json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
                         const struct place_field *fields, size_t n_fields)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < n; i++) {
-        json_t *object = json_object();
-
-        place_set_fields(object, (const char *)rows + i * row_bytes, fields,
-                         n_fields);
-        json_array_append_new(list, object);
-    }
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(
+            list,
+            place_row((const char *)rows + i * row_bytes, fields, n_fields));
     return list;
 }
 

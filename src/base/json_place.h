@@ -16,13 +16,14 @@ struct json_place {
     const json_t *object; /* borrowed */
     const char *source;   /* file name, not owned */
     size_t line;          /* in it, 0 where messages name none */
+    struct arena *arena;  /* where texts go; not owned */
     char path[64];        /* "shards[12]." or "" for the document itself */
     bool is_strict;       /* whole numbers are written as such */
 };
 
 /* The document's root; ERR_INPUT where it is no object. */
 int place_root(struct json_place *out, const json_t *root, const char *source,
-               struct err *err) MUST_CHECK;
+               struct arena *arena, struct err *err) MUST_CHECK;
 /* Member `key`, an object. */
 int place_object(struct json_place *out, const struct json_place *place,
                  const char *key, struct err *err) MUST_CHECK;
@@ -39,10 +40,9 @@ bool place_has(const struct json_place *place, const char *key);
 /* ERR_INPUT for a key that is none of the format's, the last of them NULL: a
  * mistyped one is found here, not in what comes of it. */
 int place_unknown(const struct json_place *place, const char *key,
-                  const char *const *known, struct arena *arena,
-                  struct err *err);
+                  const char *const *known, struct err *err);
 int place_check_keys(const struct json_place *place, const char *const *known,
-                     struct arena *arena, struct err *err) MUST_CHECK;
+                     struct err *err) MUST_CHECK;
 
 /* A whole number in [min, max]. Unless the place is strict, 12.0 is one, and,
  * as JSON readers lose what is beyond 2^63 - 1, a string of digits. */
@@ -72,13 +72,13 @@ struct place_field {
     double min, max;
     const char *const *names; /* of an enum, from 0, the last one NULL */
 };
-/* Reads those members into the struct at `out`; texts go to the arena. */
+/* Reads those members into the struct at `out`. */
 int place_fields(void *out, const struct json_place *place,
                  const struct place_field *fields, size_t n,
-                 struct arena *arena, struct err *err) MUST_CHECK;
-#define PLACE_FIELDS(out, place, fields, arena, err)                           \
+                 struct err *err) MUST_CHECK;
+#define PLACE_FIELDS(out, place, fields, err)                                  \
     place_fields((out), (place), (fields), sizeof(fields) / sizeof(*(fields)), \
-                 (arena), (err))
+                 (err))
 
 /* The counterpart: sets those members, in the order of the table. What JSON
  * lacks is null (of a real what is not finite, of a text NULL), a string of
@@ -91,6 +91,9 @@ void place_set_fields(json_t *object, const void *row,
                      sizeof(fields) / sizeof(*(fields)))
 /* Those of a row as an object of their own, and of n rows as a list of such;
  * the caller decrefs them. */
+json_t *place_row(const void *row, const struct place_field *fields, size_t n);
+#define PLACE_ROW(row, fields) \
+    place_row((row), (fields), sizeof(fields) / sizeof(*(fields)))
 json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
                         const struct place_field *fields, size_t n_fields);
 #define PLACE_LIST_ROWS(rows, n, fields)                    \

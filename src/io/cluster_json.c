@@ -145,7 +145,8 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
     struct json_place root = {.source = reader->source,
-                              .line = reader->lines[idx]};
+                              .line = reader->lines[idx],
+                              .arena = reader->arena};
     struct json_place place;
     struct host host = {.count = 1};
     uint64_t *memory = cluster->memory_bytes + cluster->n_devices;
@@ -153,8 +154,8 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     uint64_t n;
 
     if (place_element(&place, &root, "hosts", reader->hosts, idx, err) ||
-        place_check_keys(&place, host_keys, reader->arena, err) ||
-        PLACE_FIELDS(&host, &place, host_fields, reader->arena, err))
+        place_check_keys(&place, host_keys, err) ||
+        PLACE_FIELDS(&host, &place, host_fields, err))
         return -1;
     if (idx && host.gpus != cluster->devices_per_host)
         return place_error(&place, err,
@@ -182,8 +183,10 @@ static int read_head(struct reader *reader, const json_t *root,
 {
     struct cluster *cluster = reader->cluster;
     json_t *object = (json_t *)(uintptr_t)root;
-    struct json_place place = {
-        .object = root, .source = reader->source, .line = 1};
+    struct json_place place = {.object = root,
+                               .source = reader->source,
+                               .line = 1,
+                               .arena = reader->arena};
     const char *key;
     json_t *value;
     size_t i = 0;
@@ -199,14 +202,13 @@ static int read_head(struct reader *reader, const json_t *root,
         while (f < N_FILE_FIELDS && strcmp(key, file_fields[f].key) != 0)
             f++;
         if (f < N_FILE_FIELDS)
-            rc = place_fields(cluster, &place, &file_fields[f], 1,
-                              reader->arena, err);
+            rc = place_fields(cluster, &place, &file_fields[f], 1, err);
         else if (!strcmp(key, "reserve"))
             rc = read_reserve(&cluster->reserve, &place, reader, err);
         else if (!strcmp(key, "hosts"))
             rc = place_list(&reader->hosts, &place, key, err);
         else
-            rc = place_unknown(&place, key, file_keys, reader->arena, err);
+            rc = place_unknown(&place, key, file_keys, err);
         if (rc)
             return -1;
     }

@@ -51,15 +51,15 @@ static int read_version(const struct json_place *root, struct err *err)
 
 /* What stands beside tables, shards and devices. */
 static int read_head(struct plan *plan, const struct json_place *root,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
     struct problem *problem = &plan->problem;
 
-    if (PLACE_FIELDS(plan, root, head_fields, arena, err) ||
-        PLACE_FIELDS(plan, root, min_width_field, arena, err) ||
-        PLACE_FIELDS(plan, root, search_fields, arena, err) ||
-        PLACE_FIELDS(plan, root, total_fields, arena, err) ||
-        PLACE_FIELDS(plan, root, dense_optimizer_field, arena, err) ||
+    if (PLACE_FIELDS(plan, root, head_fields, err) ||
+        PLACE_FIELDS(plan, root, min_width_field, err) ||
+        PLACE_FIELDS(plan, root, search_fields, err) ||
+        PLACE_FIELDS(plan, root, total_fields, err) ||
+        PLACE_FIELDS(plan, root, dense_optimizer_field, err) ||
         optional_kinds(&problem->kinds, root, err))
         return -1;
     if (problem->min_width % TABLE_COLUMN_STEP)
@@ -85,14 +85,13 @@ static int list_of_devices(const json_t **out, const struct json_place *place,
 }
 
 static int read_bytes(uint64_t **out, const struct json_place *place,
-                      const char *key, uint32_t n, struct arena *arena,
-                      struct err *err)
+                      const char *key, uint32_t n, struct err *err)
 {
     const json_t *list;
 
     if (list_of_devices(&list, place, key, n, err))
         return -1;
-    *out = ARENA_NEW(arena, uint64_t, n);
+    *out = ARENA_NEW(place->arena, uint64_t, n);
     for (size_t r = 0; r < n; r++)
         if (place_list_u64(&(*out)[r], place, key, list, r, err))
             return -1;
@@ -100,7 +99,7 @@ static int read_bytes(uint64_t **out, const struct json_place *place,
 }
 
 static int read_cluster(struct cluster *cluster, const struct json_place *root,
-                        struct arena *arena, struct err *err)
+                        struct err *err)
 {
     struct json_place place;
 
@@ -110,17 +109,18 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
         return -1;
     cluster->devices_per_host = cluster->n_devices;
     /* First the list that the file must have: it bounds what is allocated. */
-    if (PLACE_FIELDS(cluster, &place, cluster_fields, arena, err) ||
+    if (PLACE_FIELDS(cluster, &place, cluster_fields, err) ||
         (place_has(&place, "pod_size") &&
          place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
                    cluster->n_devices, err)) ||
         read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
-                   cluster->n_devices, arena, err))
+                   cluster->n_devices, err))
         return -1;
-    cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, cluster->n_devices);
+    cluster->reserve_bytes =
+        ARENA_NEW(root->arena, uint64_t, cluster->n_devices);
     return place_has(&place, "reserve_bytes")
                ? read_bytes(&cluster->reserve_bytes, &place, "reserve_bytes",
-                            cluster->n_devices, arena, err)
+                            cluster->n_devices, err)
                : 0;
 }
 
@@ -169,14 +169,13 @@ static int read_idx(uint32_t *out, const struct json_place *place,
 }
 
 static int read_table(struct table *table, const struct json_place *place,
-                      const struct cluster *cluster, struct arena *arena,
-                      struct err *err)
+                      const struct cluster *cluster, struct err *err)
 {
     uint32_t device;
 
     table_init(table);
-    if (PLACE_FIELDS(table, place, table_fields, arena, err) ||
-        PLACE_FIELDS(table, place, other_fields, arena, err) ||
+    if (PLACE_FIELDS(table, place, table_fields, err) ||
+        PLACE_FIELDS(table, place, other_fields, err) ||
         read_skew(table, place, err) ||
         optional_kinds(&table->kinds, place, err))
         return -1;
@@ -190,20 +189,19 @@ static int read_table(struct table *table, const struct json_place *place,
 }
 
 static int read_tables(struct problem *problem, const struct json_place *root,
-                       struct arena *arena, struct err *err)
+                       struct err *err)
 {
     const json_t *list;
 
     if (place_list(&list, root, "tables", err))
         return -1;
     problem->n_tables = json_array_size(list);
-    problem->tables = ARENA_NEW(arena, struct table, problem->n_tables);
+    problem->tables = ARENA_NEW(root->arena, struct table, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         struct json_place place;
 
         if (place_element(&place, root, "tables", list, i, err) ||
-            read_table(&problem->tables[i], &place, &problem->cluster, arena,
-                       err))
+            read_table(&problem->tables[i], &place, &problem->cluster, err))
             return -1;
     }
     return 0;
@@ -250,7 +248,7 @@ static int read_shard(struct shard *shard, const struct json_place *place,
 }
 
 static int read_shards(struct plan *plan, const struct json_place *root,
-                       struct arena *arena, struct err *err)
+                       struct err *err)
 {
     const json_t *list;
     bool has_costs = false;
@@ -258,15 +256,15 @@ static int read_shards(struct plan *plan, const struct json_place *root,
     if (place_list(&list, root, "shards", err))
         return -1;
     plan->n_shards = json_array_size(list);
-    plan->shards = ARENA_NEW(arena, struct shard, plan->n_shards);
-    plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);
+    plan->shards = ARENA_NEW(root->arena, struct shard, plan->n_shards);
+    plan->shard_ms = ARENA_NEW(root->arena, double, plan->n_shards);
     for (size_t i = 0; i < plan->n_shards; i++) {
         struct json_place place;
 
         plan->shard_ms[i] = NAN;
         if (place_element(&place, root, "shards", list, i, err) ||
             read_shard(&plan->shards[i], &place, &plan->problem, err) ||
-            PLACE_FIELDS(&plan->shard_ms[i], &place, alone_field, arena, err))
+            PLACE_FIELDS(&plan->shard_ms[i], &place, alone_field, err))
             return -1;
         has_costs |= !isnan(plan->shard_ms[i]);
     }
@@ -284,7 +282,7 @@ static void fill_nan(double *list, size_t n)
 /* An object of parts, where there is one. */
 static int read_parts(double parts_ms[N_STEP_PARTS],
                       const struct json_place *place, const char *key,
-                      struct arena *arena, struct err *err)
+                      struct err *err)
 {
     struct json_place parts;
 
@@ -292,11 +290,11 @@ static int read_parts(double parts_ms[N_STEP_PARTS],
         return 0;
     if (place_object(&parts, place, key, err))
         return -1;
-    return PLACE_FIELDS(parts_ms, &parts, parts_fields, arena, err);
+    return PLACE_FIELDS(parts_ms, &parts, parts_fields, err);
 }
 
 static int read_step(struct plan *plan, const struct json_place *root,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
     struct job *job = &plan->problem.job;
     struct json_place place;
@@ -305,35 +303,34 @@ static int read_step(struct plan *plan, const struct json_place *root,
     if (!place_has(root, "step"))
         return 0;
     if (place_object(&place, root, "step", err) ||
-        PLACE_FIELDS(job, &place, job_fields, arena, err) ||
-        PLACE_FIELDS(job, &place, job_dedup_field, arena, err) ||
+        PLACE_FIELDS(job, &place, job_fields, err) ||
+        PLACE_FIELDS(job, &place, job_dedup_field, err) ||
         read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS, err))
         return -1;
-    return read_parts(plan->exposed_ms, &place, "exposed_ms", arena, err);
+    return read_parts(plan->exposed_ms, &place, "exposed_ms", err);
 }
 
 static int read_device(struct device_cost *device, enum memory_model *model,
-                       const struct json_place *place, struct arena *arena,
-                       struct err *err)
+                       const struct json_place *place, struct err *err)
 {
     struct json_place bytes;
 
     device->compute_ms = device->bwd_comm_ms = NAN;
     device->fwd_comm_ms = device->total_ms = NAN;
     fill_nan(device->parts_ms, N_STEP_PARTS);
-    if (PLACE_FIELDS(device, place, device_fields, arena, err) ||
-        read_parts(device->parts_ms, place, "phases_ms", arena, err) ||
+    if (PLACE_FIELDS(device, place, device_fields, err) ||
+        read_parts(device->parts_ms, place, "phases_ms", err) ||
         place_object(&bytes, place, "memory_bytes", err))
         return -1;
     if (!place_has(&bytes, "io"))
-        return PLACE_FIELDS(&device->memory, &bytes, memory_fields, arena, err);
+        return PLACE_FIELDS(&device->memory, &bytes, memory_fields, err);
     if (*model == MEMORY_FULL)
         *model = MEMORY_BATCH;
-    return PLACE_FIELDS(&device->memory, &bytes, io_memory_fields, arena, err);
+    return PLACE_FIELDS(&device->memory, &bytes, io_memory_fields, err);
 }
 
 static int read_devices(struct plan *plan, const struct json_place *root,
-                        struct arena *arena, struct err *err)
+                        struct err *err)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
     const json_t *list;
@@ -345,21 +342,20 @@ static int read_devices(struct plan *plan, const struct json_place *root,
                                  "total_ms is given, but devices is missing");
     if (list_of_devices(&list, root, "devices", n_devices, err))
         return -1;
-    plan->devices = ARENA_NEW(arena, struct device_cost, n_devices);
+    plan->devices = ARENA_NEW(root->arena, struct device_cost, n_devices);
     for (size_t r = 0; r < n_devices; r++) {
         struct json_place place;
 
         if (place_element(&place, root, "devices", list, r, err) ||
             read_device(&plan->devices[r], &plan->problem.memory_model, &place,
-                        arena, err))
+                        err))
             return -1;
     }
     return 0;
 }
 
 static int read_outside(struct cost_source *cost,
-                        const struct json_place *place, struct arena *arena,
-                        struct err *err)
+                        const struct json_place *place, struct err *err)
 {
     const json_t *list = NULL;
     struct json_place item;
@@ -368,19 +364,17 @@ static int read_outside(struct cost_source *cost,
     if (place_has(place, "outside") && place_list(&list, place, "outside", err))
         return -1;
     n = json_array_size(list);
-    cost->outside = ARENA_NEW(arena, struct cost_outside, n);
+    cost->outside = ARENA_NEW(place->arena, struct cost_outside, n);
     for (; *i < n; ++*i)
         if (place_element(&item, place, "outside", list, *i, err) ||
-            PLACE_FIELDS(&cost->outside[*i], &item, cost_outside_fields, arena,
-                         err))
+            PLACE_FIELDS(&cost->outside[*i], &item, cost_outside_fields, err))
             return -1;
     return 0;
 }
 
 /* `basis` wins over `measured`, which stands for two of its three values. */
 static int read_cost_model(struct cost_source *cost,
-                           const struct json_place *root, struct arena *arena,
-                           struct err *err)
+                           const struct json_place *root, struct err *err)
 {
     struct json_place place;
     bool is_measured = false;
@@ -388,31 +382,28 @@ static int read_cost_model(struct cost_source *cost,
     if (!place_has(root, "cost_model"))
         return 0;
     if (place_object(&place, root, "cost_model", err) ||
-        PLACE_FIELDS(cost, &place, cost_fields, arena, err) ||
-        PLACE_FIELDS(&is_measured, &place, measured_field, arena, err))
+        PLACE_FIELDS(cost, &place, cost_fields, err) ||
+        PLACE_FIELDS(&is_measured, &place, measured_field, err))
         return -1;
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
-    return PLACE_FIELDS(cost, &place, basis_fields, arena, err) ||
-                   PLACE_FIELDS(cost, &place, error_fields, arena, err) ||
-                   read_outside(cost, &place, arena, err)
+    return PLACE_FIELDS(cost, &place, basis_fields, err) ||
+                   PLACE_FIELDS(cost, &place, error_fields, err) ||
+                   read_outside(cost, &place, err)
                ? -1
                : 0;
 }
 
 static int read_plan(struct plan *plan, const struct json_place *root,
-                     struct arena *arena, struct err *err)
+                     struct err *err)
 {
     if (read_version(root, err) ||
-        read_cluster(&plan->problem.cluster, root, arena, err) ||
-        read_head(plan, root, arena, err) ||
-        read_tables(&plan->problem, root, arena, err) ||
-        read_shards(plan, root, arena, err) ||
-        read_devices(plan, root, arena, err) ||
-        read_step(plan, root, arena, err) ||
-        read_cost_model(&plan->cost, root, arena, err))
+        read_cluster(&plan->problem.cluster, root, err) ||
+        read_head(plan, root, err) || read_tables(&plan->problem, root, err) ||
+        read_shards(plan, root, err) || read_devices(plan, root, err) ||
+        read_step(plan, root, err) || read_cost_model(&plan->cost, root, err))
         return -1;
     plan_fill_kinds(plan);
-    problem_find_hot_rows(&plan->problem, arena);
+    problem_find_hot_rows(&plan->problem, root->arena);
     if (plan_check(plan, err))
         return err_prefix(err, "%s", root->source);
     plan_sort_shards(plan);
@@ -433,8 +424,8 @@ int plan_from_json(struct plan *plan, const char *text, size_t len,
         .bound_ms = NAN,
     };
     rc = json_parse(&root, text, len, source, err) ||
-         place_root(&place, root, source, err) ||
-         read_plan(plan, &place, arena, err);
+         place_root(&place, root, source, arena, err) ||
+         read_plan(plan, &place, err);
     json_decref(root);
     return rc ? -1 : 0;
 }

@@ -72,8 +72,7 @@ static json_t *from_cost_source(const struct cost_source *cost)
 
     if (!cost->name)
         return json_null();
-    value = json_object();
-    PLACE_SET_FIELDS(value, cost, cost_fields);
+    value = PLACE_ROW(cost, cost_fields);
     set(value, measured_field->key,
         json_boolean(cost->basis == BASIS_MEASURED));
     PLACE_SET_FIELDS(value, cost, basis_fields);
@@ -91,9 +90,8 @@ static json_t *from_cost_source(const struct cost_source *cost)
 /* Constraints, bins and an order of rows only where there are any. */
 static json_t *from_table(const struct table *table)
 {
-    json_t *value = json_object();
+    json_t *value = PLACE_ROW(table, table_fields);
 
-    PLACE_SET_FIELDS(value, table, table_fields);
     if (table->row_order != ROW_ORDER_HASHED)
         place_set_fields(value, table, &other_fields[0], 1);
     if (table->dedup < 1)
@@ -132,17 +130,11 @@ static json_t *from_shard(const struct shard *shard, const double *alone_ms)
 
 static json_t *from_device(const struct device_cost *device)
 {
-    json_t *value = json_object(), *memory = json_object();
+    json_t *value = PLACE_ROW(device, device_fields);
 
-    PLACE_SET_FIELDS(value, device, device_fields);
-    if (!isnan(device->parts_ms[0])) {
-        json_t *parts = json_object();
-
-        PLACE_SET_FIELDS(parts, device->parts_ms, parts_fields);
-        set(value, "phases_ms", parts);
-    }
-    PLACE_SET_FIELDS(memory, &device->memory, memory_fields);
-    set(value, "memory_bytes", memory);
+    if (!isnan(device->parts_ms[0]))
+        set(value, "phases_ms", PLACE_ROW(device->parts_ms, parts_fields));
+    set(value, "memory_bytes", PLACE_ROW(&device->memory, memory_fields));
     return value;
 }
 
@@ -199,21 +191,17 @@ static bool has_dense_optimizer(const struct plan *plan)
 static json_t *from_step(const struct plan *plan)
 {
     struct job job = plan->problem.job;
-    json_t *value = json_object(), *list = json_array();
+    json_t *value, *list = json_array();
 
     job.n_chunks = job_n_chunks(&job);
-    PLACE_SET_FIELDS(value, &job, job_fields);
+    value = PLACE_ROW(&job, job_fields);
     if (job.dedup != DEDUP_NONE)
         PLACE_SET_FIELDS(value, &job, job_dedup_field);
     for (int i = 0; i < 2; i++)
         append(list, json_real(job.dense_ms[i]));
     set(value, "dense_ms", list);
-    if (plan_has_parts(plan)) {
-        json_t *exposed = json_object();
-
-        PLACE_SET_FIELDS(exposed, plan->exposed_ms, parts_fields);
-        set(value, "exposed_ms", exposed);
-    }
+    if (plan_has_parts(plan))
+        set(value, "exposed_ms", PLACE_ROW(plan->exposed_ms, parts_fields));
     return value;
 }
 

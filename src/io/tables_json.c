@@ -57,7 +57,8 @@ static int read_table(struct reader *reader, struct table *table,
                       const char *name, json_t *object, size_t line,
                       struct err *err)
 {
-    struct json_place place = {.object = object, .is_strict = true};
+    struct json_place place = {
+        .object = object, .arena = reader->arena, .is_strict = true};
 
     if (!json_is_object(object))
         return err_set(err, ERR_INPUT,
@@ -77,7 +78,7 @@ static int read_table(struct reader *reader, struct table *table,
     table->dim = reader->options->dim;
     table->pooling_factor = 1;
     if (check_members(reader, &place, object, err) ||
-        PLACE_FIELDS(table, &place, fields, reader->arena, err))
+        PLACE_FIELDS(table, &place, fields, err))
         return -1;
     if (!table->dim)
         return place_error(&place, err,

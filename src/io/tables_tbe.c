@@ -97,7 +97,7 @@ static int value_of(double *out, const struct reader *reader, int which,
         place = object ? place : line_of(reader, key);
     }
     if (list ? place_list_double(out, &place, key, list, feature, min, max, err)
-             : place_fields(out, &place, &all, 1, reader->arena, err))
+             : place_fields(out, &place, &all, 1, err))
         return -1;
     return which > DIM || *out == floor(*out)
                ? 0
@@ -162,8 +162,7 @@ static int add_feature(struct used *tables, const struct reader *reader,
  * law. As a list knows no such law the table gets the histogram of a batch.
  */
 static int read_skew(struct table *table, const struct used *used,
-                     const struct json_place *place,
-                     const struct reader *reader, struct err *err)
+                     const struct json_place *place, struct err *err)
 {
     struct law laws = {.q = 1};
     struct table longer = *table;
@@ -172,7 +171,7 @@ static int read_skew(struct table *table, const struct used *used,
     struct rank_law law;
     size_t i = 0;
 
-    if (PLACE_FIELDS(&laws, place, law_fields, reader->arena, err) ||
+    if (PLACE_FIELDS(&laws, place, law_fields, err) ||
         (place_has(place, "heavy_hitters") &&
          place_list(&hitters, place, "heavy_hitters", err)))
         return -1;
@@ -232,7 +231,7 @@ static int fill_table(struct table *table, const struct used *used,
                               err)
               : place_object(&place, &place, key, err)))
         return -1;
-    return read_skew(table, used, &place, reader, err);
+    return read_skew(table, used, &place, err);
 }
 
 /* How many tables there are, and the mean batch. */
@@ -294,7 +293,7 @@ int tables_from_tbe(struct table_list *list, const char *text, size_t len,
     struct reader reader = {.arena = arena};
     json_t *root = NULL;
     int rc = json_parse(&root, text, len, source, err) ||
-             place_root(&reader.root, root, source, err);
+             place_root(&reader.root, root, source, arena, err);
 
     if (!rc) {
         size_t *lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);

@@ -67,7 +67,7 @@ static void test_whole_numbers(void)
         int rc;
 
         place.object = object;
-        rc = PLACE_FIELDS(&things, &place, fields, NULL, &err);
+        rc = PLACE_FIELDS(&things, &place, fields, &err);
         is_str(rc ? err.msg + strlen("f: ") : "", want, cases[i / 2].value);
         json_decref(object);
     }
@@ -104,8 +104,8 @@ static void test_fields(struct arena *arena)
         struct err err = {0};
         json_t *root = NULL;
         bool taken = !json_parse(&root, text, strlen(text), "f", &err) &&
-                     !place_root(&place, root, "f", &err) &&
-                     !PLACE_FIELDS(&things, &place, fields, arena, &err);
+                     !place_root(&place, root, "f", arena, &err) &&
+                     !PLACE_FIELDS(&things, &place, fields, &err);
 
         is_str(err.msg, cases[i].message, cases[i].text);
         ok(taken == !*cases[i].message, "and so it is");
@@ -142,7 +142,7 @@ static void test_writing(struct arena *arena)
     for (size_t i = 0; i < 2; i++) {
         const struct things *want = &cases[i].things;
         struct things got = {.part = NAN};
-        struct json_place place = {.source = "f"};
+        struct json_place place = {.source = "f", .arena = arena};
         json_t *object = json_object();
         struct err err = {0};
         char *text;
@@ -151,9 +151,9 @@ static void test_writing(struct arena *arena)
         text = json_dumps(object, JSON_REAL_PRECISION(17));
         is_str(text, cases[i].text, "written");
         place.object = object;
-        ok(!PLACE_FIELDS(&got, &place, fields, arena, &err) &&
-               got.few == want->few && got.many == want->many &&
-               got.kind == want->kind && got.is_so == want->is_so &&
+        ok(!PLACE_FIELDS(&got, &place, fields, &err) && got.few == want->few &&
+               got.many == want->many && got.kind == want->kind &&
+               got.is_so == want->is_so &&
                !memcmp(&got.part, &want->part, sizeof(got.part)) &&
                !got.hash == !want->hash,
            "read back: %s", err.msg);
@@ -177,7 +177,7 @@ static void test_places(struct arena *arena)
     struct things things = {0};
 
     if (!ok(!json_parse(&root, text, strlen(text), "f", &err) &&
-                !place_root(&root_place, root, "f", &err) &&
+                !place_root(&root_place, root, "f", arena, &err) &&
                 !place_object(&a, &root_place, "a", &err) &&
                 !place_list(&list, &a, "list", &err) &&
                 !place_element(&item, &a, "list", list, 1, &err),
@@ -189,8 +189,7 @@ static void test_places(struct arena *arena)
     is_str(err.msg, "f: a.list[0] must be an object, not a number", "says so");
     ok(place_list_double(&x, &a, "list", list, 0, 2, 3, &err), "too small");
     is_str(err.msg, "f: a.list[0] is 1, not in 2 to 3", "says so");
-    ok(place_fields(&things, &item, kind_field, 1, arena, &err),
-       "no such kind");
+    ok(place_fields(&things, &item, kind_field, 1, &err), "no such kind");
     is_str(err.msg, "f: a.list[1].kind must be one of cat, cow", "says so");
     json_decref(root);
 }
