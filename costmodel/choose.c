@@ -39,12 +39,6 @@ static bool is_in_fold(const struct trial *trial, const struct sample *sample,
     return (sample->case_idx - sample->case_idx / 10) % trial->n_folds == fold;
 }
 
-/* A table alone is measured to add it up, a device is not one. */
-static bool is_judged(const struct sample *sample)
-{
-    return sample->kind != SAMPLE_SINGLE;
-}
-
 /* What a model of that kind that learned from the other folds says of this one,
  * behind what was said of those before; nothing where too few are left. A net
  * needs the validation side, also where it is the fold. */
@@ -58,7 +52,7 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
     struct dataset dataset;
     struct arena arena;
     struct model model;
-    int rc = -1;
+    int rc = 0;
 
     arena_init(&arena);
     seen = ARENA_NEW(&arena, struct sample, trial->n);
@@ -69,23 +63,24 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
 
         if (!is_in || sees_all)
             seen[n_seen++] = *sample;
-        if (is_in && is_judged(sample)) {
+        /* A table alone is measured to add it up, a device is not one. */
+        if (is_in && sample->kind != SAMPLE_SINGLE) {
             trial->judged[*n_judged + n_fold] = sample;
             judged[n_fold++] = *sample;
         }
     }
     options.kind = kind;
-    if (n_fold && n_seen >= TRAIN_MIN_FIT) {
-        if (train_fit(&model, seen, n_seen, &options, &arena, err))
-            goto out;
+    if (n_seen < TRAIN_MIN_FIT)
+        n_fold = 0;
+    if (n_fold)
+        rc = train_fit(&model, seen, n_seen, &options, &arena, err);
+    if (n_fold && !rc) {
         dataset_init(&dataset, &model.features, &model.estimate, judged, n_fold,
                      sample_trains, &arena);
         predict_dataset(&model, &dataset, trial->says[kind] + *n_judged);
         memcpy(trial->ms + *n_judged, dataset.ms, n_fold * sizeof(*trial->ms));
         *n_judged += n_fold;
     }
-    rc = 0;
-out:
     arena_release(&arena);
     return rc;
 }
@@ -141,9 +136,7 @@ static void collect(struct trial *trial, const struct sample *samples, size_t n,
     trial->has_nets =
         trial->n >= CHOOSE_MIN_NET && n_validation >= CHOOSE_MIN_NET_VALIDATION;
     trial->n_folds = trial->has_nets ? SAMPLES_IN_FOLDS / trial->n : MOST_FOLDS;
-    trial->n_folds = trial->n_folds < 1            ? 1
-                     : trial->n_folds > MOST_FOLDS ? MOST_FOLDS
-                                                   : trial->n_folds;
+    trial->n_folds = min_u64(max_u64(trial->n_folds, 1), MOST_FOLDS);
     /* Each ninth of what is_in_fold numbers validates: in one fold of three. */
     trial->n_folds -= trial->n_folds % 3 == 0;
     trial->judged = ARENA_NEW(arena, const struct sample *, n);

@@ -477,8 +477,7 @@ void comm_fit_validate(struct comm_errors *errors,
                        const struct comm_sample *like)
 {
     struct comm_sample *others = mem_alloc(n, sizeof(*others));
-    double *all = mem_alloc(n, sizeof(*all));
-    double *uneven = mem_alloc(n, sizeof(*uneven));
+    double *all = mem_alloc(n, 2 * sizeof(*all)), *uneven = all + n;
 
     *errors = (struct comm_errors){0};
     for (unsigned fold = 0; fold < N_FOLDS; fold++) {
@@ -513,7 +512,6 @@ void comm_fit_validate(struct comm_errors *errors,
     errors->uneven_p90_frac = stats_quantile(uneven, errors->n_uneven, 0.9);
     mem_free(others);
     mem_free(all);
-    mem_free(uneven);
 }
 
 const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena)

@@ -240,11 +240,6 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     phases_ms[PHASE_UPDATE] = update;
 }
 
-static const struct comm_oracle *priced_of(const struct oracle *oracle)
-{
-    return (const struct comm_oracle *)(const void *)oracle;
-}
-
 /* Exchanges of one assignment, as all of its devices wait for them. */
 static void exchange_phases(const struct comm_oracle *oracle,
                             const double *sums, double phases_ms[N_PHASES])
@@ -267,7 +262,7 @@ static void exchange_phases(const struct comm_oracle *oracle,
 static void phases(const struct oracle *base, const double *sums,
                    const double *compute_ms, double (*phases_ms)[N_PHASES])
 {
-    const struct comm_oracle *oracle = priced_of(base);
+    const struct comm_oracle *oracle = (const void *)base;
 
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
         const double *of = sums + r * (size_t)base->width;
@@ -303,7 +298,7 @@ static double whole_step_ms(const struct comm_oracle *oracle,
 static void price(const struct oracle *base, size_t n, const double *sums,
                   const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {
-    const struct comm_oracle *oracle = priced_of(base);
+    const struct comm_oracle *oracle = (const void *)base;
     const uint32_t n_devices = base->problem->cluster.n_devices;
 
     for (size_t i = 0; i < n; i++, sums += (size_t)n_devices * base->width) {
@@ -328,7 +323,7 @@ static double sent_ms(const struct comm_oracle *oracle, double bytes)
 static void terms(const struct oracle *base, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms)
 {
-    const struct comm_oracle *oracle = priced_of(base);
+    const struct comm_oracle *oracle = (const void *)base;
     const struct cluster *cluster = &base->problem->cluster;
 
     if (!oracle->device_ms)

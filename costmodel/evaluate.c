@@ -165,12 +165,6 @@ static int compare_samples(const void *a, const void *b)
     return order ? order : sample_compare(x, y);
 }
 
-static bool is_same_case(const struct sample *x, const struct sample *y)
-{
-    return x->seed == y->seed && x->case_idx == y->case_idx &&
-           !compare_settings(x->setting, y->setting);
-}
-
 /* Ordered, a case's fused sample stands before its tables measured alone and
  * its repeats. */
 struct errors evaluate_cases(const struct sample *samples, size_t n,
@@ -200,7 +194,9 @@ struct errors evaluate_cases(const struct sample *samples, size_t n,
             n_singles = 0;
             sum = 0;
         }
-        if (!fused || !is_same_case(fused, sample))
+        if (!fused || sample->seed != fused->seed ||
+            sample->case_idx != fused->case_idx ||
+            compare_settings(sample->setting, fused->setting))
             continue;
         if (sample->kind == SAMPLE_SINGLE && sample_trains(sample) &&
             sample->part == n_singles + 1) {
@@ -301,18 +297,8 @@ static struct setting_class *find_class(struct evaluation *evaluation,
     return class;
 }
 
-/* Without the published class where nothing is of it; none where one class is
- * all there is. */
-static void drop_empty_classes(struct evaluation *evaluation)
-{
-    if (!evaluation->classes[0].range.n_samples)
-        memmove(evaluation->classes, evaluation->classes + 1,
-                --evaluation->n_classes * sizeof(*evaluation->classes));
-    if (evaluation->n_classes == 1)
-        evaluation->n_classes = 0;
-}
-
-/* Errors of the net, class by class. */
+/* Errors of the net, class by class, without the published one where nothing is
+ * of it; none where one class is all there is. */
 static void judge_classes(struct evaluation *evaluation,
                           const struct model *model,
                           const struct judged *judged)
@@ -342,7 +328,11 @@ static void judge_classes(struct evaluation *evaluation,
                 find_class(evaluation, held_out->samples[i]->setting) == class;
         class->errors = errors_of_kept(judged, PREDICTOR_NET);
     }
-    drop_empty_classes(evaluation);
+    if (!evaluation->classes[0].range.n_samples)
+        memmove(evaluation->classes, evaluation->classes + 1,
+                --evaluation->n_classes * sizeof(*evaluation->classes));
+    if (evaluation->n_classes == 1)
+        evaluation->n_classes = 0;
 }
 
 /* The intervals that the model has, the first of them that of all, and those

@@ -227,31 +227,22 @@ static bool has_state(const struct feature_input *input)
     return input->optimizer != OPTIMIZER_SGD;
 }
 
-static void fill_features(double *all, const struct feature_input *input)
-{
-    const double values[] = {FEATURES(VALUE)};
-
-    memcpy(all, input->bins, sizeof(input->bins));
-    fill_shares(all + FIRST_SHARE, input->bins);
-    memcpy(all + ID_dim, values, sizeof(values));
-}
-
-static void fill_totals(double *all, const struct feature_input *input)
-{
-    const double values[] = {TOTALS(VALUE)};
-
-    memcpy(all + ID_tables, values, sizeof(values));
-}
-
 void feature_set_fill(const struct feature_set *set,
                       const struct feature_input *input, double *out)
 {
     double all[N_ALL];
 
-    if (set->n && set->at[0].id >= ID_tables)
-        fill_totals(all, input);
-    else
-        fill_features(all, input);
+    if (set->n && set->at[0].id >= ID_tables) {
+        const double totals[] = {TOTALS(VALUE)};
+
+        memcpy(all + ID_tables, totals, sizeof(totals));
+    } else {
+        const double features[] = {FEATURES(VALUE)};
+
+        memcpy(all, input->bins, sizeof(input->bins));
+        fill_shares(all + FIRST_SHARE, input->bins);
+        memcpy(all + ID_dim, features, sizeof(features));
+    }
     for (unsigned i = 0; i < set->n; i++)
         out[i] = all[set->at[i].id];
 }

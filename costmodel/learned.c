@@ -58,11 +58,6 @@ enum {
     N_LANES = LANE_JOB + JOB_LANES
 };
 
-static const struct learned *learned_of(const struct oracle *oracle)
-{
-    return (const struct learned *)(const void *)oracle;
-}
-
 static double clamp(double x, double least, double most)
 {
     return x < least ? least : x > most ? most : x;
@@ -157,7 +152,7 @@ static void fill_lanes(const struct learned *learned, const struct shard *shard,
 static void learned_embed(const struct oracle *oracle,
                           const struct shard *shards, size_t n, double *out)
 {
-    const struct learned *learned = learned_of(oracle);
+    const struct learned *learned = (const void *)oracle;
     const struct estimate *estimate = &learned->model.estimate;
     const uint32_t n_in = learned->table.n_in, n_embed = learned->n_embed;
     float in[CHUNK * MAX_FEATURES], embedded[CHUNK * MODEL_MAX_EMBED];
@@ -204,7 +199,7 @@ static double fill_head(const struct learned *learned, const double *sums,
 static void learned_compute(const struct oracle *oracle, const double *sums,
                             size_t n, double *compute_ms)
 {
-    const struct learned *learned = learned_of(oracle);
+    const struct learned *learned = (const void *)oracle;
     const uint32_t n_in = learned->head.n_in, width = oracle->width;
     const uint32_t n_embed = learned->n_embed;
     float in[CHUNK * (MODEL_MAX_EMBED + MAX_TOTALS)], out[CHUNK];
@@ -242,7 +237,7 @@ static size_t learned_judge(const struct oracle *oracle,
                             const double *compute_ms, struct cost_error *error,
                             struct cost_outside **outside, struct arena *arena)
 {
-    const struct learned *learned = learned_of(oracle);
+    const struct learned *learned = (const void *)oracle;
     struct feature_input *inputs = ARENA_NEW(arena, struct feature_input, n);
 
     for (size_t i = 0; i < n; i++)

@@ -87,26 +87,10 @@ static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
     return 0;
 }
 
-static const struct reference *reference_of(const struct oracle *oracle)
-{
-    return (const struct reference *)(const void *)oracle;
-}
-
-static void fill_input(struct feature_input *input,
-                       const struct problem *problem, const struct shard *shard)
-{
-    const struct table *table = &problem->tables[shard->table];
-
-    *input = (struct feature_input){.dim = shard->col_end - shard->col_begin,
-                                    .pooling_factor = table->pooling_factor,
-                                    .n_rows = (double)table->num_embeddings};
-    (void)table_reuse(table, shard_lookups(problem, shard), input->bins);
-}
-
 static void reference_embed(const struct oracle *oracle,
                             const struct shard *shards, size_t n, double *out)
 {
-    const struct reference *reference = reference_of(oracle);
+    const struct reference *reference = (const void *)oracle;
     const struct problem *problem = &reference->published;
     const struct feature *at = reference->features.at;
     const uint32_t n_in = reference->features.n;
@@ -115,10 +99,15 @@ static void reference_embed(const struct oracle *oracle,
     for (size_t begin = 0, m; begin < n; begin += m) {
         m = n - begin < CHUNK ? n - begin : CHUNK;
         for (size_t i = 0; i < m; i++) {
+            const struct shard *shard = &shards[begin + i];
+            const struct table *table = &problem->tables[shard->table];
+            struct feature_input input = {
+                .dim = shard->col_end - shard->col_begin,
+                .pooling_factor = table->pooling_factor,
+                .n_rows = (double)table->num_embeddings};
             double features[MAX_FEATURES];
-            struct feature_input input;
 
-            fill_input(&input, problem, &shards[begin + i]);
+            (void)table_reuse(table, shard_lookups(problem, shard), input.bins);
             feature_set_fill(&reference->features, &input, features);
             for (uint32_t k = 0; k < n_in; k++)
                 in[i * n_in + k] =
@@ -140,7 +129,7 @@ static void reference_embed(const struct oracle *oracle,
 static void reference_compute(const struct oracle *oracle, const double *sums,
                               size_t n, double *compute_ms)
 {
-    const struct reference *reference = reference_of(oracle);
+    const struct reference *reference = (const void *)oracle;
     float in[CHUNK * MAX_EMBED], out[CHUNK];
 
     for (size_t begin = 0, m; begin < n; begin += m) {
@@ -175,11 +164,12 @@ static void fill_comm(float *in, const struct net_file *file,
 }
 
 /* compute_ms and bwd_ms are NULL backward. */
-static void ask_comm(const struct net *net, size_t n, uint32_t n_devices,
-                     const double *widths, size_t stride,
+static void ask_comm(const struct oracle *oracle, const struct net *net,
+                     size_t n, const double *widths, size_t stride,
                      const double *compute_ms, const double *bwd_ms,
                      double *out)
 {
+    const uint32_t n_devices = oracle->problem->cluster.n_devices;
     float in[FAST_MLP_ROWS * NET_MAX_INPUTS];
     float answer[FAST_MLP_ROWS * NET_MAX_INPUTS];
 
@@ -206,29 +196,30 @@ static void ask_comm(const struct net *net, size_t n, uint32_t n_devices,
 static void reference_bwd(const struct oracle *oracle, size_t n,
                           const double *widths, double *bwd_ms)
 {
-    ask_comm(&reference_of(oracle)->bwd, n, oracle->problem->cluster.n_devices,
-             widths, 1, NULL, NULL, bwd_ms);
+    const struct reference *reference = (const void *)oracle;
+
+    ask_comm(oracle, &reference->bwd, n, widths, 1, NULL, NULL, bwd_ms);
 }
 
 static void reference_fwd(const struct oracle *oracle, size_t n,
                           const double *widths, const double *compute_ms,
                           const double *bwd_ms, double *fwd_ms)
 {
-    ask_comm(&reference_of(oracle)->fwd, n, oracle->problem->cluster.n_devices,
-             widths, 1, compute_ms, bwd_ms, fwd_ms);
+    const struct reference *reference = (const void *)oracle;
+
+    ask_comm(oracle, &reference->fwd, n, widths, 1, compute_ms, bwd_ms, fwd_ms);
 }
 
 static void reference_comm(const struct oracle *oracle, size_t n,
                            const double *sums, const double *compute_ms,
                            double *fwd_ms, double *bwd_ms)
 {
-    const struct reference *reference = reference_of(oracle);
-    const uint32_t n_devices = oracle->problem->cluster.n_devices;
+    const struct reference *reference = (const void *)oracle;
     const double *widths = sums + oracle->comm_lane;
 
-    ask_comm(&reference->bwd, n, n_devices, widths, oracle->width, NULL, NULL,
+    ask_comm(oracle, &reference->bwd, n, widths, oracle->width, NULL, NULL,
              bwd_ms);
-    ask_comm(&reference->fwd, n, n_devices, widths, oracle->width, compute_ms,
+    ask_comm(oracle, &reference->fwd, n, widths, oracle->width, compute_ms,
              bwd_ms, fwd_ms);
 }
 

@@ -147,11 +147,6 @@ struct roofline {
     struct table_use *reuse; /* [n_tables], over the global batch */
 };
 
-static const struct roofline *roofline_of(const struct oracle *oracle)
-{
-    return (const struct roofline *)(const void *)oracle;
-}
-
 /* What an update of one row reads and writes of state, in bytes (of a scalar
  * what DRAM moves at once) and rows, and what it and each look-up issue beside
  * row-wise Adagrad's; behind Adagrad fitted to 121 sets on an H100
@@ -508,7 +503,8 @@ struct comm_model job_comm(const struct gpu_spec *spec,
 static double device_ms(const struct comm_oracle *oracle, const double *sum,
                         double *forward_ms)
 {
-    const struct gpu_spec *spec = roofline_of(&oracle->base)->spec;
+    const struct roofline *roofline = (const void *)oracle;
+    const struct gpu_spec *spec = roofline->spec;
     const double *job = sum + LANE_JOB;
     double ms = job[JOB_REPLICAS];
 
@@ -527,7 +523,7 @@ static double device_ms(const struct comm_oracle *oracle, const double *sum,
 static void roofline_embed(const struct oracle *oracle,
                            const struct shard *shards, size_t n, double *out)
 {
-    const struct roofline *roofline = roofline_of(oracle);
+    const struct roofline *roofline = (const void *)oracle;
 
     for (size_t i = 0; i < n; i++)
         embed(roofline->spec, oracle->problem, &shards[i],
@@ -537,7 +533,7 @@ static void roofline_embed(const struct oracle *oracle,
 static void roofline_compute(const struct oracle *oracle, const double *sums,
                              size_t n, double *compute_ms)
 {
-    const struct comm_oracle *priced = &roofline_of(oracle)->priced;
+    const struct comm_oracle *priced = (const void *)oracle;
     double forward_ms;
 
     for (size_t i = 0; i < n; i++)

@@ -168,18 +168,6 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
                    samples[0].setting->device);
 }
 
-static int fit_roofline(struct estimate *estimate, const struct run *run,
-                        const struct sample *samples, size_t n,
-                        struct arena *arena, struct err *err)
-{
-    const struct gpu_spec *gpu = run->options->gpu;
-
-    if (!gpu && train_gpu(&gpu, samples, n, run->options, arena, err))
-        return -1;
-    fit_gpu(estimate, gpu, run, samples, n, MOST_FIT);
-    return 0;
-}
-
 static void split(struct run *run, const struct estimate *estimate,
                   const struct sample *samples, size_t n, struct arena *arena)
 {
@@ -207,13 +195,9 @@ static void choose_sizes(struct run *run)
     }
     steps = (n_train + run->batch_size - 1) / run->batch_size;
     run->epochs = run->options->epochs;
-    if (!run->epochs) {
-        uint64_t epochs = (20000 + steps - 1) / steps;
-
-        run->epochs = epochs < 200    ? 200
-                      : epochs > 1000 ? 1000
-                                      : (unsigned)epochs;
-    }
+    if (!run->epochs)
+        run->epochs =
+            (unsigned)min_u64(max_u64((20000 + steps - 1) / steps, 200), 1000);
     run->n_steps = steps * run->epochs;
 }
 
@@ -502,6 +486,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
 {
     struct run run = {.options = options, .weight_decay = WEIGHT_DECAY};
     const struct dataset *train = &run.train.dataset;
+    const struct gpu_spec *gpu = options->gpu;
     struct arena scratch;
     int rc = -1;
 
@@ -511,9 +496,11 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     model->estimate.totals = options->totals;
     if (check_numbers(&run, samples, n, err))
         goto out;
-    if (options->kind != MODEL_NET &&
-        fit_roofline(&model->estimate, &run, samples, n, arena, err))
-        goto out;
+    if (options->kind != MODEL_NET) {
+        if (!gpu && train_gpu(&gpu, samples, n, options, arena, err))
+            goto out;
+        fit_gpu(&model->estimate, gpu, &run, samples, n, MOST_FIT);
+    }
     split(&run, &model->estimate, samples, n, &scratch);
     scale_features(&model->features, train, &scratch);
     if (options->kind != MODEL_NET)
