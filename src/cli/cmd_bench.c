@@ -196,17 +196,6 @@ static int open_device(struct bench *bench, struct err *err)
     return bench_check_options(&bench->options, err);
 }
 
-/* Measures and says what came out. */
-static int run_device(struct bench *bench, struct err *err)
-{
-    bool of_ceilings = cli_given(bench->cli, "ceilings");
-
-    if (measure(bench, err) ||
-        (of_ceilings ? bench_print_ceilings : bench_print_lookups)(bench, err))
-        return -1;
-    return bench_tell_interrupt(&bench->result, err);
-}
-
 static int run_lookups(struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
@@ -215,7 +204,11 @@ static int run_lookups(struct bench *bench, struct err *err)
     if ((measures && open_device(bench, err)) ||
         store_open(&bench->store, cli_string(cli, "db"),
                    measures ? STORE_WRITE : STORE_READ, err) ||
-        (measures && run_device(bench, err)))
+        (measures &&
+         (measure(bench, err) ||
+          (cli_given(cli, "ceilings") ? bench_print_ceilings
+                                      : bench_print_lookups)(bench, err) ||
+          bench_tell_interrupt(&bench->result, err))))
         return -1;
     return cli_given(cli, "csv") ? write_csv(bench, err) : 0;
 }

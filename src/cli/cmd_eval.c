@@ -28,23 +28,6 @@ static const struct figure class_figures[] = {
     {0},
 };
 
-static void print_drift(const struct drift *drift, struct buf *out)
-{
-    buf_printf(out, "drift           %s%s\n",
-               drift->is_seen ? "since " : "none seen",
-               drift->is_seen ? drift->since : "");
-    figures_table(class_figures, drift->classes, MAX_INTERVALS,
-                  sizeof(*drift->classes), out);
-}
-
-static json_t *drift_to_json(const struct drift *drift)
-{
-    return json_pack("{s:s?, s:o}", "since",
-                     drift->is_seen ? drift->since : NULL, "classes",
-                     figures_list(class_figures, drift->classes, MAX_INTERVALS,
-                                  sizeof(*drift->classes)));
-}
-
 static void print_text(const struct training *judged, const struct drift *drift)
 {
     struct cli *cli = judged->cli;
@@ -56,8 +39,13 @@ static void print_text(const struct training *judged, const struct drift *drift)
     buf_printf(&out, "samples         %zu in %s\n", judged->n,
                cli_shown(cli, "db"));
     evaluation_print(&judged->evaluation, &out);
-    if (drift)
-        print_drift(drift, &out);
+    if (drift) {
+        buf_printf(&out, "drift           %s%s\n",
+                   drift->is_seen ? "since " : "none seen",
+                   drift->is_seen ? drift->since : "");
+        figures_table(class_figures, drift->classes, MAX_INTERVALS,
+                      sizeof(*drift->classes), &out);
+    }
     comm_report_print(judged->comm_samples, judged->n_comm, &out);
     cli_print_report(&out);
 }
@@ -76,7 +64,12 @@ static void print_json(const struct training *judged, const struct drift *drift)
                   (json_int_t)judged->n, "exchanges",
                   comm_report_to_json(judged->comm_samples, judged->n_comm)));
     if (drift)
-        json_object_set_new(root, "drift", drift_to_json(drift));
+        json_object_set_new(
+            root, "drift",
+            json_pack("{s:s?, s:o}", "since",
+                      drift->is_seen ? drift->since : NULL, "classes",
+                      figures_list(class_figures, drift->classes, MAX_INTERVALS,
+                                   sizeof(*drift->classes))));
     cli_print_json(root);
 }
 

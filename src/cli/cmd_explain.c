@@ -6,14 +6,12 @@
 
 #include <string.h>
 
-static int find_table(uint32_t *out, const struct problem *problem,
+static int find_table(uint32_t *t, const struct problem *problem,
                       const char *name, struct err *err)
 {
-    for (uint32_t t = 0; t < problem->n_tables; t++)
-        if (!strcmp(problem->tables[t].name, name)) {
-            *out = t;
+    for (*t = 0; *t < problem->n_tables; ++*t)
+        if (!strcmp(problem->tables[*t].name, name))
             return 0;
-        }
     return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
 }
 

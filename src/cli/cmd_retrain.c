@@ -114,16 +114,6 @@ static void print_json(const struct contest *contest)
         contest->n_older ? contest->since : NULL));
 }
 
-static int replace(struct contest *contest, struct err *err)
-{
-    const char *kept =
-        arena_printf(contest->training.cli->arena, "%s.1", contest->path);
-
-    if (file_write(kept, contest->old_data, contest->old_len, err))
-        return -1;
-    return model_save(&contest->training.model, contest->path, err);
-}
-
 /* Leaves those that count in a device that may have changed. */
 static void drop_older(struct contest *contest, const char *since)
 {
@@ -162,6 +152,7 @@ static int hold_contest(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
     struct arena *arena = training->cli->arena;
+    const char *kept = arena_printf(arena, "%s.1", contest->path);
     struct sample_setting old;
     struct lock lock = {0};
     int rc = -1;
@@ -181,7 +172,9 @@ static int hold_contest(struct contest *contest, struct err *err)
     evaluate_pair(&contest->paired, &contest->old_model, &training->model,
                   training->samples, training->n);
     judge(contest);
-    if ((contest->verdict.replaced && replace(contest, err)) ||
+    if ((contest->verdict.replaced &&
+         (file_write(kept, contest->old_data, contest->old_len, err) ||
+          model_save(&training->model, contest->path, err))) ||
         store_log_verdict(training->store, &contest->verdict, err))
         goto out;
     rc = 0;

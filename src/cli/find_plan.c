@@ -24,33 +24,23 @@ static void choose_search(struct search_options *options, const struct cli *cli)
         options->beam_width = 0;
 }
 
-static int search(struct plan *plan, struct plan_request *request,
-                  const struct oracle *oracle,
-                  const struct search_options *options, struct err *err)
-{
-    struct cli *cli = request->cli;
-
-    if (cli_given(cli, "from"))
-        return search_replan(
-            plan, &request->from,
-            cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit")
-                                         : UINT64_MAX,
-            oracle, options, &request->replanned, cli->arena, err);
-    if (!strcmp(cli_string(cli, "search"), "full"))
-        return search_full(plan, oracle, options, cli->arena, err);
-    return search_reference(plan, oracle, options, cli->arena, err);
-}
-
 int find_plan(struct plan *plan, struct plan_request *request,
               const struct oracle *oracle, struct err *err)
 {
     struct cli *cli = request->cli;
+    const bool is_full = !strcmp(cli_string(cli, "search"), "full");
+    const uint64_t limit =
+        cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit") : UINT64_MAX;
     struct search_options options;
     int rc;
 
     choose_search(&options, cli);
     options.pool = pool_open((unsigned)cli_u64(cli, "threads"));
-    rc = search(plan, request, oracle, &options, err);
+    rc = cli_given(cli, "from")
+             ? search_replan(plan, &request->from, limit, oracle, &options,
+                             &request->replanned, cli->arena, err)
+             : (is_full ? search_full : search_reference)(
+                   plan, oracle, &options, cli->arena, err);
     pool_close(options.pool);
     if (rc)
         return -1;

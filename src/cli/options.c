@@ -66,17 +66,6 @@ static int set_whole(struct option_value *value, const struct option_spec *spec,
                    spec->name, spec->min, spec->max, value->text);
 }
 
-static int set_double(struct option_value *value,
-                      const struct option_spec *spec, struct err *err)
-{
-    if (text_to_double(value->text, &value->number) &&
-        value->number >= spec->min && value->number <= spec->max)
-        return 0;
-    return err_set(err, ERR_USAGE,
-                   "option '--%s' takes a number from %g to %g, not '%s'",
-                   spec->name, spec->min, spec->max, value->text);
-}
-
 /* Parses value->text by the option's type. */
 static int set_value(struct option_value *value, const struct option_spec *spec,
                      struct arena *arena, struct err *err)
@@ -86,7 +75,12 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_RANGE:
         return set_whole(value, spec, arena, err);
     case OPTION_DOUBLE:
-        return set_double(value, spec, err);
+        if (text_to_double(value->text, &value->number) &&
+            value->number >= spec->min && value->number <= spec->max)
+            return 0;
+        return err_set(err, ERR_USAGE,
+                       "option '--%s' takes a number from %g to %g, not '%s'",
+                       spec->name, spec->min, spec->max, value->text);
     case OPTION_BYTES:
         if (text_to_bytes(value->text, &value->u64))
             return 0;

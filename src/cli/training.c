@@ -69,8 +69,9 @@ int training_open(struct training *training, enum store_mode mode,
     return store_open(&training->store, path, mode, err);
 }
 
-const char *training_list_settings(const struct sample_setting *settings,
-                                   size_t n, struct cli *cli)
+/* "A; B; C", in words. */
+static const char *list_settings(const struct sample_setting *settings,
+                                 size_t n, struct cli *cli)
 {
     const char *list = "", *last = "";
 
@@ -130,14 +131,14 @@ int training_choose_device(struct training *training, const char *name,
     if (!n_wanted)
         return err_set(err, ERR_INPUT,
                        "'%s' holds no samples of that kind; it has %s", path,
-                       training_list_settings(settings, n, cli));
+                       list_settings(settings, n, cli));
     for (size_t i = 0; i < n_wanted; i++)
         n_others += !is_same_device(&wanted[i], &wanted[0]);
     if (n_others)
         return err_set(err, ERR_USAGE,
                        "a model is of one device, '%s' holds several; choose "
                        "by --device, --isa or --threads: %s",
-                       path, training_list_settings(wanted, n_wanted, cli));
+                       path, list_settings(wanted, n_wanted, cli));
     training->device = wanted[0];
     return 0;
 }
@@ -192,9 +193,8 @@ int training_load(struct training *training, struct err *err)
                    "the database holds no samples of %s that are asked for; it "
                    "has %s",
                    device_text(device, arena),
-                   n_settings
-                       ? training_list_settings(settings, n_settings, cli)
-                       : "none at all");
+                   n_settings ? list_settings(settings, n_settings, cli)
+                              : "none at all");
 }
 
 void training_print_setting(const struct model *model, struct cli *cli,

@@ -63,10 +63,6 @@ void training_print_comm(const struct model *model, const char *unknown,
 void training_print_model(const struct model *model, const char *path,
                           struct buf *out);
 
-/* "A; B; C": the settings, in words, in the command's arena. */
-const char *training_list_settings(const struct sample_setting *settings,
-                                   size_t n, struct cli *cli);
-
 /* Trains the model by the training_options, evaluates and fits the
  * communication; errors and communication are in the model, too. Stops with the
  * best so far at an interrupt. */
