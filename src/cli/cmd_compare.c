@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "base/rng.h"
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/compare_table.h"
+#include "microbench/tasks.h"
 #include "search/search.h"
 
 #include <string.h>
 
 #define MAX_FILES 1000
 #define MAX_TASKS 100000
-#define MAX_DRAWN 59 /* tables of a drawn task */
-#define MAX_TRIES 10000
 
 static const struct option_spec count_options[] = {
     {"gpus", 'g', OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
@@ -100,52 +98,6 @@ out:
     return rc;
 }
 
-/* One try: 10 to 59 tables of the pool, with replacement, each of 4, 8 ... or
- * 128 columns; returns the bytes of their weights. */
-static double draw_tables(struct problem *task, const struct problem *pool,
-                          struct rng *rng)
-{
-    double bytes = 0;
-
-    task->n_tables = 10 + rng_below(rng, MAX_DRAWN - 9);
-    for (size_t i = 0; i < task->n_tables; i++) {
-        struct table *table = &task->tables[i];
-
-        *table = pool->tables[rng_below(rng, pool->n_tables)];
-        table->dim = UINT32_C(4) << rng_below(rng, 6);
-        bytes += (double)table->num_embeddings * table->dim *
-                 precision_bytes(table->precision);
-    }
-    return bytes;
-}
-
-/* The published benchmark (NeuroShard, section 4.1): drawn again while the
- * weights take more than 15 GiB of 4 GPUs with 4 GiB each. */
-static int draw_task(struct problem *task, const struct problem *pool,
-                     struct rng *rng, struct arena *arena, struct err *err)
-{
-    double room_bytes = 0;
-    int n_tries = 0;
-
-    for (uint32_t r = 0; r < pool->cluster.n_devices; r++)
-        room_bytes += (double)(pool->cluster.memory_bytes[r] -
-                               pool->cluster.reserve_bytes[r]) *
-                      15 / 16;
-    *task = *pool;
-    task->tables = ARENA_NEW(arena, struct table, MAX_DRAWN);
-    while (draw_tables(task, pool, rng) > room_bytes)
-        if (++n_tries == MAX_TRIES)
-            return err_set(err, ERR_USAGE,
-                           "no task can be drawn from '%s': its tables are too "
-                           "large for 15/16 of all memory",
-                           pool->source);
-    for (size_t i = 0; i < task->n_tables; i++)
-        task->tables[i].name =
-            arena_printf(arena, "%s#%zu", task->tables[i].name, i);
-    problem_find_hot_rows(task, arena);
-    return 0;
-}
-
 static int run_file(struct tournament *run, const char *path, struct err *err)
 {
     struct problem *pool = ARENA_NEW(run->arena, struct problem, 1);
@@ -162,7 +114,7 @@ static int run_file(struct tournament *run, const char *path, struct err *err)
 
         rng_init(&rng, cli_u64(run->cli, "seed"), i);
         run->given.seed = cli_u64(run->cli, "seed") + i;
-        if (draw_task(task, pool, &rng, run->arena, err) ||
+        if (task_draw(task, pool, &rng, run->arena, err) ||
             run_task(run, name, task, err))
             return -1;
     }
