@@ -87,8 +87,6 @@ double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 const struct id_rates *rates, double out[COMM_LANES])
 {
-    const enum precision precision =
-        problem->tables[shard->table].comm_precision;
     const double width = (double)(shard->col_end - shard->col_begin);
     const double rows = (double)(shard->row_end - shard->row_begin);
     const double ids = ceil(shard_lookups(problem, shard));
@@ -104,8 +102,7 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
     if (shard_cuts_rows(shard->kind))
         out[COMM_LANE_BUCKETIZE] = comm_id_work_ns(
             &rates->bucketize, bags / problem->cluster.n_devices, ids);
-    out[COMM_LANE_OUTPUT] = shard_output_vectors(problem, shard) * width *
-                            precision_bytes(precision);
+    out[COMM_LANE_OUTPUT] = shard_output_bytes(problem, shard);
 }
 
 static double transfer_ms(const struct comm_curve *curve, double bytes)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/dataset.h"
 
+#include "costmodel/gpu_file.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -33,6 +35,37 @@ bool sample_is_train(const struct sample *sample)
 bool sample_is_known(const struct sample *sample)
 {
     return sample_trains(sample) && sample_split(sample) != SPLIT_HELD_OUT;
+}
+
+static void add_ms(struct timing *timing, double ms)
+{
+    timing->median_ms = fmax(timing->median_ms + ms, 0);
+    timing->p10_ms = fmax(timing->p10_ms + ms, 0);
+    timing->p90_ms = fmax(timing->p90_ms + ms, 0);
+}
+
+int sample_leave_out_checks(struct sample *sample,
+                            const struct sample_setting *setting,
+                            struct arena *arena, struct err *err)
+{
+    const struct gpu_spec *spec = NULL;
+    struct id_rates ids;
+    double ms;
+
+    if (strncmp(setting->device, "fbgemm:", strlen("fbgemm:")) == 0 &&
+        gpu_spec_of_device(&spec, setting->device, arena, err))
+        return -1;
+    if (!spec)
+        return 0;
+    ids = gpu_spec_ids(spec);
+    ms = -1e-3 * ids.check.base_us;
+    for (uint32_t t = 0; t < sample->n_tables; t++)
+        ms -= 1e-6 * comm_id_work_ns(&ids.check, setting->batch,
+                                     setting->batch *
+                                         sample->tables[t].pooling_factor);
+    add_ms(&sample->forward, ms);
+    add_ms(&sample->total, ms);
+    return 0;
 }
 
 /* Counts what is kept, and makes room for it. */

@@ -21,6 +21,13 @@ bool sample_trains(const struct sample *sample);
 bool sample_is_train(const struct sample *sample);
 bool sample_is_known(const struct sample *sample);
 
+/* Samples of FBGEMM's look-ups are without the check of ids that a job makes,
+ * which those who price a job add: takes it off the sample of a job, whose
+ * setting is given. */
+int sample_leave_out_checks(struct sample *sample,
+                            const struct sample_setting *setting,
+                            struct arena *arena, struct err *err) MUST_CHECK;
+
 struct dataset {
     struct feature_set features;
     size_t n_columns, width; /* width: of the estimate's vectors */

@@ -6,7 +6,7 @@
 #include "cli/comm_report.h"
 #include "cli/training.h"
 #include "costmodel/comm_fit.h"
-#include "costmodel/gpu_file.h"
+#include "costmodel/dataset.h"
 #include "exec/exec_samples.h"
 #include "exec/job.h"
 #include "io/nccl_tests.h"
@@ -200,39 +200,6 @@ static int read_job(struct record *record, struct err *err)
     return err_prefix(err, "%s", cli_string(cli, "times"));
 }
 
-static void add_ms(struct timing *timing, double ms)
-{
-    timing->median_ms = fmax(timing->median_ms + ms, 0);
-    timing->p10_ms = fmax(timing->p10_ms + ms, 0);
-    timing->p90_ms = fmax(timing->p90_ms + ms, 0);
-}
-
-/* Samples of FBGEMM's look-ups are without the check of ids that a job makes,
- * which those who price a job add. */
-static int leave_out_checks(struct sample *sample,
-                            const struct sample_setting *setting,
-                            struct arena *arena, struct err *err)
-{
-    const struct gpu_spec *spec = NULL;
-    struct id_rates ids;
-    double ms;
-
-    if (strncmp(setting->device, "fbgemm:", strlen("fbgemm:")) == 0 &&
-        gpu_spec_of_device(&spec, setting->device, arena, err))
-        return -1;
-    if (!spec)
-        return 0;
-    ids = gpu_spec_ids(spec);
-    ms = -1e-3 * ids.check.base_us;
-    for (uint32_t t = 0; t < sample->n_tables; t++)
-        ms -= 1e-6 * comm_id_work_ns(&ids.check, setting->batch,
-                                     setting->batch *
-                                         sample->tables[t].pooling_factor);
-    add_ms(&sample->forward, ms);
-    add_ms(&sample->total, ms);
-    return 0;
-}
-
 /* Those ranks' whose look-ups are known; a straggler's teach nothing. */
 static int put_samples(struct record *record, struct err *err)
 {
@@ -259,8 +226,8 @@ static int put_samples(struct record *record, struct err *err)
             !(sample.total.median_ms > 0))
             continue;
         record->n_samples++;
-        if (leave_out_checks(&sample, &setting, record->training.cli->arena,
-                             err) ||
+        if (sample_leave_out_checks(&sample, &setting,
+                                    record->training.cli->arena, err) ||
             sample_sink_add(&sink, &setting, &sample, &record->n_added, err))
             return -1;
     }
@@ -270,34 +237,17 @@ static int put_samples(struct record *record, struct err *err)
 /* The exchange of outputs, or, where that is not known, of their gradients. */
 static int put_outputs(struct record *record, struct err *err)
 {
-    const struct plan *plan = &record->plan;
-    const struct cluster *cluster = &plan->problem.cluster;
-    const uint32_t n_ranks = cluster->n_devices;
-    const struct job_phase *all = &record->job.phases[2 * (size_t)n_ranks];
+    const struct job_times *job = &record->job;
+    const struct job_phase *all = &job->phases[2 * (size_t)job->n_ranks];
     const bool is_gpu = !strncmp(record->training.device.device, "cuda:", 5);
-    double *sent = ARENA_NEW(record->training.cli->arena, double, n_ranks);
-    double most = 0, sum = 0;
-    const struct id_rates no_rates = {0};
     struct comm_sample sample = {
         .kind = is_gpu ? "nccl" : "mpi",
-        .n_ranks = n_ranks,
-        .n_hosts = (n_ranks - 1) / cluster->devices_per_host + 1,
         .time = all[isnan(all[1].time.median_ms) ? 2 : 1].time,
-        .n_iterations = (uint32_t)record->job.n_steps};
+        .n_iterations = (uint32_t)job->n_steps};
 
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        double lanes[COMM_LANES];
-
-        comm_embed(&plan->problem, &plan->shards[i], &no_rates, lanes);
-        sent[plan->shards[i].device] += lanes[COMM_LANE_OUTPUT];
-    }
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        sum += sent[r];
-        most = fmax(most, sent[r]);
-    }
-    sample.total_bytes = (uint64_t)sum;
-    sample.max_bytes = (uint64_t)fmax(most, sum / n_ranks);
-    if (n_ranks < 2 || !(sample.time.median_ms > 0) || !sample.max_bytes)
+    if (!exec_samples_exchange(&sample, &record->plan,
+                               record->training.cli->arena) ||
+        !(sample.time.median_ms > 0))
         return 0;
     return put_exchange(record, &sample, err);
 }

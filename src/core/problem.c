@@ -260,6 +260,14 @@ double shard_output_vectors(const struct problem *problem,
                                             : shard_bags(problem, shard);
 }
 
+double shard_output_bytes(const struct problem *problem,
+                          const struct shard *shard)
+{
+    return shard_output_vectors(problem, shard) *
+           (shard->col_end - shard->col_begin) *
+           precision_bytes(problem->tables[shard->table].comm_precision);
+}
+
 const char *const memory_model_names[] = {"full", "weights", "batch", NULL};
 const char *const memory_item_names[] = {"weights", "optimizer", "input",
                                          "outputs", "nccl",      "reserve"};
@@ -293,13 +301,6 @@ static const struct {
     [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {1, 1},
 };
 
-static double optimizer_bytes(enum optimizer optimizer, double rows,
-                              double weight_bytes)
-{
-    return states[optimizer].weights * weight_bytes +
-           states[optimizer].rows * 4 * rows;
-}
-
 /*
  * How many copies of the ids and lengths of a batch a pipeline keeps: as the
  * loader delivers them, and permuted to the order of the pieces, each with its
@@ -325,17 +326,9 @@ static double input_bytes(const struct problem *problem,
            PROBLEM_LENGTH_BYTES * shard_bags(problem, shard);
 }
 
-/* Outputs and their gradients. */
-static double output_bytes(const struct problem *problem,
-                           const struct shard *shard)
-{
-    return 2 * shard_output_vectors(problem, shard) *
-           (shard->col_end - shard->col_begin) *
-           precision_bytes(problem->tables[shard->table].comm_precision);
-}
-
-/* Of the step. A replica's gradient is dense: that is what the all-reduce
- * carries. Files of MEMORY_BATCH know but the mean look-ups of rows. */
+/* Of the step, outputs and their gradients. A replica's gradient is dense: that
+ * is what the all-reduce carries. Files of MEMORY_BATCH know but the mean
+ * look-ups of rows. */
 static void add_step_memory(struct memory_items *items,
                             const struct problem *problem,
                             const struct shard *shard)
@@ -351,7 +344,7 @@ static void add_step_memory(struct memory_items *items,
     else
         items->input =
             bytes_from_double(n_copies * input_bytes(problem, shard));
-    outputs = output_bytes(&mean, shard) +
+    outputs = 2 * shard_output_bytes(&mean, shard) +
               is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
     if (shard_is_replica(shard->kind))
         outputs += 4 * (double)(shard->row_end - shard->row_begin) *
@@ -368,8 +361,9 @@ struct memory_items cells_memory(const struct table *table,
     double rows = (double)n_rows;
     double weight_bytes = rows * n_columns * precision_bytes(table->precision);
     struct memory_items items = {.weights = bytes_from_double(weight_bytes),
-                                 .optimizer = bytes_from_double(optimizer_bytes(
-                                     optimizer, rows, weight_bytes))};
+                                 .optimizer = bytes_from_double(
+                                     states[optimizer].weights * weight_bytes +
+                                     states[optimizer].rows * 4 * rows)};
 
     items.total = saturating_add(items.weights, items.optimizer);
     return items;
@@ -409,7 +403,7 @@ struct memory_items sample_memory(const struct problem *problem)
 
         replica.kind = SHARD_REPLICATE;
         input += input_bytes(&loaded, &replica);
-        outputs += output_bytes(&loaded, &replica);
+        outputs += 2 * shard_output_bytes(&loaded, &replica);
     }
     items.input =
         bytes_from_double(copies_kept[problem->job.pipeline].delivered * input);

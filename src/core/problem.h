@@ -208,6 +208,9 @@ double shard_bags(const struct problem *problem, const struct shard *shard);
  * too: partial sums), one a look-up where the output is a sequence. */
 double shard_output_vectors(const struct problem *problem,
                             const struct shard *shard);
+/* Bytes of them, as they are sent. */
+double shard_output_bytes(const struct problem *problem,
+                          const struct shard *shard);
 
 /* What updates a table's shards of this kind. */
 enum optimizer optimizer_of_kind(const struct table *table,

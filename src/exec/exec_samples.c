@@ -180,6 +180,30 @@ bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
            setting->optimizer < N_MEASURED_OPTIMIZERS;
 }
 
+bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
+                           struct arena *arena)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+    const uint32_t n_ranks = cluster->n_devices;
+    double *sent = ARENA_NEW(arena, double, n_ranks), most = 0, sum = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+
+        if (!shard_is_replica(shard->kind))
+            sent[shard->device] += shard_output_bytes(&plan->problem, shard);
+    }
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        sum += sent[r];
+        most = fmax(most, sent[r]);
+    }
+    sample->n_ranks = n_ranks;
+    sample->n_hosts = (n_ranks - 1) / cluster->devices_per_host + 1;
+    sample->total_bytes = (uint64_t)sum;
+    sample->max_bytes = (uint64_t)fmax(most, sum / n_ranks);
+    return n_ranks > 1 && sample->max_bytes > 0;
+}
+
 static void fill_record(struct record *record, const struct rank_work *work,
                         const struct exec_rank *timing)
 {
@@ -215,22 +239,6 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
         }
 }
 
-/* A record as a sample into the sink, unless that has it. */
-static int put_record(const struct exec_options *options, struct record *record,
-                      uint32_t *n_stored, struct err *err)
-{
-    struct sample_sink *sink = options->sink;
-    struct sample_setting setting = device_setting(
-        &record->facts, record->precision, record->optimizer, record->batch);
-    struct sample *sample = &record->sample;
-
-    sample->seed = options->seed;
-    sample->n_iterations = options->n_iterations;
-    sample->version = NEUROSHARD_VERSION;
-    sample->started_at = record->started_at;
-    return sample_sink_add(sink, &setting, sample, n_stored, err);
-}
-
 int exec_samples_put(const struct exec_options *options, struct buf *records,
                      uint32_t *n_stored, struct err *err)
 {
@@ -238,11 +246,19 @@ int exec_samples_put(const struct exec_options *options, struct buf *records,
 
     while (at < records->len) {
         struct record *record = (void *)(records->data + at);
+        struct sample_setting setting =
+            device_setting(&record->facts, record->precision, record->optimizer,
+                           record->batch);
+        struct sample *sample = &record->sample;
 
         at += sizeof(*record);
-        record->sample.tables = (void *)(records->data + at);
-        at += record->sample.n_tables * sizeof(*record->sample.tables);
-        if (put_record(options, record, n_stored, err))
+        sample->tables = (void *)(records->data + at);
+        at += sample->n_tables * sizeof(*sample->tables);
+        sample->seed = options->seed;
+        sample->n_iterations = options->n_iterations;
+        sample->version = NEUROSHARD_VERSION;
+        sample->started_at = record->started_at;
+        if (sample_sink_add(options->sink, &setting, sample, n_stored, err))
             return -1;
     }
     return 0;

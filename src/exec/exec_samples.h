@@ -23,6 +23,11 @@ bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
                           const struct plan *plan, uint32_t rank,
                           struct arena *arena);
 
+/* The exchange of a plan's outputs, as bytes between ranks and hosts; false
+ * where nothing is exchanged. */
+bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
+                           struct arena *arena);
+
 /* Adds the rank's record, unless the rank is empty or mixes precisions. */
 void exec_samples_add(struct buf *records, const struct rank_work *work,
                       const struct exec_rank *timing);
