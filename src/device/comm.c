@@ -154,19 +154,6 @@ static int move_slices(struct comm *comm, float *const *d_data,
     return rc;
 }
 
-/* Adds the slices in the scratch of a rank up, in the first of them. */
-static int add_slices(struct comm *comm, uint32_t rank, float *d_scratch,
-                      uint64_t n, struct err *err)
-{
-    uint64_t n_slice = slice_of(comm, n, rank).n;
-
-    for (uint32_t r = 1; r < comm->n_ranks && n_slice; r++)
-        if (device_add(comm->device, d_scratch, d_scratch + r * n_slice,
-                       n_slice, err))
-            return -1;
-    return 0;
-}
-
 /* Reduce-scatter and all-gather (Rabenseifner's all-reduce), but each slice is
  * added up by its owner alone, from first rank to last: the order, and so the
  * bits, do not depend on the body. */
@@ -177,8 +164,14 @@ int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
         return 0;
     if (move_slices(comm, d_data, d_scratch, n, false, err))
         return -1;
-    for (uint32_t r = 0; r < comm->n_ranks; r++)
-        if (comm_is_here(comm, r) && add_slices(comm, r, d_scratch[r], n, err))
-            return -1;
+    for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+        const uint64_t n_slice =
+            comm_is_here(comm, rank) ? slice_of(comm, n, rank).n : 0;
+
+        for (uint32_t r = 1; n_slice && r < comm->n_ranks; r++)
+            if (device_add(comm->device, d_scratch[rank],
+                           d_scratch[rank] + r * n_slice, n_slice, err))
+                return -1;
+    }
     return move_slices(comm, d_data, d_scratch, n, true, err);
 }

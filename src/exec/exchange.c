@@ -100,6 +100,8 @@ static int open_scratch(struct exchange_set *set, struct err *err)
 int exchange_open(struct exchange_set *set, const struct placement *placement,
                   struct arena *arena, struct err *err)
 {
+    int rc = 0;
+
     *set = (struct exchange_set){
         .placement = placement,
         .exchanges = ARENA_NEW(arena, struct exchange, placement->n_groups),
@@ -108,17 +110,15 @@ int exchange_open(struct exchange_set *set, const struct placement *placement,
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
 
-        if (group->replica || find_exchange(set, group))
-            continue;
-        if (open_one(&set->exchanges[set->n++], placement, group, arena, err))
-            goto fail;
+        if (!rc && !group->replica && !find_exchange(set, group))
+            rc = open_one(&set->exchanges[set->n++], placement, group, arena,
+                          err);
     }
-    if (open_scratch(set, err))
-        goto fail;
-    return 0;
-fail:
-    exchange_close(set);
-    return -1;
+    if (!rc)
+        rc = open_scratch(set, err);
+    if (rc)
+        exchange_close(set);
+    return rc;
 }
 
 void exchange_close(struct exchange_set *set)

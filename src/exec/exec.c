@@ -122,18 +122,6 @@ static int time_loaded(struct execution *run, struct err *err)
     return 0;
 }
 
-/* The second half of the step that is compared, and timing, turn by turn. */
-static int run_turn(struct execution *run, uint32_t turn, struct err *err)
-{
-    struct placement *placement = run->placement;
-
-    if (placement_load(placement, turn, err) ||
-        (run->options->check && (step_update(placement, turn, err) ||
-                                 verify_weights(&run->verify, placement, err))))
-        return -1;
-    return run_alone(run, time_loaded, err);
-}
-
 /*
  * Communication figures by the definitions of a plan: what of the step is not a
  * rank's compute is its communication. Where the ranks share one GPU their
@@ -294,28 +282,21 @@ static int time_ids(struct execution *run, struct err *err)
     return 0;
 }
 
-/* The input of the step that is compared. */
-static int run_input(struct execution *run, struct err *err)
+static int time_together(struct execution *run, struct err *err)
 {
-    struct rank_range here = run->placement->here;
+    const struct placement *placement = run->placement;
+    struct exec_result *result = run->result;
+    struct rank_range here = placement->here;
+    unsigned n = run->options->n_iterations;
 
-    if (input_open(&run->input, run->placement, STEP_BATCH, err))
+    /* The input of the step that is compared. */
+    if (input_open(&run->input, placement, STEP_BATCH, err))
         return -1;
     for (uint32_t r = here.begin; run->options->check && r < here.end; r++)
         input_permute(&run->input, r, &run->verify);
-    return 0;
-}
-
-static int time_together(struct execution *run, struct err *err)
-{
-    struct exec_result *result = run->result;
-    unsigned n = run->options->n_iterations;
-
-    if (run_input(run, err) ||
-        (comm_is_real(run->placement) &&
-         ((device_is_host(run->placement->device) &&
-           run_alone(run, time_ids, err)) ||
-          timing_exchanges(result->exchanges, &run->set, &run->input, n, err))))
+    if (comm_is_real(placement) &&
+        ((device_is_host(placement->device) && run_alone(run, time_ids, err)) ||
+         timing_exchanges(result->exchanges, &run->set, &run->input, n, err)))
         return -1;
     input_close(&run->input);
     if (result->n_processes == 1)
@@ -419,16 +400,19 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
                                 verify_outputs(&run->verify, &run->set, err) ||
                                 step_gradients(&run->set, err)))
         return -1;
+    /* The second half of that step, and timing. */
     for (uint32_t turn = 0; turn < placement->n_turns; turn++)
-        if (run_turn(run, turn, err))
+        if (placement_load(placement, turn, err) ||
+            (run->options->check &&
+             (step_update(placement, turn, err) ||
+              verify_weights(&run->verify, placement, err))) ||
+            run_alone(run, time_loaded, err))
             return -1;
-    if (time_together(run, err))
-        return -1;
-    return collect(run, arena, err);
+    return time_together(run, err) || collect(run, arena, err) ? -1 : 0;
 }
 
-/* How the ranks fit in memory, here and on the other processes of the host:
- * what these need comes from one memory, unless each has a GPU. */
+/* In chunks, how the ranks fit in memory, here and on the other processes of
+ * the host: what these need comes from one memory, unless each has a GPU. */
 static int cut_turns(struct placement *placement,
                      const struct exec_options *options, struct err *err)
 {
@@ -439,8 +423,9 @@ static int cut_turns(struct placement *placement,
     struct placement_need need;
     int rc;
 
-    if (options->memory_bytes && options->memory_bytes < free_bytes)
-        free_bytes = options->memory_bytes;
+    placement->n_chunks = options->step.n_chunks;
+    if (options->memory_bytes)
+        free_bytes = min_u64(free_bytes, options->memory_bytes);
     placement_need(&need, placement);
     own = need.rows_bytes + need.batch_bytes;
     rc = world_all_gather(world, &own, sizeof(own), needs, err);
@@ -463,28 +448,22 @@ int exec_run(struct exec_result *result, const struct plan *plan,
     struct execution run = {
         .result = result, .options = options, .placement = &placement};
     struct comm *comm = NULL;
-    int rc = -1;
+    int rc = comm_open(&comm, world, device, n_ranks, err) ||
+             placement_init(&placement, plan, comm, options->scale_rows,
+                            options->seed, arena, err) ||
+             cut_turns(&placement, options, err);
 
-    if (comm_open(&comm, world, device, n_ranks, err))
-        goto out;
-    if (placement_init(&placement, plan, comm, options->scale_rows,
-                       options->seed, arena, err))
-        goto out;
-    placement.n_chunks = options->step.n_chunks;
-    if (cut_turns(&placement, options, err))
-        goto out;
-    *result = (struct exec_result){
-        .ranks = ARENA_NEW(arena, struct exec_rank, n_ranks),
-        .costs = ARENA_NEW(arena, struct device_cost, n_ranks),
-        .comm_kind = comm->kind,
-        .n_processes = world->size,
-        .n_hosts = world->n_hosts,
-        .scale_rows = options->scale_rows,
-    };
-    if (execute(&run, arena, err))
-        goto out;
-    rc = 0;
-out:
+    if (!rc) {
+        *result = (struct exec_result){
+            .ranks = ARENA_NEW(arena, struct exec_rank, n_ranks),
+            .costs = ARENA_NEW(arena, struct device_cost, n_ranks),
+            .comm_kind = comm->kind,
+            .n_processes = world->size,
+            .n_hosts = world->n_hosts,
+            .scale_rows = options->scale_rows,
+        };
+        rc = execute(&run, arena, err);
+    }
     /* Device memory that a transfer may still go to is not released until the
      * other side has come, which it may never do. */
     if (rc && world->size > 1)
@@ -495,5 +474,5 @@ out:
     canary_close(run.canary);
     placement_release(&placement);
     comm_close(comm);
-    return rc;
+    return rc ? -1 : 0;
 }

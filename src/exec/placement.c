@@ -306,21 +306,12 @@ static int count_samples(uint64_t *n_samples, const struct plan *plan,
     return 0;
 }
 
-/* Ranks that live in this process. */
-static struct rank_range ranks_here(const struct comm *comm)
-{
-    uint32_t rank = comm->world->rank;
-
-    if (comm->world->size == 1)
-        return (struct rank_range){0, comm->n_ranks};
-    return (struct rank_range){rank, rank + 1};
-}
-
 int placement_init(struct placement *placement, const struct plan *plan,
                    struct comm *comm, double scale_rows, uint64_t seed,
                    struct arena *arena, struct err *err)
 {
     uint32_t n_ranks = plan->problem.cluster.n_devices;
+    uint32_t rank = comm->world->rank; /* 0 of a process alone */
     uint64_t batch = plan->problem.batch, n_samples;
 
     memset(placement, 0, sizeof(*placement));
@@ -347,7 +338,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
         .n_ranks = n_ranks,
         .batch = (uint32_t)n_samples,
         .n_chunks = 1,
-        .here = ranks_here(comm),
+        .here = {rank, comm->world->size == 1 ? comm->n_ranks : rank + 1},
         .table_rows = ARENA_NEW(arena, uint64_t, plan->problem.n_tables),
         .optimizers = ARENA_NEW(arena, enum optimizer, n_ranks),
         .turns = ARENA_NEW(arena, struct rank_range, n_ranks),

@@ -11,15 +11,6 @@ void verify_init(struct verify *verify, const struct placement *placement,
         verify->hashes[what] = ARENA_NEW(arena, uint64_t, placement->n_ranks);
 }
 
-static double limit_of(const struct table *table, enum verify_what what)
-{
-    if (table->precision == PRECISION_FP16)
-        return VERIFY_FP16_LIMIT;
-    return what == VERIFY_OUTPUTS && table->comm_precision == PRECISION_FP16
-               ? VERIFY_FP16_LIMIT
-               : VERIFY_FP32_LIMIT;
-}
-
 double tally_scale(const double *row, uint32_t n)
 {
     double scale = 0;
@@ -54,7 +45,10 @@ void verify_add(struct verify *verify, const struct table *table,
                 enum verify_what what, const struct tally *tally)
 {
     struct verify_findings *found = &verify->found;
-    double limit = limit_of(table, what);
+    const bool is_half =
+        table->precision == PRECISION_FP16 ||
+        (what == VERIFY_OUTPUTS && table->comm_precision == PRECISION_FP16);
+    double limit = is_half ? VERIFY_FP16_LIMIT : VERIFY_FP32_LIMIT;
 
     tally_add(&found->tallies[what], tally);
     if (tally->error > limit && !found->failure[0])
