@@ -5,7 +5,6 @@
 #include "costmodel/evaluate.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 /* So that a choice costs about as many samples' training, however few there

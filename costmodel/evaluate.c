@@ -3,7 +3,6 @@
 
 #include "base/ranked.h"
 #include "base/stats.h"
-#include "costmodel/gemm.h"
 #include "costmodel/linear.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "costmodel/fast_mlp.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* C11 7.12: fmaf is about as fast as a multiplication and an addition. */

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "costmodel/net_json.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define MAX_EMBED 64 /* outputs of the table MLP; 32 as published */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/movement.h"
 
-#include "base/clock.h"
 #include "base/ranked.h"
 #include "base/text.h"
 #include "search/fit.h"

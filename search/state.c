@@ -6,7 +6,6 @@
 #include "search/state_check.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

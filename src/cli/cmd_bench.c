@@ -5,8 +5,6 @@
 #include "io/samples_csv.h"
 #include "microbench/ceilings.h"
 
-#include <stdio.h>
-
 /* Of mixed cases, where the options do not say. */
 #define MIXED_BATCH 65536
 #define MIXED_MAX_TABLES 60

@@ -5,8 +5,6 @@
 #include "cli/training.h"
 #include "costmodel/drift.h"
 
-#include <stdio.h>
-
 static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
      "cost database with the samples"},

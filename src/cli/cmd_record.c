@@ -14,7 +14,6 @@
 #include "io/times.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MAX_FILES 1024 /* of times: one a rank */

@@ -4,8 +4,6 @@
 #include "cli/training.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,

@@ -7,7 +7,6 @@
 #include "cli/bench_summary.h"
 #include "emit/report_parts.h"
 
-#include <string.h>
 #include <unistd.h>
 
 bool run_is_priced(const struct run *run)

@@ -6,8 +6,6 @@
 #include "device/cpu_kernels.h"
 #include "device/device_ops.h"
 
-#include <math.h>
-
 /* Seeds of the permutations and draws of one stream; 1 is that of its rows. */
 enum { SALT_POSITIONS = 2, SALT_COLD, SALT_DRAWS, SALT_BAGS };
 

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*

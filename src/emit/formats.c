@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
-#include "base/json.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exec.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "exec/exec_samples.h"

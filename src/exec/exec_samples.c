@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What a process says of a rank, followed by its tables. */

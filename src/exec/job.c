@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/job.h"
 
-#include "base/hash.h"
 #include "base/ranked.h"
-#include "base/stats.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A straggler is slower than others by so much in all that it computes, and by
  * about the same: a table that costs more than was thought costs it in one
