@@ -350,8 +350,9 @@ static void judge_intervals(struct evaluation *evaluation,
         *covered = has[c];
         covered->n = 0;
         for (size_t i = 0; i < held_out->n_samples; i++) {
-            const struct interval *own = interval_of_sample(
-                has, model->n_intervals, held_out->samples[i]);
+            const struct interval *own =
+                interval_find(has, model->n_intervals,
+                              interval_class_of(held_out->samples[i]));
 
             if (c && own != &has[c])
                 continue;

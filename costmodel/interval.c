@@ -111,9 +111,3 @@ const struct interval *interval_find(const struct interval *intervals, size_t n,
             return &intervals[i];
     return n ? intervals : NULL;
 }
-
-const struct interval *interval_of_sample(const struct interval *intervals,
-                                          size_t n, const struct sample *sample)
-{
-    return interval_find(intervals, n, interval_class_of(sample));
-}

@@ -56,9 +56,6 @@ size_t intervals_make(struct interval *out, const char *of,
 /* That of the class, or of all; NULL where n is 0. */
 const struct interval *interval_find(const struct interval *intervals, size_t n,
                                      const char *class);
-const struct interval *interval_of_sample(const struct interval *intervals,
-                                          size_t n,
-                                          const struct sample *sample);
 double interval_error(double ms, double says);
 
 #endif

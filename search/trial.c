@@ -26,13 +26,6 @@ void trial_clear(struct trial *trial)
     trial->is_apart = trial->is_given_up = false;
 }
 
-void trial_grow(struct trial *trial)
-{
-    trial->changes_capacity = 2 * trial->changes_capacity + 8;
-    trial->changes = mem_grow(trial->changes, trial->changes_capacity,
-                              sizeof(*trial->changes));
-}
-
 void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device)
 {

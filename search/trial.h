@@ -42,7 +42,8 @@ struct estimate {
 struct trial {
     struct arena arena;     /* of all that is [R] */
     struct change *changes; /* [n_changes], owned */
-    uint32_t n_changes, changes_capacity;
+    size_t changes_capacity;
+    uint32_t n_changes;
     uint32_t *devices; /* [n_devices] that it touches; room for all */
     uint32_t n_devices;
     uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
@@ -70,12 +71,13 @@ struct trial {
 };
 
 void trial_clear(struct trial *trial);
-void trial_grow(struct trial *trial);
 /* One more change, for the caller to fill in. */
 static inline struct change *trial_next(struct trial *trial)
 {
     if (trial->n_changes == trial->changes_capacity)
-        trial_grow(trial);
+        trial->changes =
+            mem_room(trial->changes, trial->n_changes, &trial->changes_capacity,
+                     sizeof(*trial->changes));
     return &trial->changes[trial->n_changes++];
 }
 /* So many quanta of a column piece go to another device; or, where n_quanta is

@@ -8,22 +8,16 @@
 #include <stdio.h>
 
 /* Without a wish, the processes of a host share its processors. */
-static unsigned threads_of(const struct cli *cli, const struct world *world)
-{
-    unsigned share = cpu_count() / world->local_size;
-
-    if (cli_given(cli, "threads"))
-        return (unsigned)cli_u64(cli, "threads");
-    return share ? share : 1;
-}
-
 static int open_all(struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
     enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    uint64_t n_threads = cpu_count() / bench->world->local_size;
 
+    if (cli_given(cli, "threads"))
+        n_threads = cli_u64(cli, "threads");
     if (device_open(&bench->device, kind, bench->world->local_rank,
-                    threads_of(cli, bench->world), err) ||
+                    (unsigned)max_u64(n_threads, 1), err) ||
         comm_open(&bench->comm, bench->world, bench->device,
                   (uint32_t)cli_u64(cli, "alltoall"), err))
         return -1;

@@ -132,27 +132,22 @@ static int write_csv(const struct bench *bench, struct err *err)
     struct sample_setting *settings;
     struct sample *samples;
     struct buf text = {0};
-    size_t n_settings, n;
-    int rc = -1;
+    size_t n_settings, n = 0;
+    int rc = store_settings(bench->store, &settings, &n_settings, arena, err);
 
     samples_csv_header(&text);
-    if (store_settings(bench->store, &settings, &n_settings, arena, err))
-        goto out;
-    for (size_t i = 0; i < n_settings; i++) {
+    for (size_t i = 0; !rc && i < n_settings; i++) {
         struct arena_mark mark = arena_mark(arena);
 
-        if (store_samples(bench->store, &settings[i], STORE_SETTING, &samples,
-                          &n, arena, err))
-            goto out;
-        for (size_t j = 0; j < n; j++)
+        rc = store_samples(bench->store, &settings[i], STORE_SETTING, &samples,
+                           &n, arena, err);
+        for (size_t j = 0; !rc && j < n; j++)
             samples_csv_add(&text, &samples[j]);
         arena_rewind(arena, mark);
     }
-    if (file_write_checked(cli_string(bench->cli, "csv"), text.data, text.len,
-                           samples_csv_check, err))
-        goto out;
-    rc = 0;
-out:
+    if (!rc)
+        rc = file_write_checked(cli_string(bench->cli, "csv"), text.data,
+                                text.len, samples_csv_check, err);
     buf_release(&text);
     return rc;
 }

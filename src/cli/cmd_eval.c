@@ -75,34 +75,30 @@ static int run_eval(struct cli *cli, struct err *err)
 {
     struct training judged = {.cli = cli};
     struct drift drift, *asked = NULL;
-    int rc = -1;
+    int rc;
 
     if (!cli_given(cli, "db") || !cli_given(cli, "model"))
         return err_set(
             err, ERR_USAGE,
             "options '--db' and '--model' are needed: where the samples "
             "are and what is judged by them");
-    if (model_load(&judged.model, cli_string(cli, "model"), cli->arena, err) ||
-        training_open(&judged, STORE_READ, err))
-        goto out;
+    if (model_load(&judged.model, cli_string(cli, "model"), cli->arena, err))
+        return -1;
     judged.device = model_device(&judged.model);
-    if (training_load(&judged, err))
-        goto out;
+    rc = training_open(&judged, STORE_READ, err) || training_load(&judged, err);
+    store_close(judged.store);
+    if (rc)
+        return -1;
     evaluate_model(&judged.evaluation, &judged.model, judged.samples, judged.n);
-    if (!judged.evaluation.errors[PREDICTOR_NET].n) {
-        err_set(err, ERR_INPUT,
-                "'%s' holds no held-out case (the last of each ten) to judge "
-                "by",
-                cli_string(cli, "db"));
-        goto out;
-    }
+    if (!judged.evaluation.errors[PREDICTOR_NET].n)
+        return err_set(err, ERR_INPUT,
+                       "'%s' holds no held-out case (the last of each ten) to "
+                       "judge by",
+                       cli_string(cli, "db"));
     if (cli_given(cli, "drift"))
         drift_find(asked = &drift, &judged.model, judged.samples, judged.n);
     (cli_given(cli, "json") ? print_json : print_text)(&judged, asked);
-    rc = 0;
-out:
-    store_close(judged.store);
-    return rc;
+    return 0;
 }
 
 const struct command command_eval = {

@@ -59,14 +59,6 @@ static const struct figure error_figures[] = {
     {0},
 };
 
-static void print_tables(const struct model *model, struct buf *out)
-{
-    figures_table(error_figures, model->errors, model->n_errors,
-                  sizeof(*model->errors), out);
-    figures_table(feature_figures, model->features.at, model->features.n,
-                  sizeof(*model->features.at), out);
-}
-
 /* Where there are several. */
 static void print_ranges(const struct model *model, struct buf *out)
 {
@@ -167,7 +159,10 @@ static void print_info(const struct model *model, struct cli *cli,
                    model->floor_gbps);
     else
         buf_printf(out, "floor           unknown\n");
-    print_tables(model, out);
+    figures_table(error_figures, model->errors, model->n_errors,
+                  sizeof(*model->errors), out);
+    figures_table(feature_figures, model->features.at, model->features.n,
+                  sizeof(*model->features.at), out);
 }
 
 static int info(struct cli *cli, struct err *err)

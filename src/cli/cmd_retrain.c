@@ -229,7 +229,7 @@ static int run_retrain(struct cli *cli, struct err *err)
     struct contest contest = {.path = cli_string(cli, "model"),
                               .training = {.cli = cli}};
     struct training *training = &contest.training;
-    int rc = -1;
+    int rc;
 
     if (!cli_given(cli, "db") || !contest.path)
         return err_set(
@@ -237,20 +237,19 @@ static int run_retrain(struct cli *cli, struct err *err)
             "options '--db' and '--model' are needed: where the samples "
             "are and what is to be improved");
     if (parse_gain(&contest, cli_string(cli, "min-gain"), cli->arena, err) ||
-        load_old(&contest, cli->arena, err) ||
-        training_open(training, STORE_WRITE, err))
-        goto out;
+        load_old(&contest, cli->arena, err))
+        return -1;
     contest.shown = cli_shown(cli, "model");
     training->device = model_device(&contest.old_model);
-    if (training_load(training, err) || train_new(&contest, err) ||
-        hold_contest(&contest, err))
-        goto out;
-    (cli_given(cli, "json") ? print_json : print_text)(&contest);
-    rc = contest.verdict.replaced || !cli_given(cli, "exit-code") ? 0
-                                                                  : EXIT_KEPT;
-out:
+    rc = training_open(training, STORE_WRITE, err) ||
+         training_load(training, err) || train_new(&contest, err) ||
+         hold_contest(&contest, err);
     store_close(training->store);
-    return rc;
+    if (rc)
+        return -1;
+    (cli_given(cli, "json") ? print_json : print_text)(&contest);
+    return contest.verdict.replaced || !cli_given(cli, "exit-code") ? 0
+                                                                    : EXIT_KEPT;
 }
 
 const struct command command_retrain = {

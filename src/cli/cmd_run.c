@@ -40,18 +40,6 @@ static void read_options(struct exec_options *options, const struct cli *cli)
         options->memory_bytes = cli_u64(cli, "memory");
 }
 
-/* Each process of a host has a GPU of its own: its number on the host, or the
- * only one that a launcher lets it see. */
-static int open_device(struct run *run, struct err *err)
-{
-    enum device_kind kind =
-        device_kind_from_name(cli_string(run->cli, "device"));
-    unsigned n = device_count(kind);
-
-    return device_open(&run->device, kind, n ? run->world->local_rank % n : 0,
-                       (unsigned)cli_u64(run->cli, "threads"), err);
-}
-
 /* What phases cost each other is the device's; all GPUs are alike in it. */
 static int find_step(struct step *step, const struct run *run, struct err *err)
 {
@@ -84,17 +72,24 @@ static int load_plan(struct run *run, struct err *err)
     return oracle_price_plan(plan, plan->cost.name, run->cli->arena, err);
 }
 
-/* Process 0 stores, prints and shows how far it is. */
+/* Each process of a host has a GPU of its own: its number on the host, or the
+ * only one that a launcher lets it see. Process 0 stores, prints and shows how
+ * far it is. */
 static int open_all(struct run *run, struct err *err)
 {
-    read_options(&run->options, run->cli);
-    if (load_plan(run, err) || open_device(run, err) ||
+    const struct cli *cli = run->cli;
+    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    unsigned n = device_count(kind);
+
+    read_options(&run->options, cli);
+    if (load_plan(run, err) ||
+        device_open(&run->device, kind, n ? run->world->local_rank % n : 0,
+                    (unsigned)cli_u64(cli, "threads"), err) ||
         find_step(&run->options.step, run, err))
         return -1;
-    if (!cli_given(run->cli, "db") || run->world->rank != 0)
+    if (!cli_given(cli, "db") || run->world->rank != 0)
         return 0;
-    return store_open(&run->store, cli_string(run->cli, "db"), STORE_WRITE,
-                      err);
+    return store_open(&run->store, cli_string(cli, "db"), STORE_WRITE, err);
 }
 
 /* What a plan is predicted by may have been measured elsewhere. */
@@ -139,11 +134,16 @@ static int execute(struct run *run, struct err *err)
     return rc;
 }
 
+/* All ranks end together, so the slowest is the one that is ready last. */
 static int report(struct run *run, struct err *err)
 {
+    const struct exec_rank *ranks = run->result.ranks;
+
     if (run->world->rank)
         return 0;
-    run->slowest = run_find_slowest(run);
+    for (uint32_t r = 1; r < run->plan.problem.cluster.n_devices; r++)
+        if (ranks[r].compute.median_ms > ranks[run->slowest].compute.median_ms)
+            run->slowest = r;
     (cli_given(run->cli, "json") ? run_print_json : run_print_report)(run);
     if (!run->result.failure)
         return 0;

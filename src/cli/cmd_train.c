@@ -54,35 +54,33 @@ static int run_train(struct cli *cli, struct err *err)
 {
     struct training training = {.cli = cli};
     double begin_ms = clock_ms();
-    int rc = -1;
+    int rc;
 
     if (!cli_given(cli, "db") || !cli_given(cli, "output"))
         return err_set(
             err, ERR_USAGE,
             "options '--db' and '--output' are needed: where the samples "
             "are and where the model goes");
-    if (training_open(&training, STORE_READ, err) ||
-        training_choose_device(&training, cli_string(cli, "device"),
-                               training_wants, err) ||
-        training_load(&training, err) || training_run(&training, err) ||
-        save(&training, err))
-        goto out;
+    rc = training_open(&training, STORE_READ, err) ||
+         training_choose_device(&training, cli_string(cli, "device"),
+                                training_wants, err) ||
+         training_load(&training, err) || training_run(&training, err) ||
+         save(&training, err);
+    store_close(training.store);
+    if (rc)
+        return -1;
     if (cli_given(cli, "json"))
         cli_print_json(evaluation_to_json(&training.evaluation));
     else
         print_text(&training, (clock_ms() - begin_ms) / 1000);
-    if (interrupt_requested()) {
-        err_set(err, ERR_INTERRUPTED,
-                "interrupted after epoch %" PRIu64
-                "; '%s' holds the best model until then, of epoch %" PRIu64,
-                training.model.training.epochs, cli_string(cli, "output"),
-                training.model.training.best_epoch);
-        goto out;
-    }
-    rc = 0;
-out:
-    store_close(training.store);
-    return rc;
+    if (!interrupt_requested())
+        return 0;
+    return err_set(
+        err, ERR_INTERRUPTED,
+        "interrupted after epoch %" PRIu64
+        "; '%s' holds the best model until then, of epoch %" PRIu64,
+        training.model.training.epochs, cli_string(cli, "output"),
+        training.model.training.best_epoch);
 }
 
 const struct command command_train = {

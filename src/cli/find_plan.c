@@ -164,35 +164,32 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
     struct plan plan = {.problem = request->problem};
     const struct cluster *cluster = &plan.problem.cluster;
     struct oracle *oracle = NULL;
-    int rc = -1;
+    int rc;
 
     *count = (struct count){.n_gpus = n_gpus};
     count->total_ms = count->bound_ms = count->gap_frac = count->gpu_ms = NAN;
     count->used = count->memory = count->used_frac = NAN;
     if (planning_set_gpus(&plan.problem, n_gpus, &request->from.problem.cluster,
                           cli, err))
-        goto out;
+        return -1;
     count->n_hosts = n_gpus / cluster->devices_per_host;
     count->hosts = arena_printf(&counts->arena, "%ux%u", count->n_hosts,
                                 cluster->devices_per_host);
     count->hosts_assumed = cluster->host_size && count->n_hosts > 1;
     counts->any_assumed |= count->hosts_assumed;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
-        goto out;
-    if (!find_plan(&plan, request, oracle, err)) {
+        return -1;
+    rc = find_plan(&plan, request, oracle, err);
+    if (!rc) {
         note_plan(counts, count, &plan);
-        if (cli_given(cli, "output") && counts->smallest == count &&
-            plan_save(&plan, cli_string(cli, "output"), err))
-            goto out;
+        if (cli_given(cli, "output") && counts->smallest == count)
+            rc = plan_save(&plan, cli_string(cli, "output"), err);
     } else if (err->code == ERR_NO_PLAN) {
         count->why_not = arena_strdup(&counts->arena, err->msg);
         *err = (struct err){0};
-    } else {
-        goto out;
+        rc = 0;
     }
-    counts->n++;
-    rc = 0;
-out:
+    counts->n += !rc;
     oracle_close(oracle);
     return rc;
 }

@@ -100,22 +100,6 @@ int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
     return 0;
 }
 
-static int read_tables(struct problem *problem, const char *path,
-                       uint32_t n_devices, struct cli *cli, struct err *err)
-{
-    struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
-                                     .n_devices = n_devices,
-                                     .warn = cli_warn};
-    struct table_list list;
-
-    if (tables_load(&list, path, &options, cli->arena, err))
-        return -1;
-    problem->tables = list.tables;
-    problem->n_tables = list.n_tables;
-    problem->source = list.source;
-    return 0;
-}
-
 /* "table,column" -> a mask; grid comes with row and column together. */
 static int parse_kinds(struct problem *problem, const char *text,
                        struct err *err)
@@ -142,8 +126,10 @@ int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err)
 {
+    struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                     .warn = cli_warn};
     struct planning_counts counts;
-    uint32_t n_devices; /* the most of a range */
+    struct table_list list;
 
     memset(problem, 0, sizeof(*problem));
     problem->memory_model = (enum memory_model)text_choice(
@@ -151,13 +137,13 @@ int planning_problem(struct problem *problem, const char *path,
     if (cli_given(cli, "cluster")) {
         if (planning_set_cluster(problem, cli, err))
             return -1;
-        n_devices = problem->cluster.n_devices;
+        options.n_devices = problem->cluster.n_devices;
     } else {
         if (planning_counts(&counts, cli, err) ||
             planning_set_gpus(problem, counts.n_gpus[0], &like->cluster, cli,
                               err))
             return -1;
-        n_devices = counts.n_gpus[counts.n - 1];
+        options.n_devices = counts.n_gpus[counts.n - 1]; /* the most */
     }
     problem->dense_optimizer = (enum dense_optimizer)text_choice(
         dense_optimizer_names, cli_string(cli, "dense-optimizer"));
@@ -179,23 +165,13 @@ int planning_problem(struct problem *problem, const char *path,
     problem->row_cut = strcmp(cli_string(cli, "row-cut"), "ranks")
                            ? ROW_CUT_ANY
                            : ROW_CUT_RANKS;
-    if (read_tables(problem, path, n_devices, cli, err))
+    if (tables_load(&list, path, &options, cli->arena, err))
         return -1;
+    problem->tables = list.tables;
+    problem->n_tables = list.n_tables;
+    problem->source = list.source;
     problem_find_hot_rows(problem, cli->arena);
     return 0;
-}
-
-/* A kind that the user asked for by name must be priced by the model. */
-static int check_asked_kinds(struct cli *cli, const struct problem *problem,
-                             const struct oracle *oracle, struct err *err)
-{
-    unsigned missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
-
-    if (!cli_given(cli, "shard") || !missing)
-        return 0;
-    return err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
-                   oracle->name,
-                   shard_kind_name((enum shard_kind)(missing & -missing)));
 }
 
 /* Says what speaks against the numbers of a cost model that this text chose,
@@ -245,11 +221,17 @@ int planning_oracle(struct oracle **out, struct cli *cli,
 {
     const char *spec = cli_string(cli, "cost");
     struct oracle *oracle;
+    unsigned missing;
 
     if (check_asked_bandwidths(cli, spec, err) ||
         open_oracle(&oracle, spec, problem->cluster.gpu, problem, cli, err))
         return -1;
-    if (check_asked_kinds(cli, problem, oracle, err)) {
+    /* A kind that is asked for by name must have a price. */
+    missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
+    if (cli_given(cli, "shard") && missing) {
+        err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
+                oracle->name,
+                shard_kind_name((enum shard_kind)(missing & -missing)));
         oracle_close(oracle);
         return -1;
     }

@@ -22,17 +22,6 @@ static double total_error(const struct run *run, uint32_t rank)
     return (run->plan.devices[rank].total_ms - measured_ms) / measured_ms;
 }
 
-uint32_t run_find_slowest(const struct run *run)
-{
-    const struct exec_rank *ranks = run->result.ranks;
-    uint32_t slowest = 0;
-
-    for (uint32_t r = 1; r < run->plan.problem.cluster.n_devices; r++)
-        if (ranks[r].compute.median_ms > ranks[slowest].compute.median_ms)
-            slowest = r;
-    return slowest;
-}
-
 static void print_cost_source(const struct plan *plan)
 {
     const struct cost_source *cost = &plan->cost;

@@ -21,8 +21,6 @@ struct run {
 
 /* Whether there are predictions to be compared with. */
 bool run_is_priced(const struct run *run);
-/* All ranks end together, so the slowest is the one that is ready last. */
-uint32_t run_find_slowest(const struct run *run);
 void run_print_report(const struct run *run);
 void run_print_json(const struct run *run);
 

@@ -58,12 +58,6 @@ static void add_empty_blocks(const struct oracle *oracle,
     }
 }
 
-static bool is_next_block(const struct shard *a, const struct shard *b)
-{
-    return a->table == b->table && a->kind == b->kind &&
-           a->col_begin == b->col_begin && a->row_end == b->row_begin;
-}
-
 void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
                        const double *vectors, size_t n, double sign,
                        double *sums)
@@ -75,7 +69,10 @@ void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
     for (size_t begin = 0, end; begin < n && oracle->prices_empty_blocks;
          begin = end) {
         for (end = begin + 1;
-             end < n && is_next_block(&shards[end - 1], &shards[end]);)
+             end < n && shards[end].table == shards[begin].table &&
+             shards[end].kind == shards[begin].kind &&
+             shards[end].col_begin == shards[begin].col_begin &&
+             shards[end].row_begin == shards[end - 1].row_end;)
             end++;
         if (shard_cuts_rows(shards[begin].kind))
             add_empty_blocks(oracle, shards + begin, end - begin,

@@ -167,14 +167,6 @@ struct shards {
     size_t n, capacity;
 };
 
-static struct shard *add_shard(struct shards *out, const struct shard *shard)
-{
-    out->shards =
-        mem_room(out->shards, out->n, &out->capacity, sizeof(*out->shards));
-    memcpy(&out->shards[out->n], shard, sizeof(*shard));
-    return &out->shards[out->n++];
-}
-
 /* Not in a grid whose ranges are cut into other rows. */
 static bool are_side_by_side(const struct shard *pieces, size_t n)
 {
@@ -201,10 +193,13 @@ static void add_pieces(struct shards *out, const struct problem *problem,
         uint32_t width = width_of(&pieces[i]) / n_equal;
 
         for (uint32_t k = 0; k < n_equal; k++) {
-            struct shard *shard = add_shard(out, &pieces[i]);
+            struct shard shard = pieces[i];
 
-            shard->col_begin += k * width;
-            shard->col_end = shard->col_begin + width;
+            shard.col_begin += k * width;
+            shard.col_end = shard.col_begin + width;
+            out->shards = mem_room(out->shards, out->n, &out->capacity,
+                                   sizeof(*out->shards));
+            out->shards[out->n++] = shard;
         }
     }
 }
@@ -312,30 +307,18 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
     return 0;
 }
 
-struct memory_items *plan_memory(const struct plan *plan)
+void plan_count_memory(struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;
     struct memory_items samples = sample_memory(&plan->problem);
-    struct memory_items *devices =
-        mem_alloc(cluster->n_devices, sizeof(*devices));
 
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        devices[r] = reserved_memory(cluster, r);
-        memory_add(&devices[r], samples);
+        plan->devices[r].memory = reserved_memory(cluster, r);
+        memory_add(&plan->devices[r].memory, samples);
     }
     for (size_t i = 0; i < plan->n_shards; i++)
-        memory_add(&devices[plan->shards[i].device],
+        memory_add(&plan->devices[plan->shards[i].device].memory,
                    shard_memory(&plan->problem, &plan->shards[i]));
-    return devices;
-}
-
-static void count_memory(struct plan *plan)
-{
-    struct memory_items *devices = plan_memory(plan);
-
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
-        plan->devices[r].memory = devices[r];
-    mem_free(devices);
 }
 
 static void add_up(struct plan *plan, const struct oracle *oracle,
@@ -352,8 +335,7 @@ static void add_up(struct plan *plan, const struct oracle *oracle,
         device->bwd_comm_ms = bwd[r];
         device->fwd_comm_ms = fwd[r];
         device->total_ms = compute[r] + bwd[r] + fwd[r];
-        if (device->total_ms > plan->total_ms)
-            plan->total_ms = device->total_ms;
+        plan->total_ms = fmax(plan->total_ms, device->total_ms);
         if (oracle->floor_lane >= 0) {
             double floor_ms =
                 sums[r * (size_t)oracle->width + (uint32_t)oracle->floor_lane];
@@ -440,7 +422,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     oracle_add_shards(oracle, plan->shards, vectors, plan->n_shards, 1, sums);
     oracle->ops->compute(oracle, sums, n_devices, compute);
     oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
-    count_memory(plan);
+    plan_count_memory(plan);
     add_up(plan, oracle, sums, compute, fwd, bwd);
     split_step(plan, oracle, sums, compute);
     /* A net may put a small shard below zero. */

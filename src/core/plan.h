@@ -66,8 +66,8 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT]);
  * each other. 0: not known. */
 double plan_error_frac(const struct plan *plan);
 
-/* What each device holds, [R]; owned by the caller. */
-struct memory_items *plan_memory(const struct plan *plan);
+/* Fills the memory of devices[R]: what each holds. */
+void plan_count_memory(struct plan *plan);
 
 /* Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost from the
  * oracle: embeds each shard once, sums by device in the order of shards, one

@@ -41,11 +41,6 @@ static double max_of(double a, double b)
     return a > b ? a : b;
 }
 
-static double min_of(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 unsigned step_n_terms(const struct step *step)
 {
     return step->n_chunks > 1 ? N_TERMS : pipelines[step->pipeline].n_terms;
@@ -61,21 +56,14 @@ static double before_ms(const struct step *step,
            (step->pipeline == PIPELINE_PREFETCH ? phases_ms[PHASE_CACHE] : 0);
 }
 
-/* What its look-ups take, in chunks. */
-static double chunked_ms(const struct step *step,
-                         const double phases_ms[N_PHASES])
-{
-    const double ms = phases_ms[PHASE_FORWARD];
-
-    return ms > 0 ? ms + (step->n_chunks - 1) * step->look_up_ms : 0;
-}
-
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms)
 {
     const unsigned n_terms = step_n_terms(step);
     const double before = before_ms(step, phases_ms);
-    const double look_up = chunked_ms(step, phases_ms);
+    const double forward = phases_ms[PHASE_FORWARD]; /* in chunks: look_up */
+    const double look_up =
+        forward > 0 ? forward + (step->n_chunks - 1) * step->look_up_ms : 0;
     const double backward = phases_ms[PHASE_BACKWARD] + phases_ms[PHASE_UPDATE];
 
     terms_ms[TERM_OUTPUT] = phases_ms[PHASE_OUTPUT];
@@ -115,7 +103,8 @@ static double exchanged_ms(const struct step *step, const double *most_ms,
 static double aside_ms(const struct step *step, enum phase phase,
                        double phase_ms, double rest_ms)
 {
-    return step->overlap_cost[phase] * min_of(phase_ms, rest_ms);
+    return step->overlap_cost[phase] *
+           (phase_ms < rest_ms ? phase_ms : rest_ms);
 }
 
 static double step_of_terms(const struct step *step, const double *most_ms,

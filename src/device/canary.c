@@ -113,20 +113,19 @@ int canary_open(struct canary **out, struct device *device, struct err *err)
 {
     struct canary *canary = mem_alloc(1, sizeof(*canary));
     double slowdown;
+    int rc;
 
     canary->device = device;
     canary->batch = device_is_host(device) ? CPU_BATCH : CUDA_BATCH;
     canary->opened_ms = clock_ms();
-    if (open_memory(canary, err) || open_lookup(canary, err))
-        goto fail;
-    for (unsigned i = 0; i < N_FIRST_CHECKS; i++)
-        if (canary_check(canary, &slowdown, err))
-            goto fail;
-    *out = canary;
-    return 0;
-fail:
-    canary_close(canary);
-    return -1;
+    rc = open_memory(canary, err) || open_lookup(canary, err) ? -1 : 0;
+    for (unsigned i = 0; !rc && i < N_FIRST_CHECKS; i++)
+        rc = canary_check(canary, &slowdown, err);
+    if (rc)
+        canary_close(canary);
+    else
+        *out = canary;
+    return rc;
 }
 
 void canary_close(struct canary *canary)

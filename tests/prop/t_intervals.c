@@ -57,8 +57,8 @@ static double coverage(const struct model *model, const struct sample *judges,
         for (size_t i = 0; i < N_JUDGES; i++) {
             const double ms = judges[i].total.median_ms;
 
-            if (interval_of_sample(model->intervals, model->n_intervals,
-                                   &judges[i]) != interval)
+            if (interval_find(model->intervals, model->n_intervals,
+                              interval_class_of(&judges[i])) != interval)
                 continue;
             n++;
             n_own += interval_error(ms, says[i]) <= interval->error_frac;

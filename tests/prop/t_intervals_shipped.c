@@ -84,7 +84,8 @@ static void judge(const struct side *by, const struct side *other,
 
     for (size_t i = 0; i < other->n; i++) {
         const struct sample *sample = other->samples[i];
-        const struct interval *own = interval_of_sample(intervals, n, sample);
+        const struct interval *own =
+            interval_find(intervals, n, interval_class_of(sample));
 
         within->n++;
         within->n_right +=
@@ -94,7 +95,8 @@ static void judge(const struct side *by, const struct side *other,
             const bool is_right = (other->says[i] < other->says[j]) ==
                                   (other->ms[i] < other->ms[j]);
 
-            if (interval_of_sample(intervals, n, other->samples[j]) != own ||
+            if (interval_find(intervals, n,
+                              interval_class_of(other->samples[j])) != own ||
                 !is_alike(sample->setting, other->samples[j]->setting) ||
                 gap <= own->pair_error_frac)
                 continue;

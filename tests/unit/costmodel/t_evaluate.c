@@ -277,8 +277,8 @@ static void test_intervals(const struct sample *samples, size_t n,
         if (samples[i].kind != SAMPLE_FUSED || samples[i].case_idx % 10 != 9 ||
             samples[i].flags)
             continue;
-        own =
-            interval_of_sample(model.intervals, model.n_intervals, &samples[i]);
+        own = interval_find(model.intervals, model.n_intervals,
+                            interval_class_of(&samples[i]));
         n_held_out++;
         n_within += interval_error(samples[i].total.median_ms, says[i]) <=
                     own->error_frac;

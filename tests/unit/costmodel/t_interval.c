@@ -69,10 +69,12 @@ static void test_classes(void)
 
         said.n = 0;
         add(&said, &kinds[k], 1, 1);
-        is_str(interval_of_sample(intervals, 6, said.list[0])->class,
-               kinds[k].class, "the first class that fits");
-        is_str(interval_of_sample(intervals, 1, said.list[0])->class, "all",
-               "or all");
+        is_str(interval_class_of(said.list[0]), kinds[k].class,
+               "the first class that fits");
+        is_str(interval_find(intervals, 6, kinds[k].class)->class,
+               kinds[k].class, "which has its interval");
+        is_str(interval_find(intervals, 1, kinds[k].class)->class, "all",
+               "or that of all");
     }
 }
 

@@ -22,7 +22,6 @@ static const char *report_of(const struct plan *plan)
 static void price(struct plan *plan)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
-    struct memory_items *memory;
     double last_ms = 0;
 
     plan->devices = ARENA_NEW(&arena, struct device_cost, n_devices);
@@ -35,13 +34,11 @@ static void price(struct plan *plan)
                             (shard->col_end - shard->col_begin);
         device->compute_ms += 0.6 * plan->shard_ms[i];
     }
-    memory = plan_memory(plan);
+    plan_count_memory(plan);
     for (uint32_t r = 0; r < n_devices; r++) {
-        plan->devices[r].memory = memory[r];
         plan->devices[r].bwd_comm_ms = 0.25;
         last_ms = fmax(last_ms, plan->devices[r].compute_ms + 0.25);
     }
-    mem_free(memory);
     plan->total_ms = 0;
     for (uint32_t r = 0; r < n_devices; r++) {
         struct device_cost *device = &plan->devices[r];

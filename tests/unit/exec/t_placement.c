@@ -124,7 +124,7 @@ static void test_counted(void)
     static const uint64_t memory[4] = {1 << 30, 1 << 30, 1 << 30, 1 << 30};
     static const uint64_t reserve[4];
     double least = INFINITY, most = 0;
-    struct memory_items *counted;
+    struct device_cost counted[4] = {0};
     struct placement placement;
     struct fixture fixture;
     struct err err = {0};
@@ -146,7 +146,8 @@ static void test_counted(void)
     add_whole(&fixture, 3);
     plan_derive_kinds(&fixture.plan);
     problem_find_hot_rows(&fixture.plan.problem, &fixture.arena);
-    counted = plan_memory(&fixture.plan);
+    fixture.plan.devices = counted;
+    plan_count_memory(&fixture.plan);
     ok(!placement_init(&placement, &fixture.plan, fixture.comm, 1, 1,
                        &fixture.arena, &err),
        "placed %s", err.msg);
@@ -168,13 +169,13 @@ static void test_counted(void)
                     8.0 * (group->n_pieces * (double)group->n_bags + 1);
             index_batch_release(&batch);
         }
-        used = (double)(counted[r].input + counted[r].outputs) / used;
+        used = (double)(counted[r].memory.input + counted[r].memory.outputs) /
+               used;
         least = fmin(least, used);
         most = fmax(most, used);
     }
     ok(least >= 1 && most <= 2,
        "counted: %.2f to %.2f of what an execution has", least, most);
-    mem_free(counted);
     placement_release(&placement);
     fixture_release(&fixture);
 }
