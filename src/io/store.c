@@ -131,36 +131,35 @@ int query_run(struct store *store, const struct statement *statement,
     return rc ? -1 : 0;
 }
 
-void *query_list(struct query *query, finish_item *finish, size_t size,
-                 size_t *n, struct arena *arena, struct err *err)
+void *query_list(struct store *store, const struct statement *statement,
+                 const struct bound *bound, const void *ctx, size_t *n,
+                 struct arena *arena, struct err *err)
 {
-    const int place =
-        query->reader.n_columns - (int)store_lists[query->listed].n;
+    const int n_listed = (int)store_lists[statement->listed].n;
+    const size_t size = statement->item_bytes;
     size_t n_found = 0, cap = 0;
-    char *list = NULL;
+    char *list = NULL, *item;
     void *items = NULL;
-    bool has_row;
+    struct query query;
+    bool has_row = false;
+    int rc = query_begin(&query, store, statement, bound, err) ||
+             query_step(&query, &has_row, err);
 
-    for (;; n_found++) {
-        char *item;
-
-        if (query_step(query, &has_row, err))
-            goto out;
-        if (!has_row)
-            break;
+    query.ctx = ctx;
+    for (; !rc && has_row; n_found++) {
         list = mem_room(list, n_found, &cap, size);
         item = list + n_found * size;
-        take_row(query->stmt, place, query->listed, item,
-                 n_found ? item - size : NULL, arena);
-        if (finish && finish(query, item, err))
-            goto out;
+        take_row(query.stmt, query.reader.n_columns - n_listed,
+                 statement->listed, item, n_found ? item - size : NULL, arena);
+        rc = (statement->finish && statement->finish(&query, item, err)) ||
+             query_step(&query, &has_row, err);
     }
-    items = arena_alloc(arena, n_found, size);
-    if (n_found)
-        memcpy(items, list, n_found * size);
+    query_end(&query);
     *n = n_found;
-out:
-    query_end(query);
+    if (!rc)
+        items = arena_alloc(arena, n_found, size);
+    if (!rc && n_found)
+        memcpy(items, list, n_found * size);
     mem_free(list);
     return items;
 }
@@ -230,7 +229,7 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     struct store *store;
     struct buf name = {0};
-    int rc = -1;
+    int rc;
 
     if (file_use(path, FILE_DATABASE, err))
         return -1;
@@ -241,21 +240,19 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
     memcpy(store->path, path, strlen(path) + 1);
     /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
     buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
-    if (store_check(store, sqlite3_open_v2(name.data, &store->db, flags, NULL),
-                    err) ||
-        store_defend(store, err))
-        goto out;
-    sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
-    if (store_execute(store, "PRAGMA foreign_keys = ON", err) ||
-        store_prepare(store, err))
-        goto out;
-    *out = store;
-    rc = 0;
-out:
+    rc = store_check(store, sqlite3_open_v2(name.data, &store->db, flags, NULL),
+                     err);
     buf_release(&name);
-    if (rc)
+    if (!rc)
+        sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
+    if (rc || store_defend(store, err) ||
+        store_execute(store, "PRAGMA foreign_keys = ON", err) ||
+        store_prepare(store, err)) {
         store_close(store);
-    return rc;
+        return -1;
+    }
+    *out = store;
+    return 0;
 }
 
 void store_close(struct store *store)

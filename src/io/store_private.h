@@ -79,10 +79,17 @@ extern const struct store_list store_lists[N_LISTS];
 /* Appends a statement with its lists written out. */
 void store_expand(struct buf *sql, const char *template);
 
+struct query;
+/* Adds to an item that was taken what its list does not say, or finds it
+ * wrong. */
+typedef int finish_item(const struct query *query, void *item, struct err *err);
+
 /* One that is prepared at its first use. */
 struct statement {
     const char *sql;           /* with lists as store_expand writes them out */
     enum store_list_id listed; /* its last columns, which are checked */
+    size_t item_bytes;         /* of what query_list makes of a row */
+    finish_item *finish;       /* of that; may be NULL */
 };
 #define MAX_PREPARED 20
 
@@ -146,13 +153,10 @@ int query_run(struct store *store, const struct statement *statement,
               const struct bound *bound, bool *has_row,
               struct err *err) MUST_CHECK;
 
-/* Adds to an item that was taken what its list does not say, or finds it
- * wrong. */
-typedef int finish_item(const struct query *query, void *item, struct err *err);
-/* All rows that are left, *n items of `size` bytes in the arena, NULL for a
- * failure. Ends the query. `finish` may be NULL. */
-void *query_list(struct query *query, finish_item *finish, size_t size,
-                 size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
+/* All rows of a statement, *n items in the arena, NULL for a failure. */
+void *query_list(struct store *store, const struct statement *statement,
+                 const struct bound *bound, const void *ctx, size_t *n,
+                 struct arena *arena, struct err *err) MUST_CHECK;
 /* The columns of a list, from `place` on, into a struct; an enum of an unknown
  * name is -1. Texts that `before`, the row before it or NULL, has too are
  * shared with it. */

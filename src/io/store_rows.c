@@ -59,13 +59,11 @@ int store_settings(struct store *store, struct sample_setting **settings,
 {
     static const struct statement list = {
         .sql = "SELECT id, {setting} FROM setting ORDER BY id",
-        .listed = LIST_SETTING};
-    struct query query;
+        .listed = LIST_SETTING,
+        .item_bytes = sizeof(**settings),
+        .finish = finish_setting};
 
-    if (query_begin(&query, store, &list, NULL, err))
-        return -1;
-    *settings =
-        query_list(&query, finish_setting, sizeof(**settings), n, arena, err);
+    *settings = query_list(store, &list, NULL, NULL, n, arena, err);
     return *settings ? 0 : -1;
 }
 
@@ -160,35 +158,29 @@ static int read_tables(struct store *store, struct sample_list *list,
                "ORDER BY id, table_idx",
         .listed = LIST_TABLE};
     struct query query;
-    bool found;
-    int rc = -1;
+    bool found = false;
+    int rc = query_begin(&query, store, &list_tables, list->of, err);
 
-    if (query_begin(&query, store, &list_tables, list->of, err))
-        return -1;
     for (struct sample *sample = list->samples;
-         sample < list->samples + list->n; sample++) {
+         !rc && sample < list->samples + list->n; sample++) {
         sample->tables =
             ARENA_NEW(arena, struct sample_table, sample->n_tables);
-        for (uint32_t j = 0; j < sample->n_tables; j++) {
+        for (uint32_t j = 0; !rc && j < sample->n_tables; j++) {
             uint64_t key[2] = {0};
 
-            if (query_step(&query, &found, err))
-                goto out;
-            if (found)
+            rc = query_step(&query, &found, err);
+            if (!rc && found)
                 take_row(query.stmt, 0, LIST_TABLE_KEY, key, NULL, arena);
-            if (key[0] != (uint64_t)sample->id || key[1] != j) {
-                err_set(err, ERR_INPUT,
-                        "cost database '%s': sample %" PRId64
-                        " lacks some of its %u tables",
-                        store->path, sample->id, sample->n_tables);
-                goto out;
-            }
-            take_row(query.stmt, 2, LIST_TABLE, &sample->tables[j], NULL,
-                     arena);
+            if (!rc && (key[0] != (uint64_t)sample->id || key[1] != j))
+                rc = err_set(err, ERR_INPUT,
+                             "cost database '%s': sample %" PRId64
+                             " lacks some of its %u tables",
+                             store->path, sample->id, sample->n_tables);
+            if (!rc)
+                take_row(query.stmt, 2, LIST_TABLE, &sample->tables[j], NULL,
+                         arena);
         }
     }
-    rc = 0;
-out:
     query_end(&query);
     return rc;
 }
@@ -209,15 +201,14 @@ static int read_samples(struct store *store, struct sample_list *list,
     static const struct statement list_samples = {
         .sql = "SELECT id, setting_id, {sample} FROM sample NOT "
                "INDEXED " OF_SETTINGS "ORDER BY id",
-        .listed = LIST_SAMPLE};
-    struct query query;
+        .listed = LIST_SAMPLE,
+        .item_bytes = sizeof(*list->samples),
+        .finish = finish_sample};
 
-    if (store_settings(store, &list->settings, &list->n_settings, arena, err) ||
-        query_begin(&query, store, &list_samples, list->of, err))
+    if (store_settings(store, &list->settings, &list->n_settings, arena, err))
         return -1;
-    query.ctx = list;
-    list->samples = query_list(&query, finish_sample, sizeof(*list->samples),
-                               &list->n, arena, err);
+    list->samples = query_list(store, &list_samples, list->of, list, &list->n,
+                               arena, err);
     if (!list->samples || read_tables(store, list, arena, err))
         return -1;
     qsort(list->samples, list->n, sizeof(*list->samples), compare_samples);
@@ -248,17 +239,15 @@ static int put_comm(void *store, const struct sample_setting *setting,
     static const struct statement add = {
         .sql = "INSERT OR REPLACE INTO comm_sample (setting_id, {comm}) VALUES "
                "(" ITS_SETTING ", {?comm})"};
+    int rc;
 
-    int rc = store_begin(store, STORE_WRITE, err);
-
-    if (rc)
-        return rc;
-    rc = add_setting(store, setting, err);
-    if (!rc)
-        rc = query_run(store, &add,
-                       BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}),
-                       NULL, err);
-    return store_end(store, rc, err);
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    rc = add_setting(store, setting, err) ||
+         query_run(store, &add,
+                   BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}), NULL,
+                   err);
+    return store_end(store, rc ? -1 : 0, err);
 }
 
 static int has_comm(void *store, const struct sample_setting *setting,
@@ -280,13 +269,12 @@ int store_comm_samples(struct store *store,
     static const struct statement list = {
         .sql = "SELECT id, {comm} FROM comm_sample " OF_SETTINGS
                "ORDER BY setting_id, {comm_key}",
-        .listed = LIST_COMM};
-    struct query query;
+        .listed = LIST_COMM,
+        .item_bytes = sizeof(**samples)};
 
-    if (query_begin(&query, store, &list,
-                    BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope}), err))
-        return -1;
-    *samples = query_list(&query, NULL, sizeof(**samples), n, arena, err);
+    *samples = query_list(
+        store, &list, BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope}), NULL,
+        n, arena, err);
     return *samples ? 0 : -1;
 }
 
@@ -389,13 +377,12 @@ int store_ceilings(struct store *store, const struct sample_setting *setting,
         .sql =
             "SELECT id, {ceiling} FROM ceiling WHERE ({device}) = ({?device}) "
             "ORDER BY id",
-        .listed = LIST_CEILING};
-    struct query query;
+        .listed = LIST_CEILING,
+        .item_bytes = sizeof(**ceilings),
+        .finish = check_ceiling};
 
-    if (query_begin(&query, store, &list, BOUND({LIST_DEVICE, setting}), err))
-        return -1;
-    *ceilings =
-        query_list(&query, check_ceiling, sizeof(**ceilings), n, arena, err);
+    *ceilings = query_list(store, &list, BOUND({LIST_DEVICE, setting}), NULL, n,
+                           arena, err);
     return *ceilings ? 0 : -1;
 }
 
