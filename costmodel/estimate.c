@@ -139,11 +139,15 @@ double estimate_added_ms(const struct estimate *estimate, const double *sums)
 }
 
 /* A total beyond those of training has the power's effect of the nearest. */
-static double roofline_ms(const struct estimate *estimate, const double *sums)
+double estimate_ms(const struct estimate *estimate, const double *sums)
 {
     const struct feature *at = estimate->totals.at;
     double log2_ratio = 0;
 
+    if (!estimate->gpu.name)
+        return estimate->totals.n
+                   ? estimate->base_ms + estimate_added_ms(estimate, sums)
+                   : 1;
     for (unsigned k = 0; k < estimate->totals.n; k++)
         if (at[k].power != 0)
             log2_ratio += at[k].power *
@@ -151,15 +155,6 @@ static double roofline_ms(const struct estimate *estimate, const double *sums)
                            at[k].mean);
     return exp2(log2_ratio) *
            fused_ms(&estimate->gpu, sums + estimate->totals.n);
-}
-
-double estimate_ms(const struct estimate *estimate, const double *sums)
-{
-    if (estimate->gpu.name)
-        return roofline_ms(estimate, sums);
-    return estimate->totals.n
-               ? estimate->base_ms + estimate_added_ms(estimate, sums)
-               : 1;
 }
 
 double estimate_bound(const struct estimate *estimate, double ratio)

@@ -221,23 +221,20 @@ static json_t *setting_to_json(const struct model *model)
     return object;
 }
 
-static json_t *curve_to_json(const struct comm_curve *curve)
-{
-    json_t *object = PLACE_ROW(curve, curve_fields), *knots = json_array();
-
-    for (uint32_t k = 0; k < curve->n_knots; k++)
-        json_array_append_new(knots,
-                              json_pack("[ff]", curve->bytes[k], curve->us[k]));
-    json_object_set_new(object, "knots", knots);
-    return object;
-}
-
 static json_t *comm_to_json(const struct comm_fit *fit)
 {
     json_t *object = PLACE_ROW(fit, form_field), *curves = json_array();
 
-    for (uint32_t i = 0; i < fit->n_curves; i++)
-        json_array_append_new(curves, curve_to_json(&fit->curves[i]));
+    for (uint32_t i = 0; i < fit->n_curves; i++) {
+        const struct comm_curve *curve = &fit->curves[i];
+        json_t *item = PLACE_ROW(curve, curve_fields), *knots = json_array();
+
+        for (uint32_t k = 0; k < curve->n_knots; k++)
+            json_array_append_new(
+                knots, json_pack("[ff]", curve->bytes[k], curve->us[k]));
+        json_object_set_new(item, "knots", knots);
+        json_array_append_new(curves, item);
+    }
     json_object_set_new(object, "curves", curves);
     PLACE_SET_FIELDS(object, fit, comm_source_field);
     return object;
@@ -460,19 +457,6 @@ static int read_estimate(struct model *model, const struct json_place *root,
     return 0;
 }
 
-/* Of format 1: one line for any number of ranks. */
-static int read_line(struct comm_fit *fit, const struct json_place *place,
-                     struct err *err)
-{
-    struct line line;
-
-    if (PLACE_FIELDS(&line, place, line_fields, err))
-        return -1;
-    fit->curves[0] = comm_line(line.alpha_us, line.gbps);
-    fit->n_curves = 1;
-    return 0;
-}
-
 /* Bytes rise from 0, times do not fall, and the last line rises. */
 static bool is_curve(const struct comm_curve *curve)
 {
@@ -521,6 +505,7 @@ static int read_comm(struct model *model, const struct json_place *root,
 {
     struct comm_fit *fit = &model->comm;
     struct json_place place;
+    struct line line;
 
     model->has_comm = place_has(root, "comm");
     if (!model->has_comm)
@@ -529,10 +514,15 @@ static int read_comm(struct model *model, const struct json_place *root,
         PLACE_FIELDS(fit, &place, form_field, err) ||
         PLACE_FIELDS(fit, &place, comm_source_field, err))
         return -1;
-    return place_has(&place, "curves")
-               ? read_list(model, &place, "curves", 1, COMM_MAX_CURVES,
-                           read_curve, err)
-               : read_line(fit, &place, err);
+    if (place_has(&place, "curves"))
+        return read_list(model, &place, "curves", 1, COMM_MAX_CURVES,
+                         read_curve, err);
+    /* Of format 1: one line for any number of ranks. */
+    if (PLACE_FIELDS(&line, &place, line_fields, err))
+        return -1;
+    fit->curves[0] = comm_line(line.alpha_us, line.gbps);
+    fit->n_curves = 1;
+    return 0;
 }
 
 /* A roofline needs no net. */

@@ -11,17 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool cpu_has_f16c(void)
-{
-    unsigned eax, ebx, ecx, edx;
-
-    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
-}
-
 static bool cpu_has(enum cpu_isa isa)
 {
+    unsigned eax, ebx, ecx, edx;
+    const bool f16c =
+        __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
     const bool avx2 = __builtin_cpu_supports("avx2") &&
-                      __builtin_cpu_supports("fma") && cpu_has_f16c();
+                      __builtin_cpu_supports("fma") && f16c;
 
     return isa == CPU_PORTABLE ||
            (avx2 && (isa == CPU_AVX2 || (__builtin_cpu_supports("avx512f") &&

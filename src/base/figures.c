@@ -112,22 +112,20 @@ void figures_table(const struct figure *figures, const void *rows, size_t n,
 }
 
 /* A count that saturated stays a large number. */
-static json_t *json_of(const struct figure *figure, const void *row)
-{
-    const void *at = (const char *)row + figure->offset;
-
-    if (figure->type == MEMBER_U64 && count_of(figure, at) > INT64_MAX)
-        return json_integer(INT64_MAX);
-    return json_member(figure->type, at);
-}
-
 json_t *figures_object(const struct figure *figures, const void *row)
 {
     json_t *object = json_object();
 
-    for (const struct figure *figure = figures; !is_last(figure); figure++)
+    for (const struct figure *figure = figures; !is_last(figure); figure++) {
+        const void *at = (const char *)row + figure->offset;
+        const bool is_too_large = figure->type == MEMBER_U64 &&
+                                  count_of(figure, at) > INT64_MAX;
+
         if (figure->key)
-            json_object_set_new(object, figure->key, json_of(figure, row));
+            json_object_set_new(object, figure->key,
+                                is_too_large ? json_integer(INT64_MAX)
+                                             : json_member(figure->type, at));
+    }
     return object;
 }
 

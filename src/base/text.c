@@ -376,24 +376,17 @@ size_t text_length(const char *text)
     return n;
 }
 
-/* Bytes of the first n characters, or of all if there are fewer. */
-static size_t prefix_len(const char *text, unsigned n_chars)
-{
-    size_t len = 0;
-
-    for (; n_chars && text[len]; n_chars--)
-        do
-            len++;
-        while (text_goes_on(text[len]));
-    return len;
-}
-
 void text_column(struct buf *out, const char *text, unsigned width)
 {
     const size_t n_chars = text_length(text);
+    size_t len = 0;
 
     if (n_chars > width) {
-        buf_add(out, text, prefix_len(text, width - 1));
+        for (unsigned n = 1; n < width; n++)
+            do
+                len++;
+            while (text_goes_on(text[len]));
+        buf_add(out, text, len);
         buf_add(out, "~", 1);
         return;
     }

@@ -229,17 +229,6 @@ static void print_answer(const struct counts *counts)
 
 /* --- for a machine --- */
 
-static json_t *json_count(const struct count *count)
-{
-    json_t *object = figures_object(count_figures, count);
-
-    if (count->fits)
-        json_object_update_new(object, figures_object(plan_figures, count));
-    else
-        json_object_set_new(object, "why_not", json_string(count->why_not));
-    return object;
-}
-
 static json_t *json_gpus(const struct count *count)
 {
     return count ? json_integer((json_int_t)count->n_gpus) : json_null();
@@ -249,8 +238,16 @@ static void print_json(const struct counts *counts)
 {
     json_t *list = json_array(), *root;
 
-    for (size_t i = 0; i < counts->n; i++)
-        json_array_append_new(list, json_count(&counts->list[i]));
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct count *count = &counts->list[i];
+        json_t *object = figures_object(count_figures, count);
+
+        if (count->fits)
+            json_object_update_new(object, figures_object(plan_figures, count));
+        else
+            json_object_set_new(object, "why_not", json_string(count->why_not));
+        json_array_append_new(list, object);
+    }
     root = json_pack("{s:o, s:b, s:o, s:o, s:o}", "counts", list, "interrupted",
                      (int)counts->is_interrupted, "smallest_gpus",
                      json_gpus(counts->smallest), "fastest_gpus",

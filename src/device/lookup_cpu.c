@@ -348,14 +348,6 @@ static void sort_small_table(void *ctx, size_t table_idx, unsigned thread)
         sort_table(NULL, &sort);
 }
 
-static void sort_tables(struct lookup_cpu *self)
-{
-    for (uint32_t t = 0; t < self->base.n_tables; t++)
-        if (self->jobs[t].sort.n_chunks > 1)
-            sort_table(self->pool, &self->jobs[t].sort);
-    pool_run(self->pool, self->base.n_tables, sort_small_table, self);
-}
-
 static void sum_block(void *ctx, size_t task, unsigned thread)
 {
     const struct lookup_cpu *self = ctx;
@@ -382,8 +374,12 @@ int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
 
     (void)err;
     plan_jobs(self, batch, grad, learning_rate);
-    if (phases & LOOKUP_SORT)
-        sort_tables(self);
+    if (phases & LOOKUP_SORT) {
+        for (uint32_t t = 0; t < lookup->n_tables; t++)
+            if (self->jobs[t].sort.n_chunks > 1)
+                sort_table(self->pool, &self->jobs[t].sort);
+        pool_run(self->pool, lookup->n_tables, sort_small_table, self);
+    }
     if (phases & LOOKUP_UPDATE) {
         pool_run(self->pool, self->n_blocks, sum_block, self);
         pool_run(self->pool, self->n_blocks, update_block, self);

@@ -62,20 +62,17 @@ static void average(struct report *report)
 }
 
 /* Of devices that wait for each other all have the same total. */
-static double slowness_ms(const struct report *report, uint32_t r)
-{
-    const struct report_device *device = &report->devices[r];
-
-    return plan_has_parts(report->plan) ? report_ready_ms(device)
-                                        : device->cost.total_ms;
-}
-
 static void rank_devices(struct report *report)
 {
     struct ranked *ranked = mem_alloc(report->n_devices, sizeof(*ranked));
+    const bool waits = plan_has_parts(report->plan);
 
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        ranked[r] = (struct ranked){-slowness_ms(report, r), r};
+    for (uint32_t r = 0; r < report->n_devices; r++) {
+        const struct report_device *device = &report->devices[r];
+
+        ranked[r] = (struct ranked){
+            -(waits ? report_ready_ms(device) : device->cost.total_ms), r};
+    }
     ranked_sort(ranked, report->n_devices);
     for (uint32_t r = 0; r < report->n_devices; r++)
         report->slowest[r] = ranked[r].idx;
