@@ -16,8 +16,8 @@ static bool cpu_has(enum cpu_isa isa)
     unsigned eax, ebx, ecx, edx;
     const bool f16c =
         __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
-    const bool avx2 = __builtin_cpu_supports("avx2") &&
-                      __builtin_cpu_supports("fma") && f16c;
+    const bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
 
     return isa == CPU_PORTABLE ||
            (avx2 && (isa == CPU_AVX2 || (__builtin_cpu_supports("avx512f") &&

@@ -118,8 +118,8 @@ json_t *figures_object(const struct figure *figures, const void *row)
 
     for (const struct figure *figure = figures; !is_last(figure); figure++) {
         const void *at = (const char *)row + figure->offset;
-        const bool is_too_large = figure->type == MEMBER_U64 &&
-                                  count_of(figure, at) > INT64_MAX;
+        const bool is_too_large =
+            figure->type == MEMBER_U64 && count_of(figure, at) > INT64_MAX;
 
         if (figure->key)
             json_object_set_new(object, figure->key,

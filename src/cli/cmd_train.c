@@ -75,12 +75,11 @@ static int run_train(struct cli *cli, struct err *err)
         print_text(&training, (clock_ms() - begin_ms) / 1000);
     if (!interrupt_requested())
         return 0;
-    return err_set(
-        err, ERR_INTERRUPTED,
-        "interrupted after epoch %" PRIu64
-        "; '%s' holds the best model until then, of epoch %" PRIu64,
-        training.model.training.epochs, cli_string(cli, "output"),
-        training.model.training.best_epoch);
+    return err_set(err, ERR_INTERRUPTED,
+                   "interrupted after epoch %" PRIu64
+                   "; '%s' holds the best model until then, of epoch %" PRIu64,
+                   training.model.training.epochs, cli_string(cli, "output"),
+                   training.model.training.best_epoch);
 }
 
 const struct command command_train = {

@@ -207,8 +207,8 @@ static int read_samples(struct store *store, struct sample_list *list,
 
     if (store_settings(store, &list->settings, &list->n_settings, arena, err))
         return -1;
-    list->samples = query_list(store, &list_samples, list->of, list, &list->n,
-                               arena, err);
+    list->samples =
+        query_list(store, &list_samples, list->of, list, &list->n, arena, err);
     if (!list->samples || read_tables(store, list, arena, err))
         return -1;
     qsort(list->samples, list->n, sizeof(*list->samples), compare_samples);
@@ -272,9 +272,9 @@ int store_comm_samples(struct store *store,
         .listed = LIST_COMM,
         .item_bytes = sizeof(**samples)};
 
-    *samples = query_list(
-        store, &list, BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope}), NULL,
-        n, arena, err);
+    *samples = query_list(store, &list,
+                          BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope}),
+                          NULL, n, arena, err);
     return *samples ? 0 : -1;
 }
 
