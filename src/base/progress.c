@@ -5,10 +5,20 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define REDRAW_MS 100
 #define CLEAR_TO_END "\033[K"
+
+size_t terminal_columns(int fd, size_t otherwise)
+{
+    struct winsize size;
+
+    if (ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col)
+        return otherwise;
+    return size.ws_col;
+}
 
 void progress_start(struct progress *progress, const char *label,
                     uint64_t total)

@@ -3,7 +3,12 @@
 #define NEUROSHARD_BASE_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Columns of the terminal behind the descriptor; `otherwise` where it is none,
+ * or does not say. */
+size_t terminal_columns(int fd, size_t otherwise);
 
 /*
  * Progress on a terminal: one line on stderr, rewritten at most ten times a

@@ -11,6 +11,7 @@
 
 #define DIGITS "0123456789"
 #define NEAR 2 /* characters */
+#define MOST_COMPARED 63
 #define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
 
 bool text_to_u64(const char *s, uint64_t *out)
@@ -52,24 +53,77 @@ int text_choice(const char *const *names, const char *name)
     return -1;
 }
 
+/* Characters to put in, leave out or exchange to make one of the other, in any
+ * case; of long ones as far as MOST_COMPARED. */
+static size_t n_changes(const char *a, const char *b)
+{
+    const size_t n = strnlen(b, MOST_COMPARED);
+    size_t row[MOST_COMPARED + 1];
+
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i] && i < MOST_COMPARED; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            const size_t above = row[j + 1];
+            const size_t changed = diagonal + (tolower((unsigned char)a[i]) !=
+                                               tolower((unsigned char)b[j]));
+            const size_t added = (above < row[j] ? above : row[j]) + 1;
+
+            row[j + 1] = changed < added ? changed : added;
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
 const char *text_nearest(const char *const *names, const char *name)
 {
     const char *nearest = NULL;
-    size_t most = NEAR - 1;
+    size_t most = NEAR - 1, fewest = 0;
 
     for (; *names; names++) {
+        const size_t changes = n_changes(*names, name);
         size_t n = 0;
 
         while (isalnum((unsigned char)name[n]) &&
                !strncasecmp(*names, name, n + 1))
             n++;
-        if (n > most ||
-            (nearest && n == most && strlen(*names) < strlen(nearest))) {
+        if (n < most || n < NEAR)
+            continue;
+        if (n > most || changes < fewest ||
+            (changes == fewest && strlen(*names) < strlen(nearest))) {
             most = n;
+            fewest = changes;
             nearest = *names;
         }
     }
     return nearest;
+}
+
+void text_print_wrapped(FILE *out, const char *text, size_t at, size_t indent,
+                        size_t n_columns)
+{
+    bool is_first = true; /* of its line */
+
+    while (*(text += strspn(text, " "))) {
+        const size_t len = strcspn(text, " ");
+        size_t width = 0;
+
+        for (size_t i = 0; i < len; i++) /* UTF-8: what goes on has no width */
+            width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (!is_first && at + 1 + width > n_columns) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            at = indent;
+            is_first = true;
+        }
+        fprintf(out, "%s%.*s", is_first ? "" : " ", (int)len, text);
+        at += !is_first + width;
+        is_first = false;
+        text += len;
+    }
 }
 
 bool text_is_one_of(const char *names, const char *name)
@@ -106,6 +160,10 @@ bool text_to_bytes(const char *s, uint64_t *out)
         {"MiB", UINT64_C(1) << 20},
         {"GiB", UINT64_C(1) << 30},
         {"TiB", UINT64_C(1) << 40},
+        {"k", UINT64_C(1) << 10},
+        {"m", UINT64_C(1) << 20},
+        {"g", UINT64_C(1) << 30},
+        {"t", UINT64_C(1) << 40},
         {"KB", UINT64_C(1000)},
         {"MB", UINT64_C(1000000)},
         {"GB", UINT64_C(1000000000)},
@@ -121,7 +179,7 @@ bool text_to_bytes(const char *s, uint64_t *out)
     if (len >= sizeof number || (s[len] && !*name))
         return false;
     snprintf(number, sizeof number, "%.*s", (int)len, s);
-    while (i < N_ELEMS(units) && strcmp(name, units[i].name) != 0)
+    while (i < N_ELEMS(units) && strcasecmp(name, units[i].name) != 0)
         i++;
     if (i == N_ELEMS(units))
         return false;

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 EXTERN_C_BEGIN
 
@@ -27,17 +28,23 @@ bool text_to_double(const char *s, double *out);
 /* Which of the names, the last of them NULL, this is; -1 for none. */
 int text_choice(const char *const *names, const char *name);
 /* The name that was meant, perhaps: that begins with the same letters and
- * digits, in any case, the most of them and two at least; the shortest one of
- * several. NULL where none does. */
+ * digits, in any case, the most of them and two at least; of several that which
+ * the fewest changes of a character lead to (Levenshtein 1966), then the
+ * shortest. NULL where none does. */
 const char *text_nearest(const char *const *names, const char *name);
+/* Prints the text, broken at blanks into lines of so many columns, where it can
+ * be; `at` of the first are taken, the others are indented. */
+void text_print_wrapped(FILE *out, const char *text, size_t at, size_t indent,
+                        size_t n_columns);
 /* Whether it is one of "a|b|c". */
 bool text_is_one_of(const char *names, const char *name);
 /* "a, b or c" for " or " before the last one; of a list as above, in the arena
  * or one of the names. */
 const char *text_list(const char *const *names, const char *last,
                       struct arena *arena);
-/* "80GiB", "512 MiB", "4096", "1.5TiB": KiB MiB GiB TiB (binary) and
- * KB MB GB TB (decimal), B or nothing for bytes; at most 2^63-1. */
+/* "80GiB", "512 MiB", "80g", "4096", "1.5TiB": KiB MiB GiB TiB, or k m g t for
+ * them, and KB MB GB TB (decimal), in any case; B or nothing for bytes; at most
+ * 2^63-1. */
 bool text_to_bytes(const char *s, uint64_t *out);
 /* Part of `whole` bytes: a size as above, or a percentage, "15%" or "0.5%".
  * What is more than the whole is refused. */

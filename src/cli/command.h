@@ -95,6 +95,8 @@ double cli_double(const struct cli *cli, const char *name);
 void cli_print_report(struct buf *report);
 /* Prints a JSON document on standard output and drops it. */
 void cli_print_json(json_t *root);
+/* Prints a message on stderr; on a terminal in lines of its width. */
+void cli_say(const char *sentence);
 /* Prints a warning on stderr; fits where a reader asks for a function to call
  * (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);

@@ -2,6 +2,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "cli/command.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ static void print_usage(FILE *out)
           out);
     for (size_t i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'neuroshard COMMAND --help' lists a command's options; "
-          "'man neuroshard' has the manual.\n",
+    fputs("\n'neuroshard help COMMAND' lists a command's options; 'man "
+          "neuroshard' has the\nmanual.\n",
           out);
 }
 
@@ -79,29 +80,46 @@ static int find_command(const struct command **out, int argc, char **argv)
     return 0;
 }
 
+static int no_command(const char *name, struct err *err)
+{
+    const char *names[N_COMMANDS + 1] = {0}, *nearest;
+
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        names[i] = commands[i]->name;
+    nearest = text_nearest(names, name);
+    return err_set(err, ERR_USAGE,
+                   "no command '%s'; %s%s%s'neuroshard --help' lists them",
+                   name, nearest ? "did you mean '" : "",
+                   nearest ? nearest : "", nearest ? "'? " : "");
+}
+
+/* Also "help" before a command's name, in place of its --help. */
 static int dispatch(int argc, char **argv, struct err *err)
 {
+    char help[] = "--help", *helped[] = {NULL, help, NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
-    const struct command *command = NULL;
+    const struct command *command;
+    const bool is_help = name && !strcmp(name, "help");
     int n_words;
 
-    if (name && (!strcmp(name, "--help") || !strcmp(name, "-h") ||
-                 !strcmp(name, "help"))) {
-        print_usage(stdout);
-        return 0;
-    }
-    if (name && !strcmp(name, "--version")) {
-        puts("neuroshard " NEUROSHARD_VERSION);
-        return 0;
-    }
-    n_words = name ? find_command(&command, argc, argv) : 0;
-    if (n_words)
-        return run_command(command, argc - n_words, argv + n_words, err);
     if (!name)
         return err_set(err, ERR_USAGE,
                        "no command given; 'neuroshard --help' lists them");
-    return err_set(err, ERR_USAGE,
-                   "no command '%s'; 'neuroshard --help' lists them", name);
+    if ((is_help && argc == 2) || !strcmp(name, "--help") ||
+        !strcmp(name, "-h")) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (!strcmp(name, "--version")) {
+        puts("neuroshard " NEUROSHARD_VERSION);
+        return 0;
+    }
+    n_words = find_command(&command, argc - is_help, argv + is_help);
+    if (!n_words)
+        return no_command(argv[1 + is_help], err);
+    if (is_help)
+        return run_command(command, 2, helped, err);
+    return run_command(command, argc - n_words, argv + n_words, err);
 }
 
 int main(int argc, char **argv)
@@ -123,6 +141,6 @@ int main(int argc, char **argv)
                      "until then");
     if (rc >= 0)
         return rc;
-    fprintf(stderr, "neuroshard: %s\n", err.msg);
+    cli_say(err.msg);
     return err_exit_status(err.code);
 }

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "device/world.h"
 
@@ -10,6 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+/* Of --help: where no terminal says otherwise, and where texts begin. */
+#define HELP_COLUMNS 80
+#define HELP_INDENT 33
 
 static void add_option(struct cli *cli, const struct option_spec *spec)
 {
@@ -66,6 +72,23 @@ static int set_whole(struct option_value *value, const struct option_spec *spec,
                    spec->name, spec->min, spec->max, value->text);
 }
 
+/* Without a unit it is not said which was meant, but of 0. */
+static int set_bytes(struct option_value *value, const struct option_spec *spec,
+                     struct err *err)
+{
+    uint64_t n;
+
+    if (text_to_u64(value->text, &n) && n)
+        return err_set(err, ERR_USAGE,
+                       "option '--%s' wants a unit: %sGiB, or %sB", spec->name,
+                       value->text, value->text);
+    if (text_to_bytes(value->text, &value->u64))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--%s' takes a size such as 80GiB, not '%s'",
+                   spec->name, value->text);
+}
+
 /* Parses value->text by the option's type. */
 static int set_value(struct option_value *value, const struct option_spec *spec,
                      struct arena *arena, struct err *err)
@@ -82,11 +105,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
                        "option '--%s' takes a number from %g to %g, not '%s'",
                        spec->name, spec->min, spec->max, value->text);
     case OPTION_BYTES:
-        if (text_to_bytes(value->text, &value->u64))
-            return 0;
-        return err_set(err, ERR_USAGE,
-                       "option '--%s' takes a size such as 80GiB, not '%s'",
-                       spec->name, value->text);
+        return set_bytes(value, spec, err);
     case OPTION_CHOICE:
         if (text_is_one_of(spec->choices, value->text))
             return 0;
@@ -146,6 +165,29 @@ static size_t find_option(const struct cli *cli, int code)
     return i;
 }
 
+/* One that getopt does not know, or several that begin so. */
+static int no_option(const struct cli *cli, const char *word, struct err *err)
+{
+    const char *names[COMMAND_MAX_OPTIONS + 1] = {0}, *nearest;
+    const size_t len = strcspn(word, "=");
+    const char *name = arena_strndup(cli->arena, word, len) + strlen("--");
+    size_t n = 0;
+
+    for (size_t i = 0; i < cli->n_specs; i++)
+        if (!strncmp(cli->specs[i]->name, name, strlen(name)))
+            names[n++] = arena_printf(cli->arena, "--%s", cli->specs[i]->name);
+    if (n)
+        return err_set(err, ERR_USAGE, "option '%s' is not one alone: %s", word,
+                       text_list(names, " or ", cli->arena));
+    for (; n < cli->n_specs; n++)
+        names[n] = cli->specs[n]->name;
+    nearest = text_nearest(names, name);
+    return err_set(err, ERR_USAGE, "'neuroshard %s' has no option '%s'%s%s%s",
+                   cli->command->name, word,
+                   nearest ? "; did you mean '--" : "", nearest ? nearest : "",
+                   nearest ? "'?" : "");
+}
+
 static int usage_error(const struct cli *cli, int code, char **argv,
                        struct err *err)
 {
@@ -162,10 +204,7 @@ static int usage_error(const struct cli *cli, int code, char **argv,
     if (spec)
         return err_set(err, ERR_USAGE, "option '--%s' takes no value",
                        spec->name);
-    return err_set(err, ERR_USAGE,
-                   "'neuroshard %s' has no option '%s', or several that "
-                   "begin so",
-                   cli->command->name, word);
+    return no_option(cli, word, err);
 }
 
 static int parse_options(struct cli *cli, int argc, char **argv,
@@ -221,10 +260,36 @@ static int claim_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
+/* "the seed (one, two) [one]": choices with blanks, so that lines can break. */
+static const char *help_text(const struct option_spec *spec,
+                             struct arena *arena)
+{
+    struct buf buf = {0};
+    const char *text;
+
+    buf_printf(&buf, "%s", spec->help);
+    if (spec->choices)
+        buf_printf(&buf, " (");
+    for (const char *at = spec->choices; at && *at; at++)
+        buf_printf(&buf, *at == '|' ? ", " : "%c", *at);
+    if (spec->choices)
+        buf_printf(&buf, ")");
+    if (spec->default_value)
+        buf_printf(&buf, " [%s]", spec->default_value);
+    text = arena_strdup(arena, buf.data);
+    buf_release(&buf);
+    return text;
+}
+
 static void print_help(const struct cli *cli)
 {
-    printf("usage: neuroshard %s %s\n\n%s\n\noptions:\n", cli->command->name,
-           cli->command->synopsis, cli->command->summary);
+    const size_t n_columns = terminal_columns(STDOUT_FILENO, HELP_COLUMNS);
+    const char *usage =
+        arena_printf(cli->arena, "usage: neuroshard %s %s", cli->command->name,
+                     cli->command->synopsis);
+
+    text_print_wrapped(stdout, usage, 0, strlen("usage: "), n_columns);
+    printf("\n\n%s\n\noptions:\n", cli->command->summary);
     for (size_t i = 0; i < cli->n_specs; i++) {
         const struct option_spec *spec = cli->specs[i];
         char left[64];
@@ -234,13 +299,37 @@ static void print_help(const struct cli *cli)
                  spec->letter ? ", " : "", spec->name,
                  spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
-        printf("  %-30s %s", left, spec->help);
-        if (spec->choices)
-            printf(" (%s)", spec->choices);
-        if (spec->default_value)
-            printf(" [%s]", spec->default_value);
+        printf("  %-*s ", HELP_INDENT - 3, left);
+        text_print_wrapped(stdout, help_text(spec, cli->arena), HELP_INDENT,
+                           HELP_INDENT, n_columns);
         putchar('\n');
     }
+}
+
+/* The word of the synopsis that the n-th file stands for. */
+static const char *file_word(const struct cli *cli, size_t n)
+{
+    const char *word = cli->command->synopsis;
+
+    for (; n; n--)
+        word += strcspn(word, " ") + 1;
+    return arena_strndup(cli->arena, word, strcspn(word, " "));
+}
+
+static int check_files(const struct cli *cli, struct err *err)
+{
+    const struct command *command = cli->command;
+
+    if (cli->n_args < command->n_args[0])
+        return err_set(err, ERR_USAGE, "%s is missing; usage: neuroshard %s %s",
+                       file_word(cli, cli->n_args), command->name,
+                       command->synopsis);
+    if (cli->n_args > command->n_args[1])
+        return err_set(err, ERR_USAGE,
+                       "'%s' is one file too many; usage: neuroshard %s %s",
+                       text_shown(cli->args[command->n_args[1]], cli->arena),
+                       command->name, command->synopsis);
+    return 0;
 }
 
 int cli_parse(struct cli **out, const struct command *command, int argc,
@@ -259,10 +348,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
         return 0;
     }
     *out = cli;
-    if (cli->n_args < command->n_args[0] || cli->n_args > command->n_args[1])
-        return err_set(err, ERR_USAGE, "usage: neuroshard %s %s", command->name,
-                       command->synopsis);
-    return claim_files(cli, err);
+    return check_files(cli, err) || claim_files(cli, err) ? -1 : 0;
 }
 
 const struct option_value *cli_value(const struct cli *cli, const char *name)
@@ -315,13 +401,27 @@ void cli_print_json(json_t *root)
     json_decref(root);
 }
 
+void cli_say(const char *sentence)
+{
+    const char start[] = "neuroshard: ";
+    const size_t at = strlen(start);
+    const size_t n_columns = terminal_columns(STDERR_FILENO, SIZE_MAX);
+
+    fputs(start, stderr);
+    if (n_columns == SIZE_MAX)
+        fputs(sentence, stderr);
+    else
+        text_print_wrapped(stderr, sentence, at, at, n_columns);
+    fputc('\n', stderr);
+}
+
 void cli_warn(void *ctx, const char *sentence)
 {
     struct arena arena;
 
     (void)ctx;
     arena_init(&arena);
-    fprintf(stderr, "neuroshard: warning: %s\n", text_shown(sentence, &arena));
+    cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
     arena_release(&arena);
 }
 
@@ -334,6 +434,6 @@ void cli_end_all(struct world *world, const struct err *err)
     if (world->rank != 0)
         nanosleep(&moment, NULL);
     fflush(stdout);
-    fprintf(stderr, "neuroshard: %s\n", err->msg);
+    cli_say(err->msg);
     world_abort(world, err_exit_status(err->code));
 }

@@ -16,9 +16,16 @@ mkdir -p "$stage"
 
 commands=$("$program" --help |
     sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p' | tr ' ' -)
+
+# unwrapped: a --help on standard input, each option on one line.
+unwrapped()
+{
+    sed -e ':more' -e 'N' -e 's/\n   *\([^ -]\)/ \1/' -e 't more' -e 'P' -e 'D'
+}
 for command in $commands; do
     # shellcheck disable=SC2046 # "tables-import" is two words
-    "$program" $(echo "$command" | tr - ' ') --help >"$stage/$command.help"
+    "$program" $(echo "$command" | tr - ' ') --help | unwrapped \
+        >"$stage/$command.help"
 done
 
 # Options of other programs that the text speaks of.

@@ -49,7 +49,11 @@ bad no-command
 bad unknown-command frobnicate
 bad no-tables plan --gpus 2
 bad two-tables plan a.csv b.csv --gpus 2
+bad near-command compaer a.csv
+bad help-unknown help frobnicate
+bad second-file diff a.json
 bad unknown-option plan "$tables" --gpus 2 --frob
+bad ambiguous-option plan "$tables" --gpus 2 --s 8
 bad option-needs-value plan "$tables" --gpus
 bad flag-with-value plan "$tables" --gpus 2 --json=1
 bad no-gpus plan "$tables"
@@ -68,6 +72,7 @@ bad unknown-gpu plan "$tables" --gpus 2 --gpu potato
 bad near-gpu plan "$tables" --gpus 2 --gpu H100-SXM
 bad near-roofline plan "$tables" --gpus 2 --cost roofline:h10
 bad no-such-gpu-file plan "$tables" --gpus 2 --gpu ./none.json
+bad memory-no-unit plan "$tables" --gpus 2 --memory 80
 bad memory-nan plan "$tables" --gpus 2 --memory nan
 bad memory-negative plan "$tables" --gpus 2 --memory=-1GiB
 bad memory-huge plan "$tables" --gpus 2 --memory 99999999TiB

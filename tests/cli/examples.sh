@@ -27,6 +27,11 @@ files()
     for day in 0 1; do
         cp "$ROOT/tests/fuzz/corpus/npz/day" day_${day}_sparse_multi_hot.npz
     done
+    printf '%s\n' table_name,num_rows,dim,avg_len user,1000,64,2 >report.csv
+    cp "$ROOT/tests/fuzz/corpus/tables_dlrm/main" train.sh
+    cp "$ROOT/tests/fuzz/corpus/tables_tbe/report" \
+        tbe-0-config-estimation-100.json
+    printf '%s\n' user item >names.txt
     echo step,rank,phase,ms >times.csv
     for step in 1 2 3 4; do
         printf '%s,forward,1\n' $step,0 $step,1 $step,2 $step,3 >>times.csv

@@ -117,8 +117,14 @@ static void test_bytes(void)
         {"80GiB ", false, 0},
         {" 80GiB", false, 0},
         {"-1GiB", false, 0},
-        {"80gib", false, 0},
-        {"80G", false, 0},
+        {"80gib", true, UINT64_C(80) << 30},
+        {"80G", true, UINT64_C(80) << 30},
+        {"80g", true, UINT64_C(80) << 30},
+        {"1.5t", true, UINT64_C(1536) << 30},
+        {"2 k", true, 2048},
+        {"3m", true, UINT64_C(3) << 20},
+        {"80Gi", false, 0},
+        {"80gg", false, 0},
         {"1.5", false, 0},
         {"1.5B", false, 0},
         {"1e3KiB", false, 0},
@@ -317,6 +323,36 @@ static void test_one_of(void)
         ok(!text_is_one_of("rows|hash_size", none[i]), "but not '%s'", none[i]);
 }
 
+static void test_wrapped(void)
+{
+    static const struct {
+        const char *text;
+        size_t at, indent, n_columns;
+        const char *printed;
+    } cases[] = {
+        {"one two three", 0, 0, 13, "one two three"},
+        {"one two three", 0, 0, 12, "one two\nthree"},
+        {"one two three", 4, 2, 8, "one\n  two\n  three"},
+        {"one two three", 0, 1, 1, "one\n two\n three"},
+        {" a  b ", 0, 0, 80, "a b"},
+        {"\303\251\303\251 b", 0, 0, 4, "\303\251\303\251 b"},
+        {"one two three", 0, 0, SIZE_MAX, "one two three"},
+        {"", 0, 0, 1, ""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = NULL;
+        size_t len;
+        FILE *out = open_memstream(&text, &len);
+
+        text_print_wrapped(out, cases[i].text, cases[i].at, cases[i].indent,
+                           cases[i].n_columns);
+        fclose(out);
+        is_str(text, cases[i].printed, cases[i].printed);
+        free(text);
+    }
+}
+
 static void test_nearest(void)
 {
     static const char *const names[] = {"2080-ti", "a100",      "a100-40gb",
@@ -326,10 +362,11 @@ static void test_nearest(void)
         const char *name, *near; /* NULL: none */
     } cases[] = {
         {"h100", "h100"},
-        {"H100-PCIe", "h100"}, /* but for marks */
+        {"H100-PCIe", "h100-pcie"}, /* of two the one that is nearer */
+        {"h100_pcle", "h100-pcie"},
         {"2080 Ti", "2080-ti"},
         {"h10", "h100"}, /* begins two, the shorter one */
-        {"a100-40", "a100"},
+        {"a100-40", "a100-40gb"},
         {"H100-SXM", "h100"},
         {"h20e", "h20"},
         {"h101", "h100"},
@@ -353,6 +390,7 @@ static void test_nearest(void)
 int main(void)
 {
     test_nearest();
+    test_wrapped();
     test_quote();
     test_quote_random();
     test_shown();
