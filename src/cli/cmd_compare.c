@@ -23,6 +23,8 @@ static const struct option_spec own_options[] = {
      "changes that our search tries; without it as plan does"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
      "seconds after which our search stops a task; 0: none"},
+    {"plan", 0, OPTION_STRING, "PLAN", NULL, 0, 0, NULL,
+     "put this plan beside them, of ours or of TorchRec's"},
     {"rival-limit", 0, OPTION_DOUBLE, "S", "60", 0, 1e6, NULL,
      "seconds that TorchRec's planner may take a task; 0: no limit"},
     {0},
@@ -61,6 +63,35 @@ static int run_planner(struct compare_entry *entry,
     return 0;
 }
 
+/* That of --plan, for what the others are for. */
+static int price_given(struct compare_entry *entry,
+                       const struct problem *problem,
+                       const struct oracle *oracle,
+                       const struct tournament *run, struct err *err)
+{
+    const char *path = cli_string(run->cli, "plan");
+    struct plan plan = {0};
+
+    entry->planner = "given";
+    if (planning_load(&plan, path, run->cli->args[0], run->cli, err))
+        return -1;
+    if (plan.problem.cluster.n_devices != problem->cluster.n_devices ||
+        plan.problem.n_tables != problem->n_tables)
+        return err_set(
+            err, ERR_INPUT,
+            "%s: the plan is of %zu tables on %u GPUs, not of %zu on "
+            "%u",
+            path, plan.problem.n_tables, plan.problem.cluster.n_devices,
+            problem->n_tables, problem->cluster.n_devices);
+    plan.problem.cluster = problem->cluster;
+    plan.problem.batch = problem->batch;
+    plan.problem.job = problem->job;
+    if (oracle_price_plan(&plan, oracle->name, run->arena, err))
+        return -1;
+    compare_fill(entry, &plan);
+    return 0;
+}
+
 static int run_task(struct tournament *run, const char *name,
                     const struct problem *problem, struct err *err)
 {
@@ -88,9 +119,16 @@ static int run_task(struct tournament *run, const char *name,
     comparison->cost_model = oracle->name;
     comparison->hash = oracle->hash;
     comparison->basis = cost_basis_names[oracle->basis];
-    for (size_t p = 0; p < comparison->n_planners; p++)
-        if (run_planner(&entries[p], &search_contenders[p], problem, run, err))
+    for (size_t p = 0; search_contenders[p].name; p++) {
+        const bool is_ours = !search_contenders[p + 1].name;
+
+        if (is_ours && cli_given(run->cli, "plan") &&
+            price_given(&entries[p], problem, oracle, run, err))
             goto out;
+        if (run_planner(&entries[is_ours ? comparison->n_planners - 1 : p],
+                        &search_contenders[p], problem, run, err))
+            goto out;
+    }
     rc = 0;
 out:
     oracle_close(torchrec);
@@ -151,6 +189,11 @@ static int run_compare(struct cli *cli, struct err *err)
 
     while (search_contenders[run.comparison.n_planners].name)
         run.comparison.n_planners++;
+    run.comparison.n_planners += cli_given(cli, "plan");
+    if (cli_given(cli, "plan") && (cli->n_args > 1 || cli_given(cli, "tasks")))
+        return err_set(err, ERR_USAGE,
+                       "option '--plan' goes with one table list, without "
+                       "'--tasks'");
     search_options_init(&run.search);
     run.search.seed = cli_u64(cli, "seed");
     run.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");

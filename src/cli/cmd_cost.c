@@ -29,7 +29,7 @@ static int run_cost(struct cli *cli, struct err *err)
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     struct buf report = {0};
-    const int rc = plan_load(&plan, cli->args[0], cli->arena, err) ||
+    const int rc = planning_load(&plan, cli->args[0], NULL, cli, err) ||
                    planning_oracle_of_plan(&oracle, cli, &plan, err) ||
                    price(&plan, oracle, cli->arena, err) ||
                    (cli_given(cli, "output") &&
@@ -49,7 +49,8 @@ const struct command command_cost = {
     .name = "cost",
     .synopsis = "PLAN [options]",
     .summary = "price a plan, also a hand-made one",
-    .options = {pricing_options, bandwidth_options, job_options, own_options},
+    .options = {pricing_options, placed_options, cluster_options,
+                bandwidth_options, job_options, own_options},
     .json = "print the priced plan as JSON instead of the report",
     .n_args = {1, 1},
     .run = run_cost,

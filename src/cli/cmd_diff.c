@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"
 #include "io/plan_json.h"
@@ -43,7 +43,7 @@ static int run_diff(struct cli *cli, struct err *err)
     struct plan_diff diff = {.paths = {cli->args[0], cli->args[1]}};
 
     for (int i = 0; i < 2; i++)
-        if (plan_load(&diff.plans[i], diff.paths[i], cli->arena, err))
+        if (planning_load(&diff.plans[i], diff.paths[i], NULL, cli, err))
             return -1;
     for (int i = 0; i < 2; i++)
         diff.paths[i] = text_shown(diff.paths[i], cli->arena);
@@ -63,7 +63,8 @@ const struct command command_diff = {
     .name = "diff",
     .synopsis = "OLD NEW [options]",
     .summary = "what moves where between two plans, and what it buys",
-    .options = {own_options},
+    .options = {own_options, placed_options, cluster_options,
+                bandwidth_options},
     .json = "print all moves as JSON instead of the report",
     .n_args = {2, 2},
     .run = run_diff,

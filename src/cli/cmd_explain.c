@@ -54,7 +54,7 @@ static int run_explain(struct cli *cli, struct err *err)
     struct oracle *oracle = NULL;
     uint32_t table = 0;
     const int rc =
-        plan_load(&plan, cli->args[0], cli->arena, err) ||
+        planning_load(&plan, cli->args[0], NULL, cli, err) ||
         (has_table && find_table(&table, &plan.problem, cli->args[1], err)) ||
         planning_oracle_of_plan(&oracle, cli, &plan, err) ||
         plan_price(&plan, oracle, cli->arena, err);
@@ -73,7 +73,8 @@ const struct command command_explain = {
     .name = "explain",
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "what binds a plan, or why a table is where and as it is",
-    .options = {pricing_options, bandwidth_options, job_options},
+    .options = {pricing_options, placed_options, cluster_options,
+                bandwidth_options, job_options},
     .json = "print JSON instead of the report",
     .n_args = {1, 2},
     .run = run_explain,

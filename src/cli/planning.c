@@ -55,8 +55,6 @@ const struct option_spec job_options[] = {
 const struct option_spec pricing_options[] = {
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
      "cost model; without it the plan's own, else that of --gpu"},
-    {"gpu", 0, OPTION_STRING, "NAME|FILE", "h100", 0, 0, NULL,
-     "GPU whose cost model prices a plan that names none"},
     {0},
 };
 

@@ -16,10 +16,18 @@
  * number. */
 extern const struct option_spec cluster_options[], bandwidth_options[],
     planning_options[], job_options[];
-/* Of commands that price a plan, with bandwidth_options and job_options behind
- * them:
- * planning_oracle_of_plan reads them. */
+/* Of commands that price a plan, with cluster_options, bandwidth_options and
+ * job_options behind them: planning_oracle_of_plan reads them. */
 extern const struct option_spec pricing_options[];
+/* Of commands that load a plan, with the same behind them; commands that plan
+ * have options of these names. */
+extern const struct option_spec placed_options[];
+
+/* Loads a plan, also one of TorchRec's, whose tables are those of a list: of
+ * `list`, or where that is NULL of --tables, and then the other options say
+ * what the plan is of, and must have a use where a command has one plan. */
+int planning_load(struct plan *plan, const char *path, const char *list,
+                  struct cli *cli, struct err *err) MUST_CHECK;
 
 /* Reads the table list and fills the problem from the options; of a range of
  * GPUs for the first number. `like` is that of the plan that stands, or all 0:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/find_plan.h"
+#include "cli/planning.h"
 
 #include "base/text.h"
+#include "cli/find_plan.h"
 #include "core/plan_moves.h"
 #include "io/plan_json.h"
 
@@ -30,7 +31,8 @@ int replanning_load(struct plan_request *request, struct err *err)
         return err_set(err, ERR_USAGE,
                        "option '--from' needs the full search, not '%s'",
                        cli_string(cli, "search"));
-    return plan_load(&request->from, cli_string(cli, "from"), cli->arena, err);
+    return planning_load(&request->from, cli_string(cli, "from"), cli->args[0],
+                         cli, err);
 }
 
 static const char *plural(size_t n)

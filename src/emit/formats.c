@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
+#include "base/json.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,17 @@ void emit_json_string(struct buf *out, const char *prefix, const char *text)
     buf_printf(out, "%s", quoted);
     mem_free(quoted);
     json_decref(value);
+}
+
+int emit_check_json(const char *text, size_t len, const char *source,
+                    struct arena *arena, struct err *err)
+{
+    json_t *root = NULL;
+    int rc = json_parse(&root, text, len, source, err);
+
+    (void)arena;
+    json_decref(root);
+    return rc;
 }
 
 size_t emit_shards_end(const struct plan *plan, size_t begin)

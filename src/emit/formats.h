@@ -9,10 +9,11 @@
  * of which the first names a `const struct emitter emit_NAME` in a file of its
  * own. And what the formats share.
  */
-#define EMIT_FORMATS(FORMAT)                   \
-    FORMAT(torchrec, "torchrec")               \
-    FORMAT(torchrec_loader, "torchrec-loader") \
-    FORMAT(dlrm, "dlrm")                       \
+#define EMIT_FORMATS(FORMAT)                             \
+    FORMAT(torchrec, "torchrec")                         \
+    FORMAT(torchrec_loader, "torchrec-loader")           \
+    FORMAT(torchrec_constraints, "torchrec-constraints") \
+    FORMAT(dlrm, "dlrm")                                 \
     FORMAT(text, "text")
 
 #define EMIT_DECLARE(name, text) extern const struct emitter emit_##name;
@@ -24,6 +25,10 @@ EMIT_FORMATS(EMIT_DECLARE)
 
 /* Appends prefix and text (UTF-8) as a JSON string, quoted and escaped. */
 void emit_json_string(struct buf *out, const char *prefix, const char *text);
+
+/* Whether a text is JSON, for a file_check. */
+int emit_check_json(const char *text, size_t len, const char *source,
+                    struct arena *arena, struct err *err) MUST_CHECK;
 
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);

@@ -363,15 +363,4 @@ static int print_plan(const struct plan *plan,
     return 0;
 }
 
-static int check_json(const char *text, size_t len, const char *source,
-                      struct arena *arena, struct err *err)
-{
-    json_t *root = NULL;
-    int rc = json_parse(&root, text, len, source, err);
-
-    (void)arena;
-    json_decref(root);
-    return rc;
-}
-
-const struct emitter emit_torchrec = {print_plan, check_json};
+const struct emitter emit_torchrec = {print_plan, emit_check_json};

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "io/plan_torchrec.h"
 #include "io/tables_private.h"
 
 #include <string.h>
@@ -125,6 +126,7 @@ int tables_import(struct table_list *list, const char *text, size_t len,
                     struct arena *arena, struct err *err);
     } forms[] = {
         {tables_is_tbe, tables_from_tbe},
+        {tables_is_stats, tables_from_stats},
         {is_json, tables_from_json},
         {tables_is_dlrm, tables_from_dlrm},
     };

@@ -9,10 +9,10 @@ budgets="
 src/base     2830  38
 src/core     4480  34
 src/device   6313  58
-src/io       4813  31
-src/emit     2357  15
+src/io       5303  33
+src/emit     2441  16
 src/exec     3715  26
-src/cli      5074  34
+src/cli      5233  35
 costmodel    7117  56
 search       6590  32
 microbench   1636  14

@@ -325,6 +325,62 @@ bad cost-unknown-model cost good.json --cost model:list.csv -o out
 bad unwritable-folder plan list.csv --gpus 2 -o none/plan.json
 bad output-is-folder plan list.csv --gpus 2 -o .
 
+echo "== plans of TorchRec"
+printf 'name,rows,dim,hotness\na,10,8,1\nb,20,8,1\n' >list.csv
+"$NEUROSHARD" emit good.json --format torchrec -o good_torchrec.json
+
+# torchrec NAME SED OPTIONS : prices the plan that sed makes of a good one
+torchrec()
+{
+    label=$1
+    sed "$2" good_torchrec.json >other.json
+    shift 2
+    bad "$label" cost other.json "$@" -o out
+}
+
+set -- --tables list.csv --batch 64
+torchrec torchrec-no-list '' --batch 64
+torchrec torchrec-no-batch '' --tables list.csv
+torchrec torchrec-other-gpus '' "$@" --gpus 4
+torchrec torchrec-no-world 's/"world_size": 2, //' "$@"
+torchrec torchrec-mistyped 's/"world_size"/"wrold_size": 2, &/' "$@"
+torchrec torchrec-rank 's/"ranks": \[[01]\]/"ranks": [2]/' "$@"
+torchrec torchrec-kernel 's/"fused"/"key_value"/' "$@"
+torchrec torchrec-rows 's/"shard_sizes": \[20/"shard_sizes": [21/' "$@"
+torchrec torchrec-not-tiled 's/"shard_sizes": \[20/"shard_sizes": [19/' "$@"
+torchrec torchrec-other-table 's/"b": {/"c": {/' "$@"
+torchrec torchrec-no-shards 's/, "shards": .*\]}/}/' "$@"
+# shellcheck disable=SC2016 # the last line, of sed
+torchrec torchrec-cut '$d' "$@"
+torchrec torchrec-memory '' "$@" --memory 2KiB --reserve 0
+printf 'name,rows,dim,hotness\na,10,8,1\n' >short.csv
+torchrec torchrec-short-list '' --tables short.csv --batch 64
+bad torchrec-options-of-ours cost good.json --tables list.csv
+bad torchrec-from plan short.csv --gpus 2 --from good_torchrec.json -o out
+bad compare-two-lists compare list.csv list.csv --gpus 2 --plan good.json
+bad compare-other-gpus compare list.csv --gpus 4 --plan good.json
+bad emit-module emit good.json --format torchrec-constraints --module m -o out
+
+# printed NAME ROW : prices what a planner has printed, with one row of a table
+printed()
+{
+    printf '%s\n' '# --- Planner Statistics --- #' \
+        '#   Rank   HBM (GB)   #' '#   0   9.9   #' '#   1   9.9   #' '#   #' \
+        '#   FQN   Sharding   Compute Kernel   Num Indices   Sum Num Poolings   Output   Emb Dim (CW Dim)   Hash Size   Ranks   #' \
+        "#   $2   #" '#   #' '# Batch Size: 64 #' >stats.txt
+    bad "printed-$1" cost stats.txt -o out
+}
+
+printed nothing ''
+printed short 'a   TW   fused'
+printed type 'a   XW   fused   1.0   1.0   pooled   8   10   0'
+printed rows 'a   TW   fused   1.0   1.0   pooled   8   ten   0'
+printed rank 'a   TW   fused   1.0   1.0   pooled   8   10   2'
+printed ranks 'a   TW   fused   1.0   1.0   pooled   8   10   None'
+printed look-ups 'a   TW   fused   nan   1.0   pooled   8   10   0'
+printed pieces 'a   CW   fused   1.0   1.0   pooled   8 (4)   10   0,1,1'
+printed kernel 'a   TW   fused_uvm   1.0   1.0   pooled   8   10   0'
+
 echo "== full disk"
 "$NEUROSHARD" plan list.csv --gpus 2 --json 2>stderr >/dev/full
 echo "report-on-full-disk      $?: $(message stderr)"

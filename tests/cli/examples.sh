@@ -39,6 +39,13 @@ files()
     echo '{"hosts": [{"gpus": 2, "memory": ["80GiB", "40GiB"]}]}' >cluster.json
     "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 -o plan.json \
         >/dev/null 2>&1
+    "$NEUROSHARD" emit plan.json --format torchrec -o dumped.json
+    cp "$ROOT/tests/fuzz/corpus/plan_torchrec/stats" train.log
+    printf '%s\n' table_name,num_rows,dim,avg_len a,10,64,2 >report.csv
+    cp "$ROOT/tests/fuzz/corpus/tables_dlrm/main" train.sh
+    cp "$ROOT/tests/fuzz/corpus/tables_tbe/report" \
+        tbe-0-config-estimation-100.json
+    printf '%s\n' user ad >names.txt
 }
 
 # examples PAGE : its commands, one a line, continuations joined

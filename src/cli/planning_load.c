@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "cli/planning.h"
+#include "core/plan_check.h"
+#include "io/plan_json.h"
+#include "io/plan_torchrec.h"
+#include "io/tables_io.h"
+
+#include <string.h>
+
+const struct option_spec placed_options[] = {
+    {"tables", 0, OPTION_STRING, "TABLES", NULL, 0, 0, NULL,
+     "table list of a plan of TorchRec's, which says less of them"},
+    {"gpus", 'g', OPTION_U64, "N", NULL, 1, PLANNING_MAX_GPUS, NULL,
+     "number of GPUs of such a plan, to be sure"},
+    {"batch", 'b', OPTION_U64, "N", NULL, 1, PROBLEM_MAX_BATCH, NULL,
+     "its global batch, where it does not say"},
+    {"batch-per-gpu", 0, OPTION_U64, "N", NULL, 1, PROBLEM_MAX_BATCH, NULL,
+     "the same for one GPU; wins over --batch"},
+    {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
+     "columns of the tables whose dim cell is empty"},
+    {0},
+};
+
+/* A plan of ours says all that these do. */
+static int check_unused(const struct cli *cli, const char *source,
+                        struct err *err)
+{
+    const struct option_spec *const groups[] = {placed_options,
+                                                cluster_options};
+
+    for (size_t g = 0; g < 2; g++)
+        for (const struct option_spec *spec = groups[g]; spec->name; spec++)
+            if (strcmp(spec->name, "gpu") != 0 && cli_given(cli, spec->name))
+                return err_set(err, ERR_USAGE,
+                               "option '--%s' is for plans of TorchRec's; '%s' "
+                               "says all that itself",
+                               spec->name, source);
+    return 0;
+}
+
+/* GPUs, hosts and batch, as far as TorchRec does not say them, by the options;
+ * `is_given`: those of the command are of the plan, and not of another. */
+static int set_cluster(struct problem *problem, bool is_given, struct cli *cli,
+                       struct err *err)
+{
+    const struct cluster said = problem->cluster;
+    const struct cluster *like =
+        said.devices_per_host ? &said : &(const struct cluster){0};
+    const uint64_t batch = problem->batch;
+    const bool has_batch =
+        cli_given(cli, "batch") || cli_given(cli, "batch-per-gpu");
+
+    if (is_given && cli_given(cli, "cluster")) {
+        problem->cluster = (struct cluster){0};
+        if (planning_set_cluster(problem, cli, err))
+            return -1;
+    } else if (planning_set_gpus(problem, said.n_devices, like, cli, err))
+        return -1;
+    if (problem->cluster.n_devices != said.n_devices ||
+        (is_given && cli_given(cli, "gpus") &&
+         cli_u64(cli, "gpus") != said.n_devices))
+        return err_set(err, ERR_INPUT,
+                       "the plan is of %u ranks, not of as many GPUs as the "
+                       "options say",
+                       said.n_devices);
+    if (!has_batch && batch)
+        problem->batch = batch;
+    return problem->batch
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "option '--batch' is needed: the plan does not say "
+                         "how many samples a step has");
+}
+
+static int load_torchrec(struct plan *plan, const char *text, size_t len,
+                         const char *source, const char *list, bool is_given,
+                         struct cli *cli, struct err *err)
+{
+    const struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                           .warn = cli_warn};
+    struct problem *problem = &plan->problem;
+    struct table_list tables = {.source = source};
+
+    if (list && tables_load(&tables, list, &options, cli->arena, err))
+        return -1;
+    *plan = (struct plan){.problem = {.tables = tables.tables,
+                                      .n_tables = tables.n_tables,
+                                      .source = tables.source,
+                                      .kinds = SHARD_ALL_KINDS},
+                          .total_ms = NAN,
+                          .bound_ms = NAN};
+    if (plan_from_torchrec(plan, text, len, source, cli->arena, err))
+        return -1;
+    if (is_given && problem->n_tables < tables.n_tables)
+        return err_set(err, ERR_INPUT,
+                       "%s: the plan places %zu tables, of %zu in '%s'", source,
+                       problem->n_tables, tables.n_tables, list);
+    if (set_cluster(problem, is_given, cli, err))
+        return err_prefix(err, "%s", source);
+    plan_fill_kinds(plan);
+    problem_find_hot_rows(problem, cli->arena);
+    if (plan_check(plan, err))
+        return err_prefix(err, "%s", source);
+    plan_sort_shards(plan);
+    return 0;
+}
+
+int planning_load(struct plan *plan, const char *path, const char *list,
+                  struct cli *cli, struct err *err)
+{
+    const char *source = strcmp(path, "-") ? path : "standard input", *text;
+    const bool is_given = !list;
+    size_t len;
+
+    if (file_read(&text, &len, path, cli->arena, err))
+        return -1;
+    if (plan_is_torchrec(text))
+        return load_torchrec(plan, text, len, source,
+                             list ? list : cli_string(cli, "tables"), is_given,
+                             cli, err);
+    if (plan_from_json(plan, text, len, source, cli->arena, err))
+        return -1;
+    /* Of two plans the other may be TorchRec's. */
+    return is_given && cli->command->n_args[0] < 2
+               ? check_unused(cli, source, err)
+               : 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+#include "emit/formats.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/*
+ * ParameterConstraints for TorchRec's own planner, by table: {"sharding_types":
+ * [...], "compute_kernels": [...], "pooling_factors": [...], "min_partition":
+ * W, "num_poolings": [...]}, the last two where they are no defaults. They have
+ * no ranks, so the planner places what this plan has cut.
+ */
+
+/* So many times the same number. */
+static json_t *list_of(double x, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_real(x));
+    return list;
+}
+
+/* Columns that cut a table into as many ranges as the plan for TorchRec does:
+ * its planner makes all but the last one equal. */
+static uint32_t columns_of_piece(const struct table *table, const json_t *entry)
+{
+    const json_t *shards = json_object_get(entry, "shards");
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(shards); i++) {
+        const json_t *at =
+            json_object_get(json_array_get(shards, i), "shard_offsets");
+
+        n += !json_integer_value(json_array_get(at, 0));
+    }
+    assert(n);
+    return ((table->dim - 1) / (n * TABLE_COLUMN_STEP) + 1) * TABLE_COLUMN_STEP;
+}
+
+static json_t *constraints_of(const struct table *table, const json_t *entry)
+{
+    const char *type =
+        json_string_value(json_object_get(entry, "sharding_type"));
+    const size_t n_features = (size_t)fmax(1, round(table->num_outputs));
+    const double n_poolings =
+        table->num_outputs > 0 ? table->num_outputs / (double)n_features : 1;
+    json_t *constraints = json_pack(
+        "{s:[s], s:[O], s:o}", "sharding_types", type, "compute_kernels",
+        json_object_get(entry, "compute_kernel"), "pooling_factors",
+        list_of(table->pooling_factor / n_poolings / (double)n_features,
+                n_features));
+
+    if (!strcmp(type, "column_wise") || !strcmp(type, "grid_shard"))
+        json_object_set_new(constraints, "min_partition",
+                            json_integer(columns_of_piece(table, entry)));
+    if (n_poolings != 1)
+        json_object_set_new(constraints, "num_poolings",
+                            list_of(n_poolings, n_features));
+    return constraints;
+}
+
+static int print_constraints(const struct plan *plan,
+                             const struct emit_options *options,
+                             struct buf *out, struct err *err)
+{
+    const struct emit_options modules = {.module = "pooled",
+                                         .sequence_module = "sequence",
+                                         .prefix = options->prefix};
+    const char *prefix = options->prefix ? options->prefix : "";
+    const struct problem *problem = &plan->problem;
+    struct buf text = {0};
+    json_t *root = NULL;
+    int rc = emit_torchrec.emit(plan, &modules, &text, err) ||
+             json_parse(&root, text.data, text.len, "plan", err);
+
+    for (size_t i = 0; !rc && i < problem->n_tables; i++) {
+        const struct table *table = &problem->tables[i];
+        json_t *name = json_sprintf("%s%s", prefix, table->name);
+        const json_t *module = json_object_get(
+            json_object_get(root, "plan"),
+            table->output == OUTPUT_SEQUENCE ? "sequence" : "pooled");
+        json_t *constraints = constraints_of(
+            table, json_object_get(module, json_string_value(name)));
+        char *dumped = json_dumps(constraints, 0);
+
+        buf_printf(out, i ? ",\n " : "{");
+        emit_json_string(out, prefix, table->name);
+        buf_printf(out, ": %s", dumped);
+        mem_free(dumped);
+        json_decref(constraints);
+        json_decref(name);
+    }
+    buf_printf(out, "}\n");
+    json_decref(root);
+    buf_release(&text);
+    return rc ? -1 : 0;
+}
+
+const struct emitter emit_torchrec_constraints = {print_constraints,
+                                                  emit_check_json};

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/plan_torchrec.h"
+
+#include "base/json.h"
+#include "base/json_place.h"
+#include "base/text.h"
+#include "io/cluster_json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan while it is read. */
+struct reader {
+    struct plan *plan;
+    const char *source;
+    struct arena *arena;
+    bool lists_tables;    /* those of the plan come from the text */
+    json_t *places;       /* owned; the table of each name */
+    bool *is_placed;      /* [n_tables] */
+    struct shard *shards; /* owned, grown */
+    size_t cap;
+};
+
+/* A table of the plan, what is cut of it and where it lies. */
+struct entry {
+    const char *fqn, *kernel;
+    uint64_t n_rows, dim, width; /* as far as the text says; else 0 */
+    uint32_t *ranks;             /* [n_ranks] */
+    size_t n_ranks;
+    uint32_t table;
+};
+
+static void place_name(struct reader *reader, const char *name, size_t table)
+{
+    json_object_set_new(reader->places, name, json_integer((json_int_t)table));
+}
+
+/* Of a rank, what is set of rows and columns; none where that is no row. */
+static void add_shard(struct reader *reader, const struct entry *entry,
+                      size_t rank, struct shard shard)
+{
+    shard.table = entry->table;
+    shard.device = entry->ranks[rank];
+    if (shard.row_begin == shard.row_end)
+        return;
+    reader->shards = mem_room(reader->shards, reader->plan->n_shards,
+                              &reader->cap, sizeof(shard));
+    reader->shards[reader->plan->n_shards++] = shard;
+}
+
+static void add_replicas(struct reader *reader, const struct entry *entry)
+{
+    for (size_t i = 0; i < entry->n_ranks; i++) {
+        struct shard shard =
+            shard_whole(&reader->plan->problem, entry->table, 0);
+
+        shard.kind = SHARD_REPLICATE;
+        add_shard(reader, entry, i, shard);
+    }
+}
+
+/* The table of that name, or of what stands behind one of its dots, which gets
+ * its place now; where it has one, that of NAME#2. NULL: none. */
+static const struct table *find_table(struct entry *entry,
+                                      struct reader *reader)
+{
+    const char *name = entry->fqn, *dot;
+    const json_t *idx = NULL;
+
+    for (; !idx && name; name = (dot = strchr(name, '.')) ? dot + 1 : NULL)
+        for (int k = 0; k < 2 && !idx; k++) {
+            idx = json_object_get(
+                reader->places,
+                arena_printf(reader->arena, "%s%s", name, k ? "#2" : ""));
+            if (idx && reader->is_placed[json_integer_value(idx)])
+                idx = NULL;
+        }
+    if (!idx)
+        return NULL;
+    entry->table = (uint32_t)json_integer_value(idx);
+    reader->is_placed[entry->table] = true;
+    return &reader->plan->problem.tables[entry->table];
+}
+
+static int check_entry(struct entry *entry, struct reader *reader,
+                       struct err *err)
+{
+    const uint32_t n_ranks = reader->plan->problem.cluster.n_devices;
+    const struct table *table = find_table(entry, reader);
+
+    if (!table)
+        return err_set(err, ERR_INPUT,
+                       "table '%s' is not in the table list, or placed twice",
+                       entry->fqn);
+    if (strcmp(entry->kernel, "fused") != 0 &&
+        strcmp(entry->kernel, "dense") != 0)
+        return err_set(err, ERR_INPUT,
+                       "table '%s' has the kernel '%s'; only fused and dense "
+                       "keep it in the GPU's memory",
+                       entry->fqn, entry->kernel);
+    for (size_t i = 0; i < entry->n_ranks; i++)
+        if (entry->ranks[i] >= n_ranks)
+            return err_set(err, ERR_INPUT,
+                           "table '%s' is on rank %u, but there are %u",
+                           entry->fqn, entry->ranks[i], n_ranks);
+    if (!entry->dim ||
+        (entry->n_rows == table->num_embeddings && entry->dim == table->dim))
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "table '%s' has %" PRIu64 " rows and %" PRIu64
+                   " columns, but %" PRIu64 " and %u in the table list",
+                   entry->fqn, entry->n_rows, entry->dim, table->num_embeddings,
+                   table->dim);
+}
+
+static int read_shards(struct reader *reader, const struct entry *entry,
+                       json_t *shards, struct err *err)
+{
+    const struct table *table = &reader->plan->problem.tables[entry->table];
+    const json_int_t n_rows = (json_int_t)table->num_embeddings;
+    json_int_t row, col, rows, cols;
+
+    for (size_t i = 0; i < entry->n_ranks; i++) {
+        struct shard shard = {0};
+
+        if (json_array_size(shards) != entry->n_ranks ||
+            json_unpack(json_array_get(shards, i), "{s:[II], s:[II]}",
+                        "shard_offsets", &row, &col, "shard_sizes", &rows,
+                        &cols) ||
+            row < 0 || row > n_rows || rows < 0 || rows > n_rows - row ||
+            col < 0 || col > table->dim || cols < 1 || cols > table->dim - col)
+            return err_set(
+                err, ERR_INPUT,
+                "table '%s' has no shard %zu, of %zu, within %" PRIu64
+                " rows and %u columns",
+                entry->fqn, i, entry->n_ranks, table->num_embeddings,
+                table->dim);
+        shard.row_begin = (uint64_t)row;
+        shard.row_end = (uint64_t)(row + rows);
+        shard.col_begin = (uint32_t)col;
+        shard.col_end = (uint32_t)(col + cols);
+        add_shard(reader, entry, i, shard);
+    }
+    return 0;
+}
+
+static int read_entry(struct reader *reader, json_t *value, const char *fqn,
+                      struct err *err)
+{
+    struct entry entry = {.fqn = fqn};
+    json_t *ranks, *shards = NULL;
+    const char *type;
+
+    if (json_unpack(value, "{s:s, s:s, s:o, s?o}", "sharding_type", &type,
+                    "compute_kernel", &entry.kernel, "ranks", &ranks, "shards",
+                    &shards) ||
+        !json_array_size(ranks))
+        return err_set(err, ERR_INPUT,
+                       "table '%s' has no sharding_type, compute_kernel and "
+                       "ranks",
+                       fqn);
+    entry.n_ranks = json_array_size(ranks);
+    entry.ranks = ARENA_NEW(reader->arena, uint32_t, entry.n_ranks);
+    for (size_t i = 0; i < entry.n_ranks; i++) {
+        const json_t *rank = json_array_get(ranks, i);
+
+        entry.ranks[i] =
+            json_is_integer(rank)
+                ? (uint32_t)min_u64((uint64_t)json_integer_value(rank),
+                                    UINT32_MAX)
+                : UINT32_MAX;
+    }
+    if (check_entry(&entry, reader, err))
+        return -1;
+    if (strcmp(type, "data_parallel") != 0)
+        return read_shards(reader, &entry, shards, err);
+    add_replicas(reader, &entry);
+    return 0;
+}
+
+/* Every table of every module, each in its line: all that stands three deep. */
+static int read_modules(struct reader *reader, json_t *modules,
+                        const char *text, size_t len, struct err *err)
+{
+    const char *module, *name;
+    json_t *tables, *value;
+    size_t n = 0, *lines;
+
+    json_object_foreach(modules, module, tables)
+    {
+        n += json_object_size(tables);
+        if (!json_is_object(tables))
+            return err_set(err, ERR_INPUT, "%s:1: '%s' is no module",
+                           reader->source, module);
+    }
+    lines = ARENA_NEW(reader->arena, size_t, n + 1);
+    place_child_lines(text, len, 3, lines);
+    json_object_foreach(modules, module, tables)
+    {
+        json_object_foreach(tables, name, value)
+        {
+            const char *fqn =
+                arena_printf(reader->arena, "%s.%s", module, name);
+
+            if (read_entry(reader, value, fqn, err))
+                return err_prefix(err, "%s:%zu", reader->source, *lines);
+            lines++;
+        }
+    }
+    return 0;
+}
+
+static int read_json(struct reader *reader, const char *text, size_t len,
+                     struct err *err)
+{
+    struct cluster *cluster = &reader->plan->problem.cluster;
+    int n_ranks = 0, n_local = 0, n_hosts = 1;
+    json_t *root = NULL, *modules = NULL;
+    int rc = json_parse(&root, text, len, reader->source, err);
+
+    if (!rc && (json_unpack(root, "{s:i, s:i, s?i, s:o !}", "world_size",
+                            &n_ranks, "local_world_size", &n_local, "pod_size",
+                            &n_hosts, "plan", &modules) ||
+                n_ranks < 1 || n_ranks > CLUSTER_MAX_GPUS || n_local < 1 ||
+                n_hosts < 1 || !json_is_object(modules)))
+        rc = err_set(err, ERR_INPUT,
+                     "%s:1: a plan of TorchRec has world_size, "
+                     "local_world_size, perhaps pod_size, and plan, no more",
+                     reader->source);
+    cluster->n_devices = (uint32_t)n_ranks;
+    cluster->devices_per_host = (uint32_t)n_local;
+    cluster->hosts_per_domain = (uint32_t)n_hosts;
+    rc = rc || read_modules(reader, modules, text, len, err);
+    json_decref(root);
+    return rc ? -1 : 0;
+}
+
+/* Columns of "Parameter Info". */
+enum { FQN, SHARDING, KERNEL, INDICES, POOLINGS, OUTPUT, DIM, ROWS, RANKS };
+static const char *const column_names[] = {
+    [FQN] = "FQN",
+    [SHARDING] = "Sharding",
+    [KERNEL] = "Compute Kernel",
+    [INDICES] = "Num Indices",
+    [POOLINGS] = "Sum Num Poolings",
+    [OUTPUT] = "Output",
+    [DIM] = "Emb Dim (CW Dim)",
+    [ROWS] = "Hash Size",
+    [RANKS] = "Ranks",
+};
+#define N_COLUMNS (sizeof(column_names) / sizeof(*column_names))
+#define MAX_CELLS 32
+
+/* The printed tables: of ranks, and of parameters, whose heading says where
+ * their columns are. */
+struct printed {
+    enum { WITHIN_NONE, WITHIN_RANKS, WITHIN_TABLES } within;
+    size_t column[N_COLUMNS];
+    char *cells[MAX_CELLS + 1]; /* of a line */
+    size_t n_cells;
+};
+
+/* What stands between the frame's '#', with two blanks or more between. */
+static void split_line(struct printed *printed, char *line)
+{
+    char *end;
+
+    printed->n_cells = 0;
+    line += strcspn(line, "#");
+    line += strspn(line, "# ");
+    for (end = line + strlen(line); end > line && strchr("# \r", end[-1]);)
+        *--end = '\0';
+    while (line && *line && printed->n_cells < MAX_CELLS) {
+        printed->cells[printed->n_cells++] = line;
+        line = strstr(line, "  ");
+        if (line) {
+            *line++ = '\0';
+            line += strspn(line, " ");
+        }
+    }
+}
+
+/* "3,14,14" or "0-95"; false where it is none. */
+static bool read_ranks(struct entry *entry, const struct reader *reader,
+                       const char *text)
+{
+    const size_t most = strlen(text) + CLUSTER_MAX_GPUS;
+    char *end;
+
+    entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
+    for (;; text = end + 1) {
+        uint64_t rank = strtoull(text, &end, 10), last = rank;
+
+        if (end == text)
+            return false;
+        if (*end == '-')
+            last = strtoull(end + 1, &end, 10);
+        for (; rank <= last && entry->n_ranks < most; rank++)
+            entry->ranks[entry->n_ranks++] =
+                (uint32_t)min_u64(rank, UINT32_MAX);
+        if (*end != ',')
+            return !*end && entry->n_ranks;
+    }
+}
+
+/* A grid's pieces are listed by rank: those of a host are, one after another on
+ * each rank, of its column blocks. */
+static void add_pieces(struct reader *reader, const struct entry *entry)
+{
+    const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
+    const uint64_t n_local = entry->n_ranks / n_blocks; /* blocks of rows */
+    const uint64_t step = (entry->n_rows - 1) / n_local + 1;
+    uint64_t host = UINT64_MAX, first = 0, next = 0, same = 0;
+
+    for (size_t i = 0; i < entry->n_ranks; i++) {
+        uint64_t block = i, row = 0;
+
+        if (n_local > 1) {
+            first = entry->ranks[i] / n_local == host ? first : next;
+            host = entry->ranks[i] / n_local;
+            same = i && entry->ranks[i] == entry->ranks[i - 1] ? same + 1 : 0;
+            block = min_u64(first + same, n_blocks - 1);
+            next = first + same + 1;
+            row = entry->ranks[i] % n_local;
+        }
+        add_shard(reader, entry, i,
+                  (struct shard){
+                      .row_begin = min_u64(row * step, entry->n_rows),
+                      .row_end = min_u64((row + 1) * step, entry->n_rows),
+                      .col_begin = (uint32_t)(block * entry->width),
+                      .col_end = (uint32_t)min_u64((block + 1) * entry->width,
+                                                   entry->dim),
+                  });
+    }
+}
+
+/* What the text says of a table, which is listed where no list is given. */
+static int read_row(struct reader *reader, const struct printed *printed,
+                    struct err *err)
+{
+    const size_t *column = printed->column;
+    char *const *cells = printed->cells;
+    struct problem *problem = &reader->plan->problem;
+    struct entry entry = {.fqn = cells[column[FQN]],
+                          .kernel = cells[column[KERNEL]]};
+    const int output = text_choice(table_output_names, cells[column[OUTPUT]]);
+    struct table table;
+    char *end;
+
+    table_init(&table);
+    entry.dim = entry.width = strtoull(cells[column[DIM]], &end, 10);
+    if (!strncmp(end, " (", 2))
+        entry.width = strtoull(end + 2, NULL, 10);
+    if (!read_ranks(&entry, reader, cells[column[RANKS]]) ||
+        !text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[column[SHARDING]]) ||
+        !text_to_u64(cells[column[ROWS]], &entry.n_rows) || !entry.n_rows ||
+        entry.n_rows > INT64_MAX || !entry.dim || entry.dim > TABLES_MAX_DIM ||
+        !entry.width || entry.width > entry.dim || output < 0 ||
+        entry.n_ranks % ((entry.dim - 1) / entry.width + 1) ||
+        !text_to_double(cells[column[INDICES]], &table.pooling_factor) ||
+        !text_to_double(cells[column[POOLINGS]], &table.num_outputs) ||
+        !(table.pooling_factor >= 0 && table.num_outputs >= 0) ||
+        table.pooling_factor > TABLES_MAX_FACTOR ||
+        table.num_outputs > TABLES_MAX_FACTOR || !text_is_printable(entry.fqn))
+        return err_set(err, ERR_INPUT,
+                       "table '%s' has no sharding type, rows, columns, "
+                       "look-ups, output and ranks that go together",
+                       entry.fqn);
+    if (reader->lists_tables) {
+        table.name = json_object_get(reader->places, entry.fqn)
+                         ? arena_printf(reader->arena, "%s#2", entry.fqn)
+                         : entry.fqn;
+        table.num_embeddings = entry.n_rows;
+        table.dim = (uint32_t)entry.dim;
+        table.output = (enum table_output)output;
+        place_name(reader, table.name, problem->n_tables);
+        problem->tables[problem->n_tables++] = table;
+    }
+    if (check_entry(&entry, reader, err))
+        return -1;
+    (strcmp(cells[column[SHARDING]], "DP") ? add_pieces : add_replicas)(reader,
+                                                                        &entry);
+    return 0;
+}
+
+/* Where the columns are. */
+static int read_heading(struct printed *printed, struct err *err)
+{
+    printed->cells[printed->n_cells] = NULL;
+    for (size_t c = 0; c < N_COLUMNS; c++) {
+        int i =
+            text_choice((const char *const *)printed->cells, column_names[c]);
+
+        if (i < 0)
+            return err_set(err, ERR_INPUT, "there is no column '%s'",
+                           column_names[c]);
+        printed->column[c] = (size_t)i;
+    }
+    printed->within = WITHIN_TABLES;
+    return 0;
+}
+
+static int read_line(struct reader *reader, struct printed *printed, char *line,
+                     struct err *err)
+{
+    struct problem *problem = &reader->plan->problem;
+    uint32_t *n_ranks = &problem->cluster.n_devices;
+    const char *first;
+
+    split_line(printed, line);
+    first = printed->n_cells ? printed->cells[0] : "";
+    if (!*first || !strcmp(first, "Rank"))
+        printed->within = *first ? WITHIN_RANKS : WITHIN_NONE;
+    else if (!strcmp(first, "FQN"))
+        return read_heading(printed, err);
+    else if (!strncmp(first, "Batch Size: ", 12))
+        problem->batch = strtoull(first + 12, NULL, 10) * *n_ranks;
+    else if (printed->within == WITHIN_RANKS && *first != '-')
+        *n_ranks += *n_ranks < CLUSTER_MAX_GPUS;
+    else if (printed->within == WITHIN_TABLES && *first != '-')
+        return printed->n_cells > printed->column[RANKS]
+                   ? read_row(reader, printed, err)
+                   : err_set(err, ERR_INPUT, "table '%s' lacks columns", first);
+    return 0;
+}
+
+static int read_stats(struct reader *reader, const char *text, size_t len,
+                      struct err *err)
+{
+    struct printed printed = {0};
+    char *copy = arena_strndup(reader->arena, text, len);
+    size_t n_lines = 1, number = 1;
+
+    for (const char *p = copy; (p = strchr(p, '\n')); p++)
+        n_lines++;
+    if (reader->lists_tables) {
+        reader->plan->problem.tables =
+            ARENA_NEW(reader->arena, struct table, n_lines);
+        reader->is_placed = ARENA_NEW(reader->arena, bool, n_lines);
+    }
+    for (char *line = copy, *next; line; line = next, number++) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if (read_line(reader, &printed, line, err))
+            return err_prefix(err, "%s:%zu", reader->source, number);
+    }
+    return 0;
+}
+
+bool tables_is_stats(const char *text)
+{
+    return strstr(text, "--- Planner Statistics ---");
+}
+
+static bool is_json_plan(const char *text)
+{
+    return strstr(text, "\"plan\"") && !strstr(text, "\"neuroshard_plan\"") &&
+           (strstr(text, "\"world_size\"") ||
+            strstr(text, "\"sharding_type\""));
+}
+
+bool plan_is_torchrec(const char *text)
+{
+    return is_json_plan(text) || tables_is_stats(text);
+}
+
+/* Leaves out the tables that have no place. */
+static int finish(struct reader *reader, struct err *err)
+{
+    struct plan *plan = reader->plan;
+    struct problem *problem = &plan->problem;
+    const size_t n = problem->n_tables;
+    uint32_t *now = ARENA_NEW(reader->arena, uint32_t, n);
+    struct table *tables = ARENA_NEW(reader->arena, struct table, n);
+
+    if (!plan->n_shards)
+        return err_set(err, ERR_INPUT,
+                       "%s:1: no tables with their ranks; the planner lists "
+                       "them where it is told to debug",
+                       reader->source);
+    assert(reader->shards);
+    problem->n_tables = 0;
+    for (size_t t = 0; t < n; t++)
+        if (reader->is_placed[t]) {
+            now[t] = (uint32_t)problem->n_tables;
+            tables[problem->n_tables++] = problem->tables[t];
+        }
+    problem->tables = tables;
+    plan->shards = ARENA_NEW(reader->arena, struct shard, plan->n_shards);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        plan->shards[i] = reader->shards[i];
+        plan->shards[i].table = now[plan->shards[i].table];
+    }
+    return 0;
+}
+
+int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
+                       const char *source, struct arena *arena, struct err *err)
+{
+    const size_t n_tables = plan->problem.n_tables;
+    struct reader reader = {.plan = plan,
+                            .source = source,
+                            .arena = arena,
+                            .lists_tables = !n_tables,
+                            .places = json_object(),
+                            .is_placed = ARENA_NEW(arena, bool, n_tables)};
+    int rc;
+
+    for (size_t t = 0; t < n_tables; t++)
+        place_name(&reader, plan->problem.tables[t].name, t);
+    if (!is_json_plan(text))
+        rc = read_stats(&reader, text, len, err);
+    else if (n_tables)
+        rc = read_json(&reader, text, len, err);
+    else
+        rc = err_set(err, ERR_INPUT,
+                     "%s:1: a plan without the look-ups of its tables; option "
+                     "'--tables' gives them",
+                     source);
+    rc = rc || finish(&reader, err);
+    mem_free(reader.shards);
+    json_decref(reader.places);
+    return rc ? -1 : 0;
+}
+
+int tables_from_stats(struct table_list *list, const char *text, size_t len,
+                      const char *source, const struct tables_options *options,
+                      struct arena *arena, struct err *err)
+{
+    struct plan plan = {0};
+
+    (void)options;
+    if (plan_from_torchrec(&plan, text, len, source, arena, err))
+        return -1;
+    *list = (struct table_list){.tables = plan.problem.tables,
+                                .n_tables = plan.problem.n_tables,
+                                .source = arena_strdup(arena, source)};
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_PLAN_TORCHREC_H
+#define NEUROSHARD_IO_PLAN_TORCHREC_H
+
+#include "core/plan.h"
+#include "io/tables_io.h"
+
+/*
+ * Plans as TorchRec has them: a ShardingPlan as JSON, which `emit --format
+ * torchrec` writes, too, and what its planner prints, where that lists the
+ * tables ("Parameter Info"). Neither says all that a plan of ours does.
+ */
+
+/* Whether the text is one of them, by its content. */
+bool plan_is_torchrec(const char *text);
+
+/* Where the pieces of such a plan lie. problem.tables are a list's, or none
+ * where the text lists them itself, with what it says of them; those that the
+ * plan does not place are left out. Also sets n_devices, devices_per_host and
+ * hosts_per_domain of the cluster, and the global batch: 0 where the text does
+ * not say. Shards have no kinds yet and nothing is judged. ERR_INPUT is
+ * "source:line: what is wrong". text[len] must be a NUL. */
+int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
+                       const char *source, struct arena *arena,
+                       struct err *err) MUST_CHECK;
+
+/* Of an import: the tables that the planner has printed. */
+bool tables_is_stats(const char *text);
+int tables_from_stats(struct table_list *list, const char *text, size_t len,
+                      const char *source, const struct tables_options *options,
+                      struct arena *arena, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Plans of TorchRec's: as its planner prints them, and as JSON.
+# torchrec_stats.txt.gz is meta-pytorch/torchrec 376cac6a (BSD-3),
+# torchrec/docs/wiki/sharding_stats_example.txt.
+
+gunzip -c "$ROOT/tests/cli/torchrec_stats.txt.gz" >stats.txt
+list=$ROOT/data/tables/meta_torchrec_1935.csv
+dcn=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
+
+echo "== the published plan of 1,935 tables: 1300.325 ms on rank 28, mean 1003.567"
+"$NEUROSHARD" cost stats.txt --tables "$list" --gpus-per-host 8 \
+    --memory 192GiB --cost torchrec:outputs=legacy >report
+sed -n '1p; /^step/p; /^28 /p; /^mean /p' report
+"$NEUROSHARD" cost stats.txt --memory 384GiB --gpus-per-host 8 \
+    --cost torchrec:outputs=legacy | sed -n '1p; /^step/p'
+
+echo "== the list that it holds"
+"$NEUROSHARD" tables import "$list" -o ours.csv
+"$NEUROSHARD" tables import stats.txt -o printed.csv
+for tables in ours printed; do
+    "$NEUROSHARD" tables $tables.csv --json |
+        grep -v -e bytes -e precision -e optimizer >$tables.json
+done
+sed -n 1p printed.csv
+cmp ours.json printed.json && echo "as the one that ships"
+
+echo "== improved, 60 GiB of 617 moved at most"
+"$NEUROSHARD" plan "$list" --gpus 96 --gpus-per-host 8 --batch-per-gpu 2560 \
+    --memory 192GiB --cost torchrec:outputs=legacy --from stats.txt \
+    --move-limit 60GiB --effort 20000 2>/dev/null >report
+awk '/^from/ { print ($8 < 1100 ? "below 1100 ms" : $0) }
+    /^moves/ { print ($2 <= 60 && $3 == "GiB" ? "at most 60 GiB" : $0) }' report
+
+echo "== ours as TorchRec's JSON, and back"
+"$NEUROSHARD" plan "$dcn" --gpus 8 --effort 1000 -o plan.json >/dev/null 2>&1
+"$NEUROSHARD" emit plan.json --format torchrec -o torchrec.json
+"$NEUROSHARD" cost torchrec.json --tables "$dcn" --batch 65536 \
+    --cost model:h100 -o back.json >/dev/null 2>&1
+"$NEUROSHARD" cost plan.json --cost model:h100 --json >there.json 2>/dev/null
+grep total_ms there.json >there
+grep total_ms back.json >back
+cmp there back && echo "the same price on each GPU"
+"$NEUROSHARD" diff plan.json torchrec.json --tables "$dcn" --batch 65536 |
+    sed -n '/^moves/p; /^tables/p'
+"$NEUROSHARD" explain torchrec.json cat_20 --tables "$dcn" --batch 65536 \
+    2>/dev/null | sed -n 1p
+"$NEUROSHARD" compare "$dcn" --gpus 8 --effort 1000 --plan torchrec.json \
+    --json 2>/dev/null >compared.json
+grep -c '"planner": "given"' compared.json
+
+echo "== constraints for its planner"
+printf '%s\n' name,rows,dim,hotness,num_features,sharding a,100,128,6,3,column \
+    b,100,64,2,1,table c,50,16,1.5,1.5,replicate d,800,8,1,1,row >small.csv
+"$NEUROSHARD" plan small.csv --gpus 2 --effort 1000 -o small.json \
+    >/dev/null 2>&1
+"$NEUROSHARD" emit small.json --format torchrec-constraints --prefix t_
