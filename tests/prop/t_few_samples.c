@@ -39,7 +39,7 @@ static const struct size {
     {'A', 20, 0.03, true},      {'B', 20, 0.1, true},
     {'C', 20, 0.12, true},      {'B', 200, 0.05, false},
     {'C', 200, 0.06, false},    {'B', 1000, 0.03, false},
-    {'C', 1000, 0.025, false},  {'B', 10000, 0.015, false},
+    {'C', 1000, 0.025, false},  {'B', 10000, 0.016, false},
     {'C', 60000, 0.012, false},
 };
 
