@@ -175,7 +175,7 @@ static int read_skew(struct table *table, const struct used *used,
         (place_has(place, "heavy_hitters") &&
          place_list(&hitters, place, "heavy_hitters", err)))
         return -1;
-    for (; i < json_array_size(hitters) && i < used->n_rows; i++) {
+    for (; i < json_array_size(hitters) && (double)i < used->n_rows; i++) {
         if (place_list_double(&hitter, place, "heavy_hitters", hitters, i, 0, 1,
                               err))
             return -1;
