@@ -196,8 +196,8 @@ def _why(error: Exception) -> str:
 
 def dump(plan: Any, topology: Any = None) -> Dict[str, Any]:
     """A ShardingPlan, of whatever planner, as the JSON that
-    `emit --format torchrec` writes and `cost --from` reads. Ranks and hosts
-    are those of the topology, else of the job."""
+    `emit --format torchrec` writes and `cost` reads. Ranks and hosts are those
+    of the topology, else of the job."""
     from . import _placing
 
     return {**_placing.shape(topology), **plan._serialize()}
