@@ -351,19 +351,21 @@ def same_ms(got, want, name):
     ok(off <= 1e-9, f"{name}, {want} ms: off by {off:.0e}", str(got))
 
 
-def stock_ms(planner):
-    """What TorchRec's planner itself says of its plan."""
-    ranks = [0.0] * planner._topology.world_size
-    for option in planner.get_selected_options():
-        for shard in option.shards:
-            ranks[shard.rank] += shard.perf.total
-    return max(ranks)
+def estimated_ms(options):
+    """The slowest rank's, as TorchRec's planner itself has estimated it."""
+    ranks = {}
+    for shard in (shard for option in options for shard in option.shards):
+        ranks[shard.rank] = ranks.get(shard.rank, 0.0) + shard.perf.total
+    return max(ranks.values())
 
 
 def check_shadow(name, **more):
     model, constraints = shipped(name)
     arguments = stock_arguments(constraints, **more)
-    stock = EmbeddingShardingPlanner(**arguments)
+    plans = []
+    stock = EmbeddingShardingPlanner(
+        **arguments, callbacks=[lambda plan: plans.append(plan) or plan]
+    )
     want = str(stock.plan(model, SHARDERS))
     planner = NeuroShardPlanner(**arguments, **QUICK, mode="shadow")
     state = torch.get_rng_state()
@@ -383,7 +385,7 @@ def check_shadow(name, **more):
     cost = _model._torchrec_cost(planner._topology)
     by_torchrec = neuroshard.price(ours, cost=cost)
     same_ms(
-        *(shadow.torchrec_ms, (stock_ms(stock), by_torchrec.step_ms)),
+        *(shadow.torchrec_ms, (estimated_ms(plans[0]), by_torchrec.step_ms)),
         "by TorchRec's estimator: its own figure, and that of --cost torchrec",
     )
     same_ms(shadow.neuroshard_ms[1:], [ours.step_ms], "ours by our model")
@@ -404,7 +406,32 @@ def check_shadow(name, **more):
         "one record has all prices",
         line,
     )
+    check_dump(planner, model, constraints)
     check_twice(planner, model, constraints, ours)
+
+
+def check_dump(planner, model, constraints):
+    """TorchRec's plan as the program reads it, with list and batch."""
+    hosts, shadow = planner._topology, planner.shadow
+    found = _model.tables(model, SHARDERS, constraints, "cuda", 512)
+    with tempfile.TemporaryDirectory() as work:
+        with open(f"{work}/tables.csv", "wb") as file:
+            file.write(neuroshard._tables(_model.rows(found, {})).stdin)
+        with open(f"{work}/plan.json", "w", encoding="utf-8") as file:
+            json.dump(dump(shadow.stock, hosts), file)
+        prices = [
+            neuroshard.price(
+                f"{work}/plan.json",
+                tables=f"{work}/tables.csv",
+                batch_per_gpu=512,
+                memory="1TiB",
+                cost=cost,
+                **_model._bandwidths(hosts),
+            ).step_ms
+            for cost in (_model._torchrec_cost(hosts), shadow.cost_model)
+        ]
+    want = [shadow.torchrec_ms[0], shadow.neuroshard_ms[0]]
+    same_ms(prices, want, "its dump as neuroshard cost prices it")
 
 
 def check_twice(planner, model, constraints, ours):

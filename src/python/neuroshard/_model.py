@@ -39,8 +39,6 @@ PRECISIONS = {
     "bfloat16": "bf16",
     "int8": "int8",
     "uint8": "int8",
-    "float8_e4m3fn": "int8",
-    "float8_e5m2": "int8",
 }
 OPTIMIZERS = {
     name.replace("_", ""): name
@@ -48,10 +46,6 @@ OPTIMIZERS = {
         *("sgd", "rowwise_adagrad", "adagrad", "adam", "lamb"),
         *("partial_rowwise_adam", "partial_rowwise_lamb"),
     )
-}
-EXCHANGES = {
-    "pooled": "POOLED_EMBEDDINGS_ALL_TO_ALL",
-    "sequence": "SEQUENCE_EMBEDDINGS_ALL_TO_ALL",
 }
 Columns = Dict[str, Any]
 Usage = Union[str, "os.PathLike[str]", Mapping[str, Mapping[str, Any]]]
@@ -214,9 +208,9 @@ def _comm_precision(source: Source) -> str:
     """FBGEMM's outputs are fp32 unless asked for others."""
     codecs = getattr(source.sharder, "qcomm_codecs_registry", None) or {}
     asked = getattr(source.constraint, "output_dtype", None)
-    if EXCHANGES[source.output] in codecs:
-        codec = codecs[EXCHANGES[source.output]].forward
-        return _precision(source, codec.quantized_dtype)
+    exchange = f"{source.output.upper()}_EMBEDDINGS_ALL_TO_ALL"
+    if exchange in codecs:
+        return _precision(source, codecs[exchange].forward.quantized_dtype)
     return "fp32" if asked is None else str(asked.value).lower()
 
 

@@ -22,7 +22,7 @@ from torchrec.distributed.planner import EmbeddingShardingPlanner
 
 try:
     from torchrec.distributed.planner.types import PlanLoader
-except ImportError:  # before TorchRec 1.3
+except ImportError:  # as in TorchRec 1.2
     PlanLoader = object
 
 from . import Error, Plan
