@@ -108,7 +108,7 @@ def planned_cases(work, job):
                 *("--gpus-per-host", str(job.n_local)),
                 *("--hosts-per-domain", str(job.pod_size)),
                 *("--memory-model", "weights", "--reserve", "0"),
-                *("--memory", str(14 * n_bytes // 10 // job.n_ranks)),
+                *("--memory", f"{14 * n_bytes // 10 // job.n_ranks}B"),
                 *("--effort", "20000"),
             )
             if status:
