@@ -37,7 +37,7 @@ foreign_options='--help --version --bind-to --adagrad --md-flag'
 
 sources=$(git ls-files 'src/*.[ch]' 'src/*.cu' 'costmodel/*.[ch]' \
     'search/*.[ch]' 'microbench/*.[ch]')
-pages='README.md CONTRIBUTING.md search/README.md data/SOURCES.md'
+pages='README.md CONTRIBUTING.md search/README.md data/SOURCES.md data/FIGURES.md'
 code=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' Makefile 'data/*.sql' \
     'tests/*.py')
 
