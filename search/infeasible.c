@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #define MAX_DEVICES 65536
 /* More GPUs than this many times those there are, nobody buys. */
@@ -153,19 +154,23 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
 /* "table 't' takes ..., at least ... a piece, the largest device has ...". */
 static const char *describe_unit(const struct parts *parts, uint32_t u,
                                  const struct unit_need *of,
-                                 struct arena *arena)
+                                 struct shortage *shortage, struct arena *arena)
 {
     const struct unit *unit = &parts->of[u];
     const struct table *first = unit->first;
     const char *piece = "", *where = "the largest device";
 
+    *shortage = (struct shortage){.of = first->group ? "group" : "table",
+                                  .need_bytes = of->piece_bytes,
+                                  .have_bytes = of->room_bytes};
+    snprintf(shortage->name, sizeof(shortage->name), "%s",
+             first->group ? first->group : first->name);
     if (of->piece_bytes < of->all.total)
         piece = arena_printf(arena, ", at least %s a piece",
                              size(of->piece_bytes, arena));
     if (unit->pin >= 0)
         where = arena_printf(arena, "device %" PRId64, unit->pin);
-    return arena_printf(arena, "%s '%s' takes %s%s, %s has %s",
-                        first->group ? "group" : "table",
+    return arena_printf(arena, "%s '%s' takes %s%s, %s has %s", shortage->of,
                         first->group ? first->group : first->name,
                         need(&of->all, arena), piece, where,
                         room(parts, of->room_bytes, arena));
@@ -173,9 +178,9 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
 
 /* Of a problem whose units were collected: whether something is short, of each
  * of them, of what is pinned to each device, of all; and the text, what they
- * take and what there is, in the arena. */
+ * take and what there is, in the arena and as figures. */
 static bool is_short(const struct parts *parts, struct arena *arena,
-                     const char **text)
+                     const char **text, struct shortage *shortage)
 {
     const struct cluster *cluster = &parts->problem->cluster;
     const uint32_t n = cluster->n_devices;
@@ -193,6 +198,11 @@ static bool is_short(const struct parts *parts, struct arena *arena,
             *text = arena_printf(
                 arena, "device %u takes %s for its own samples, it has %s", r,
                 need(&own, arena), unreserved(parts, left, arena));
+            *shortage = (struct shortage){.of = "samples",
+                                          .is_of_device = true,
+                                          .device = r,
+                                          .need_bytes = own.total,
+                                          .have_bytes = left};
             return true;
         }
         least_room = min_u64(least_room, parts->room_bytes[r]);
@@ -202,7 +212,7 @@ static bool is_short(const struct parts *parts, struct arena *arena,
         struct unit_need of = measure_unit(parts, u, least_room);
 
         if (!of.has_room) {
-            *text = describe_unit(parts, u, &of, arena);
+            *text = describe_unit(parts, u, &of, shortage, arena);
             return true;
         }
         memory_add(&all, of.all);
@@ -215,11 +225,18 @@ static bool is_short(const struct parts *parts, struct arena *arena,
                 arena, "the tables pinned to device %u take %s, it has %s", r,
                 need(&pinned[r], arena),
                 room(parts, parts->room_bytes[r], arena));
+            *shortage = (struct shortage){.of = "pinned",
+                                          .is_of_device = true,
+                                          .device = r,
+                                          .need_bytes = pinned[r].total,
+                                          .have_bytes = parts->room_bytes[r]};
             return true;
         }
     *text = arena_printf(arena, "the tables take at least %s, %u device%s %s",
                          need(&all, arena), n, n == 1 ? " has" : "s have",
                          room(parts, all_room, arena));
+    *shortage = (struct shortage){
+        .of = "tables", .need_bytes = all.total, .have_bytes = all_room};
     return all.total > all_room;
 }
 
@@ -272,6 +289,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct arena_mark mark = arena_mark(arena);
     struct problem problem = *question->problem;
     struct snapshot packed = {0};
+    struct shortage shortage;
     struct parts parts;
     struct err ignored;
     const char *text;
@@ -287,7 +305,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     }
     yes =
         !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
-        !is_short(&parts, arena, &text) &&
+        !is_short(&parts, arena, &text, &shortage) &&
         !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
                     &ignored) &&
         fit_by_memory(&packed, &parts, NULL);
@@ -350,7 +368,8 @@ static uint64_t least_of(struct question *question, bool of_memory)
 
 /* "it would fit with ...": also the first kind more that helps alone, of those
  * that the search makes and the cost model prices. */
-static const char *find_remedies(struct question *question)
+static const char *find_remedies(struct question *question,
+                                 struct shortage *shortage)
 {
     static const struct {
         unsigned kind;
@@ -364,6 +383,8 @@ static const char *find_remedies(struct question *question)
     uint64_t n_devices = least_of(question, false);
     const char *text = "";
 
+    shortage->fits_memory_bytes = memory;
+    shortage->fits_n_gpus = n_devices;
     if (memory)
         text = arena_printf(arena, "%s%s a device", is_even ? "" : "at least ",
                             size(memory, arena));
@@ -376,6 +397,7 @@ static const char *find_remedies(struct question *question)
             fits(question, true, 0, more[k].kind)) {
             text = arena_printf(arena, "%s%s%s allowed", text,
                                 *text ? ", or " : "", more[k].name);
+            shortage->fits_cuts = shard_kind_name(more[k].kind);
             break;
         }
     return *text ? arena_printf(arena, "it would fit with %s", text)
@@ -415,28 +437,29 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     static const struct oracle_ops no_ops = {0};
     struct question question = {.problem = problem, .oracle = *oracle};
     struct arena *arena = &question.arena;
-    const char *text, *of_all_kinds;
+    struct shortage shortage, of_all_kinds;
+    const char *text, *text_of_all;
     struct parts parts;
     struct err ignored;
-    bool is_proven;
     int rc = 0;
 
     question.oracle.kinds &= search_kinds;
     question.oracle.ops = &no_ops;
     if (parts_collect(&parts, problem, &question.oracle, arena, &ignored))
         goto out; /* the search will say */
-    if (!is_short(&parts, arena, &text) && !failure)
+    if (!is_short(&parts, arena, &text, &shortage) && !failure)
         goto out;
     while (parts.room_bytes[question.roomiest] < parts.most_room_bytes)
         question.roomiest++;
     parts.oracle = oracle;
-    is_proven =
+    shortage.is_proven =
         failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
-                : is_short(&parts, arena, &of_all_kinds);
+                : is_short(&parts, arena, &text_of_all, &of_all_kinds);
     rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
-                 is_proven ? "fits" : "was found",
+                 shortage.is_proven ? "fits" : "was found",
                  failure ? describe_failure(failure, arena) : "", text,
-                 find_remedies(&question));
+                 find_remedies(&question, &shortage));
+    err->shortage = shortage;
 out:
     arena_release(arena);
     return rc;

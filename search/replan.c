@@ -312,6 +312,10 @@ static int refuse(struct replan *replan, struct err *err)
             "no plan was found that moves at most %s; the least movement "
             "found that will do is %s, %" PRIu64 " B%s",
             limit, least, moves.bytes.moved, why.len ? why.data : "");
+    err->shortage = (struct shortage){.of = "movement",
+                                      .need_bytes = moves.bytes.moved,
+                                      .have_bytes = replan->limit_bytes,
+                                      .fits_move_bytes = moves.bytes.moved};
     buf_release(&why);
     return -1;
 }

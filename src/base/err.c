@@ -10,6 +10,7 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     va_list args;
 
     err->code = code;
+    err->shortage = (struct shortage){0};
     va_start(args, fmt);
     text_sentence(err->msg, sizeof err->msg, fmt, args);
     va_end(args);
@@ -18,6 +19,7 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 
 int err_prefix(struct err *err, const char *fmt, ...)
 {
+    const struct shortage shortage = err->shortage;
     char prefix[sizeof err->msg], old[sizeof err->msg];
     va_list args;
 
@@ -25,7 +27,21 @@ int err_prefix(struct err *err, const char *fmt, ...)
     text_sentence(prefix, sizeof prefix, fmt, args);
     va_end(args);
     memcpy(old, err->msg, sizeof old);
-    return err_set(err, err->code, "%s: %s", prefix, old);
+    err_set(err, err->code, "%s: %s", prefix, old);
+    err->shortage = shortage;
+    return -1;
+}
+
+const char *err_kind(enum err_code code)
+{
+    static const char *const kinds[] = {
+        [ERR_NONE] = "none",       [ERR_INPUT] = "input",
+        [ERR_IO] = "io",           [ERR_USAGE] = "usage",
+        [ERR_OVERWRITE] = "usage", [ERR_NO_PLAN] = "no_plan",
+        [ERR_DEVICE] = "device",   [ERR_INTERRUPTED] = "interrupted",
+    };
+
+    return kinds[code];
 }
 
 int err_exit_status(enum err_code code)

@@ -4,6 +4,9 @@
 
 #include "base/host_device.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /*
  * How everything here fails: a function that can fail returns 0 or -1, takes a
  * `struct err *` last and is marked MUST_CHECK. On -1 the err holds a code and
@@ -28,13 +31,29 @@ enum err_code {
     ERR_INTERRUPTED, /* the user stopped it; what was done is kept */
 };
 
+/* Of ERR_NO_PLAN what the sentence says, for programs; 0, NULL and "" are what
+ * it does not say. Amounts that would do are each enough alone. */
+struct shortage {
+    const char *of; /* "table", "group", "device", "pinned", "samples", "tables"
+                       or "movement" */
+    char name[256]; /* of the table or group; a longer one is cut */
+    bool is_of_device;
+    uint32_t device;
+    uint64_t need_bytes, have_bytes;
+    bool is_proven;             /* no plan at all does */
+    uint64_t fits_memory_bytes; /* of a device */
+    uint64_t fits_n_gpus, fits_move_bytes;
+    const char *fits_cuts; /* that would have to be allowed */
+};
+
 /* Owns nothing; may be copied. Zeroed means "no error". */
 struct err {
     enum err_code code;
     char msg[512];
+    struct shortage shortage;
 };
 
-/* Stores code and sentence and returns -1, so a leaf says
+/* Stores code and sentence, no shortage, and returns -1, so a leaf says
  * `return err_set(err, ERR_INPUT, ...)`. Longer sentences are cut, and what is
  * not printable in them is quoted (text_sentence). */
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
@@ -42,6 +61,9 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 
 /* Puts "<text>: " in front of the sentence already stored; returns -1. */
 int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* "input", "no_plan" ... */
+const char *err_kind(enum err_code code);
 
 /* The exit status a code stands for: 0 done, 1 failed, 2 usage, 3 no plan,
  * 130 interrupted (as a shell says it of SIGINT). */

@@ -36,7 +36,7 @@ static int run_cost(struct cli *cli, struct err *err)
                     plan_save(&plan, cli_string(cli, "output"), err));
 
     if (!rc && cli_given(cli, "json")) {
-        fputs(plan_to_json(&plan, cli->arena), stdout);
+        cli_print_text(plan_to_json(&plan, cli->arena));
     } else if (!rc) {
         emit_report(&plan, &report);
         cli_print_report(&report);

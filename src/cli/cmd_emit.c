@@ -34,6 +34,17 @@ static int check_options(const struct cli *cli, const char *format,
     return 0;
 }
 
+/* What was written, and how much of it. */
+static void print_json(const struct cli *cli, const struct plan *plan,
+                       size_t n_bytes)
+{
+    cli_print_json(json_pack(
+        "{s:s, s:s, s:I, s:I, s:I}", "format", cli_string(cli, "format"),
+        "output", cli_shown(cli, "output"), "bytes", (json_int_t)n_bytes,
+        "tables", (json_int_t)plan->problem.n_tables, "shards",
+        (json_int_t)plan->n_shards));
+}
+
 static int run_emit(struct cli *cli, struct err *err)
 {
     const char *format = cli_string(cli, "format");
@@ -50,13 +61,15 @@ static int run_emit(struct cli *cli, struct err *err)
     if (!format)
         return err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
                        EMIT_FORMAT_NAMES);
-    if (check_options(cli, format, err) ||
+    if (check_options(cli, format, err) || cli_check_output(cli, err) ||
         plan_load(&plan, cli->args[0], cli->arena, err))
         return -1;
     emitter = emit_format_find(format);
     rc = emitter->emit(&plan, &options, &out, err) ||
          file_write_checked(cli_string(cli, "output"), out.data, out.len,
                             emitter->check, err);
+    if (!rc && cli_given(cli, "json"))
+        print_json(cli, &plan, out.len);
     buf_release(&out);
     return rc ? -1 : 0;
 }
@@ -66,6 +79,7 @@ const struct command command_emit = {
     .synopsis = "PLAN --format FORMAT [options]",
     .summary = "write a plan for a training framework",
     .options = {own_options},
+    .json = "say as JSON what was written",
     .n_args = {1, 1},
     .run = run_emit,
 };

@@ -25,10 +25,15 @@ static int import(struct cli *cli, struct err *err)
     if (!cli_given(cli, "output"))
         return err_set(err, ERR_USAGE,
                        "option '--output' is needed: where the model goes");
-    if (model_import(&model, cli->args[1], cli->arena, err) ||
+    if (cli_check_output(cli, err) ||
+        model_import(&model, cli->args[1], cli->arena, err) ||
         training_save(&model, cli_string(cli, "output"), err))
         return -1;
-    if (strcmp(cli_string(cli, "output"), "-") != 0)
+    if (cli_given(cli, "json"))
+        cli_print_json(json_pack("{s:s, s:s}", "output",
+                                 cli_shown(cli, "output"), "hash",
+                                 hash_text(hash, model.hash)));
+    else if (strcmp(cli_string(cli, "output"), "-") != 0)
         printf("model           %s, hash %s\n", cli_shown(cli, "output"),
                hash_text(hash, model.hash));
     return 0;
@@ -207,7 +212,7 @@ const struct command command_model = {
     .synopsis = "info FILE [--json] | import DIR -o FILE",
     .summary = "print what is in a model file, or make one of published nets",
     .options = {own_options},
-    .json = "info: print all as JSON",
+    .json = "print all, or what was written, as JSON",
     .n_args = {2, 2},
     .run = run_model,
 };

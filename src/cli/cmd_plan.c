@@ -51,7 +51,7 @@ static int write_plan(const struct plan_request *request,
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
     if (cli_given(cli, "json") || (path && !strcmp(path, "-"))) {
-        fputs(plan_to_json(plan, cli->arena), stdout);
+        cli_print_text(plan_to_json(plan, cli->arena));
         return 0;
     }
     emit_report(plan, &report);

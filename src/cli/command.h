@@ -91,10 +91,21 @@ const char *cli_shown(const struct cli *cli, const char *name);
 uint64_t cli_u64(const struct cli *cli, const char *name);
 double cli_double(const struct cli *cli, const char *name);
 
+/* Standard output cannot be both --output and the answer of --json. */
+int cli_check_output(const struct cli *cli, struct err *err) MUST_CHECK;
+/* Whether --json asks for standard output to be one JSON document, also where
+ * the command fails. */
+void cli_answer_in_json(bool is_json);
 /* Prints a report on standard output and releases it. */
 void cli_print_report(struct buf *report);
-/* Prints a JSON document on standard output and drops it. */
+/* Keeps a JSON document that is to be printed in the end and drops it then. */
 void cli_print_json(json_t *root);
+/* Prints a document that goes out as it is, such as a plan. */
+void cli_print_text(const char *text);
+/* Prints the document that was kept. Of a failure (else NULL) it gets a member
+ * "error", or there is nothing but that, unless a document went out as it is.
+ */
+void cli_end_answer(const struct err *err);
 /* Prints a message on stderr; on a terminal in lines of its width. */
 void cli_say(const char *sentence);
 /* Prints a warning on stderr; fits where a reader asks for a function to call

@@ -101,8 +101,9 @@ struct counts {
     /* The first that fits, the first of the fastest, and the first about as
      * fast; NULL where none fits. */
     const struct count *smallest, *fastest, *near;
-    struct cost_source cost; /* of the last that fits */
-    struct arena arena;      /* of what is kept of the plans */
+    struct cost_source cost;  /* of the last that fits */
+    struct shortage shortage; /* of the last that does not */
+    struct arena arena;       /* of what is kept of the plans */
     bool any_assumed, is_interrupted;
 };
 
@@ -186,6 +187,7 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
             rc = plan_save(&plan, cli_string(cli, "output"), err);
     } else if (err->code == ERR_NO_PLAN) {
         count->why_not = arena_strdup(&counts->arena, err->msg);
+        counts->shortage = err->shortage;
         *err = (struct err){0};
         rc = 0;
     }
@@ -309,9 +311,12 @@ static int conclude(struct counts *counts, struct err *err)
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before one that fits was found: %s",
                        undone);
-    if (!counts->smallest)
-        return err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus,
-                       gpus(last), last->why_not);
+    if (!counts->smallest) {
+        err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus, gpus(last),
+                last->why_not);
+        err->shortage = counts->shortage;
+        return -1;
+    }
     if (last->stopped && !strcmp(last->stopped, "interrupt"))
         return err_set(
             err, ERR_INTERRUPTED,

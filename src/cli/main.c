@@ -45,8 +45,10 @@ static int run_command(const struct command *command, int argc, char **argv,
     rc = cpu_check_environment(err);
     if (!rc)
         rc = cli_parse(&cli, command, argc, argv, &arena, err);
-    if (!rc && cli)
+    if (!rc && cli) {
+        cli_answer_in_json(cli_given(cli, "json"));
         rc = command->run(cli, err);
+    }
     file_claims_end();
     arena_release(&arena);
     return rc;
@@ -122,23 +124,35 @@ static int dispatch(int argc, char **argv, struct err *err)
     return run_command(command, argc - n_words, argv + n_words, err);
 }
 
+/* Before the command's own options tell, and where they are wrong. */
+static bool asks_for_json(char **argv)
+{
+    while (*argv && strcmp(*argv, "--") != 0 && strcmp(*argv, "--json") != 0)
+        argv++;
+    return *argv && !strcmp(*argv, "--json");
+}
+
 int main(int argc, char **argv)
 {
-    struct err err = {0};
+    struct err err = {0}, unwritten = {0};
     int rc;
 
     interrupt_install();
     json_init();
     /* A write beyond the file-size limit then fails like any other. */
     signal(SIGXFSZ, SIG_IGN);
+    cli_answer_in_json(asks_for_json(argv));
     rc = dispatch(argc, argv, &err);
-    if (rc >= 0 && finish_stdout(&err))
-        rc = -1;
     /* Commands that have a best so far write it and say no more. */
     if (rc >= 0 && interrupt_requested())
         rc = err_set(&err, ERR_INTERRUPTED,
                      "interrupted; what is printed and written is the best "
                      "until then");
+    cli_end_answer(rc < 0 ? &err : NULL);
+    if (finish_stdout(&unwritten) && (rc >= 0 || err.code == ERR_INTERRUPTED)) {
+        err = unwritten;
+        rc = -1;
+    }
     if (rc >= 0)
         return rc;
     cli_say(err.msg);

@@ -386,19 +386,13 @@ double cli_double(const struct cli *cli, const char *name)
     return cli_value(cli, name)->number;
 }
 
-void cli_print_report(struct buf *report)
+int cli_check_output(const struct cli *cli, struct err *err)
 {
-    fwrite(report->data, 1, report->len, stdout);
-    buf_release(report);
-}
-
-void cli_print_json(json_t *root)
-{
-    char *text = json_to_text(root);
-
-    fputs(text, stdout);
-    mem_free(text);
-    json_decref(root);
+    if (!cli_given(cli, "json") || strcmp(cli_string(cli, "output"), "-") != 0)
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--json' says what was written to '--output FILE', "
+                   "which is needed beside it and not standard output");
 }
 
 void cli_say(const char *sentence)
@@ -433,6 +427,7 @@ void cli_end_all(struct world *world, const struct err *err)
         return;
     if (world->rank != 0)
         nanosleep(&moment, NULL);
+    cli_end_answer(err);
     fflush(stdout);
     cli_say(err->msg);
     world_abort(world, err_exit_status(err->code));

@@ -63,11 +63,16 @@ static int run_import(struct cli *cli, struct err *err)
         .notes = &notes,
     };
     struct table_list list = {0};
-    int rc = read_names(&options.names, cli, err) ||
+    int rc = cli_check_output(cli, err) ||
+             read_names(&options.names, cli, err) ||
              read_source(&list, &options, cli, err) ||
              tables_save(&list, notes.data ? notes.data : "",
                          cli_string(cli, "output"), err);
 
+    if (!rc && cli_given(cli, "json"))
+        cli_print_json(json_pack("{s:s, s:I}", "output",
+                                 cli_shown(cli, "output"), "tables",
+                                 (json_int_t)list.n_tables));
     buf_release(&notes);
     return rc ? -1 : 0;
 }
@@ -77,6 +82,7 @@ const struct command command_tables_import = {
     .synopsis = "SOURCE [options], or [options] -- COMMAND WORD...",
     .summary = "write a table list from what other programs have",
     .options = {own_options},
+    .json = "say as JSON what was written",
     .n_args = {1, UINT_MAX},
     .run = run_import,
 };

@@ -309,6 +309,8 @@ static int run_profile(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "ids do not say how wide tables are; '--dim D' or "
                        "'--tables FILE' does");
+    if (output && cli_check_output(cli, err))
+        return -1;
     if (tables && tables_load(&job.list, tables, &options, cli->arena, err))
         return -1;
     if (read_ids(&job, err) || (output && save(&job, output, err)))

@@ -6,15 +6,15 @@
 set -eu
 
 budgets="
-src/base     2830  38
-src/core     4480  34
+src/base     2859  38
+src/core     4485  34
 src/device   6313  58
 src/io       5303  33
 src/emit     2441  16
 src/exec     3715  26
-src/cli      5233  35
+src/cli      5358  36
 costmodel    7117  56
-search       6590  32
+search       6617  32
 microbench   1636  14
 "
 

@@ -17,6 +17,11 @@ static void test_set(void)
     is_str(err.msg, "cannot read 'x': a.csv:3: dim is 5",
            "the prefix stands in front");
     is_i64(err.code, ERR_INPUT, "a prefix leaves the code alone");
+    err.shortage.need_bytes = 7;
+    err_prefix(&err, "again");
+    is_i64((int64_t)err.shortage.need_bytes, 7, "and what is short");
+    err_set(&err, ERR_IO, "%s", "another");
+    is_i64((int64_t)err.shortage.need_bytes, 0, "another error has none");
 }
 
 static void test_long(void)

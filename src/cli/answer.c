@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+
+#include <stdio.h>
+
+/* What a command says on standard output, which there is one of. */
+static struct {
+    bool is_json;   /* --json asks for one document */
+    bool is_given;  /* something is printed */
+    json_t *report; /* owned: printed when it is known how the command ends */
+} answer;
+
+void cli_answer_in_json(bool is_json)
+{
+    answer.is_json = is_json;
+}
+
+void cli_print_text(const char *text)
+{
+    fputs(text, stdout);
+    answer.is_given = true;
+}
+
+void cli_print_report(struct buf *report)
+{
+    fwrite(report->data, 1, report->len, stdout);
+    buf_release(report);
+}
+
+void cli_print_json(json_t *root)
+{
+    json_decref(answer.report);
+    answer.report = root;
+}
+
+/* Amounts of 0 are those that nothing is known of. */
+static void set_bytes(json_t *object, const char *key, uint64_t bytes)
+{
+    if (bytes)
+        json_object_set_new(object, key, json_whole(bytes));
+}
+
+static json_t *shortage_to_json(const struct shortage *shortage)
+{
+    const char *name = shortage->name;
+    json_t *object = json_pack("{s:s, s:o, s:o, s:b}", "of", shortage->of,
+                               "need_bytes", json_whole(shortage->need_bytes),
+                               "have_bytes", json_whole(shortage->have_bytes),
+                               "proven", (int)shortage->is_proven);
+
+    if (*name)
+        json_object_set_new(object, "name", json_member(MEMBER_TEXT, &name));
+    else if (shortage->is_of_device)
+        json_object_set_new(object, "device", json_whole(shortage->device));
+    return object;
+}
+
+/* What would do, each of them alone. */
+static json_t *suggestions_to_json(const struct shortage *shortage)
+{
+    json_t *object = json_object();
+
+    set_bytes(object, "memory_bytes", shortage->fits_memory_bytes);
+    set_bytes(object, "gpus", shortage->fits_n_gpus);
+    set_bytes(object, "move_limit_bytes", shortage->fits_move_bytes);
+    if (shortage->fits_cuts)
+        json_object_set_new(object, "shard", json_string(shortage->fits_cuts));
+    return object;
+}
+
+static json_t *error_to_json(const struct err *err)
+{
+    const char *message = err->msg;
+    json_t *object = json_pack("{s:s, s:o, s:i}", "kind", err_kind(err->code),
+                               "message", json_member(MEMBER_TEXT, &message),
+                               "exit", err_exit_status(err->code));
+
+    if (err->shortage.of) {
+        json_object_set_new(object, "shortage",
+                            shortage_to_json(&err->shortage));
+        json_object_set_new(object, "suggestions",
+                            suggestions_to_json(&err->shortage));
+    }
+    return object;
+}
+
+void cli_end_answer(const struct err *err)
+{
+    char *text;
+
+    if (err && answer.is_json && !answer.is_given && !answer.report)
+        answer.report = json_object();
+    if (!answer.report)
+        return;
+    if (err)
+        json_object_set_new(answer.report, "error", error_to_json(err));
+    text = json_to_text(answer.report);
+    cli_print_text(text);
+    mem_free(text);
+    cli_print_json(NULL);
+}

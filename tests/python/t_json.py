@@ -1,0 +1,499 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What every command prints with --json, and what it prints where it fails, is
+what data/output.schema.json says, no member more or less. Speaks TAP;
+NEUROSHARD is the program.
+"""
+import json
+import os
+import re
+import sqlite3
+import struct
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from tap import finish, neuroshard, ok
+
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:
+    print("1..0 # SKIP no python3-jsonschema")
+    sys.exit(0)
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "data/output.schema.json").read_text())
+CORPUS = ROOT / "tests/fuzz/corpus"
+DLRM = str(ROOT / "data/tables/mlperf_dlrm_dcnv2_multihot.csv")
+KAGGLE = str(ROOT / "data/tables/criteo_kaggle_26.csv")
+BENCH = ["bench", "--db", "costs.db", "--batch", "256", "--memory", "64MiB"]
+LOOKUPS = [*BENCH, "--samples", "60", "--max-tables", "4", "--seed", "5"]
+PLAN = ["--effort", "500", "--cost", "roofline:h100"]
+# A definition, and a command line whose answer it describes.
+ANSWERS = [
+    ("plan", ["plan", DLRM, "--gpus", "8", "--effort", "500", "-o", "p.json"]),
+    (
+        "plan",
+        [
+            "plan",
+            KAGGLE,
+            "--gpus",
+            "4",
+            *PLAN,
+            "--batch",
+            "256",
+            "--dedup",
+            "ids",
+            "--pipeline",
+            "semisync",
+            "--dense-ms",
+            "1,2",
+            "--gpus-per-host",
+            "2",
+            "--hosts-per-domain",
+            "2",
+            "-o",
+            "k.json",
+        ],
+    ),
+    (
+        "plan",
+        [
+            "plan",
+            KAGGLE,
+            "--gpus",
+            "4",
+            "--effort",
+            "500",
+            "--cost",
+            "torchrec",
+            "--memory-model",
+            "weights",
+            "--dense-optimizer",
+            "sgd",
+            "--min-width",
+            "8",
+        ],
+    ),
+    ("plan", ["plan", "odd.csv", "--gpus", "3", *PLAN]),
+    (
+        "plan",
+        [
+            "plan",
+            "wide.csv",
+            "--gpus",
+            "2",
+            "--effort",
+            "500",
+            "-o",
+            "wide.json",
+        ],
+    ),
+    ("plan", ["plan", DLRM, "--gpus", "8", "--from", "p.json", *PLAN]),
+    (
+        "plan range",
+        [
+            "plan",
+            DLRM,
+            "--gpus",
+            "2..6",
+            "--effort",
+            "300",
+            "--memory",
+            "40GiB",
+            "-o",
+            "q.json",
+        ],
+    ),
+    ("plan", ["cost", "p.json", "--cost", "roofline:h100"]),
+    ("compare", ["compare", DLRM, "--gpus", "8", "--effort", "100"]),
+    (
+        "compare",
+        [
+            "compare",
+            KAGGLE,
+            "--gpus",
+            "4",
+            "--batch",
+            "256",
+            "--effort",
+            "100",
+            "--plan",
+            "k.json",
+        ],
+    ),
+    ("compare", ["compare", "wide.csv", "--gpus", "2", "--effort", "100"]),
+    (
+        "compare many",
+        ["compare", KAGGLE, "--gpus", "2", "--tasks", "3", *PLAN],
+    ),
+    ("explain", ["explain", "p.json"]),
+    ("explain", ["explain", "wide.json"]),
+    ("explain table", ["explain", "p.json", "cat_20"]),
+    ("diff", ["diff", "p.json", "q.json"]),
+    ("diff", ["diff", "p.json", "k.json"]),
+    ("emit", ["emit", "p.json", "--format", "torchrec", "-o", "e.json"]),
+    ("emit", ["emit", "p.json", "--format", "text", "-o", "e.txt"]),
+    ("tables", ["tables", DLRM]),
+    ("tables import", ["tables", "import", DLRM, "-o", "i.csv"]),
+    (
+        "tables profile",
+        [
+            "tables",
+            "profile",
+            "ids.npy",
+            "--batch",
+            "4",
+            "--hottest",
+            "2",
+            "--tables",
+            "ids_tables.csv",
+        ],
+    ),
+    (
+        "tables profile",
+        ["tables", "profile", "ids.npy", "--dim", "8", "-o", "used.csv"],
+    ),
+    ("bench", LOOKUPS),
+    ("bench", [*LOOKUPS, "--repeat"]),
+    ("bench alltoall", [*BENCH, "--alltoall", "4", "--samples", "12"]),
+    (
+        "bench ceilings",
+        ["bench", "--db", "c.db", "--ceilings", "--memory", "16MiB"],
+    ),
+    (
+        "train",
+        [
+            "train",
+            "--db",
+            "costs.db",
+            "-o",
+            "cpu.nsm",
+            "--kind",
+            "roofline",
+            "--force",
+        ],
+    ),
+    ("eval", ["eval", "--db", "costs.db", "--model", "cpu.nsm"]),
+    ("eval", ["eval", "--db", "costs.db", "--model", "cpu.nsm", "--drift"]),
+    (
+        "retrain",
+        [
+            "retrain",
+            "--db",
+            "costs.db",
+            "--model",
+            "cpu.nsm",
+            "--kind",
+            "roofline",
+            "--force",
+        ],
+    ),
+    ("model", ["model", "info", "cpu.nsm"]),
+    ("model", ["model", "info", str(ROOT / "data/models/h100.nsm")]),
+    (
+        "model",
+        ["model", "info", str(ROOT / "data/models/cpu-amd-epyc-2t.nsm")],
+    ),
+    ("run", ["run", "k.json", "--scale-rows", "0.001", "--iterations", "12"]),
+    (
+        "run",
+        [
+            "run",
+            "k.json",
+            "--scale-rows",
+            "0.001",
+            "--iterations",
+            "12",
+            "--no-check",
+        ],
+    ),
+    (
+        "record",
+        [
+            "record",
+            "--db",
+            "r.db",
+            "--device",
+            "cuda:H100",
+            "--isa",
+            "sm_90",
+            "--nccl-tests",
+            str(CORPUS / "nccl_tests/h100_8.txt"),
+        ],
+    ),
+    (
+        "record job",
+        [
+            "record",
+            "k.json",
+            "--times",
+            "times.csv",
+            "--db",
+            "r.db",
+            "--device",
+            "cuda:H100",
+            "--isa",
+            "sm_90",
+        ],
+    ),
+]
+# What fails, the kind, and what else the error has to say.
+FAILURES = [
+    ("usage", []),
+    ("usage", ["plna"]),
+    ("usage", ["help", "plna"]),
+    ("usage", ["plan"]),
+    ("usage", ["plan", DLRM]),
+    ("usage", ["plan", DLRM, "--gpus", "0"]),
+    ("usage", ["plan", DLRM, "--gpus", "2", "--frob"]),
+    ("usage", ["plan", DLRM, "--gpus", "2", "--memory", "80"]),
+    ("usage", ["plan", DLRM, DLRM, "--gpus", "2"]),
+    ("usage", ["plan", DLRM, "--gpus", "2", "--cost", "frob"]),
+    ("usage", ["plan", "list.csv", "--gpus", "2", "-o", "list.csv"]),
+    ("usage", ["plan", DLRM, "--gpus", "2..3", "-o", "-"]),
+    ("usage", ["emit", "p.json", "--format", "frob"]),
+    ("usage", ["emit", "p.json", "--format", "text"]),
+    ("usage", ["tables", "import", DLRM]),
+    ("usage", ["tables", "profile", "ids.npy", "--dim", "8", "-o", "-"]),
+    ("usage", ["model", "frob", "x"]),
+    ("usage", ["model", "import", "x", "-o", "-"]),
+    ("usage", ["record", "--db", "r.db"]),
+    ("usage", ["train", "--db", "costs.db"]),
+    ("usage", ["compare", DLRM, DLRM, "--gpus", "2", "--plan", "p.json"]),
+    ("io", ["plan", "no\nsuch\x1b.csv", "--gpus", "2"]),
+    ("input", ["plan", "bad.csv", "--gpus", "2"]),
+    ("input", ["tables", "bad.csv"]),
+    ("input", ["cost", "bad.csv"]),
+    ("input", ["explain", "p.json", "frob"]),
+    ("input", ["diff", "p.json", "bad.csv"]),
+    ("input", ["run", "bad.csv"]),
+    ("input", ["model", "info", "bad.csv"]),
+    ("input", ["eval", "--db", "costs.db", "--model", "bad.csv"]),
+    ("io", ["emit", "p.json", "--format", "text", "-o", "no/such/folder"]),
+    ("no_plan tables", ["plan", DLRM, "--gpus", "2", "--memory", "4GiB"]),
+    (
+        "no_plan tables",
+        ["plan", "wide.csv", "--gpus", "1", "--memory", "5GiB"],
+    ),
+    ("no_plan table", ["plan", "one.csv", "--gpus", "2", "--memory", "5GiB"]),
+    (
+        "no_plan pinned",
+        ["plan", "pins.csv", "--gpus", "2", "--memory", "5GiB"],
+    ),
+    (
+        "no_plan samples",
+        ["plan", DLRM, "--gpus", "2", "--memory", "1MiB", "--reserve", "0"],
+    ),
+    (
+        "no_plan group",
+        ["plan", "group.csv", "--gpus", "2", "--memory", "5GiB"],
+    ),
+    (
+        "no_plan movement",
+        [
+            "plan",
+            DLRM,
+            "--gpus",
+            "7",
+            "--from",
+            "p.json",
+            "--move-limit",
+            "1MiB",
+            *PLAN,
+        ],
+    ),
+    ("no_plan device", ["cost", "tight.json"]),
+]
+
+
+def validator(name):
+    assert name in SCHEMA["$defs"], name
+    return Draft202012Validator(
+        {"$defs": SCHEMA["$defs"], "$ref": "#/$defs/" + quote(name)}
+    )
+
+
+def reasons(name, document):
+    """Why a document is not what a definition says; empty where it is."""
+    found = list(validator(name).iter_errors(document))
+    return "\n".join(
+        f"{list(e.absolute_path)}: {e.message[:300]}"
+        for error in found
+        for e in error.context or [error]
+    )
+
+
+def parse(text):
+    """The one document; nothing stands behind it."""
+    document = json.loads(text)
+    assert text.endswith("}\n"), text[-20:]
+    return document
+
+
+def write_inputs():
+    head = "name,num_embeddings,dim,pooling_factor"
+    half_gib = 1 << 20
+    files = {
+        "list.csv": f"{head}\na,1000,16,2\n",
+        "bad.csv": f"{head}\na,1000,sixteen,2\n",
+        "wide.csv": f"{head}\nü,{8 * half_gib},2048,900\nb,100,16,1\n",
+        "one.csv": f"{head},sharding\na,{20 * half_gib},128,2,table\n",
+        "pins.csv": f"{head},device\na,{4 * half_gib},128,2,0\n"
+        f"b,{4 * half_gib},128,2,0\nc,{4 * half_gib},128,2,0\n",
+        "group.csv": f"{head},group\na,{7 * half_gib},128,2,g\n"
+        f"b,{7 * half_gib},128,2,g\n",
+        "odd.csv": f"{head},row_order,dedup,sharding,device,group\n"
+        "a,1000,16,2,frequency,0.5,table|row,,\n"
+        "b,1000,16,2,,,,1,\nc,500,16,1,uniform,,,,g\nd,500,16,1,,,,,g\n",
+        "ids_tables.csv": f"{head}\nids,10,8,1\n",
+        "times.csv": "step,rank,phase,ms\n"
+        + "".join(
+            f"{step},{rank},{phase},{1 + (step * 7 + rank) % 5 / 100}\n"
+            for step in range(20)
+            for rank in range(4)
+            for phase in ("forward", "backward", "output")
+        ),
+    }
+    for name, text in files.items():
+        Path(name).write_text(text, encoding="utf-8")
+    about = "{'descr': '<i8', 'fortran_order': False, 'shape': (12,), }\n"
+    Path("ids.npy").write_bytes(
+        b"\x93NUMPY\1\0"
+        + struct.pack("<H", len(about))
+        + about.encode()
+        + struct.pack("<12q", *(i * i % 7 for i in range(12)))
+    )
+
+
+def check_schema():
+    Draft202012Validator.check_schema(SCHEMA)
+    objects = []
+
+    def walk(part):
+        if isinstance(part, dict):
+            objects.extend([part] if part.get("type") == "object" else [])
+            part = list(part.values())
+        for item in part if isinstance(part, list) else []:
+            walk(item)
+
+    walk(SCHEMA["$defs"])
+    ok(
+        len(objects) > 50
+        and all(part["additionalProperties"] is False for part in objects),
+        "the schema lets no member pass that it does not name",
+    )
+
+
+def check_commands():
+    """Each command has --json, and its answers are tried here."""
+    _, text, _ = neuroshard("--help")
+    commands = re.findall(r"^  ([a-z ]*[a-z])  ", text, re.MULTILINE)
+    tried = [" ".join(line) for _, line in ANSWERS]
+    for command in commands:
+        _, text, _ = neuroshard(*command.split(), "--help")
+        ok(
+            "--json" in text
+            and command in SCHEMA["$defs"]
+            and any(line.startswith(command + " ") for line in tried),
+            f"{command} answers in JSON as the schema says",
+        )
+
+
+def check_answers():
+    for name, line in ANSWERS:
+        status, text, said = neuroshard(*line, "--json")
+        shown = " ".join(line).replace(str(ROOT), "ROOT")[:60]
+        if status:
+            ok(False, shown, said)
+            continue
+        document = parse(text)
+        ok(not reasons(name, document), shown, reasons(name, document))
+        document["undocumented"] = 1
+        ok(reasons(name, document), f"{shown}: and no more than that")
+        if line[:1] == ["bench"]:  # a busy machine may leave none that counts
+            with sqlite3.connect(line[2]) as store:
+                store.execute("UPDATE sample SET flags = 0")
+
+
+def check_failure(expected, line):
+    status, text, said = neuroshard(*line, "--json")
+    kind, *of = expected.split()
+    said = [
+        words.removeprefix("neuroshard: ")
+        for words in said.splitlines()
+        if "warning: " not in words
+    ]
+    document = parse(text)
+    error = document["error"]
+    why = reasons("failure", document)
+    ok(
+        not why
+        and error["kind"] == kind
+        and error["exit"] == status
+        and [error["message"]] == said
+        and [error["shortage"]["of"] for _ in of] == of,
+        f"fails: {' '.join(line)}".replace(str(ROOT), "ROOT")[:70].replace(
+            "\n", " "
+        ),
+        f"{why}\n{document}\n{said}",
+    )
+    return error
+
+
+def check_suggestions():
+    """Who does what a refusal suggests has a plan."""
+    line = ["plan", DLRM, *PLAN]
+    error = check_failure(
+        "no_plan tables", [*line, "--gpus", "2", "--memory", "20GiB"]
+    )
+    for option, key in (("--memory", "memory_bytes"), ("--gpus", "gpus")):
+        options = {"--gpus": "2", "--memory": "20GiB"}
+        options[option] = str(error["suggestions"][key])
+        options["--memory"] += "B" if key == "memory_bytes" else ""
+        words = [word for pair in options.items() for word in pair]
+        status, _, said = neuroshard(*line, *words, "--json")
+        ok(status == 0, f"what is suggested does: {option}", said)
+
+
+def check_reports():
+    """A failure beside a report is in it: there is one document."""
+    status, text, said = neuroshard(
+        "plan", DLRM, "--gpus", "1..2", "--memory", "4GiB", "--json"
+    )
+    document = parse(text)
+    why = reasons("plan range", document)
+    ok(
+        status == 3
+        and not why
+        and said == f"neuroshard: {document['error']['message']}\n"
+        and document["error"]["shortage"]["of"] == "tables",
+        "a range of which nothing fits: the report has the error",
+        f"{why}\n{said}",
+    )
+    status, text, _ = neuroshard("plan", DLRM, "--gpus", "2", "--memory=4GiB")
+    ok(status == 3 and not text, "without --json standard output stays empty")
+    status, text, _ = neuroshard("plan", "--", "--json")
+    ok(status == 2 and not text, "a file of that name is no option")
+
+
+def main():
+    check_schema()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        write_inputs()
+        check_commands()
+        check_answers()
+        plan = json.loads(Path("p.json").read_text(encoding="utf-8"))
+        plan["cluster"]["memory_bytes"] = [1 << 34] * 8
+        Path("tight.json").write_text(json.dumps(plan), encoding="utf-8")
+        for expected, line in FAILURES:
+            check_failure(expected, line)
+        check_suggestions()
+        check_reports()
+        os.chdir(ROOT)
+    finish()
+
+
+main()
