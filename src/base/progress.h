@@ -20,6 +20,7 @@ struct progress {
     uint64_t total;    /* 0: unknown */
     double limit_s;    /* may be set after the start: ends then, if not before;
                           0: none */
+    uint64_t done;     /* of the last update */
     double start_ms, last_ms;
     bool is_terminal;
 };

@@ -42,7 +42,6 @@ struct entry {
     struct table table;
     size_t table_idx;        /* in the list, where one is given */
     struct profile *profile; /* owned; NULL when it is done */
-    struct ids_target target;
     struct profile_result result;
     double used_frac;
     struct hot_line *hot;
@@ -51,11 +50,10 @@ struct entry {
 struct job {
     const struct cli *cli;
     struct table_list list;
-    struct entry **entries; /* owned; in the arena each */
+    struct entry *entries; /* owned */
     size_t n_entries, cap;
-    struct progress progress;
-    uint64_t n_done;       /* ids */
-    uint64_t memory_bytes; /* at most, at once */
+    struct progress progress; /* ids */
+    uint64_t memory_bytes;    /* at most, at once */
 };
 
 #define ENTRY(member) MEMBER_OF(struct entry, member)
@@ -91,6 +89,7 @@ static int init_table(struct entry *entry, const struct job *job,
 {
     const struct table_list *list = &job->list;
 
+    entry->table_idx = job->n_entries;
     table_init(&entry->table);
     entry->table.name = arena_strdup(job->cli->arena, name);
     entry->table.dim = (uint32_t)cli_u64(job->cli, "dim");
@@ -111,55 +110,43 @@ static int init_table(struct entry *entry, const struct job *job,
     return 0;
 }
 
-/* Where the ids of that table go. */
-static struct ids_target *find_target(void *ctx, const char *name,
-                                      struct err *err)
+/* Where the ids of that table go: to the entry that has its name, or to a new
+ * one, the last. */
+static struct profile *find_profile(void *ctx, const char *name,
+                                    struct err *err)
 {
     struct job *job = ctx;
     const struct cli *cli = job->cli;
-    struct profile_options options = {.batch = cli_u64(cli, "batch"),
-                                      .local_batch = cli_u64(cli, "batch") /
-                                                     cli_u64(cli, "gpus"),
-                                      .n_hottest = cli_u64(cli, "hottest")};
-    struct entry *entry;
+    struct entry entry = {0};
 
     for (size_t i = 0; i < job->n_entries; i++)
-        if (!strcmp(job->entries[i]->table.name, name))
-            return &job->entries[i]->target;
-    entry = ARENA_NEW(cli->arena, struct entry, 1);
-    if (init_table(entry, job, name, err))
+        if (!strcmp(job->entries[i].table.name, name))
+            return job->entries[i].profile;
+    if (init_table(&entry, job, name, err))
         return NULL;
+    entry.profile = profile_open(&(struct profile_options){
+        .batch = cli_u64(cli, "batch"),
+        .local_batch = cli_u64(cli, "batch") / cli_u64(cli, "gpus"),
+        .n_rows = entry.table.num_embeddings,
+        .max_rows = cli_u64(cli, "max-rows"),
+        .max_batches = cli_u64(cli, "batches"),
+        .n_hottest = cli_u64(cli, "hottest")});
     job->entries = mem_room(job->entries, job->n_entries, &job->cap,
                             sizeof(*job->entries));
     job->entries[job->n_entries++] = entry;
-    options.n_rows = entry->table.num_embeddings;
-    entry->profile = profile_open(&options);
-    entry->target = (struct ids_target){
-        .profile = entry->profile,
-        .n_rows = options.n_rows ? options.n_rows : cli_u64(cli, "max-rows"),
-        .n_batches = cli_u64(cli, "batches"),
-        .progress = &job->progress,
-        .n_done = &job->n_done};
-    return &entry->target;
+    return entry.profile;
 }
 
 /* Measures the table, which has no more ids. */
-static void finish_entry(struct job *job, struct entry *entry)
+static void finish_entry(const struct job *job, struct entry *entry)
 {
     struct profile_result *result = &entry->result;
     struct table *table = &entry->table;
-    uint64_t bytes = 0;
 
-    if (!entry->profile)
-        return;
-    for (size_t i = 0; i < job->n_entries; i++)
-        if (job->entries[i]->profile)
-            bytes += profile_bytes(job->entries[i]->profile);
-    job->memory_bytes = bytes > job->memory_bytes ? bytes : job->memory_bytes;
     profile_finish(entry->profile, result, job->cli->arena);
     profile_close(entry->profile);
     entry->profile = NULL;
-    table->num_embeddings = result->n_rows ? result->n_rows : 1;
+    table->num_embeddings = max_u64(result->n_rows, 1);
     table->pooling_factor =
         (double)result->n_ids / fmax((double)result->n_samples, 1);
     table->has_bins = result->unique_frac > 0;
@@ -177,23 +164,30 @@ static void finish_entry(struct job *job, struct entry *entry)
             (double)result->hottest[i].count / (double)result->n_ids};
 }
 
-/* A table that no later part has is measured at once. */
+/* Measures the entries from the first on that are not measured yet. */
+static void finish_entries(struct job *job, size_t first)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = first; i < job->n_entries; i++) {
+        bytes += profile_bytes(job->entries[i].profile);
+        finish_entry(job, &job->entries[i]);
+    }
+    job->memory_bytes = max_u64(job->memory_bytes, bytes);
+}
+
+/* One table after the other, so that one at a time is in memory. */
 static int read_parts(struct job *job, const struct id_parts *parts,
                       struct err *err)
 {
     for (size_t i = 0; i < parts->n_parts; i++) {
-        const char *name = parts->parts[i].table;
-        struct ids_target *target = find_target(job, name, err);
-        size_t later = i + 1;
+        const struct id_part *part = &parts->parts[i];
+        struct profile *profile = find_profile(job, part->table, err);
 
-        if (!target || ids_read(target, &parts->parts[i], err))
+        if (!profile || ids_read(profile, part, &job->progress, err))
             return -1;
-        while (later < parts->n_parts &&
-               strcmp(parts->parts[later].table, name) != 0)
-            later++;
-        for (size_t k = 0; later == parts->n_parts && k < job->n_entries; k++)
-            if (&job->entries[k]->target == target)
-                finish_entry(job, job->entries[k]);
+        if (i + 1 == parts->n_parts || strcmp(part->table, part[1].table) != 0)
+            finish_entries(job, job->n_entries - 1);
     }
     return 0;
 }
@@ -206,15 +200,15 @@ static int read_ids(struct job *job, struct err *err)
 
     if (cli->n_args == 1 && !strcmp(cli->args[0], "-")) {
         progress_start(&job->progress, "ids", 0);
-        rc = ids_stream(find_target, job, err);
+        rc = ids_stream(find_profile, job, &job->progress, err);
+        if (!rc)
+            finish_entries(job, 0);
     } else if (!ids_list(&parts, cli->args, cli->n_args, cli->arena, err)) {
         progress_start(&job->progress, "ids", parts.n_ids);
         rc = read_parts(job, &parts, err);
     }
     progress_finish(&job->progress);
     mem_free(parts.parts);
-    for (size_t i = 0; !rc && i < job->n_entries; i++)
-        finish_entry(job, job->entries[i]);
     if (!rc && !job->n_entries)
         return err_set(err, ERR_INPUT, "standard input has no ids");
     return rc;
@@ -231,19 +225,20 @@ static void print_text(const struct job *job)
                "16 an id of a batch\n\n",
                text_from_count(batch, cli_u64(job->cli, "batch")),
                text_from_bytes(memory, (double)job->memory_bytes));
-    figures_heading(entry_figures, &out);
+    figures_table(entry_figures, job->entries, job->n_entries,
+                  sizeof(*job->entries), &out);
     for (size_t i = 0; i < job->n_entries; i++) {
-        figures_row(entry_figures, job->entries[i], &out);
-        n_short += !job->entries[i]->result.n_batches;
-    }
-    for (size_t i = 0; i < job->n_entries; i++)
-        for (size_t k = 0; k < job->entries[i]->result.n_hottest; k++) {
+        const struct entry *entry = &job->entries[i];
+
+        n_short += !entry->result.n_batches;
+        for (size_t k = 0; k < entry->result.n_hottest; k++) {
             if (!n_hot++) {
                 buf_printf(&out, "\n");
                 figures_heading(hot_figures, &out);
             }
-            figures_row(hot_figures, &job->entries[i]->hot[k], &out);
+            figures_row(hot_figures, &entry->hot[k], &out);
         }
+    }
     if (n_short)
         buf_printf(&out,
                    "\nnote: %zu tables have fewer samples than a batch, "
@@ -254,12 +249,13 @@ static void print_text(const struct job *job)
 
 static void print_json(const struct job *job)
 {
-    json_t *tables = json_array();
+    const size_t bytes = sizeof(*job->entries);
+    json_t *tables =
+        figures_list(entry_figures, job->entries, job->n_entries, bytes);
 
     for (size_t i = 0; i < job->n_entries; i++) {
-        const struct entry *entry = job->entries[i];
-        json_t *object = figures_object(entry_figures, entry);
-        json_t *bins = json_array();
+        const struct entry *entry = &job->entries[i];
+        json_t *object = json_array_get(tables, i), *bins = json_array();
 
         for (unsigned k = 0; k < REUSE_BINS; k++)
             json_array_append_new(bins, json_real(entry->result.bins[k]));
@@ -268,7 +264,6 @@ static void print_json(const struct job *job)
                             figures_list(hot_figures, entry->hot,
                                          entry->result.n_hottest,
                                          sizeof(*entry->hot)));
-        json_array_append_new(tables, object);
     }
     cli_print_json(json_pack(
         "{s:I, s:I, s:o}", "batch", (json_int_t)cli_u64(job->cli, "batch"),
@@ -283,11 +278,9 @@ static int save(struct job *job, const char *path, struct err *err)
     if (!list->tables) {
         list->n_tables = job->n_entries;
         list->tables = ARENA_NEW(job->cli->arena, struct table, job->n_entries);
-        for (size_t i = 0; i < job->n_entries; i++)
-            job->entries[i]->table_idx = i;
     }
     for (size_t i = 0; i < job->n_entries; i++)
-        list->tables[job->entries[i]->table_idx] = job->entries[i]->table;
+        list->tables[job->entries[i].table_idx] = job->entries[i].table;
     return tables_save(list, "", path, err);
 }
 
@@ -320,7 +313,7 @@ static int run_profile(struct cli *cli, struct err *err)
     rc = 0;
 out:
     for (size_t i = 0; i < job.n_entries; i++)
-        profile_close(job.entries[i]->profile);
+        profile_close(job.entries[i].profile);
     mem_free(job.entries);
     return rc;
 }

@@ -51,9 +51,10 @@ uint64_t profile_room(const struct profile *profile)
            profile->n_samples % profile->options.local_batch;
 }
 
-uint64_t profile_n_batches(const struct profile *profile)
+bool profile_is_full(const struct profile *profile)
 {
-    return profile->n_batches;
+    return profile->options.max_batches &&
+           profile->n_batches >= profile->options.max_batches;
 }
 
 uint64_t profile_bytes(const struct profile *profile)
@@ -61,25 +62,37 @@ uint64_t profile_bytes(const struct profile *profile)
     return (2 * profile->room + profile->n_counts) * sizeof(uint32_t);
 }
 
-int profile_add(struct profile *profile, const uint32_t *ids, size_t n,
+int profile_add(struct profile *profile, const int64_t *ids, size_t n,
                 struct err *err)
 {
-    uint32_t largest = 0;
+    const struct profile_options *options = &profile->options;
+    const uint64_t n_rows =
+        options->n_rows ? options->n_rows : options->max_rows;
+    uint64_t largest = 0;
+    uint32_t *rows;
 
+    if (profile_is_full(profile))
+        return 0;
     if (profile->n_ids + n > UINT32_MAX)
         return err_set(err, ERR_INPUT, "a batch has more than %" PRIu32 " ids",
                        UINT32_MAX);
     if (profile->n_ids + n > profile->room) {
         profile->room = 2 * profile->n_ids + n;
-        profile->ids = mem_grow(profile->ids, profile->room, sizeof(*ids));
-        profile->spare = mem_grow(profile->spare, profile->room, sizeof(*ids));
+        profile->ids = mem_grow(profile->ids, profile->room, sizeof(*rows));
+        profile->spare = mem_grow(profile->spare, profile->room, sizeof(*rows));
     }
-    memcpy(profile->ids + profile->n_ids, ids, n * sizeof(*ids));
+    rows = profile->ids + profile->n_ids;
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (uint32_t)ids[i];
+        largest = max_u64(largest, (uint64_t)ids[i]);
+    }
+    for (size_t i = 0; i < n && largest >= n_rows; i++)
+        if ((uint64_t)ids[i] >= n_rows)
+            return err_set(err, ERR_INPUT,
+                           "id %" PRId64 " is none of 0 to %" PRIu64, ids[i],
+                           n_rows - 1);
     profile->n_ids += n;
-    for (size_t i = 0; i < n; i++)
-        largest = ids[i] > largest ? ids[i] : largest;
-    if (n && largest >= profile->end_row)
-        profile->end_row = largest + UINT64_C(1);
+    profile->end_row = max_u64(profile->end_row, n ? largest + 1 : 0);
     return 0;
 }
 
@@ -203,6 +216,8 @@ static void end_batch(struct profile *profile, bool tells)
 
 void profile_end(struct profile *profile, uint64_t n_samples)
 {
+    if (!n_samples || profile_is_full(profile))
+        return;
     profile->n_samples += n_samples;
     if (profile->n_samples % profile->options.local_batch == 0)
         end_local_batch(profile);

@@ -39,7 +39,9 @@ struct profile; /* opaque */
 struct profile_options {
     uint64_t batch, local_batch; /* samples, 1 <= local_batch <= batch, which it
                                     divides */
-    uint64_t n_rows;             /* that the table has; 0: not known */
+    uint64_t n_rows;      /* that the table has; 0: not known, then ids are */
+    uint64_t max_rows;    /* below this, 1 .. PROFILE_MAX_ROWS */
+    uint64_t max_batches; /* what comes behind them is dropped; 0: nothing */
     size_t n_hottest;
 };
 
@@ -63,12 +65,11 @@ void profile_close(struct profile *profile); /* NULL is fine */
 
 /* Samples until the local batch ends, 1 at least. */
 uint64_t profile_room(const struct profile *profile);
-uint64_t profile_n_batches(const struct profile *profile);
+bool profile_is_full(const struct profile *profile);   /* has max_batches */
 uint64_t profile_bytes(const struct profile *profile); /* of memory, now */
-/* Ids of samples that profile_end will end, all of one local batch; each is
- * below n_rows, or PROFILE_MAX_ROWS where that is not known. ERR_INPUT where
- * the batch has 2^32 ids. */
-int profile_add(struct profile *profile, const uint32_t *ids, size_t n,
+/* Ids of samples that profile_end will end, all of one local batch. ERR_INPUT
+ * for one that is no row, and where the batch has 2^32 ids. */
+int profile_add(struct profile *profile, const int64_t *ids, size_t n,
                 struct err *err) MUST_CHECK;
 /* So many samples end, no more than there is room for. */
 void profile_end(struct profile *profile, uint64_t n_samples);

@@ -20,21 +20,36 @@ struct reader {
     const char *source;
     int fd;
     unsigned width;
+    uint64_t file_bytes;
 };
 
 /* From the first number of the array on. */
 static int reader_open(struct reader *reader, const struct id_array *array,
                        struct err *err)
 {
-    *reader = (struct reader){array->source, -1, array->npy.width};
+    struct stat st;
+
+    *reader = (struct reader){array->source, -1, array->npy.width, 0};
     if (file_use(array->path, FILE_READ, err))
         return -1;
-    reader->fd = open(array->path, O_RDONLY | O_CLOEXEC);
-    if (reader->fd < 0 ||
-        lseek(reader->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
+    /* A pipe, which is refused then, is not waited for. */
+    reader->fd = open(array->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (reader->fd < 0 || fstat(reader->fd, &st))
         return err_set(err, ERR_IO, "cannot open '%s': %s", array->path,
                        strerror(errno));
+    if (!S_ISREG(st.st_mode) ||
+        lseek(reader->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
+        return err_set(err, ERR_INPUT,
+                       "%s: it is no file; a pipe is read as '-'",
+                       array->source);
+    reader->file_bytes = (uint64_t)st.st_size;
     return 0;
+}
+
+static void reader_close(const struct reader *reader)
+{
+    if (reader->fd >= 0)
+        close(reader->fd);
 }
 
 /* So many bytes, or fewer where it ends; how many, or -1. */
@@ -82,9 +97,9 @@ static int read_numbers(const struct reader *reader, int64_t *out, size_t n,
 
 struct listing {
     struct id_parts *parts;
-    const char *path, *source, *place;
-    const char *table; /* of arrays whose names say none */
-    int fd;
+    const char *path, *place;
+    const char *table;  /* of arrays whose names say none */
+    struct reader file; /* its source names the member, too */
     struct arena *arena;
 };
 
@@ -92,27 +107,36 @@ struct listing {
 static bool cut_suffix(char *name, const char *suffix)
 {
     const size_t len = strlen(name), n = strlen(suffix);
+    const bool is_behind = *suffix != '.' && len > n;
 
     if (len < n || strcmp(name + len - n, suffix) != 0 ||
-        (len > n && *suffix != '.' && !strchr("_./-", name[len - n - 1])))
+        (is_behind && !strchr("_./-", name[len - n - 1])))
         return false;
-    name[len > n && *suffix != '.' ? len - n - 1 : len - n] = '\0';
+    name[len - n - is_behind] = '\0';
     return true;
 }
 
-/* The part of that table, from the same archive or folder. */
+/* The part of that table, from the same archive or folder; a new one comes
+ * behind those of its table. */
 static struct id_part *find_part(const struct listing *listing,
                                  const char *table)
 {
     struct id_parts *parts = listing->parts;
-    struct id_part *part = parts->parts, *end = part + parts->n_parts;
+    size_t at = parts->n_parts;
+    struct id_part *part;
 
-    for (; part < end; part++)
-        if (!strcmp(part->table, table) && !strcmp(part->place, listing->place))
+    for (size_t i = 0; i < parts->n_parts; i++) {
+        part = &parts->parts[i];
+        if (strcmp(part->table, table) != 0)
+            continue;
+        if (!strcmp(part->place, listing->place))
             return part;
+        at = i + 1;
+    }
     parts->parts = mem_room(parts->parts, parts->n_parts, &parts->cap,
                             sizeof(*parts->parts));
-    part = &parts->parts[parts->n_parts++];
+    part = &parts->parts[at];
+    memmove(part + 1, part, (parts->n_parts++ - at) * sizeof(*part));
     *part = (struct id_part){.table = table, .place = listing->place};
     return part;
 }
@@ -145,53 +169,60 @@ static int add_array(const struct listing *listing, const char *name,
     return 0;
 }
 
-/* Of a file, or of a member of an archive, that lies there. */
-static int list_array(const struct listing *listing, const char *name,
-                      uint64_t begin, uint64_t bytes, struct err *err)
+/* The beginning of what lies there: how many bytes, or -1. */
+static ssize_t read_head(const struct listing *listing, uint64_t at,
+                         char head[NPY_HEAD_MAX], struct err *err)
 {
-    const struct reader reader = {listing->source, listing->fd, 1};
-    struct id_array array = {.path = listing->path, .source = listing->source};
-    char head[NPY_HEAD_MAX];
-    ssize_t len;
+    return lseek(listing->file.fd, (off_t)at, SEEK_SET) < 0
+               ? 0
+               : read_bytes(&listing->file, head, NPY_HEAD_MAX, err);
+}
 
-    if (lseek(listing->fd, (off_t)begin, SEEK_SET) < 0 ||
-        (len = read_bytes(&reader, head, sizeof(head), err)) < 0)
+static int list_array(const struct listing *listing,
+                      const struct npz_member *member, struct err *err)
+{
+    const uint64_t bytes = member->end - member->begin;
+    struct id_array array = {.path = listing->path,
+                             .source = listing->file.source};
+    char head[NPY_HEAD_MAX];
+    ssize_t len = read_head(listing, member->begin, head, err);
+
+    if (len < 0)
         return -1;
     if (npy_parse(&array.npy, head, (size_t)len, err))
-        return err_prefix(err, "%s", listing->source);
+        return err_prefix(err, "%s", array.source);
     if (array.npy.end != bytes)
         return err_set(err, ERR_INPUT,
                        "%s: %" PRIu64 " bytes, where an array has %" PRIu64
                        " with its header",
-                       listing->source, bytes, array.npy.end);
-    array.npy.begin += begin;
-    return add_array(listing, name, &array, err);
+                       array.source, bytes, array.npy.end);
+    array.npy.begin += member->begin;
+    return add_array(listing, member->name, &array, err);
 }
 
-static int list_archive(struct listing *listing, uint64_t bytes,
-                        struct err *err)
+static int list_archive(struct listing *listing, struct err *err)
 {
-    const struct reader reader = {listing->source, listing->fd, 1};
-    struct npz_member member;
-    char head[NPY_HEAD_MAX];
+    const char *source = listing->file.source;
+    struct npz_member member = {0};
 
-    for (uint64_t at = 0;; at += member.end) {
-        ssize_t len;
+    for (uint64_t at = 0;; at = member.end) {
+        char head[NPY_HEAD_MAX];
+        ssize_t len = read_head(listing, at, head, err);
 
-        if (lseek(listing->fd, (off_t)at, SEEK_SET) < 0 ||
-            (len = read_bytes(&reader, head, sizeof(head), err)) < 0)
+        if (len < 0)
             return -1;
         if (npz_parse(&member, head, (size_t)len, listing->arena, err))
-            return err_prefix(err, "%s: byte %" PRIu64, reader.source, at);
+            return err_prefix(err, "%s: byte %" PRIu64, source, at);
         if (!member.name)
             return 0;
-        listing->source =
-            text_say(listing->arena, "%s: %s", reader.source, member.name);
-        if (member.end > bytes - at)
+        listing->file.source =
+            text_say(listing->arena, "%s: %s", source, member.name);
+        if (member.end > listing->file.file_bytes - at)
             return err_set(err, ERR_INPUT, "%s: the file ends before it",
-                           listing->source);
-        if (list_array(listing, member.name, at + member.begin,
-                       member.end - member.begin, err))
+                           listing->file.source);
+        member.begin += at;
+        member.end += at;
+        if (list_array(listing, &member, err))
             return -1;
     }
 }
@@ -199,33 +230,25 @@ static int list_archive(struct listing *listing, uint64_t bytes,
 static int list_file(struct listing *listing, struct err *err)
 {
     char *name = arena_strdup(listing->arena, file_name(listing->path));
-    const struct id_array whole = {.path = listing->path,
-                                   .source = listing->source};
-    struct reader reader;
-    struct stat st;
-    char magic[2] = "";
-    int rc = -1;
+    char head[NPY_HEAD_MAX] = "";
+    int rc = reader_open(
+        &listing->file,
+        &(struct id_array){listing->path, listing->file.source, {0}}, err);
+    const struct npz_member whole = {name, 0, listing->file.file_bytes};
 
-    if (reader_open(&reader, &whole, err))
-        return -1;
-    listing->fd = reader.fd;
-    if (fstat(reader.fd, &st) || !S_ISREG(st.st_mode)) {
-        err_set(err, ERR_INPUT, "%s: it is no file; a pipe is read as '-'",
-                listing->source);
-    } else if (read_bytes(&reader, magic, sizeof(magic), err) < 0) {
-        /* said */
-    } else if (!memcmp(magic, "PK", sizeof(magic))) {
+    rc = rc || read_head(listing, 0, head, err) < 0;
+    if (!rc && !memcmp(head, "PK", 2)) {
         cut_suffix(name, ".npz");
         listing->table = name;
         listing->place = listing->path;
-        rc = list_archive(listing, (uint64_t)st.st_size, err);
-    } else {
+        rc = list_archive(listing, err);
+    } else if (!rc) {
         cut_suffix(name, ".npy");
         listing->table = "table";
         listing->place = file_folder(listing->path, listing->arena);
-        rc = list_array(listing, name, 0, (uint64_t)st.st_size, err);
+        rc = list_array(listing, &whole, err);
     }
-    close(reader.fd);
+    reader_close(&listing->file);
     return rc;
 }
 
@@ -236,7 +259,7 @@ int ids_list(struct id_parts *parts, char *const *paths, size_t n_paths,
     for (size_t i = 0; i < n_paths; i++) {
         struct listing listing = {.parts = parts,
                                   .path = paths[i],
-                                  .source = text_shown(paths[i], arena),
+                                  .file.source = text_shown(paths[i], arena),
                                   .arena = arena};
 
         if (list_file(&listing, err))
@@ -254,9 +277,6 @@ int ids_list(struct id_parts *parts, char *const *paths, size_t n_paths,
             return err_set(err, ERR_INPUT,
                            "%s: with lengths or offsets all have one dimension",
                            part->ids.source);
-        if (part->is_offsets && !bags->n_rows)
-            return err_set(err, ERR_INPUT, "%s: offsets begin with 0",
-                           part->bags.source);
         parts->n_ids += ids->n_rows * ids->n_columns;
     }
     return 0;
@@ -264,31 +284,19 @@ int ids_list(struct id_parts *parts, char *const *paths, size_t n_paths,
 
 /* --- ids into a profile --- */
 
-static int add_ids(struct ids_target *target, const struct reader *reader,
-                   uint64_t n, struct err *err)
+static int add_ids(struct profile *profile, const struct reader *reader,
+                   uint64_t n, struct progress *progress, struct err *err)
 {
-    int64_t ids[BLOCK] = {0};
-    uint32_t rows[BLOCK];
+    int64_t ids[BLOCK];
 
     for (size_t n_block; n; n -= n_block) {
-        uint64_t n_bad = 0;
-
         n_block = n < BLOCK ? (size_t)n : BLOCK;
         if (read_numbers(reader, ids, n_block, err))
             return -1;
-        for (size_t i = 0; i < n_block; i++) {
-            n_bad += (uint64_t)ids[i] >= target->n_rows;
-            rows[i] = (uint32_t)ids[i];
-        }
-        for (size_t i = 0; n_bad && i < n_block; i++)
-            if ((uint64_t)ids[i] >= target->n_rows)
-                return err_set(err, ERR_INPUT,
-                               "%s: id %" PRId64 " is none of 0 to %" PRIu64,
-                               reader->source, ids[i], target->n_rows - 1);
-        if (profile_add(target->profile, rows, n_block, err))
+        if (profile_add(profile, ids, n_block, err))
             return err_prefix(err, "%s", reader->source);
-        *target->n_done += n_block;
-        progress_update(target->progress, *target->n_done);
+        if (progress)
+            progress_update(progress, progress->done += n_block);
     }
     return 0;
 }
@@ -298,7 +306,7 @@ struct bags {
     const struct id_part *part;
     struct reader reader;
     uint64_t n_left; /* samples */
-    int64_t n_ids;   /* of the samples before */
+    int64_t end;     /* of the last one's ids */
 };
 
 static int bags_open(struct bags *bags, const struct id_part *part,
@@ -310,14 +318,17 @@ static int bags_open(struct bags *bags, const struct id_part *part,
         .part = part, .reader.fd = -1, .n_left = part->ids.npy.n_rows};
     if (!part->bags.path)
         return 0;
-    bags->n_left = part->bags.npy.n_rows - part->is_offsets;
-    if (reader_open(&bags->reader, &part->bags, err) ||
-        (part->is_offsets && read_numbers(&bags->reader, &first, 1, err)))
+    bags->n_left = part->bags.npy.n_rows;
+    if (reader_open(&bags->reader, &part->bags, err))
         return -1;
-    if (first)
-        return err_set(err, ERR_INPUT, "%s: offsets begin with 0, not %" PRId64,
-                       part->bags.source, first);
-    return 0;
+    if (!part->is_offsets)
+        return 0;
+    if (bags->n_left && read_numbers(&bags->reader, &first, 1, err))
+        return -1;
+    return bags->n_left-- && !first
+               ? 0
+               : err_set(err, ERR_INPUT, "%s: offsets begin with 0",
+                         part->bags.source);
 }
 
 /* Ids of the next n samples. */
@@ -325,8 +336,8 @@ static int count_ids(struct bags *bags, uint64_t n, uint64_t *n_ids,
                      struct err *err)
 {
     const struct npy *ids = &bags->part->ids.npy;
-    const int64_t before = bags->n_ids, all = (int64_t)ids->n_rows;
-    int64_t numbers[BLOCK] = {0};
+    const int64_t before = bags->end;
+    int64_t numbers[BLOCK];
 
     bags->n_left -= n;
     *n_ids = n * ids->n_columns;
@@ -335,52 +346,46 @@ static int count_ids(struct bags *bags, uint64_t n, uint64_t *n_ids,
         if (read_numbers(&bags->reader, numbers, n_block, err))
             return -1;
         for (size_t i = 0; i < n_block; i++) {
-            const int64_t from = bags->part->is_offsets ? bags->n_ids : 0;
+            int64_t end = numbers[i];
 
-            if (numbers[i] < from || numbers[i] - from > all - bags->n_ids)
-                return err_set(
-                    err, ERR_INPUT,
-                    "%s: %" PRId64 " follows samples that have %" PRId64
-                    " of %" PRId64 " ids",
-                    bags->reader.source, numbers[i], bags->n_ids, all);
-            bags->n_ids += numbers[i] - from;
+            if ((!bags->part->is_offsets &&
+                 __builtin_add_overflow(end, bags->end, &end)) ||
+                end < bags->end || end > (int64_t)ids->n_rows)
+                return err_set(err, ERR_INPUT,
+                               "%s: %" PRId64 " follows samples that have "
+                               "%" PRId64 " of %" PRIu64 " ids",
+                               bags->reader.source, numbers[i], bags->end,
+                               ids->n_rows);
+            bags->end = end;
         }
-        *n_ids = (uint64_t)(bags->n_ids - before);
+        *n_ids = (uint64_t)(bags->end - before);
     }
-    if (bags->part->bags.path && !bags->n_left && bags->n_ids < all)
-        return err_set(err, ERR_INPUT,
-                       "%s: %" PRId64 " ids in all, but there are %" PRId64,
-                       bags->reader.source, bags->n_ids, all);
     return 0;
 }
 
-int ids_read(struct ids_target *target, const struct id_part *part,
-             struct err *err)
+int ids_read(struct profile *profile, const struct id_part *part,
+             struct progress *progress, struct err *err)
 {
     struct reader ids = {.fd = -1};
     struct bags bags;
-    uint64_t n_ids;
-    int rc = -1;
+    uint64_t n, n_ids;
+    int rc = bags_open(&bags, part, err) || reader_open(&ids, &part->ids, err);
 
-    if (bags_open(&bags, part, err) || reader_open(&ids, &part->ids, err))
-        goto out;
-    while (bags.n_left &&
-           profile_n_batches(target->profile) < target->n_batches) {
-        uint64_t n = profile_room(target->profile);
-
-        n = n < bags.n_left ? n : bags.n_left;
-        if (count_ids(&bags, n, &n_ids, err) ||
-            add_ids(target, &ids, n_ids, err))
-            goto out;
-        profile_end(target->profile, n);
+    while (!rc && bags.n_left && !profile_is_full(profile)) {
+        n = min_u64(profile_room(profile), bags.n_left);
+        rc = count_ids(&bags, n, &n_ids, err) ||
+             add_ids(profile, &ids, n_ids, progress, err);
+        if (!rc)
+            profile_end(profile, n);
     }
-    rc = 0;
-out:
-    if (ids.fd >= 0)
-        close(ids.fd);
-    if (bags.reader.fd >= 0)
-        close(bags.reader.fd);
-    return rc;
+    if (!rc && !bags.n_left && part->bags.path &&
+        (uint64_t)bags.end < part->ids.npy.n_rows)
+        rc = err_set(err, ERR_INPUT,
+                     "%s: %" PRId64 " ids in all, but there are %" PRIu64,
+                     part->bags.source, bags.end, part->ids.npy.n_rows);
+    reader_close(&ids);
+    reader_close(&bags.reader);
+    return rc ? -1 : 0;
 }
 
 /* What stands in front of the name and the ids of a frame. */
@@ -389,10 +394,10 @@ struct frame {
 };
 
 static int read_frame(const struct reader *reader, const struct frame *frame,
-                      ids_find *find, void *ctx, struct err *err)
+                      struct profile **profile, ids_find *find, void *ctx,
+                      struct err *err)
 {
-    const struct reader unnamed = {"its ids", reader->fd, reader->width};
-    struct ids_target *target;
+    const uint64_t n_samples = (uint64_t)frame->n_samples;
     char name[NAME_MAX_BYTES + 1] = "";
     ssize_t len;
 
@@ -407,27 +412,25 @@ static int read_frame(const struct reader *reader, const struct frame *frame,
         return -1;
     if (len < frame->name_bytes || !*name || !text_is_printable(name))
         return err_set(err, ERR_INPUT, "the name is cut or cannot be printed");
-    target = find(ctx, name, err);
-    if (!target)
+    *profile = find(ctx, name, err);
+    if (!*profile)
         return -1;
-    if ((uint64_t)frame->n_samples > profile_room(target->profile))
+    if (n_samples > profile_room(*profile))
         return err_set(err, ERR_INPUT,
-                       "%" PRId64 " samples of table '%s', of which the GPU's "
+                       "%" PRIu64 " samples of table '%s', of which the GPU's "
                        "batch has room for %" PRIu64,
-                       frame->n_samples, name, profile_room(target->profile));
-    if (add_ids(target, &unnamed, (uint64_t)frame->n_ids, err))
-        return -1;
-    if (frame->n_samples)
-        profile_end(target->profile, (uint64_t)frame->n_samples);
+                       n_samples, name, profile_room(*profile));
     return 0;
 }
 
-int ids_stream(ids_find *find, void *ctx, struct err *err)
+int ids_stream(ids_find *find, void *ctx, struct progress *progress,
+               struct err *err)
 {
-    const struct reader reader = {"standard input", STDIN_FILENO,
-                                  sizeof(int64_t)};
+    const struct reader reader = {"standard input", STDIN_FILENO, 8, 0};
+    const struct reader unnamed = {"its ids", STDIN_FILENO, 8, 0};
 
     for (uint64_t n = 1;; n++) {
+        struct profile *profile;
         struct frame frame = {0};
         ssize_t len = read_bytes(&reader, &frame, sizeof(frame), err);
 
@@ -435,8 +438,12 @@ int ids_stream(ids_find *find, void *ctx, struct err *err)
             return (int)len;
         if (len < (ssize_t)sizeof(frame))
             err_set(err, ERR_INPUT, "it is cut");
-        else if (!read_frame(&reader, &frame, find, ctx, err))
+        else if (!read_frame(&reader, &frame, &profile, find, ctx, err) &&
+                 !add_ids(profile, &unnamed, (uint64_t)frame.n_ids, progress,
+                          err)) {
+            profile_end(profile, (uint64_t)frame.n_samples);
             continue;
+        }
         return err_prefix(err, "standard input: frame %" PRIu64, n);
     }
 }

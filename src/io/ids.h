@@ -28,7 +28,8 @@ struct id_part {
 };
 
 struct id_parts {
-    struct id_part *parts; /* owned; in the order of the files */
+    struct id_part *parts; /* owned; in the order of the files,
+                              but those of a table together */
     size_t n_parts, cap;
     uint64_t n_ids; /* of them all */
 };
@@ -37,24 +38,17 @@ struct id_parts {
 int ids_list(struct id_parts *parts, char *const *paths, size_t n_paths,
              struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Where the ids of a table go. */
-struct ids_target {
-    struct profile *profile;
-    uint64_t n_rows;           /* ids are below it */
-    uint64_t n_batches;        /* then no more is read */
-    struct progress *progress; /* lent, like what it counts */
-    uint64_t *n_done;          /* ids, which it is told */
-};
-int ids_read(struct ids_target *target, const struct id_part *part,
-             struct err *err) MUST_CHECK;
+/* Adds the ids of a part; the progress, which may be NULL, counts them. */
+int ids_read(struct profile *profile, const struct id_part *part,
+             struct progress *progress, struct err *err) MUST_CHECK;
 
 /* Standard input: frames of three numbers of 64 bits, little-endian, how many
  * samples, how many ids, and how many bytes its name has, then the name of the
  * table and the ids, 64 bits each. The samples of a frame are of one local
- * batch. `find` gives each frame its target, which stays where it is; NULL and
- * an err where the table has none. */
-typedef struct ids_target *ids_find(void *ctx, const char *table,
-                                    struct err *err);
-int ids_stream(ids_find *find, void *ctx, struct err *err) MUST_CHECK;
+ * batch. `find` gives each frame its profile; NULL and an err where the table
+ * has none. */
+typedef struct profile *ids_find(void *ctx, const char *table, struct err *err);
+int ids_stream(ids_find *find, void *ctx, struct progress *progress,
+               struct err *err) MUST_CHECK;
 
 #endif

@@ -16,76 +16,37 @@ static uint64_t little_endian(const char *at, unsigned n_bytes)
     return value;
 }
 
-/* What is left of a header, up to its NUL. Passes blanks and then the word,
- * where it comes next. */
-static bool take(const char **at, const char *word)
-{
-    *at += strspn(*at, " \n");
-    if (strncmp(*at, word, strlen(word)) != 0)
-        return false;
-    *at += strlen(word);
-    return true;
-}
-
-/* A text to the end of its digits, or of its quotes: empty where it is longer
- * than there is room. */
-static const char *take_word(const char **at, size_t len, char word[24])
-{
-    const char *begin = *at;
-
-    *at += len;
-    snprintf(word, 24, "%.*s", len < 24 ? (int)len : 0, begin);
-    return word;
-}
-
-/* Dimensions, or -1: "(3, 4)"; of one "(3,)", of none "()". Of the first two
- * the sizes. */
-static int take_shape(const char **at, uint64_t sizes[2])
-{
-    uint64_t size;
-    char word[24];
-    int n = 0;
-
-    if (!take(at, "("))
-        return -1;
-    while (!take(at, ")")) {
-        if (!text_to_u64(take_word(at, strspn(*at, "0123456789"), word), &size))
-            return -1;
-        if (n < 2)
-            sizes[n] = size;
-        n++;
-        if (!take(at, ",") && **at != ')')
-            return -1;
-    }
-    return n;
-}
-
 /* The dictionary, whose members NumPy sorts. */
-static int parse_header(struct npy *npy, const char *at, struct err *err)
+static int parse_header(struct npy *npy, const char *text, struct err *err)
 {
-    uint64_t sizes[2] = {1, 1}, bytes;
-    bool is_fortran;
-    char type[24];
-    int n;
+    char type[24], order[8], shape[64] = "", *rest = shape;
+    uint64_t sizes[3] = {1, 1}, bytes;
+    int n = 0, end = 0;
+    const int n_found =
+        sscanf(text,
+               " { 'descr' : '%23[^']' , 'fortran_order' : %7[A-Za-z] , "
+               "'shape' : %63[(0-9, ])%n",
+               type, order, shape, &end);
 
-    if (!take(&at, "{") || !take(&at, "'descr':") || !take(&at, "'"))
+    if (n_found < 1)
         return err_set(err, ERR_INPUT, "the array has no type that is a word");
-    take_word(&at, strcspn(at, "'"), type);
     if (strcmp(type, "<i4") != 0 && strcmp(type, "<i8") != 0)
         return err_set(err, ERR_INPUT,
                        "the array is of '%s', neither int32 ('<i4') nor int64 "
                        "('<i8')",
                        type);
-    if (!take(&at, "',") || !take(&at, "'fortran_order':"))
+    if (n_found < 2)
         return err_set(err, ERR_INPUT, "the array does not say its order");
-    is_fortran = take(&at, "True");
-    if ((!is_fortran && !take(&at, "False")) || !take(&at, ",") ||
-        !take(&at, "'shape':") || (n = take_shape(&at, sizes)) < 0)
+    for (char *size; (size = strtok_r(rest, "(,", &rest)); n++)
+        if (!text_to_u64(size + (*size == ' '), &sizes[n < 2 ? n : 2]))
+            end = 0;
+    if (!end || strrchr(shape, '(') != shape || (!n && shape[1]) ||
+        (strcmp(order, "True") && strcmp(order, "False")))
         return err_set(err, ERR_INPUT, "the array does not say its shape");
     if (n < 1 || n > 2)
         return err_set(err, ERR_INPUT,
                        "the array has %d dimensions; one or two are taken", n);
-    if (is_fortran && n == 2)
+    if (!strcmp(order, "True") && n == 2)
         return err_set(err, ERR_INPUT,
                        "the array lies column by column; "
                        "np.ascontiguousarray turns it");

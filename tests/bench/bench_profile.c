@@ -77,23 +77,18 @@ static void measure(const char *what, char *path, uint32_t n_gpus,
     struct arena arena = {0};
     struct id_parts parts;
     struct profile_result result;
-    uint64_t n_done = 0;
     double begin_ms = clock_ms(), ms;
     clock_t begin = clock(), work;
     struct profile *profile = profile_open(&options);
-    struct ids_target target = {.profile = profile,
-                                .n_rows = n_rows,
-                                .n_batches = UINT64_MAX,
-                                .n_done = &n_done};
 
     check(ids_list(&parts, &path, 1, &arena, &err));
-    check(ids_read(&target, &parts.parts[0], &err));
+    check(ids_read(profile, &parts.parts[0], NULL, &err));
     profile_finish(profile, &result, &arena);
     ms = clock_ms() - begin_ms;
     work = clock() - begin;
     printf("%-28s %4" PRIu32 " %11.0f %11.0f %9.2f %9.4f\n", what, n_gpus,
-           (double)n_done * 8 / 1e3 / ms,
-           (double)n_done * 8 / 1e6 / ((double)work / CLOCKS_PER_SEC),
+           (double)result.n_ids * 8 / 1e3 / ms,
+           (double)result.n_ids * 8 / 1e6 / ((double)work / CLOCKS_PER_SEC),
            (double)profile_bytes(profile) / (1 << 30), result.zipf_alpha);
     fflush(stdout);
     profile_close(profile);

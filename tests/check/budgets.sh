@@ -6,13 +6,13 @@
 set -eu
 
 budgets="
-src/base     2859  38
-src/core     4485  34
+src/base     2860  38
+src/core     4502  34
 src/device   6313  58
-src/io       5303  33
+src/io       5273  33
 src/emit     2441  16
 src/exec     3715  26
-src/cli      5358  36
+src/cli      5346  36
 costmodel    7117  56
 search       6617  32
 microbench   1636  14

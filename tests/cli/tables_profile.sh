@@ -89,6 +89,7 @@ echo "== matrices, the files of two days, fewer batches"
 "$ns" tables profile days/0.npy days/item.npy --batch 2 --json --hottest 1
 "$ns" tables profile days/user.npz days/offsets.npz --batch 2
 "$ns" tables profile days/user.npz days/offsets.npz --batch 2 --batches 1
+"$ns" tables profile - --batch 2 --gpus 2 --batches 1 <pipe
 "$ns" tables profile days/item.npy
 
 echo "== what is refused"
@@ -120,7 +121,10 @@ one()
 
 bad no-file none.npy
 bad folder other
-bad pipe-by-name /dev/null
+bad device /dev/null
+mkfifo named
+bad pipe-by-name named
+rm named
 bad empty input
 echo "1,2,3" >text.csv
 bad text text.csv
@@ -160,6 +164,7 @@ parted()
     array '<i8' "$@" >p_"$kind".npy
     bad "$label" p_indices.npy p_"$kind".npy
 }
+parted no-lengths lengths 0,
 parted few-lengths lengths 2, 1 1
 parted many-lengths lengths 2, 2 2
 parted minus-lengths lengths 3, 2 -1 2

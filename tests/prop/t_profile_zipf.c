@@ -28,14 +28,15 @@ static const struct {
 int main(void)
 {
     const uint32_t n_ids = (uint32_t)tap_size(2000000, 100000000);
-    uint32_t *ids = mem_alloc(PIECE, sizeof(*ids));
+    int64_t *ids = mem_alloc(PIECE, sizeof(*ids));
 
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
         const uint32_t n_rows = cases[c].n_rows;
         const struct profile_options options = {
             .batch = PIECE,
             .local_batch = PIECE,
-            .n_rows = cases[c].is_given ? n_rows : 0};
+            .n_rows = cases[c].is_given ? n_rows : 0,
+            .max_rows = n_rows};
         struct profile *profile = profile_open(&options);
         struct profile_result got;
         struct stream_zipf zipf;
@@ -48,7 +49,7 @@ int main(void)
         row_map_init(&map, cases[c].order, n_rows, 7);
         for (uint32_t i = 0; i < n_ids; i += PIECE) {
             for (uint32_t j = 0; j < PIECE; j++)
-                ids[j] = (uint32_t)row_of_rank(
+                ids[j] = (int64_t)row_of_rank(
                     &map, stream_zipf_draw(&zipf, 5, i + j));
             failed |= profile_add(profile, ids, PIECE, &err);
             profile_end(profile, PIECE);

@@ -8,7 +8,7 @@
 
 /* Samples with their ids, one behind the other. */
 struct data {
-    uint32_t ids[MAX_IDS];
+    int64_t ids[MAX_IDS];
     uint64_t begin[MAX_IDS + 1]; /* [n_samples + 1] */
     size_t n_samples;
 };
@@ -22,15 +22,15 @@ static struct err err;
 
 static int by_value(const void *a, const void *b)
 {
-    const uint32_t *left = a, *right = b;
+    const int64_t *left = a, *right = b;
 
     return *left < *right ? -1 : *left > *right;
 }
 
 /* Different ids among n; adds how often each is there to the histogram. */
-static uint64_t runs(const uint32_t *ids, uint64_t n, uint64_t *rows)
+static uint64_t runs(const int64_t *ids, uint64_t n, uint64_t *rows)
 {
-    uint32_t *sorted = malloc((n + 1) * sizeof(*sorted));
+    int64_t *sorted = malloc((n + 1) * sizeof(*sorted));
     uint64_t n_unique = 0;
 
     memcpy(sorted, ids, n * sizeof(*sorted));
@@ -57,7 +57,7 @@ static void expect(struct expected *want, const struct data *data,
         n_told = ++want->n_batches * batch;
     for (uint64_t s = 0; s < n_told; s += batch) {
         uint64_t end = s + batch < n ? s + batch : n;
-        const uint32_t *ids = data->ids + data->begin[s];
+        const int64_t *ids = data->ids + data->begin[s];
         uint64_t n_ids = data->begin[end] - data->begin[s];
 
         want->n_ids += n_ids;
@@ -114,7 +114,7 @@ static void draw(struct data *data, struct rng *rng, uint64_t n_rows)
 
             if (rng_below(rng, 100) >= hot)
                 row = row % (1 + n_rows / (1 + rng_below(rng, n_rows)));
-            data->ids[n_ids++] = (uint32_t)row;
+            data->ids[n_ids++] = (int64_t)row;
         }
         data->begin[++data->n_samples] = n_ids;
         if (!rng_below(rng, 3000))
@@ -177,6 +177,7 @@ static void check_drawn(uint64_t seed, struct data *data)
     options.batch = options.local_batch * (1 + rng_below(&rng, 8));
     options.n_hottest = rng_below(&rng, 20);
     options.n_rows = rng_below(&rng, 2) ? n_rows : 0;
+    options.max_rows = n_rows;
     want.counts = ARENA_NEW(&arena, uint64_t, n_rows);
     expect(&want, data, options.batch, options.local_batch);
     profile = profile_open(&options);
@@ -206,22 +207,26 @@ static void check_known(void)
     static const double bins[REUSE_BINS] = {
         3. / 12, 2. / 12, 2. / 12, 2. / 12, 1. / 12, 0, 0, 0,      0,
         0,       0,       0,       0,       0,       0, 0, 2. / 12};
-    const struct profile_options options = {
-        .batch = 2, .local_batch = 1, .n_hottest = 3};
+    const struct profile_options options = {.batch = 2,
+                                            .local_batch = 1,
+                                            .max_rows = 12,
+                                            .max_batches = 3,
+                                            .n_hottest = 3};
     struct profile *profile = profile_open(&options);
     struct profile_result got;
     struct arena arena = {0};
     int failed = 0;
 
-    for (int batch = 0; batch < 3; batch++) {
-        for (uint32_t r = 0; r < 12; r++)
+    for (int batch = 0; batch < 4; batch++) {
+        ok(profile_is_full(profile) == (batch == 3), "three batches are taken");
+        for (int64_t r = 0; r < 12; r++)
             for (uint32_t i = 0; i < uses[r]; i++)
                 failed |= profile_add(profile, &r, 1, &err);
         profile_end(profile, 1);
         profile_end(profile, 1); /* an empty sample */
     }
-    is_i64((int64_t)profile_n_batches(profile), 3, "three batches");
     profile_finish(profile, &got, &arena);
+    is_i64((int64_t)got.n_batches, 3, "the fourth is dropped");
     ok(!failed && !memcmp(got.bins, bins, sizeof(bins)),
        "bins as they were made");
     is_i64((int64_t)got.hottest[0].row, 8, "the hottest row");
@@ -248,7 +253,7 @@ static void check_zipf(double alpha, uint32_t n_rows, double n_ids,
     for (uint32_t r = 0; r < n_rows; r++)
         sum += pow(r + 1, -alpha);
     for (uint32_t r = 0; r < n_rows; r++) {
-        uint32_t row = is_backwards ? n_rows - 1 - r : r;
+        int64_t row = is_backwards ? n_rows - 1 - r : r;
         double n = n_ids * pow(r + 1, -alpha) / sum;
 
         for (double i = 0.5; i < n; i++)
@@ -265,11 +270,11 @@ static void check_zipf(double alpha, uint32_t n_rows, double n_ids,
 static void check_none(void)
 {
     struct profile_options options = {
-        .batch = 4, .local_batch = 2, .n_hottest = 2};
+        .batch = 4, .local_batch = 2, .max_rows = 1, .n_hottest = 2};
     struct profile *profile = profile_open(&options);
     struct profile_result got;
     struct arena arena = {0};
-    const uint32_t ids[3] = {0};
+    const int64_t ids[3] = {0};
 
     profile_finish(profile, &got, &arena);
     ok(got.n_ids == 0 && got.bins[0] == 0 && !got.n_hottest &&
@@ -288,6 +293,35 @@ static void check_none(void)
     arena_release(&arena);
 }
 
+static void check_refused(void)
+{
+    static const struct {
+        uint64_t n_rows, max_rows;
+        int64_t id;
+        const char *want;
+    } cases[] = {
+        {10, 99, 10, "id 10 is none of 0 to 9"},
+        {0, 99, 99, "id 99 is none of 0 to 98"},
+        {10, 0, -1, "id -1 is none of 0 to 9"},
+        {0, PROFILE_MAX_ROWS, UINT32_MAX,
+         "id 4294967295 is none of 0 to 4294967294"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct profile_options options = {.batch = 1,
+                                                .local_batch = 1,
+                                                .n_rows = cases[i].n_rows,
+                                                .max_rows = cases[i].max_rows};
+        struct profile *profile = profile_open(&options);
+        const int64_t ids[] = {0, cases[i].id, 1};
+
+        ok(!profile_add(profile, ids, 1, &err), "a row");
+        ok(profile_add(profile, ids, 3, &err), "one that is none");
+        is_str(err.msg, cases[i].want, "is refused");
+        profile_close(profile);
+    }
+}
+
 static void check_memory(void)
 {
     const struct profile_options options = {
@@ -295,7 +329,7 @@ static void check_memory(void)
     struct profile *profile = profile_open(&options);
     struct profile_result got;
     struct arena arena = {0};
-    uint32_t ids[10] = {5000};
+    int64_t ids[10] = {5000};
 
     for (int i = 0; i < 100; i++) {
         ok(!profile_add(profile, ids, 10, &err), "ten ids of a sample");
@@ -316,6 +350,7 @@ int main(void)
         check_drawn(seed, data);
     check_known();
     check_none();
+    check_refused();
     check_memory();
     check_zipf(1.05, 1000, 1e6, false);
     check_zipf(1.05, 1000, 1e6, true);

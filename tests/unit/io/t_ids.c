@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/ids.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "tests/tap.h"
+
+#define MAX_SAMPLES 60
+#define MAX_IDS (MAX_SAMPLES * 9)
+#define N_ROWS 40
+
+/* Samples of one table. */
+struct data {
+    int64_t ids[MAX_IDS], lengths[MAX_SAMPLES], offsets[MAX_SAMPLES + 1];
+    size_t n_samples, n_ids;
+};
+
+static struct err err;
+static struct profile_options options = {.max_rows = N_ROWS, .n_hottest = 5};
+
+static void draw(struct data *data, struct rng *rng, size_t pooling)
+{
+    *data = (struct data){.n_samples = 1 + rng_below(rng, MAX_SAMPLES)};
+    for (size_t s = 0; s < data->n_samples; s++) {
+        size_t n = pooling ? pooling : rng_below(rng, 10);
+
+        data->lengths[s] = (int64_t)n;
+        for (; n; n--)
+            data->ids[data->n_ids++] =
+                (int64_t)rng_below(rng, 1 + rng_below(rng, N_ROWS));
+        data->offsets[s + 1] = (int64_t)data->n_ids;
+    }
+}
+
+/* A file of NumPy; `is_narrow`: of 32 bits. */
+static void add_array(struct buf *out, const int64_t *numbers, size_t n_rows,
+                      size_t n_columns, bool is_narrow)
+{
+    char header[128], shape[48];
+
+    snprintf(shape, sizeof(shape), n_columns > 1 ? "%zu, %zu" : "%zu,", n_rows,
+             n_columns);
+    snprintf(header, sizeof(header),
+             "{'descr': '<i%d', 'fortran_order': False, 'shape': (%s), }",
+             is_narrow ? 4 : 8, shape);
+    buf_add(out, "\x93NUMPY\1\0", 8);
+    buf_add(out, (char[]){(char)strlen(header), 0}, 2);
+    buf_printf(out, "%s", header);
+    for (size_t i = 0; i < n_rows * n_columns; i++) {
+        int32_t narrow = (int32_t)numbers[i];
+
+        buf_add(out, is_narrow ? (char *)&narrow : (const char *)&numbers[i],
+                is_narrow ? 4 : 8);
+    }
+}
+
+/* A member of an archive, as np.savez stores it. */
+static void add_member(struct buf *out, const char *name,
+                       const struct buf *array)
+{
+    const uint32_t n = (uint32_t)array->len;
+    const uint16_t n_name = (uint16_t)(strlen(name) + 4);
+    char head[30] = "PK\3\4\x14";
+
+    memcpy(head + 18, &n, 4);
+    memcpy(head + 22, &n, 4);
+    memcpy(head + 26, &n_name, 2);
+    buf_add(out, head, sizeof(head));
+    buf_printf(out, "%s.npy", name);
+    buf_add(out, array->data, array->len);
+}
+
+static void add_numbers(struct buf *out, const char *name,
+                        const int64_t *numbers, size_t n, bool is_narrow)
+{
+    struct buf array = {0};
+
+    add_array(&array, numbers, n, 1, is_narrow);
+    add_member(out, name, &array);
+    buf_release(&array);
+}
+
+static void add_frame(struct buf *out, const char *name, uint64_t n_samples,
+                      const int64_t *ids, uint64_t n_ids)
+{
+    const uint64_t head[] = {n_samples, n_ids, strlen(name)};
+
+    buf_add(out, (const char *)head, sizeof(head));
+    buf_printf(out, "%s", name);
+    buf_add(out, (const char *)ids, n_ids * sizeof(*ids));
+}
+
+static void save(const char *path, struct buf *text)
+{
+    ok(!file_write(path, text->data, text->len, &err), "write %s", path);
+    buf_release(text);
+}
+
+/* Two results are the same, to the last bit. */
+static bool is_same(struct profile *profile, const struct data *data,
+                    struct arena *arena)
+{
+    struct profile *plain = profile_open(&options);
+    struct profile_result want, got;
+    size_t at = 0;
+
+    for (size_t s = 0; s < data->n_samples; s++) {
+        if (profile_add(plain, data->ids + at, (size_t)data->lengths[s], &err))
+            return false;
+        profile_end(plain, 1);
+        at += (size_t)data->lengths[s];
+    }
+    profile_finish(plain, &want, arena);
+    profile_finish(profile, &got, arena);
+    profile_close(plain);
+    return got.n_samples == want.n_samples && got.n_ids == want.n_ids &&
+           got.n_batches == want.n_batches && got.n_used == want.n_used &&
+           got.n_hottest == want.n_hottest &&
+           got.unique_frac == want.unique_frac &&
+           got.local_unique_frac == want.local_unique_frac &&
+           !memcmp(got.bins, want.bins, sizeof(got.bins)) &&
+           !memcmp(got.hottest, want.hottest,
+                   got.n_hottest * sizeof(*got.hottest));
+}
+
+static void check_file(const char *name, const char *table,
+                       const struct data *data, struct arena *arena)
+{
+    struct profile *profile = profile_open(&options);
+    char *path = arena_strdup(arena, name);
+    struct id_parts parts;
+
+    ok(!ids_list(&parts, &path, 1, arena, &err) && parts.n_parts == 1 &&
+           parts.n_ids == data->n_ids,
+       "%s: %zu ids: %s", path, data->n_ids, err.msg);
+    is_str(parts.parts[0].table, table, "its table");
+    ok(!ids_read(profile, &parts.parts[0], NULL, &err) &&
+           is_same(profile, data, arena),
+       "as they are: %s", err.msg);
+    profile_close(profile);
+    mem_free(parts.parts);
+}
+
+static struct profile *find_profile(void *ctx, const char *table,
+                                    struct err *why)
+{
+    struct profile **profiles = ctx;
+
+    return *table >= 'a' && *table <= 'b' && !table[1]
+               ? profiles[*table - 'a']
+               : (err_set(why, ERR_INPUT, "no '%s'", table), NULL);
+}
+
+/* Frames of two tables in turn, each of as many samples as there is room for,
+ * or fewer, and their ids in two. */
+static void check_stream(const struct data data[2], struct rng *rng,
+                         struct arena *arena)
+{
+    struct profile *profiles[] = {profile_open(&options),
+                                  profile_open(&options)};
+    size_t at[2] = {0};
+    struct buf frames = {0};
+    int input = dup(STDIN_FILENO);
+
+    for (int t = 0; at[0] < data[0].n_samples || at[1] < data[1].n_samples;
+         t = !t) {
+        const struct data *from = &data[t];
+        uint64_t room = options.local_batch - at[t] % options.local_batch;
+        uint64_t n = 1 + rng_below(rng, room);
+        uint64_t begin = (uint64_t)from->offsets[at[t]], middle;
+
+        n = n < from->n_samples - at[t] ? n : from->n_samples - at[t];
+        at[t] += n;
+        middle =
+            begin + rng_below(rng, 1 + (uint64_t)from->offsets[at[t]] - begin);
+        add_frame(&frames, t ? "b" : "a", 0, from->ids + begin, middle - begin);
+        add_frame(&frames, t ? "b" : "a", n, from->ids + middle,
+                  (uint64_t)from->offsets[at[t]] - middle);
+    }
+    save("frames", &frames);
+    ok(freopen("frames", "r", stdin) != NULL, "standard input");
+    ok(!ids_stream(find_profile, profiles, NULL, &err), "frames: %s", err.msg);
+    for (int t = 0; t < 2; t++) {
+        ok(is_same(profiles[t], &data[t], arena), "table %d of them", t);
+        profile_close(profiles[t]);
+    }
+    ok(dup2(input, STDIN_FILENO) == STDIN_FILENO && !close(input), "back");
+}
+
+/* The same samples by every way in. */
+static void check_drawn(uint64_t seed)
+{
+    struct arena arena = {0};
+    struct buf out = {0};
+    struct data data[2];
+    struct rng rng;
+    bool is_narrow;
+    size_t pooling;
+
+    printf("# seed %" PRIu64 "\n", seed);
+    rng_init(&rng, seed, 0);
+    is_narrow = rng_below(&rng, 2);
+    pooling = 1 + rng_below(&rng, 8);
+    options.local_batch = 1 + rng_below(&rng, 9);
+    options.batch = options.local_batch * (1 + rng_below(&rng, 4));
+    draw(&data[0], &rng, 0);
+    draw(&data[1], &rng, pooling);
+    add_numbers(&out, "a_values", data[0].ids, data[0].n_ids, is_narrow);
+    add_numbers(&out, "a.lengths", data[0].lengths, data[0].n_samples,
+                !is_narrow);
+    buf_add(&out, "PK\1\2", 4);
+    save("lengths.npz", &out);
+    check_file("lengths.npz", "a", &data[0], &arena);
+    add_numbers(&out, "offsets", data[0].offsets, data[0].n_samples + 1,
+                is_narrow);
+    add_numbers(&out, "indices", data[0].ids, data[0].n_ids, !is_narrow);
+    buf_add(&out, "PK\5\6", 4);
+    save("offsets.npz", &out);
+    check_file("offsets.npz", "offsets", &data[0], &arena);
+    add_array(&out, data[1].ids, data[1].n_samples, pooling, is_narrow);
+    save("7.npy", &out);
+    check_file("7.npy", "cat_7", &data[1], &arena);
+    check_stream(data, &rng, &arena);
+    arena_release(&arena);
+}
+
+/* Parts of a table stand together, of lengths in a folder of their own. */
+static void check_parts(void)
+{
+    static char names[][16] = {"x.npy", "f/y-indices.npy", "g/x_values.npy",
+                               "f/y-lengths.npy", "g/x_lengths.npy"};
+    char *paths[] = {names[0], names[1], names[2], names[3], names[4]};
+    static const int64_t one[] = {1};
+    struct arena arena = {0};
+    struct id_parts parts;
+
+    ok(!system("mkdir f g"), "folders");
+    for (size_t i = 0; i < 5; i++) {
+        struct buf out = {0};
+
+        add_array(&out, one, 1, 1, false);
+        save(paths[i], &out);
+    }
+    ok(!ids_list(&parts, paths, 5, &arena, &err), "five files: %s", err.msg);
+    is_i64((int64_t)parts.n_parts, 3, "are three parts");
+    is_str(parts.parts[0].ids.source, "x.npy", "the first");
+    is_str(parts.parts[1].ids.source, "g/x_values.npy", "then of its table");
+    is_str(parts.parts[1].bags.source, "g/x_lengths.npy", "with its lengths");
+    is_str(parts.parts[2].bags.source, "f/y-lengths.npy", "then the other");
+    is_i64((int64_t)parts.n_ids, 3, "ids");
+    mem_free(parts.parts);
+    ok(ids_list(&parts, paths, 4, &arena, &err) == 0, "without lengths: rows");
+    ok(!parts.parts[1].bags.path, "are samples");
+    mem_free(parts.parts);
+    ok(ids_list(&parts, paths + 3, 1, &arena, &err), "lengths alone");
+    is_str(err.msg,
+           "f/y-lengths.npy: there are no indices of table 'y' "
+           "beside it",
+           "are refused");
+    mem_free(parts.parts);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/t_ids.XXXXXX";
+
+    if (!mkdtemp(folder) || chdir(folder))
+        return 1;
+    for (uint64_t seed = 1; seed <= tap_size(60, 2000); seed++)
+        check_drawn(seed);
+    check_parts();
+    ok(!system("rm -r \"$PWD\""), "cleaned up");
+    return tap_done();
+}
