@@ -365,7 +365,7 @@ SMALL ?= 0
 .PHONY: run-gpu-tests gpu-programs gpu-check
 run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
 	$(Q)$(call PROVE,$(GPU_TESTS))
-	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run mpi_cuda_run
+	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run ranks_cuda_run
 
 gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
     $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c \

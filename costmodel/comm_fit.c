@@ -39,6 +39,7 @@ static const struct {
 } witnesses[] = {
     {"nccl", COMM_PORT, "measured all-to-all (NCCL)"},
     {"mpi", COMM_TOTAL, "measured all-to-all (MPI)"},
+    {"shm", COMM_TOTAL, "measured all-to-all (shared memory)"},
     {"copy", COMM_TOTAL, "measured all-to-all (copies between ranks)"},
 };
 #define N_WITNESSES (sizeof(witnesses) / sizeof(witnesses[0]))

@@ -118,7 +118,7 @@ CREATE TABLE sample_table (
 CREATE TABLE comm_sample (
     id           INTEGER PRIMARY KEY,
     setting_id   INTEGER NOT NULL REFERENCES setting (id),
-    kind         TEXT NOT NULL    -- "copy", "mpi", "nccl"
+    kind         TEXT NOT NULL    -- "copy", "mpi", "shm", "nccl"
         CHECK (length(kind) BETWEEN 1 AND 200),
     n_ranks      INTEGER NOT NULL CHECK (n_ranks BETWEEN 1 AND 1000000),
     n_hosts      INTEGER NOT NULL DEFAULT 1 -- that the ranks are on

@@ -41,6 +41,8 @@ static const struct option_spec own_options[] = {
      "measure what the device can do at best instead of look-ups"},
     {"alltoall", 0, OPTION_U64, "RANKS", NULL, 2, 1024, NULL,
      "measure exchanges between so many ranks instead of look-ups"},
+    {"ranks", 0, OPTION_U64, "N", NULL, 2, WORLD_MAX_FORKS, NULL,
+     "processes to start for '--alltoall', one for each rank"},
     {"csv", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "afterwards write all samples of the database as text"},
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -63,6 +65,9 @@ static int check_options(const struct cli *cli, struct err *err)
             return err_set(err, ERR_USAGE,
                            "options '--%s' and '--alltoall' exclude each other",
                            alone[i]);
+    if (cli_given(cli, "ranks") && !cli_given(cli, "alltoall"))
+        return err_set(err, ERR_USAGE,
+                       "option '--ranks' goes with '--alltoall' only");
     if ((cli_given(cli, "mixed") || cli_given(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
         return err_set(err, ERR_USAGE,

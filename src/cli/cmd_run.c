@@ -14,6 +14,8 @@ static const struct option_spec own_options[] = {
      "what looks the embeddings up"},
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
      "CPU threads; without it all"},
+    {"ranks", 0, OPTION_U64, "N", NULL, 2, WORLD_MAX_FORKS, NULL,
+     "processes to start, one for each GPU; without it one is all"},
     {"scale-rows", 0, OPTION_DOUBLE, "F", "1", 1e-12, 1, NULL,
      "rows of each table times this, where memory is short"},
     {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 9e15, NULL,
@@ -155,8 +157,10 @@ static int run_run(struct cli *cli, struct err *err)
     struct run run = {.cli = cli};
     int rc;
 
-    if (world_open(&run.world, err))
+    if (cli_open_world(&run.world, cli, err))
         return -1;
+    if (!run.world)
+        return 0;
     rc = open_all(&run, err) || execute(&run, err) || report(&run, err);
     store_close(run.store);
     if (rc)

@@ -112,11 +112,15 @@ void cli_say(const char *sentence);
  * (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);
 
+/* The processes of '--ranks', or that a launcher started; NULL in the one that
+ * started those of '--ranks', once they are done. */
+struct world;
+int cli_open_world(struct world **out, const struct cli *cli,
+                   struct err *err) MUST_CHECK;
 /* A process that fails must not leave the others waiting: says why, as main
  * would, and ends all of them. Often all fail alike; so that one sentence is
- * enough, the others give process 0 a moment to say it. A world of one returns
- * without a word. */
-struct world;
+ * enough, the others give process 0, and those before them, a moment to say it.
+ * A world of one returns without a word. */
 void cli_end_all(struct world *world, const struct err *err);
 
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c, those of

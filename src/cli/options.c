@@ -419,9 +419,17 @@ void cli_warn(void *ctx, const char *sentence)
     arena_release(&arena);
 }
 
+int cli_open_world(struct world **out, const struct cli *cli, struct err *err)
+{
+    const uint32_t n = (uint32_t)cli_u64(cli, "ranks");
+
+    return n ? world_fork(out, n, err) : world_open(out, err);
+}
+
 void cli_end_all(struct world *world, const struct err *err)
 {
-    const struct timespec moment = {.tv_sec = 2};
+    const struct timespec moment = {.tv_sec = 2,
+                                    .tv_nsec = world->rank % 100 * 10000000L};
 
     if (world->size == 1)
         return;

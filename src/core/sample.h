@@ -97,7 +97,7 @@ struct sentinels sample_sentinels(const struct sample *samples, size_t n);
 
 /* All-to-all between ranks, one size pattern. */
 struct comm_sample {
-    const char *kind; /* "copy" (ranks of one process), "mpi", "nccl" */
+    const char *kind; /* "copy" (ranks of one process), "mpi", "shm", "nccl" */
     uint32_t n_ranks;
     uint32_t n_hosts;     /* that the ranks are on; 1: inside a host */
     uint64_t total_bytes; /* all blocks that leave their rank or stay */

@@ -24,19 +24,19 @@ static int copy_start(struct comm *comm, const struct comm_block *blocks,
 
 static const struct comm_ops COPY_OPS = {.start = copy_start};
 
-static int mpi_start(struct comm *comm, const struct comm_block *blocks,
-                     size_t n_blocks, void **moving, struct err *err)
+static int host_start(struct comm *comm, const struct comm_block *blocks,
+                      size_t n_blocks, void **moving, struct err *err)
 {
     return comm->world->ops->start(comm->world, blocks, n_blocks, moving, err);
 }
 
-static int mpi_finish(struct comm *comm, void *moving, struct err *err)
+static int host_finish(struct comm *comm, void *moving, struct err *err)
 {
     return comm->world->ops->finish(comm->world, moving, err);
 }
 
-static const struct comm_ops MPI_OPS = {.start = mpi_start,
-                                        .finish = mpi_finish};
+static const struct comm_ops HOST_OPS = {.start = host_start,
+                                         .finish = host_finish};
 
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err)
@@ -53,8 +53,8 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
                            world->size, n_ranks);
         if (device->kind == DEVICE_CUDA)
             return comm_open_nccl(out, &shape, err);
-        shape.ops = &MPI_OPS;
-        shape.kind = "mpi";
+        shape.ops = &HOST_OPS;
+        shape.kind = world->ops->kind;
     }
     *out = mem_alloc(1, sizeof **out);
     **out = shape;

@@ -5,22 +5,23 @@
 #include "device/world.h"
 
 /*
- * How the buffers of ranks reach each other. Three bodies:
+ * How the buffers of ranks reach each other. Bodies:
  *
  *     copy   all ranks are in this process, on one device: copies in its
  *            memory. Real data movement, no wire.
  *     mpi    one rank a process, on CPUs.
+ *     shm    likewise, of processes that were forked (world_fork).
  *     nccl   one rank a process, each with a GPU of its own; NCCL is loaded
  *            when it is asked for.
  *
- * All three give the same bits.
+ * All give the same bits.
  */
 struct comm_ops;
 
 /* First member of each body's own struct; for others to read. */
 struct comm {
     const struct comm_ops *ops;
-    const char *kind;      /* "copy", "mpi", "nccl" */
+    const char *kind;      /* "copy", "mpi", "shm", "nccl" */
     struct world *world;   /* not owned */
     struct device *device; /* not owned */
     uint32_t n_ranks;

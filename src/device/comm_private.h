@@ -5,10 +5,12 @@
 #include "device/comm.h"
 
 /*
- * What a body of a world with more than one process implements; world_mpi.c
- * or, in a build without MPI, world_nompi.c. A world of one needs none.
+ * What a body of a world with more than one process implements: world_fork.c,
+ * and world_mpi.c or, in a build without MPI, world_nompi.c. A world of one
+ * needs none.
  */
 struct world_ops {
+    const char *kind; /* of its exchanges, as struct comm has it */
     void (*close)(struct world *world);
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, struct err *err);
@@ -24,6 +26,8 @@ struct world_ops {
     int (*finish)(struct world *world, void *moving, struct err *err);
 };
 
+/* Processes that a launcher started together; 1: none did. */
+uint32_t world_launched_size(void);
 /* launched: processes that the launcher's variables speak of, > 1. */
 int world_open_mpi(struct world **out, uint32_t launched,
                    struct err *err) MUST_CHECK;

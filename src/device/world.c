@@ -10,7 +10,7 @@
 /* How many processes the launcher of this one started, by the variables it
  * left in the environment: Open MPI's mpirun, the Hydra of MPICH and its kin,
  * srun. Slurm's SLURM_NTASKS would not do: a batch script has it as well. */
-static uint32_t launched_size(void)
+uint32_t world_launched_size(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                             "SLURM_STEP_NUM_TASKS"};
@@ -27,7 +27,7 @@ static uint32_t launched_size(void)
 
 int world_open(struct world **out, struct err *err)
 {
-    uint32_t launched = launched_size();
+    uint32_t launched = world_launched_size();
     struct world *world;
 
     if (launched > 1)

@@ -6,11 +6,13 @@
 
 /*
  * The processes that run a plan together, one for each rank, as mpirun or srun
- * started them; or this process alone, which then is all ranks. What they
+ * started them or this process did; or this process alone, which then is all
+ * ranks. What they
  * agree on goes through here; embeddings travel through device/comm.h.
  *
  * All functions that take err are collective: every process calls them in the
- * same order. They fail with ERR_DEVICE and MPI's own words.
+ * same order. They fail with ERR_DEVICE and MPI's own words; without MPI they
+ * do not.
  */
 struct buf; /* base/mem.h */
 struct world_ops;
@@ -31,6 +33,14 @@ bool world_knows_mpi(void);
  * body, or another MPI than the launcher's. Once in a process; before threads
  * are started. */
 int world_open(struct world **out, struct err *err) MUST_CHECK;
+/* Forks n processes, each of which gets a world of them all on this host. The
+ * caller itself gets NULL, once all have ended: well, or the first that fails
+ * ends the others, of whose err it has the code; the sentence is empty where
+ * that process exited by itself and has said why. Needs no MPI. ERR_USAGE where
+ * a launcher started this process. Before threads or devices are opened and
+ * anything is printed. */
+#define WORLD_MAX_FORKS 256
+int world_fork(struct world **out, uint32_t n, struct err *err) MUST_CHECK;
 void world_close(struct world *world); /* NULL is fine; collective */
 /* Ends all processes at once, with this status: a failure of one must not
  * leave the others waiting. A world of one returns. */

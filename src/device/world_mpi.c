@@ -174,6 +174,7 @@ static int mpi_finish(struct world *world, void *started, struct err *err)
 }
 
 static const struct world_ops MPI_OPS = {
+    .kind = "mpi",
     .close = mpi_close,
     .abort = mpi_abort,
     .barrier = mpi_barrier,

@@ -213,7 +213,9 @@ static const char *basis_of(const struct exec_result *result,
         "computed from the ranks' own times",
         result->n_processes, result->n_hosts,
         result->n_hosts == 1 ? "host" : "hosts",
-        strcmp(result->comm_kind, "mpi") ? "NCCL" : "MPI");
+        !strcmp(result->comm_kind, "mpi")   ? "MPI"
+        : !strcmp(result->comm_kind, "shm") ? "shared memory"
+                                            : "NCCL");
 }
 
 /* The ranks' communication and totals; from the timed exchanges where they are

@@ -81,7 +81,7 @@ struct exec_result {
                                    in the step's chunks, likewise; zeros where
                                    there is one */
     enum exec_comm comm;
-    const char *comm_kind;  /* "copy", "mpi", "nccl" */
+    const char *comm_kind;  /* "copy", "mpi", "shm", "nccl" */
     const char *comm_basis; /* one phrase on the communication figures */
     uint32_t n_processes, n_hosts;
     uint32_t n_turns; /* in which the weights came into memory: 1 where they

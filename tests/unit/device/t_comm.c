@@ -166,14 +166,16 @@ static const uint64_t LENGTHS[] = {1, 2, 5, 6, 100, 1000, MAX_FLOATS};
 #define N_LENGTHS (sizeof LENGTHS / sizeof *LENGTHS)
 
 /* One of several processes: its rank, and no more. */
-static int be_process(struct device *device)
+static int be_process(struct world *world, const char *kind)
 {
-    struct world *world = the_world();
     uint32_t n_ranks = world->size;
+    struct device *device;
     struct comm *comm;
     struct err err = {0};
     bool fine = true;
 
+    if (device_open(&device, DEVICE_CPU, 0, 1, &err))
+        return 1;
     if (!comm_open(&comm, world, device, n_ranks + 1, &err) ||
         err.code != ERR_USAGE)
         fine = false;
@@ -181,15 +183,29 @@ static int be_process(struct device *device)
         fprintf(stderr, "%s\n", err.msg);
         return 1;
     }
-    fine &= !strcmp(comm->kind, "mpi") && comm->world == world;
+    fine &= !strcmp(comm->kind, kind) && comm->world == world;
     for (uint32_t r = 0; r < n_ranks; r++)
         fine &= comm_is_here(comm, r) == (r == world->rank);
     fine &= try_move(comm, false) && try_move(comm, true);
     for (size_t i = 0; i < N_LENGTHS; i++)
         fine &= try_sum(comm, LENGTHS[i]);
     comm_close(comm);
+    device_close(device);
     world_close(world);
     return !fine;
+}
+
+static void test_forked(uint32_t n_ranks)
+{
+    struct world *world;
+    struct err err = {0};
+    int rc;
+
+    fflush(stdout);
+    rc = world_fork(&world, n_ranks, &err);
+    if (!rc && world)
+        exit(be_process(world, "shm"));
+    ok(!rc, "%u processes of our own", n_ranks);
 }
 
 static void test_copies(struct device *device, uint32_t n_ranks)
@@ -218,10 +234,12 @@ int main(int argc, char **argv)
     struct device *device;
     struct err err = {0};
 
+    if (argc > 1)
+        return be_process(the_world(), "mpi");
+    for (uint32_t n = 2; n <= MAX_RANKS; n += n)
+        test_forked(n);
     if (device_open(&device, DEVICE_CPU, 0, 2, &err))
         return 1;
-    if (argc > 1)
-        return be_process(device);
     for (uint32_t n = 1; n <= MAX_RANKS; n += 2)
         test_copies(device, n);
     test_copies(device, 2);

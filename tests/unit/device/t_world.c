@@ -5,6 +5,8 @@
 #include "tests/processes.h"
 #include "tests/tap.h"
 
+#include <signal.h>
+
 /* A text of a length and content that the rank decides. */
 static void text_of(struct buf *text, uint32_t rank)
 {
@@ -61,8 +63,45 @@ static void check_world(struct world *world)
     mem_free(all);
 }
 
+/* More than fits anywhere on its way. */
+static void check_much(struct world *world)
+{
+    const size_t n = (size_t)3 << 20;
+    uint32_t *words = mem_alloc(n, sizeof *words);
+    struct err err = {0};
+
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = world->rank ? 0 : i * 2654435761u;
+    CHECK(!world_rest(world, &err));
+    CHECK(!world_broadcast(world, words, n * sizeof *words, &err));
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(words[i] == i * 2654435761u);
+    mem_free(words);
+}
+
 /* One of several processes. */
-static int be_process(const char *argument)
+static int be_process(struct world *world, const char *argument)
+{
+    struct err err = {0};
+
+    CHECK(world->size > 1);
+    if (!strcmp(argument, "killed") && world->rank == 1)
+        raise(SIGKILL);
+    if (!strcmp(argument, "abort")) {
+        if (world->rank == 1)
+            world_abort(world, 3);
+        /* Would wait for ever for the one that is gone. */
+        CHECK(world_barrier(world, &err));
+    }
+    if (!strcmp(argument, "killed"))
+        CHECK(world_barrier(world, &err));
+    check_world(world);
+    check_much(world);
+    world_close(world);
+    return 0;
+}
+
+static int open_and_be(const char *argument)
 {
     struct world *world;
     struct err err = {0};
@@ -71,16 +110,24 @@ static int be_process(const char *argument)
         fprintf(stderr, "%s\n", err.msg);
         return 1;
     }
-    CHECK(world->size > 1);
-    if (!strcmp(argument, "abort")) {
-        if (world->rank == 1)
-            world_abort(world, 3);
-        /* Would wait for ever for the one that is gone. */
-        CHECK(world_barrier(world, &err));
-    }
-    check_world(world);
-    world_close(world);
-    return 0;
+    return be_process(world, argument);
+}
+
+/* What the process that forks them is told. */
+static void test_forked(uint32_t n, const char *argument, enum err_code code,
+                        const char *sentence)
+{
+    struct world *world;
+    struct err err = {0};
+    int rc;
+
+    fflush(stdout);
+    rc = world_fork(&world, n, &err);
+    if (!rc && world)
+        exit(be_process(world, argument));
+    ok(!rc == !code && err.code == code && !world, "%u processes: %s", n,
+       argument);
+    is_str(err.msg, sentence, "which is said");
 }
 
 static void test_alone(void)
@@ -118,8 +165,18 @@ int main(int argc, char **argv)
     const char *missing = processes_missing(world_knows_mpi());
 
     if (argc > 1)
-        return be_process(argv[1]);
+        return open_and_be(argv[1]);
+    test_forked(2, "agree", ERR_NONE, "");
+    test_forked(5, "agree", ERR_NONE, "");
+    test_forked(3, "abort", ERR_NO_PLAN, "");
+    test_forked(3, "killed", ERR_DEVICE,
+                "rank 1 was ended by signal 9 (Killed)");
     test_alone();
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    test_forked(2, "never", ERR_USAGE,
+                "a launcher started 2 processes already, each of which is one "
+                "rank");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
     if (!world_knows_mpi())
         test_without_mpi();
     if (missing) {

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/interrupt.h"
+#include "base/mem.h"
+#include "device/comm_private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * Processes that this one forks. Each has a ring in shared memory for each
+ * other one, through which all goes that they tell each other: a writer copies
+ * in what there is room for, the reader copies it out meanwhile.
+ */
+#define RINGS_BYTES ((size_t)256 << 20) /* of all together, as far as used */
+#define MAX_RING_BYTES ((size_t)256 << 10)
+#define TURNS 4 /* that a ring is filled in, so that both copy at once */
+#define LOOK_MS 5
+#define SLEEP_MS 1
+
+/* Bytes since the beginning; each is advanced by one of the two only. */
+struct ring {
+    _Alignas(64) atomic_uint_least64_t n_written;
+    _Alignas(64) atomic_uint_least64_t n_read;
+};
+
+struct world_fork {
+    struct world base;
+    struct ring *rings; /* [size][size], from and to; mapped */
+    char *data;         /* [size][size][ring_bytes], behind them */
+    size_t ring_bytes, mapped_bytes;
+    bool sleeps; /* while it waits */
+};
+
+static void pause_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+static void fork_close(struct world *world)
+{
+    struct world_fork *self = (struct world_fork *)world;
+
+    munmap(self->rings, self->mapped_bytes);
+    mem_free(self);
+}
+
+static void fork_abort(struct world *world, int status)
+{
+    (void)world;
+    _exit(status);
+}
+
+/* A block of which this process has one end. */
+struct stretch {
+    size_t ring;
+    char *at; /* is only read where the block is sent */
+    size_t n_left;
+    bool is_sent;
+};
+
+struct stretches {
+    size_t n;
+    struct stretch all[];
+};
+
+/* Copies on; whether there was anything to copy. */
+static bool copy_on(struct world_fork *self, struct stretch *stretch)
+{
+    struct ring *ring = &self->rings[stretch->ring];
+    char *data = self->data + stretch->ring * self->ring_bytes;
+    uint64_t n_written = atomic_load(&ring->n_written);
+    uint64_t n_read = atomic_load(&ring->n_read);
+    size_t n = stretch->is_sent ? self->ring_bytes - (n_written - n_read)
+                                : n_written - n_read;
+    size_t at = (stretch->is_sent ? n_written : n_read) % self->ring_bytes;
+
+    n = min_u64(min_u64(n, stretch->n_left),
+                min_u64(self->ring_bytes - at, self->ring_bytes / TURNS));
+    if (stretch->is_sent) {
+        memcpy(data + at, stretch->at, n);
+        atomic_store(&ring->n_written, n_written + n);
+    } else {
+        memcpy(stretch->at, data + at, n);
+        atomic_store(&ring->n_read, n_read + n);
+    }
+    stretch->at += n;
+    stretch->n_left -= n;
+    return n;
+}
+
+/* What stays on its rank is copied at once; all else when it is waited for:
+ * rings hold one block behind the other, in the order of the calls. */
+static int fork_start(struct world *world, const struct comm_block *blocks,
+                      size_t n_blocks, void **moving, struct err *err)
+{
+    struct stretches *own =
+        mem_alloc(1, sizeof *own + n_blocks * sizeof *own->all);
+
+    (void)err;
+    for (size_t i = 0; i < n_blocks; i++) {
+        const struct comm_block *block = &blocks[i];
+        struct stretch *next = &own->all[own->n];
+
+        next->ring = (size_t)block->from * world->size + block->to;
+        next->n_left = block->n_bytes;
+        next->is_sent = block->from == world->rank;
+        next->at =
+            next->is_sent ? (char *)(uintptr_t)block->d_src : block->d_dst;
+        if (block->from != block->to)
+            own->n++;
+        else if (block->n_bytes)
+            memcpy(block->d_dst, block->d_src, block->n_bytes);
+    }
+    *moving = own;
+    return 0;
+}
+
+static int fork_finish(struct world *world, void *moving, struct err *err)
+{
+    struct world_fork *self = (struct world_fork *)world;
+    struct stretches *own = moving;
+    bool is_left, has_moved;
+
+    (void)err;
+    do {
+        is_left = has_moved = false;
+        for (size_t i = 0; i < own->n; i++) {
+            has_moved |= copy_on(self, &own->all[i]);
+            is_left |= own->all[i].n_left;
+        }
+        if (is_left && !has_moved && self->sleeps)
+            pause_ms(SLEEP_MS);
+        else if (is_left && !has_moved)
+            sched_yield();
+    } while (is_left);
+    mem_free(own);
+    return 0;
+}
+
+/* From rank 0, or from all where is_all, to everyone; own and all are the same
+ * where only one tells. */
+static int tell(struct world *world, const void *own, void *all, size_t n_bytes,
+                bool is_all, struct err *err)
+{
+    const uint32_t rank = world->rank;
+    struct comm_block *blocks = mem_alloc(2 * world->size, sizeof *blocks);
+    size_t n = 0;
+    void *moving;
+    int rc;
+
+    for (uint32_t r = 0; r < world->size; r++) {
+        if (is_all || (!rank && r))
+            blocks[n++] = (struct comm_block){
+                rank, r, own, (char *)all + rank * n_bytes, n_bytes};
+        if (r != rank && (is_all || !r))
+            blocks[n++] = (struct comm_block){
+                r, rank, NULL, (char *)all + r * n_bytes, n_bytes};
+    }
+    rc = fork_start(world, blocks, n, &moving, err) ||
+         fork_finish(world, moving, err);
+    mem_free(blocks);
+    return rc ? -1 : 0;
+}
+
+static int fork_broadcast(struct world *world, void *data, size_t n_bytes,
+                          struct err *err)
+{
+    return tell(world, data, data, n_bytes, false, err);
+}
+
+static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
+                           void *all, struct err *err)
+{
+    return tell(world, own, all, n_bytes, true, err);
+}
+
+/* Who has heard of everyone knows that everyone has come. */
+static int fork_barrier(struct world *world, struct err *err)
+{
+    const char own = 0;
+    char *all = mem_alloc(world->size, 1);
+    int rc = tell(world, &own, all, 1, true, err);
+
+    mem_free(all);
+    return rc;
+}
+
+static int fork_rest(struct world *world, struct err *err)
+{
+    struct world_fork *self = (struct world_fork *)world;
+    int rc;
+
+    self->sleeps = true;
+    rc = fork_barrier(world, err);
+    self->sleeps = false;
+    return rc;
+}
+
+static const struct world_ops FORK_OPS = {
+    .kind = "shm",
+    .close = fork_close,
+    .abort = fork_abort,
+    .barrier = fork_barrier,
+    .rest = fork_rest,
+    .broadcast = fork_broadcast,
+    .all_gather = fork_all_gather,
+    .start = fork_start,
+    .finish = fork_finish,
+};
+
+/* How the first of them failed. What it said itself is not said again. */
+static int tell_failure(uint32_t rank, int status, struct err *err)
+{
+    static const enum err_code codes[] = {ERR_USAGE, ERR_NO_PLAN,
+                                          ERR_INTERRUPTED};
+
+    err_set(err, ERR_DEVICE, "%s", "");
+    if (WIFSIGNALED(status))
+        return err_set(err, ERR_DEVICE, "rank %u was ended by signal %d (%s)",
+                       rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (err_exit_status(codes[i]) == WEXITSTATUS(status))
+            err->code = codes[i];
+    return -1;
+}
+
+/* Waits for all of them; one that fails ends the others. An interrupt is
+ * handed on to rank 0, which tells the others as far as they have to know. */
+static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
+{
+    bool is_told = false;
+    int rc = 0, status;
+
+    for (uint32_t n_left = n; n_left;) {
+        const pid_t pid = waitpid(-1, &status, WNOHANG);
+        uint32_t rank = 0;
+
+        if (!pid && interrupt_requested() && !is_told && pids[0]) {
+            kill(pids[0], SIGTERM);
+            is_told = true;
+        }
+        if (!pid)
+            pause_ms(LOOK_MS);
+        while (pid > 0 && rank < n && pids[rank] != pid)
+            rank++;
+        if (pid <= 0 || rank == n)
+            continue;
+        pids[rank] = 0;
+        n_left--;
+        if (!status || rc)
+            continue;
+        rc = tell_failure(rank, status, err);
+        for (uint32_t r = 0; r < n; r++)
+            if (pids[r])
+                kill(pids[r], SIGKILL);
+    }
+    return rc;
+}
+
+/* In the process that was forked. It dies with the one that forked it; and no
+ * key that is pressed reaches it but through that one. */
+static struct world *become(struct world_fork *self, uint32_t rank,
+                            pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    setpgid(0, 0);
+    self->base.rank = self->base.local_rank = rank;
+    return &self->base;
+}
+
+static struct world_fork *make_rings(uint32_t size, struct err *err)
+{
+    const size_t n = (size_t)size * size;
+    struct world_fork *self = mem_alloc(1, sizeof *self);
+
+    self->ring_bytes = min_u64(RINGS_BYTES / n, MAX_RING_BYTES);
+    self->mapped_bytes = n * (sizeof *self->rings + self->ring_bytes);
+    self->rings = mmap(NULL, self->mapped_bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (self->rings == MAP_FAILED) {
+        mem_free(self);
+        err_set(err, ERR_IO, "cannot share memory between %u processes: %s",
+                size, strerror(errno));
+        return NULL;
+    }
+    self->data = (char *)(self->rings + n);
+    self->base = (struct world){
+        .ops = &FORK_OPS,
+        .size = size,
+        .local_size = size,
+        .n_hosts = 1,
+        .host_of = mem_alloc(size, sizeof *self->base.host_of),
+    };
+    return self;
+}
+
+int world_fork(struct world **out, uint32_t n, struct err *err)
+{
+    const pid_t parent = getpid();
+    struct world_fork *self;
+    pid_t *pids;
+    uint32_t rank = 0;
+    int rc = -1;
+
+    assert(n > 1 && n <= WORLD_MAX_FORKS);
+    *out = NULL;
+    if (world_launched_size() > 1)
+        return err_set(err, ERR_USAGE,
+                       "a launcher started %u processes already, each of which "
+                       "is one rank",
+                       world_launched_size());
+    self = make_rings(n, err);
+    if (!self)
+        return -1;
+    pids = mem_alloc(n, sizeof *pids);
+    for (; rank < n && (pids[rank] = fork()) > 0; rank++)
+        ;
+    if (rank < n && !pids[rank]) {
+        *out = become(self, rank, parent);
+        mem_free(pids);
+        return 0;
+    }
+    if (rank < n) {
+        err_set(err, ERR_IO, "cannot start process %u of %u: %s", rank + 1, n,
+                strerror(errno));
+        for (uint32_t r = 0; r < rank; r++)
+            kill(pids[r], SIGKILL);
+        for (uint32_t r = 0; r < rank; r++)
+            waitpid(pids[r], NULL, 0);
+    } else {
+        rc = wait_for_all(pids, n, err);
+    }
+    mem_free(pids);
+    world_close(&self->base);
+    return rc;
+}

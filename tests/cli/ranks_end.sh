@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Processes of --ranks: one that is killed ends all with one reason, a process
+# that is killed takes its ranks along, an interrupt reaches them, and nothing
+# is left behind: no process, no shared memory, nothing stored by halves.
+set -eu
+
+ns=$NEUROSHARD
+"$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 256 \
+    -o plan.json >/dev/null 2>&1
+
+# The ranks of process $1, in order.
+ranks()
+{
+    for task in /proc/[0-9]*; do
+        sed -n "s/^\([0-9]*\) ([^)]*) [^Z] $1 .*/\1/p" "$task/stat" \
+            2>/dev/null || :
+    done | sort -n
+}
+
+# wait_until COMMAND...: at most 20 seconds
+wait_until()
+{
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ $tries -le 100 ] || return 1
+        sleep 0.2
+    done
+}
+
+all_started()
+{
+    ranks "$pid" >pids
+    [ "$(wc -l <pids)" = 4 ]
+}
+
+none_left()
+{
+    while read -r id; do
+        ! grep -q '^State:[[:space:]]*[^ZX]' "/proc/$id/status" \
+            2>/dev/null || return 1
+    done <pids
+}
+
+said()
+{
+    [ -s out ] && echo "something is printed"
+    grep '^neuroshard: ' err | grep -v warning || :
+    wait_until none_left && echo "no process is left"
+    memory >after
+    cmp before after && echo "no memory is left"
+}
+
+memory()
+{
+    ls /dev/shm 2>/dev/null || :
+    ipcs -m 2>/dev/null | wc -l
+}
+
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null' EXIT
+memory >before
+
+# start: a run that lasts, all of whose ranks are there
+start()
+{
+    "$ns" run plan.json --scale-rows 0.001 --threads 1 --ranks 4 \
+        --iterations 100000 --db costs.db >out 2>err &
+    pid=$!
+    wait_until all_started || echo "not all have started"
+}
+
+for rank in 0 3; do
+    start
+    sleep "0.$rank"
+    kill -9 "$(sed -n "$((rank + 1))p" pids)"
+    status=0
+    wait "$pid" || status=$?
+    echo "rank $rank is killed: status $status"
+    said
+done
+
+echo "the first process is killed"
+start
+kill -9 "$pid"
+wait "$pid" 2>/dev/null || :
+said
+if [ -e costs.db ] && command -v sqlite3 >/dev/null; then
+    sqlite3 costs.db 'PRAGMA integrity_check;
+        SELECT count(*) FROM sample' | tr -d '\n' | grep -v '^ok0$' || :
+fi
+
+echo "exchanges are interrupted"
+"$ns" bench --alltoall 4 --ranks 4 --memory 16MiB --threads 1 --db all.db \
+    --samples 1000000 --verbose >log 2>err &
+pid=$!
+wait_until all_started
+wait_until grep -q stored log
+kill -TERM "$pid"
+status=0
+wait "$pid" || status=$?
+pid=
+echo "status $status"
+: >out
+said
+grep -o 'stopped: .*' log
+"$ns" bench --alltoall 4 --ranks 4 --memory 16MiB --threads 1 --db all.db \
+    --samples 1 --json 2>&1 | grep -E '"(kind|measured|resumed)"'
+"$ns" bench --ranks 4 --db all.db 2>&1 || echo "status $?"
