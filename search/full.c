@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "base/progress.h"
 #include "search/finish.h"
 #include "search/fit.h"
@@ -144,15 +145,35 @@ static int find_start(struct full *full, struct err *err)
     return 0;
 }
 
+/* Notes the best so far where it is a better one. */
+static void trace(struct full *full, uint64_t n_evaluations, double total_ms)
+{
+    struct search_trace *trace = full->options->trace;
+
+    if (!trace ||
+        (trace->n && total_ms >= trace->points[trace->n - 1].total_ms))
+        return;
+    trace->points =
+        mem_grow(trace->points, trace->n + 1, sizeof(*trace->points));
+    trace->points[trace->n++] = (struct search_point){
+        .n_evaluations = n_evaluations,
+        .total_ms = total_ms,
+        .seconds = (clock_ms() - full->watch.start_ms) / 1000};
+}
+
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct full *full = ctx;
     struct plan *plan = full->plan;
+    const struct snapshot *best = temper_best(&full->temper);
 
     n_done += full->n_before;
+    if (best->excess <= 0)
+        trace(full, plan->n_evaluations + temper_priced(&full->temper),
+              best->total_ms);
     progress_update(&full->progress, n_done);
     plan->stopped = watch_stops(&full->watch, full->options->time_limit_ms);
-    if (plan->bound_ms >= temper_best(&full->temper)->total_ms * (1 - 1e-9))
+    if (plan->bound_ms >= best->total_ms * (1 - 1e-9))
         plan->stopped = "done";
     if (!plan->stopped && n_done >= full->max_steps)
         plan->stopped = "budget";
@@ -346,11 +367,14 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->seed = options->seed;
     plan->bound_ms = bound.ms;
     plan->bound_term = bound.term;
+    trace(&full, plan->n_evaluations, full.start.total_ms);
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
     snapshot_to_plan(choose(&full), &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full.watch, plan, arena, err);
+    if (!rc)
+        trace(&full, plan->n_evaluations, plan->total_ms);
 out:
     temper_close(&full.temper);
     snapshot_release(&full.best);

@@ -231,6 +231,13 @@ int contender_place(struct plan *plan, const struct contender *self,
     struct watch watch;
     int rc = -1;
 
+    if (self->search == search_reference && inputs->reference &&
+        inputs->reference != inputs->oracle)
+        return search_reference(plan, inputs->reference, inputs->search, arena,
+                                err) ||
+                       plan_price(plan, inputs->oracle, arena, err)
+                   ? -1
+                   : 0;
     if (self->search)
         return self->search(plan, inputs->oracle, inputs->search, arena, err);
     watch_init(&watch, inputs->oracle);

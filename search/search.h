@@ -27,6 +27,17 @@
  * after the halving in hand, with the best plan so far.
  */
 
+/* The best so far of the full search as it comes to be: evaluations rise,
+ * totals fall. */
+struct search_trace {
+    struct search_point {
+        uint64_t n_evaluations; /* changes that were priced by then */
+        double total_ms;
+        double seconds; /* by the clock, since the search began */
+    } * points;         /* [n], of mem_grow; who gave the trace frees it */
+    size_t n;
+};
+
 struct search_options {
     struct pool *pool;           /* may be NULL */
     uint64_t seed;               /* of what the full search draws; the published
@@ -38,6 +49,7 @@ struct search_options {
                                     most, or SEARCH_EFFORT_AUTO */
     double time_limit_ms;        /* of the full search; 0: none */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
+    struct search_trace *trace;  /* of the full search; may be NULL */
 };
 /* In stages, till they gain little: at most 2,400,000; where the oracle is
  * additive 12,000 a table, at least 640,000 and at most 2,400,000. A group
@@ -174,10 +186,11 @@ uint64_t published_join(struct snapshot *found, const struct parts *parts);
  */
 
 struct contender_inputs {
-    const struct oracle *oracle;   /* what prices the plan: no shard is made
-                                      that it cannot price */
-    const struct oracle *torchrec; /* TorchRec's costs: additive, one term,
-                                      rows over all ranks or a host's */
+    const struct oracle *oracle;    /* what prices the plan: no shard is made
+                                       that it cannot price */
+    const struct oracle *torchrec;  /* by which TorchRec's planner plans */
+    const struct oracle *reference; /* and search_reference, instead of
+                                       oracle; NULL: by that */
     const struct search_options *search; /* of our own */
     uint64_t seed;                       /* of what the baselines draw */
     double limit_ms; /* of wall-clock for TorchRec's planner; its best so far

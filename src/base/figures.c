@@ -139,3 +139,34 @@ json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
             list, figures_object(figures, (const char *)rows + i * row_bytes));
     return list;
 }
+
+static void add_quoted(const char *text, struct buf *out)
+{
+    buf_add(out, "\"", 1);
+    for (; *text; text++)
+        buf_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    buf_add(out, "\"", 1);
+}
+
+void figures_csv(json_t *object, bool keys, struct buf *out)
+{
+    const char *key, *comma = "";
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        buf_printf(out, "%s", comma);
+        comma = ",";
+        if (keys)
+            buf_printf(out, "%s", key);
+        else if (json_is_string(value))
+            add_quoted(json_string_value(value), out);
+        else if (json_is_boolean(value))
+            buf_printf(out, "%d", json_is_true(value));
+        else if (json_is_integer(value))
+            buf_printf(out, "%lld", json_integer_value(value));
+        else if (json_is_real(value))
+            buf_printf(out, "%.17g", json_real_value(value));
+    }
+    buf_printf(out, "\n");
+}

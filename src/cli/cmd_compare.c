@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/file.h"
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/compare_table.h"
@@ -25,6 +26,10 @@ static const struct option_spec own_options[] = {
      "seconds after which our search stops a task; 0: none"},
     {"plan", 0, OPTION_STRING, "PLAN", NULL, 0, 0, NULL,
      "put this plan beside them, of ours or of TorchRec's"},
+    {"csv", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+     "write a line a task and planner there, as CSV"},
+    {"rival-cost", 0, OPTION_STRING, "COST", NULL, 0, 0, NULL,
+     "cost model by which TorchRec's planner and the published search plan"},
     {"rival-limit", 0, OPTION_DOUBLE, "S", "60", 0, 1e6, NULL,
      "seconds that TorchRec's planner may take a task; 0: no limit"},
     {0},
@@ -99,6 +104,7 @@ static int run_task(struct tournament *run, const char *name,
     struct compare_task *task = &comparison->tasks[comparison->n_tasks++];
     struct compare_entry *entries =
         ARENA_NEW(run->arena, struct compare_entry, comparison->n_planners);
+    const char *rival_cost = cli_string(run->cli, "rival-cost");
     struct oracle *oracle = NULL, *torchrec = NULL;
     int rc = -1;
 
@@ -107,12 +113,14 @@ static int run_task(struct tournament *run, const char *name,
     /* TorchRec's own costs: those of --cost if they are, else its defaults. */
     if (planning_oracle(&oracle, run->cli, problem, err) ||
         oracle_open(&torchrec,
-                    strncmp(oracle->name, "torchrec", 8) ? "torchrec"
-                                                         : oracle->name,
+                    rival_cost                                  ? rival_cost
+                    : strncmp(oracle->name, "torchrec", 8) != 0 ? "torchrec"
+                                                                : oracle->name,
                     problem, run->arena, err))
         goto out;
     run->given.oracle = oracle;
     run->given.torchrec = torchrec;
+    run->given.reference = rival_cost ? torchrec : oracle;
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
     comparison->job = oracle->step ? &problem->job : NULL;
@@ -157,6 +165,18 @@ static int run_file(struct tournament *run, const char *path, struct err *err)
             return -1;
     }
     return 0;
+}
+
+static int write_csv(const struct comparison *comparison, const char *path,
+                     struct err *err)
+{
+    struct buf out = {0};
+    int rc;
+
+    compare_to_csv(comparison, &out);
+    rc = file_write(path, out.data, out.len, err);
+    buf_release(&out);
+    return rc;
 }
 
 static void print_all(struct comparison *comparison, struct cli *cli)
@@ -204,6 +224,8 @@ static int run_compare(struct cli *cli, struct err *err)
         rc = run_file(&run, cli->args[i], err);
     if (!rc)
         print_all(&run.comparison, cli);
+    if (!rc && cli_given(cli, "csv"))
+        rc = write_csv(&run.comparison, cli_string(cli, "csv"), err);
     pool_close(run.search.pool);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include "emit/emit.h"
 #include "io/plan_json.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,9 @@ static const struct option_spec own_options[] = {
     {"beam", 0, OPTION_U64, "K", "3", 1, 1024, NULL, "width of the beam"},
     {"depth", 0, OPTION_U64, "L", "10", 1, 1000, NULL,
      "halvings that the beam tries, one a step"},
+    {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+     "write there how the full search came to the plan, as CSV: evaluations, "
+     "best cost, seconds"},
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
     {0},
@@ -63,17 +67,48 @@ static int write_plan(const struct plan_request *request,
     return 0;
 }
 
+/* A line a better plan, what differs from run to run last. */
+static int write_trace(const struct search_trace *trace, const char *path,
+                       struct err *err)
+{
+    struct buf out = {0};
+    int rc;
+
+    buf_printf(&out, "evaluations,total_ms,seconds\n");
+    for (size_t i = 0; i < trace->n; i++)
+        buf_printf(&out, "%" PRIu64 ",%.17g,%.3f\n",
+                   trace->points[i].n_evaluations, trace->points[i].total_ms,
+                   trace->points[i].seconds);
+    rc = file_write(path, out.data, out.len, err);
+    buf_release(&out);
+    return rc;
+}
+
+static int check_trace(const struct cli *cli, struct err *err)
+{
+    if (!cli_given(cli, "trace") ||
+        (!strcmp(cli_string(cli, "search"), "full") &&
+         !cli_given(cli, "from") && !cli_value(cli, "gpus")->is_range))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "option '--trace' is of one full search, neither of a range "
+                   "of GPUs nor '--from' a plan");
+}
+
 static int plan_once(struct plan_request *request, struct err *err)
 {
     struct plan plan = {.problem = request->problem};
     struct oracle *oracle = NULL;
+    const char *path = cli_string(request->cli, "trace");
     int rc = planning_oracle(&oracle, request->cli, &plan.problem, err) ||
              find_plan(&plan, request, oracle, err);
 
     if (!rc) {
         tell_search(&plan);
-        rc = write_plan(request, &plan, err);
+        rc = write_plan(request, &plan, err) ||
+             (path && write_trace(&request->trace, path, err));
     }
+    mem_free(request->trace.points);
     oracle_close(oracle);
     return rc ? -1 : 0;
 }
@@ -82,7 +117,7 @@ static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
 
-    if (replanning_load(&request, err) ||
+    if (check_trace(cli, err) || replanning_load(&request, err) ||
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
                          cli, err))
         return -1;

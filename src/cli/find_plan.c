@@ -35,6 +35,8 @@ int find_plan(struct plan *plan, struct plan_request *request,
     int rc;
 
     choose_search(&options, cli);
+    if (cli_given(cli, "trace"))
+        options.trace = &request->trace;
     options.pool = pool_open((unsigned)cli_u64(cli, "threads"));
     rc = cli_given(cli, "from")
              ? search_replan(plan, &request->from, limit, oracle, &options,

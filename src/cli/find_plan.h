@@ -15,6 +15,7 @@ struct plan_request {
     struct problem problem;         /* over a range that of the first number */
     struct plan from;               /* of --from: what stands now */
     struct replan_report replanned; /* of the search from there */
+    struct search_trace trace;      /* of --trace; its points are mem_free'd */
 };
 
 /* Fills a plan whose problem is set: searched, from `from` where --from is

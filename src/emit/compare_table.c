@@ -4,6 +4,8 @@
 #include "base/figures.h"
 #include "emit/report_parts.h"
 
+#include <string.h>
+
 #define ENTRY(member) MEMBER_OF(struct compare_entry, member)
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
@@ -18,6 +20,7 @@ static const struct figure entry_figures[] = {
     {"memory_frac", "memory %", 9, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
     {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, ENTRY(search_ms)},
     {"significant", "significant", 0, 0, FIGURE_NOTE, ENTRY(is_significant)},
+    {"cut_short_by", "cut short by ", 0, 0, FIGURE_NOTE, ENTRY(cut_short_by)},
     {0},
 };
 /* The parts of its step. */
@@ -46,6 +49,7 @@ static const struct figure reason_figures[] = {
 static const struct figure mean_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, MEAN(planner)},
     {"solved", "solved", 7, 0, FIGURE_PLAIN, MEAN(n_valid)},
+    {"cut_short", "cut", 4, 0, FIGURE_PLAIN, MEAN(n_cut_short)},
     {"paired", "paired", 7, 0, FIGURE_PLAIN, MEAN(n_paired)},
     {"ratio", "x ours", 8, 3, FIGURE_PLAIN, MEAN(ratio)},
     {"significant", "signif.", 7, 0, FIGURE_PLAIN, MEAN(n_significant)},
@@ -62,6 +66,9 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->valid = true;
     entry->total_ms = plan->total_ms;
     entry->cost = plan->cost;
+    if (plan->stopped &&
+        (!strcmp(plan->stopped, "time") || !strcmp(plan->stopped, "interrupt")))
+        entry->cut_short_by = plan->stopped;
     plan_split(plan, shares);
     entry->lookup_ms = shares[SPLIT_LOOKUPS] * plan->total_ms;
     entry->exchange_ms = shares[SPLIT_EXCHANGES] * plan->total_ms;
@@ -125,6 +132,7 @@ static void pair_with_ours(struct compare_mean *mean,
 
         mean->planner = entry->planner;
         mean->n_valid += entry->valid;
+        mean->n_cut_short += entry->cut_short_by != NULL;
         mean->search_ms += entry->search_ms;
         entry->ratio = entry->gain_error_frac = NAN;
         if (!entry->valid || !ours->valid)
@@ -236,7 +244,8 @@ void compare_print(const struct comparison *comparison,
             "\nx ours: mean of total over ours, on the tasks that both "
             "solved; common ms: mean total\non the %zu tasks solved by "
             "all planners that solved any; search ms: mean of all "
-            "tasks\nsignif.: tasks on which our gain is beyond its error\n",
+            "tasks\nsignif.: tasks on which our gain is beyond its error; cut: "
+            "cut short by time or an interrupt\n",
             n_common);
     }
 }
@@ -283,4 +292,33 @@ json_t *compare_to_json(const struct comparison *comparison,
             tasks, json_pack("{s:s, s:o}", "task", comparison->tasks[t].name,
                              "planners", entries_to_json(comparison, t)));
     return root;
+}
+
+void compare_to_csv(const struct comparison *comparison, struct buf *out)
+{
+    for (size_t t = 0; t < comparison->n_tasks; t++) {
+        const struct compare_task *task = &comparison->tasks[t];
+
+        for (size_t p = 0; p < comparison->n_planners; p++) {
+            const struct compare_entry *entry = &task->entries[p];
+            json_t *row = json_object(), *value;
+            const char *key;
+
+            json_object_set_new(row, "task",
+                                json_member(MEMBER_TEXT, &task->name));
+            json_object_update_new(row, figures_object(entry_figures, entry));
+            json_object_update_new(row, figures_object(part_figures, entry));
+            json_object_foreach(row, key, value)
+            {
+                if (!entry->valid && json_is_real(value))
+                    json_object_set_new(row, key, json_null());
+            }
+            json_object_set_new(row, "reason",
+                                json_member(MEMBER_TEXT, &entry->reason));
+            if (!t && !p)
+                figures_csv(row, true, out);
+            figures_csv(row, false, out);
+            json_decref(row);
+        }
+    }
 }

@@ -21,6 +21,7 @@ struct compare_entry {
                                       NAN where not known */
     double memory_frac;            /* of the fullest GPU */
     double search_ms;
+    const char *cut_short_by; /* "time", "interrupt", or NULL */
     double ratio; /* of total_ms to ours; NAN where not both solved it */
     double lookup_ms, exchange_ms; /* shares of total_ms, NAN likewise */
     struct cost_source cost;
@@ -61,6 +62,7 @@ struct compare_mean {
     double common_ms;       /* mean total over the common tasks; NAN for none */
     double search_ms;       /* mean over all tasks */
     uint64_t n_significant; /* paired tasks on which ours is faster for sure */
+    uint64_t n_cut_short;
 };
 /* Fills the entries' ratios and means[n_planners]. Common tasks are those
  * solved by every planner that solved any; returns their number. */
@@ -74,5 +76,7 @@ void compare_print(const struct comparison *comparison,
  * several, `planners` holds means and `tasks` the planners of each. */
 json_t *compare_to_json(const struct comparison *comparison,
                         const struct compare_mean *means, size_t n_common);
+/* A line a task and planner, whatever the number of tasks. */
+void compare_to_csv(const struct comparison *comparison, struct buf *out);
 
 #endif

@@ -15,7 +15,7 @@ echo "# TorchRec's costs, and TorchRec's own plan"
 
 echo "# several lists: solved and paired"
 "$ns" compare "$dcn" "$tables/criteo_kaggle_26.csv" --gpus 2 \
-    --memory 60GiB --reserve 0 --effort 1000 | awk 'NF == 7 && $1 != "pipeline" {print $1, $2, $3}'
+    --memory 60GiB --reserve 0 --effort 1000 | awk 'NF == 8 && $2 ~ /^[0-9]/ {print $1, $2, $4}'
 
 echo "# drawn tasks depend on the seed alone"
 for seed in 1 1 2; do

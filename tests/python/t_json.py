@@ -4,6 +4,7 @@
 what data/output.schema.json says, no member more or less. Speaks TAP;
 NEUROSHARD is the program.
 """
+import csv
 import json
 import os
 import re
@@ -253,6 +254,7 @@ FAILURES = [
     ("usage", ["plan", DLRM, "--gpus", "2", "--cost", "frob"]),
     ("usage", ["plan", "list.csv", "--gpus", "2", "-o", "list.csv"]),
     ("usage", ["plan", DLRM, "--gpus", "2..3", "-o", "-"]),
+    ("usage", ["plan", DLRM, "--gpus", "2..3", "--trace", "t.csv"]),
     ("usage", ["emit", "p.json", "--format", "frob"]),
     ("usage", ["emit", "p.json", "--format", "text"]),
     ("usage", ["tables", "import", DLRM]),
@@ -478,6 +480,100 @@ def check_reports():
     ok(status == 2 and not text, "a file of that name is no option")
 
 
+def check_csv():
+    """A comparison as CSV has the figures of its JSON."""
+    line = ["compare", KAGGLE, "--gpus", "2", "--tasks", "2", *PLAN]
+    _, text, _ = neuroshard(*line, "--csv", "c.csv", "--json")
+    with open("c.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    entries = [
+        (task["task"], entry)
+        for task in json.loads(text)["tasks"]
+        for entry in task["planners"]
+    ]
+    differing = [
+        (row["planner"], key, row[key], value)
+        for row, (task, entry) in zip(rows, entries)
+        for key, value in {"task": task, **entry}.items()
+        if key in row
+        and row[key]
+        != (
+            ""
+            if value is None
+            else f"{value:.17g}"
+            if isinstance(value, float)
+            else str(int(value))
+            if isinstance(value, bool)
+            else value
+        )
+    ]
+    ok(
+        len(rows) == len(entries) > 0 and not differing,
+        "compare --csv has what --json has",
+        str(differing),
+    )
+
+
+def check_rival_cost():
+    """Who plans by a cost plans by the one asked for."""
+    found = {}
+    for rival in (None, "roofline:h100", "torchrec:intra=1"):
+        line = ["compare", DLRM, "--gpus", "4", "--effort", "100", "--cost"]
+        line += ["roofline:h100", "--json"]
+        line += ["--rival-cost", rival] if rival else []
+        found[rival] = {
+            entry["planner"]: entry["total_ms"]
+            for entry in json.loads(neuroshard(*line)[1])["planners"]
+        }
+    plain, own, odd = found.values()
+    ok(
+        [name for name in plain if plain[name] != own[name]] == ["torchrec"]
+        and odd["reference"] > plain["reference"]
+        and odd["neuroshard"] == plain["neuroshard"],
+        "--rival-cost is what TorchRec's planner and reference plan by",
+        str(found),
+    )
+    line = ["compare", str(ROOT / "data/tables/meta_torchrec_1935.csv")]
+    line += ["--gpus", "96", "--effort", "0", "--rival-limit", "0.001"]
+    line += ["--cost", "roofline:h100"]
+    entries = json.loads(neuroshard(*line, "--json")[1])["planners"]
+    cut = {entry["planner"]: entry.get("cut_short_by") for entry in entries}
+    ok(
+        [name for name in cut if cut[name] == "time"] == ["torchrec"],
+        "a planner whose time ran out is marked",
+        str(cut),
+    )
+
+
+def check_trace():
+    """The best so far only falls, ends as the plan does, and depends on no
+    number of threads."""
+    traces = []
+    for threads in ("1", "3"):
+        _, text, _ = neuroshard(
+            *["plan", DLRM, "--gpus", "8", "--effort", "60000", "--threads"],
+            *[threads, "--trace", "trace.csv", "--json"],
+        )
+        with open("trace.csv", newline="", encoding="utf-8") as file:
+            traces.append(list(csv.DictReader(file)))
+    plan = json.loads(text)
+    points = [
+        (int(row["evaluations"]), float(row["total_ms"])) for row in traces[0]
+    ]
+    falls = all(a < c and b > d for (a, b), (c, d) in zip(points, points[1:]))
+    ok(
+        falls
+        and len(points) > 2
+        and points[-1][0] <= plan["n_evaluations"]
+        and abs(points[-1][1] / plan["total_ms"] - 1) < 1e-9,
+        "--trace falls to what the plan costs",
+        str(points),
+    )
+    for row in traces[0] + traces[1]:
+        row.pop("seconds")
+    ok(traces[0] == traces[1], "whatever the number of threads", str(traces))
+
+
 def main():
     check_schema()
     with tempfile.TemporaryDirectory() as folder:
@@ -492,6 +588,9 @@ def main():
             check_failure(expected, line)
         check_suggestions()
         check_reports()
+        check_csv()
+        check_rival_cost()
+        check_trace()
         os.chdir(ROOT)
     finish()
 
