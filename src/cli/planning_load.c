@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
 #include "io/plan_json.h"
@@ -73,6 +74,22 @@ static int set_cluster(struct problem *problem, bool is_given, struct cli *cli,
                          "how many samples a step has");
 }
 
+/* TorchRec prints the ranks of a table sorted. */
+static void warn_guessed(const struct plan *plan, const char *source,
+                         struct cli *cli)
+{
+    size_t i = 0;
+
+    while (i < plan->n_shards && !shard_cuts_columns(plan->shards[i].kind))
+        i++;
+    if (i < plan->n_shards)
+        cli_warn(NULL, text_say(cli->arena,
+                                "%s: which column piece of a table lies on "
+                                "which of its ranks is not printed, so it is "
+                                "a guess what of it moves and what stays",
+                                source));
+}
+
 static int load_torchrec(struct plan *plan, const char *text, size_t len,
                          const char *source, const char *list, bool is_given,
                          struct cli *cli, struct err *err)
@@ -99,6 +116,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
     if (set_cluster(problem, is_given, cli, err))
         return err_prefix(err, "%s", source);
     plan_fill_kinds(plan);
+    if (tables_is_stats(text) && (!is_given || cli->command->n_args[0] > 1))
+        warn_guessed(plan, source, cli);
     problem_find_hot_rows(problem, cli->arena);
     if (plan_check(plan, err))
         return err_prefix(err, "%s", source);

@@ -52,13 +52,11 @@ static void add_shard(struct reader *reader, const struct entry *entry,
 
 static void add_replicas(struct reader *reader, const struct entry *entry)
 {
-    for (size_t i = 0; i < entry->n_ranks; i++) {
-        struct shard shard =
-            shard_whole(&reader->plan->problem, entry->table, 0);
+    struct shard shard = shard_whole(&reader->plan->problem, entry->table, 0);
 
-        shard.kind = SHARD_REPLICATE;
+    shard.kind = SHARD_REPLICATE;
+    for (size_t i = 0; i < entry->n_ranks; i++)
         add_shard(reader, entry, i, shard);
-    }
 }
 
 /* The table of that name, or of what stands behind one of its dots, which gets
@@ -180,33 +178,29 @@ static int read_entry(struct reader *reader, json_t *value, const char *fqn,
     return 0;
 }
 
-/* Every table of every module, each in its line: all that stands three deep. */
+/* Every table of every module, each in its line: all that stands three deep, in
+ * five bytes at least. */
 static int read_modules(struct reader *reader, json_t *modules,
                         const char *text, size_t len, struct err *err)
 {
+    size_t *line = ARENA_NEW(reader->arena, size_t, len / 5 + 1);
     const char *module, *name;
     json_t *tables, *value;
-    size_t n = 0, *lines;
 
+    place_child_lines(text, len, 3, line);
     json_object_foreach(modules, module, tables)
     {
-        n += json_object_size(tables);
         if (!json_is_object(tables))
             return err_set(err, ERR_INPUT, "%s:1: '%s' is no module",
                            reader->source, module);
-    }
-    lines = ARENA_NEW(reader->arena, size_t, n + 1);
-    place_child_lines(text, len, 3, lines);
-    json_object_foreach(modules, module, tables)
-    {
         json_object_foreach(tables, name, value)
         {
             const char *fqn =
                 arena_printf(reader->arena, "%s.%s", module, name);
 
             if (read_entry(reader, value, fqn, err))
-                return err_prefix(err, "%s:%zu", reader->source, *lines);
-            lines++;
+                return err_prefix(err, "%s:%zu", reader->source, *line);
+            line++;
         }
     }
     return 0;
@@ -282,11 +276,12 @@ static void split_line(struct printed *printed, char *line)
     }
 }
 
-/* "3,14,14" or "0-95"; false where it is none. */
+/* "3,14,14" or "0-95"; false where it is none. More than there are ranks are
+ * one that is none, and so not kept. */
 static bool read_ranks(struct entry *entry, const struct reader *reader,
                        const char *text)
 {
-    const size_t most = strlen(text) + CLUSTER_MAX_GPUS;
+    const size_t most = reader->plan->problem.cluster.n_devices + strlen(text);
     char *end;
 
     entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
@@ -336,52 +331,79 @@ static void add_pieces(struct reader *reader, const struct entry *entry)
     }
 }
 
+static bool read_factor(const char *text, double *out)
+{
+    return text_to_double(text, out) && *out >= 0 && *out <= TABLES_MAX_FACTOR;
+}
+
+/* The first column whose cell cannot be; N_COLUMNS: none. */
+static size_t read_cells(struct entry *entry, struct table *table,
+                         const struct reader *reader,
+                         const char *const cells[N_COLUMNS])
+{
+    const int output = text_choice(table_output_names, cells[OUTPUT]);
+    size_t n_blocks = 1, c = 0;
+    char *end;
+
+    table->output = (enum table_output)output;
+    entry->dim = entry->width = strtoull(cells[DIM], &end, 10);
+    if (!strncmp(end, " (", 2))
+        entry->width = strtoull(end + 2, NULL, 10);
+    if (entry->width)
+        n_blocks = (entry->dim - 1) / entry->width + 1;
+
+    const bool is_right[N_COLUMNS] = {
+        [FQN] = text_is_printable(cells[FQN]),
+        [SHARDING] =
+            text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]),
+        [KERNEL] = true,
+        [INDICES] = read_factor(cells[INDICES], &table->pooling_factor),
+        [POOLINGS] = read_factor(cells[POOLINGS], &table->num_outputs),
+        [OUTPUT] = output >= 0,
+        [DIM] = entry->width && entry->width <= entry->dim &&
+                entry->dim <= TABLES_MAX_DIM,
+        [ROWS] = text_to_u64(cells[ROWS], &entry->n_rows) && entry->n_rows &&
+                 entry->n_rows <= INT64_MAX,
+        [RANKS] = read_ranks(entry, reader, cells[RANKS]) &&
+                  entry->n_ranks % n_blocks == 0,
+    };
+
+    while (c < N_COLUMNS && is_right[c])
+        c++;
+    return c;
+}
+
 /* What the text says of a table, which is listed where no list is given. */
 static int read_row(struct reader *reader, const struct printed *printed,
                     struct err *err)
 {
-    const size_t *column = printed->column;
-    char *const *cells = printed->cells;
     struct problem *problem = &reader->plan->problem;
-    struct entry entry = {.fqn = cells[column[FQN]],
-                          .kernel = cells[column[KERNEL]]};
-    const int output = text_choice(table_output_names, cells[column[OUTPUT]]);
+    const char *cells[N_COLUMNS];
+    struct entry entry = {0};
     struct table table;
-    char *end;
+    size_t wrong;
 
+    for (size_t c = 0; c < N_COLUMNS; c++)
+        cells[c] = printed->cells[printed->column[c]];
     table_init(&table);
-    entry.dim = entry.width = strtoull(cells[column[DIM]], &end, 10);
-    if (!strncmp(end, " (", 2))
-        entry.width = strtoull(end + 2, NULL, 10);
-    if (!read_ranks(&entry, reader, cells[column[RANKS]]) ||
-        !text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[column[SHARDING]]) ||
-        !text_to_u64(cells[column[ROWS]], &entry.n_rows) || !entry.n_rows ||
-        entry.n_rows > INT64_MAX || !entry.dim || entry.dim > TABLES_MAX_DIM ||
-        !entry.width || entry.width > entry.dim || output < 0 ||
-        entry.n_ranks % ((entry.dim - 1) / entry.width + 1) ||
-        !text_to_double(cells[column[INDICES]], &table.pooling_factor) ||
-        !text_to_double(cells[column[POOLINGS]], &table.num_outputs) ||
-        !(table.pooling_factor >= 0 && table.num_outputs >= 0) ||
-        table.pooling_factor > TABLES_MAX_FACTOR ||
-        table.num_outputs > TABLES_MAX_FACTOR || !text_is_printable(entry.fqn))
-        return err_set(err, ERR_INPUT,
-                       "table '%s' has no sharding type, rows, columns, "
-                       "look-ups, output and ranks that go together",
-                       entry.fqn);
-    if (reader->lists_tables) {
-        table.name = json_object_get(reader->places, entry.fqn)
-                         ? arena_printf(reader->arena, "%s#2", entry.fqn)
-                         : entry.fqn;
+    entry.fqn = cells[FQN];
+    entry.kernel = cells[KERNEL];
+    wrong = read_cells(&entry, &table, reader, cells);
+    if (wrong < N_COLUMNS)
+        return err_set(err, ERR_INPUT, "table '%s' cannot have the %s '%s'",
+                       entry.fqn, column_names[wrong], cells[wrong]);
+    table.name = json_object_get(reader->places, entry.fqn)
+                     ? arena_printf(reader->arena, "%s#2", entry.fqn)
+                     : entry.fqn;
+    if (reader->lists_tables && !json_object_get(reader->places, table.name)) {
         table.num_embeddings = entry.n_rows;
         table.dim = (uint32_t)entry.dim;
-        table.output = (enum table_output)output;
         place_name(reader, table.name, problem->n_tables);
         problem->tables[problem->n_tables++] = table;
     }
     if (check_entry(&entry, reader, err))
         return -1;
-    (strcmp(cells[column[SHARDING]], "DP") ? add_pieces : add_replicas)(reader,
-                                                                        &entry);
+    (strcmp(cells[SHARDING], "DP") ? add_pieces : add_replicas)(reader, &entry);
     return 0;
 }
 
@@ -406,6 +428,7 @@ static int read_line(struct reader *reader, struct printed *printed, char *line,
                      struct err *err)
 {
     struct problem *problem = &reader->plan->problem;
+    const uint64_t max_batch = (uint64_t)PROBLEM_MAX_BATCH;
     uint32_t *n_ranks = &problem->cluster.n_devices;
     const char *first;
 
@@ -416,7 +439,8 @@ static int read_line(struct reader *reader, struct printed *printed, char *line,
     else if (!strcmp(first, "FQN"))
         return read_heading(printed, err);
     else if (!strncmp(first, "Batch Size: ", 12))
-        problem->batch = strtoull(first + 12, NULL, 10) * *n_ranks;
+        problem->batch = *n_ranks * min_u64(strtoull(first + 12, NULL, 10),
+                                            max_batch / (*n_ranks + 1));
     else if (printed->within == WITHIN_RANKS && *first != '-')
         *n_ranks += *n_ranks < CLUSTER_MAX_GPUS;
     else if (printed->within == WITHIN_TABLES && *first != '-')

@@ -9,10 +9,10 @@ budgets="
 src/base     2889  38
 src/core     4502  34
 src/device   6611  59
-src/io       5273  33
+src/io       5289  33
 src/emit     2478  16
 src/exec     3717  26
-src/cli      5421  36
+src/cli      5437  36
 costmodel    7118  56
 search       6655  32
 microbench   1636  14

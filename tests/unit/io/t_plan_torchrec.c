@@ -184,6 +184,17 @@ static void test_stats(void)
            plan.problem.tables[0].num_outputs == 3 &&
            plan.problem.tables[0].dim == 12,
        "whose look-ups and outputs are printed, too");
+    is_str(pieces(HEAD ROW("b", "TW", "fused", "8", "1", "1")
+                      ROW("b", "TW", "fused", "8", "1", "1")
+                          ROW("b", "TW", "fused", "8", "1", "1") TAIL,
+                  false),
+           "plan:14: table 'b' is not in the table list, or placed twice",
+           "but no third one");
+    ok(!read_plan(HEAD ROW("b", "TW", "fused", "8", "1",
+                           "1") "# Batch Size: 5000000000000000000   #\n",
+                  false) &&
+           plan.problem.batch <= 1000000000000,
+       "no batch is larger than may be");
 }
 
 static void test_stats_refused(void)
@@ -197,26 +208,26 @@ static void test_stats_refused(void)
         {HEAD ROW("a", "TW", "fused", "8", "10", "4"),
          "plan:12: table 'a' is on rank 4, but there are 4"},
         {HEAD ROW("a", "TW", "fused", "8", "10", "0,"),
-         "plan:12: table 'a' has no sharding type, rows, columns, look-ups, "
-         "output and ranks that go together"},
+         "plan:12: table 'a' cannot have the Ranks '0,'"},
         {HEAD ROW("a", "TW", "fused", "8", "10", "None"),
-         "plan:12: table 'a' has no sharding type, rows, columns, look-ups, "
-         "output and ranks that go together"},
+         "plan:12: table 'a' cannot have the Ranks 'None'"},
         {HEAD ROW("a", "ZW", "fused", "8", "10", "0"),
-         "plan:12: table 'a' has no sharding type, rows, columns, look-ups, "
-         "output and ranks that go together"},
+         "plan:12: table 'a' cannot have the Sharding 'ZW'"},
         {HEAD ROW("a", "TW", "fused", "8", "1e1", "0"),
-         "plan:12: table 'a' has no sharding type, rows, columns, look-ups, "
-         "output and ranks that go together"},
+         "plan:12: table 'a' cannot have the Hash Size '1e1'"},
         {HEAD ROW("a", "CW", "fused", "8 (0)", "10", "0"),
-         "plan:12: table 'a' has no sharding type, rows, columns, look-ups, "
-         "output and ranks that go together"},
+         "plan:12: table 'a' cannot have the Emb Dim (CW Dim) '8 (0)'"},
         {HEAD ROW("a", "CW", "fused", "8 (4)", "10", "0,1,2"),
-         "plan:12: table 'a' has no sharding type, rows, columns, look-ups, "
-         "output and ranks that go together"},
+         "plan:12: table 'a' cannot have the Ranks '0,1,2'"},
         {HEAD ROW("a", "TW", "key_value", "8", "10", "0"),
          "plan:12: table 'a' has the kernel 'key_value'; only fused and dense "
          "keep it in the GPU's memory"},
+        {HEAD "#   a   TW   fused   -1   3   pooled   8   10   0   #\n",
+         "plan:12: table 'a' cannot have the Num Indices '-1'"},
+        {HEAD "#   a   TW   fused   1   3e7   pooled   8   10   0   #\n",
+         "plan:12: table 'a' cannot have the Sum Num Poolings '3e7'"},
+        {HEAD "#   a   TW   fused   1   3   pulled   8   10   0   #\n",
+         "plan:12: table 'a' cannot have the Output 'pulled'"},
         {HEAD "#   a   TW   #\n", "plan:12: table 'a' lacks columns"},
         {"# --- Planner Statistics --- #\n#   FQN   Ranks   #\n",
          "plan:2: there is no column 'Sharding'"},
