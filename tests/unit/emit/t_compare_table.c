@@ -109,22 +109,25 @@ static void says(struct comparison *comparison, const char *text,
 static const char many_text[] =
     "2 tasks on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
     "\n"
-    "planner       solved  paired   x ours signif.  common ms  search ms\n"
-    "other              1       1    1.500       0      6.000       6.00\n"
-    "ours               2       2    1.000       0      4.000       0.00\n"
+    "planner       solved  cut  paired   x ours signif.  common ms  search ms\n"
+    "other              1    1       1    1.500       0      6.000       6.00\n"
+    "ours               2    0       2    1.000       0      4.000       0.00\n"
     "\n"
     "x ours: mean of total over ours, on the tasks that both solved; "
     "common ms: mean total\n"
     "on the 1 tasks solved by all planners that solved any; search "
     "ms: mean of all tasks\n"
-    "signif.: tasks on which our gain is beyond its error\n";
+    "signif.: tasks on which our gain is beyond its error; cut: cut short by "
+    "time "
+    "or an interrupt\n";
 
 static const char many_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
     "\"basis\":\"analytic\",\"planners\":[{\"planner\":\"other\","
-    "\"solved\":1,\"paired\":1,\"ratio\":1.5,\"significant\":0,\"common_ms\":6."
+    "\"solved\":1,\"cut_short\":1,\"paired\":1,\"ratio\":1.5,\"significant\":0,"
+    "\"common_ms\":6."
     "0,"
-    "\"search_ms\":6.0},{\"planner\":\"ours\",\"solved\":2,"
+    "\"search_ms\":6.0},{\"planner\":\"ours\",\"solved\":2,\"cut_short\":0,"
     "\"paired\":2,\"ratio\":1.0,\"significant\":0,\"common_ms\":4.0,"
     "\"search_ms\":0.0}],\"common_tasks\":1,"
     "\"tasks\":[{\"task\":\"first\","
@@ -132,19 +135,22 @@ static const char many_json[] =
     "\"total_ms\":6.0,\"gain_error_frac\":null,\"compute_ms\":3.0,\"bwd_comm_"
     "ms\":1.5,"
     "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.23077,"
-    "\"memory_frac\":0.75,\"search_ms\":12.0,\"significant\":false},{"
+    "\"memory_frac\":0.75,\"search_ms\":12.0,\"significant\":false,\"cut_short_"
+    "by\":\"time\"},{"
     "\"planner\":\"ours\","
     "\"valid\":true,\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1."
     "0,"
     "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
     "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
-    "\"search_ms\":0.0,\"significant\":false}]},{\"task\":\"second\","
+    "\"search_ms\":0.0,\"significant\":false,\"cut_short_by\":null}]},{"
+    "\"task\":\"second\","
     "\"planners\":[{\"planner\":\"other\",\"valid\":false,"
     "\"reason\":\"no memory\"},{\"planner\":\"ours\",\"valid\":true,"
     "\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1.0,\"bwd_comm_"
     "ms\":1.5,"
     "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
-    "\"memory_frac\":0.75,\"search_ms\":0.0,\"significant\":false}]}]}";
+    "\"memory_frac\":0.75,\"search_ms\":0.0,\"significant\":false,\"cut_short_"
+    "by\":null}]}]}";
 
 static const char failed_text[] =
     "3 tables on 2 GPUs, 1 host, batch 64, cost model plain "
@@ -169,7 +175,7 @@ static const char failed_json[] =
     "0,"
     "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
     "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
-    "\"search_ms\":0.0,\"significant\":false}]}";
+    "\"search_ms\":0.0,\"significant\":false,\"cut_short_by\":null}]}";
 
 /* Of each part the GPU counts where it takes longest; of who has none there is
  * no line. */
@@ -179,7 +185,7 @@ static const char parts_text[] =
     "planner        total ms   x ours   +- % compute ms bwd comm ms fwd "
     "comm ms  max/mean  memory %  search ms\n"
     "other             6.000    1.500      -      3.000       1.500       "
-    "2.000     1.231      75.0      12.00\n"
+    "2.000     1.231      75.0      12.00  cut short by time\n"
     "ours              4.000    1.000      -      1.000       1.500       "
     "2.000     1.111      75.0       0.00\n"
     "\n"
@@ -198,12 +204,14 @@ static const char parts_json[] =
     "0,"
     "\"bwd_comm_ms\":1.5,\"fwd_comm_ms\":2.0,"
     "\"max_over_mean\":1.23077,\"memory_frac\":0.75,"
-    "\"search_ms\":12.0,\"significant\":false},{\"planner\":\"ours\",\"valid\":"
+    "\"search_ms\":12.0,\"significant\":false,\"cut_short_by\":\"time\"},{"
+    "\"planner\":\"ours\",\"valid\":"
     "true,"
     "\"total_ms\":4.0,\"gain_error_frac\":null,\"compute_ms\":1.0,\"bwd_comm_"
     "ms\":1.5,"
     "\"fwd_comm_ms\":2.0,\"max_over_mean\":1.11111,"
-    "\"memory_frac\":0.75,\"search_ms\":0.0,\"significant\":false,\"phases_"
+    "\"memory_frac\":0.75,\"search_ms\":0.0,\"significant\":false,\"cut_short_"
+    "by\":null,\"phases_"
     "ms\":{"
     "\"input\":0.25,\"forward\":0.5,\"output\":0.3,\"gradient\":0.3,"
     "\"backward\":0.7,\"replicas\":0.125}}]}";
@@ -281,7 +289,9 @@ static void test_print(void)
                                     .hash = "00",
                                     .basis = "analytic"};
 
+    plan.stopped = "time";
     compare_fill(&entries[0][0], &plan);
+    plan.stopped = "budget";
     plan.total_ms = 4;
     devices[0].compute_ms = 1;
     compare_fill(&entries[0][1], &plan);
