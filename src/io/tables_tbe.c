@@ -11,14 +11,16 @@
 #define MAX_FEATURES 1000000
 
 /* What features have: by a list with an entry each, or all the same; members of
- * the root, or of an object in it. */
-enum { ROWS, DIM, BATCH, POOLING, N_VALUES };
+ * the root, or of an object in it. A feature of which no list says its table
+ * has one of its own. The first three are whole numbers. */
+enum { ROWS, DIM, TABLE, BATCH, POOLING, N_VALUES };
 static const struct {
     const char *object, *list, *all;
     double min, max;
 } values_of[N_VALUES] = {
     [ROWS] = {NULL, "Es", "E", 1, 0x1p62},
     [DIM] = {NULL, "Ds", "D", 1, TABLES_MAX_DIM},
+    [TABLE] = {NULL, "feature_table_map", NULL, 0, MAX_FEATURES},
     [BATCH] = {"batch_params", "Bs", "B", 0, PROBLEM_MAX_BATCH},
     [POOLING] = {"pooling_params", "Ls", "L", 0, TABLES_MAX_FACTOR},
 };
@@ -28,7 +30,8 @@ struct reader {
     struct json_place root;
     const size_t *lines; /* of the root's members */
     uint64_t n_features;
-    double batch; /* the mean of the features' */
+    double *values[N_VALUES]; /* [n_features] each */
+    double batch;             /* the mean of the features' */
 };
 
 /* What the features of a table have in common, or together. */
@@ -58,7 +61,7 @@ static struct json_place line_of(const struct reader *reader, const char *key)
     place.line = 1;
     json_object_foreach(object, member, value)
     {
-        if (!strcmp(member, key))
+        if (key && !strcmp(member, key))
             place.line = reader->lines[i];
         i++;
     }
@@ -79,78 +82,57 @@ static int optional_list(const json_t **out, const struct json_place *place,
                        json_array_size(*out), n);
 }
 
-static int value_of(double *out, const struct reader *reader, int which,
-                    size_t feature, struct err *err)
+static int read_values(struct reader *reader, int which, struct err *err)
 {
     const char *object = values_of[which].object, *key = values_of[which].list;
-    const double min = values_of[which].min, max = values_of[which].max;
+    const double min = values_of[which].min;
+    const double max =
+        which == TABLE ? (double)reader->n_features - 1 : values_of[which].max;
     const struct place_field all = {
         values_of[which].all, MEMBER_REAL, 0, true, min, max, NULL};
     struct json_place place = line_of(reader, object ? object : key);
+    double *values = ARENA_NEW(reader->arena, double, reader->n_features);
     const json_t *list = NULL;
 
     if ((object && place_object(&place, &place, object, err)) ||
         optional_list(&list, &place, key, reader->n_features, err))
         return -1;
-    if (!list) {
-        key = all.key;
-        place = object ? place : line_of(reader, key);
+    if (!list && !object)
+        place = line_of(reader, all.key);
+    for (size_t i = 0; i < reader->n_features; i++) {
+        values[i] = (double)i;
+        if (list ? place_list_double(&values[i], &place, key, list, i, min, max,
+                                     err)
+                 : all.key && place_fields(&values[i], &place, &all, 1, err))
+            return -1;
+        if (which <= TABLE && values[i] != floor(values[i]))
+            return place_error(&place, err, "%s has %g, no whole number",
+                               list ? key : all.key, values[i]);
     }
-    if (list ? place_list_double(out, &place, key, list, feature, min, max, err)
-             : place_fields(out, &place, &all, 1, err))
-        return -1;
-    return which > DIM || *out == floor(*out)
-               ? 0
-               : place_error(&place, err, "%s has %g, no whole number", key,
-                             *out);
-}
-
-static int table_of(uint64_t *out, const struct reader *reader, size_t feature,
-                    struct err *err)
-{
-    static const char key[] = "feature_table_map";
-    const struct json_place place = line_of(reader, key);
-    const json_t *map = NULL;
-
-    *out = feature;
-    if (optional_list(&map, &place, key, reader->n_features, err))
-        return -1;
-    if (!map)
-        return 0;
-    if (place_list_u64(out, &place, key, map, feature, err))
-        return -1;
-    return *out < reader->n_features
-               ? 0
-               : place_error(&place, err, "%s[%zu] is not below T", key,
-                             feature);
+    reader->values[which] = values;
+    return 0;
 }
 
 /* Adds what a feature looks up to its table. */
 static int add_feature(struct used *tables, const struct reader *reader,
                        size_t feature, struct err *err)
 {
-    double values[N_VALUES];
-    struct used *used;
-    uint64_t t;
+    double *const *values = reader->values;
+    struct used *used = &tables[(size_t)values[TABLE][feature]];
+    const double n_rows = values[ROWS][feature], dim = values[DIM][feature];
+    const double n_lookups = values[POOLING][feature] * values[BATCH][feature];
 
-    for (int i = 0; i < N_VALUES; i++)
-        if (value_of(&values[i], reader, i, feature, err))
-            return -1;
-    if (table_of(&t, reader, feature, err))
-        return -1;
-    used = &tables[t];
-    if (used->n_features++ &&
-        (used->n_rows != values[ROWS] || used->dim != values[DIM]))
+    if (used->n_features++ && (used->n_rows != n_rows || used->dim != dim))
         return place_error(&reader->root, err,
                            "feature %zu has other rows or columns than one "
                            "before it that shares its table",
                            feature);
-    used->n_rows = values[ROWS];
-    used->dim = values[DIM];
-    used->n_outputs += values[BATCH];
-    used->n_lookups += values[POOLING] * values[BATCH];
-    if (values[POOLING] * values[BATCH] >= used->most) {
-        used->most = values[POOLING] * values[BATCH];
+    used->n_rows = n_rows;
+    used->dim = dim;
+    used->n_outputs += values[BATCH][feature];
+    used->n_lookups += n_lookups;
+    if (n_lookups >= used->most) {
+        used->most = n_lookups;
         used->hot_feature = feature;
     }
     return 0;
@@ -207,10 +189,10 @@ static int fill_table(struct table *table, const struct used *used,
                       const struct reader *reader, struct err *err)
 {
     static const char list_key[] = "indices_params_list";
-    static const char key[] = "indices_params";
     const bool has_list = place_has(&reader->root, list_key);
-    struct json_place place = line_of(reader, has_list ? list_key : key);
-    const json_t *list = NULL;
+    const char *key = has_list ? list_key : "indices_params";
+    struct json_place place = line_of(reader, key);
+    const json_t *list;
 
     if (!used->n_features)
         return place_error(&reader->root, err,
@@ -224,46 +206,35 @@ static int fill_table(struct table *table, const struct used *used,
     table->dim = (uint32_t)used->dim;
     table->pooling_factor = used->n_lookups / reader->batch;
     table->num_outputs = used->n_outputs / reader->batch;
-    if (!place_has(&reader->root, has_list ? list_key : key))
+    if (!place_has(&place, key))
         return 0;
-    if (optional_list(&list, &place, list_key, reader->n_features, err) ||
-        (list ? place_element(&place, &place, list_key, list, used->hot_feature,
-                              err)
-              : place_object(&place, &place, key, err)))
+    if (has_list ? optional_list(&list, &place, key, reader->n_features, err) ||
+                       place_element(&place, &place, key, list,
+                                     used->hot_feature, err)
+                 : place_object(&place, &place, key, err))
         return -1;
     return read_skew(table, used, &place, err);
-}
-
-/* How many tables there are, and the mean batch. */
-static int read_sizes(struct table_list *list, struct reader *reader,
-                      struct err *err)
-{
-    const struct json_place place = line_of(reader, "T");
-    double batch = 0;
-    uint64_t t;
-
-    if (place_u64(&reader->n_features, &place, "T", 1, MAX_FEATURES, err))
-        return -1;
-    for (size_t i = 0; i < reader->n_features; i++) {
-        if (table_of(&t, reader, i, err) ||
-            value_of(&batch, reader, BATCH, i, err))
-            return -1;
-        reader->batch += batch / (double)reader->n_features;
-        if (t >= list->n_tables)
-            list->n_tables = t + 1;
-    }
-    return reader->batch > 0
-               ? 0
-               : place_error(&reader->root, err, "no feature has a batch");
 }
 
 static int read_tables(struct table_list *list, struct reader *reader,
                        const struct tables_options *options, struct err *err)
 {
+    const struct json_place place = line_of(reader, "T");
     struct used *used;
 
-    if (read_sizes(list, reader, err) ||
-        tables_name(list, "t", options, reader->arena, err))
+    if (place_u64(&reader->n_features, &place, "T", 1, MAX_FEATURES, err))
+        return -1;
+    for (int which = 0; which < N_VALUES; which++)
+        if (read_values(reader, which, err))
+            return -1;
+    for (size_t i = 0; i < reader->n_features; i++) {
+        reader->batch += reader->values[BATCH][i] / (double)reader->n_features;
+        list->n_tables =
+            max_u64(list->n_tables, (uint64_t)reader->values[TABLE][i] + 1);
+    }
+    if (!(reader->batch > 0))
+        return place_error(&reader->root, err, "no feature has a batch");
+    if (tables_name(list, "t", options, reader->arena, err))
         return -1;
     used = ARENA_NEW(reader->arena, struct used, list->n_tables);
     for (size_t i = 0; i < reader->n_features; i++)

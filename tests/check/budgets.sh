@@ -9,7 +9,7 @@ budgets="
 src/base     2889  38
 src/core     4502  34
 src/device   6611  59
-src/io       5289  33
+src/io       5264  33
 src/emit     2478  16
 src/exec     3717  26
 src/cli      5437  36

@@ -126,7 +126,7 @@ static void test_refused(void)
         {"{" SIZES "\"batch_params\": {}}",
          "tbe.json:4: batch_params.B is missing"},
         {"{" SIZES BATCH "\"x\": 1}", "tbe.json:1: pooling_params is missing"},
-        {"{" SIZES "\"batch_params\": {\"B\": 0}}",
+        {"{" SIZES POOLING ",\"batch_params\": {\"B\": 0}}",
          "tbe.json:1: no feature has a batch"},
         {"{" SIZES "\"Es\": [1, 2],\n" BATCH POOLING "}",
          "tbe.json:4: Es has 2 entries, but T is 3"},
@@ -139,7 +139,7 @@ static void test_refused(void)
         {"{" SIZES BATCH "\"pooling_params\": {\"L\": 2, \"Ls\": [1, 2, -1]}}",
          "tbe.json:5: pooling_params.Ls[2] is -1, not in 0 to 1000000"},
         {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 1, 3]}",
-         "tbe.json:6: feature_table_map[2] is not below T"},
+         "tbe.json:6: feature_table_map[2] is 3, not in 0 to 2"},
         {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 2, 2]}",
          "tbe.json:1: no feature uses table 't1', but one after it"},
         {"{" SIZES
