@@ -25,6 +25,9 @@ int store_check(const struct store *store, int status, struct err *err)
     case SQLITE_CORRUPT:
         return err_set(err, ERR_INPUT, "database '%s' is damaged: %s",
                        store->path, reason);
+    case SQLITE_CONSTRAINT:
+        return err_set(err, ERR_INPUT, "cost database '%s': %s", store->path,
+                       reason);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         reason = "another process holds its lock";
@@ -220,29 +223,24 @@ static void give_memory(void)
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
-int store_open(struct store **out, const char *path, enum store_mode mode,
-               struct err *err)
+/* `name` is SQLite's for the file that messages call `path`. */
+static int open_named(struct store **out, const char *name, const char *path,
+                      enum store_mode mode, struct err *err)
 {
-    int flags =
+    const int flags =
         SQLITE_OPEN_NOMUTEX |
         (mode == STORE_READ ? SQLITE_OPEN_READONLY
                             : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     struct store *store;
-    struct buf name = {0};
     int rc;
 
-    if (file_use(path, FILE_DATABASE, err))
-        return -1;
     give_memory();
     store = mem_alloc(1, sizeof(*store));
     store->mode = mode;
     store->path = mem_grow(NULL, strlen(path) + 1, 1);
     memcpy(store->path, path, strlen(path) + 1);
-    /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
-    buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
-    rc = store_check(store, sqlite3_open_v2(name.data, &store->db, flags, NULL),
-                     err);
-    buf_release(&name);
+    rc =
+        store_check(store, sqlite3_open_v2(name, &store->db, flags, NULL), err);
     if (!rc)
         sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
     if (rc || store_defend(store, err) ||
@@ -253,6 +251,26 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
     }
     *out = store;
     return 0;
+}
+
+int store_open(struct store **out, const char *path, enum store_mode mode,
+               struct err *err)
+{
+    struct buf name = {0};
+    int rc;
+
+    if (file_use(path, FILE_DATABASE, err))
+        return -1;
+    /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
+    buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    rc = open_named(out, name.data, path, mode, err);
+    buf_release(&name);
+    return rc;
+}
+
+int store_open_memory(struct store **out, const char *source, struct err *err)
+{
+    return open_named(out, ":memory:", source, STORE_WRITE, err);
 }
 
 void store_close(struct store *store)

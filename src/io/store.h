@@ -30,6 +30,9 @@ enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */
  * of another schema version. */
 int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err) MUST_CHECK;
+/* An empty one that is no file; messages call it by its source. */
+int store_open_memory(struct store **out, const char *source,
+                      struct err *err) MUST_CHECK;
 /* The last writer to close leaves one plain file, without a WAL beside it.
  * NULL is fine. */
 void store_close(struct store *store);

@@ -13,8 +13,6 @@
 #define MAX_I64 9223372036854775807.0
 #define MAX_MS 1e9
 #define MAX_TEXT 200
-/* A share may be a mean of shares, which rounds. */
-#define MAX_SHARE (1 + 1e-9)
 
 #define TIME(row, member, time) \
     MEMBER_REAL, offsetof(row, member) + offsetof(struct timing, time)
@@ -71,7 +69,7 @@ static const struct store_column table_columns[] = {
     {"pooling_factor", TABLE(pooling_factor), .max = 1e6},
     {"zipf_alpha", TABLE(zipf_alpha), .max = 100, .or_null = true},
     {"n_unique", TABLE(n_unique), .max = MAX_COUNT},
-    {"bins", TABLE(bins[0]), .max = MAX_SHARE, .is_blob = true},
+    {"bins", TABLE(bins[0]), .max = STORE_MAX_SHARE, .is_blob = true},
 };
 
 /* In a setting these five tell an exchange. */

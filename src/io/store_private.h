@@ -11,6 +11,8 @@
 
 /* How long another process that has the file in hand is waited for. */
 #define STORE_BUSY_TIMEOUT_MS 10000
+/* A share may be a mean of shares, which rounds. */
+#define STORE_MAX_SHARE (1 + 1e-9)
 
 /* data/schema.sql itself, put into the program by the assembler. */
 extern const char store_schema_sql[] __attribute__((visibility("hidden")));
@@ -25,6 +27,19 @@ int store_execute(struct store *store, const char *sql,
 int store_defend(struct store *store, struct err *err) MUST_CHECK;
 /* Makes sure that the database has the schema of this program. */
 int store_prepare(struct store *store, struct err *err) MUST_CHECK;
+
+/* What a statement without values answers, as a number or a text; 0 or "" for
+ * no row. */
+int store_ask_i64(struct store *store, const char *sql, int64_t *value,
+                  struct err *err) MUST_CHECK;
+int store_ask(struct store *store, const char *sql, struct buf *answer,
+              struct err *err) MUST_CHECK;
+/* The tables, each behind those that its rows refer to. */
+#define STORE_N_TABLES 7
+extern const char *const store_tables[STORE_N_TABLES];
+/* Whether each of a table's rows is one that today's schema takes. */
+int store_check_table(struct store *store, const char *table,
+                      struct err *err) MUST_CHECK;
 
 /* A transaction: a writing one takes the lock at once, a reading one sees one
  * snapshot. The end commits where rc is 0 and rolls back where it is -1;
@@ -97,6 +112,7 @@ struct store {
     sqlite3 *db; /* the file, or for a reader of an old one a copy in memory */
     char *path;
     enum store_mode mode;
+    int64_t version; /* of the schema, when it was opened */
     struct prepared {
         const struct statement *statement; /* NULL behind the last one */
         sqlite3_stmt *stmt;

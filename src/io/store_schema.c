@@ -11,9 +11,8 @@
 #define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
 FILE_TEXT(store_schema_sql, "data/schema.sql");
 
-/* What a statement without values answers, as a text; "" for no row. */
-static int ask(struct store *store, const char *sql, struct buf *answer,
-               struct err *err)
+int store_ask(struct store *store, const char *sql, struct buf *answer,
+              struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int status = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
@@ -29,11 +28,11 @@ static int ask(struct store *store, const char *sql, struct buf *answer,
     return status;
 }
 
-static int ask_i64(struct store *store, const char *sql, int64_t *value,
-                   struct err *err)
+int store_ask_i64(struct store *store, const char *sql, int64_t *value,
+                  struct err *err)
 {
     struct buf answer = {0};
-    int rc = ask(store, sql, &answer, err);
+    int rc = store_ask(store, sql, &answer, err);
 
     *value = strtoll(answer.data, NULL, 10);
     buf_release(&answer);
@@ -45,9 +44,10 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
 {
     int64_t application_id, n_objects;
 
-    if (ask_i64(store, "SELECT count(*) FROM sqlite_schema", &n_objects, err) ||
-        ask_i64(store, "PRAGMA application_id", &application_id, err) ||
-        ask_i64(store, "PRAGMA user_version", version, err))
+    if (store_ask_i64(store, "SELECT count(*) FROM sqlite_schema", &n_objects,
+                      err) ||
+        store_ask_i64(store, "PRAGMA application_id", &application_id, err) ||
+        store_ask_i64(store, "PRAGMA user_version", version, err))
         return -1;
     if (!n_objects && !application_id && !*version)
         return 0;
@@ -66,11 +66,9 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
     return 0;
 }
 
-/* Those that others refer to come first. */
-static const char *const tables[] = {"setting",     "sample",  "sample_table",
-                                     "comm_sample", "ceiling", "canary",
-                                     "training_log"};
-#define N_TABLES (sizeof(tables) / sizeof(*tables))
+const char *const store_tables[] = {"setting",     "sample",  "sample_table",
+                                    "comm_sample", "ceiling", "canary",
+                                    "training_log"};
 
 /* Runs the statement that buf holds, and releases it. */
 static int execute_buf(struct store *store, struct buf *sql, struct err *err)
@@ -89,7 +87,7 @@ static bool has_table(const struct store *store, const char *table)
 
 /* Each row must be one that the new table takes: or the upgrade would fail
  * without saying which it was. */
-static int check_table(struct store *store, const char *table, struct err *err)
+int store_check_table(struct store *store, const char *table, struct err *err)
 {
     struct buf sql = {0};
     struct query query = {.store = store};
@@ -120,7 +118,7 @@ static int move_rows(struct store *store, const char *table, struct err *err)
                "SELECT group_concat(printf('\"%%w\"', name), ', ') "
                "FROM pragma_table_info('old_%s')",
                table);
-    rc = ask(store, sql.data, &columns, err);
+    rc = store_ask(store, sql.data, &columns, err);
     sql.len = 0;
     buf_printf(&sql, "INSERT INTO %s (%s) SELECT %s FROM old_%s", table,
                columns.data, columns.data, table);
@@ -135,27 +133,27 @@ static int move_rows(struct store *store, const char *table, struct err *err)
  * over: one schema, and one way to it from any version. */
 static int upgrade(struct store *store, struct err *err)
 {
-    bool is_there[N_TABLES];
+    bool is_there[STORE_N_TABLES];
     struct buf sql = {0};
 
-    for (size_t i = 0; i < N_TABLES; i++) {
-        is_there[i] = has_table(store, tables[i]);
-        if (is_there[i] && check_table(store, tables[i], err))
+    for (size_t i = 0; i < STORE_N_TABLES; i++) {
+        is_there[i] = has_table(store, store_tables[i]);
+        if (is_there[i] && store_check_table(store, store_tables[i], err))
             return -1;
     }
-    for (size_t i = 0; i < N_TABLES; i++)
+    for (size_t i = 0; i < STORE_N_TABLES; i++)
         if (is_there[i])
-            buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;", tables[i],
-                       tables[i]);
+            buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;",
+                       store_tables[i], store_tables[i]);
     buf_printf(&sql, "%s", store_schema_sql);
     if (execute_buf(store, &sql, err))
         return -1;
-    for (size_t i = 0; i < N_TABLES; i++)
-        if (is_there[i] && move_rows(store, tables[i], err))
+    for (size_t i = 0; i < STORE_N_TABLES; i++)
+        if (is_there[i] && move_rows(store, store_tables[i], err))
             return -1;
-    for (size_t i = N_TABLES; i-- > 0;)
+    for (size_t i = STORE_N_TABLES; i-- > 0;)
         if (is_there[i])
-            buf_printf(&sql, "DROP TABLE old_%s;", tables[i]);
+            buf_printf(&sql, "DROP TABLE old_%s;", store_tables[i]);
     return sql.len ? execute_buf(store, &sql, err) : 0;
 }
 
@@ -226,6 +224,7 @@ int store_prepare(struct store *store, struct err *err)
 
     if (read_version(store, &version, err))
         return -1;
+    store->version = version;
     if (store->mode == STORE_READ) {
         if (!version)
             return err_set(err, ERR_INPUT, "'%s' is empty, not a cost database",

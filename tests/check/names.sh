@@ -99,13 +99,20 @@ absent()
         done
 }
 
+# page COMMAND: its own, or that of all that begin alike.
+page()
+{
+    [ -f "man/neuroshard-$1.1" ] && echo "man/neuroshard-$1.1" ||
+        echo "man/neuroshard-${1%%-*}.1"
+}
+
 # defaults COMMAND: what --help says in brackets, against the page's entry.
 defaults()
 {
     sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\) .*[^]] \[\([^] ]*\)\]$/\2 \3/p' \
         "$stage/$1.help" | grep -v KEY=VALUE |
         while read -r option value; do
-            page=man/neuroshard-$1.1
+            page=$(page "$1")
             awk -v option=" ${option#-} " '
             /^\.It / || /^\.El/ || /^\.Sh/ {
                 within = index($0 " ", option) > 0
@@ -133,13 +140,13 @@ choices()
             awk -v option=" ${option#-} " '
             FNR == 1 { within = 0 }
             /^\.It Fl / || /^\.S[hs]/ { within = index($0 " ", option) > 0 }
-            within' "man/neuroshard-$1.1" man/neuroshard-plan.1 >"$stage/entry"
+            within' "$(page "$1")" man/neuroshard-plan.1 >"$stage/entry"
             echo "$list" | grep -oE '(^\(|\||, )[a-z][a-z0-9_-]*' |
                 sed 's/.*[(| ]//' |
                 while read -r choice; do
                     grep -qE "^\.(.* )?Cm (.* )?$choice( |\$)" \
                         "$stage/entry" ||
-                        echo "man/neuroshard-$1.1: $option lacks '$choice'"
+                        echo "$(page "$1"): $option lacks '$choice'"
                 done
         done
 }

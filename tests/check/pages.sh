@@ -29,18 +29,28 @@ documented()
         sort -u
 }
 
+commands()
+{
+    "$program" --help | sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p'
+}
+
 broken=$(
     MANPATH="$stage:" mandoc -T lint -W style man/*.[1-9] 2>&1 || true
-    "$program" --help | sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p' |
-        while read -r command; do
+    commands | while read -r command; do
             page=man/neuroshard-$(echo "$command" | tr ' ' -).1
+            alike=$command
+            if [ ! -f "$page" ]; then # one of all that begin alike
+                page=man/neuroshard-${command%% *}.1
+                alike="${command%% *} .*"
+            fi
             if [ ! -f "$page" ]; then
                 echo "$command: has no page $page"
                 continue
             fi
             # shellcheck disable=SC2086 # "tables import" is two words
-            "$program" $command --help | options | grep -vx -e --help \
-                >"$stage/help" || true
+            commands | grep -x "$alike" | while read -r one; do
+                "$program" $one --help
+            done | options | grep -vx -e --help >"$stage/help" || true
             documented "$page" >"$stage/page"
             comm -23 "$stage/help" "$stage/page" |
                 sed "s|^|$page: does not explain |"

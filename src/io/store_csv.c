@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_csv.h"
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "io/csv.h"
+#include "io/store_merge.h"
+#include "io/store_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_COLUMNS 128
+
+/* The declared type of a column, "INTEGER", "REAL", "TEXT", "BLOB"; NULL where
+ * the table has no such column. */
+static const char *column_type(const struct store *store, const char *table,
+                               const char *column)
+{
+    const char *type;
+
+    return sqlite3_table_column_metadata(store->db, "main", table, column,
+                                         &type, NULL, NULL, NULL, NULL)
+               ? NULL
+               : type;
+}
+
+/* --- writing --- */
+
+/* The columns of all tables, each name once: "id,device,...". */
+static int list_columns(struct buf *columns, struct store *store,
+                        struct err *err)
+{
+    struct buf sql = {0};
+    int rc;
+
+    buf_printf(&sql, "SELECT group_concat(name) FROM (SELECT name FROM (");
+    for (int i = 0; i < STORE_N_TABLES; i++)
+        buf_printf(&sql,
+                   "%sSELECT %d AS t, cid, name FROM pragma_table_info('%s')",
+                   i ? " UNION ALL " : "", i, store_tables[i]);
+    buf_printf(&sql, ") GROUP BY name ORDER BY min(1000 * t + cid))");
+    rc = store_ask(store, sql.data, columns, err);
+    buf_release(&sql);
+    return rc;
+}
+
+static void add_blob(struct buf *out, const void *blob, size_t size)
+{
+    double number;
+
+    for (size_t at = 0; at + sizeof(number) <= size; at += sizeof(number)) {
+        memcpy(&number, (const char *)blob + at, sizeof(number));
+        buf_printf(out, "%s%.17g", at ? " " : "", number);
+    }
+}
+
+static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
+{
+    switch (sqlite3_column_type(stmt, column)) {
+    case SQLITE_FLOAT:
+        buf_printf(out, "%.17g", sqlite3_column_double(stmt, column));
+        break;
+    case SQLITE_INTEGER:
+    case SQLITE_TEXT:
+        csv_add(out, (const char *)sqlite3_column_text(stmt, column));
+        break;
+    case SQLITE_BLOB:
+        add_blob(out, sqlite3_column_blob(stmt, column),
+                 (size_t)sqlite3_column_bytes(stmt, column));
+        break;
+    default:
+        break;
+    }
+}
+
+/* A table's rows, with nothing where it lacks a column. */
+static int add_table(struct buf *out, struct store *store, const char *table,
+                     const char *columns, struct err *err)
+{
+    struct buf sql = {0};
+    sqlite3_stmt *stmt = NULL;
+    char name[64];
+    int status;
+
+    buf_printf(&sql, "SELECT '%s'", table);
+    for (const char *at = columns; *at; at += *at == ',') {
+        const size_t len = strcspn(at, ",");
+
+        snprintf(name, sizeof(name), "%.*s", (int)len, at);
+        buf_printf(&sql, ", %s",
+                   column_type(store, table, name) ? name : "NULL");
+        at += len;
+    }
+    buf_printf(&sql, " FROM %s ORDER BY %s", table,
+               column_type(store, table, "id") ? "id" : "sample_id, table_idx");
+    status = sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL);
+    buf_release(&sql);
+    while (!status && (status = sqlite3_step(stmt)) == SQLITE_ROW) {
+        status = SQLITE_OK;
+        for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+            buf_add(out, ",", i > 0);
+            add_value(out, stmt, i);
+        }
+        buf_add(out, "\n", 1);
+    }
+    sqlite3_finalize(stmt);
+    return store_check(store, status, err);
+}
+
+int store_to_csv(struct buf *out, struct store *store, struct err *err)
+{
+    struct buf columns = {0};
+    int rc = list_columns(&columns, store, err);
+
+    buf_printf(out, "table,%s\n", columns.data);
+    for (size_t i = 0; !rc && i < STORE_N_TABLES; i++)
+        rc = add_table(out, store, store_tables[i], columns.data, err);
+    buf_release(&columns);
+    return rc;
+}
+
+int store_hash(uint64_t *hash, struct store *sorted, struct err *err)
+{
+    struct buf text = {0};
+    int rc = store_to_csv(&text, sorted, err);
+
+    *hash = hash_bytes(text.data, text.len, 0);
+    buf_release(&text);
+    return rc;
+}
+
+/* --- reading --- */
+
+struct csv_table {
+    sqlite3_stmt *insert;           /* NULL before its first row */
+    const char *types[MAX_COLUMNS]; /* of the file's columns; NULL: not there */
+};
+struct reader {
+    struct store *store;
+    struct csv csv;
+    size_t n_columns;
+    const char *names[MAX_COLUMNS]; /* the file's, in the arena */
+    struct csv_table tables[STORE_N_TABLES];
+};
+
+static int read_header(struct reader *reader, struct arena *arena,
+                       struct err *err)
+{
+    struct csv *csv = &reader->csv;
+    bool found;
+
+    if (csv_next(csv, &found, err))
+        return -1;
+    if (!found || strcmp(csv->fields[0], "table") != 0)
+        return err_set(err, ERR_INPUT,
+                       "%s:%zu: the header of a cost database begins with "
+                       "'table'",
+                       csv->source, csv->record_line);
+    for (size_t c = 0; c < csv->n_fields; c++) {
+        const char *name = arena_strdup(arena, csv->fields[c]);
+        bool is_known = !c;
+
+        for (size_t i = 0; i < STORE_N_TABLES; i++)
+            is_known |= column_type(reader->store, store_tables[i], name) != 0;
+        for (size_t i = 0; i < c; i++)
+            is_known &= strcmp(name, reader->names[i]) != 0;
+        if (!is_known || c == MAX_COLUMNS)
+            return err_set(err, ERR_INPUT,
+                           "%s:%zu: column '%s' is unknown or there twice",
+                           csv->source, csv->record_line, name);
+        reader->names[c] = name;
+    }
+    reader->n_columns = csv->n_fields;
+    return 0;
+}
+
+/* INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...): a value's
+ * number is 1 + that of its column. */
+static int prepare_insert(struct csv_table *table, struct reader *reader,
+                          const char *name, struct err *err)
+{
+    struct buf columns = {0}, sql = {0};
+    int rc;
+
+    buf_printf(&sql, "INSERT INTO %s (", name);
+    buf_printf(&columns, ") VALUES (");
+    for (size_t c = 1, n = 0; c < reader->n_columns; c++) {
+        table->types[c] = column_type(reader->store, name, reader->names[c]);
+        if (!table->types[c])
+            continue;
+        buf_printf(&sql, "%s%s", n ? ", " : "", reader->names[c]);
+        buf_printf(&columns, "%s?%zu", n ? ", " : "", c + 1);
+        n++;
+    }
+    buf_printf(&sql, "%s)", columns.data);
+    rc = sqlite3_prepare_v2(reader->store->db, sql.data, -1, &table->insert,
+                            NULL);
+    if (rc) /* it has no columns here */
+        rc = err_set(err, ERR_INPUT, "%s:%zu: the header has no column of '%s'",
+                     reader->csv.source, reader->csv.record_line, name);
+    buf_release(&columns);
+    buf_release(&sql);
+    return rc;
+}
+
+/* Shares with a blank between; how many, or -1. */
+static int read_blob(const char *text, double numbers[REUSE_BINS])
+{
+    char number[32];
+
+    for (int n = 0; n < REUSE_BINS; n++) {
+        const size_t len = strcspn(text, " ");
+
+        snprintf(number, sizeof(number), "%.*s", (int)len, text);
+        if (len >= sizeof(number) || !text_to_double(number, &numbers[n]) ||
+            numbers[n] < 0 || numbers[n] > STORE_MAX_SHARE)
+            return -1;
+        if (!text[len])
+            return n + 1;
+        text += len + 1;
+    }
+    return -1;
+}
+
+/* Binds a cell that is not empty; false where it is not of the type. */
+static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
+                      const char *text)
+{
+    double numbers[REUSE_BINS];
+    uint64_t whole;
+    int n;
+
+    switch (*type) {
+    case 'R':
+        return text_to_double(text, numbers) &&
+               !sqlite3_bind_double(stmt, place, *numbers);
+    case 'B':
+        n = read_blob(text, numbers);
+        return n > 0 &&
+               !sqlite3_bind_blob(stmt, place, numbers,
+                                  n * (int)sizeof(*numbers), SQLITE_TRANSIENT);
+    default: /* whole numbers become such where they are stored */
+        return (*type == 'T' || text_to_u64(text + (*text == '-'), &whole)) &&
+               !sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
+    }
+}
+
+static int bind_record(struct reader *reader, const struct csv_table *table,
+                       struct err *err)
+{
+    const struct csv *csv = &reader->csv;
+
+    sqlite3_clear_bindings(table->insert);
+    for (size_t c = 1; c < csv->n_fields; c++) {
+        const char *type = table->types[c];
+        const char *text = csv->fields[c];
+
+        if (!type && *text)
+            return err_set(err, ERR_INPUT,
+                           "%s:%zu: table '%s' has no column '%s'", csv->source,
+                           csv->record_line, csv->fields[0], reader->names[c]);
+        if (type && (*text || *type == 'T') &&
+            !bind_cell(table->insert, (int)c + 1, type, text))
+            return err_set(err, ERR_INPUT, "%s:%zu: %s '%s' is not %s",
+                           csv->source, csv->record_line, reader->names[c],
+                           text,
+                           *type == 'I'   ? "a whole number"
+                           : *type == 'R' ? "a number"
+                                          : "17 shares with blanks between");
+    }
+    return 0;
+}
+
+static int read_record(struct reader *reader, struct err *err)
+{
+    const struct csv *csv = &reader->csv;
+    struct csv_table *table = NULL;
+    int status;
+
+    if (csv->n_fields != reader->n_columns)
+        return err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu",
+                       csv->source, csv->record_line, csv->n_fields,
+                       reader->n_columns);
+    for (size_t i = 0; i < STORE_N_TABLES; i++)
+        if (!strcmp(csv->fields[0], store_tables[i]))
+            table = &reader->tables[i];
+    if (!table)
+        return err_set(err, ERR_INPUT, "%s:%zu: there is no table '%s'",
+                       csv->source, csv->record_line, csv->fields[0]);
+    if ((!table->insert &&
+         prepare_insert(table, reader, csv->fields[0], err)) ||
+        bind_record(reader, table, err))
+        return -1;
+    status = sqlite3_step(table->insert);
+    sqlite3_reset(table->insert);
+    if (status == SQLITE_DONE)
+        return 0;
+    return err_set(err, ERR_INPUT, "%s:%zu: %s", csv->source, csv->record_line,
+                   sqlite3_errmsg(reader->store->db));
+}
+
+static int read_records(struct reader *reader, struct arena *arena,
+                        struct err *err)
+{
+    bool found = true;
+    int rc = read_header(reader, arena, err);
+
+    while (!rc && found) {
+        rc = csv_next(&reader->csv, &found, err);
+        if (!rc && found)
+            rc = read_record(reader, err);
+    }
+    return rc;
+}
+
+int store_from_csv(struct store **out, const char *text, size_t len,
+                   const char *source, struct arena *arena, struct err *err)
+{
+    struct reader reader = {.store = NULL};
+    int rc = store_open_memory(&reader.store, source, err) ||
+             csv_init(&reader.csv, arena_strndup(arena, text, len), len, source,
+                      err) ||
+             store_begin(reader.store, STORE_WRITE, err) ||
+             store_end(reader.store, read_records(&reader, arena, err), err);
+
+    for (size_t i = 0; i < STORE_N_TABLES; i++)
+        sqlite3_finalize(reader.tables[i].insert);
+    csv_release(&reader.csv);
+    if (rc || store_verify(reader.store, err)) {
+        store_close(reader.store);
+        return -1;
+    }
+    *out = reader.store;
+    return 0;
+}
+
+int store_csv_check(const char *text, size_t len, const char *source,
+                    struct arena *arena, struct err *err)
+{
+    struct store *store;
+
+    if (store_from_csv(&store, text, len, source, arena, err))
+        return -1;
+    store_close(store);
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/store_merge.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "io/store_private.h"
+
+FILE_TEXT(store_merge_sql, "src/io/store_merge.sql");
+FILE_TEXT(store_describe_sql, "src/io/store_describe.sql");
+
+/* --- is it whole? --- */
+
+/* Fails with the sentence where a question has an answer other than "". */
+static int must_be_none(struct store *store, const char *sql,
+                        const char *sentence, struct err *err)
+{
+    struct buf answer = {0};
+    int rc = store_ask(store, sql, &answer, err);
+
+    if (!rc && *answer.data)
+        rc = err_set(err, ERR_INPUT, "cost database '%s': %s %s", store->path,
+                     answer.data, sentence);
+    buf_release(&answer);
+    return rc;
+}
+
+int store_verify(struct store *store, struct err *err)
+{
+    if (must_be_none(store,
+                     "SELECT integrity_check FROM pragma_integrity_check(1) "
+                     "WHERE integrity_check <> 'ok'",
+                     "(integrity check)", err) ||
+        must_be_none(store,
+                     "SELECT \"table\" || ' ' || coalesce(rowid, '') FROM "
+                     "pragma_foreign_key_check",
+                     "refers to a row that is not there", err))
+        return -1;
+    for (size_t i = 0; i < STORE_N_TABLES; i++)
+        if (store_check_table(store, store_tables[i], err))
+            return -1;
+    return must_be_none(
+        store,
+        "SELECT 'sample ' || id FROM sample LEFT JOIN (SELECT sample_id, "
+        "count(*) AS n, max(table_idx) + 1 AS n_there FROM sample_table GROUP "
+        "BY sample_id) ON sample_id = id WHERE coalesce(n, 0) <> n_tables OR "
+        "n <> n_there",
+        "has not the tables that it should have", err);
+}
+
+/* --- merging --- */
+
+/* The other database, a copy in memory, is "other" to the first. */
+static int attach(struct store *into, struct store *from, struct err *err)
+{
+    sqlite3_backup *backup;
+    int rc;
+
+    sqlite3_limit(into->db, SQLITE_LIMIT_ATTACHED, 1);
+    rc = store_execute(into, "ATTACH ':memory:' AS other", err);
+    sqlite3_limit(into->db, SQLITE_LIMIT_ATTACHED, 0);
+    if (rc)
+        return -1;
+    backup = sqlite3_backup_init(into->db, "other", from->db, "main");
+    if (!backup)
+        return store_check(into, sqlite3_errcode(into->db), err);
+    sqlite3_backup_step(backup, -1);
+    return store_check(from, sqlite3_backup_finish(backup), err);
+}
+
+static int merge_rows(struct store *into, struct err *err)
+{
+    struct buf sql = {0};
+    int rc;
+
+    store_expand(&sql, store_merge_sql);
+    rc = store_execute(into, sql.data, err);
+    buf_release(&sql);
+    return rc;
+}
+
+int store_merge(struct store *into, struct store *from, struct err *err)
+{
+    int rc = attach(into, from, err) || store_begin(into, STORE_WRITE, err) ||
+             store_end(into, merge_rows(into, err), err);
+
+    if (store_execute(into, "DETACH other", rc ? &(struct err){0} : err))
+        rc = -1;
+    return rc ? -1 : 0;
+}
+
+int store_sorted(struct store **out, struct store *from, struct err *err)
+{
+    struct store *store = NULL;
+
+    if (store_verify(from, err) || store_open_memory(&store, from->path, err))
+        return -1;
+    if (store_merge(store, from, err)) {
+        store_close(store);
+        return -1;
+    }
+    *out = store;
+    return 0;
+}
+
+int store_save(struct store *store, const char *path, struct err *err)
+{
+    sqlite3_int64 len;
+    unsigned char *bytes = sqlite3_serialize(store->db, "main", &len, 0);
+    int rc = file_write(path, bytes, (size_t)len, err);
+
+    sqlite3_free(bytes);
+    return rc;
+}
+
+int store_describe(json_t **out, struct store *store, struct err *err)
+{
+    struct buf sql = {0}, text = {0};
+    int rc;
+
+    store_expand(&sql, store_describe_sql);
+    rc = store_ask(store, sql.data, &text, err) ||
+         json_parse(out, text.data, text.len, store->path, err);
+    if (!rc)
+        json_object_set_new(*out, "schema", json_integer(store->version));
+    buf_release(&sql);
+    buf_release(&text);
+    return rc ? -1 : 0;
+}
