@@ -83,17 +83,50 @@ static int find_command(const struct command **out, int argc, char **argv)
     return 0;
 }
 
-static int no_command(const char *name, struct err *err)
+/* The second words of the commands that begin with this one: "import" ... of
+ * "tables". */
+static size_t list_second_words(const char *names[N_COMMANDS + 1],
+                                const char *first)
 {
-    const char *names[N_COMMANDS + 1] = {0}, *nearest;
+    const size_t len = strlen(first);
+    size_t n = 0;
 
     for (size_t i = 0; i < N_COMMANDS; i++)
+        if (!strncmp(commands[i]->name, first, len) &&
+            commands[i]->name[len] == ' ')
+            names[n++] = commands[i]->name + len + 1;
+    names[n] = NULL;
+    return n;
+}
+
+/* Whether the word behind a command is meant as part of another one's name: it
+ * is like one, and like no file. */
+static bool is_misspelt(const char *first, const char *second)
+{
+    const char *names[N_COMMANDS + 1];
+
+    list_second_words(names, first);
+    return !strpbrk(second, "./") && !file_exists(second) &&
+           text_nearest(names, second);
+}
+
+static int no_command(const char *first, const char *second, struct err *err)
+{
+    const char *names[N_COMMANDS + 1] = {0}, *nearest;
+    char given[128], meant[128] = "";
+    const bool is_pair = list_second_words(names, first) > 0;
+
+    for (size_t i = 0; !is_pair && i < N_COMMANDS; i++)
         names[i] = commands[i]->name;
-    nearest = text_nearest(names, name);
+    nearest = text_nearest(names, is_pair ? second : first);
+    snprintf(given, sizeof(given), "%s%s%s", first,
+             is_pair && *second ? " " : "", is_pair ? second : "");
+    if (nearest)
+        snprintf(meant, sizeof(meant), "did you mean '%s%s%s'? ",
+                 is_pair ? first : "", is_pair ? " " : "", nearest);
     return err_set(err, ERR_USAGE,
-                   "no command '%s'; %s%s%s'neuroshard --help' lists them",
-                   name, nearest ? "did you mean '" : "",
-                   nearest ? nearest : "", nearest ? "'? " : "");
+                   "no command '%s'; %s'neuroshard --help' lists them", given,
+                   meant);
 }
 
 /* Also "help" before a command's name, in place of its --help. */
@@ -103,6 +136,7 @@ static int dispatch(int argc, char **argv, struct err *err)
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct command *command;
     const bool is_help = name && !strcmp(name, "help");
+    const char *second;
     int n_words;
 
     if (!name)
@@ -118,8 +152,10 @@ static int dispatch(int argc, char **argv, struct err *err)
         return 0;
     }
     n_words = find_command(&command, argc - is_help, argv + is_help);
-    if (!n_words)
-        return no_command(argv[1 + is_help], err);
+    name = argv[1 + is_help];
+    second = argc > 2 + is_help ? argv[2 + is_help] : "";
+    if (!n_words || (n_words == 1 && is_misspelt(name, second)))
+        return no_command(name, second, err);
     if (is_help)
         return run_command(command, 2, helped, err);
     return run_command(command, argc - n_words, argv + n_words, err);
@@ -149,15 +185,13 @@ int main(int argc, char **argv)
         rc = err_set(&err, ERR_INTERRUPTED,
                      "interrupted; what is printed and written is the best "
                      "until then");
-    if (rc >= 0 || *err.msg) /* which a process of --ranks has said */
-        cli_end_answer(rc < 0 ? &err : NULL);
+    cli_end_answer(rc < 0 ? &err : NULL);
     if (finish_stdout(&unwritten) && (rc >= 0 || err.code == ERR_INTERRUPTED)) {
         err = unwritten;
         rc = -1;
     }
     if (rc >= 0)
         return rc;
-    if (*err.msg)
-        cli_say(err.msg);
+    cli_say(err.msg);
     return err_exit_status(err.code);
 }

@@ -85,3 +85,7 @@ done
 sed 's/^setting,1,[^,]*/setting,1,/' all.csv >wrong.csv
 "$ns" db import wrong.csv --db new.db
 ls new.* 2>/dev/null
+echo "== words"
+"$ns" tables improt x.csv
+"$ns" db improt x.csv
+"$ns" db

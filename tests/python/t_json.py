@@ -271,6 +271,7 @@ FAILURES = [
     ("usage", ["compare", DLRM, DLRM, "--gpus", "2", "--plan", "p.json"]),
     ("usage", ["db", "merge", "costs.db"]),
     ("usage", ["db", "export", "costs.db"]),
+    ("usage", ["tables", "improt", "x"]),
     ("input", ["db", "import", "bad.csv", "--db", "x.db"]),
     ("input", ["db", "check", "bad.csv"]),
     ("io", ["plan", "no\nsuch\x1b.csv", "--gpus", "2"]),
