@@ -54,6 +54,15 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
 int planning_set_cluster(struct problem *problem, struct cli *cli,
                          struct err *err) MUST_CHECK;
 
+/* Parts of both: hosts by the options, else as in the plan that stands, else
+ * assumed of this GPU; and the batch. */
+struct gpu_spec;
+int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
+                       const struct gpu_spec *gpu, struct cli *cli,
+                       struct err *err) MUST_CHECK;
+int planning_set_batch(struct problem *problem, struct cli *cli,
+                       struct err *err) MUST_CHECK;
+
 /* The cost model of --cost, else the one of --gpu. */
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err) MUST_CHECK;

@@ -89,14 +89,12 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
         cluster->inter_gbps = cli_double(cli, "inter-gbps");
 }
 
-/* Options beside a cluster whose GPUs and memory are known. */
-static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
-                  struct err *err)
+int planning_set_batch(struct problem *problem, struct cli *cli,
+                       struct err *err)
 {
-    struct cluster *cluster = &problem->cluster;
+    const struct cluster *cluster = &problem->cluster;
     const uint64_t batch = problem->batch;
 
-    planning_set_bandwidths(cluster, cli);
     problem->batch = cli_u64(cli, "batch");
     if (cli_given(cli, "batch-per-gpu"))
         problem->batch = cli_u64(cli, "batch-per-gpu") * cluster->n_devices;
@@ -107,7 +105,18 @@ static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
                        problem->batch, PROBLEM_MAX_BATCH);
     if (problem->hot && problem->batch != batch)
         problem_find_hot_rows(problem, cli->arena);
-    return add_reserve(problem, is_as_sold, cli, err);
+    return 0;
+}
+
+/* Options beside a cluster whose GPUs and memory are known. */
+static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
+                  struct err *err)
+{
+    planning_set_bandwidths(&problem->cluster, cli);
+    return planning_set_batch(problem, cli, err) ||
+                   add_reserve(problem, is_as_sold, cli, err)
+               ? -1
+               : 0;
 }
 
 /* Hosts and domains of so many, of which a smaller cluster has but a part. */
@@ -194,10 +203,9 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
     return 0;
 }
 
-/* By the options, else as in the plan that stands, else assumed. */
-static int set_hosts(struct cluster *cluster, const struct cluster *like,
-                     const struct gpu_spec *gpu, struct cli *cli,
-                     struct err *err)
+int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
+                       const struct gpu_spec *gpu, struct cli *cli,
+                       struct err *err)
 {
     if (cli_given(cli, "gpus-per-host"))
         take_hosts(cluster, cli_u64(cli, "gpus-per-host"),
@@ -242,7 +250,7 @@ int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
         .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
         .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
         .gpu = gpu->name};
-    if (set_hosts(cluster, like, gpu, cli, err))
+    if (planning_set_hosts(cluster, like, gpu, cli, err))
         return -1;
     for (uint32_t r = 0; r < n_gpus; r++)
         cluster->memory_bytes[r] = cli_given(cli, "memory")

@@ -23,7 +23,10 @@ const struct option_spec placed_options[] = {
     {0},
 };
 
-/* A plan of ours says all that these do. */
+/* A plan of ours says all that these do; some may ask what if it were
+ * otherwise. */
+#define WHAT_IFS "gpu|batch|batch-per-gpu|gpus-per-host|hosts-per-domain"
+
 static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
 {
@@ -32,12 +35,31 @@ static int check_unused(const struct cli *cli, const char *source,
 
     for (size_t g = 0; g < 2; g++)
         for (const struct option_spec *spec = groups[g]; spec->name; spec++)
-            if (strcmp(spec->name, "gpu") != 0 && cli_given(cli, spec->name))
+            if (!text_is_one_of(WHAT_IFS, spec->name) &&
+                cli_given(cli, spec->name))
                 return err_set(err, ERR_USAGE,
                                "option '--%s' is for plans of TorchRec's; '%s' "
                                "says all that itself",
                                spec->name, source);
     return 0;
+}
+
+static int ask_what_if(struct problem *problem, struct cli *cli,
+                       struct err *err)
+{
+    struct cluster *cluster = &problem->cluster;
+    const struct cluster said = *cluster;
+
+    if (planning_set_hosts(cluster, &said, NULL, cli, err))
+        return -1;
+    if (cluster->nccl_bytes && cli_given(cli, "gpus-per-host"))
+        cluster->nccl_bytes = cluster_nccl_bytes(cluster);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        cluster->reserve_bytes[r] =
+            max_u64(cluster->reserve_bytes[r], cluster->nccl_bytes);
+    return cli_given(cli, "batch") || cli_given(cli, "batch-per-gpu")
+               ? planning_set_batch(problem, cli, err)
+               : 0;
 }
 
 /* GPUs, hosts and batch, as far as TorchRec does not say them, by the options;
@@ -141,7 +163,10 @@ int planning_load(struct plan *plan, const char *path, const char *list,
     if (plan_from_json(plan, text, len, source, cli->arena, err))
         return -1;
     /* Of two plans the other may be TorchRec's. */
-    return is_given && cli->command->n_args[0] < 2
-               ? check_unused(cli, source, err)
+    if (!is_given || cli->command->n_args[0] > 1)
+        return 0;
+    return check_unused(cli, source, err) ||
+                   ask_what_if(&plan->problem, cli, err)
+               ? -1
                : 0;
 }

@@ -12,7 +12,7 @@ src/device   6611  59
 src/io       5716  37
 src/emit     2478  16
 src/exec     3717  26
-src/cli      5730  37
+src/cli      5765  37
 costmodel    7118  56
 search       6655  32
 microbench   1636  14
