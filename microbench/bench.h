@@ -66,6 +66,7 @@ struct bench_result {
     uint64_t n_resumed;  /* found there already */
     uint64_t n_flagged;  /* of the measured ones: SAMPLE_THROTTLED */
     uint64_t n_cases;    /* of the list that are done now */
+    uint64_t n_left;     /* of them: to processes that were at them */
     bool interrupted;    /* by a signal; what was measured is kept */
     bool out_of_time;
 };

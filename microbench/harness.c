@@ -201,32 +201,55 @@ static int measure(struct bench *bench, const struct bench_case *what,
     return 0;
 }
 
-static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
+static int measure_case(struct bench *bench, const struct bench_case *fused,
+                        uint64_t case_idx, struct err *err)
 {
-    bool repeat = bench->options->repeat;
-    struct bench_case fused, other;
+    struct bench_case other;
 
-    case_draw(&fused, &bench->list, case_idx);
-    if (repeat)
-        return measure(bench, &fused, SAMPLE_REPEAT, case_idx, 0, err);
+    if (bench->options->repeat)
+        return measure(bench, fused, SAMPLE_REPEAT, case_idx, 0, err);
     if (case_idx % BENCH_SENTINEL == 0) {
         case_sentinel(&other, &bench->list);
         if (measure(bench, &other, SAMPLE_SENTINEL, case_idx / BENCH_SENTINEL,
                     0, err))
             return -1;
     }
-    if (measure(bench, &fused, SAMPLE_FUSED, case_idx, 0, err))
+    if (measure(bench, fused, SAMPLE_FUSED, case_idx, 0, err))
         return -1;
     if (case_idx % BENCH_HELD_OUT != BENCH_HELD_OUT - 1 ||
-        fused.n_tables == 1 || bench->list.is_designed ||
-        (bench->options->is_mixed && fused.n_tables > BENCH_MAX_SINGLES))
+        fused->n_tables == 1 || bench->list.is_designed ||
+        (bench->options->is_mixed && fused->n_tables > BENCH_MAX_SINGLES))
         return 0;
-    for (uint32_t t = 0; t < fused.n_tables; t++) {
-        case_single(&other, &fused, t);
+    for (uint32_t t = 0; t < fused->n_tables; t++) {
+        case_single(&other, fused, t);
         if (measure(bench, &other, SAMPLE_SINGLE, case_idx, 1 + t, err))
             return -1;
     }
     return 0;
+}
+
+/* Unless another process is at it. What that one has stored is looked for
+ * behind the claim, so nothing is measured twice. */
+static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
+{
+    const struct sample_sink *sink = bench->sink;
+    struct sample_setting setting;
+    struct bench_case fused;
+    struct lock lock = {0};
+    int rc;
+
+    case_draw(&fused, &bench->list, case_idx);
+    setting = setting_of(bench->device, &fused);
+    if (sink->claim && sink->claim(sink->ctx, &setting, bench->result->seed,
+                                   case_idx, &lock, err))
+        return -1;
+    if (sink->claim && !lock.path) {
+        bench->result->n_left++;
+        return 0;
+    }
+    rc = measure_case(bench, &fused, case_idx, err);
+    lock_release(&lock);
+    return rc;
 }
 
 static int run_cases(struct bench *bench, struct err *err)

@@ -106,6 +106,37 @@ static int say_taken(const struct lock *lock, const char *path, double wait_s,
                    path, owner, lock->path, wait_s);
 }
 
+static void drop(struct lock *lock)
+{
+    mem_free(lock->path);
+    lock->path = NULL;
+}
+
+static int cannot_lock(const struct lock *lock, const char *path,
+                       struct err *err)
+{
+    return err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path,
+                   lock->path, strerror(errno));
+}
+
+int lock_try(struct lock *lock, const char *path, struct err *err)
+{
+    int got, rc = 0;
+
+    *lock = (struct lock){.path = lock_path(path), .fd = -1};
+    if (!lock->path)
+        return 0;
+    got = try_lock(lock);
+    if (got > 0) {
+        write_owner(lock);
+        return 0;
+    }
+    if (got < 0)
+        rc = cannot_lock(lock, path, err);
+    drop(lock);
+    return rc;
+}
+
 int lock_take(struct lock *lock, const char *path, double wait_s,
               struct err *err)
 {
@@ -124,12 +155,10 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
         return 0;
     }
     if (got < 0)
-        err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path, lock->path,
-                strerror(errno));
+        cannot_lock(lock, path, err);
     else
         say_taken(lock, path, wait_s, err);
-    mem_free(lock->path);
-    lock->path = NULL;
+    drop(lock);
     return -1;
 }
 
@@ -141,6 +170,5 @@ void lock_release(struct lock *lock)
      * has no name any more, and opens the next one. */
     unlink(lock->path);
     close(lock->fd);
-    mem_free(lock->path);
-    lock->path = NULL;
+    drop(lock);
 }

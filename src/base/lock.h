@@ -21,6 +21,9 @@ struct lock {
  * ERR_INTERRUPTED at an interrupt meanwhile. */
 int lock_take(struct lock *lock, const char *path, double wait_s,
               struct err *err) MUST_CHECK;
+/* The same without a wait: where another process has the lock nothing is
+ * locked, which is no failure. */
+int lock_try(struct lock *lock, const char *path, struct err *err) MUST_CHECK;
 /* Removes the lock file. A zeroed lock is fine. */
 void lock_release(struct lock *lock);
 

@@ -73,6 +73,10 @@ void bench_print_counts(const struct bench *bench, const char *what)
     printf("samples         %" PRIu64 " measured, %" PRIu64
            " were there already\n",
            result->n_measured, result->n_resumed);
+    if (result->n_left)
+        printf("left            %" PRIu64 " cases to processes that are at "
+               "them\n",
+               result->n_left);
 }
 
 json_t *bench_machine_to_json(const struct device *device)
@@ -136,16 +140,17 @@ static void print_json(const struct bench *bench, const struct errors *repeats,
     char hash[HASH_TEXT_MAX];
     json_t *root = json_pack(
         "{s:o, s:b, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
-        "s:I, s:s, s:f, s:s}",
+        "s:I, s:I, s:s, s:f, s:s}",
         "machine", bench_machine_to_json(bench->device), "mixed",
         options->is_mixed, "batch", (json_int_t)options->batch, "precision",
         precision_name(options->precision), "optimizer",
         optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
         "list", hash_text(hash, result->seed), "ranks", (json_int_t)0, "cases",
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
-        "resumed", (json_int_t)result->n_resumed, "flagged",
-        (json_int_t)result->n_flagged, "stopped", bench_stopped_by(result),
-        "seconds", bench->seconds, "db", cli_shown(bench->cli, "db"));
+        "resumed", (json_int_t)result->n_resumed, "left",
+        (json_int_t)result->n_left, "flagged", (json_int_t)result->n_flagged,
+        "stopped", bench_stopped_by(result), "seconds", bench->seconds, "db",
+        cli_shown(bench->cli, "db"));
 
     if (repeats->n)
         json_object_set_new(root, "repeat",

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_CORE_SAMPLE_H
 #define NEUROSHARD_CORE_SAMPLE_H
 
-#include "base/err.h"
+#include "base/lock.h"
 #include "core/table.h"
 
 EXTERN_C_BEGIN
@@ -129,6 +129,11 @@ struct sample_sink {
                        double *best_ms, struct err *err);
     int (*put_canary)(void *ctx, const struct sample_setting *setting,
                       double best_ms, struct err *err);
+    /* Whether this process is to measure a case of the setting: locks it until
+     * lock_release, unless another one has, which leaves the lock empty. NULL
+     * where no others measure. */
+    int (*claim)(void *ctx, const struct sample_setting *setting, uint64_t seed,
+                 uint64_t case_idx, struct lock *lock, struct err *err);
     /* Hears of each that is safe, in a line without its end; may be NULL. */
     void (*tell)(const char *line);
 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
+#include "base/file.h"
+#include "base/hash.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -318,6 +321,38 @@ static int put_canary(void *store, const struct sample_setting *setting,
                      NULL, err);
 }
 
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+/* By "DB.case-HASH.lock" beside the file. */
+static int claim_case(void *ctx, const struct sample_setting *setting,
+                      uint64_t seed, uint64_t case_idx, struct lock *lock,
+                      struct err *err)
+{
+    const struct store *store = ctx;
+    char hash[HASH_TEXT_MAX];
+    struct buf name = {0};
+    struct arena arena;
+    int rc;
+
+    arena_init(&arena);
+    buf_printf(&name, "%s %u %s %s %s %s %d %d %u %" PRIu64 " %" PRIu64,
+               setting->device, setting->n_threads, setting->isa,
+               or_empty(setting->driver), or_empty(setting->cuda),
+               or_empty(setting->host), (int)setting->precision,
+               (int)setting->optimizer, setting->batch, seed, case_idx);
+    hash_text(hash, hash_bytes(name.data, name.len, 0));
+    rc = lock_try(lock,
+                  arena_printf(&arena, "%s.case-%s",
+                               file_target(store->path, &arena), hash),
+                  err);
+    buf_release(&name);
+    arena_release(&arena);
+    return rc;
+}
+
 struct sample_sink store_sink(struct store *store)
 {
     return (struct sample_sink){.ctx = store,
@@ -326,7 +361,8 @@ struct sample_sink store_sink(struct store *store)
                                 .has = has_sample,
                                 .has_comm = has_comm,
                                 .find_canary = find_canary,
-                                .put_canary = put_canary};
+                                .put_canary = put_canary,
+                                .claim = claim_case};
 }
 
 /* --- ceilings --- */

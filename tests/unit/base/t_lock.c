@@ -93,6 +93,11 @@ static void test_held(void)
     ok(exists("model.lock"), "the lock of another is not removed");
     ok(!symlink("model", "link") && !file_write("model", "", 0, &err), "link");
     ok(lock_take(&lock, "link", 0, &err) == -1, "held by another name, too");
+    ok(!lock_try(&lock, "model", &err) && !lock.path, "tried, and not got");
+    ok(!lock_try(&lock, "free", &err) && lock.path && exists("free.lock"),
+       "tried and got");
+    lock_release(&lock);
+    ok(!exists("free.lock"), "and released");
     take_ok(&lock, "other");
     lock_release(&lock);
     end(child);
@@ -148,6 +153,8 @@ static void test_refused(void)
 
     ok(lock_take(&lock, "no/such/folder", 1, &err) == -1 && err.code == ERR_IO,
        "%s", err.msg);
+    ok(lock_try(&lock, "no/such/folder", &err) == -1 && err.code == ERR_IO,
+       "tried: %s", err.msg);
     ok(!symlink("elsewhere", "trap.lock"), "a link in the lock's place");
     ok(lock_take(&lock, "trap", 1, &err) == -1 && !exists("elsewhere"),
        "is not followed: %s", err.msg);
