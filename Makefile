@@ -205,6 +205,7 @@ $(O)/src/base/file.o: $(O)/datadir
 # Which .incbin takes in, unseen by -MMD.
 $(O)/src/io/store_schema.o: data/schema.sql
 $(O)/src/io/store_merge.o: $(wildcard src/io/*.sql)
+$(O)/src/emit/page.o: data/report/page.html
 $(O)/src/emit/torchrec_loader.o: src/python/neuroshard/_loader.py
 $(O)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)
 
@@ -355,6 +356,12 @@ test-torchrec: $(O)/neuroshard
 	    NEUROSHARD_DATA='$(CURDIR)/data' $(PYTHON_ENV) \
 	    prove -v -e tests/torchrec/python tests/torchrec/t_*.py
 
+# Pages of `report` in Chromium; SHOTS=DIR leaves pictures of them there.
+.PHONY: test-report
+test-report: $(O)/neuroshard
+	@.ci/deps browser || true
+	$(Q)$(call PROVE,-v tests/report/t_report.py)
+
 # What there is to test on a GPU, real or emulated.
 GPU_TESTS = $(filter $(foreach r,device exec microbench, \
     $(O)/tests/unit/$(r)/t_%) $(O)/tests/prop/t_execute_% \
@@ -428,6 +435,7 @@ SCRIPTS = .ci/run .ci/deps .ci/banner .ci/wheel .ci/wheel-tag \
     tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
+    tests/report/*.py \
     tests/bench/*.py tests/check/*.py) \
     $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
 CHECKS = format layers includes budgets headers pages names shell python tidy \
@@ -592,6 +600,8 @@ make [TARGET] [SWITCH=VALUE]...
   test-torchrec  emitted plans in TorchRec on the CPU, installed by pip in
              TORCHREC_VENV=build/torchrec; skipped where it cannot be had;
              DLRM_DIR: where facebookresearch/dlrm has dlrm_main.py
+  test-report  pages of `report` in headless Chromium, installed like the rest;
+             skipped where it cannot be had; SHOTS=DIR keeps pictures
   test-long  the tests that draw their inputs, on many more of them;
              SIZE=7 goes 7 % of the way from those of test
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a

@@ -11,13 +11,14 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_plan,           &command_compare,   &command_cost,
-    &command_diff,           &command_explain,   &command_run,
-    &command_emit,           &command_tables,    &command_tables_import,
-    &command_tables_profile, &command_bench,     &command_record,
-    &command_train,          &command_eval,      &command_retrain,
-    &command_model,          &command_db_info,   &command_db_check,
-    &command_db_merge,       &command_db_export, &command_db_import,
+    &command_plan,          &command_compare,        &command_cost,
+    &command_diff,          &command_explain,        &command_report,
+    &command_run,           &command_emit,           &command_tables,
+    &command_tables_import, &command_tables_profile, &command_bench,
+    &command_record,        &command_train,          &command_eval,
+    &command_retrain,       &command_model,          &command_db_info,
+    &command_db_check,      &command_db_merge,       &command_db_export,
+    &command_db_import,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -10,9 +10,9 @@ src/base     2914  38
 src/core     4504  34
 src/device   6611  59
 src/io       5747  37
-src/emit     2478  16
+src/emit     2620  18
 src/exec     3717  26
-src/cli      5770  37
+src/cli      5929  38
 costmodel    7118  56
 search       6655  32
 microbench   1656  14

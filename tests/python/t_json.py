@@ -136,6 +136,7 @@ ANSWERS = [
     ("diff", ["diff", "p.json", "k.json"]),
     ("emit", ["emit", "p.json", "--format", "torchrec", "-o", "e.json"]),
     ("emit", ["emit", "p.json", "--format", "text", "-o", "e.txt"]),
+    ("report", ["report", "p.json", "q.json", "-o", "p.html"]),
     ("tables", ["tables", DLRM]),
     ("tables import", ["tables", "import", DLRM, "-o", "i.csv"]),
     (

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/page.h"
+
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT_VERSION 1
+#define PLACE "@DOCUMENTS@" /* of the documents in the page */
+#define N_FOLDED 4u         /* shards and more share a piece */
+#define N_IN_COLUMNS 16u    /* objects and more are in columns */
+
+FILE_TEXT(report_page_html, "data/report/page.html");
+
+const char *page_kind(const json_t *content)
+{
+    static const struct {
+        const char *kind, *members[2];
+    } kinds[] = {
+        {"plan", {"neuroshard_plan", "shards"}},
+        {"compare", {"planners", "cost_model"}},
+        {"range", {"counts", "smallest_gpus"}},
+        {"diff", {"moves", "before"}},
+        {"run", {"world", "machine"}},
+        {"record", {"phases", "causes"}},
+        {"eval", {"held_out", "intervals"}},
+    };
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (json_object_get(content, kinds[i].members[0]) &&
+            json_object_get(content, kinds[i].members[1]))
+            return kinds[i].kind;
+    return NULL;
+}
+
+/* Whether `next` goes on where `shard` ends: on the device behind, with the
+ * same columns, and the next rows or, of replicas, the same. */
+static bool goes_on(const struct shard *shard, const struct shard *next)
+{
+    return next->table == shard->table && next->kind == shard->kind &&
+           next->device == shard->device + 1 &&
+           next->col_begin == shard->col_begin &&
+           next->col_end == shard->col_end &&
+           next->row_begin == (shard_is_replica(shard->kind) ? shard->row_begin
+                                                             : shard->row_end);
+}
+
+void page_fold_shards(json_t *content, const struct plan *plan)
+{
+    json_t *list = json_array();
+    size_t n;
+
+    for (size_t i = 0; i < plan->n_shards; i += n) {
+        const struct shard *first = &plan->shards[i];
+        double alone_ms = 0;
+
+        for (n = 1; i + n < plan->n_shards && goes_on(&first[n - 1], &first[n]);
+             n++)
+            ;
+        if (n < N_FOLDED)
+            n = 1;
+        for (size_t k = i; k < i + n; k++)
+            alone_ms += plan->shard_ms ? plan->shard_ms[k] : 0;
+        json_array_append_new(
+            list, json_pack("{s:I, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:f}",
+                            "table", (json_int_t)first->table, "kind",
+                            shard_kind_name(first->kind), "n", (json_int_t)n,
+                            "device", (json_int_t)first->device, "row_begin",
+                            json_whole(first->row_begin), "row_end",
+                            json_whole(first[n - 1].row_end), "col_begin",
+                            (json_int_t)first->col_begin, "col_end",
+                            (json_int_t)first->col_end, "alone_ms", alone_ms));
+    }
+    json_object_set_new(content, "pieces", list);
+    json_object_del(content, "shards");
+}
+
+/* A list of objects with each key once; null where one lacks it. */
+static json_t *in_columns(const json_t *list)
+{
+    json_t *all = json_object(), *columns = json_array(), *rows = json_array();
+    json_t *object, *value;
+    const char *key;
+    size_t i;
+
+    json_array_foreach(list, i, object) json_object_update_missing(all, object);
+    json_object_foreach(all, key, value)
+        json_array_append_new(columns, json_string(key));
+    json_array_foreach(list, i, object)
+    {
+        json_t *row = json_array();
+
+        json_object_foreach(all, key, value)
+        {
+            json_t *own = json_object_get(object, key);
+
+            json_array_append_new(row, own ? json_incref(own) : json_null());
+        }
+        json_array_append_new(rows, row);
+    }
+    json_decref(all);
+    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
+}
+
+static bool is_long_list(const json_t *value)
+{
+    size_t n = json_array_size(value);
+
+    if (n < N_IN_COLUMNS)
+        return false;
+    while (n && json_is_object(json_array_get(value, n - 1)))
+        n--;
+    return !n;
+}
+
+static void shorten(json_t *content)
+{
+    json_t *value;
+    const char *key;
+    void *next;
+
+    json_object_foreach_safe(content, next, key, value) if (is_long_list(value))
+        json_object_set_new(content, key, in_columns(value));
+}
+
+/* JSON has a '<' in its texts only, where it can be written otherwise: so what
+ * stands in a file ends no element of the page. */
+static int add_escaped(const char *text, size_t len, void *buf)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == '<')
+            buf_add(buf, "\\u003c", 6);
+        else
+            buf_add(buf, text + i, 1);
+    return 0;
+}
+
+void page_print(json_t *documents, struct buf *out)
+{
+    const char *place = strstr(report_page_html, PLACE);
+    json_t *root =
+        json_pack("{s:i, s:s, s:O}", "neuroshard_report", FORMAT_VERSION,
+                  "version", NEUROSHARD_VERSION, "documents", documents);
+    json_t *document;
+    size_t i;
+
+    json_array_foreach(documents, i, document)
+        shorten(json_object_get(document, "content"));
+    if (!place)
+        abort(); /* the page is part of the program */
+    buf_add(out, report_page_html, (size_t)(place - report_page_html));
+    json_dump_callback(root, add_escaped, out,
+                       JSON_COMPACT | JSON_REAL_PRECISION(17));
+    place += strlen(PLACE);
+    buf_add(out, place, strlen(place));
+    json_decref(root);
+}

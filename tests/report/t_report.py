@@ -1,0 +1,567 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Pages of `neuroshard report` in headless Chromium, as people have them: wide
+and narrow, light and dark. Speaks TAP; NEUROSHARD is the program, SHOTS a
+folder for pictures of the pages.
+"""
+import itertools
+import json
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import browser
+from tap import finish, neuroshard, ok
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTS = ROOT / "data/tables"
+MOST_BYTES = 2 << 20
+LEAST_CONTRAST = 4.5  # of text; of what is drawn 3
+LOOKS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+LOOKED_AT = ("small", "large", "compare")  # the others at both ends
+HOSTILE = [
+    "</script><script>document.title = 'PWNED'</script>",
+    "<img src=x onerror=\"document.title = 'PWNED'\">",
+    "<!--<script>",
+    "'; document.title = 'PWNED'; //",
+    "{{7*7}} ${7*7} &lt;b&gt;",
+]
+
+# Of each text in the page that is seen: its contrast to what is behind it.
+CONTRASTS = """(() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => [.2126, .7152, .0722].reduce((sum, k, i) => {
+    const v = [r, g, b][i] / 255;
+    return sum + k * (v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+  }, 0);
+  const ratio = (a, b) => (Math.max(light(a), light(b)) + .05) /
+    (Math.min(light(a), light(b)) + .05);
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = parse(getComputedStyle(node).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const seen = {};
+  for (const node of document.querySelectorAll("body *")) {
+    const own = [...node.childNodes].some((kid) =>
+      kid.nodeType === 3 && kid.data.trim());
+    if (!own || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(node.tagName))
+      continue;
+    const style = getComputedStyle(node);
+    const svg = node instanceof SVGElement;
+    const colour = parse(svg ? style.fill : style.color);
+    const key = node.tagName + "." + (node.getAttribute("class") || "");
+    seen[key] = Math.min(seen[key] || 99, ratio(colour, behind(node)));
+  }
+  for (const node of document.querySelectorAll(
+    ".key:not(.hatch), .seg:not(.hatch)")) {
+    const key = "drawn " + node.style.getPropertyValue("--c");
+    seen[key] = Math.min(seen[key] || 99, ratio(parse(getComputedStyle(node)
+      .backgroundColor), behind(node.parentElement)));
+  }
+  return seen;
+})()"""
+
+PHASES = ("input", "forward", "output", "gradient", "backward", "replicas")
+# What of red, green and blue who lacks a kind of cone sees, of linear light
+# (Machado, Oliveira and Fernandes 2009), and how far apart two colours then
+# are in Lab, at least: a step of 2 or 3 can just be seen.
+LEAST_DISTANCE = 10
+CONES = {
+    "red": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "green": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "blue": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+# Of linear light to XYZ, over that of white.
+XYZ = (
+    (0.4338910, 0.3762349, 0.1899060),
+    (0.2126729, 0.7151522, 0.0721750),
+    (0.0177571, 0.1094742, 0.8727690),
+)
+
+
+def write(folder, name, *args):
+    """A file of what a command prints; --output commands write their own."""
+    status, text, said = neuroshard(*args)
+    if status:
+        sys.exit(f"neuroshard {' '.join(args)}: {said}")
+    if "-o" not in args:
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def make_pages(folder):
+    """The pages by name; what is not known is not measured here."""
+    small = str(LISTS / "mlperf_dlrm_dcnv2_multihot.csv")
+    large = str(LISTS / "meta_torchrec_1935.csv")
+    quick = ["--effort", "20000"]
+    hostile = folder / "hostile.csv"
+    hostile.write_text(
+        "name,num_embeddings,dim,pooling_factor,sharding\n"
+        + "".join(
+            '"{}",{},32,{},\n'.format(
+                name.replace('"', '""'), 9**i * 1000, i
+            )
+            for i, name in enumerate(HOSTILE, 1)
+        ),
+        encoding="utf-8",
+    )
+
+    def path(name):
+        return str(folder / name)
+
+    for name, tables, gpus, *more in (
+        ("small", small, "8", *quick),
+        ("large", large, "96", "--effort", "0"),
+        ("hostile", str(hostile), "2", *quick, "--batch", "512"),
+        ("six", small, "6", *quick),
+        ("none", small, "4", *quick, "--pipeline", "none"),
+        (
+            "semisync",
+            small,
+            "12",
+            *quick,
+            "--pipeline",
+            "semisync",
+            "--dense-ms",
+            "2,4",
+        ),
+    ):
+        write(
+            folder,
+            name,
+            "plan",
+            tables,
+            "--gpus",
+            gpus,
+            *more,
+            "-o",
+            path(name + ".json"),
+        )
+    write(
+        folder,
+        "compare.json",
+        "compare",
+        small,
+        "--gpus",
+        "8",
+        *quick,
+        "--json",
+    )
+    write(
+        folder,
+        "tasks.json",
+        "compare",
+        small,
+        "--gpus",
+        "2",
+        "--tasks",
+        "3",
+        "--cost",
+        "roofline:h100",
+        *quick,
+        "--json",
+    )
+    write(
+        folder, "range.json", "plan", small, "--gpus", "1..9", *quick, "--json"
+    )
+    write(
+        folder,
+        "diff.json",
+        "diff",
+        path("small.json"),
+        path("six.json"),
+        "--json",
+    )
+    measured = ROOT / "data/measurements/cpu-amd-epyc-2t.db"
+    write(
+        folder,
+        "eval.json",
+        "eval",
+        "--db",
+        str(measured),
+        "--model",
+        str(ROOT / "data/models/cpu-amd-epyc-2t.nsm"),
+        "--json",
+    )
+    write(
+        folder,
+        "run.json",
+        "run",
+        path("hostile.json"),
+        "--scale-rows",
+        "0.01",
+        "--iterations",
+        "12",
+        "--json",
+    )
+    pages = {}
+    for name in (
+        "small",
+        "large",
+        "compare",
+        "hostile",
+        "none",
+        "semisync",
+        "tasks",
+        "range",
+        "diff",
+        "eval",
+        "run",
+    ):
+        pages[name] = path(name + ".html")
+        write(folder, name, "report", path(name + ".json"), "-o", pages[name])
+    write(
+        folder,
+        "several",
+        "report",
+        path("small.json"),
+        path("compare.json"),
+        path("range.json"),
+        "-o",
+        path("several.html"),
+    )
+    pages["several"] = path("several.html")
+    return pages
+
+
+def look(page, name, path, width, scheme):
+    """What is asked of every page, at every width and in every light."""
+    page.said.clear()
+    page.open(path, width, scheme)
+    what = f"{name}, {width} pixels, {scheme}"
+    undrawn = page.run(
+        "document.body.innerText.match(/.*could not be drawn.*/g) || []"
+    )
+    ok(
+        not page.said and not undrawn,
+        f"{what}: no message",
+        "\n".join(page.said[:5] + undrawn),
+    )
+    wide = page.run("document.documentElement.scrollWidth")
+    ok(wide == width, f"{what}: as wide as the window", f"{wide}")
+    low = {
+        key: round(value, 2)
+        for key, value in page.run(CONTRASTS).items()
+        if value < (3 if key.startswith("drawn") else LEAST_CONTRAST)
+    }
+    ok(not low, f"{what}: contrast", json.dumps(low))
+    shots = os.environ.get("SHOTS")
+    if shots:
+        page.picture(f"{shots}/{name}-{width}-{scheme}.png")
+    return page.run(
+        "performance.getEntriesByName('first-contentful-paint')"
+        ".map(entry => entry.startTime)[0] || 0"
+    )
+
+
+def times(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector)) for row in matrix]
+
+
+def lab(light):
+    """Of linear light, each part from 0 to 1."""
+    x, y, z = (
+        part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116
+        for part in times(XYZ, [min(1, max(0, part)) for part in light])
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def check_colours(page, path):
+    """Phases are told apart by who lacks a kind of cone, too."""
+    for scheme in ("light", "dark"):
+        page.open(path, 1280, scheme)
+        colours = {}
+        for name in PHASES:
+            text = page.run(
+                "getComputedStyle(document.documentElement)"
+                f".getPropertyValue('--{name}').trim()"
+            )
+            parts = (int(text[i : i + 2], 16) / 255 for i in (1, 3, 5))
+            colours[name] = [
+                p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4
+                for p in parts
+            ]
+        for lacked, matrix in CONES.items():
+            seen = {k: lab(times(matrix, v)) for k, v in colours.items()}
+            least = min(
+                (math.dist(seen[a], seen[b]), a, b)
+                for a, b in itertools.combinations(PHASES, 2)
+            )
+            ok(
+                least[0] >= LEAST_DISTANCE,
+                f"{scheme}: phases differ without {lacked} cones",
+                str(least),
+            )
+
+
+def centre(page, selector):
+    """Where it is, once it is in the middle of the window."""
+    page.run(
+        f"document.querySelector({json.dumps(selector)})"
+        ".scrollIntoView({block: 'center'}); new Promise(done =>"
+        " requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
+    return page.run(
+        "(box => [box.x + box.width / 2, box.y + box.height / 2])("
+        f"document.querySelector({json.dumps(selector)})"
+        ".getBoundingClientRect())"
+    )
+
+
+TIP = (
+    "(tip => tip.style.visibility === 'visible' ? tip.innerText : '')"
+    "(document.querySelector('#tip'))"
+)
+
+
+def check_pointer(page, plan):
+    """What is under the pointer says its figure."""
+    page.point(*centre(page, ".bars .seg"))
+    tip = page.run(TIP)
+    want = f"{plan['devices'][0]['phases_ms']['input']:.3f} ms"
+    ok(
+        "GPU 0: input" in tip and want in tip,
+        "pointing shows the figure",
+        f"{tip!r}, not {want}",
+    )
+    page.point(2, 2)
+    ok(page.run(TIP) == "", "pointing elsewhere takes it away")
+    page.point(*centre(page, ".plot[role=application]"))
+    tip = page.run(TIP)
+    ok("GPU" in tip, "a cell says what it holds", repr(tip))
+
+
+def check_keys(page):
+    """Tab goes to a figure, arrows inside it."""
+    page.run("document.activeElement.blur(); scrollTo(0, 0)")
+    focused = "document.activeElement.getAttribute('aria-label') || ''"
+    for _ in range(40):
+        page.key("Tab")
+        if page.run(focused).startswith("GPU 0: input"):
+            break
+    first = page.run(focused)
+    ok(first.startswith("GPU 0: input"), "Tab goes to the first bar", first)
+    ok("GPU 0: input" in page.run(TIP), "which says its figure")
+    page.key("ArrowRight")
+    ok(
+        page.run(focused).startswith("GPU 0: forward"),
+        "an arrow to the next",
+        page.run(focused),
+    )
+    page.key("ArrowDown")
+    ok(
+        page.run(focused).startswith("GPU 1: forward"),
+        "and to the next row",
+        page.run(focused),
+    )
+    page.key("Home")
+    ok(
+        page.run(focused).startswith("GPU 1: input"),
+        "Home to its first",
+        page.run(focused),
+    )
+    outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
+    ok(outline == "solid", "what has the focus is seen", outline)
+    page.key("Escape")
+    ok(page.run(TIP) == "", "Escape takes the figure away")
+    page.key("Tab")
+    ok(not page.run(focused).startswith("GPU 1"), "Tab leaves the bars")
+    page.run("document.querySelector('.plot[role=application]').focus()")
+    said = []
+    for key in ("Home", "ArrowRight", "ArrowDown", "End"):
+        page.key(key)
+        said.append(page.run("document.querySelector('.readout').textContent"))
+    gpus = [text.split("GPU ")[1].split(",")[0] for text in said]
+    ok(
+        gpus == ["0", "1", "1", "7"] and said[1] != said[2],
+        "arrows go from cell to cell",
+        "\n".join(said),
+    )
+
+
+def check_sorting(page, plan):
+    """A heading sorts all rows, not only those that are shown."""
+    column = (
+        '[...document.querySelectorAll(\'[aria-label="tables"] tbody '
+        "tr')].map(row => row.cells[{}].textContent)"
+    )
+    press = (
+        '[...document.querySelectorAll(\'[aria-label="tables"] th '
+        "button')].find(button => button.textContent === {!r})"
+    )
+    rows = sorted(
+        (table["num_embeddings"] for table in plan["tables"]), reverse=True
+    )
+    page.run(press.format("rows") + ".click()")
+    shown = [int(text.replace(",", "")) for text in page.run(column.format(2))]
+    ok(
+        shown == rows[: len(shown)],
+        "a heading sorts, largest first",
+        f"{shown[:5]}",
+    )
+    sort = press.format("rows") + ".parentElement.getAttribute('aria-sort')"
+    ok(page.run(sort) == "descending", "and says so")
+    page.run(press.format("rows") + ".focus()")
+    page.key("Enter")
+    shown = [int(text.replace(",", "")) for text in page.run(column.format(2))]
+    ok(
+        shown == rows[::-1][: len(shown)] and page.run(sort) == "ascending",
+        "by a key the other way",
+        f"{shown[:5]}",
+    )
+    page.run(press.format("table") + ".click()")
+    names = page.run(column.format(0))
+    ok(
+        page.run(sort) == "none" and names[0] == "cat_0",
+        "one at a time",
+        f"{names[:3]}",
+    )
+    page.run(
+        "(input => { input.value = 'cat_2'; input.dispatchEvent("
+        "new Event('input')); })(document.querySelector("
+        "'[aria-label=\"find in: tables\"]'))"
+    )
+    names = page.run(column.format(0))
+    ok(
+        names and all("cat_2" in name for name in names),
+        "find finds",
+        f"{names}",
+    )
+
+
+def check_hostile(page, path):
+    """Names of tables are text and nothing else."""
+    page.open(path, 1280)
+    page.key("Tab")
+    names = page.run(
+        '[...document.querySelectorAll(\'[aria-label="tables"] '
+        "td:first-child')].map(cell => cell.textContent)"
+    )
+    ok(
+        sorted(names) == sorted(HOSTILE),
+        "hostile names are as they were",
+        "\n".join(names),
+    )
+    ok(
+        "PWNED" not in page.run("document.title")
+        and page.run(
+            "document.querySelectorAll('img, script[src], iframe, link')"
+            ".length"
+        )
+        == 0
+        and page.run("document.scripts.length") == 2,
+        "and make nothing",
+    )
+
+
+def check_folding(page, path):
+    """Many GPUs share rows, none is missing."""
+    page.open(path, 1280)
+    rows = page.run(
+        "[...document.querySelectorAll('[aria-label=\"phases by "
+        "GPU\"] .label')].map(label => label.textContent)"
+    )
+    n = sum(
+        1 if row.startswith("GPU ") else int(row.split()[0]) for row in rows
+    )
+    ok(n == 96 and len(rows) < 33, "96 GPUs in a few rows", f"{rows}")
+    n = page.run("document.querySelectorAll('*').length")
+    ok(n < 6000, "a large plan is no large page", f"{n} elements")
+
+
+def check_print(page, path):
+    """On paper: black on white, nothing cut off."""
+    page.open(path, 1280, "dark")
+    page.call(
+        "Emulation.setEmulatedMedia",
+        media="print",
+        features=[{"name": "prefers-color-scheme", "value": "light"}],
+    )
+    ok(
+        page.run("getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)",
+        "paper stays white",
+    )
+    pdf = page.call("Page.printToPDF", printBackground=True)["data"]
+    ok(len(pdf) > 10000, "prints")
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
+def check_timeline(page, pages):
+    """Blocks of a GPU follow each other and end with the step."""
+    for name in ("small", "none", "semisync"):
+        page.open(pages[name], 1280)
+        rows = page.run(
+            '[...document.querySelectorAll(\'[aria-label="the step in time"] '
+            ".lane:not(.under)')].map(lane => "
+            "[...lane.querySelectorAll('.seg')].map(seg => "
+            "[parseFloat(seg.style.left), parseFloat(seg.style.width)]))"
+        )
+        gaps = [
+            abs(b[0] - a[0] - a[1])
+            for row in rows
+            for a, b in zip(row, row[1:])
+        ]
+        ends = [row[-1][0] + row[-1][1] for row in rows]
+        ok(
+            rows
+            and max(gaps) < 0.01
+            and all(abs(end - 100) < 0.5 for end in ends),
+            f"{name}: the step in time is whole",
+            f"{ends} {max(gaps)}",
+        )
+
+
+def main():
+    program = browser.find()
+    if not program:
+        print("1..0 # SKIP there is no chromium")
+        return
+    paints = {}
+    with tempfile.TemporaryDirectory() as name, browser.Browser(
+        program
+    ) as page:
+        folder = Path(name)
+        pages = make_pages(folder)
+        for name, path in pages.items():
+            size = os.path.getsize(path)
+            ok(size <= MOST_BYTES, f"{name}: {size} bytes")
+            looks = LOOKS if name in LOOKED_AT else LOOKS[::3]
+            for width, scheme in looks:
+                paints[f"{name} {width} {scheme}"] = look(
+                    page, name, path, width, scheme
+                )
+        with open(folder / "small.json", encoding="utf-8") as file:
+            plan = json.load(file)
+        page.open(pages["small"], 1280)
+        check_pointer(page, plan)
+        check_keys(page)
+        check_sorting(page, plan)
+        check_hostile(page, pages["hostile"])
+        check_folding(page, pages["large"])
+        check_timeline(page, pages)
+        check_print(page, pages["small"])
+        check_colours(page, pages["small"])
+    for what, paint in paints.items():
+        print(f"# first paint {what}: {paint:.0f} ms")
+    finish()
+
+
+main()
