@@ -71,7 +71,7 @@ int profile_add(struct profile *profile, const int64_t *ids, size_t n,
     uint64_t largest = 0;
     uint32_t *rows;
 
-    if (profile_is_full(profile))
+    if (!n || profile_is_full(profile))
         return 0;
     if (profile->n_ids + n > UINT32_MAX)
         return err_set(err, ERR_INPUT, "a batch has more than %" PRIu32 " ids",
@@ -92,7 +92,7 @@ int profile_add(struct profile *profile, const int64_t *ids, size_t n,
                            "id %" PRId64 " is none of 0 to %" PRIu64, ids[i],
                            n_rows - 1);
     profile->n_ids += n;
-    profile->end_row = max_u64(profile->end_row, n ? largest + 1 : 0);
+    profile->end_row = max_u64(profile->end_row, largest + 1);
     return 0;
 }
 
@@ -128,9 +128,9 @@ static void end_local_batch(struct profile *profile)
 {
     const size_t n = profile->n_ids - profile->local_begin;
     const uint32_t *sorted;
-    uint64_t n_unique = n > 0;
+    uint64_t n_unique = 1;
 
-    if (profile->options.local_batch == profile->options.batch)
+    if (!n || profile->options.local_batch == profile->options.batch)
         return; /* end_batch has it */
     sorted = sort(profile->ids + profile->local_begin, profile->spare, n,
                   profile->end_row);
