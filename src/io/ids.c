@@ -430,7 +430,7 @@ int ids_stream(ids_find *find, void *ctx, struct progress *progress,
     const struct reader unnamed = {"its ids", STDIN_FILENO, 8, 0};
 
     for (uint64_t n = 1;; n++) {
-        struct profile *profile;
+        struct profile *profile = NULL;
         struct frame frame = {0};
         ssize_t len = read_bytes(&reader, &frame, sizeof(frame), err);
 
