@@ -192,7 +192,7 @@ static int fill_table(struct table *table, const struct used *used,
     const bool has_list = place_has(&reader->root, list_key);
     const char *key = has_list ? list_key : "indices_params";
     struct json_place place = line_of(reader, key);
-    const json_t *list;
+    const json_t *list = NULL;
 
     if (!used->n_features)
         return place_error(&reader->root, err,
