@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/comm_report.h"
+#include "costmodel/comm_report.h"
 
 #include "base/figures.h"
 #include "costmodel/comm_fit.h"

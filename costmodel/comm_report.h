@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_CLI_COMM_REPORT_H
-#define NEUROSHARD_CLI_COMM_REPORT_H
+#ifndef NEUROSHARD_COSTMODEL_COMM_REPORT_H
+#define NEUROSHARD_COSTMODEL_COMM_REPORT_H
 
 #include "base/json.h"
 #include "base/mem.h"

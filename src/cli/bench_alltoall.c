@@ -2,7 +2,7 @@
 #include "cli/bench_summary.h"
 
 #include "base/cpu.h"
-#include "cli/comm_report.h"
+#include "costmodel/comm_report.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/figures.h"
 #include "base/hash.h"
-#include "cli/comm_report.h"
 #include "cli/training.h"
+#include "costmodel/comm_report.h"
 #include "costmodel/drift.h"
+#include "costmodel/model_report.h"
 
 static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
@@ -31,9 +32,9 @@ static void print_text(const struct training *judged, const struct drift *drift)
     struct cli *cli = judged->cli;
     struct buf out = {0};
 
-    training_print_model(&judged->model, cli_shown(cli, "model"), &out);
+    model_print_file(&judged->model, cli_shown(cli, "model"), &out);
     buf_printf(&out, "\n");
-    training_print_setting(&judged->model, cli, &out);
+    model_print_setting(&judged->model, cli->arena, &out);
     buf_printf(&out, "samples         %zu in %s\n", judged->n,
                cli_shown(cli, "db"));
     evaluation_print(&judged->evaluation, &out);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
+#include "costmodel/model_report.h"
 
 #include <inttypes.h>
 
@@ -19,18 +20,19 @@ static void print_text(const struct training *trained, double seconds)
     struct cli *cli = trained->cli;
     struct buf out = {0};
 
-    training_print_setting(model, cli, &out);
-    training_print_kind(model, cli, &out);
-    training_print_samples(training, &out);
+    model_print_setting(model, cli->arena, &out);
+    model_print_kind(model, cli->arena, &out);
+    model_print_samples(training, &out);
     if (model->mlp.n_params)
         buf_printf(
             &out,
             "training        %" PRIu64
             " epochs in %.1f s, the best was %" PRIu64 ", seed %" PRIu64 "\n",
             training->epochs, seconds, training->best_epoch, training->seed);
-    training_print_comm(model, " ('neuroshard bench --alltoall')", cli, &out);
+    model_print_comm(model, " ('neuroshard bench --alltoall')", cli->arena,
+                     &out);
     evaluation_print(&trained->evaluation, &out);
-    training_print_model(model, cli_shown(cli, "output"), &out);
+    model_print_file(model, cli_shown(cli, "output"), &out);
     buf_printf(&out, "\n");
     cli_print_report(&out);
 }

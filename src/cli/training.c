@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/training.h"
 
-#include "base/figures.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/lock.h"
 #include "base/progress.h"
@@ -197,63 +195,6 @@ int training_load(struct training *training, struct err *err)
                               : "none at all");
 }
 
-void training_print_setting(const struct model *model, struct cli *cli,
-                            struct buf *out)
-{
-    buf_printf(out, "setting         %s\n",
-               model_setting_text(model, cli->arena));
-    for (size_t i = 0; i < model->n_environments; i++)
-        buf_printf(out, "%-15s %s, %" PRIu64 " samples\n",
-                   i ? "" : "measured on",
-                   environment_text(&model->environments[i], cli->arena),
-                   model->environments[i].n_samples);
-}
-
-void training_print_samples(const struct model_training *training,
-                            struct buf *out)
-{
-    buf_printf(out,
-               "samples         %" PRIu64 " for training, %" PRIu64
-               " for validation, %" PRIu64 " fused cases held out\n",
-               training->n_train, training->n_validation, training->n_held_out);
-}
-
-void training_print_comm(const struct model *model, const char *unknown,
-                         struct cli *cli, struct buf *out)
-{
-    if (model->has_comm)
-        buf_printf(out, "communication   %s (%s)\n",
-                   comm_fit_text(&model->comm, cli->arena), model->comm.source);
-    else
-        buf_printf(out, "communication   not measured%s\n", unknown);
-}
-
-void training_print_model(const struct model *model, const char *path,
-                          struct buf *out)
-{
-    char hash[HASH_TEXT_MAX];
-
-    buf_printf(out, "model           %s, hash %s", path,
-               hash_text(hash, model->hash));
-}
-
-void training_print_kind(const struct model *model, struct cli *cli,
-                         struct buf *out)
-{
-    const struct model_choice *choice = &model->choice;
-
-    buf_printf(out, "kind            %s%s\n",
-               model_kind_text(model, cli->arena),
-               choice_text(model, cli->arena));
-    for (size_t i = 0; i < choice->n; i++)
-        buf_printf(out,
-                   "                %s: mean error %.2f %%, median %.2f %%, "
-                   "p90 %.2f %%\n",
-                   choice->errors[i].name, 100 * choice->errors[i].mape,
-                   100 * choice->errors[i].median_ape,
-                   100 * choice->errors[i].p90_ape);
-}
-
 static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
                     double train_loss, double validation_loss)
 {
@@ -311,96 +252,4 @@ int training_save(struct model *model, const char *path, struct err *err)
     rc = model_save(model, path, err);
     lock_release(&lock);
     return rc;
-}
-
-#define ERRORS(member) MEMBER_OF(struct errors, member)
-static const struct figure error_figures[] = {
-    {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
-    {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},
-    {NULL, "MSE ms^2", 12, 5, FIGURE_SIGNIFICANT, ERRORS(mse)},
-    {NULL, "mean %", 8, 2, FIGURE_PERCENT, ERRORS(mape)},
-    {NULL, "median %", 9, 2, FIGURE_PERCENT, ERRORS(median_ape)},
-    {NULL, "p90 %", 8, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
-    {NULL, "Kendall", 8, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
-    {0},
-};
-
-/* "fp16 sgd 1024-65536"; with a "*" where it was not trained on. */
-static void class_name(char *name, size_t size,
-                       const struct setting_class *class)
-{
-    const struct model_range *range = &class->range;
-    const char *precision = precision_name(range->precision);
-    const char *optimizer = range->optimizer == OPTIMIZER_ROWWISE_ADAGRAD
-                                ? "rowwise"
-                                : optimizer_name(range->optimizer);
-    const char *mark = class->is_trained ? "" : "*";
-
-    if (class->is_published)
-        snprintf(name, size, "published%s", mark);
-    else if (range->batch_min == range->batch_max)
-        snprintf(name, size, "%s %s %u%s", precision, optimizer,
-                 range->batch_min, mark);
-    else
-        snprintf(name, size, "%s %s %u-%u%s", precision, optimizer,
-                 range->batch_min, range->batch_max, mark);
-}
-
-static void print_classes(const struct evaluation *evaluation, struct buf *out)
-{
-    size_t n_untrained = 0;
-    char name[64];
-
-    buf_printf(out, "the %s, by setting\n",
-               evaluation->errors[PREDICTOR_NET].name);
-    for (size_t c = 0; c < evaluation->n_classes; c++) {
-        const struct setting_class *class = &evaluation->classes[c];
-        struct errors errors = class->errors;
-
-        class_name(name, sizeof(name), class);
-        errors.name = name;
-        figures_row(error_figures, &errors, out);
-        n_untrained += !class->is_trained;
-    }
-    if (n_untrained)
-        buf_printf(out, "* outside of what the model was trained on\n");
-}
-
-#define INTERVAL(member) MEMBER_OF(struct interval, member)
-static const struct figure interval_figures[] = {
-    {"class", "90 % intervals", -28, 0, FIGURE_PLAIN, INTERVAL(class)},
-    {"samples", "n", 8, 0, FIGURE_PLAIN, INTERVAL(n)},
-    {"error_frac", "+- %", 12, 2, FIGURE_PERCENT, INTERVAL(error_frac)},
-    {"pair_error_frac", "pair %", 8, 2, FIGURE_PERCENT,
-     INTERVAL(pair_error_frac)},
-    {"within_frac", "within %", 9, 2, FIGURE_PERCENT, INTERVAL(within_frac)},
-    {0},
-};
-
-json_t *covered_to_json(const struct evaluation *evaluation)
-{
-    return figures_list(interval_figures, evaluation->covered,
-                        evaluation->n_covered, sizeof(struct interval));
-}
-
-void evaluation_print(const struct evaluation *evaluation, struct buf *out)
-{
-    figures_table(error_figures, evaluation->errors, N_PREDICTORS,
-                  sizeof(struct errors), out);
-    if (evaluation->n_classes)
-        print_classes(evaluation, out);
-    figures_table(interval_figures, evaluation->covered, evaluation->n_covered,
-                  sizeof(struct interval), out);
-    if (evaluation->repeats.n)
-        buf_printf(
-            out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-            100 * evaluation->repeats.median_ape,
-            100 * evaluation->repeats.mape, evaluation->repeats.n);
-    if (evaluation->sentinels.n > 1)
-        buf_printf(out, "sentinels       spread (p10 to p90) %.2f %%, of %zu\n",
-                   100 * evaluation->sentinels.spread_frac,
-                   evaluation->sentinels.n);
-    if (evaluation->n_throttled)
-        buf_printf(out, "left out        %zu samples of a disturbed machine\n",
-                   evaluation->n_throttled);
 }

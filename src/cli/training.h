@@ -50,19 +50,6 @@ int training_choose_device(struct training *training, const char *name,
                                          const struct cli *),
                            struct err *err) MUST_CHECK;
 
-/* Lines of what people read of a model: its setting and which hosts, drivers
- * and CUDA it was measured with; how many samples; its communication, or
- * `unknown`, half a sentence; and its file and hash, without the end of the
- * line. */
-void training_print_setting(const struct model *model, struct cli *cli,
-                            struct buf *out);
-void training_print_samples(const struct model_training *training,
-                            struct buf *out);
-void training_print_comm(const struct model *model, const char *unknown,
-                         struct cli *cli, struct buf *out);
-void training_print_model(const struct model *model, const char *path,
-                          struct buf *out);
-
 /* Trains the model by the training_options, evaluates and fits the
  * communication; errors and communication are in the model, too. Stops with the
  * best so far at an interrupt. */
@@ -73,13 +60,5 @@ int training_run(struct training *training, struct err *err) MUST_CHECK;
 /* Writes a model as its one writer. */
 int training_save(struct model *model, const char *path,
                   struct err *err) MUST_CHECK;
-
-/* Of which kind the model is, why, and what the others' errors were. */
-void training_print_kind(const struct model *model, struct cli *cli,
-                         struct buf *out);
-/* A list of what evaluation_print says of intervals; the caller decrefs it. */
-json_t *covered_to_json(const struct evaluation *evaluation);
-/* Ends in a newline. */
-void evaluation_print(const struct evaluation *evaluation, struct buf *out);
 
 #endif

@@ -12,8 +12,8 @@ src/device   6611  59
 src/io       5747  37
 src/emit     2620  18
 src/exec     3717  26
-src/cli      5929  38
-costmodel    7118  56
+src/cli      5592  36
+costmodel    7466  60
 search       6655  32
 microbench   1656  14
 "
