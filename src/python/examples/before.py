@@ -4,7 +4,9 @@
     torchrun --nproc_per_node 2 before.py
 
 after.py is this script with one line changed."""
+import itertools
 import os
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -26,26 +28,17 @@ DIM, BATCH, STEPS, LEARNING_RATE = 32, 512, 40, 0.05
 def build(device):
     """The model, its tables sharded, and the optimizer of its dense part."""
     configs = [
-        EmbeddingBagConfig(
-            name=name,
-            embedding_dim=DIM,
-            num_embeddings=n_rows,
-            feature_names=[name],
-        )
+        EmbeddingBagConfig(n_rows, DIM, name, feature_names=[name])
         for name, (n_rows, _) in TABLES.items()
     ]
     tables = EmbeddingBagCollection(configs, device=torch.device("meta"))
     model = DLRMTrain(DLRM(tables, N_NUMBERS, [64, DIM], [64, 1], device))
-    apply_optimizer_in_backward(
-        RowWiseAdagrad,
-        model.model.sparse_arch.parameters(),
-        {"lr": LEARNING_RATE},
-    )
+    sparse = model.model.sparse_arch.parameters()
+    apply_optimizer_in_backward(RowWiseAdagrad, sparse, {"lr": LEARNING_RATE})
+    n_local = int(os.environ["LOCAL_WORLD_SIZE"])
     planner = Planner(
         topology=Topology(
-            world_size=dist.get_world_size(),
-            local_world_size=int(os.environ["LOCAL_WORLD_SIZE"]),
-            compute_device=device.type,
+            dist.get_world_size(), device.type, local_world_size=n_local
         ),
         batch_size=BATCH,
         constraints={
@@ -56,22 +49,21 @@ def build(device):
     plan = planner.collective_plan(model, get_default_sharders())
     model = DistributedModelParallel(model, device=device, plan=plan)
     dense = dict(in_backward_optimizer_filter(model.named_parameters()))
-    return model, KeyedOptimizerWrapper(
-        dense, lambda parts: torch.optim.SGD(parts, lr=LEARNING_RATE)
-    )
+    sgd = partial(torch.optim.SGD, lr=LEARNING_RATE)
+    return model, KeyedOptimizerWrapper(dense, sgd)
 
 
 def train(model, optimizer, batches, device):
     losses = []
-    for step, batch in zip(range(STEPS), batches):
+    for batch in itertools.islice(batches, STEPS):
         loss, _ = model(batch.to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        dist.all_reduce(loss := loss.detach(), dist.ReduceOp.SUM)
+        dist.all_reduce(loss := loss.detach())
         losses.append(loss.item() / dist.get_world_size())
-        if step % 10 == 9 and dist.get_rank() == 0:
-            print(f"step {step + 1}: loss {losses[-1]:.4f}")
+    if dist.get_rank() == 0:
+        print("loss", *(f"{loss:.4f}" for loss in losses[9::10]))
     return losses
 
 
