@@ -71,6 +71,7 @@ struct planner {
     uint32_t n_local;             /* ranks of a host */
     struct filling *kept;         /* [n_ranks]: to go back to */
     struct ranked *hosts;         /* by load */
+    double most_load;             /* of what stands */
     double end_ms;                /* of the clock */
 };
 
@@ -209,9 +210,8 @@ static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
 /* What is proposed for the table goes to ranks begin to end: shard i to rank
  * begin + i, or each to the least loaded that has room. False where one has
  * none. */
-static bool place(const struct planner *planner,
-                  const struct candidate *candidate, uint32_t begin,
-                  uint32_t end)
+static bool place(struct planner *planner, const struct candidate *candidate,
+                  uint32_t begin, uint32_t end)
 {
     const struct sharding_option *option = candidate->proposed;
     struct filling *ranks = planner->placing->devices;
@@ -232,12 +232,15 @@ static bool place(const struct planner *planner,
         ranks[best].free_bytes -= bytes;
         ranks[best].load += option->ms;
     }
+    for (uint32_t i = 0; i < option->n_shards; i++)
+        planner->most_load =
+            fmax(planner->most_load, ranks[candidate->placement[i]].load);
     return true;
 }
 
 /* All shards to the ranks of the least loaded host that has room; or all ranks
  * are as one host. */
-static bool place_on_host(const struct planner *planner,
+static bool place_on_host(struct planner *planner,
                           const struct candidate *candidate)
 {
     const uint32_t n_ranks = planner->placing->n_devices;
@@ -263,15 +266,34 @@ static bool place_on_host(const struct planner *planner,
 
 /* --- proposals --- */
 
+/* What the ranks have to do in the mean is no better than the best, by more
+ * than the order of a sum makes up for. */
+static bool is_hopeless(const struct planner *planner)
+{
+    const struct placing *placing = planner->placing;
+    double sum_ms = 0;
+
+    for (uint32_t t = 0; t < placing->n_tables; t++) {
+        const struct sharding_option *option = planner->candidates[t].proposed;
+
+        sum_ms += option->ms * option->n_shards;
+    }
+    return sum_ms * (1 - 1e-9) >= placing->least_load * placing->n_devices;
+}
+
 /* Places the proposal, what goes on all ranks first; its shards are the plan's
- * where every table has room and it is the best. */
+ * where every table has room and it is the best. Loads only grow, so that one
+ * which cannot be is not placed to its end. */
 static void try_proposal(struct planner *planner)
 {
     struct placing *placing = planner->placing;
     struct plan *plan = placing->plan;
 
     plan->n_evaluations++;
+    if (is_hopeless(planner))
+        return;
     placing_begin(placing);
+    planner->most_load = 0;
     for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct sharding_option *option = planner->candidates[t].proposed;
         bool is_on_all = option->is_in_order && !option->on_host;
@@ -282,7 +304,8 @@ static void try_proposal(struct planner *planner)
     ranked_sort(placing->order, placing->n_tables);
     for (uint32_t i = 0; i < placing->n_tables; i++)
         if (!place_on_host(planner,
-                           &planner->candidates[placing->order[i].idx]))
+                           &planner->candidates[placing->order[i].idx]) ||
+            planner->most_load >= placing->least_load)
             return;
     if (!placing_is_best(placing))
         return;

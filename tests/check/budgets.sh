@@ -14,7 +14,7 @@ src/emit     2620  18
 src/exec     3717  26
 src/cli      5592  36
 costmodel    7466  60
-search       6655  32
+search       6672  32
 microbench   1656  14
 "
 
