@@ -2,9 +2,11 @@
 #include "base/progress.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -13,11 +15,13 @@
 
 size_t terminal_columns(int fd, size_t otherwise)
 {
+    const char *said = getenv("COLUMNS");
     struct winsize size;
+    uint64_t n;
 
-    if (ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col)
-        return otherwise;
-    return size.ws_col;
+    if (!ioctl(fd, TIOCGWINSZ, &size) && size.ws_col)
+        return size.ws_col;
+    return said && text_to_u64(said, &n) && n ? n : otherwise;
 }
 
 void progress_start(struct progress *progress, const char *label,

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of the terminal behind the descriptor; `otherwise` where it is none,
- * or does not say. */
+/* Columns of the terminal behind the descriptor; where it is none, or does not
+ * say, those of the variable COLUMNS, and without it `otherwise`. */
 size_t terminal_columns(int fd, size_t otherwise);
 
 /*

@@ -103,25 +103,74 @@ const char *text_nearest(const char *const *names, const char *name)
     return nearest;
 }
 
-void text_print_wrapped(FILE *out, const char *text, size_t at, size_t indent,
-                        size_t n_columns)
+/* Bytes of the first n characters, or of all where there are fewer. */
+static size_t bytes_of(const char *text, size_t n)
 {
-    bool is_first = true; /* of its line */
+    size_t len = 0;
 
-    while (*(text += strspn(text, " "))) {
-        const size_t len = strcspn(text, " ");
-        size_t width = 0;
+    for (; text[len] && (n || text_goes_on(text[len])); len++)
+        n -= !text_goes_on(text[len]);
+    return len;
+}
 
-        for (size_t i = 0; i < len; i++) /* UTF-8: what goes on has no width */
-            width += ((unsigned char)text[i] & 0xc0) != 0x80;
-        if (!is_first && at + 1 + width > n_columns) {
-            fprintf(out, "\n%*s", (int)indent, "");
+void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
+               size_t n_columns)
+{
+    const size_t room = n_columns > indent ? n_columns - indent : 1;
+    size_t n_blanks = 0; /* before the word, on its line */
+
+    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+        size_t len = strcspn(text, " "), width = 0;
+
+        for (size_t i = 0; i < len; i++)
+            width += !text_goes_on(text[i]);
+        if (n_blanks && at + n_blanks + width > n_columns) {
+            buf_printf(out, "\n%*s", (int)indent, "");
             at = indent;
-            is_first = true;
+            n_blanks = 0;
         }
-        fprintf(out, "%s%.*s", is_first ? "" : " ", (int)len, text);
-        at += !is_first + width;
-        is_first = false;
+        if (at == indent && width > room) {
+            width = room;
+            len = bytes_of(text, room);
+        }
+        buf_printf(out, "%*s%.*s", (int)n_blanks, "", (int)len, text);
+        at += n_blanks + width;
+        text += len;
+        /* The rest of a broken word begins a line. */
+        n_blanks = *text == ' ' ? strspn(text, " ") : n_columns;
+    }
+}
+
+#define USUAL_INDENT 4
+
+/* Where what a line goes on with stands: below its text, behind its blanks or
+ * a label. */
+static size_t text_begin(const char *line)
+{
+    const size_t blanks = strspn(line, " "), word = strcspn(line, " \n");
+    const size_t gap = strspn(line + word, " ");
+
+    if (blanks)
+        return blanks;
+    return gap > 1 || word + gap == TEXT_LABEL_WIDTH ? word + gap
+                                                     : USUAL_INDENT;
+}
+
+void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
+{
+    for (; text && *text; text++) {
+        const size_t len = strcspn(text, "\n"), indent = text_begin(text);
+        struct buf line = {0};
+
+        buf_add(&line, text, len);
+        if (len && text_length(line.data) > n_columns && len > indent) {
+            buf_add(out, text, indent);
+            text_wrap(out, line.data + indent, indent, indent, n_columns);
+        } else {
+            buf_add(out, text, len);
+        }
+        buf_add(out, "\n", 1);
+        buf_release(&line);
         text += len;
     }
 }
@@ -437,15 +486,12 @@ size_t text_length(const char *text)
 void text_column(struct buf *out, const char *text, unsigned width)
 {
     const size_t n_chars = text_length(text);
-    size_t len = 0;
 
-    if (n_chars > width) {
-        for (unsigned n = 1; n < width; n++)
-            do
-                len++;
-            while (text_goes_on(text[len]));
-        buf_add(out, text, len);
-        buf_add(out, "~", 1);
+    if (n_chars > width && width) {
+        const char *end = text + bytes_of(text, n_chars - width / 2);
+
+        buf_add(out, text, bytes_of(text, (width - 1) / 2));
+        buf_printf(out, "~%s", end);
         return;
     }
     buf_printf(out, "%s%*s", text, (int)(width - n_chars), "");

@@ -32,10 +32,15 @@ int text_choice(const char *const *names, const char *name);
  * the fewest changes of a character lead to (Levenshtein 1966), then the
  * shortest. NULL where none does. */
 const char *text_nearest(const char *const *names, const char *name);
-/* Prints the text, broken at blanks into lines of so many columns, where it can
- * be; `at` of the first are taken, the others are indented. */
-void text_print_wrapped(FILE *out, const char *text, size_t at, size_t indent,
-                        size_t n_columns);
+/* The text, broken at blanks into lines of so many columns; `at` of the first
+ * are taken, the others are indented. A word that no line holds is broken,
+ * other blanks stay. */
+void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
+               size_t n_columns);
+/* The same of each line of a report, which ends in a newline: what a line goes
+ * on with stands below its text, behind its blanks or a label. */
+#define TEXT_LABEL_WIDTH 8 /* the blanks behind it included */
+void text_wrap_lines(struct buf *out, const char *text, size_t n_columns);
 /* Whether it is one of "a|b|c". */
 bool text_is_one_of(const char *names, const char *name);
 /* "a, b or c" for " or " before the last one; of a list as above, in the arena
@@ -60,7 +65,8 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
 bool text_goes_on(char c);
 /* Its characters: bytes that do not go on with one. */
 size_t text_length(const char *text);
-/* The text in `width` columns, cut or padded; UTF-8 stays whole. */
+/* The text in `width` columns, at least 1: padded, or cut in its middle; UTF-8
+ * stays whole. */
 void text_column(struct buf *out, const char *text, unsigned width);
 
 bool text_is_utf8(const char *s, size_t len);

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include "base/progress.h"
+#include "base/text.h"
+
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define USUAL_COLUMNS 80 /* where no terminal says otherwise */
+#define BOLD "\033[1m"
+#define PLAIN "\033[0m"
 
 /* What a command says on standard output, which there is one of. */
 static struct {
@@ -21,9 +31,46 @@ void cli_print_text(const char *text)
     answer.is_given = true;
 }
 
-void cli_print_report(struct buf *report)
+size_t cli_columns(const struct cli *cli)
 {
-    fwrite(report->data, 1, report->len, stdout);
+    if (cli->command->has_wide && cli_given(cli, "wide"))
+        return SIZE_MAX;
+    return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
+}
+
+/* Of a line, or 0: letters, and blanks up to where its text begins. */
+static size_t label_length(const char *line)
+{
+    const size_t len = strspn(line, "abcdefghijklmnopqrstuvwxyz");
+    const size_t end = len + strspn(line + len, " ");
+
+    return end == TEXT_LABEL_WIDTH || end == 2 * TEXT_LABEL_WIDTH ? len : 0;
+}
+
+static bool is_coloured(void)
+{
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
+           !(term && !strcmp(term, "dumb"));
+}
+
+void cli_print_report(const struct cli *cli, struct buf *report)
+{
+    const bool in_colour = is_coloured();
+    struct buf out = {0};
+
+    text_wrap_lines(&out, report->data, cli_columns(cli));
+    for (const char *line = out.data; line && *line;) {
+        const size_t len = strcspn(line, "\n") + 1;
+        const size_t label = in_colour ? label_length(line) : 0;
+
+        if (label)
+            printf(BOLD "%.*s" PLAIN, (int)label, line);
+        fwrite(line + label, 1, len - label, stdout);
+        line += len;
+    }
+    buf_release(&out);
     buf_release(report);
 }
 

@@ -56,7 +56,7 @@ static void print_text(const struct bench *bench,
     printf("time            %.1f s\n", bench->seconds);
     printf("database        %s\n", cli_shown(bench->cli, "db"));
     comm_report_print(samples, n, &out);
-    cli_print_report(&out);
+    cli_print_report(bench->cli, &out);
 }
 
 static void print_json(const struct bench *bench,

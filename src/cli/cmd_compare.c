@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "base/file.h"
+#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
-#include "emit/compare_table.h"
 #include "microbench/tasks.h"
-#include "search/search.h"
-
-#include <string.h>
 
 #define MAX_FILES 1000
 #define MAX_TASKS 100000
@@ -43,30 +39,6 @@ struct tournament {
     struct search_options search;
     struct comparison comparison;
 };
-
-/* One that finds no plan, or cannot plan such tables, is a line in the table;
- * anything else ends the command. */
-static int run_planner(struct compare_entry *entry,
-                       const struct contender *planner,
-                       const struct problem *problem,
-                       const struct tournament *run, struct err *err)
-{
-    struct plan plan = {.problem = *problem};
-    double start_ms = clock_ms();
-    int rc = contender_place(&plan, planner, &run->given, run->arena, err);
-
-    entry->planner = planner->name;
-    entry->search_ms = clock_ms() - start_ms;
-    if (!rc) {
-        compare_fill(entry, &plan);
-        return 0;
-    }
-    if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)
-        return -1;
-    entry->reason = arena_strdup(run->arena, err->msg);
-    *err = (struct err){0};
-    return 0;
-}
 
 /* That of --plan, for what the others are for. */
 static int price_given(struct compare_entry *entry,
@@ -110,13 +82,11 @@ static int run_task(struct tournament *run, const char *name,
 
     *task = (struct compare_task){
         .name = name, .n_tables = problem->n_tables, .entries = entries};
-    /* TorchRec's own costs: those of --cost if they are, else its defaults. */
     if (planning_oracle(&oracle, run->cli, problem, err) ||
-        oracle_open(&torchrec,
-                    rival_cost                                  ? rival_cost
-                    : strncmp(oracle->name, "torchrec", 8) != 0 ? "torchrec"
-                                                                : oracle->name,
-                    problem, run->arena, err))
+        (rival_cost
+             ? oracle_open(&torchrec, rival_cost, problem, run->arena, err)
+             : planner_torchrec_costs(&torchrec, oracle, problem, run->arena,
+                                      err)))
         goto out;
     run->given.oracle = oracle;
     run->given.torchrec = torchrec;
@@ -133,8 +103,9 @@ static int run_task(struct tournament *run, const char *name,
         if (is_ours && cli_given(run->cli, "plan") &&
             price_given(&entries[p], problem, oracle, run, err))
             goto out;
-        if (run_planner(&entries[is_ours ? comparison->n_planners - 1 : p],
-                        &search_contenders[p], problem, run, err))
+        if (planner_try(&entries[is_ours ? comparison->n_planners - 1 : p],
+                        &search_contenders[p], problem, &run->given, run->arena,
+                        err))
             goto out;
     }
     rc = 0;
@@ -191,7 +162,7 @@ static void print_all(struct comparison *comparison, struct cli *cli)
         return;
     }
     compare_print(comparison, means, n_common, &out);
-    cli_print_report(&out);
+    cli_print_report(cli, &out);
 }
 
 static int run_compare(struct cli *cli, struct err *err)
@@ -237,6 +208,7 @@ const struct command command_compare = {
     .options = {count_options, cluster_options, bandwidth_options, job_options,
                 planning_options, own_options},
     .json = "print the table as JSON",
+    .has_wide = true,
     .n_args = {1, MAX_FILES},
     .run = run_compare,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
-#include "emit/emit.h"
 #include "io/plan_json.h"
 
 #include <stdio.h>
@@ -29,6 +29,7 @@ static int run_cost(struct cli *cli, struct err *err)
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     struct buf report = {0};
+    struct proven proven;
     const int rc = planning_load(&plan, cli->args[0], NULL, cli, err) ||
                    planning_oracle_of_plan(&oracle, cli, &plan, err) ||
                    price(&plan, oracle, cli->arena, err) ||
@@ -38,8 +39,10 @@ static int run_cost(struct cli *cli, struct err *err)
     if (!rc && cli_given(cli, "json")) {
         cli_print_text(plan_to_json(&plan, cli->arena));
     } else if (!rc) {
-        emit_report(&plan, &report);
-        cli_print_report(&report);
+        search_bound(&proven, &plan.problem, oracle, cli->arena);
+        plan.bound_ms = proven.ms;
+        plan_report(&plan, oracle, false, cli, &report);
+        cli_print_report(cli, &report);
     }
     oracle_close(oracle);
     return rc ? -1 : 0;
@@ -52,6 +55,7 @@ const struct command command_cost = {
     .options = {pricing_options, placed_options, cluster_options,
                 bandwidth_options, job_options, own_options},
     .json = "print the priced plan as JSON instead of the report",
+    .has_wide = true,
     .n_args = {1, 1},
     .run = run_cost,
 };

@@ -54,7 +54,7 @@ static int run_diff(struct cli *cli, struct err *err)
         cli_print_json(plan_diff_to_json(&diff));
     else {
         plan_diff_print(&diff, &out);
-        cli_print_report(&out);
+        cli_print_report(cli, &out);
     }
     return 0;
 }
@@ -66,6 +66,7 @@ const struct command command_diff = {
     .options = {own_options, placed_options, cluster_options,
                 bandwidth_options},
     .json = "print all moves as JSON instead of the report",
+    .has_wide = true,
     .n_args = {2, 2},
     .run = run_diff,
 };

@@ -46,7 +46,7 @@ static void print_text(const struct training *judged, const struct drift *drift)
                       sizeof(*drift->classes), &out);
     }
     comm_report_print(judged->comm_samples, judged->n_comm, &out);
-    cli_print_report(&out);
+    cli_print_report(cli, &out);
 }
 
 static void print_json(const struct training *judged, const struct drift *drift)

@@ -43,7 +43,7 @@ static void print(struct explained *explained, struct cli *cli, bool has_table,
         explain_table(explained, table, &out);
     else
         explain_plan(explained, &out);
-    cli_print_report(&out);
+    cli_print_report(cli, &out);
 }
 
 static int run_explain(struct cli *cli, struct err *err)
@@ -76,6 +76,7 @@ const struct command command_explain = {
     .options = {pricing_options, placed_options, cluster_options,
                 bandwidth_options, job_options},
     .json = "print JSON instead of the report",
+    .has_wide = true,
     .n_args = {1, 2},
     .run = run_explain,
 };

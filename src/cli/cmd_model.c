@@ -52,7 +52,7 @@ static int info(struct cli *cli, struct err *err)
     if (!cli_given(cli, "json")) {
         model_print(&model, text_shown(cli->args[1], cli->arena), cli->arena,
                     &out);
-        cli_print_report(&out);
+        cli_print_report(cli, &out);
         return 0;
     }
     root = model_to_json(&model);

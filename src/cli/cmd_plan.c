@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/find_plan.h"
+#include "cli/plan_report.h"
 #include "cli/planning.h"
-#include "emit/emit.h"
 #include "io/plan_json.h"
 
 #include <inttypes.h>
@@ -27,6 +27,8 @@ static const struct option_spec own_options[] = {
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write there how the full search came to the plan, as CSV: evaluations, "
      "best cost, seconds"},
+    {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "leave other planners out of the report"},
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
     {0},
@@ -46,7 +48,8 @@ static void tell_search(const struct plan *plan)
 
 /* The plan to the file, the report (or, asked for, the JSON) to stdout. */
 static int write_plan(const struct plan_request *request,
-                      const struct plan *plan, struct err *err)
+                      const struct plan *plan, const struct oracle *oracle,
+                      struct err *err)
 {
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
@@ -58,12 +61,12 @@ static int write_plan(const struct plan_request *request,
         cli_print_text(plan_to_json(plan, cli->arena));
         return 0;
     }
-    emit_report(plan, &report);
+    plan_report(plan, oracle, !cli_given(cli, "no-rivals"), cli, &report);
     if (cli_given(cli, "from")) {
         buf_printf(&report, "\n");
         replanning_report(request, plan, &report);
     }
-    cli_print_report(&report);
+    cli_print_report(cli, &report);
     return 0;
 }
 
@@ -105,7 +108,7 @@ static int plan_once(struct plan_request *request, struct err *err)
 
     if (!rc) {
         tell_search(&plan);
-        rc = write_plan(request, &plan, err) ||
+        rc = write_plan(request, &plan, oracle, err) ||
              (path && write_trace(&request->trace, path, err));
     }
     mem_free(request->trace.points);
@@ -133,6 +136,7 @@ const struct command command_plan = {
     .options = {count_options, cluster_options, bandwidth_options, job_options,
                 planning_options, replanning_options, own_options},
     .json = "print the plan as JSON instead of the report",
+    .has_wide = true,
     .n_args = {1, 1},
     .run = run_plan,
 };

@@ -134,7 +134,7 @@ static int report_exchanges(struct record *record,
         buf_printf(&out, "communication   %s (%s)\n",
                    comm_fit_text(&fit, cli->arena), fit.source);
     comm_report_print(samples, n, &out);
-    cli_print_report(&out);
+    cli_print_report(cli, &out);
     return 0;
 }
 
@@ -322,7 +322,7 @@ static void report_job(const struct record *record)
         figures_heading(cause_columns, &out);
     for (size_t i = 0; i < n_causes; i++)
         figures_row(cause_columns, &causes[i], &out);
-    cli_print_report(&out);
+    cli_print_report(cli, &out);
 }
 
 static int record_job(struct record *record, struct err *err)

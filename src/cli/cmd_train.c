@@ -34,7 +34,7 @@ static void print_text(const struct training *trained, double seconds)
     evaluation_print(&trained->evaluation, &out);
     model_print_file(model, cli_shown(cli, "output"), &out);
     buf_printf(&out, "\n");
-    cli_print_report(&out);
+    cli_print_report(cli, &out);
 }
 
 /* Puts the model in its place, unless it is of no use. */

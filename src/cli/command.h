@@ -53,11 +53,11 @@ struct cli {
     char **args;         /* [n_args], as many as the command takes */
     size_t n_args;
     /* What follows is for the functions below. Of all groups in turn, then
-     * --json and --help. */
+     * --json, --wide and --help. */
     const struct option_spec *specs[COMMAND_MAX_OPTIONS];
     struct option_value values[COMMAND_MAX_OPTIONS];
     size_t n_specs;
-    struct option_spec json; /* where the command has it */
+    struct option_spec json, wide; /* where the command has them */
 };
 
 struct command {
@@ -68,6 +68,7 @@ struct command {
      * ends with a NULL name. */
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
     const char *json;   /* help of --json; NULL: there is none */
+    bool has_wide;      /* --wide */
     unsigned n_args[2]; /* of files: at least, and at most */
     /* 0, -1 with the err, or the exit status of a success that has one of its
      * own. */
@@ -96,8 +97,12 @@ int cli_check_output(const struct cli *cli, struct err *err) MUST_CHECK;
 /* Whether --json asks for standard output to be one JSON document, also where
  * the command fails. */
 void cli_answer_in_json(bool is_json);
-/* Prints a report on standard output and releases it. */
-void cli_print_report(struct buf *report);
+/* Columns that a report may have: those of the terminal, else 80; with --wide
+ * there is no end. */
+size_t cli_columns(const struct cli *cli);
+/* Prints a report on standard output, broken into lines of so many columns, and
+ * releases it. On a terminal labels are bold, but where NO_COLOR is set. */
+void cli_print_report(const struct cli *cli, struct buf *report);
 /* Keeps a JSON document that is to be printed in the end and drops it then. */
 void cli_print_json(json_t *root);
 /* Prints a document that goes out as it is, such as a plan. */
@@ -106,7 +111,8 @@ void cli_print_text(const char *text);
  * "error", or there is nothing but that, unless a document went out as it is.
  */
 void cli_end_answer(const struct err *err);
-/* Prints a message on stderr; on a terminal in lines of its width. */
+/* Prints a message on stderr; on a terminal in lines of its width, elsewhere in
+ * one line. */
 void cli_say(const char *sentence);
 /* Prints a warning on stderr; fits where a reader asks for a function to call
  * (ctx is not used). */

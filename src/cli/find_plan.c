@@ -65,7 +65,7 @@ struct count {
     const char *why_not; /* a sentence; NULL where it fits */
     double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN: none */
     uint64_t used_bytes, memory_bytes;           /* of the fullest */
-    double used, memory, used_frac;
+    double used, used_frac;
     const char *stopped, *inputs_hash;
 };
 #define COUNT(member) MEMBER_OF(struct count, member)
@@ -75,13 +75,12 @@ static const struct figure count_figures[] = {
     {"hosts", NULL, 0, 0, FIGURE_PLAIN, COUNT(n_hosts)},
     {"hosts_assumed", NULL, 0, 0, FIGURE_PLAIN, COUNT(hosts_assumed)},
     {"fits", "fits", -4, 0, FIGURE_PLAIN, COUNT(fits)},
-    {NULL, "total ms", 11, 4, FIGURE_PLAIN, COUNT(total_ms)},
-    {NULL, "bound ms", 11, 4, FIGURE_PLAIN, COUNT(bound_ms)},
+    {NULL, "total ms", 10, 4, FIGURE_PLAIN, COUNT(total_ms)},
+    {NULL, "bound ms", 10, 4, FIGURE_PLAIN, COUNT(bound_ms)},
     {NULL, "gap %", 6, 2, FIGURE_PERCENT, COUNT(gap_frac)},
-    {NULL, "GPU ms", 11, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
-    {NULL, "fullest GPU", 12, 0, FIGURE_BYTES, COUNT(used)},
-    {NULL, "of", 14, 0, FIGURE_BYTES, COUNT(memory)},
-    {NULL, "%", 6, 1, FIGURE_PERCENT, COUNT(used_frac)},
+    {NULL, "GPU ms", 10, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
+    {NULL, "fullest GPU", 11, 0, FIGURE_BYTES, COUNT(used)},
+    {NULL, "%", 5, 1, FIGURE_PERCENT, COUNT(used_frac)},
     {0},
 };
 static const struct figure plan_figures[] = {
@@ -109,24 +108,6 @@ struct counts {
     bool any_assumed, is_interrupted;
 };
 
-static uint32_t fullest_gpu(const struct plan *plan)
-{
-    const uint64_t *memory = plan->problem.cluster.memory_bytes;
-    double most = -1;
-    uint32_t fullest = 0;
-
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
-        double share =
-            (double)plan->devices[r].memory.total / ((double)memory[r] + 1);
-
-        if (share > most) {
-            most = share;
-            fullest = r;
-        }
-    }
-    return fullest;
-}
-
 static void note_plan(struct counts *counts, struct count *count,
                       const struct plan *plan)
 {
@@ -143,12 +124,11 @@ static void note_plan(struct counts *counts, struct count *count,
     count->bound_ms = plan->bound_ms;
     if (plan->bound_ms > 0)
         count->gap_frac = plan->total_ms / plan->bound_ms - 1;
-    count->fullest = fullest_gpu(plan);
+    count->fullest = plan_fullest(plan);
     count->used_bytes = plan->devices[count->fullest].memory.total;
     count->memory_bytes = plan->problem.cluster.memory_bytes[count->fullest];
     count->used = (double)count->used_bytes;
-    count->memory = (double)count->memory_bytes;
-    count->used_frac = count->used / count->memory;
+    count->used_frac = plan_used_frac(plan, count->fullest);
     count->stopped = arena_strdup(arena, plan->stopped);
     count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
     if (!counts->smallest)
@@ -171,7 +151,7 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
 
     *count = (struct count){.n_gpus = n_gpus};
     count->total_ms = count->bound_ms = count->gap_frac = count->gpu_ms = NAN;
-    count->used = count->memory = count->used_frac = NAN;
+    count->used = count->used_frac = NAN;
     if (planning_set_gpus(&plan.problem, n_gpus, &request->from.problem.cluster,
                           cli, err))
         return -1;
@@ -210,25 +190,31 @@ static void print_answer(const struct counts *counts)
     const struct cli *cli = counts->request->cli;
     const struct count *smallest = counts->smallest, *fastest = counts->fastest;
     bool is_per_gpu = cli_given(cli, "batch-per-gpu");
+    struct buf out = {0};
 
     if (counts->any_assumed)
-        printf("\nhosts   of more than one: assumed, with the most GPUs that "
-               "divide them evenly\n");
-    if (!smallest)
-        return;
-    printf("\ncost    %s, %s; %s %" PRIu64 "\n        communication: %s\n",
-           counts->cost.name, cost_basis_names[counts->cost.basis],
-           is_per_gpu ? "batch of a GPU" : "global batch",
-           cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
-           counts->cost.comm);
-    printf("smallest that fits: %u %s, %.4f ms\n", smallest->n_gpus,
-           gpus(smallest), smallest->total_ms);
-    printf("fastest: %u %s, %.4f ms", fastest->n_gpus, gpus(fastest),
-           fastest->total_ms);
-    if (counts->near != fastest)
-        printf("; %u %s come within %.0f %% of it", counts->near->n_gpus,
-               gpus(counts->near), 100 * NEAR_FRAC);
-    printf("\n");
+        buf_printf(&out, "\nhosts   of more than one: assumed, with the most "
+                         "GPUs that divide them evenly\n");
+    if (smallest) {
+        buf_printf(&out,
+                   "\ncost    %s, %s; %s %" PRIu64
+                   "\n        communication: %s\n",
+                   counts->cost.name, cost_basis_names[counts->cost.basis],
+                   is_per_gpu ? "batch of a GPU" : "global batch",
+                   cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
+                   counts->cost.comm);
+        buf_printf(&out,
+                   "smallest that fits: %u %s, %.4f ms\n"
+                   "fastest: %u %s, %.4f ms",
+                   smallest->n_gpus, gpus(smallest), smallest->total_ms,
+                   fastest->n_gpus, gpus(fastest), fastest->total_ms);
+        if (counts->near != fastest)
+            buf_printf(&out, "; %u %s come within %.0f %% of it",
+                       counts->near->n_gpus, gpus(counts->near),
+                       100 * NEAR_FRAC);
+        buf_printf(&out, "\n");
+    }
+    cli_print_report(cli, &out);
 }
 
 /* --- for a machine --- */
@@ -285,7 +271,7 @@ static int plan_all(struct counts *counts, struct err *err)
             if (!i)
                 figures_heading(count_figures, &out);
             figures_row(count_figures, &counts->list[i], &out);
-            cli_print_report(&out);
+            cli_print_report(cli, &out);
             fflush(stdout);
         }
         counts->is_interrupted = interrupt_requested();

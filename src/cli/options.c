@@ -13,9 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of --help: where no terminal says otherwise, and where texts begin. */
-#define HELP_COLUMNS 80
-#define HELP_INDENT 33
+#define HELP_INDENT 33 /* where the texts of --help begin */
 
 static void add_option(struct cli *cli, const struct option_spec *spec)
 {
@@ -37,8 +35,14 @@ static void list_options(struct cli *cli)
             add_option(cli, spec);
     cli->json = (struct option_spec){
         .name = "json", .type = OPTION_FLAG, .help = command->json};
+    cli->wide = (struct option_spec){.name = "wide",
+                                     .type = OPTION_FLAG,
+                                     .help = "whole names, all columns and "
+                                             "rows, however wide the terminal"};
     if (command->json)
         add_option(cli, &cli->json);
+    if (command->has_wide)
+        add_option(cli, &cli->wide);
     add_option(cli, &help);
 }
 
@@ -283,13 +287,14 @@ static const char *help_text(const struct option_spec *spec,
 
 static void print_help(const struct cli *cli)
 {
-    const size_t n_columns = terminal_columns(STDOUT_FILENO, HELP_COLUMNS);
+    const size_t n_columns = cli_columns(cli);
     const char *usage =
         arena_printf(cli->arena, "usage: neuroshard %s %s", cli->command->name,
                      cli->command->synopsis);
+    struct buf out = {0};
 
-    text_print_wrapped(stdout, usage, 0, strlen("usage: "), n_columns);
-    printf("\n\n%s\n\noptions:\n", cli->command->summary);
+    text_wrap(&out, usage, 0, strlen("usage: "), n_columns);
+    buf_printf(&out, "\n\n%s\n\noptions:\n", cli->command->summary);
     for (size_t i = 0; i < cli->n_specs; i++) {
         const struct option_spec *spec = cli->specs[i];
         char left[64];
@@ -299,11 +304,13 @@ static void print_help(const struct cli *cli)
                  spec->letter ? ", " : "", spec->name,
                  spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
-        printf("  %-*s ", HELP_INDENT - 3, left);
-        text_print_wrapped(stdout, help_text(spec, cli->arena), HELP_INDENT,
-                           HELP_INDENT, n_columns);
-        putchar('\n');
+        buf_printf(&out, "  %-*s ", HELP_INDENT - 3, left);
+        text_wrap(&out, help_text(spec, cli->arena), HELP_INDENT, HELP_INDENT,
+                  n_columns);
+        buf_add(&out, "\n", 1);
     }
+    fputs(out.data, stdout);
+    buf_release(&out);
 }
 
 /* The word of the synopsis that the n-th file stands for. */
@@ -398,15 +405,15 @@ int cli_check_output(const struct cli *cli, struct err *err)
 void cli_say(const char *sentence)
 {
     const char start[] = "neuroshard: ";
-    const size_t at = strlen(start);
     const size_t n_columns = terminal_columns(STDERR_FILENO, SIZE_MAX);
+    struct buf out = {0};
 
-    fputs(start, stderr);
     if (n_columns == SIZE_MAX)
-        fputs(sentence, stderr);
+        buf_printf(&out, "%s", sentence);
     else
-        text_print_wrapped(stderr, sentence, at, at, n_columns);
-    fputc('\n', stderr);
+        text_wrap(&out, sentence, strlen(start), strlen(start), n_columns);
+    fprintf(stderr, "%s%s\n", start, out.len ? out.data : "");
+    buf_release(&out);
 }
 
 void cli_warn(void *ctx, const char *sentence)

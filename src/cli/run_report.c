@@ -22,8 +22,9 @@ static double total_error(const struct run *run, uint32_t rank)
     return (run->plan.devices[rank].total_ms - measured_ms) / measured_ms;
 }
 
-static void print_cost_source(const struct plan *plan)
+static void print_cost_source(const struct run *run)
 {
+    const struct plan *plan = &run->plan;
     const struct cost_source *cost = &plan->cost;
     struct buf out = {0};
 
@@ -37,7 +38,7 @@ static void print_cost_source(const struct plan *plan)
     report_error(plan, &out);
     buf_printf(&out, "\n");
     report_outside(cost, &out);
-    cli_print_report(&out);
+    cli_print_report(run->cli, &out);
 }
 
 static void print_world(const struct run *run)
@@ -73,7 +74,7 @@ static void print_heading(const struct run *run)
            run->options.n_iterations);
     print_world(run);
     if (run_is_priced(run))
-        print_cost_source(&run->plan);
+        print_cost_source(run);
     else
         puts("the plan has no predicted costs; 'neuroshard cost' adds them");
 }
@@ -140,7 +141,7 @@ static void print_ranks(const struct run *run)
                                     .compute = result->ranks[r].compute},
                   result->costs, r, &out);
     }
-    cli_print_report(&out);
+    cli_print_report(run->cli, &out);
 }
 
 /* Threads of all processes compete where a host has fewer processors. */

@@ -58,20 +58,19 @@ struct job {
 
 #define ENTRY(member) MEMBER_OF(struct entry, member)
 static const struct figure entry_figures[] = {
-    {"name", "table", -20, 20, FIGURE_CUT, ENTRY(table.name)},
-    {"samples", "samples", 14, 0, FIGURE_COUNT, ENTRY(result.n_samples)},
+    {"name", "table", -16, 16, FIGURE_CUT, ENTRY(table.name)},
+    {"samples", "samples", 11, 0, FIGURE_COUNT, ENTRY(result.n_samples)},
     {"batches", NULL, 0, 0, FIGURE_PLAIN, ENTRY(result.n_batches)},
     {"lookups", NULL, 0, 0, FIGURE_PLAIN, ENTRY(result.n_ids)},
-    {"pooling_factor", "pooling", 9, 3, FIGURE_PLAIN,
+    {"pooling_factor", "pooling", 7, 3, FIGURE_PLAIN,
      ENTRY(table.pooling_factor)},
-    {"rows", "rows", 14, 0, FIGURE_COUNT, ENTRY(result.n_rows)},
+    {"rows", "rows", 13, 0, FIGURE_COUNT, ENTRY(result.n_rows)},
     {"rows_used", NULL, 0, 0, FIGURE_PLAIN, ENTRY(result.n_used)},
-    {NULL, "used %", 7, 2, FIGURE_PERCENT, ENTRY(used_frac)},
-    {"unique_frac", "unique %", 8, 2, FIGURE_PERCENT,
-     ENTRY(result.unique_frac)},
-    {"gpu_unique_frac", "a GPU's %", 9, 2, FIGURE_PERCENT,
+    {NULL, "used %", 6, 2, FIGURE_PERCENT, ENTRY(used_frac)},
+    {"unique_frac", "unique%", 7, 2, FIGURE_PERCENT, ENTRY(result.unique_frac)},
+    {"gpu_unique_frac", "GPU's %", 7, 2, FIGURE_PERCENT,
      ENTRY(result.local_unique_frac)},
-    {"zipf_alpha", "Zipf", 6, 3, FIGURE_PLAIN, ENTRY(result.zipf_alpha)},
+    {"zipf_alpha", "Zipf", 5, 3, FIGURE_PLAIN, ENTRY(result.zipf_alpha)},
     {0},
 };
 #define HOT(member) MEMBER_OF(struct hot_line, member)
@@ -244,7 +243,7 @@ static void print_text(const struct job *job)
                    "\nnote: %zu tables have fewer samples than a batch, "
                    "which are taken for one\n",
                    n_short);
-    cli_print_report(&out);
+    cli_print_report(job->cli, &out);
 }
 
 static void print_json(const struct job *job)

@@ -22,6 +22,11 @@ void oracle_close(struct oracle *oracle)
         oracle->ops->close(oracle);
 }
 
+bool oracle_waits(const struct oracle *oracle)
+{
+    return !oracle->ops->terms || oracle->n_terms > 1;
+}
+
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem)
 {
     oracle->kinds &= ~problem_barred_kinds(problem);

@@ -139,6 +139,9 @@ struct oracle {
 
 void oracle_close(struct oracle *oracle); /* NULL is fine */
 
+/* Whether it has devices wait for each other; else each adds up by itself. */
+bool oracle_waits(const struct oracle *oracle);
+
 /* Leaves out what the problem bars; for who opens an oracle. */
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 

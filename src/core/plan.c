@@ -321,6 +321,23 @@ void plan_count_memory(struct plan *plan)
                    shard_memory(&plan->problem, &plan->shards[i]));
 }
 
+double plan_used_frac(const struct plan *plan, uint32_t device)
+{
+    const uint64_t have = plan->problem.cluster.memory_bytes[device];
+
+    return have ? (double)plan->devices[device].memory.total / (double)have : 0;
+}
+
+uint32_t plan_fullest(const struct plan *plan)
+{
+    uint32_t fullest = 0;
+
+    for (uint32_t r = 1; r < plan->problem.cluster.n_devices; r++)
+        if (plan_used_frac(plan, r) > plan_used_frac(plan, fullest))
+            fullest = r;
+    return fullest;
+}
+
 static void add_up(struct plan *plan, const struct oracle *oracle,
                    const double *sums, const double *compute, const double *fwd,
                    const double *bwd)

@@ -69,6 +69,10 @@ double plan_error_frac(const struct plan *plan);
 /* Fills the memory of devices[R]: what each holds. */
 void plan_count_memory(struct plan *plan);
 
+/* The device whose memory is used most, by the share of it; and that share. */
+uint32_t plan_fullest(const struct plan *plan);
+double plan_used_frac(const struct plan *plan, uint32_t device);
+
 /* Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost from the
  * oracle: embeds each shard once, sums by device in the order of shards, one
  * head a device, one comm. Memory by plan->problem. A kind or a cut by rows

@@ -82,6 +82,24 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
     return isfinite(total_ms) ? total_ms : INFINITY;
 }
 
+void what_if_without(struct what_if *what_if, double *step_ms)
+{
+    const struct plan *plan = what_if->plan;
+    size_t *gone = mem_alloc(plan->n_shards, sizeof(*gone));
+    struct edit edit = {.gone = gone};
+
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const uint32_t table = plan->shards[i].table;
+
+        gone[edit.n_gone++] = i;
+        if (i + 1 < plan->n_shards && plan->shards[i + 1].table == table)
+            continue;
+        step_ms[table] = what_if_step(what_if, &edit);
+        edit.n_gone = 0;
+    }
+    mem_free(gone);
+}
+
 /* Only devices that get a shard are looked at. */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit)
 {

@@ -40,6 +40,9 @@ void what_if_release(struct what_if *what_if);
  * must be able to price its kinds. */
 double what_if_step(struct what_if *what_if, const struct edit *edit);
 
+/* The same without each table, step_ms[n_tables]. */
+void what_if_without(struct what_if *what_if, double *step_ms);
+
 /* Whether each GPU that gets a shard has the memory for it. O(shards of the
  * edit). */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit);

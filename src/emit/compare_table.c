@@ -10,15 +10,15 @@
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
-    {"total_ms", "total ms", 10, 3, FIGURE_PLAIN, ENTRY(total_ms)},
-    {NULL, "x ours", 8, 3, FIGURE_PLAIN, ENTRY(ratio)},
-    {"gain_error_frac", "+- %", 6, 1, FIGURE_PERCENT, ENTRY(gain_error_frac)},
-    {"compute_ms", "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
-    {"bwd_comm_ms", "bwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
-    {"fwd_comm_ms", "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
-    {"max_over_mean", "max/mean", 9, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
-    {"memory_frac", "memory %", 9, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
-    {"search_ms", "search ms", 10, 2, FIGURE_PLAIN, ENTRY(search_ms)},
+    {"total_ms", "total ms", 9, 3, FIGURE_PLAIN, ENTRY(total_ms)},
+    {NULL, "x ours", 7, 3, FIGURE_PLAIN, ENTRY(ratio)},
+    {"gain_error_frac", "+- %", 5, 1, FIGURE_PERCENT, ENTRY(gain_error_frac)},
+    {"compute_ms", NULL, 0, 0, FIGURE_PLAIN, ENTRY(compute_ms)},
+    {"bwd_comm_ms", NULL, 0, 0, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
+    {"fwd_comm_ms", NULL, 0, 0, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
+    {"max_over_mean", "max/mean", 8, 3, FIGURE_PLAIN, ENTRY(max_over_mean)},
+    {"memory_frac", "memory %", 8, 1, FIGURE_PERCENT, ENTRY(memory_frac)},
+    {"search_ms", "search ms", 9, 2, FIGURE_PLAIN, ENTRY(search_ms)},
     {"significant", "significant", 0, 0, FIGURE_NOTE, ENTRY(is_significant)},
     {"cut_short_by", "cut short by ", 0, 0, FIGURE_NOTE, ENTRY(cut_short_by)},
     {0},
@@ -35,6 +35,14 @@ static const struct figure part_figures[] = {
      ENTRY(parts_ms[STEP_BACKWARD])},
     {"replicas", "replicas", 9, 3, FIGURE_PLAIN,
      ENTRY(parts_ms[STEP_REPLICAS])},
+    {0},
+};
+/* Where none are known. */
+static const struct figure split_figures[] = {
+    {NULL, "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
+    {NULL, "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
+    {NULL, "bwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(bwd_comm_ms)},
+    {NULL, "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
     {0},
 };
 /* Of a planner that has no plan. */
@@ -183,22 +191,25 @@ static bool has_parts(const struct compare_entry *entry)
     return entry->valid && !isnan(entry->parts_ms[0]);
 }
 
-/* Nothing where no cost model told them. */
 static void print_parts(const struct comparison *comparison, struct buf *out)
 {
     const struct compare_entry *entries = comparison->tasks->entries;
-    bool is_begun = false;
+    const struct figure *figures = split_figures;
+    bool any_valid = false;
 
     for (size_t p = 0; p < comparison->n_planners; p++) {
-        if (!has_parts(&entries[p]))
-            continue;
-        if (!is_begun) {
-            buf_printf(out, "\n");
-            figures_heading(part_figures, out);
-        }
-        is_begun = true;
-        figures_row(part_figures, &entries[p], out);
+        any_valid |= entries[p].valid;
+        if (has_parts(&entries[p]))
+            figures = part_figures;
     }
+    if (any_valid) {
+        buf_printf(out, "\n");
+        figures_heading(figures, out);
+    }
+    for (size_t p = 0; p < comparison->n_planners; p++)
+        if (entries[p].valid &&
+            (figures == split_figures || has_parts(&entries[p])))
+            figures_row(figures, &entries[p], out);
 }
 
 void compare_print(const struct comparison *comparison,
@@ -217,7 +228,7 @@ void compare_print(const struct comparison *comparison,
                (unsigned long long)comparison->batch, comparison->cost_model,
                comparison->basis);
     if (comparison->job) {
-        buf_printf(out, ",\n");
+        buf_printf(out, ", ");
         job_describe(comparison->job, out);
     }
     buf_printf(out, "\n\n");
@@ -242,10 +253,10 @@ void compare_print(const struct comparison *comparison,
         buf_printf(
             out,
             "\nx ours: mean of total over ours, on the tasks that both "
-            "solved; common ms: mean total\non the %zu tasks solved by "
-            "all planners that solved any; search ms: mean of all "
-            "tasks\nsignif.: tasks on which our gain is beyond its error; cut: "
-            "cut short by time or an interrupt\n",
+            "solved; common ms: mean total on the %zu tasks solved by all "
+            "planners that solved any; search ms: mean of all tasks; signif.: "
+            "tasks on which our gain is beyond its error; cut: cut short by "
+            "time or an interrupt\n",
             n_common);
     }
 }

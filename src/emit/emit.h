@@ -34,10 +34,28 @@ struct emitter {
 /* NULL where there is none of that name. */
 const struct emitter *emit_format_find(const char *name);
 
-/* The report a person reads first, of a plan that is priced: what was planned
- * and by which cost model, each GPU's times and memory, why the slowest is
- * slow, which tables cost most. Ends in a newline; at most 100 columns as long
- * as names allow. */
-void emit_report(const struct plan *plan, struct buf *out);
+/* What another planner's plan takes by the same costs. */
+struct report_rival {
+    const char *name;  /* "TorchRec's planner" */
+    double total_ms;   /* NAN: it finds no plan */
+    double error_frac; /* what its ratio to ours may be off, NAN: not known */
+};
+
+/* What a report has besides the plan. Zeroed: nothing of it. */
+struct report_options {
+    size_t n_columns; /* that lines may have; 0: 80, more than 1000: all that
+                         there is to say */
+    bool waits;       /* what priced it has GPUs wait for each other */
+    const double *without_ms; /* [n_tables]: the step without each; or NULL */
+    const struct report_rival *rivals; /* [n_rivals] */
+    size_t n_rivals;
+};
+
+/* The report a person reads first, of a plan that is priced: how long the step
+ * is and what it is worth, what binds it and what was assumed; then phases and
+ * memory by GPU, and the tables that matter. Ends in a newline. Tables keep to
+ * the columns there are; lines of words are to be wrapped (text_wrap_lines). */
+void emit_report(const struct plan *plan, const struct report_options *options,
+                 struct buf *out);
 
 #endif

@@ -13,7 +13,7 @@
 
 #define N_GPUS_SHOWN 32u
 #define N_PIECES_SHOWN 10u
-#define NAME_WIDTH 40
+#define NAME_WIDTH 22
 #define WAY_WIDTH 44
 #define N_HOLDERS_SHOWN 8u
 /* Of the step: a smaller difference is none. */
@@ -38,17 +38,17 @@ struct gpu {
 #define GPU(member) MEMBER_OF(struct gpu, member)
 static const struct figure gpu_figures[] = {
     {NULL, "GPU", -5, 0, FIGURE_PLAIN, GPU(gpu)},
-    {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(own_ms)},
-    {"sooner_by_ms", "ms", 10, 4, FIGURE_PLAIN, GPU(behind_ms)},
-    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(compute_ms)},
-    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(bwd_comm_ms)},
-    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(fwd_ms)},
-    {NULL, "%", 8, 1, FIGURE_PERCENT, GPU(used_frac)},
+    {"own_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(own_ms)},
+    {"sooner_by_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(behind_ms)},
+    {"compute_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(compute_ms)},
+    {"bwd_comm_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(bwd_comm_ms)},
+    {"fwd_comm_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(fwd_ms)},
+    {NULL, "%", 6, 1, FIGURE_PERCENT, GPU(used_frac)},
     {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(used_bytes)},
     {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(memory_bytes)},
-    {NULL, "free", 11, 0, FIGURE_BYTES, GPU(free_bytes)},
+    {NULL, "free", 10, 0, FIGURE_BYTES, GPU(free_bytes)},
     {"has_room_for", NULL, 0, 0, FIGURE_PLAIN, GPU(n_fitting)},
-    {NULL, "pieces", 10, 0, FIGURE_PLAIN, GPU(has_room_for)},
+    {NULL, "pieces", 8, 0, FIGURE_PLAIN, GPU(has_room_for)},
     {0},
 };
 
@@ -68,9 +68,9 @@ static const struct figure piece_figures[] = {
     {"kind", "kind", -9, 0, FIGURE_PLAIN, PIECE(kind)},
     {NULL, "columns", 6, 0, FIGURE_PLAIN, PIECE(n_columns)},
     {NULL, "rows", 10, 0, FIGURE_PLAIN, PIECE(n_rows)},
-    {"total_ms_without", "step ms", 9, 4, FIGURE_PLAIN, PIECE(step_ms)},
-    {NULL, "saved", 8, 4, FIGURE_PLAIN, PIECE(saved_ms)},
-    {"own_ms_without", "ms", 9, 4, FIGURE_PLAIN, PIECE(own_ms)},
+    {"total_ms_without", "step ms", 8, 4, FIGURE_PLAIN, PIECE(step_ms)},
+    {NULL, "saved", 7, 4, FIGURE_PLAIN, PIECE(saved_ms)},
+    {"own_ms_without", "ms", 8, 4, FIGURE_PLAIN, PIECE(own_ms)},
     {"has_room_elsewhere", NULL, 0, 0, FIGURE_PLAIN, PIECE(has_room)},
     {0},
 };
@@ -78,18 +78,13 @@ static const struct figure piece_figures[] = {
 struct binding {
     const struct plan *plan;
     bool waits; /* the cost model has GPUs wait for each other */
+    struct bottleneck bottleneck;
     uint32_t n_gpus, last, slow_fwd; /* slow_fwd: with the largest fwd_ms */
     struct gpu *gpus;                /* [n_gpus], in the arena */
     struct marginal *pieces;         /* [n_pieces], in the arena: the last
                                         GPU's, the one that costs most first */
     size_t n_pieces, n_stuck;        /* stuck: fits on no other GPU */
 };
-
-static double own_ms(const struct binding *binding, double compute_ms,
-                     double bwd_comm_ms, double fwd_comm_ms)
-{
-    return compute_ms + bwd_comm_ms + (binding->waits ? 0 : fwd_comm_ms);
-}
 
 static void find_last(struct binding *binding)
 {
@@ -103,8 +98,7 @@ static void find_last(struct binding *binding)
 
         gpus[r] = (struct gpu){
             .gpu = r,
-            .own_ms = own_ms(binding, cost->compute_ms, cost->bwd_comm_ms,
-                             cost->fwd_comm_ms),
+            .own_ms = report_own_ms(cost, binding->waits),
             .compute_ms = cost->compute_ms,
             .bwd_comm_ms = cost->bwd_comm_ms,
             .fwd_ms = cost->fwd_comm_ms,
@@ -113,8 +107,6 @@ static void find_last(struct binding *binding)
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
         };
-        if (gpus[r].own_ms > gpus[binding->last].own_ms)
-            binding->last = r;
     }
     binding->slow_fwd = binding->waits ? 0 : binding->last;
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
@@ -154,9 +146,12 @@ static struct marginal price_piece(struct binding *binding,
     };
 
     piece.saved_ms = plan->total_ms - piece.step_ms;
-    piece.own_ms = own_ms(binding, what_if->compute_ms[binding->last],
-                          what_if->bwd_comm_ms[binding->last],
-                          what_if->fwd_comm_ms[binding->last]);
+    piece.own_ms = report_own_ms(
+        &(struct device_cost){
+            .compute_ms = what_if->compute_ms[binding->last],
+            .bwd_comm_ms = what_if->bwd_comm_ms[binding->last],
+            .fwd_comm_ms = what_if->fwd_comm_ms[binding->last]},
+        binding->waits);
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
         struct shard there = *shard;
         struct edit move = {&idx, 1, &there, 1};
@@ -192,12 +187,16 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
 static void binding_find(struct binding *binding, struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
-    const struct oracle *oracle = explained->what_if.oracle;
+    double *without_ms =
+        ARENA_NEW(explained->arena, double, plan->problem.n_tables);
 
     *binding =
         (struct binding){.plan = plan,
-                         .waits = !oracle->ops->terms || oracle->n_terms > 1,
+                         .waits = oracle_waits(explained->what_if.oracle),
                          .n_gpus = plan->problem.cluster.n_devices};
+    what_if_without(&explained->what_if, without_ms);
+    bottleneck_find(&binding->bottleneck, plan, binding->waits, without_ms);
+    binding->last = binding->bottleneck.gpu;
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
     find_last(binding);
     price_pieces(binding, &explained->what_if, explained->arena);
@@ -206,29 +205,10 @@ static void binding_find(struct binding *binding, struct explained *explained)
             r == binding->last ? NAN : (double)binding->gpus[r].n_fitting;
 }
 
-/* The largest of the three parts that a step consists of. */
-static const char *largest_part(const struct binding *binding, double *ms)
-{
-    const struct device_cost *last = &binding->plan->devices[binding->last];
-    const double parts_ms[] = {last->compute_ms, last->bwd_comm_ms,
-                               binding->gpus[binding->slow_fwd].fwd_ms};
-    static const char *const names[] = {"compute", "backward communication",
-                                        "forward communication"};
-    size_t most = 0;
-
-    for (size_t p = 1; p < 3; p++)
-        if (parts_ms[p] > parts_ms[most])
-            most = p;
-    *ms = parts_ms[most];
-    return names[most];
-}
-
 static void print_step(const struct binding *binding, struct buf *out)
 {
     const struct plan *plan = binding->plan;
     const struct device_cost *last = &plan->devices[binding->last];
-    double part_ms;
-    const char *part = largest_part(binding, &part_ms);
 
     buf_printf(out, "step    %.4f ms", plan->total_ms);
     report_error(plan, out);
@@ -236,12 +216,12 @@ static void print_step(const struct binding *binding, struct buf *out)
                cost_basis_names[plan->cost.basis]);
     report_outside(&plan->cost, out);
     report_job(plan, out);
+    bottleneck_print(&binding->bottleneck, plan, binding->waits, out);
     buf_printf(out,
-               "binds   GPU %u is %s, after %.4f ms: compute %.4f, backward "
+               "        GPU %u takes %.4f ms: compute %.4f, backward "
                "communication %.4f",
-               binding->last, binding->waits ? "ready last" : "slowest",
-               binding->gpus[binding->last].own_ms, last->compute_ms,
-               last->bwd_comm_ms);
+               binding->last, binding->gpus[binding->last].own_ms,
+               last->compute_ms, last->bwd_comm_ms);
     if (binding->waits)
         buf_printf(out,
                    "\n        the forward communication then takes %.4f ms, "
@@ -249,9 +229,6 @@ static void print_step(const struct binding *binding, struct buf *out)
                    binding->gpus[binding->slow_fwd].fwd_ms, binding->slow_fwd);
     else
         buf_printf(out, ", forward communication %.4f\n", last->fwd_comm_ms);
-    if (plan->total_ms > 0)
-        buf_printf(out, "        most of it is %s: %.1f %% of the step\n", part,
-                   100 * part_ms / plan->total_ms);
 }
 
 static void print_bound(const struct explained *explained, struct buf *out)
@@ -293,10 +270,10 @@ static void print_gpus(const struct binding *binding, struct buf *out)
     struct ranked *ranked = mem_alloc(binding->n_gpus, sizeof(*ranked));
 
     buf_printf(out,
-               "\n      %9s  sooner by   compute  bwd comm  fwd comm   memory  "
-               "            has room for\n"
-               "GPU          ms         ms        ms        ms        ms      "
-               "  %%        free  pieces of %u\n",
+               "\n      %8s   sooner  compute bwd comm fwd comm memory"
+               "             room for\n"
+               "GPU         ms    by ms       ms       ms       ms      %%"
+               "       free  %u's pieces\n",
                binding->waits ? "ready" : "total", binding->last);
     for (uint32_t r = 0; r < binding->n_gpus; r++)
         ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
@@ -316,11 +293,10 @@ static void print_pieces(const struct binding *binding, struct buf *out)
     if (!binding->n_pieces)
         return;
     snprintf(gpu, sizeof(gpu), "piece on GPU %u", binding->last);
-    buf_printf(out,
-               "\n%-*s                        "
-               "step ms    saved    %s ms\n%-*s  kind      columns %8s\n",
-               NAME_WIDTH, "without it:", binding->waits ? "ready" : "total",
-               NAME_WIDTH, gpu, "rows");
+    buf_printf(out, "\n%-*s %37s %7s %5s ms\n%-*s  kind %11s %10s\n",
+               NAME_WIDTH, "without it:", "step ms", "saved",
+               binding->waits ? "ready" : "total", NAME_WIDTH, gpu, "columns",
+               "rows");
     for (size_t i = 0; i < binding->n_pieces && i < N_PIECES_SHOWN; i++)
         figures_row(piece_figures, &binding->pieces[i], out);
     if (binding->n_pieces > N_PIECES_SHOWN)
@@ -330,16 +306,19 @@ static void print_pieces(const struct binding *binding, struct buf *out)
 
 void explain_plan(struct explained *explained, struct buf *out)
 {
+    const struct report_options options = {
+        .waits = oracle_waits(explained->what_if.oracle)};
     struct binding binding;
     struct report report;
 
     binding_find(&binding, explained);
-    report_init(&report, explained->what_if.plan);
+    report_init(&report, explained->what_if.plan, &options);
     print_step(&binding, out);
     print_bound(explained, out);
     print_memory_note(&binding, out);
     print_gpus(&binding, out);
-    report_phases(&report, out);
+    if (plan_has_parts(explained->what_if.plan))
+        report_phases(&report, out);
     report_release(&report);
     print_pieces(&binding, out);
 }
@@ -348,17 +327,15 @@ json_t *explain_plan_json(struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
     struct binding binding;
-    double part_ms;
-    const char *part;
 
     binding_find(&binding, explained);
-    part = largest_part(&binding, &part_ms);
     return json_pack("{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:o, s:o, s:s?}",
                      "cost_model", plan->cost.name, "outside",
                      report_outside_json(&plan->cost), "total_ms",
                      plan->total_ms, "last_gpu", (json_int_t)binding.last,
                      "longest_fwd_comm_gpu", (json_int_t)binding.slow_fwd,
-                     "largest_part", part, "largest_part_ms", part_ms, "gpus",
+                     "largest_part", binding.bottleneck.phase,
+                     "largest_part_ms", binding.bottleneck.phase_ms, "gpus",
                      figures_list(gpu_figures, binding.gpus, binding.n_gpus,
                                   sizeof(*binding.gpus)),
                      "pieces",

@@ -12,7 +12,7 @@
 #define N_GPUS_SHOWN 32u
 #define N_TABLES_SHOWN 16u
 #define N_MOVES_SHOWN 16u
-#define NAME_WIDTH 40u
+#define NAME_WIDTH 28u
 
 static bool is_same_text(const char *a, const char *b)
 {
@@ -157,14 +157,14 @@ static void print_tables(const struct plan_moves *moves,
     ranked_sort(ranked, n);
     if (n)
         buf_printf(out,
-                   "\n%-*s  fate     pieces before after  moved %s    "
+                   "\n%-*s  fate     pieces: before after  moved %s  "
                    "new %s\n",
                    (int)NAME_WIDTH, "table", unit->name, unit->name);
     for (size_t i = 0; i < n && i < N_TABLES_SHOWN; i++) {
         const struct table_moves *table = &moves->tables[ranked[i].idx];
 
         text_column(out, table->name, NAME_WIDTH);
-        buf_printf(out, "  %-8s %13u %5u %10.3f %10.3f\n",
+        buf_printf(out, "  %-8s %14u %5u %10.3f %8.3f\n",
                    table_fate_names[table->fate], table->n_before,
                    table->n_after, (double)table->bytes.moved / unit->n_bytes,
                    (double)table->bytes.added / unit->n_bytes);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/report_parts.h"
 
-#include "base/ranked.h"
 #include "base/text.h"
 #include "emit/formats.h"
 
@@ -24,70 +23,39 @@ const char *report_kinds(char buf[REPORT_KINDS_MAX],
     return buf;
 }
 
-double report_ready_ms(const struct report_device *device)
+double report_own_ms(const struct device_cost *cost, bool waits)
 {
-    return device->cost.compute_ms + device->cost.bwd_comm_ms;
+    return cost->compute_ms + cost->bwd_comm_ms +
+           (waits ? 0 : cost->fwd_comm_ms);
 }
 
 /* A device waits from when it is ready (its backward is done) until the last
  * one is; a model of communication need not see it so, hence the limits. */
 static void split_waiting(struct report *report)
 {
-    double last_ms = -INFINITY;
+    const struct device_cost *last =
+        &report->plan->devices[report->bottleneck.gpu];
 
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        last_ms = fmax(last_ms, report_ready_ms(&report->devices[r]));
-    for (uint32_t r = 0; r < report->n_devices; r++) {
+    for (uint32_t r = 0; report->options->waits && r < report->n_devices; r++) {
         struct report_device *device = &report->devices[r];
-        double late_ms = last_ms - report_ready_ms(device);
+        double late_ms =
+            report_own_ms(last, true) - report_own_ms(&device->cost, true);
 
         device->waiting_ms = fmax(fmin(late_ms, device->cost.fwd_comm_ms), 0);
         device->cost.fwd_comm_ms -= device->waiting_ms;
     }
 }
 
-static void average(struct report *report)
-{
-    struct report_device *mean = &report->mean;
-
-    for (uint32_t r = 0; r < report->n_devices; r++) {
-        const struct report_device *device = &report->devices[r];
-
-        mean->cost.compute_ms += device->cost.compute_ms / report->n_devices;
-        mean->cost.bwd_comm_ms += device->cost.bwd_comm_ms / report->n_devices;
-        mean->waiting_ms += device->waiting_ms / report->n_devices;
-        mean->cost.fwd_comm_ms += device->cost.fwd_comm_ms / report->n_devices;
-        mean->cost.total_ms += device->cost.total_ms / report->n_devices;
-    }
-}
-
-/* Of devices that wait for each other all have the same total. */
-static void rank_devices(struct report *report)
-{
-    struct ranked *ranked = mem_alloc(report->n_devices, sizeof(*ranked));
-    const bool waits = plan_has_parts(report->plan);
-
-    for (uint32_t r = 0; r < report->n_devices; r++) {
-        const struct report_device *device = &report->devices[r];
-
-        ranked[r] = (struct ranked){
-            -(waits ? report_ready_ms(device) : device->cost.total_ms), r};
-    }
-    ranked_sort(ranked, report->n_devices);
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        report->slowest[r] = ranked[r].idx;
-    mem_free(ranked);
-}
-
-void report_init(struct report *report, const struct plan *plan)
+void report_init(struct report *report, const struct plan *plan,
+                 const struct report_options *options)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
 
     *report = (struct report){
         .plan = plan,
+        .options = options,
         .n_devices = n_devices,
         .devices = mem_alloc(n_devices, sizeof(*report->devices)),
-        .slowest = mem_alloc(n_devices, sizeof(*report->slowest)),
     };
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
@@ -96,17 +64,76 @@ void report_init(struct report *report, const struct plan *plan)
     }
     for (uint32_t r = 0; r < n_devices; r++)
         report->devices[r].cost = plan->devices[r];
+    bottleneck_find(&report->bottleneck, plan, options->waits,
+                    options->without_ms);
     split_waiting(report);
-    average(report);
-    rank_devices(report);
 }
 
 void report_release(struct report *report)
 {
     mem_free(report->devices);
-    mem_free(report->slowest);
     *report = (struct report){0};
 }
+
+/* --- what binds --- */
+
+static void find_phase(struct bottleneck *out, const struct plan *plan,
+                       bool waits)
+{
+    static const char *const names[] = {"compute", "backward communication",
+                                        "forward communication"};
+    const struct device_cost *last = &plan->devices[out->gpu];
+    const double parts_ms[] = {
+        last->compute_ms, last->bwd_comm_ms,
+        waits ? plan->total_ms - report_own_ms(last, true) : last->fwd_comm_ms};
+    const bool has_parts = plan_has_parts(plan);
+    const double *ms = has_parts ? plan->exposed_ms : parts_ms;
+    unsigned most = 0;
+
+    for (unsigned p = 1; p < (has_parts ? N_STEP_PARTS : 3u); p++)
+        if (ms[p] > ms[most])
+            most = p;
+    out->phase = has_parts ? step_part_names[most] : names[most];
+    out->phase_ms = ms[most];
+}
+
+void bottleneck_find(struct bottleneck *out, const struct plan *plan,
+                     bool waits, const double *without_ms)
+{
+    const uint32_t n_tables = (uint32_t)plan->problem.n_tables;
+    double notable_ms = REPORT_NOTABLE_FRAC * plan->total_ms;
+
+    *out = (struct bottleneck){.table = n_tables};
+    for (uint32_t r = 1; r < plan->problem.cluster.n_devices; r++)
+        if (report_own_ms(&plan->devices[r], waits) >
+            report_own_ms(&plan->devices[out->gpu], waits))
+            out->gpu = r;
+    find_phase(out, plan, waits);
+    for (uint32_t t = 0; without_ms && t < n_tables; t++)
+        if (plan->total_ms - without_ms[t] > notable_ms) {
+            out->table = t;
+            out->table_ms = notable_ms = plan->total_ms - without_ms[t];
+        }
+}
+
+void bottleneck_print(const struct bottleneck *bottleneck,
+                      const struct plan *plan, bool waits, struct buf *out)
+{
+    buf_printf(out, "binds   ");
+    if (plan->problem.cluster.n_devices > 1)
+        buf_printf(out, "GPU %u, %s; ", bottleneck->gpu,
+                   waits ? "which is ready last" : "the slowest");
+    buf_printf(out, "%s, %.3f ms of the step; ", bottleneck->phase,
+               bottleneck->phase_ms);
+    if (bottleneck->table < plan->problem.n_tables)
+        buf_printf(out, "table '%s', without which it is %.3f ms shorter\n",
+                   plan->problem.tables[bottleneck->table].name,
+                   bottleneck->table_ms);
+    else
+        buf_printf(out, "no one table\n");
+}
+
+/* --- the first lines --- */
 
 static void print_search(const struct plan *plan, struct buf *out)
 {
@@ -173,32 +200,35 @@ static void print_feed(const struct report *report, struct buf *out)
         1e-9 * steps * (PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags));
 }
 
-static void print_step(const struct report *report, struct buf *out)
+static void print_rivals(const struct report *report, struct buf *out)
 {
-    const struct plan *plan = report->plan;
-    const struct report_device *mean = &report->mean;
-    const bool waits = plan_has_parts(plan); /* so all totals are the same */
-    double compute_ms = 0;                   /* the most */
+    const double ours_ms = report->plan->total_ms;
 
-    for (uint32_t r = 0; r < report->n_devices; r++)
-        compute_ms = fmax(compute_ms, report->devices[r].cost.compute_ms);
-    buf_printf(out, "step    %.3f ms", plan->total_ms);
-    report_error(plan, out);
-    buf_printf(out, " (GPU %u)", report->slowest[0]);
-    if (report->n_devices > 1 && mean->cost.total_ms > 0 &&
-        mean->cost.compute_ms > 0) {
-        buf_printf(out, ", max over mean");
-        if (!waits)
-            buf_printf(out, " %.3f,", plan->total_ms / mean->cost.total_ms);
-        buf_printf(out, " of compute %.3f", compute_ms / mean->cost.compute_ms);
+    for (size_t i = 0; i < report->options->n_rivals; i++) {
+        const struct report_rival *rival = &report->options->rivals[i];
+        const double more = rival->total_ms / ours_ms - 1;
+
+        buf_printf(out, "%s  %s: ", i ? "      " : "rivals", rival->name);
+        if (isnan(rival->total_ms)) {
+            buf_printf(out, "no plan\n");
+            continue;
+        }
+        buf_printf(out, "%.3f ms, %.1f %%", rival->total_ms, 100 * fabs(more));
+        if (!isnan(rival->error_frac))
+            buf_printf(out, " +-%.0f %%", 100 * rival->error_frac);
+        buf_printf(out, " %s\n", more < 0 ? "less" : "more");
     }
+}
+
+static void print_bound(const struct plan *plan, struct buf *out)
+{
     if (plan->bound_ms > 0)
-        buf_printf(out, "; lower bound %.3f ms, gap %.1f %%", plan->bound_ms,
-                   100 * (plan->total_ms / plan->bound_ms - 1));
-    buf_printf(out, "\n");
-    report_job(plan, out);
-    if (plan->total_ms > 0)
-        print_feed(report, out);
+        buf_printf(out,
+                   "bound   no plan takes less than %.3f ms: this one is "
+                   "within %.1f %%\n",
+                   plan->bound_ms, 100 * (plan->total_ms / plan->bound_ms - 1));
+    else
+        buf_printf(out, "bound   none is proven for this cost model\n");
 }
 
 /* "80.0 GiB", or "40.0 GiB to 80.0 GiB" where they differ. */
@@ -216,16 +246,29 @@ static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
     buf_printf(out, "%s", text_from_bytes(text, (double)most));
 }
 
-static void print_memory(const struct cluster *cluster, struct buf *out)
+static void print_memory(const struct report *report, struct buf *out)
 {
+    const struct cluster *cluster = &report->plan->problem.cluster;
+    const uint32_t r = plan_fullest(report->plan);
+    const struct memory_items *memory = &report->devices[r].cost.memory;
+    unsigned most = 0;
     char text[TEXT_BYTES_MAX];
     bool has_reserve = false;
 
-    for (uint32_t r = 0; r < cluster->n_devices; r++)
-        has_reserve |= cluster->reserve_bytes[r] > 0;
+    for (unsigned i = 1; i < N_MEMORY_ITEMS; i++)
+        if (memory->item[i] > memory->item[most])
+            most = i;
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+        has_reserve |= cluster->reserve_bytes[d] > 0;
+    buf_printf(out, "memory  fits: GPU %u is the fullest, %.1f %% of %s", r,
+               100 * plan_used_frac(report->plan, r),
+               text_from_bytes(text, (double)cluster->memory_bytes[r]));
+    buf_printf(out, ", %s of it %s\n",
+               text_from_bytes(text, (double)memory->item[most]),
+               memory_item_names[most]);
     if (cluster_is_even(cluster) && !has_reserve)
-        return; /* the share of any GPU tells it */
-    buf_printf(out, "memory  ");
+        return;
+    buf_printf(out, "        ");
     print_sizes(cluster->memory_bytes, cluster->n_devices, out);
     buf_printf(out, " a GPU");
     if (has_reserve) {
@@ -241,17 +284,26 @@ static void print_memory(const struct cluster *cluster, struct buf *out)
 
 static void print_head(const struct report *report, struct buf *out)
 {
-    const struct problem *problem = &report->plan->problem;
+    const struct plan *plan = report->plan;
+    const struct problem *problem = &plan->problem;
 
+    buf_printf(out, "step    %.3f ms", plan->total_ms);
+    report_error(plan, out);
+    buf_printf(out, "\n");
+    report_job(plan, out);
+    print_rivals(report, out);
+    print_bound(plan, out);
+    print_memory(report, out);
+    bottleneck_print(&report->bottleneck, plan, report->options->waits, out);
     buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,
-               problem->n_tables == 1 ? "" : "s", report->plan->n_shards,
-               report->plan->n_shards == 1 ? "" : "s");
+               problem->n_tables == 1 ? "" : "s", plan->n_shards,
+               plan->n_shards == 1 ? "" : "s");
     cluster_describe(&problem->cluster, out);
     buf_printf(out, ", global batch %" PRIu64 "\n", problem->batch);
-    print_memory(&problem->cluster, out);
-    print_search(report->plan, out);
-    print_cost(&report->plan->cost, out);
-    print_step(report, out);
+    print_search(plan, out);
+    print_cost(&plan->cost, out);
+    if (plan->total_ms > 0)
+        print_feed(report, out);
 }
 
 /* What the reader must know to trust the figures. */
@@ -264,16 +316,16 @@ static void note_figures(const struct report *report, struct buf *notes)
         n_assumed += plan->problem.tables[i].skew_assumed;
     if (n_assumed)
         buf_printf(notes,
-                   "note: the access skew of %zu of %zu tables is not given; "
-                   "Zipf %g is assumed\n",
-                   n_assumed, plan->problem.n_tables, DEFAULT_ZIPF_ALPHA);
+                   "assumed access skew: Zipf %g, as that of %zu of %zu tables "
+                   "is not given\n",
+                   DEFAULT_ZIPF_ALPHA, n_assumed, plan->problem.n_tables);
     if (plan->n_floored)
         buf_printf(notes,
-                   "note: %u of %u predictions were raised to the physical "
+                   "note    %u of %u predictions were raised to the physical "
                    "floor\n",
                    plan->n_floored, report->n_devices);
     if (plan->problem.memory_model == MEMORY_WEIGHTS)
-        buf_printf(notes, "note: memory counts weights alone\n");
+        buf_printf(notes, "note    memory counts weights alone\n");
 }
 
 /* The row block with most look-ups above those of even rows, on the GPU that is
@@ -284,19 +336,14 @@ static void note_hot_block(const struct report *report, struct buf *notes)
     struct problem even = plan->problem;
     double most = 0, ratio = 1;
     const char *name = NULL;
-    uint32_t last = 0;
 
     even.hot = NULL;
-    for (uint32_t r = 1; r < report->n_devices; r++)
-        if (report_ready_ms(&report->devices[r]) >
-            report_ready_ms(&report->devices[last]))
-            last = r;
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
         const double lookups = shard_lookups(&plan->problem, shard);
         const double mean = shard_lookups(&even, shard);
 
-        if (shard->device != last || lookups - mean <= most)
+        if (shard->device != report->bottleneck.gpu || lookups - mean <= most)
             continue;
         most = lookups - mean;
         ratio = lookups / mean;
@@ -304,9 +351,9 @@ static void note_hot_block(const struct report *report, struct buf *notes)
     }
     if (ratio >= 1.01 && strncmp(plan->cost.name, "torchrec", 8) != 0)
         buf_printf(notes,
-                   "note: GPU %u, ready last, has a hot row block of table "
+                   "note    GPU %u, ready last, has a hot row block of table "
                    "'%.40s', with %.2f times the mean look-ups\n",
-                   last, name, ratio);
+                   report->bottleneck.gpu, name, ratio);
 }
 
 /* What frameworks train otherwise than the tables in one piece. */
@@ -326,13 +373,14 @@ static void note_training(const struct plan *plan, struct buf *notes)
                  table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
     }
     if (n_cut)
-        buf_printf(notes,
-                   "note: row-wise Adagrad keeps a mean for each column piece "
-                   "of a row: %zu table%s so cut\n",
-                   n_cut, n_cut == 1 ? " is" : "s are");
+        buf_printf(
+            notes,
+            "note    row-wise Adagrad keeps a mean for each column piece "
+            "of a row: %zu table%s so cut\n",
+            n_cut, n_cut == 1 ? " is" : "s are");
     if (n_replicated)
         buf_printf(notes,
-                   "note: the job's dense optimizer%s%s%s updates the %zu "
+                   "note    the job's dense optimizer%s%s%s updates the %zu "
                    "replicated table%s\n",
                    is_counted ? ", counted as " : "",
                    is_counted ? dense_optimizer_names[dense] : "",
@@ -340,22 +388,18 @@ static void note_training(const struct plan *plan, struct buf *notes)
                    n_replicated == 1 ? "" : "s");
 }
 
-void emit_report(const struct plan *plan, struct buf *out)
+void emit_report(const struct plan *plan, const struct report_options *options,
+                 struct buf *out)
 {
     struct report report;
-    struct buf notes = {0};
 
-    report_init(&report, plan);
+    report_init(&report, plan, options);
     print_head(&report, out);
-    report_devices(&report, out);
+    note_figures(&report, out);
+    note_hot_block(&report, out);
+    note_training(plan, out);
     report_phases(&report, out);
-    report_slowest(&report, out);
+    report_memory(&report, out);
     report_tables(&report, out);
-    note_figures(&report, &notes);
-    note_hot_block(&report, &notes);
-    note_training(plan, &notes);
-    if (notes.len)
-        buf_printf(out, "\n%s", notes.data);
-    buf_release(&notes);
     report_release(&report);
 }

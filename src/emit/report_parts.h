@@ -4,7 +4,8 @@
 
 #include "emit/emit.h"
 
-/* The sections of emit_report and what they have in common. */
+/* The sections of emit_report and what they have in common with what else is
+ * said of a plan. */
 
 /* A device's step, with its waiting told apart from its communication. */
 struct report_device {
@@ -13,21 +14,40 @@ struct report_device {
     size_t n_shards[N_SHARD_KINDS]; /* by kind */
 };
 
-struct report {
-    const struct plan *plan;
-    uint32_t n_devices;
-    struct report_device *devices; /* [n_devices]; owned */
-    struct report_device mean;     /* times only */
-    uint32_t *slowest; /* [n_devices], slowest first: by total, or of those that
-                          wait for each other the one that is ready last;
-                          owned */
+/* Of the step: what is less is not worth a word. */
+#define REPORT_NOTABLE_FRAC 5e-3
+
+/* What a step waits for. */
+struct bottleneck {
+    uint32_t gpu;      /* that is ready last; of GPUs that do not wait for each
+                          other the slowest */
+    const char *phase; /* without which the step would be shorter by most, or
+                          where no phases are known its largest part */
+    double phase_ms;   /* of the step */
+    uint32_t table;    /* the same; n_tables where none is notable */
+    double table_ms;
 };
 
-void report_init(struct report *report, const struct plan *plan);
+struct report {
+    const struct plan *plan;
+    const struct report_options *options;
+    uint32_t n_devices;
+    struct report_device *devices; /* [n_devices]; owned */
+    struct bottleneck bottleneck;
+};
+
+void report_init(struct report *report, const struct plan *plan,
+                 const struct report_options *options);
 void report_release(struct report *report);
 
-/* When a device is ready for the forward exchange. */
-double report_ready_ms(const struct report_device *device);
+/* What a device's step takes until others wait for it. */
+double report_own_ms(const struct device_cost *cost, bool waits);
+/* Of a plan that is priced; `without_ms` as in the options. */
+void bottleneck_find(struct bottleneck *out, const struct plan *plan,
+                     bool waits, const double *without_ms);
+/* "binds   GPU 4 ..." */
+void bottleneck_print(const struct bottleneck *bottleneck,
+                      const struct plan *plan, bool waits, struct buf *out);
 
 /* " +-16 %" behind the step's time; nothing where it is not known. */
 void report_error(const struct plan *plan, struct buf *out);
@@ -35,15 +55,14 @@ void report_error(const struct plan *plan, struct buf *out);
 void report_outside(const struct cost_source *cost, struct buf *out);
 /* All of them; the caller decrefs it. */
 json_t *report_outside_json(const struct cost_source *cost);
-/* The lines below that of the step: the job that it is of, and what of each
- * part is exposed; one where the cost model heeds no job. */
+/* The line below that of the step: the job that it is of. */
 void report_job(const struct plan *plan, struct buf *out);
-/* The parts of the step by device. Nothing where none are known. */
+/* Each phase, busy time and waiting by device, and what of a phase is exposed;
+ * of many devices those about as late in one row. */
 void report_phases(const struct report *report, struct buf *out);
-void report_devices(const struct report *report, struct buf *out);
-/* Which part makes the slowest GPU slow. Nothing of one alone. */
-void report_slowest(const struct report *report, struct buf *out);
-/* The ten tables that cost most. */
+/* What each device's memory holds, the fullest first. */
+void report_memory(const struct report *report, struct buf *out);
+/* The ten tables without which the step is shortest. */
 void report_tables(const struct report *report, struct buf *out);
 
 /* "TW 3 CW 2" of counts by kind, in buf. */

@@ -3,6 +3,7 @@
 # A plan or a cluster that has bandwidths is priced by every cost model; a model
 # that heeds none refuses to be asked for them.
 set -u
+export COLUMNS=999 # no line is broken
 
 if [ ! -e "${SHARED-}/data/golden/net_compute.json" ]; then
     echo "no ../shared" >&2

@@ -3,6 +3,7 @@
 # How many GPUs, GPUs that differ, and bandwidths inside and across hosts. What
 # is printed are facts that hold for any good search, not its figures.
 set -u
+export COLUMNS=999 # no line is broken
 
 ns=$NEUROSHARD
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
@@ -133,7 +134,7 @@ cat >differ.json <<EOF
 EOF
 plan --cluster differ.json --reserve 1% -o differ-plan.json >report
 echo "exit $?"
-grep '^memory' report
+grep -A 1 '^memory' report
 sed -n 's/.*\("memory_bytes.*\)},$/\1/p' differ-plan.json | head -n 1
 grep -o '"name": "roofline:[a-z0-9]*"' differ-plan.json
 grep -oE '"total": [0-9]*' differ-plan.json | tr -dc '0-9\n' |
@@ -171,8 +172,8 @@ reserved --cluster silent.json --reserve 1MiB
 reserved --cluster silent.json --memory-model weights
 reserved --cluster says.json
 reserved --cluster says.json --memory-model weights
-default_plan --gpus 4 --memory 2GiB -o free.json | grep '^memory'
-"$ns" cost free.json 2>messages | grep '^memory'
+default_plan --gpus 4 --memory 2GiB -o free.json | grep ' reserved$'
+"$ns" cost free.json 2>messages | grep ' reserved$'
 "$ns" compare "$tables" --gpus 2 --memory 1200MiB --batch 4096 --effort 1000 \
     2>messages | grep -c 'no plan' >missed
 default_plan --gpus 2 --memory 1200MiB >report
@@ -205,7 +206,7 @@ plan --gpus 10..13 --search grid | sed -n '/^ *[1h]/p' |
 plan --gpus 16 --search grid --gpus-per-host 4 -o four.json >report
 for n in 16 24 13; do
     echo "$n from 4 x 4:$(plan --gpus $n --from four.json |
-        sed -n 's/.* on .* GPUs,\(.*\), global batch.*/\1/p; q')"
+        sed -n 's/.* on .* GPUs,\(.*\), global batch.*/\1/p')"
 done
 cat messages
 "$ns" cost four.json 2>messages | sed -n 's/.* on \(.*\), global.*/\1/p'

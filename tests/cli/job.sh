@@ -3,6 +3,7 @@
 # The job that a step is of: its pipeline, its chunks and its dense part. What
 # is printed are facts that hold for any good search, not its figures.
 set -u
+export COLUMNS=999 # no line is broken
 
 ns=$NEUROSHARD
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
@@ -72,7 +73,7 @@ says "whatever the pipeline" "$(total t_none.json) == $(total t_semisync.json)"
 echo "== compare says it"
 for cost in roofline:h100 torchrec; do
     "$ns" compare "$tables" --gpus 4 --dim 64 --cost $cost --effort 2000 \
-        --pipeline semisync 2>messages | sed -n '/^pipeline/p'
+        --pipeline semisync 2>messages | grep -o 'pipeline.*'
 done
 
 echo "== what is not said twice"

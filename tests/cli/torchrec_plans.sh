@@ -4,16 +4,17 @@
 # torchrec_stats.txt.gz is meta-pytorch/torchrec 376cac6a (BSD-3),
 # torchrec/docs/wiki/sharding_stats_example.txt.
 
+export COLUMNS=999 # no line is broken
 gunzip -c "$ROOT/tests/cli/torchrec_stats.txt.gz" >stats.txt
 list=$ROOT/data/tables/meta_torchrec_1935.csv
 dcn=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
 
 echo "== the published plan of 1,935 tables: 1300.325 ms on rank 28, mean 1003.567"
 "$NEUROSHARD" cost stats.txt --tables "$list" --gpus-per-host 8 \
-    --memory 192GiB --cost torchrec:outputs=legacy >report
-sed -n '1p; /^step/p; /^28 /p; /^mean /p' report
+    --memory 192GiB --cost torchrec:outputs=legacy --wide >report
+sed -n '/^plan/p; /^step/p; /^28 /p; /^mean /p' report
 "$NEUROSHARD" cost stats.txt --memory 384GiB --gpus-per-host 8 \
-    --cost torchrec:outputs=legacy | sed -n '1p; /^step/p'
+    --cost torchrec:outputs=legacy | sed -n '/^plan/p; /^step/p'
 
 echo "== the list that it holds"
 "$NEUROSHARD" tables import "$list" -o ours.csv

@@ -58,7 +58,7 @@ def check_plan():
     by_rows = neuroshard.plan(rows, 2, **QUICK)
     same(by_rows.json, by_command, "its rows as mappings: the same plan")
     ok(
-        by_rows.report.startswith("plan ") and by_path.step_ms > 0,
+        by_rows.report.startswith("step ") and by_path.step_ms > 0,
         "a plan has its report and its step",
     )
     _, out, _ = command("plan", str(LIST), "--gpus=2", *QUICK_ARGS)

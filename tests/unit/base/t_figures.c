@@ -47,7 +47,7 @@ int main(void)
     is_str(out.data,
            "name      n      size   count      ms  change  about     %  new\n"
            "\xc3\xa4"
-           "bcd~     7  2.00 KiB   2,048 1234.568 +1234.57 1.2e+03  "
+           "b~gh     7  2.00 KiB   2,048 1234.568 +1234.57 1.2e+03  "
            "25.0  yes  new\n",
            "a heading, and all that a row may hold");
     buf_release(&out);

@@ -333,23 +333,75 @@ static void test_wrapped(void)
         {"one two three", 0, 0, 13, "one two three"},
         {"one two three", 0, 0, 12, "one two\nthree"},
         {"one two three", 4, 2, 8, "one\n  two\n  three"},
-        {"one two three", 0, 1, 1, "one\n two\n three"},
-        {" a  b ", 0, 0, 80, "a b"},
+        {"one two three", 0, 1, 4, "one\n two\n thr\n ee"},
+        {" a  b ", 0, 0, 80, "a  b"},
         {"\303\251\303\251 b", 0, 0, 4, "\303\251\303\251 b"},
         {"one two three", 0, 0, SIZE_MAX, "one two three"},
         {"", 0, 0, 1, ""},
+        {"a 12345678", 0, 2, 6, "a\n  1234\n  5678"},
+        {"12345678 b", 2, 2, 6, "1234\n  5678\n  b"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = NULL;
-        size_t len;
-        FILE *out = open_memstream(&text, &len);
+        struct buf out = {0};
 
-        text_print_wrapped(out, cases[i].text, cases[i].at, cases[i].indent,
-                           cases[i].n_columns);
-        fclose(out);
-        is_str(text, cases[i].printed, cases[i].printed);
-        free(text);
+        text_wrap(&out, cases[i].text, cases[i].at, cases[i].indent,
+                  cases[i].n_columns);
+        is_str(out.data ? out.data : "", cases[i].printed, cases[i].text);
+        buf_release(&out);
+    }
+}
+
+static void test_wrapped_lines(void)
+{
+    static const char text[] = "label   two words and more\n"
+                               "\n"
+                               "  so far right\n"
+                               "  1.250   2.500\n"
+                               "        /one/path/that/is/long\n";
+    struct buf out = {0}, whole = {0};
+
+    text_wrap_lines(&out, text, 18);
+    is_str(out.data ? out.data : "",
+           "label   two words\n"
+           "        and more\n"
+           "\n"
+           "  so far right\n"
+           "  1.250   2.500\n"
+           "        /one/path/\n"
+           "        that/is/lo\n"
+           "        ng\n",
+           "what goes on stands below the text");
+    buf_release(&out);
+    text_wrap_lines(&whole, text, SIZE_MAX);
+    is_str(whole.data ? whole.data : "", text, "or all is as it was");
+    buf_release(&whole);
+}
+
+static void test_column(void)
+{
+    static const struct {
+        const char *text;
+        unsigned width;
+        const char *printed;
+    } cases[] = {
+        {"short", 8, "short   "},
+        {"just so", 7, "just so"},
+        {"a long name", 7, "a l~ame"},
+        {"a long name", 6, "a ~ame"},
+        {"a long name", 2, "~e"},
+        {"a long name", 1, "~"},
+        {"", 2, "  "},
+        {"\303\251\303\250\303\240\303\251\303\250", 4,
+         "\303\251~\303\251\303\250"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf out = {0};
+
+        text_column(&out, cases[i].text, cases[i].width);
+        is_str(out.data ? out.data : "", cases[i].printed, cases[i].text);
+        buf_release(&out);
     }
 }
 
@@ -391,6 +443,8 @@ int main(void)
 {
     test_nearest();
     test_wrapped();
+    test_wrapped_lines();
+    test_column();
     test_quote();
     test_quote_random();
     test_shown();

@@ -158,7 +158,8 @@ static void check_random(void)
         struct edit edit;
         struct err err = {0};
         struct rng rng;
-        double step_ms;
+        double step_ms, without_ms[N_TABLES];
+        uint32_t table;
 
         arena_init(&arena);
         rng_init(&rng, seed, 3);
@@ -174,10 +175,17 @@ static void check_random(void)
             n_fit += is_legal(&edited);
             n_unfit += !is_legal(&edited);
         }
+        edit.n_come = 0;
+        n_wrong += what_if_apply(&edited, &what_if, &edit, &arena, &err) != 0;
+        what_if_without(&what_if, without_ms);
+        table = fixture.plan.shards[edit.gone[0]].table;
+        n_far += fabs(without_ms[table] - edited.total_ms) > 1e-9 * step_ms;
         what_if_release(&what_if);
         arena_release(&arena);
     }
-    is_i64((int64_t)n_far, 0, "an edit costs what the edited plan costs");
+    is_i64((int64_t)n_far, 0,
+           "an edit costs what the edited plan costs, as "
+           "a plan without a table does");
     is_i64((int64_t)n_wrong, 0, "and fits where the judge finds it so");
     ok(n_fit > 20 && n_unfit > 20, "%zu fit, %zu do not", n_fit, n_unfit);
 }

@@ -113,13 +113,10 @@ static const char many_text[] =
     "other              1    1       1    1.500       0      6.000       6.00\n"
     "ours               2    0       2    1.000       0      4.000       0.00\n"
     "\n"
-    "x ours: mean of total over ours, on the tasks that both solved; "
-    "common ms: mean total\n"
-    "on the 1 tasks solved by all planners that solved any; search "
-    "ms: mean of all tasks\n"
-    "signif.: tasks on which our gain is beyond its error; cut: cut short by "
-    "time "
-    "or an interrupt\n";
+    "x ours: mean of total over ours, on the tasks that both solved; common "
+    "ms: mean total on the 1 tasks solved by all planners that solved any; "
+    "search ms: mean of all tasks; signif.: tasks on which our gain is beyond "
+    "its error; cut: cut short by time or an interrupt\n";
 
 static const char many_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
@@ -153,19 +150,19 @@ static const char many_json[] =
     "by\":null}]}]}";
 
 static const char failed_text[] =
-    "3 tables on 2 GPUs, 1 host, batch 64, cost model plain "
-    "(analytic)\n"
+    "3 tables on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
     "\n"
-    "planner        total ms   x ours   +- % compute ms bwd comm ms fwd "
-    "comm ms  max/mean  memory %  search ms\n"
+    "planner       total ms  x ours  +- % max/mean memory % search ms\n"
     "other        no memory\n"
-    "ours              4.000    1.000      -      1.000       1.500       "
-    "2.000     1.111      75.0       0.00\n"
+    "ours             4.000   1.000     -    1.111     75.0      0.00\n"
     "\n"
-    "parts are those of the slowest GPU in each; fwd comm holds "
-    "waiting; max/mean is of compute + bwd comm\n"
-    "+- %: nine in ten ratios are known that well; significant: "
-    "farther from 1 than that\n";
+    "planner      compute ms bwd comm ms fwd comm ms\n"
+    "ours              1.000       1.500       2.000\n"
+    "\n"
+    "parts are those of the slowest GPU in each; fwd comm holds waiting; "
+    "max/mean is of compute + bwd comm\n"
+    "+- %: nine in ten ratios are known that well; significant: farther from 1 "
+    "than that\n";
 
 static const char failed_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","
@@ -182,20 +179,18 @@ static const char failed_json[] =
 static const char parts_text[] =
     "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
     "\n"
-    "planner        total ms   x ours   +- % compute ms bwd comm ms fwd "
-    "comm ms  max/mean  memory %  search ms\n"
-    "other             6.000    1.500      -      3.000       1.500       "
-    "2.000     1.231      75.0      12.00  cut short by time\n"
-    "ours              4.000    1.000      -      1.000       1.500       "
-    "2.000     1.111      75.0       0.00\n"
+    "planner       total ms  x ours  +- % max/mean memory % search ms\n"
+    "other            6.000   1.500     -    1.231     75.0     12.00  cut "
+    "short by time\n"
+    "ours             4.000   1.000     -    1.111     75.0      0.00\n"
     "\n"
     "planner        input ms  forward   output  gradient  backward  replicas\n"
     "ours              0.250    0.500    0.300     0.300     0.700     0.125\n"
     "\n"
-    "parts are those of the slowest GPU in each; fwd comm holds "
-    "waiting; max/mean is of compute + bwd comm\n"
-    "+- %: nine in ten ratios are known that well; significant: "
-    "farther from 1 than that\n";
+    "parts are those of the slowest GPU in each; fwd comm holds waiting; "
+    "max/mean is of compute + bwd comm\n"
+    "+- %: nine in ten ratios are known that well; significant: farther from 1 "
+    "than that\n";
 
 static const char parts_json[] =
     "{\"cost_model\":\"plain\",\"hash\":\"00\","

@@ -1,20 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/emit/fixture.h"
 
+#include "base/text.h"
 #include "emit/emit.h"
 #include "emit/report_parts.h"
 
-#define MAX_COLUMNS 100
+#define MAX_COLUMNS 80
 
-static const char *report_of(const struct plan *plan)
+/* Of a plan, that waits or not, in so many columns. */
+static const char *report_in(const struct plan *plan,
+                             const struct report_options *options)
 {
     struct buf out = {0};
     const char *text;
 
-    emit_report(plan, &out);
+    emit_report(plan, options, &out);
     text = arena_strndup(&arena, out.data, out.len);
     buf_release(&out);
     return text;
+}
+
+/* Without a table the step is as much shorter as a tenth of what its shards
+ * cost alone. */
+static const double *without(const struct plan *plan)
+{
+    double *without_ms = ARENA_NEW(&arena, double, plan->problem.n_tables);
+
+    for (size_t t = 0; t < plan->problem.n_tables; t++)
+        without_ms[t] = plan->total_ms;
+    for (size_t i = 0; i < plan->n_shards; i++)
+        without_ms[plan->shards[i].table] -= 0.1 * plan->shard_ms[i];
+    return without_ms;
+}
+
+static const char *report_of(const struct plan *plan)
+{
+    const struct report_options options = {.waits = true,
+                                           .without_ms = without(plan)};
+
+    return report_in(plan, &options);
 }
 
 /* Made-up costs: a shard alone costs a millisecond a million look-up columns;
@@ -91,11 +115,17 @@ static void is_not_in(const char *text, const char *part)
     ok(!strstr(text, part), "does not say: %s", part + strspn(part, "\n"));
 }
 
-/* No line is wider than a page, and none ends in a blank; what is empty is one
- * line between others. */
-static void fits(const char *text)
+/* Wrapped, no line is wider than a terminal, and none ends in a blank; what is
+ * empty is one line between others. */
+static void fits(const char *report)
 {
     size_t widest = 0, n_trailing = 0, n_empty = 0;
+    struct buf wrapped = {0};
+    const char *text;
+
+    text_wrap_lines(&wrapped, report, MAX_COLUMNS);
+    text = arena_strdup(&arena, wrapped.data);
+    buf_release(&wrapped);
 
     if (!ok(*text && text[strlen(text) - 1] == '\n', "the last line ends"))
         return;
@@ -118,66 +148,55 @@ static void fits(const char *text)
  * last is GPU 1 after 51.840 ms; GPU 3 ends 0.53 later. A sample has 26
  * look-ups in 4 bags, and each of two hosts half of them. */
 static const char mixed_text[] =
-    "plan    4 tables in 9 shards on 4 GPUs, 2 hosts of 2, global "
-    "batch 65536\n"
+    "step    52.370 ms\n"
+    "        pipeline sdd, dense part not known\n"
+    "bound   no plan takes less than 41.896 ms: this one is within 25.0 %\n"
+    "memory  fits: GPU 0 is the fullest, 24.3 % of 80.0 GiB, 19.1 GiB of it "
+    "weights\n"
+    "binds   GPU 1, which is ready last; replicas, 50.625 ms of the step; "
+    "table 'items', without which it is 16.777 ms shorter\n"
+    "plan    4 tables in 9 shards on 4 GPUs, 2 hosts of 2, global batch "
+    "65536\n"
     "search  reference, seed 7, 1234 evaluations\n"
     "cost    roofline:h100 0123456789abcdef, modelled on cpu:x\n"
     "        communication: alpha-beta figures of h100\n"
-    "step    52.370 ms (GPU 1), max over mean of compute 1.704; "
-    "lower bound 41.896 ms, gap 25.0 %\n"
-    "        pipeline sdd, dense part not known\n"
-    "        exposed: input 0.000, forward 10.125, output 20.250,\n"
-    "                 gradient 30.375, backward 40.500, replicas 50.625 ms\n"
     "feed    1.63e+07 ids, 0.14 GB a second to each host, for the tables "
     "alone\n"
+    "assumed access skew: Zipf 1.05, as that of 3 of 4 tables is not given\n"
+    "note    3 of 4 predictions were raised to the physical floor\n"
+    "note    row-wise Adagrad keeps a mean for each column piece of a row: 1 "
+    "table is so cut\n"
     "\n"
-    "      compute bwd comm fwd comm    total          memory\n"
-    "GPU        ms       ms       ms       ms     GiB     %  shards\n"
-    "0      16.358    0.250   35.732   52.340   19.44  24.3  TW 1 RW 1\n"
-    "1      51.590    0.250    0.510   52.350    5.06   6.3  CW 1 RW 1\n"
-    "2      51.590    0.250    0.520   52.360    5.17   6.5  CW 2 RW 1\n"
-    "3       1.573    0.250   50.547   52.370    0.15   0.2  TW 1 RW 1\n"
-    "mean   30.278    0.250   21.827   52.355    7.45\n"
-    "shards: TW whole tables, CW column pieces, RW row pieces; fwd "
-    "comm holds the waiting\n"
+    "GPU, ms      input forward  output gradient backward replicas    busy "
+    "waiting\n"
+    "1            1.000   1.125   1.250    1.375    1.500    1.625   7.875   "
+    "0.000\n"
+    "2            2.000   2.125   2.250    2.375    2.500    2.625  13.875   "
+    "0.000\n"
+    "0            0.000   0.125   0.250    0.375    0.500    0.625   1.875  "
+    "35.232\n"
+    "3            3.000   3.125   3.250    3.375    3.500    3.625  19.875  "
+    "50.017\n"
+    "mean         1.500   1.625   1.750    1.875    2.000    2.125  10.875  "
+    "21.312\n"
+    "exposed      0.000  10.125  20.250   30.375   40.500   50.625\n"
     "\n"
-    "GPU    weights optimizer     input   outputs      nccl   reserve  GiB\n"
-    "0        19.13      0.15      0.02      0.13      0.00      0.00\n"
-    "1         4.83      0.08      0.05      0.10      0.00      0.00\n"
-    "2         4.83      0.15      0.09      0.10      0.00      0.00\n"
-    "3         0.06      0.00      0.02      0.08      0.00      0.00\n"
+    "GPU, GiB   weights optimizer   input outputs     all       %\n"
+    "0            19.13      0.15    0.02    0.13   19.44   24.30\n"
+    "2             4.83      0.15    0.09    0.10    5.17    6.47\n"
+    "1             4.83      0.08    0.05    0.10    5.06    6.32\n"
+    "3             0.06      0.00    0.02    0.08    0.15    0.19\n"
+    "mean          7.21      0.09    0.05    0.10    7.45    9.32\n"
     "\n"
-    "GPU     input  forward   output gradient backward replicas  waiting  ms\n"
-    "0       0.000    0.125    0.250    0.375    0.500    0.625   35.232\n"
-    "1       1.000    1.125    1.250    1.375    1.500    1.625    0.000\n"
-    "2       2.000    2.125    2.250    2.375    2.500    2.625    0.000\n"
-    "3       3.000    3.125    3.250    3.375    3.500    3.625   50.017\n"
-    "\n"
-    "slowest GPU, ms                   GPU 1     mean\n"
-    "  compute                        51.590   30.278\n"
-    "  backward communication          0.250    0.250\n"
-    "  waiting                         0.000   21.312\n"
-    "  forward communication           0.510    0.515\n"
-    "GPU 1: its compute is 21.312 ms above the mean\n"
-    "  a piece of table 'items' costs most there, 83.886 ms alone\n"
-    "\n"
-    "dearest tables, each shard priced alone (fused they cost less)\n"
-    "table                             alone ms    %         rows   "
-    "dim  pooling  shards  GPUs\n"
-    "items                              167.772 83.1     20000000   "
-    "128    20.00  CW 3    1 2\n"
-    "users                               25.166 12.5     40000000   "
-    "128     3.00  TW 1    0\n"
-    "pages                                8.389  4.2      1000000    "
-    "64     2.00  RW 4    0 1 2 3\n"
-    "a name longer than the thirty-t~     0.524  0.3            9     "
-    "8     1.00  TW 1    3\n"
-    "\n"
-    "note: the access skew of 3 of 4 tables is not given; Zipf 1.05 is "
-    "assumed\n"
-    "note: 3 of 4 predictions were raised to the physical floor\n"
-    "note: row-wise Adagrad keeps a mean for each column piece of a "
-    "row: 1 table is so cut\n";
+    "without this table        ms less        rows    dim  pooling  shards  "
+    "GPUs\n"
+    "items                      16.777    20000000    128    20.00  CW 3    "
+    "1 2\n"
+    "users                       2.517    40000000    128     3.00  TW 1    "
+    "0\n"
+    "pages                       0.839     1000000     64     2.00  RW 4    "
+    "0 1 2 3\n"
+    "shards: TW whole tables, CW column pieces, RW row pieces\n";
 
 static void test_mixed(void)
 {
@@ -205,7 +224,7 @@ static void test_hot_block(void)
     is_not_in(report_of(&plan), "hot row block");
     plan.devices[0].compute_ms = 60;
     is_in(report_of(&plan),
-          "\nnote: GPU 0, ready last, has a hot row block of table 'pages', "
+          "\nnote    GPU 0, ready last, has a hot row block of table 'pages', "
           "with 3.73 times the mean look-ups\n");
     plan.cost.name = "torchrec";
     is_not_in(report_of(&plan), "hot row block");
@@ -222,10 +241,10 @@ static void test_stopped_and_analytic(void)
     text = report_of(&plan);
     is_in(text, "1234 evaluations, stopped early (time)\n");
     is_in(text, "0123456789abcdef, analytic\n");
-    is_not_in(text, "lower bound");
+    is_in(text, "\nbound   none is proven for this cost model\n");
     is_not_in(text, "physical floor");
     plan.bound_ms = 0;
-    is_not_in(report_of(&plan), "lower bound");
+    is_in(report_of(&plan), "\nbound   none is");
 }
 
 /* Of 101.25 ms of look-ups and 50.625 of exchanges that are exposed. */
@@ -243,7 +262,7 @@ static void test_errors(void)
     plan.cost.exchange_error.frac = 0.5;
     text = report_of(&plan);
     is_in(text, "        exchanges within 50 %\n");
-    is_in(text, "ms +-21 % (GPU ");
+    is_in(text, "step    52.370 ms +-21 %\n");
 }
 
 /* The three that are farthest, of all that there are. */
@@ -290,43 +309,67 @@ static void test_kinds(void)
            "CW 2 RW 1", "some of some");
 }
 
-/* Where no parts are known, GPUs may well differ in what their step takes: the
- * one that takes most stands beside the one that the others wait for. */
+/* Where no phases are known, GPUs may well differ in what their step takes: it
+ * waits for the one that is ready last, or for the slowest. */
 static void test_unlike_totals(void)
 {
     struct plan plan = mixed_plan();
+    const struct report_options alone = {0};
     const char *text;
 
     for (uint32_t r = 0; r < 4; r++)
         plan.devices[r].parts_ms[0] = NAN;
     text = report_of(&plan);
-    is_in(text, "step    52.370 ms (GPU 3), max over mean 1.000, of compute "
-                "1.704\n");
+    is_in(text, "\nbinds   GPU 1, which is ready last; compute, 51.590 ms of "
+                "the step; table 'items', ");
+    is_in(text, "\nGPU, ms    compute bwd comm fwd comm    busy waiting\n"
+                "1           51.590    0.250    0.510  52.350   0.000\n");
+    is_not_in(text, "exposed");
+    text = report_in(&plan, &alone);
     is_in(text,
-          "slowest GPU, ms                   GPU 3     mean      GPU 1, "
-          "which is ready last\n"
-          "  compute                         1.573   30.278     51.590\n"
-          "  backward communication          0.250    0.250      0.250\n"
-          "  waiting                        50.017   21.312      0.000\n"
-          "  forward communication           0.530    0.515      0.510\n"
-          "GPU 3: its waiting is 28.705 ms above the mean\n"
-          "GPU 1: its compute is 21.312 ms above the mean\n"
-          "  a piece of table 'items' costs most there, 83.886 ms alone\n");
+          "\nbinds   GPU 3, the slowest; forward communication, 50.547 ms "
+          "of the step; no one table\n");
+    is_in(text, "\nGPU, ms    compute bwd comm fwd comm    busy\n"
+                "3            1.573    0.250   50.547  52.370\n");
+    is_not_in(text, "without this table");
 }
 
-/* However short a step is, its parts are as uneven. */
-static void test_short(void)
+static void test_rivals(void)
 {
+    const struct report_rival rivals[] = {{"A's planner", 104.74, 0.186},
+                                          {"B's", 47.133, NAN},
+                                          {"C's", NAN, NAN}};
+    const struct report_options options = {.rivals = rivals, .n_rivals = 3};
     struct plan plan = mixed_plan();
 
-    for (uint32_t r = 0; r < 4; r++) {
-        plan.devices[r].compute_ms /= 1000;
-        plan.devices[r].bwd_comm_ms /= 1000;
-        plan.devices[r].fwd_comm_ms /= 1000;
-        plan.devices[r].total_ms /= 1000;
-    }
-    plan.total_ms /= 1000;
-    is_in(report_of(&plan), ", max over mean of compute 1.704");
+    is_in(report_in(&plan, &options),
+          "\nrivals  A's planner: 104.740 ms, 100.0 % +-19 % more\n"
+          "        B's: 47.133 ms, 10.0 % less\n"
+          "        C's: no plan\n"
+          "bound   ");
+}
+
+/* Where there is room there are more columns, and names are whole. */
+static void test_wide(void)
+{
+    static const char name[] = "a name longer than the thirty-two columns it "
+                               "has";
+    struct plan plan = mixed_plan();
+    struct report_options options = {.waits = true, .n_columns = 80};
+    const char *text;
+
+    plan.problem.tables[1].name = name;
+    plan.problem.tables[3].name = "short";
+    options.without_ms = without(&plan);
+    text = report_in(&plan, &options);
+    is_in(text, "\na name long~lumns it has   16.777    20000000 ");
+    is_not_in(text, "alone ms");
+    is_not_in(text, "TW 1 RW 1");
+    options.n_columns = 132;
+    text = report_in(&plan, &options);
+    is_in(text, "\na name longer than the thirty-two columns it has   16.777  "
+                "32.0   167.772    20000000 ");
+    is_in(text, "  24.30  TW 1 RW 1\n");
 }
 
 /* GPUs that hold a table are named once each, in the order of its pieces. */
@@ -342,17 +385,21 @@ static void test_holders(void)
     is_in(report_of(&plan), "  CW 3    0 1\n");
 }
 
-/* Nothing stands out where all have as much to do. */
+/* No one table stands out where all GPUs have as much to do. */
 static void test_even(void)
 {
     struct plan plan = fixture_plan(2, 2, 65536);
+    struct report_options options = {.waits = true};
+    const char *text;
 
     fixture_whole(&plan, "left", 4000000, 128, 3, 0);
     fixture_whole(&plan, "right", 4000000, 128, 3, 1);
     fixture_finish(&plan);
     price(&plan);
-    is_in(report_of(&plan), "\nGPU 0: as the mean in all its parts\n"
-                            "  table 'left' costs most there, ");
+    options.without_ms = (const double[]){plan.total_ms, 0.996 * plan.total_ms};
+    text = report_in(&plan, &options);
+    is_in(text, " of the step; no one table\n");
+    is_in(text, "\nwithout any one table the step is as long\n");
 }
 
 static void test_one_gpu(void)
@@ -365,19 +412,21 @@ static void test_one_gpu(void)
     plan.problem.tables[0].skew_assumed = false;
     price(&plan);
     text = report_of(&plan);
-    is_not_in(text, "note: ");
+    is_not_in(text, "note ");
+    is_not_in(text, "assumed");
     is_in(text, "plan    1 table in 1 shard on 1 GPU, 1 host, global batch "
                 "128\n");
-    is_not_in(text, "memory  ");
-    is_in(text, " KiB ");
-    is_not_in(text, "slowest GPU");
-    is_not_in(text, "mean ");
+    is_in(text, "\nmemory  fits: GPU 0 is the fullest, ");
+    is_not_in(text, "a GPU, ");
+    is_in(text, "\nGPU, KiB ");
+    is_in(text, "\nbinds   replicas, 50.625 ms of the step; ");
     fits(text);
 }
 
 static void test_many_gpus(void)
 {
     struct plan plan = fixture_plan(64, 8, 65536);
+    struct report_options options = {.n_columns = SIZE_MAX, .waits = true};
     const char *text;
     int n_lines = 0;
 
@@ -387,17 +436,27 @@ static void test_many_gpus(void)
     fixture_finish(&plan);
     price(&plan);
     text = report_of(&plan);
-    is_in(text, "\n...  52 more between the 8 slowest and the 4 fastest\n");
-    is_in(text, "\n63 ");
-    is_in(text, "\n56 ");
-    is_in(text, "\n0  ");
-    is_in(text, "\n3  ");
-    is_not_in(text, "\n55 ");
-    is_not_in(text, "\n4  ");
     for (const char *at = text; (at = strstr(at, "\nt")); at++)
         n_lines++;
-    is_i64(n_lines, 11, "ten tables under their heading");
+    is_i64(n_lines, 10, "ten tables");
+    is_in(text, "\n... and 53 more\n");
+    n_lines = 0;
+    for (const char *at = strstr(text, "\nGPU, ms"); at[1] != '\n';
+         at = strchr(at + 1, '\n'))
+        n_lines++;
+    ok(n_lines <= 16,
+       "a heading, 12 rows, their mean, what is exposed, a legend (%d)",
+       n_lines);
+    /* Look-ups of 1 + i: 62 is later than the others by a 64th, or less. */
+    is_in(text, "\n63 +");
+    is_not_in(text, "\n62");
+    is_in(text, "\n0 +2: GPU 0 and two about alike, in the mean\n");
     fits(text);
+    options.without_ms = without(&plan);
+    text = report_in(&plan, &options);
+    is_in(text, "\n62   ");
+    is_in(text, "\nt1 ");
+    is_not_in(text, " +2");
 }
 
 /* The first lines tell what stays free, and that hosts are assumed; amounts
@@ -413,8 +472,8 @@ static void test_reserve(void)
     price(&plan);
     text = report_of(&plan);
     is_in(text, "on 4 GPUs, 2 hosts of 2 (assumed), global");
-    is_in(text, "\nmemory  80.0 GiB a GPU, 12.0 GiB of it reserved\n");
-    is_in(text, "0.00     12.00\n");
+    is_in(text, "\n        80.0 GiB a GPU, 12.0 GiB of it reserved\n");
+    is_in(text, "   12.00   31.44   39.30\n");
     fits(text);
     plan.problem.cluster.host_size = 0;
     plan.problem.cluster.hosts_per_domain = 2;
@@ -422,7 +481,7 @@ static void test_reserve(void)
     plan.problem.cluster.reserve_bytes[3] = 0;
     plan.problem.cluster.memory_bytes[2] = UINT64_C(90) << 30;
     price(&plan);
-    is_in(report_of(&plan), "\nmemory  80.0 GiB to 90.0 GiB a GPU, 0 B to 12.0 "
+    is_in(report_of(&plan), "\n        80.0 GiB to 90.0 GiB a GPU, 0 B to 12.0 "
                             "GiB of it reserved\n");
     plan = fixture_plan(1, 1, 128);
     fixture_whole(&plan, "only", 1 << 20, 16, 1, 0);
@@ -430,10 +489,8 @@ static void test_reserve(void)
     fixture_finish(&plan);
     price(&plan);
     text = report_of(&plan);
-    is_in(text, "     MiB     %  shards\n");
-    is_in(text, " 12356.0  15.1  TW 1\n");
-    is_in(text,
-          "      64.0       4.0       0.0       0.0       0.0   12288.0\n");
+    is_in(text, "\nGPU, MiB   weights optimizer reserve     all       %\n"
+                "0             64.0       4.0 12288.0 12356.0    15.1\n");
 }
 
 static void test_weights_only(void)
@@ -441,7 +498,7 @@ static void test_weights_only(void)
     struct plan plan = mixed_plan();
 
     plan.problem.memory_model = MEMORY_WEIGHTS;
-    is_in(report_of(&plan), "note: memory counts weights alone\n");
+    is_in(report_of(&plan), "note    memory counts weights alone\n");
 }
 
 static void test_replicas(void)
@@ -459,11 +516,12 @@ static void test_replicas(void)
     plan.problem.tables[2].optimizer = OPTIMIZER_SGD;
     fixture_finish(&plan);
     price(&plan);
-    is_in(report_of(&plan), "note: the job's dense optimizer updates the 2 "
+    is_in(report_of(&plan), "note    the job's dense optimizer updates the 2 "
                             "replicated tables\n");
     plan.problem.dense_optimizer = DENSE_ADAM;
-    is_in(report_of(&plan), "note: the job's dense optimizer, counted as adam, "
-                            "updates the 2 replicated tables\n");
+    is_in(report_of(&plan),
+          "note    the job's dense optimizer, counted as adam, "
+          "updates the 2 replicated tables\n");
     is_not_in(report_of(&plan), "row-wise");
     plan.problem.memory_model = MEMORY_WEIGHTS;
     is_not_in(report_of(&plan), "counted");
@@ -480,7 +538,8 @@ int main(void)
     test_made_by_hand();
     test_kinds();
     test_unlike_totals();
-    test_short();
+    test_rivals();
+    test_wide();
     test_even();
     test_holders();
     test_one_gpu();
