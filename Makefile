@@ -145,9 +145,15 @@ sources = $(filter-out $(LEFT_OUT),$(sort \
 objects = $(addprefix $(O)/,$(addsuffix .o,$(basename $(call sources,$(1)))))
 archives = $(patsubst %,$(O)/lib%.a,$(1))
 # What nobody calls is left out of a program for other machines: parts of
-# libstdc++ ask for a newer libc than any of our own does.
+# libstdc++ ask for a newer libc than any of our own does. One that loads
+# libraries has its libc outside, which may be old.
+OLD_GLIBC = $(if $(filter 1,$(STATIC)),$(if $(filter -static,$(LDFLAGS)),,\
+    $(O)/.ci/old_glibc.o))
 LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
-    $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ $(filter %.o %.a,$^)
+    $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ \
+    $(filter %.o %.a,$^) $(if $(OLD_GLIBC),$(if $(EMULATOR),-static-libstdc++) \
+    -Wl$(,)--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -l:librt.so.1 \
+    -Wl$(,)--as-needed)
 
 # --- The program ----------------------------------------------------------
 
@@ -161,7 +167,7 @@ neuroshard: $(O)/neuroshard
 
 # The program finds the data it ships beside itself.
 $(O)/neuroshard: $(O)/src/cli/main.o \
-    $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR)
+    $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
 	@echo "  LD   $@"
 	@ln -sfnr data $(@D)/data
 	$(Q)$(LINK) $(foreach r,$(SIBLINGS) $(LOWER),$(LIBS_$(r)))
@@ -249,7 +255,7 @@ room_of     = $(word 3,$(subst /, ,$(1)))
 REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(O)/tests/fuzz/replay.o)
 define TEST_RULE
 $(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
-    $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR))
+    $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR)) $(OLD_GLIBC)
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))
 endef
@@ -376,11 +382,28 @@ run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
 	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run ranks_cuda_run
 
 gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
+    $(if $(EMULATOR),$(O)/fake/libnccl.so.2) \
     $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c \
         tests/bench/bench_figures.c)
 
+# A build for each toolkit, so that it runs under drivers of either; or, where
+# CUDA=emulated, one without.
+CUDA_HOMES = $(if $(filter emulated,$(CUDA)),emulated,$(CUDA_HOME))
+archived   = build/gpu-archive/cuda-$(if $(filter emulated,$(1)),emulated,$(shell \
+    $(1)/bin/nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+
+.PHONY: gpu-archive
+gpu-archive:
+	@$(foreach h,$(CUDA_HOMES),$(AGAIN) CONFIG=release STATIC=1 MPI=0 \
+	    $(if $(filter emulated,$(h)),,CUDA=1 NVCC=$(h)/bin/nvcc) \
+	    O=$(call archived,$(h)) gpu-programs &&) \
+	.ci/gpu-archive neuroshard-gpu-$(VERSION) build/gpu-archive \
+	    $(foreach h,$(CUDA_HOMES),$(call archived,$(h)))
+
 gpu-check: gpu-programs
-	@tests/gpu/check --build '$(O)' --out '$(OUT)' \
+	@$(if $(EMULATOR),EMULATOR_DEVICES=$${EMULATOR_DEVICES:-2} \
+	    LD_LIBRARY_PATH='$(abspath $(O))/fake' )\
+	    tests/gpu/check --build '$(O)' --out '$(OUT)' \
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
 .PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded fuzz \
@@ -430,9 +453,9 @@ H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
 CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
-SCRIPTS = .ci/run .ci/deps .ci/banner .ci/wheel .ci/wheel-tag \
+SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
     tests/cli/run tests/one tests/fuzz/dig \
-    tests/gpu/check tests/bench/loaded tests/mutants/run tests/torchrec/python \
+    tests/gpu/check tests/gpu/resume tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
@@ -618,6 +641,8 @@ make [TARGET] [SWITCH=VALUE]...
              STAGE=correct|ceilings|collect|train|validate does one part,
              SMALL=1 only shows that all of it works
   gpu-programs  what gpu-check needs (STATIC=1: for another machine)
+  gpu-archive  that in one file for a machine without packages; CUDA_HOMES='A B'
+             takes in a build by each toolkit
   kernel-table  src/device/KERNELS.txt: registers of our kernels
   fuzz       dig in every parser for T seconds each (clang)
   deps       install what building and testing need (Debian, Ubuntu)
