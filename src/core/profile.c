@@ -241,7 +241,8 @@ static void keep_hottest(struct profile_result *result, size_t most,
         return;
     for (; at && result->hottest[at - 1].count < uses; at--)
         result->hottest[at] = result->hottest[at - 1];
-    result->hottest[at] = (struct hottest_row){row, uses};
+    result->hottest[at] =
+        (struct hottest_row){row, uses, (double)uses / (double)result->n_ids};
 }
 
 /* Counts below it have their c ln c in a table, and are summed one by one under
@@ -323,6 +324,8 @@ static void finish_rows(const struct profile *profile,
         sum += uses < SMALL ? terms[uses] : uses * log(uses);
         keep_hottest(result, profile->options.n_hottest, row, uses);
     }
+    result->used_frac =
+        (double)result->n_used / (double)max_u64(result->n_rows, 1);
     result->zipf_alpha =
         result->n_rows > 1 && result->n_ids
             ? solve_zipf(result->n_rows, result->n_ids, sum, terms)

@@ -47,12 +47,14 @@ struct profile_options {
 
 struct hottest_row {
     uint64_t row, count;
+    double frac; /* of the ids */
 };
 
 struct profile_result {
     uint64_t n_samples, n_ids, n_batches; /* batches: whole ones */
-    uint64_t n_rows; /* as given, else up to the largest id */
-    uint64_t n_used; /* different ones */
+    uint64_t n_rows;  /* as given, else up to the largest id */
+    uint64_t n_used;  /* different ones */
+    double used_frac; /* of the rows */
     double unique_frac, local_unique_frac; /* of the ids of a batch */
     double bins[REUSE_BINS];               /* as a struct table has them */
     double zipf_alpha; /* over n_rows rows; NAN for one row, or no ids */

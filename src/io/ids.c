@@ -4,16 +4,38 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "io/npy.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK 8192
 #define NAME_MAX_BYTES 1024
+
+struct id_array {
+    const char *path, *source; /* source: "file" or "file: member" */
+    struct npy npy;            /* begin and end in the file */
+};
+
+/* Samples of one table that stand together, in an archive or a folder. */
+struct id_part {
+    const char *table, *place;
+    struct id_array ids;
+    struct id_array bags; /* lengths, or offsets; no path: a row is a sample */
+    bool is_offsets;
+};
+
+/* In the order of the files, but those of a table together. */
+struct id_parts {
+    struct id_part *parts; /* owned */
+    size_t n_parts, cap;
+    uint64_t n_ids; /* of them all */
+};
 
 /* Numbers that are read one after the other. */
 struct reader {
@@ -166,6 +188,8 @@ static int add_array(const struct listing *listing, const char *name,
                        array->source);
     *place = *array;
     part->is_offsets |= is_offsets;
+    listing->parts->n_ids +=
+        is_bags ? 0 : array->npy.n_rows * array->npy.n_columns;
     return 0;
 }
 
@@ -252,10 +276,24 @@ static int list_file(struct listing *listing, struct err *err)
     return rc;
 }
 
-int ids_list(struct id_parts *parts, char *const *paths, size_t n_paths,
-             struct arena *arena, struct err *err)
+static int check_part(const struct id_part *part, struct err *err)
 {
-    *parts = (struct id_parts){0};
+    if (!part->ids.path)
+        return err_set(err, ERR_INPUT,
+                       "%s: there are no indices of table '%s' beside it",
+                       part->bags.source, part->table);
+    if (part->bags.path &&
+        (part->ids.npy.n_columns > 1 || part->bags.npy.n_columns > 1))
+        return err_set(err, ERR_INPUT,
+                       "%s: with lengths or offsets all have one dimension",
+                       part->ids.source);
+    return 0;
+}
+
+/* What the files hold. */
+static int list_files(struct id_parts *parts, char *const *paths,
+                      size_t n_paths, struct arena *arena, struct err *err)
+{
     for (size_t i = 0; i < n_paths; i++) {
         struct listing listing = {.parts = parts,
                                   .path = paths[i],
@@ -265,20 +303,9 @@ int ids_list(struct id_parts *parts, char *const *paths, size_t n_paths,
         if (list_file(&listing, err))
             return -1;
     }
-    for (size_t i = 0; i < parts->n_parts; i++) {
-        const struct id_part *part = &parts->parts[i];
-        const struct npy *ids = &part->ids.npy, *bags = &part->bags.npy;
-
-        if (!part->ids.path)
-            return err_set(err, ERR_INPUT,
-                           "%s: there are no indices of table '%s' beside it",
-                           part->bags.source, part->table);
-        if (part->bags.path && (ids->n_columns > 1 || bags->n_columns > 1))
-            return err_set(err, ERR_INPUT,
-                           "%s: with lengths or offsets all have one dimension",
-                           part->ids.source);
-        parts->n_ids += ids->n_rows * ids->n_columns;
-    }
+    for (size_t i = 0; i < parts->n_parts; i++)
+        if (check_part(&parts->parts[i], err))
+            return -1;
     return 0;
 }
 
@@ -295,8 +322,7 @@ static int add_ids(struct profile *profile, const struct reader *reader,
             return -1;
         if (profile_add(profile, ids, n_block, err))
             return err_prefix(err, "%s", reader->source);
-        if (progress)
-            progress_update(progress, progress->done += n_block);
+        progress_update(progress, progress->done += n_block);
     }
     return 0;
 }
@@ -363,8 +389,8 @@ static int count_ids(struct bags *bags, uint64_t n, uint64_t *n_ids,
     return 0;
 }
 
-int ids_read(struct profile *profile, const struct id_part *part,
-             struct progress *progress, struct err *err)
+static int read_part(struct profile *profile, const struct id_part *part,
+                     struct progress *progress, struct err *err)
 {
     struct reader ids = {.fd = -1};
     struct bags bags;
@@ -388,16 +414,118 @@ int ids_read(struct profile *profile, const struct id_part *part,
     return rc ? -1 : 0;
 }
 
+/* --- tables --- */
+
+/* The table's line of the list, or a new one where no list is given. */
+static int init_table(struct id_table *table, const struct id_tables *tables,
+                      const char *name, struct err *err)
+{
+    const struct table_list *list = &tables->list;
+
+    table->list_idx = tables->n_tables;
+    table_init(&table->table);
+    table->table.name = arena_strdup(tables->arena, name);
+    table->table.dim = tables->dim;
+    if (!list->tables)
+        return 0;
+    for (size_t i = 0; i < list->n_tables; i++)
+        if (!strcmp(list->tables[i].name, name)) {
+            table->table = list->tables[i];
+            table->list_idx = i;
+        }
+    if (!table->table.num_embeddings)
+        return err_set(err, ERR_INPUT, "%s: no table is called '%s'",
+                       list->source, name);
+    if (table->table.num_embeddings > PROFILE_MAX_ROWS)
+        return err_set(err, ERR_INPUT,
+                       "%s: table '%s' has more than %" PRIu64 " rows",
+                       list->source, name, PROFILE_MAX_ROWS);
+    return 0;
+}
+
+/* Where the ids of that table go; a new one is the last. */
+static struct profile *find_profile(struct id_tables *tables, const char *name,
+                                    struct err *err)
+{
+    struct profile_options options = tables->options;
+    struct id_table table = {0};
+
+    for (size_t i = 0; i < tables->n_tables; i++)
+        if (!strcmp(tables->tables[i].table.name, name))
+            return tables->tables[i].profile;
+    if (init_table(&table, tables, name, err))
+        return NULL;
+    options.n_rows = table.table.num_embeddings;
+    table.profile = profile_open(&options);
+    tables->tables =
+        mem_room(tables->tables, tables->n_tables, &tables->cap, sizeof(table));
+    tables->tables[tables->n_tables++] = table;
+    return table.profile;
+}
+
+/* Measures a table, which has no more ids. */
+static void finish_table(struct id_table *measured, struct arena *arena)
+{
+    struct profile_result *result = &measured->result;
+    struct table *table = &measured->table;
+
+    profile_finish(measured->profile, result, arena);
+    profile_close(measured->profile);
+    measured->profile = NULL;
+    table->num_embeddings = max_u64(result->n_rows, 1);
+    table->pooling_factor =
+        (double)result->n_ids / (double)max_u64(result->n_samples, 1);
+    table->has_bins = result->unique_frac > 0;
+    memcpy(table->bins, result->bins, sizeof(table->bins));
+    if (!isnan(result->zipf_alpha))
+        table->zipf_alpha = result->zipf_alpha;
+    table->skew_assumed = isnan(result->zipf_alpha) && !table->has_bins;
+}
+
+/* Those from the first on that are not measured yet. */
+static void finish_tables(struct id_tables *tables, size_t first)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = first; i < tables->n_tables; i++) {
+        bytes += profile_bytes(tables->tables[i].profile);
+        finish_table(&tables->tables[i], tables->arena);
+    }
+    tables->memory_bytes = max_u64(tables->memory_bytes, bytes);
+}
+
+/* One table after the other, so that one at a time is in memory. */
+static int read_files(struct id_tables *tables, char *const *paths,
+                      size_t n_paths, struct err *err)
+{
+    struct id_parts parts = {0};
+    int rc = list_files(&parts, paths, n_paths, tables->arena, err);
+
+    tables->progress.total = parts.n_ids;
+    for (size_t i = 0; !rc && i < parts.n_parts; i++) {
+        const struct id_part *part = &parts.parts[i];
+        struct profile *profile = find_profile(tables, part->table, err);
+
+        rc = !profile || read_part(profile, part, &tables->progress, err);
+        if (!rc &&
+            (i + 1 == parts.n_parts || strcmp(part->table, part[1].table) != 0))
+            finish_tables(tables, tables->n_tables - 1);
+    }
+    mem_free(parts.parts);
+    return rc ? -1 : 0;
+}
+
 /* What stands in front of the name and the ids of a frame. */
 struct frame {
     int64_t n_samples, n_ids, name_bytes;
 };
 
-static int read_frame(const struct reader *reader, const struct frame *frame,
-                      struct profile **profile, ids_find *find, void *ctx,
-                      struct err *err)
+static int read_frame(struct id_tables *tables, const struct reader *reader,
+                      const struct frame *frame, struct err *err)
 {
+    const struct reader unnamed = {"its ids", reader->fd, reader->width, 0};
     const uint64_t n_samples = (uint64_t)frame->n_samples;
+    struct profile *profile;
     char name[NAME_MAX_BYTES + 1] = "";
     ssize_t len;
 
@@ -412,38 +540,60 @@ static int read_frame(const struct reader *reader, const struct frame *frame,
         return -1;
     if (len < frame->name_bytes || !*name || !text_is_printable(name))
         return err_set(err, ERR_INPUT, "the name is cut or cannot be printed");
-    *profile = find(ctx, name, err);
-    if (!*profile)
+    profile = find_profile(tables, name, err);
+    if (!profile)
         return -1;
-    if (n_samples > profile_room(*profile))
+    if (n_samples > profile_room(profile))
         return err_set(err, ERR_INPUT,
                        "%" PRIu64 " samples of table '%s', of which the GPU's "
                        "batch has room for %" PRIu64,
-                       n_samples, name, profile_room(*profile));
+                       n_samples, name, profile_room(profile));
+    if (add_ids(profile, &unnamed, (uint64_t)frame->n_ids, &tables->progress,
+                err))
+        return -1;
+    profile_end(profile, n_samples);
     return 0;
 }
 
-int ids_stream(ids_find *find, void *ctx, struct progress *progress,
-               struct err *err)
+static int read_stream(struct id_tables *tables, struct err *err)
 {
     const struct reader reader = {"standard input", STDIN_FILENO, 8, 0};
-    const struct reader unnamed = {"its ids", STDIN_FILENO, 8, 0};
 
     for (uint64_t n = 1;; n++) {
-        struct profile *profile = NULL;
         struct frame frame = {0};
         ssize_t len = read_bytes(&reader, &frame, sizeof(frame), err);
 
-        if (len <= 0)
-            return (int)len;
-        if (len < (ssize_t)sizeof(frame))
-            err_set(err, ERR_INPUT, "it is cut");
-        else if (!read_frame(&reader, &frame, &profile, find, ctx, err) &&
-                 !add_ids(profile, &unnamed, (uint64_t)frame.n_ids, progress,
-                          err)) {
-            profile_end(profile, (uint64_t)frame.n_samples);
-            continue;
-        }
-        return err_prefix(err, "standard input: frame %" PRIu64, n);
+        if (!len)
+            break;
+        if (len < 0)
+            return -1;
+        if (len < (ssize_t)sizeof(frame)
+                ? err_set(err, ERR_INPUT, "it is cut")
+                : read_frame(tables, &reader, &frame, err))
+            return err_prefix(err, "standard input: frame %" PRIu64, n);
     }
+    finish_tables(tables, 0);
+    return tables->n_tables
+               ? 0
+               : err_set(err, ERR_INPUT, "standard input has no ids");
+}
+
+int ids_measure(struct id_tables *tables, char *const *paths, size_t n_paths,
+                struct err *err)
+{
+    int rc;
+
+    progress_start(&tables->progress, "ids", 0);
+    rc = n_paths == 1 && !strcmp(paths[0], "-")
+             ? read_stream(tables, err)
+             : read_files(tables, paths, n_paths, err);
+    progress_finish(&tables->progress);
+    return rc;
+}
+
+void ids_release(struct id_tables *tables)
+{
+    for (size_t i = 0; i < tables->n_tables; i++)
+        profile_close(tables->tables[i].profile);
+    mem_free(tables->tables);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "device/stream.h"
 #include "device/stream_math.h"
 #include "io/ids.h"
@@ -70,29 +71,31 @@ static void write_ids(const char *path, uint64_t n_ids, uint32_t pooling,
 static void measure(const char *what, char *path, uint32_t n_gpus,
                     uint64_t n_rows)
 {
-    const struct profile_options options = {.batch = 65536,
-                                            .local_batch = 65536 / n_gpus,
-                                            .n_hottest = 10,
-                                            .n_rows = n_rows};
+    struct table table;
     struct arena arena = {0};
-    struct id_parts parts;
-    struct profile_result result;
+    struct id_tables tables = {.list = {&table, 1, "list"},
+                               .arena = &arena,
+                               .options = {.batch = 65536,
+                                           .local_batch = 65536 / n_gpus,
+                                           .n_hottest = 10}};
+    const struct profile_result *result;
     double begin_ms = clock_ms(), ms;
     clock_t begin = clock(), work;
-    struct profile *profile = profile_open(&options);
 
-    check(ids_list(&parts, &path, 1, &arena, &err));
-    check(ids_read(profile, &parts.parts[0], NULL, &err));
-    profile_finish(profile, &result, &arena);
+    table_init(&table);
+    table.name = arena_strndup(&arena, file_name(path),
+                               strlen(file_name(path)) - strlen(".npy"));
+    table.num_embeddings = n_rows;
+    check(ids_measure(&tables, &path, 1, &err));
+    result = &tables.tables[0].result;
     ms = clock_ms() - begin_ms;
     work = clock() - begin;
     printf("%-28s %4" PRIu32 " %11.0f %11.0f %9.2f %9.4f\n", what, n_gpus,
-           (double)result.n_ids * 8 / 1e3 / ms,
-           (double)result.n_ids * 8 / 1e6 / ((double)work / CLOCKS_PER_SEC),
-           (double)profile_bytes(profile) / (1 << 30), result.zipf_alpha);
+           (double)result->n_ids * 8 / 1e3 / ms,
+           (double)result->n_ids * 8 / 1e6 / ((double)work / CLOCKS_PER_SEC),
+           (double)tables.memory_bytes / (1 << 30), result->zipf_alpha);
     fflush(stdout);
-    profile_close(profile);
-    mem_free(parts.parts);
+    ids_release(&tables);
     arena_release(&arena);
 }
 

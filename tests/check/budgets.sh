@@ -7,12 +7,12 @@ set -eu
 
 budgets="
 src/base     2954  38
-src/core     4540  34
+src/core     4545  34
 src/device   6611  59
-src/io       5747  37
+src/io       5866  37
 src/emit     2671  18
 src/exec     3717  26
-src/cli      5731  38
+src/cli      5613  38
 costmodel    7466  60
 search       6672  32
 microbench   1656  14

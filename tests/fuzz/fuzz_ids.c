@@ -8,91 +8,76 @@
 
 #define MAX_ROWS 50
 
-static struct profile *open_profile(void)
+static void must_be_measured(const struct id_table *measured)
 {
-    static const struct profile_options options = {.batch = 6,
-                                                   .local_batch = 3,
-                                                   .max_rows = MAX_ROWS,
-                                                   .max_batches = 2,
-                                                   .n_hottest = 2};
-
-    return profile_open(&options);
-}
-
-/* What was counted before an error, too. */
-static void must_be_measured(struct profile *profile, struct arena *arena)
-{
-    struct profile_result result;
+    const struct profile_result *result = &measured->result;
     uint64_t n_hot = 0;
 
-    profile_finish(profile, &result, arena);
-    MUST(result.n_rows <= MAX_ROWS && result.n_used <= result.n_rows);
-    MUST(result.n_batches <= 2 && result.n_used <= result.n_ids);
-    for (size_t i = 0; i < result.n_hottest; i++) {
-        MUST(result.hottest[i].row < result.n_rows);
-        n_hot += result.hottest[i].count;
+    MUST(*measured->table.name && text_is_printable(measured->table.name));
+    MUST(measured->table.num_embeddings >= 1);
+    MUST(result->n_rows <= MAX_ROWS && result->n_used <= result->n_rows);
+    MUST(result->n_batches <= 2 && result->n_used <= result->n_ids);
+    for (size_t i = 0; i < result->n_hottest; i++) {
+        MUST(result->hottest[i].row < result->n_rows);
+        n_hot += result->hottest[i].count;
     }
-    MUST(n_hot <= result.n_ids);
-    profile_close(profile);
+    MUST(n_hot <= result->n_ids);
 }
 
-static void must_be_said(const struct err *err, const char *source)
-{
-    MUST(err->code == ERR_INPUT && text_is_printable(err->msg));
-    MUST(!strncmp(err->msg, source, strlen(source)));
-}
-
-static void read_file(char *path, struct arena *arena)
-{
-    struct id_parts parts;
-    struct err err = {0};
-
-    if (ids_list(&parts, &path, 1, arena, &err))
-        must_be_said(&err, path);
-    else
-        MUST(parts.n_parts > 0 || !parts.n_ids);
-    for (size_t i = 0; err.code == ERR_NONE && i < parts.n_parts; i++) {
-        struct profile *profile = open_profile();
-
-        MUST(*parts.parts[i].table && text_is_printable(parts.parts[i].table));
-        if (ids_read(profile, &parts.parts[i], NULL, &err))
-            must_be_said(&err, path);
-        must_be_measured(profile, arena);
-    }
-    mem_free(parts.parts);
-}
-
-static struct profile *find_profile(void *ctx, const char *table,
-                                    struct err *err)
-{
-    MUST(*table && text_is_printable(table));
-    if (*table == '!') {
-        err_set(err, ERR_INPUT, "no table is called '%s'", table);
-        return NULL;
-    }
-    return ctx;
-}
-
-/* As a file that has a name, and as what comes through standard input. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Measured, or a sentence that begins with the source. */
+static void measure(char *path, const char *source, struct table_list list)
 {
     struct arena arena = {0};
-    struct profile *profile = open_profile();
+    struct id_tables tables = {.list = list,
+                               .dim = 4,
+                               .arena = &arena,
+                               .options = {.batch = 6,
+                                           .local_batch = 3,
+                                           .max_rows = MAX_ROWS,
+                                           .max_batches = 2,
+                                           .n_hottest = 2}};
     struct err err = {0};
+
+    if (ids_measure(&tables, &path, 1, &err)) {
+        MUST(err.code == ERR_INPUT && text_is_printable(err.msg));
+        MUST(!strncmp(err.msg, source, strlen(source)) ||
+             !strncmp(err.msg, "list: ", 6));
+    }
+    for (size_t i = 0; i < tables.n_tables; i++)
+        if (!tables.tables[i].profile)
+            must_be_measured(&tables.tables[i]);
+    ids_release(&tables);
+    arena_release(&arena);
+}
+
+/* As a file that has a name, and as what comes through standard input; of any
+ * tables, and of those of a list. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct table tables[2];
+    const struct table_list lists[2] = {{0}, {tables, 2, "list"}};
+    static char standard_input[] = "-";
+    char path[64];
     FILE *file = tmpfile();
     int input = dup(STDIN_FILENO);
 
+    table_init(&tables[0]);
+    table_init(&tables[1]);
+    tables[0].name = "user";
+    tables[1].name = "a";
+    tables[0].num_embeddings = MAX_ROWS;
+    tables[1].num_embeddings = 6;
     MUST(file && input >= 0);
     MUST(fwrite(data, 1, size, file) == size && !fflush(file));
-    read_file(arena_printf(&arena, "/proc/self/fd/%d", fileno(file)), &arena);
-    rewind(file);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
     MUST(!dup2(fileno(file), STDIN_FILENO));
-    if (ids_stream(find_profile, profile, NULL, &err))
-        must_be_said(&err, "standard input: frame ");
-    must_be_measured(profile, &arena);
+    for (int i = 0; i < 2; i++) {
+        measure(path, path, lists[i]);
+        MUST(!lseek(STDIN_FILENO, 0, SEEK_SET));
+        measure(standard_input, "standard input", lists[i]);
+    }
     MUST(!dup2(input, STDIN_FILENO));
     close(input);
     fclose(file);
-    arena_release(&arena);
     return 0;
 }

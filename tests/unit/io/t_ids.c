@@ -99,11 +99,11 @@ static void save(const char *path, struct buf *text)
 }
 
 /* Two results are the same, to the last bit. */
-static bool is_same(struct profile *profile, const struct data *data,
+static bool is_same(const struct profile_result *got, const struct data *data,
                     struct arena *arena)
 {
     struct profile *plain = profile_open(&options);
-    struct profile_result want, got;
+    struct profile_result want;
     size_t at = 0;
 
     for (size_t s = 0; s < data->n_samples; s++) {
@@ -113,44 +113,37 @@ static bool is_same(struct profile *profile, const struct data *data,
         at += (size_t)data->lengths[s];
     }
     profile_finish(plain, &want, arena);
-    profile_finish(profile, &got, arena);
     profile_close(plain);
-    return got.n_samples == want.n_samples && got.n_ids == want.n_ids &&
-           got.n_batches == want.n_batches && got.n_used == want.n_used &&
-           got.n_hottest == want.n_hottest &&
-           got.unique_frac == want.unique_frac &&
-           got.local_unique_frac == want.local_unique_frac &&
-           !memcmp(got.bins, want.bins, sizeof(got.bins)) &&
-           !memcmp(got.hottest, want.hottest,
-                   got.n_hottest * sizeof(*got.hottest));
+    return got->n_samples == want.n_samples && got->n_ids == want.n_ids &&
+           got->n_batches == want.n_batches && got->n_used == want.n_used &&
+           got->n_hottest == want.n_hottest &&
+           got->unique_frac == want.unique_frac &&
+           got->local_unique_frac == want.local_unique_frac &&
+           !memcmp(got->bins, want.bins, sizeof(got->bins)) &&
+           !memcmp(got->hottest, want.hottest,
+                   got->n_hottest * sizeof(*got->hottest));
+}
+
+static int measure(struct id_tables *tables, char *const *paths, size_t n,
+                   struct arena *arena)
+{
+    *tables = (struct id_tables){.dim = 4, .arena = arena, .options = options};
+    err = (struct err){0};
+    return ids_measure(tables, paths, n, &err);
 }
 
 static void check_file(const char *name, const char *table,
                        const struct data *data, struct arena *arena)
 {
-    struct profile *profile = profile_open(&options);
     char *path = arena_strdup(arena, name);
-    struct id_parts parts;
+    struct id_tables tables;
 
-    ok(!ids_list(&parts, &path, 1, arena, &err) && parts.n_parts == 1 &&
-           parts.n_ids == data->n_ids,
-       "%s: %zu ids: %s", path, data->n_ids, err.msg);
-    is_str(parts.parts[0].table, table, "its table");
-    ok(!ids_read(profile, &parts.parts[0], NULL, &err) &&
-           is_same(profile, data, arena),
-       "as they are: %s", err.msg);
-    profile_close(profile);
-    mem_free(parts.parts);
-}
-
-static struct profile *find_profile(void *ctx, const char *table,
-                                    struct err *why)
-{
-    struct profile **profiles = ctx;
-
-    return *table >= 'a' && *table <= 'b' && !table[1]
-               ? profiles[*table - 'a']
-               : (err_set(why, ERR_INPUT, "no '%s'", table), NULL);
+    if (ok(!measure(&tables, &path, 1, arena) && tables.n_tables == 1,
+           "%s: %zu ids: %s", path, data->n_ids, err.msg)) {
+        is_str(tables.tables[0].table.name, table, "its table");
+        ok(is_same(&tables.tables[0].result, data, arena), "as they are");
+    }
+    ids_release(&tables);
 }
 
 /* Frames of two tables in turn, each of as many samples as there is room for,
@@ -158,8 +151,8 @@ static struct profile *find_profile(void *ctx, const char *table,
 static void check_stream(const struct data data[2], struct rng *rng,
                          struct arena *arena)
 {
-    struct profile *profiles[] = {profile_open(&options),
-                                  profile_open(&options)};
+    char *path = arena_strdup(arena, "-");
+    struct id_tables tables;
     size_t at[2] = {0};
     struct buf frames = {0};
     int input = dup(STDIN_FILENO);
@@ -181,11 +174,12 @@ static void check_stream(const struct data data[2], struct rng *rng,
     }
     save("frames", &frames);
     ok(freopen("frames", "r", stdin) != NULL, "standard input");
-    ok(!ids_stream(find_profile, profiles, NULL, &err), "frames: %s", err.msg);
-    for (int t = 0; t < 2; t++) {
-        ok(is_same(profiles[t], &data[t], arena), "table %d of them", t);
-        profile_close(profiles[t]);
-    }
+    ok(!measure(&tables, &path, 1, arena), "frames: %s", err.msg);
+    for (size_t t = 0; t < tables.n_tables; t++)
+        ok(is_same(&tables.tables[t].result, &data[t], arena),
+           "table %s of them", tables.tables[t].table.name);
+    is_i64((int64_t)tables.n_tables, 2, "both tables");
+    ids_release(&tables);
     ok(dup2(input, STDIN_FILENO) == STDIN_FILENO && !close(input), "back");
 }
 
@@ -226,40 +220,47 @@ static void check_drawn(uint64_t seed)
     arena_release(&arena);
 }
 
-/* Parts of a table stand together, of lengths in a folder of their own. */
+/* Parts of a table come one behind the other, in folders of their own; lengths
+ * are of the ids beside them. */
 static void check_parts(void)
 {
-    static char names[][16] = {"x.npy", "f/y-indices.npy", "g/x_values.npy",
-                               "f/y-lengths.npy", "g/x_lengths.npy"};
-    char *paths[] = {names[0], names[1], names[2], names[3], names[4]};
-    static const int64_t one[] = {1};
+    static const struct {
+        const char *path;
+        int64_t numbers[2];
+    } files[] = {{"x.npy", {1, 2}},
+                 {"f/y-indices.npy", {3, 3}},
+                 {"g/x_values.npy", {5, 6}},
+                 {"f/y-lengths.npy", {0, 2}},
+                 {"g/x_lengths.npy", {1, 1}}};
     struct arena arena = {0};
-    struct id_parts parts;
+    struct id_tables tables;
+    char *paths[5], *lone;
 
+    options.local_batch = options.batch = 1;
     ok(!system("mkdir f g"), "folders");
     for (size_t i = 0; i < 5; i++) {
         struct buf out = {0};
 
-        add_array(&out, one, 1, 1, false);
+        paths[i] = arena_strdup(&arena, files[i].path);
+        add_array(&out, files[i].numbers, 2, 1, false);
         save(paths[i], &out);
     }
-    ok(!ids_list(&parts, paths, 5, &arena, &err), "five files: %s", err.msg);
-    is_i64((int64_t)parts.n_parts, 3, "are three parts");
-    is_str(parts.parts[0].ids.source, "x.npy", "the first");
-    is_str(parts.parts[1].ids.source, "g/x_values.npy", "then of its table");
-    is_str(parts.parts[1].bags.source, "g/x_lengths.npy", "with its lengths");
-    is_str(parts.parts[2].bags.source, "f/y-lengths.npy", "then the other");
-    is_i64((int64_t)parts.n_ids, 3, "ids");
-    mem_free(parts.parts);
-    ok(ids_list(&parts, paths, 4, &arena, &err) == 0, "without lengths: rows");
-    ok(!parts.parts[1].bags.path, "are samples");
-    mem_free(parts.parts);
-    ok(ids_list(&parts, paths + 3, 1, &arena, &err), "lengths alone");
+    ok(!measure(&tables, paths, 5, &arena), "five files: %s", err.msg);
+    is_i64((int64_t)tables.n_tables, 2, "are of two tables");
+    is_str(tables.tables[0].table.name, "x", "in the order of the files");
+    is_i64((int64_t)tables.tables[0].result.n_samples, 4, "two parts of one");
+    is_i64((int64_t)tables.tables[0].result.n_rows, 7, "with all their ids");
+    is_i64((int64_t)tables.tables[1].result.n_samples, 2, "lengths count");
+    is_near(tables.tables[1].result.bins[1], 1, 0, "two ids in one sample");
+    is_i64((int64_t)tables.memory_bytes, (7 + 0) * 4 + 8,
+           "the larger table's memory");
+    ids_release(&tables);
+    lone = paths[3];
+    ok(measure(&tables, &lone, 1, &arena), "lengths alone");
     is_str(err.msg,
-           "f/y-lengths.npy: there are no indices of table 'y' "
-           "beside it",
+           "f/y-lengths.npy: there are no indices of table 'y' beside it",
            "are refused");
-    mem_free(parts.parts);
+    ids_release(&tables);
     arena_release(&arena);
 }
 
