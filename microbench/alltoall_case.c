@@ -135,8 +135,8 @@ static void place_buffers(struct exchange_rig *rig, unsigned number)
 }
 
 /* Forward in even runs, backward in odd ones; all processes begin together.
- * Copies are held until all of them are queued. NCCL is not: it may have to
- * wait for what is queued already. */
+ * Copies are held until all of them are queued. NCCL may have to wait for what
+ * is queued already, and is only delayed. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct exchange_rig *rig = ctx;
@@ -150,7 +150,8 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 
     place_buffers(rig, number);
     if (device_wait(device, err) || world_barrier(rig->comm->world, err) ||
-        (is_held && device_hold(device, err)) || device_mark(device, 0, err) ||
+        (is_held ? device_hold(device, err) : device_delay(device, err)) ||
+        device_mark(device, 0, err) ||
         alltoall_exchange(rig->comm, &rig->alltoall, !is_forward,
                           (const void *const *)d_from, d_to, err) ||
         device_mark(device, 1, err) || (is_held && device_release(device, err)))

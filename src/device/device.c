@@ -218,6 +218,11 @@ int device_release(struct device *device, struct err *err)
     return device->ops->release ? device->ops->release(device, err) : 0;
 }
 
+int device_delay(struct device *device, struct err *err)
+{
+    return device->ops->delay ? device->ops->delay(device, err) : 0;
+}
+
 int device_flush(struct device *device, struct err *err)
 {
     return device->ops->flush ? device->ops->flush(device, err) : 0;

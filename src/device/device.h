@@ -127,6 +127,10 @@ int device_wait(struct device *device, struct err *err) MUST_CHECK;
 #define DEVICE_MAX_HELD 256
 int device_hold(struct device *device, struct err *err) MUST_CHECK;
 int device_release(struct device *device, struct err *err) MUST_CHECK;
+/* What is handed over to a GPU next starts a moment later, 0.2 ms, by when the
+ * host has queued a few pieces of work: for what must not be held, because it
+ * may have to wait for other GPUs. A CPU does nothing. */
+int device_delay(struct device *device, struct err *err) MUST_CHECK;
 /* A GPU reads so much other memory that its last-level cache holds nothing of
  * use (by reading: a cache full of written lines would have to write them back
  * later). A CPU does nothing: there the index sets that take turns do it. */

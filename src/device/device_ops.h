@@ -83,6 +83,7 @@ struct device_ops {
     int (*wait)(struct device *device, struct err *err);
     int (*hold)(struct device *device, struct err *err);
     int (*release)(struct device *device, struct err *err);
+    int (*delay)(struct device *device, struct err *err);
     int (*flush)(struct device *device, struct err *err);
     void (*health)(const struct device *device, struct sample_health *health);
     probe_scratch_fn *probe_scratch;

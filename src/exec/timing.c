@@ -184,7 +184,7 @@ static int exchanges_once(void *ctx, unsigned number, double *ms,
     (void)number;
     for (size_t i = 0; i < N_EXCHANGED; i++)
         if (world_barrier(placement->comm->world, err) ||
-            device_mark(device, 0, err) ||
+            device_delay(device, err) || device_mark(device, 0, err) ||
             exchange(exchanges, exchanged[i], err) ||
             device_mark(device, 1, err) ||
             device_elapsed(device, 0, 1, &ms[i], err))

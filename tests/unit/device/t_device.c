@@ -333,6 +333,11 @@ static void test_hold(struct device *device)
     out = test_device_copy(device, d_data, N * sizeof(float));
     ok(out[0] == 5, "a download releases");
     ok(!device_release(device, &err), "nothing to release");
+    ok(!device_mark(device, 0, &err) && !device_delay(device, &err) &&
+           !device_mark(device, 1, &err) &&
+           !device_elapsed(device, 0, 1, &ms, &err) &&
+           (device_is_host(device) || ms > 0.1),
+       "a delay ends by itself");
     ok(!device_hold(device, &err) && !device_wait(device, &err),
        "waiting releases");
     ok(!device_hold(device, &err), "so does freeing, and closing");
