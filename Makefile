@@ -528,9 +528,12 @@ NVCC_RELEASE = $(if $(NVCC),$(shell $(NVCC) --version | \
 $(O)/%.ptxas: %.cu $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  PTX  $<"
+	@mkdir -p $@.kept
 	$(Q)$(NVCC) $(CPPFLAGS_ALL) $(NVCC_FLAGS) -Xptxas -v -MMD -MP \
+	    --keep --keep-dir $@.kept \
 	    -MF $@.d -MT $@ -c $< -o $@.o 2>$@.log || { cat $@.log; exit 1; }
-	@rm $@.o
+	@cat $@.kept/*.ptx >>$@.log
+	@rm -r $@.o $@.kept
 	@mv $@.log $@
 
 .PHONY: kernel-table

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: MIT
 # usage: tests/check/kernels.sh NVCC-RELEASE LOG...
 #
-# Prints a table of our kernels from what `nvcc -Xptxas -v` said: registers and
-# static shared memory decide how many warps a multiprocessor holds, and a
-# kernel that spills fails. CUB's kernels are not ours.
+# Prints a table of our kernels from what `nvcc -Xptxas -v` said and the PTX
+# behind it: registers and static shared memory decide how many warps a
+# multiprocessor holds. A kernel that spills fails, and so does a look-up's of
+# more than 80 registers, or that loads or stores without knowing in which
+# memory. CUB's kernels are not ours.
 set -eu
 
 release=$1
 shift
 
 echo "# Kernels as nvcc $release makes them: \`make kernel-table\`"
-echo "# registers, bytes of spill stores and loads, bytes of shared memory"
+echo "# registers, bytes of spill stores and loads, bytes of shared memory, generic"
+echo "# loads and stores"
 awk '
     /Compiling entry function/ {
         split($0, quoted, "\047")
@@ -34,17 +37,31 @@ awk '
             if ($i ~ /^smem/)
                 shared = $(i - 2)
         }
-        print name, arch, registers, stores, loads, shared
+        figures[name " " arch] = registers " " stores " " loads " " shared
+    }
+    $1 == ".target" { arch = substr($2, 1, 5) }
+    /\.(entry|func) / { name = $NF; sub(/\(.*/, "", name) }
+    /^[ \t]*(@!?%p[0-9]+ )?(ld|st)\./ && !/\.(global|shared|local|param|const)/ {
+        generic[name " " arch]++
+    }
+    END {
+        for (kernel in figures)
+            print kernel, figures[kernel], generic[kernel] + 0
     }' "$@" |
     c++filt |
     sed -E -e '/^(void )?(cub|thrust)::/d' -e 's/^void //' \
         -e 's/(<[^(]*>)?\(.*\) (sm_)/\1 \2/' |
     LC_ALL=C sort |
     awk '{
-        printf "%-28s %s %4d %4d %4d %6d\n", $1, $2, $3, $4, $5, $6
+        printf "%-28s %s %4d %4d %4d %6d %4d\n", $1, $2, $3, $4, $5, $6, $7
         if ($4 + $5 > 0) {
             print $1 " spills on " $2 >"/dev/stderr"
-            n_spills++
+            n_bad++
+        }
+        if ($1 ~ /^lookup_/ && ($3 > 80 || $7 > 0)) {
+            print $1 " has too many registers, or generic accesses, on " $2 \
+                >"/dev/stderr"
+            n_bad++
         }
     }
-    END { exit n_spills > 0 }'
+    END { exit n_bad > 0 }'
