@@ -454,7 +454,7 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
-    tests/cli/run tests/one tests/fuzz/dig \
+    tests/cli/run tests/one tests/fuzz/dig data/completion/neuroshard.bash \
     tests/gpu/check tests/gpu/resume tests/bench/loaded tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
@@ -576,6 +576,8 @@ $(O)/%.tidy: %.c $(O)/%.o .clang-tidy tests/.clang-tidy
 # What the program reads; measurements are for who trains.
 DATA_FILES = $(shell find data -type f -not -path 'data/measurements/*')
 PAGES      = $(sort $(wildcard man/*.[1-9]))
+BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/neuroshard
+ZSH_COMPLETION  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_neuroshard
 page_dir   = $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(1)))
 
 .PHONY: install uninstall deps clean help
@@ -583,11 +585,13 @@ install: $(O)/neuroshard
 	install -D -m 755 $< $(DESTDIR)$(BINDIR)/neuroshard
 	@for file in $(DATA_FILES:data/%=%); do \
 	    install -D -m 644 "data/$$file" "$(DESTDIR)$(DATADIR)/$$file"; done
+	install -D -m 644 data/completion/neuroshard.bash $(BASH_COMPLETION)
+	install -D -m 644 data/completion/_neuroshard $(ZSH_COMPLETION)
 	@$(foreach p,$(PAGES),install -D -m 644 $(p) \
 	    $(call page_dir,$(p))/$(notdir $(p)) &&) true
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/neuroshard
+	rm -f $(DESTDIR)$(BINDIR)/neuroshard $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -f $(foreach p,$(PAGES),$(call page_dir,$(p))/$(notdir $(p)))
 	rm -f $(DATA_FILES:data/%=$(DESTDIR)$(DATADIR)/%)
 	test ! -d $(DESTDIR)$(DATADIR) || \
@@ -649,7 +653,8 @@ make [TARGET] [SWITCH=VALUE]...
   kernel-table  src/device/KERNELS.txt: registers of our kernels
   fuzz       dig in every parser for T seconds each (clang)
   deps       install what building and testing need (Debian, Ubuntu)
-  install    program, data and manual pages; uninstall takes them away
+  install    program, data, manual pages and completions of bash and zsh;
+             uninstall takes them away
   wheel      the program, its data and src/python, for pip install
   test-wheel  installs the wheel in an environment of its own and plans there
   clean      remove all that was built

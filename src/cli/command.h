@@ -80,6 +80,14 @@ struct command {
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
 
+/* Fills specs, of the command. */
+void cli_list_options(struct cli *cli);
+/* Prints what the last of these words, which are behind "neuroshard" and may be
+ * begun or empty, may become, a line each: it, a tab, what it means. Nothing
+ * where that is a file or anything else. */
+void cli_complete(const struct command *const *commands, size_t n_commands,
+                  size_t n, char **words, struct arena *arena);
+
 /* Values by option name; asking for an option that the command's table lacks
  * is a programmer's mistake (assert). */
 const struct option_value *cli_value(const struct cli *cli, const char *name);

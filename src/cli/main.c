@@ -130,6 +130,17 @@ static int no_command(const char *first, const char *second, struct err *err)
                    meant);
 }
 
+/* For completions of shells (data/completion): not listed. */
+static int complete(int argc, char **argv)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    cli_complete(commands, N_COMMANDS, (size_t)argc - 2, argv + 2, &arena);
+    arena_release(&arena);
+    return 0;
+}
+
 /* Also "help" before a command's name, in place of its --help. */
 static int dispatch(int argc, char **argv, struct err *err)
 {
@@ -152,6 +163,8 @@ static int dispatch(int argc, char **argv, struct err *err)
         puts("neuroshard " NEUROSHARD_VERSION);
         return 0;
     }
+    if (!strcmp(name, "complete"))
+        return complete(argc, argv);
     n_words = find_command(&command, argc - is_help, argv + is_help);
     name = argv[1 + is_help];
     second = argc > 2 + is_help ? argv[2 + is_help] : "";

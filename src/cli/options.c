@@ -21,7 +21,7 @@ static void add_option(struct cli *cli, const struct option_spec *spec)
     cli->specs[cli->n_specs++] = spec;
 }
 
-static void list_options(struct cli *cli)
+void cli_list_options(struct cli *cli)
 {
     static const struct option_spec help = {.name = "help",
                                             .letter = 'h',
@@ -347,7 +347,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     *out = NULL;
     cli->command = command;
     cli->arena = arena;
-    list_options(cli);
+    cli_list_options(cli);
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;
     if (cli_given(cli, "help")) {

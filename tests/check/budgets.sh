@@ -12,7 +12,7 @@ src/device   6629  59
 src/io       5866  37
 src/emit     2671  18
 src/exec     3717  26
-src/cli      5613  38
+src/cli      5743  39
 costmodel    7466  60
 search       6672  32
 microbench   1657  14

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What bash and zsh complete, typed into each on a terminal of its own. Speaks
+TAP; NEUROSHARD is the program.
+"""
+import os
+import pty
+import re
+import select
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tap import finish, neuroshard, ok
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "data/completion"
+PROGRAM = os.environ["NEUROSHARD"]
+SHELLS = {
+    "bash": (
+        ["bash", "--norc", "--noprofile", "-i"],
+        "bind 'set bell-style none'; bind 'set page-completions off'; "
+        f"bind 'set completion-query-items 0'; . {FOLDER}/neuroshard.bash\n",
+    ),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        f"fpath=({FOLDER} $fpath); autoload -Uz compinit; compinit -u -D; "
+        "unsetopt beep; LISTMAX=9999; zstyle ':completion:*' list-prompt ''\n",
+    ),
+}
+# What is typed, and what it becomes.
+BECOMES = [
+    ("neuroshard expla", "neuroshard explain "),
+    ("neuroshard tables pro", "neuroshard tables profile "),
+    ("neuroshard db ex", "neuroshard db export "),
+    ("neuroshard help retr", "neuroshard help retrain "),
+    ("neuroshard plan --pipel", "neuroshard plan --pipeline "),
+    ("neuroshard db merge --outp", "neuroshard db merge --output "),
+    ("neuroshard plan x --pipeline sem", "--pipeline semisync "),
+    ("neuroshard plan x --pipeline=sem", "--pipeline=semisync "),
+    ("neuroshard plan x -s ref", "-s reference "),
+    ("neuroshard emit p --format torchrec-c", "torchrec-constraints "),
+    ("neuroshard plan x --gpu h100-p", "--gpu h100-pcie "),
+    ("neuroshard plan x --cost torchr", "--cost torchrec "),
+    ("neuroshard plan only", "neuroshard plan only_here.csv "),
+    ("neuroshard plan x -o only", "-o only_here.csv "),
+    ("neuroshard tables only", "neuroshard tables only_here.csv "),
+]
+# What is typed, and all that is listed.
+LISTS = [
+    ("neuroshard tables ", ["import", "profile"]),
+    ("neuroshard db ", ["info", "check", "merge", "export", "import"]),
+    ("neuroshard plan x --pipeline ", ["sdd", "none", "prefetch", "semisync"]),
+    ("neuroshard bench --device c", ["cpu", "cuda"]),
+    ("neuroshard plan --mi", ["--min-width"]),
+    ("neuroshard db import x --", ["--db", "--json", "--help"]),
+]
+
+
+class Shell:
+    """A shell on a terminal."""
+
+    def __init__(self, line, begin):
+        pid, self.fd = pty.fork()
+        if not pid:
+            os.environ.update(
+                TERM="dumb", PS1="READY ", HOME=os.getcwd(), LC_ALL="C.UTF-8"
+            )
+            os.execvp(line[0], line)
+        self.pid = pid
+        os.write(self.fd, b"stty columns 400 rows 60; " + begin.encode())
+        os.write(self.fd, b"PS1='GO''NE '; PROMPT='GO''NE '\n")
+        self.read_until("GONE ")
+
+    def read_until(self, text, limit_s=30.0):
+        """What it writes until there is the text, or for so long."""
+        end, seen = time.monotonic() + limit_s, ""
+        while text not in seen and time.monotonic() < end:
+            ready, _, _ = select.select([self.fd], [], [], 0.05)
+            if ready:
+                seen += os.read(self.fd, 65536).decode(errors="replace")
+                seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x07\0]", "", seen)
+        return seen
+
+    def type(self, keys, until):
+        os.write(self.fd, keys.encode())
+        seen = self.read_until(until)
+        os.write(self.fd, b"\x15\n")  # the line is dropped
+        return seen + self.read_until("GONE ", 5.0)
+
+    def end(self):
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+
+def check_shell(name):
+    shell = Shell(*SHELLS[name])
+    for typed, want in BECOMES:
+        seen = shell.type(typed + "\t", want)
+        ok(want in seen, f"{name}: {typed}", repr(seen))
+    for typed, words in LISTS:
+        seen = shell.type(typed + "\t\t", words[-1])
+        ok(
+            all(
+                re.search(rf"(?<!\S){re.escape(word)}(?!\w)", seen)
+                for word in words
+            ),
+            f"{name}: {typed}",
+            repr(seen),
+        )
+    shell.end()
+
+
+def check_all():
+    """Each command and each of its options."""
+    _, text, _ = neuroshard("--help")
+    commands = re.findall(r"^  ([a-z ]*[a-z])  ", text, re.MULTILINE)
+    _, first, _ = neuroshard("complete", "")
+    ok(
+        [line.split("\t")[0] for line in first.splitlines()]
+        == list(dict.fromkeys(command.split()[0] for command in commands)),
+        "each first word of a command",
+        first,
+    )
+    for command in commands:
+        _, text, _ = neuroshard(*command.split(), "--help")
+        options = re.findall(r"^  (?:-., |    )(--[a-z0-9-]+)", text, re.M)
+        _, found, _ = neuroshard("complete", *command.split(), "--")
+        ok(
+            [line.split("\t")[0] for line in found.splitlines()] == options,
+            f"each option of {command}",
+            found,
+        )
+
+
+def main():
+    check_all()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("only_here.csv").write_text("", encoding="utf-8")
+        os.mkdir("bin")
+        os.symlink(PROGRAM, "bin/neuroshard")
+        os.environ["PATH"] = f"{folder}/bin:" + os.environ["PATH"]
+        os.environ["NEUROSHARD_DATA"] = str(ROOT / "data")
+        for name in SHELLS:
+            if shutil.which(name):
+                check_shell(name)
+            else:
+                ok(True, f"{name} # SKIP no {name}")
+        os.chdir(ROOT)
+    finish()
+
+
+sys.exit(main())
