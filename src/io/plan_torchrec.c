@@ -163,12 +163,10 @@ static int read_entry(struct reader *reader, json_t *value, const char *fqn,
     entry.ranks = ARENA_NEW(reader->arena, uint32_t, entry.n_ranks);
     for (size_t i = 0; i < entry.n_ranks; i++) {
         const json_t *rank = json_array_get(ranks, i);
+        const json_int_t n =
+            json_is_integer(rank) ? json_integer_value(rank) : -1;
 
-        entry.ranks[i] =
-            json_is_integer(rank)
-                ? (uint32_t)min_u64((uint64_t)json_integer_value(rank),
-                                    UINT32_MAX)
-                : UINT32_MAX;
+        entry.ranks[i] = (uint32_t)min_u64((uint64_t)n, UINT32_MAX);
     }
     if (check_entry(&entry, reader, err))
         return -1;

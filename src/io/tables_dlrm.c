@@ -120,13 +120,16 @@ static int read_options(struct reader *reader, struct err *err)
     return 0;
 }
 
-/* An option's whole numbers from 1 to max, as many as there are. */
+/* An option's whole numbers from 1 to max, as many as there are; where it is
+ * not given, what stands there stays. */
 static int read_numbers(uint64_t **out, size_t *n, const struct reader *reader,
                         int option, const char *separator, uint64_t max,
                         struct err *err)
 {
     const char *at = reader->values[option];
 
+    if (!at)
+        return 0;
     *out = ARENA_NEW(reader->arena, uint64_t, strlen(at) + 1);
     *n = 0;
     for (;; at++) {
@@ -146,21 +149,6 @@ static int read_numbers(uint64_t **out, size_t *n, const struct reader *reader,
         if (!*at)
             return 0;
     }
-}
-
-/* One number, or the default. */
-static int read_number(uint64_t *out, const struct reader *reader, int option,
-                       uint64_t max, struct err *err)
-{
-    uint64_t *list;
-    size_t n;
-
-    if (!reader->values[option])
-        return 0;
-    if (read_numbers(&list, &n, reader, option, "", max, err))
-        return -1;
-    *out = *list;
-    return 0;
 }
 
 /* Of each table, or one of all. */
@@ -224,18 +212,17 @@ static int fill_tables(struct table_list *list, const struct reader *reader,
 {
     const bool is_main = reader->values[ROWS_LIST] || reader->values[ROWS];
     const int batch = is_main ? BATCH : S_BATCH;
-    uint64_t dim = is_main ? 64 : 2, n_lookups = S_DEFAULT_LOOKUPS;
-    uint64_t *rows, *hot = NULL;
+    const uint64_t max_factor = (uint64_t)TABLES_MAX_FACTOR;
+    uint64_t *dim = &(uint64_t){is_main ? 64 : 2}, *rows, *hot = NULL;
+    uint64_t *n_lookups = &(uint64_t){S_DEFAULT_LOOKUPS}, n_samples;
     enum optimizer optimizer;
-    size_t n_rows, n_hot = 0;
+    size_t n, n_rows, n_hot = 0;
 
     if (read_rows(&rows, &n_rows, reader, err) ||
-        read_number(&dim, reader, is_main ? DIM : S_DIM, TABLES_MAX_DIM, err) ||
-        read_number(&n_lookups, reader, S_LOOKUPS, (uint64_t)TABLES_MAX_FACTOR,
-                    err) ||
-        (reader->values[HOT_LIST] &&
-         read_numbers(&hot, &n_hot, reader, HOT_LIST, ",",
-                      (uint64_t)TABLES_MAX_FACTOR, err)) ||
+        read_numbers(&dim, &n, reader, is_main ? DIM : S_DIM, "",
+                     TABLES_MAX_DIM, err) ||
+        read_numbers(&n_lookups, &n, reader, S_LOOKUPS, "", max_factor, err) ||
+        read_numbers(&hot, &n_hot, reader, HOT_LIST, ",", max_factor, err) ||
         read_optimizer(&optimizer, reader, is_main, err))
         return -1;
     list->n_tables =
@@ -251,16 +238,16 @@ static int fill_tables(struct table_list *list, const struct reader *reader,
         struct table *table = &list->tables[i];
 
         table->num_embeddings = rows[i % n_rows];
-        table->dim = (uint32_t)dim;
+        table->dim = (uint32_t)*dim;
         table->pooling_factor =
             is_main ? (n_hot ? (double)hot[i] : 1)
-                    : drawn_lookups(reader, rows[i % n_rows], n_lookups);
+                    : drawn_lookups(reader, rows[i % n_rows], *n_lookups);
         table->optimizer = optimizer;
     }
-    if (reader->values[batch] && text_to_u64(reader->values[batch], &dim) &&
-        options->notes)
+    if (reader->values[batch] &&
+        text_to_u64(reader->values[batch], &n_samples) && options->notes)
         buf_printf(options->notes, "# %s %" PRIu64 ": plan with %s\n",
-                   option_names[batch], dim,
+                   option_names[batch], n_samples,
                    is_main ? "--batch-per-gpu" : "--batch");
     return 0;
 }

@@ -9,7 +9,7 @@ budgets="
 src/base     2954  38
 src/core     4545  34
 src/device   6629  59
-src/io       5866  37
+src/io       5853  37
 src/emit     2671  18
 src/exec     3717  26
 src/cli      5743  39
