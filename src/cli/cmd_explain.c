@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
+#include "costmodel/oracles.h"
 #include "emit/explain.h"
 #include "io/plan_json.h"
 #include "search/search.h"
 
 #include <string.h>
+
+static const struct option_spec own_options[] = {
+    {"device", 0, OPTION_U64, "R", NULL, 0, PLANNING_MAX_GPUS - 1, NULL,
+     "the GPU whose pieces are looked at; without it the one that binds"},
+    {"anew", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "also what a short search would find, for these GPUs, for one more and "
+     "for "
+     "fp16"},
+    {0},
+};
+
+/* Changes that each search tries. */
+#define ANEW_EFFORT 200000
+#define N_ANEW 3
 
 static int find_table(uint32_t *t, const struct problem *problem,
                       const char *name, struct err *err)
@@ -29,6 +44,108 @@ static void find_bound(struct explained *explained, const struct plan *plan,
     explained->bound_table = proven.table;
 }
 
+/* The same cluster with one more GPU, or where there are several hosts one more
+ * of these, such as the first. */
+static void add_gpus(struct cluster *cluster, struct arena *arena)
+{
+    const struct cluster given = *cluster;
+    const uint32_t n = cluster_whole_hosts(&given, given.n_devices + 1);
+
+    cluster->n_devices = n;
+    if (given.devices_per_host == given.n_devices)
+        cluster->devices_per_host = n;
+    cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n);
+    cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n);
+    for (uint32_t r = 0; r < n; r++) {
+        const uint32_t like = r < given.n_devices ? r : 0;
+
+        cluster->memory_bytes[r] = given.memory_bytes[like];
+        cluster->reserve_bytes[r] = given.reserve_bytes[like];
+    }
+}
+
+static void halve_weights(struct problem *problem, struct arena *arena)
+{
+    struct table *tables = ARENA_NEW(arena, struct table, problem->n_tables);
+
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        tables[t] = problem->tables[t];
+        if (tables[t].precision == PRECISION_FP32)
+            tables[t].precision = PRECISION_FP16;
+    }
+    problem->tables = tables;
+}
+
+/* Where nothing is found or priced the total is NAN. */
+static double plan_anew(const struct problem *problem, const char *cost,
+                        struct cli *cli)
+{
+    struct search_options options;
+    struct plan plan = {.problem = *problem};
+    struct oracle *oracle = NULL;
+    struct err ignored;
+    int rc;
+
+    search_options_init(&options);
+    options.effort = ANEW_EFFORT;
+    options.pool = pool_open(0);
+    rc = oracle_open(&oracle, cost, problem, cli->arena, &ignored) ||
+         search_full(&plan, oracle, &options, cli->arena, &ignored);
+    pool_close(options.pool);
+    oracle_close(oracle);
+    return rc ? NAN : plan.total_ms;
+}
+
+/* Which is in no plan file: as the plan's own cuts are. */
+static enum row_cut row_cut_of(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (shard_cuts_rows(plan->shards[i].kind) &&
+            !shard_row_ranks(&plan->problem, &plan->shards[i]))
+            return ROW_CUT_ANY;
+    return ROW_CUT_RANKS;
+}
+
+static void find_anew(struct explained *explained, struct anew *anew,
+                      const struct plan *plan, struct cli *cli)
+{
+    double now_ms = plan->total_ms;
+    struct problem problems[N_ANEW] = {plan->problem, plan->problem,
+                                       plan->problem};
+
+    for (size_t i = 0; i < N_ANEW; i++)
+        problems[i].row_cut = row_cut_of(plan);
+    add_gpus(&problems[1].cluster, cli->arena);
+    halve_weights(&problems[2], cli->arena);
+    anew[0].what = "as it is";
+    anew[1].what =
+        arena_printf(cli->arena, "on %u GPUs", problems[1].cluster.n_devices);
+    anew[2].what = "with fp16 weights";
+    for (size_t i = 0; i < N_ANEW; i++) {
+        anew[i].total_ms = plan_anew(&problems[i], plan->cost.name, cli);
+        anew[i].gain_ms = now_ms - anew[i].total_ms;
+        if (!i && anew[i].gain_ms > 0)
+            now_ms = anew[i].total_ms;
+    }
+    explained->anew = anew;
+    explained->n_anew = N_ANEW;
+}
+
+static int check_options(const struct plan *plan, const struct cli *cli,
+                         struct err *err)
+{
+    const char *path = cli->args[0];
+
+    if (cli->n_args > 1 && (cli_given(cli, "device") || cli_given(cli, "anew")))
+        return err_set(err, ERR_USAGE,
+                       "options '--device' and '--anew' are for the plan, not "
+                       "for one table");
+    if (cli_u64(cli, "device") < plan->problem.cluster.n_devices)
+        return 0;
+    return err_set(err, ERR_USAGE, "option '--device': '%s' has GPUs 0 to %u",
+                   path, plan->problem.cluster.n_devices - 1);
+}
+
 static void print(struct explained *explained, struct cli *cli, bool has_table,
                   uint32_t table)
 {
@@ -48,13 +165,18 @@ static void print(struct explained *explained, struct cli *cli, bool has_table,
 
 static int run_explain(struct cli *cli, struct err *err)
 {
-    struct explained explained = {.arena = cli->arena};
+    struct explained explained = {.gpu = cli_given(cli, "device")
+                                             ? (uint32_t)cli_u64(cli, "device")
+                                             : ANY_GPU,
+                                  .arena = cli->arena};
+    struct anew anew[N_ANEW];
     bool has_table = cli->n_args > 1;
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     uint32_t table = 0;
     const int rc =
         planning_load(&plan, cli->args[0], NULL, cli, err) ||
+        check_options(&plan, cli, err) ||
         (has_table && find_table(&table, &plan.problem, cli->args[1], err)) ||
         planning_oracle_of_plan(&oracle, cli, &plan, err) ||
         plan_price(&plan, oracle, cli->arena, err);
@@ -62,6 +184,8 @@ static int run_explain(struct cli *cli, struct err *err)
     if (!rc) {
         find_bound(&explained, &plan, oracle);
         what_if_init(&explained.what_if, &plan, oracle);
+        if (cli_given(cli, "anew"))
+            find_anew(&explained, anew, &plan, cli);
         print(&explained, cli, has_table, table);
         what_if_release(&explained.what_if);
     }
@@ -73,7 +197,7 @@ const struct command command_explain = {
     .name = "explain",
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "what binds a plan, or why a table is where and as it is",
-    .options = {pricing_options, placed_options, cluster_options,
+    .options = {own_options, pricing_options, placed_options, cluster_options,
                 bandwidth_options, job_options},
     .json = "print JSON instead of the report",
     .has_wide = true,

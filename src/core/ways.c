@@ -27,6 +27,7 @@ struct finder {
     size_t n_tables;
     size_t *gone; /* [n_gone], indices into the plan's shards */
     size_t n_gone;
+    unsigned tried; /* kinds, a mask */
 };
 
 /* --- what a way amounts to --- */
@@ -72,6 +73,7 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
 
     if (ways->n == MAX_WAYS)
         return;
+    finder->tried |= edit.come->kind;
     if (what_if_apply(&way.plan, finder->what_if, &edit, finder->arena, &err)) {
         way.why_not = arena_strdup(finder->arena, err.msg);
     } else {
@@ -410,6 +412,37 @@ static void find_spread(struct finder *finder)
     add_way(finder, "replicated", cut(finder, come, n));
 }
 
+/* "Why not by rows": what no way was found for has a line, too. */
+static void tell_untried(struct finder *finder)
+{
+    static const struct {
+        enum shard_kind kind;
+        const char *name, *why_not;
+    } kinds[] = {
+        {SHARD_TABLE, "not whole", "there is no other GPU"},
+        {SHARD_COLUMN, "not in columns", "no piece may be as narrow"},
+        {SHARD_ROW, "not in rows", "there are not two rows and two GPUs"},
+        {SHARD_REPLICATE, "not replicated", "there is no other GPU"},
+    };
+    const struct plan *plan = finder->what_if->plan;
+    const enum shard_kind now = plan->shards[finder->gone[0]].kind;
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+        struct way way = {.name = kinds[k].name,
+                          .total_ms = NAN,
+                          .change_ms = NAN,
+                          .why_not = kinds[k].why_not};
+
+        if (kinds[k].kind == now || (finder->tried & kinds[k].kind))
+            continue;
+        if (!can_price(finder, kinds[k].kind))
+            way.why_not = "the cost model has no price for it";
+        else if (finder->n_tables > 1 && kinds[k].kind != SHARD_TABLE)
+            way.why_not = "the tables of a group stay whole";
+        finder->ways->untried[finder->ways->n_untried++] = way;
+    }
+}
+
 bool ways_share(const struct problem *problem, uint32_t a, uint32_t b)
 {
     const char *group = problem->tables[a].group;
@@ -451,6 +484,7 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
     find_moves(&finder);
     find_columns(&finder);
     find_spread(&finder);
+    tell_untried(&finder);
 }
 
 const struct way *ways_best(const struct ways *ways)

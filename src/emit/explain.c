@@ -4,22 +4,20 @@
 #include "base/figures.h"
 #include "base/ranked.h"
 #include "base/text.h"
-#include "core/ways.h"
-#include "emit/formats.h"
+#include "emit/compare_table.h"
 #include "emit/report_parts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define N_GPUS_SHOWN 32u
 #define N_PIECES_SHOWN 10u
 #define NAME_WIDTH 22
-#define WAY_WIDTH 44
-#define N_HOLDERS_SHOWN 8u
 /* Of the step: a smaller difference is none. */
 #define SAME_FRAC 1e-3
-
-/* --- what binds a plan --- */
+/* A smaller change prints as none. */
+#define LEAST_SHOWN_MS 5e-5
 
 /* A GPU's step. Its own time is what it takes until the others wait for it:
  * until it is ready for the forward all-to-all, after compute and backward. A
@@ -32,27 +30,27 @@ struct gpu {
     double fwd_ms; /* forward communication without the waiting */
     double used_frac;
     uint64_t used_bytes, memory_bytes, free_bytes;
-    uint64_t n_fitting; /* pieces of the last GPU for which this one has room */
-    double has_room_for; /* the same; NAN for the last one itself */
+    uint64_t n_fitting; /* pieces of the explained GPU that this has room for */
+    double has_room_for; /* the same; NAN for that one itself */
 };
 #define GPU(member) MEMBER_OF(struct gpu, member)
 static const struct figure gpu_figures[] = {
-    {NULL, "GPU", -5, 0, FIGURE_PLAIN, GPU(gpu)},
-    {"own_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(own_ms)},
-    {"sooner_by_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(behind_ms)},
-    {"compute_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(compute_ms)},
-    {"bwd_comm_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(bwd_comm_ms)},
-    {"fwd_comm_ms", "ms", 8, 4, FIGURE_PLAIN, GPU(fwd_ms)},
+    {NULL, "GPU", -4, 0, FIGURE_PLAIN, GPU(gpu)},
+    {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(own_ms)},
+    {"sooner_by_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(behind_ms)},
+    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(compute_ms)},
+    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(bwd_comm_ms)},
+    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(fwd_ms)},
     {NULL, "%", 6, 1, FIGURE_PERCENT, GPU(used_frac)},
     {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(used_bytes)},
     {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(memory_bytes)},
     {NULL, "free", 10, 0, FIGURE_BYTES, GPU(free_bytes)},
     {"has_room_for", NULL, 0, 0, FIGURE_PLAIN, GPU(n_fitting)},
-    {NULL, "pieces", 8, 0, FIGURE_PLAIN, GPU(has_room_for)},
+    {NULL, "pieces", 6, 0, FIGURE_PLAIN, GPU(has_room_for)},
     {0},
 };
 
-/* A piece on the GPU that is last. */
+/* A piece on the GPU that is explained. */
 struct marginal {
     uint64_t shard, n_rows;
     const char *table, *kind;
@@ -60,18 +58,52 @@ struct marginal {
     double step_ms, saved_ms; /* without it */
     double own_ms;            /* of its GPU, without it */
     bool has_room;            /* on some other GPU */
+    double to, change_ms;     /* its cheapest other place; NAN: none */
 };
 #define PIECE(member) MEMBER_OF(struct marginal, member)
 static const struct figure piece_figures[] = {
     {"shard", NULL, 0, 0, FIGURE_PLAIN, PIECE(shard)},
-    {"table", "table", NAME_WIDTH + 1, NAME_WIDTH, FIGURE_CUT, PIECE(table)},
+    {"table", "table", NAME_WIDTH, NAME_WIDTH, FIGURE_CUT, PIECE(table)},
     {"kind", "kind", -9, 0, FIGURE_PLAIN, PIECE(kind)},
-    {NULL, "columns", 6, 0, FIGURE_PLAIN, PIECE(n_columns)},
+    {NULL, "columns", 7, 0, FIGURE_PLAIN, PIECE(n_columns)},
     {NULL, "rows", 10, 0, FIGURE_PLAIN, PIECE(n_rows)},
-    {"total_ms_without", "step ms", 8, 4, FIGURE_PLAIN, PIECE(step_ms)},
-    {NULL, "saved", 7, 4, FIGURE_PLAIN, PIECE(saved_ms)},
-    {"own_ms_without", "ms", 8, 4, FIGURE_PLAIN, PIECE(own_ms)},
+    {"total_ms_without", NULL, 0, 0, FIGURE_PLAIN, PIECE(step_ms)},
+    {NULL, "saved ms", 9, 4, FIGURE_PLAIN, PIECE(saved_ms)},
+    {"own_ms_without", NULL, 0, 0, FIGURE_PLAIN, PIECE(own_ms)},
     {"has_room_elsewhere", NULL, 0, 0, FIGURE_PLAIN, PIECE(has_room)},
+    {NULL, "GPU", 5, 0, FIGURE_PLAIN, PIECE(to)},
+    {NULL, "change ms", 10, 4, FIGURE_SIGNED, PIECE(change_ms)},
+    {0},
+};
+#define SHIFT(member) MEMBER_OF(struct shift, member)
+static const struct figure shift_figures[] = {
+    {"shard", NULL, 0, 0, FIGURE_PLAIN, SHIFT(shard)},
+    {"other", NULL, 0, 0, FIGURE_PLAIN, SHIFT(other)},
+    {"gpu", NULL, 0, 0, FIGURE_PLAIN, SHIFT(gpu)},
+    {"total_ms", NULL, 0, 0, FIGURE_PLAIN, SHIFT(total_ms)},
+    {"gain_ms", NULL, 0, 0, FIGURE_PLAIN, SHIFT(gain_ms)},
+    {"why_not", NULL, 0, 0, FIGURE_PLAIN, SHIFT(why_not)},
+    {0},
+};
+/* The same for people. */
+struct gain {
+    double gain_ms;
+    uint32_t gpu;
+    const char *piece, *other;
+};
+#define GAIN(member) MEMBER_OF(struct gain, member)
+static const struct figure gain_figures[] = {
+    {NULL, "gain ms", 9, 4, FIGURE_PLAIN, GAIN(gain_ms)},
+    {NULL, "to GPU", 6, 0, FIGURE_PLAIN, GAIN(gpu)},
+    {NULL, "a piece of", -NAME_WIDTH, NAME_WIDTH, FIGURE_CUT, GAIN(piece)},
+    {NULL, "in exchange for one of", 0, 0, FIGURE_PLAIN, GAIN(other)},
+    {0},
+};
+#define ANEW(member) MEMBER_OF(struct anew, member)
+static const struct figure anew_figures[] = {
+    {"what", "planned anew", -40, 0, FIGURE_PLAIN, ANEW(what)},
+    {"total_ms", "step ms", 10, 4, FIGURE_PLAIN, ANEW(total_ms)},
+    {"gain_ms", "gain ms", 10, 4, FIGURE_PLAIN, ANEW(gain_ms)},
     {0},
 };
 
@@ -80,10 +112,14 @@ struct binding {
     bool waits; /* the cost model has GPUs wait for each other */
     struct bottleneck bottleneck;
     uint32_t n_gpus, last, slow_fwd; /* slow_fwd: with the largest fwd_ms */
+    uint32_t of;                     /* the GPU that is explained */
     struct gpu *gpus;                /* [n_gpus], in the arena */
-    struct marginal *pieces;         /* [n_pieces], in the arena: the last
-                                        GPU's, the one that costs most first */
-    size_t n_pieces, n_stuck;        /* stuck: fits on no other GPU */
+    struct marginal *pieces;  /* [n_pieces], in the arena: that GPU's, the
+                                 one that costs most first */
+    size_t n_pieces, n_stuck; /* stuck: fits on no other GPU */
+    struct shifts shifts;
+    double least_ms; /* a smaller gain is none: the error of a difference */
+    bool is_error;   /* which is known; else a share of the step */
 };
 
 static void find_last(struct binding *binding)
@@ -143,24 +179,34 @@ static struct marginal price_piece(struct binding *binding,
         .kind = shard_kind_name(shard->kind),
         .n_columns = shard->col_end - shard->col_begin,
         .step_ms = what_if_step(what_if, &without),
+        .to = NAN,
+        .change_ms = NAN,
     };
 
     piece.saved_ms = plan->total_ms - piece.step_ms;
     piece.own_ms = report_own_ms(
-        &(struct device_cost){
-            .compute_ms = what_if->compute_ms[binding->last],
-            .bwd_comm_ms = what_if->bwd_comm_ms[binding->last],
-            .fwd_comm_ms = what_if->fwd_comm_ms[binding->last]},
+        &(struct device_cost){.compute_ms = what_if->compute_ms[binding->of],
+                              .bwd_comm_ms = what_if->bwd_comm_ms[binding->of],
+                              .fwd_comm_ms = what_if->fwd_comm_ms[binding->of]},
         binding->waits);
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
         struct shard there = *shard;
         struct edit move = {&idx, 1, &there, 1};
 
         there.device = r;
-        if (r == binding->last || !what_if_fits(what_if, &move))
+        if (r == binding->of || !what_if_fits(what_if, &move))
             continue;
         piece.has_room = true;
         binding->gpus[r].n_fitting++;
+    }
+    for (size_t i = 0; i < binding->shifts.n_places; i++) {
+        const struct shift *place = &binding->shifts.places[i];
+
+        if (place->shard != idx || place->why_not)
+            continue;
+        piece.to = place->gpu;
+        piece.change_ms =
+            fabs(place->gain_ms) < LEAST_SHOWN_MS ? 0 : -place->gain_ms;
     }
     return piece;
 }
@@ -174,7 +220,7 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
     for (size_t i = 0; i < plan->n_shards; i++) {
         struct marginal piece;
 
-        if (plan->shards[i].device != binding->last)
+        if (plan->shards[i].device != binding->of)
             continue;
         piece = price_piece(binding, what_if, i);
         binding->n_stuck += !piece.has_room;
@@ -182,6 +228,20 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
     }
     qsort(binding->pieces, binding->n_pieces, sizeof(*binding->pieces),
           compare_marginals);
+}
+
+/* Two plans that differ by a piece are about alike, so their difference is off
+ * as two samples' is; where that is not known, a share of the step counts. */
+static void find_least(struct binding *binding)
+{
+    struct compare_entry entry = {0};
+    double error_frac;
+
+    compare_fill(&entry, binding->plan);
+    error_frac = compare_gain_error(&entry, &entry);
+    binding->is_error = error_frac > 0;
+    binding->least_ms =
+        (binding->is_error ? error_frac : SAME_FRAC) * binding->plan->total_ms;
 }
 
 static void binding_find(struct binding *binding, struct explained *explained)
@@ -199,10 +259,14 @@ static void binding_find(struct binding *binding, struct explained *explained)
     binding->last = binding->bottleneck.gpu;
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
     find_last(binding);
+    find_least(binding);
+    binding->of = explained->gpu == ANY_GPU ? binding->last : explained->gpu;
+    shifts_find(&binding->shifts, &explained->what_if, binding->of,
+                explained->arena);
     price_pieces(binding, &explained->what_if, explained->arena);
     for (uint32_t r = 0; r < binding->n_gpus; r++)
         binding->gpus[r].has_room_for =
-            r == binding->last ? NAN : (double)binding->gpus[r].n_fitting;
+            r == binding->of ? NAN : (double)binding->gpus[r].n_fitting;
 }
 
 static void print_step(const struct binding *binding, struct buf *out)
@@ -228,7 +292,8 @@ static void print_step(const struct binding *binding, struct buf *out)
                    "longest on GPU %u\n",
                    binding->gpus[binding->slow_fwd].fwd_ms, binding->slow_fwd);
     else
-        buf_printf(out, ", forward communication %.4f\n", last->fwd_comm_ms);
+        buf_printf(out, ",\n        forward communication %.4f\n",
+                   last->fwd_comm_ms);
 }
 
 static void print_bound(const struct explained *explained, struct buf *out)
@@ -252,17 +317,17 @@ static void print_memory_note(const struct binding *binding, struct buf *out)
     if (binding->n_gpus < 2)
         return;
     if (!binding->n_pieces)
-        buf_printf(out, "memory  GPU %u holds nothing\n", binding->last);
+        buf_printf(out, "memory  GPU %u holds nothing\n", binding->of);
     else if (!binding->n_stuck)
         buf_printf(out,
                    "memory  does not bind: each piece of GPU %u has room on "
                    "another GPU\n",
-                   binding->last);
+                   binding->of);
     else
         buf_printf(out,
                    "memory  binds: %zu of %zu pieces of GPU %u have room on no "
                    "other GPU\n",
-                   binding->n_stuck, binding->n_pieces, binding->last);
+                   binding->n_stuck, binding->n_pieces, binding->of);
 }
 
 static void print_gpus(const struct binding *binding, struct buf *out)
@@ -270,38 +335,116 @@ static void print_gpus(const struct binding *binding, struct buf *out)
     struct ranked *ranked = mem_alloc(binding->n_gpus, sizeof(*ranked));
 
     buf_printf(out,
-               "\n      %8s   sooner  compute bwd comm fwd comm memory"
-               "             room for\n"
-               "GPU         ms    by ms       ms       ms       ms      %%"
-               "       free  %u's pieces\n",
-               binding->waits ? "ready" : "total", binding->last);
+               "\n%4s %9s %9s %9s %9s %9s %6s %17s\n"
+               "%-4s %9s %9s %9s %9s %9s %6s %10s  of %u\n",
+               "", binding->waits ? "ready" : "total", "sooner", "compute",
+               "bwd comm", "fwd comm", "memory", "fits", "GPU", "ms", "by ms",
+               "ms", "ms", "ms", "%", "free", binding->of);
     for (uint32_t r = 0; r < binding->n_gpus; r++)
         ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
     ranked_sort(ranked, binding->n_gpus);
-    for (uint32_t i = 0; i < binding->n_gpus && i < N_GPUS_SHOWN; i++)
-        figures_row(gpu_figures, &binding->gpus[ranked[i].idx], out);
+    for (uint32_t i = 0; i < binding->n_gpus; i++)
+        if (i < N_GPUS_SHOWN || ranked[i].idx == binding->of)
+            figures_row(gpu_figures, &binding->gpus[ranked[i].idx], out);
     if (binding->n_gpus > N_GPUS_SHOWN)
         buf_printf(out, "... and %u that are sooner\n",
                    binding->n_gpus - N_GPUS_SHOWN);
     mem_free(ranked);
 }
 
+static void print_least(const struct binding *binding, struct buf *out)
+{
+    buf_printf(out, "%s %.4f ms",
+               binding->is_error ? "the error of such a gain,"
+                                 : "a thousandth of the step,",
+               binding->least_ms);
+}
+
 static void print_pieces(const struct binding *binding, struct buf *out)
 {
-    char gpu[24];
+    size_t n = 0;
 
     if (!binding->n_pieces)
         return;
-    snprintf(gpu, sizeof(gpu), "piece on GPU %u", binding->last);
-    buf_printf(out, "\n%-*s %37s %7s %5s ms\n%-*s  kind %11s %10s\n",
-               NAME_WIDTH, "without it:", "step ms", "saved",
-               binding->waits ? "ready" : "total", NAME_WIDTH, gpu, "columns",
-               "rows");
-    for (size_t i = 0; i < binding->n_pieces && i < N_PIECES_SHOWN; i++)
+    while (n < binding->n_pieces && n < N_PIECES_SHOWN &&
+           binding->pieces[n].saved_ms >= binding->least_ms)
+        n++;
+    if (n)
+        buf_printf(out,
+                   "\n%-*s %-9s %7s %10s %9s %16s\npiece on GPU %-*u "
+                   "%-9s %7s %10s %9s %5s %10s\n",
+                   NAME_WIDTH, "", "", "", "", "without", "best elsewhere",
+                   NAME_WIDTH - 13, binding->of, "kind", "columns", "rows",
+                   "saves ms", "GPU", "change ms");
+    for (size_t i = 0; i < n; i++)
         figures_row(piece_figures, &binding->pieces[i], out);
-    if (binding->n_pieces > N_PIECES_SHOWN)
-        buf_printf(out, "... and %zu more\n",
-                   binding->n_pieces - N_PIECES_SHOWN);
+    if (n == binding->n_pieces)
+        return;
+    if (n == N_PIECES_SHOWN) {
+        buf_printf(out, "... and %zu more\n", binding->n_pieces - n);
+        return;
+    }
+    buf_printf(out, "%snone of the %zu%s pieces on GPU %u costs more than\n",
+               n ? "... " : "\n", binding->n_pieces - n, n ? " other" : "",
+               binding->of);
+    print_least(binding, out);
+    buf_printf(out, "\n");
+}
+
+static const char *table_of(const struct plan *plan, size_t shard)
+{
+    return plan->problem.tables[plan->shards[shard].table].name;
+}
+
+static void print_gains(const struct binding *binding, struct buf *out)
+{
+    const struct shifts *shifts = &binding->shifts;
+    const struct plan *plan = binding->plan;
+    size_t n = 0;
+
+    if (!(shifts->n_moves + shifts->n_swaps))
+        return;
+    while (n < shifts->n_gains && shifts->gains[n].gain_ms >= binding->least_ms)
+        n++;
+    buf_printf(out,
+               "\n%" PRIu64 " moves and %" PRIu64 " exchanges tried; "
+               "%s gain more than\n",
+               shifts->n_moves, shifts->n_swaps, n ? "these" : "none");
+    print_least(binding, out);
+    buf_printf(out, n ? ":\n" : "\n");
+    for (size_t i = 0; i < n; i++) {
+        const struct shift *shift = &shifts->gains[i];
+        const struct gain gain = {.gain_ms = shift->gain_ms,
+                                  .gpu = shift->gpu,
+                                  .piece = table_of(plan, shift->shard),
+                                  .other = shift->other == NO_SHARD
+                                               ? NULL
+                                               : table_of(plan, shift->other)};
+
+        if (!i)
+            figures_heading(gain_figures, out);
+        figures_row(gain_figures, &gain, out);
+    }
+}
+
+/* What gains less than the error has no gain. */
+static void print_anew(const struct explained *explained,
+                       const struct binding *binding, struct buf *out)
+{
+    if (!explained->n_anew)
+        return;
+    buf_printf(out, "\n");
+    figures_heading(anew_figures, out);
+    for (size_t i = 0; i < explained->n_anew; i++) {
+        struct anew anew = explained->anew[i];
+
+        if (anew.gain_ms < binding->least_ms)
+            anew.total_ms = anew.gain_ms = NAN;
+        figures_row(anew_figures, &anew, out);
+    }
+    buf_printf(out, "-: no plan was found that gains more than ");
+    print_least(binding, out);
+    buf_printf(out, "\n");
 }
 
 void explain_plan(struct explained *explained, struct buf *out)
@@ -321,6 +464,19 @@ void explain_plan(struct explained *explained, struct buf *out)
         report_phases(&report, out);
     report_release(&report);
     print_pieces(&binding, out);
+    print_gains(&binding, out);
+    print_anew(explained, &binding, out);
+}
+
+/* An exchange has an other piece. */
+static json_t *shifts_to_json(const struct shift *shifts, size_t n)
+{
+    json_t *list = figures_list(shift_figures, shifts, n, sizeof(*shifts));
+
+    for (size_t i = 0; i < n; i++)
+        if (shifts[i].other == NO_SHARD)
+            json_object_set_new(json_array_get(list, i), "other", json_null());
+    return list;
 }
 
 json_t *explain_plan_json(struct explained *explained)
@@ -329,142 +485,26 @@ json_t *explain_plan_json(struct explained *explained)
     struct binding binding;
 
     binding_find(&binding, explained);
-    return json_pack("{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:o, s:o, s:s?}",
-                     "cost_model", plan->cost.name, "outside",
-                     report_outside_json(&plan->cost), "total_ms",
-                     plan->total_ms, "last_gpu", (json_int_t)binding.last,
-                     "longest_fwd_comm_gpu", (json_int_t)binding.slow_fwd,
-                     "largest_part", binding.bottleneck.phase,
-                     "largest_part_ms", binding.bottleneck.phase_ms, "gpus",
-                     figures_list(gpu_figures, binding.gpus, binding.n_gpus,
-                                  sizeof(*binding.gpus)),
-                     "pieces",
-                     figures_list(piece_figures, binding.pieces,
-                                  binding.n_pieces, sizeof(*binding.pieces)),
-                     "bound_ms", json_real_or_null(explained->bound_ms),
-                     "bound_term", explained->bound_term);
-}
-
-/* --- why a table is where it is --- */
-
-#define WAY(member) MEMBER_OF(struct way, member)
-static const struct figure way_figures[] = {
-    {"way", "all else as it is", -WAY_WIDTH, WAY_WIDTH, FIGURE_CUT, WAY(name)},
-    {"total_ms", "step ms", 10, 4, FIGURE_PLAIN, WAY(total_ms)},
-    {NULL, "change", 10, 4, FIGURE_SIGNED, WAY(change_ms)},
-    {"allowed", NULL, 0, 0, FIGURE_PLAIN, WAY(is_allowed)},
-    {"why_not", "no: ", 0, 0, FIGURE_NOTE, WAY(why_not)},
-    {0},
-};
-
-static void print_placement(const struct plan *plan, uint32_t t,
-                            struct buf *out)
-{
-    const struct table *table = &plan->problem.tables[t];
-    const struct shard *shards = plan->shards;
-    char rows[TEXT_BYTES_MAX];
-    size_t n, begin = 0;
-
-    buf_printf(out, "table   '%s': %s rows x %u, pooling %g", table->name,
-               text_from_count(rows, table->num_embeddings), table->dim,
-               table->pooling_factor);
-    if (table->group)
-        buf_printf(out, ", of group '%s'", table->group);
-    while (shards[begin].table != t)
-        begin++;
-    n = emit_shards_end(plan, begin) - begin;
-    if (shards[begin].kind == SHARD_TABLE)
-        buf_printf(out, "\nnow     whole on GPU");
-    else
-        buf_printf(out, "\nnow     %zu %s shards on GPUs", n,
-                   shard_kind_name(shards[begin].kind));
-    for (size_t i = 0; i < n && i < N_HOLDERS_SHOWN; i++)
-        buf_printf(out, " %u", shards[begin + i].device);
-    buf_printf(out, "%s\n", n > N_HOLDERS_SHOWN ? " ..." : "");
-}
-
-/* One sentence on the best that could be done with this table alone. */
-static void print_verdict(const struct ways *ways, double now_ms,
-                          struct buf *out)
-{
-    const struct way *best = ways_best(ways);
-    double change_ms = best ? best->change_ms : 0;
-
-    if (!best)
-        buf_printf(out, "why     no other way is allowed\n");
-    else if (change_ms < -SAME_FRAC * now_ms)
-        buf_printf(out, "why     not the best: %s saves %.4f ms\n", best->name,
-                   -change_ms);
-    else if (change_ms <= SAME_FRAC * now_ms)
-        buf_printf(out, "why     it does not set the step: %s costs the same\n",
-                   best->name);
-    else
-        buf_printf(out,
-                   "why     each other way costs more, at least %.4f ms: %s\n",
-                   change_ms, best->name);
-}
-
-void explain_table(struct explained *explained, uint32_t table, struct buf *out)
-{
-    const struct plan *plan = explained->what_if.plan;
-    struct ways ways;
-
-    ways_find(&ways, &explained->what_if, table, explained->arena);
-    print_placement(plan, table, out);
-    buf_printf(out, "step    %.4f ms", plan->total_ms);
-    report_error(plan, out);
-    buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
-               cost_basis_names[plan->cost.basis], ways.without_ms);
-    report_outside(&plan->cost, out);
-    print_verdict(&ways, plan->total_ms, out);
-    buf_printf(out, "\n");
-    figures_heading(way_figures, out);
-    buf_printf(out, "%-*s %10.4f\n", WAY_WIDTH, "now", plan->total_ms);
-    for (size_t i = 0; i < ways.n; i++)
-        figures_row(way_figures, &ways.ways[i], out);
-}
-
-/* Where the way has the table, and its group: with the plan's other shards a
- * plan that `cost` prices alike. */
-static json_t *json_shards(const struct way *way, const struct plan *now,
-                           uint32_t table)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < way->plan.n_shards; i++) {
-        const struct shard *shard = &way->plan.shards[i];
-
-        if (ways_share(&now->problem, table, shard->table))
-            json_array_append_new(
-                list, json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "table",
-                                (json_int_t)shard->table, "kind",
-                                shard_kind_name(shard->kind), "row_begin",
-                                (json_int_t)shard->row_begin, "row_end",
-                                (json_int_t)shard->row_end, "col_begin",
-                                (json_int_t)shard->col_begin, "col_end",
-                                (json_int_t)shard->col_end, "device",
-                                (json_int_t)shard->device));
-    }
-    return list;
-}
-
-json_t *explain_table_json(struct explained *explained, uint32_t table)
-{
-    const struct plan *plan = explained->what_if.plan;
-    json_t *list = json_array();
-    struct ways ways;
-
-    ways_find(&ways, &explained->what_if, table, explained->arena);
-    for (size_t i = 0; i < ways.n; i++) {
-        json_t *object = figures_object(way_figures, &ways.ways[i]);
-
-        json_object_set_new(object, "shards",
-                            json_shards(&ways.ways[i], plan, table));
-        json_array_append_new(list, object);
-    }
     return json_pack(
-        "{s:s, s:s, s:o, s:f, s:f, s:o}", "table",
-        plan->problem.tables[table].name, "cost_model", plan->cost.name,
-        "outside", report_outside_json(&plan->cost), "total_ms", plan->total_ms,
-        "total_ms_without", ways.without_ms, "ways", list);
+        "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
+        "s:o, s:f, s:b, s:o, s:o, s:s?}",
+        "cost_model", plan->cost.name, "outside",
+        report_outside_json(&plan->cost), "total_ms", plan->total_ms,
+        "last_gpu", (json_int_t)binding.last, "longest_fwd_comm_gpu",
+        (json_int_t)binding.slow_fwd, "largest_part", binding.bottleneck.phase,
+        "largest_part_ms", binding.bottleneck.phase_ms, "gpus",
+        figures_list(gpu_figures, binding.gpus, binding.n_gpus,
+                     sizeof(*binding.gpus)),
+        "gpu", (json_int_t)binding.of, "pieces",
+        figures_list(piece_figures, binding.pieces, binding.n_pieces,
+                     sizeof(*binding.pieces)),
+        "places",
+        shifts_to_json(binding.shifts.places, binding.shifts.n_places), "gains",
+        shifts_to_json(binding.shifts.gains, binding.shifts.n_gains),
+        "least_gain_ms", binding.least_ms, "least_is_error",
+        (int)binding.is_error, "anew",
+        figures_list(anew_figures, explained->anew, explained->n_anew,
+                     sizeof(*explained->anew)),
+        "bound_ms", json_real_or_null(explained->bound_ms), "bound_term",
+        explained->bound_term);
 }

@@ -3,19 +3,33 @@
 #define NEUROSHARD_EMIT_EXPLAIN_H
 
 #include "base/json.h"
-#include "core/what_if.h"
+#include "core/shifts.h"
 
 /*
  * The two answers of `explain`: what binds a plan, and why a table is where
  * and as it is. Each as a report or as JSON.
  */
 
+struct anew;
 struct explained {
     struct what_if what_if;  /* of a plan that the oracle has priced */
     double bound_ms;         /* of any plan of this problem, or NAN */
     const char *bound_term;  /* what sets it, or NULL */
     const char *bound_table; /* whose piece sets it, or NULL */
+    uint32_t gpu;            /* whose pieces are of interest; ANY_GPU: those of
+                                the one that binds */
+    const struct anew *anew; /* [n_anew] */
+    size_t n_anew;
     struct arena *arena;
+};
+#define ANY_GPU UINT32_MAX
+
+/* What a search would find, of these tables or where something was bought. */
+struct anew {
+    const char *what; /* "one more GPU, 9" */
+    double total_ms;  /* NAN: nothing was found */
+    double gain_ms;   /* what that takes less than the plan or the first of
+                         these; likewise */
 };
 
 /* Appends to `out`, ends in a newline. */

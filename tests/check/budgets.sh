@@ -7,12 +7,12 @@ set -eu
 
 budgets="
 src/base     2954  38
-src/core     4545  34
+src/core     4738  36
 src/device   6629  59
 src/io       5853  37
-src/emit     2671  18
+src/emit     2841  19
 src/exec     3717  26
-src/cli      5743  39
+src/cli      5848  39
 costmodel    7466  60
 search       6672  32
 microbench   1657  14

@@ -121,7 +121,7 @@ searched grown.csv --gpus 2 --memory 800MiB --reserve 60% --effort 20000 \
 echo "== pieces no narrower than the plan's"
 sed 's/"batch"/"min_width": 16, "batch"/' old.json >wide.json
 for plan in old wide; do
-    "$ns" explain $plan.json b --cost roofline:h100 | grep -c column ||
+    "$ns" explain $plan.json b --cost roofline:h100 | grep -c 'column pieces' ||
         true
 done
 # narrowest OPTIONS : what the plan keeps to, and its narrowest piece

@@ -80,6 +80,132 @@ def check_cost(name, plan):
     )
 
 
+def shifted(plan, shift):
+    """The plan whose pieces stand where a suggestion has them."""
+    shards = [dict(shard) for shard in plan["shards"]]
+    if shift["other"] is not None:
+        shards[shift["other"]]["device"] = shards[shift["shard"]]["device"]
+    shards[shift["shard"]]["device"] = shift["gpu"]
+    return {**plan, "shards": shards}
+
+
+def replaced(plan, way):
+    """The plan in which a table stands as a way has it."""
+    tables = {shard["table"] for shard in way["shards"]}
+    kept = [shard for shard in plan["shards"] if shard["table"] not in tables]
+    return {**plan, "shards": kept + way["shards"]}
+
+
+def is_kept(now, edited, promised):
+    """Whether `cost` says what was promised, refusals too."""
+    said = price(edited)
+    if promised.get("why_not"):
+        return "error" in said
+    return "error" not in said and is_same(
+        said["total_ms"], promised["total_ms"]
+    )
+
+
+def check_suggestions(name, plan, counts):
+    """Each move, exchange and way of each GPU's pieces, applied."""
+    n_gpus = plan["cluster"]["gpus"]
+    now = answer("cost", name)["total_ms"]
+    for gpu in range(0, n_gpus, max(1, n_gpus // 4)):
+        asked = answer("explain", name, "--device", gpu)
+        gains = asked["gains"]
+        wrong = [
+            shift
+            for shift in asked["places"] + gains
+            if not is_kept(now, shifted(plan, shift), shift)
+            or not is_same(now - shift["gain_ms"], shift["total_ms"])
+        ]
+        counts["places"] += len(asked["places"])
+        counts["gains"] += len(gains)
+        counts["exchanges"] += sum(g["other"] is not None for g in gains)
+        ok(
+            not wrong
+            and asked["gpu"] == gpu
+            and all(gain["gain_ms"] > 0 for gain in gains)
+            and gains == sorted(gains, key=lambda gain: gain["total_ms"]),
+            f"explain {name} --device {gpu}",
+            str(wrong[:3]),
+        )
+        _, text, _ = neuroshard("explain", name, "--device", str(gpu))
+        listed = sum(g["gain_ms"] >= asked["least_gain_ms"] for g in gains)
+        ok(
+            ("these gain" in text) == (listed > 0)
+            and all(len(line) <= 80 for line in text.splitlines()),
+            "and what gains less than the error is not listed",
+            text,
+        )
+    for table in plan["tables"][:4]:
+        ways = answer("explain", name, table["name"])["ways"]
+        wrong = [
+            way
+            for way in ways
+            if way["total_ms"] is not None
+            and not is_kept(now, replaced(plan, way), way)
+        ]
+        counts["ways"] += len(ways)
+        kinds = "whole|column|row|replicated"
+        kind = next(
+            shard["kind"]
+            for shard in plan["shards"]
+            if plan["tables"][shard["table"]]["name"] == table["name"]
+        )
+        named = " ".join(way["way"] for way in ways) + f" {kind} whole"
+        ok(
+            not wrong and all(word in named for word in kinds.split("|")),
+            f"explain {name} {table['name']}",
+            f"{wrong[:3]} {named}",
+        )
+
+
+def check_best(name, plan, gpu):
+    """No move or exchange of a GPU's pieces beats the first suggestion."""
+    shards = plan["shards"]
+    gains = answer("explain", name, "--device", gpu)["gains"]
+    best = answer("cost", name)["total_ms"]
+    for i, shard in enumerate(shards):
+        others = [None] + [
+            j for j, other in enumerate(shards) if other["device"] != gpu
+        ]
+        for j in others if shard["device"] == gpu else []:
+            targets = (
+                set(range(plan["cluster"]["gpus"])) - {gpu}
+                if j is None
+                else {shards[j]["device"]}
+            )
+            for target in targets:
+                shift = {"shard": i, "other": j, "gpu": target}
+                said = price(shifted(plan, shift))
+                best = min(best, said.get("total_ms", best))
+    found = gains[0]["total_ms"] if gains else answer("cost", name)["total_ms"]
+    ok(
+        is_same(found, best),
+        f"explain {name} --device {gpu}: no other move or exchange is better",
+        f"{found} {best}",
+    )
+
+
+def check_anew(name):
+    """A search gains nothing on a plan that it has found, and is never
+    dearer where there is more memory."""
+    asked = answer("explain", name, "--anew")
+    now, more, half = asked["anew"]
+    ok(
+        now["total_ms"] <= asked["total_ms"] * (1 + 1e-9)
+        and more["total_ms"] < now["total_ms"]
+        and half["total_ms"] < now["total_ms"]
+        and is_same(
+            more["gain_ms"],
+            min(now["total_ms"], asked["total_ms"]) - more["total_ms"],
+        ),
+        f"explain {name} --anew",
+        str(asked["anew"]),
+    )
+
+
 def check_refused(name):
     for options, kind in (
         (["--gpus-per-host", 3], "usage"),
@@ -105,6 +231,33 @@ def main():
             )
             check_cost(f"{name}.json", plan)
         check_refused("dlrm.json")
+        counts = dict.fromkeys(("places", "gains", "exchanges", "ways"), 0)
+        for name, *options in (
+            ("dlrm", "--effort", 2000),
+            ("grid", "--search", "grid", "--cost", "roofline:h100"),
+            ("worse", "--effort", 0, "--shard", "table,column"),
+            ("tight", "--effort", 0, "--memory", "32GiB"),
+        ):
+            plan = answer(
+                *["plan", DLRM, "--gpus", 8, *options, "-o", f"{name}.json"]
+            )
+            check_suggestions(f"{name}.json", plan, counts)
+        plan = answer(
+            *["plan", KAGGLE, "--gpus", 3, "--search", "grid", "--cost"],
+            *["roofline:h100", "-o", "few.json"],
+        )
+        for shard in plan["shards"][:5]:
+            shard["device"] = 0
+        Path("few.json").write_text(
+            json.dumps({**price(plan)}), encoding="utf-8"
+        )
+        check_best("few.json", price(plan), 0)
+        check_anew("grid.json")
+        ok(
+            sum(counts.values()) >= 200 and min(counts.values()) > 4,
+            f"tried: {counts}",
+            str(counts),
+        )
         os.chdir(ROOT)
     finish()
 

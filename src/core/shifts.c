@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/shifts.h"
+
+#include "base/ranked.h"
+#include "core/plan_check.h"
+
+#include <stdlib.h>
+
+#define N_GPUS_TRIED 32u
+#define N_GPUS_SWAPPED 8u
+#define MAX_TRIED 20000u
+/* Of those that seem to gain, so many are judged. */
+#define MAX_JUDGED 40u
+
+struct finder {
+    struct shifts *shifts;
+    struct what_if *what_if;
+    struct arena *arena;
+    struct shift *tried; /* [n]: those that gain */
+    size_t n;
+};
+
+static bool may_go(const struct problem *problem, const struct shard *shard)
+{
+    const struct table *table = &problem->tables[shard->table];
+
+    return !shard_is_replica(shard->kind) && table->device < 0 &&
+           !table->group &&
+           !(shard_cuts_rows(shard->kind) && shard_row_ranks(problem, shard));
+}
+
+/* The edit of a shift; gone and come have room for two. */
+static struct edit edit_of(const struct shift *shift, const struct plan *plan,
+                           size_t *gone, struct shard *come)
+{
+    const size_t n = shift->other == NO_SHARD ? 1 : 2;
+
+    gone[0] = shift->shard;
+    gone[1] = shift->other;
+    for (size_t i = 0; i < n; i++)
+        come[i] = plan->shards[gone[i]];
+    if (n > 1)
+        come[1].device = come[0].device;
+    come[0].device = shift->gpu;
+    return (struct edit){gone, n, come, n};
+}
+
+/* Prices a shift roughly; false where there is no memory for it. */
+static bool try(struct finder *finder, struct shift *shift)
+{
+    const struct plan *plan = finder->what_if->plan;
+    struct shard come[2];
+    size_t gone[2];
+    const struct edit edit = edit_of(shift, plan, gone, come);
+
+    ++*(edit.n_gone > 1 ? &finder->shifts->n_swaps : &finder->shifts->n_moves);
+    if (!what_if_fits(finder->what_if, &edit))
+        return false;
+    shift->total_ms = what_if_step(finder->what_if, &edit);
+    if (shift->total_ms < plan->total_ms)
+        finder->tried[finder->n++] = *shift;
+    return true;
+}
+
+/* Prices it as a plan is, and says why that is none. */
+static void judge(const struct finder *finder, struct shift *shift)
+{
+    const struct plan *now = finder->what_if->plan;
+    const struct arena_mark mark = arena_mark(finder->arena);
+    struct err err = {0};
+    struct shard come[2];
+    struct plan plan;
+    size_t gone[2];
+    const struct edit edit = edit_of(shift, now, gone, come);
+
+    if (!what_if_apply(&plan, finder->what_if, &edit, finder->arena, &err) &&
+        !plan_check(&plan, &err))
+        shift->total_ms = plan.total_ms;
+    arena_rewind(finder->arena, mark);
+    if (err.code)
+        shift->why_not = arena_strdup(finder->arena, err.msg);
+    shift->gain_ms = now->total_ms - shift->total_ms;
+}
+
+static int compare_shifts(const void *left, const void *right)
+{
+    const struct shift *a = left, *b = right;
+    const uint64_t keys[2][3] = {{a->shard, a->other, a->gpu},
+                                 {b->shard, b->other, b->gpu}};
+
+    if (a->total_ms != b->total_ms)
+        return a->total_ms < b->total_ms ? -1 : 1;
+    return ranked_compare(keys[0], keys[1], 3);
+}
+
+/* One piece, to each of n GPUs, and in exchange for what these hold. */
+static void shift_piece(struct finder *finder, size_t shard,
+                        const struct ranked *gpus, uint32_t n)
+{
+    const struct plan *plan = finder->what_if->plan;
+    struct shifts *shifts = finder->shifts;
+    struct shift best = {.total_ms = INFINITY};
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct shift shift = {
+            .shard = shard, .other = NO_SHARD, .gpu = gpus[i].idx};
+
+        if (shifts->n_moves + shifts->n_swaps < MAX_TRIED &&
+            try(finder, &shift) && shift.total_ms < best.total_ms)
+            best = shift;
+        for (size_t j = 0; i < N_GPUS_SWAPPED && j < plan->n_shards; j++) {
+            shift.other = j;
+            if (plan->shards[j].device == shift.gpu &&
+                plan->shards[j].table != plan->shards[shard].table &&
+                may_go(&plan->problem, &plan->shards[j]) &&
+                shifts->n_moves + shifts->n_swaps < MAX_TRIED)
+                try(finder, &shift);
+        }
+    }
+    if (isfinite(best.total_ms)) {
+        judge(finder, &best);
+        shifts->places[shifts->n_places++] = best;
+    }
+}
+
+/* All GPUs but one, those first that are ready soonest. */
+static const struct ranked *rank_gpus(const struct finder *finder, uint32_t gpu)
+{
+    const struct plan *plan = finder->what_if->plan;
+    const uint32_t n = plan->problem.cluster.n_devices;
+    struct ranked *ranked = ARENA_NEW(finder->arena, struct ranked, n);
+
+    for (uint32_t r = 0; r < n; r++)
+        ranked[r] = (struct ranked){r == gpu ? INFINITY
+                                             : plan->devices[r].compute_ms +
+                                                   plan->devices[r].bwd_comm_ms,
+                                    r};
+    ranked_sort(ranked, n);
+    return ranked;
+}
+
+void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
+                 struct arena *arena)
+{
+    const struct plan *plan = what_if->plan;
+    const uint32_t n_others = plan->problem.cluster.n_devices - 1;
+    struct finder finder = {.shifts = shifts,
+                            .what_if = what_if,
+                            .arena = arena,
+                            .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
+    const struct ranked *gpus = rank_gpus(&finder, gpu);
+
+    *shifts = (struct shifts){
+        .places = ARENA_NEW(arena, struct shift, plan->n_shards)};
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (plan->shards[i].device == gpu &&
+            may_go(&plan->problem, &plan->shards[i]))
+            shift_piece(&finder, i, gpus,
+                        n_others < N_GPUS_TRIED ? n_others : N_GPUS_TRIED);
+    qsort(finder.tried, finder.n, sizeof(*finder.tried), compare_shifts);
+    for (size_t i = 0;
+         i < finder.n && i < MAX_JUDGED && shifts->n_gains < MAX_GAINS; i++) {
+        struct shift *shift = &finder.tried[i];
+
+        judge(&finder, shift);
+        if (!shift->why_not && shift->gain_ms > 0)
+            shifts->gains[shifts->n_gains++] = *shift;
+    }
+}
