@@ -277,3 +277,121 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
     tryout_release(&settling.tryout);
     return n_priced;
 }
+
+/* --- a layout that is simpler --- */
+
+/* Of what the total may rise by, one share after the other. */
+static const double rises[] = {0, 0.125, 0.25, 0.5, 1};
+
+struct simplifying {
+    struct tryout tryout;
+    double most_ms;
+    struct merge {
+        uint32_t unit, piece; /* that goes to the device; NO_PIECE: all pieces
+                                 of the unit do */
+        uint32_t device;
+        double total_ms;
+    } best;
+};
+
+static void set_merge(struct tryout *tryout, const struct merge *merge)
+{
+    const struct layout *layout = &tryout->layout;
+    struct trial *trial = &tryout->trial;
+
+    trial_clear(trial);
+    if (merge->piece != NO_PIECE) {
+        trial_send(trial, layout, merge->piece, 0, merge->device);
+        return;
+    }
+    for (uint32_t i = layout->first_of[merge->unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(trial, i);
+    trial_add(trial,
+              (struct change){.part = layout->parts->of[merge->unit].whole,
+                              .device = merge->device});
+}
+
+static void offer_merge(struct simplifying *simplifying, struct merge merge)
+{
+    struct tryout *tryout = &simplifying->tryout;
+
+    set_merge(tryout, &merge);
+    merge.total_ms = tryout_price(tryout);
+    if (tryout->trial.excess <= 0 && merge.total_ms <= simplifying->most_ms &&
+        merge.total_ms < simplifying->best.total_ms)
+        simplifying->best = merge;
+}
+
+/* The narrowest piece that columns are cut of; NO_PIECE where there is none. */
+static uint32_t narrowest(const struct layout *layout, uint32_t unit)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t found = NO_PIECE, least = UINT32_MAX;
+
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next) {
+        const uint32_t n = parts_quanta(parts, layout->pieces[i].part);
+
+        if (n && n < least) {
+            least = n;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* The cheapest way to fewer pieces, whole before all others; false where none
+ * keeps within the limit. */
+static bool merge_pieces(struct simplifying *simplifying, uint32_t u)
+{
+    struct layout *layout = &simplifying->tryout.layout;
+    const struct unit *unit = &layout->parts->of[u];
+    const uint32_t piece = narrowest(layout, u);
+
+    simplifying->best = (struct merge){.total_ms = INFINITY};
+    if (layout->pieces[layout->first_of[u]].next == NO_PIECE)
+        return false;
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (unit->forms->kind == FORM_WHOLE && unit->device == NO_PIECE)
+            offer_merge(simplifying, (struct merge){u, NO_PIECE, r, 0});
+    for (uint32_t i = layout->first_of[u]; isinf(simplifying->best.total_ms) &&
+                                           piece != NO_PIECE && i != NO_PIECE;
+         i = layout->pieces[i].next)
+        if (i != piece)
+            offer_merge(simplifying,
+                        (struct merge){u, piece, layout->pieces[i].device, 0});
+    if (isinf(simplifying->best.total_ms))
+        return false;
+    set_merge(&simplifying->tryout, &simplifying->best);
+    (void)tryout_price(&simplifying->tryout);
+    layout_commit(layout, &simplifying->tryout.trial);
+    return true;
+}
+
+uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
+                  double most_ms)
+{
+    const double least_ms = snapshot->total_ms;
+    struct simplifying simplifying = {0};
+    struct snapshot next = {0};
+    uint64_t n_priced;
+
+    tryout_init(&simplifying.tryout, parts);
+    snapshot_load(snapshot, &simplifying.tryout.layout);
+    for (size_t i = 0; i < sizeof(rises) / sizeof(*rises); i++) {
+        simplifying.most_ms = least_ms + rises[i] * (most_ms - least_ms);
+        for (uint32_t u = 0; u < parts->n_units; u++)
+            while (merge_pieces(&simplifying, u))
+                continue;
+        snapshot_save(&next, &simplifying.tryout.layout);
+        snapshot_price(&next, parts);
+        if (next.total_ms > most_ms || next.excess > 0)
+            break;
+        snapshot_copy(snapshot, &next);
+    }
+    n_priced = simplifying.tryout.n_priced;
+    snapshot_release(&next);
+    tryout_release(&simplifying.tryout);
+    return n_priced;
+}

@@ -327,7 +327,7 @@ static void even_memory(struct full *full, struct snapshot *best)
 
 /* Of what was found and the start, as comm prices them and each settled, the
  * cheaper: a search that begins as another must not end dearer. */
-static const struct snapshot *choose(struct full *full)
+static struct snapshot *choose(struct full *full)
 {
     struct snapshot *best = &full->best, *start = &full->start;
 
@@ -347,6 +347,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 struct err *err)
 {
     struct full full = {.options = options, .plan = plan};
+    struct snapshot *found;
     struct proven bound;
     int rc = -1;
 
@@ -370,7 +371,11 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     trace(&full, plan->n_evaluations, full.start.total_ms);
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
-    snapshot_to_plan(choose(&full), &full.parts, plan, arena);
+    found = choose(&full);
+    if (options->simplest_frac > 0)
+        plan->n_evaluations += simplify(
+            found, &full.parts, found->total_ms * (1 + options->simplest_frac));
+    snapshot_to_plan(found, &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full.watch, plan, arena, err);
     if (!rc)

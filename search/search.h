@@ -50,6 +50,8 @@ struct search_options {
     double time_limit_ms;        /* of the full search; 0: none */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
     struct search_trace *trace;  /* of the full search; may be NULL */
+    double simplest_frac; /* of the full search: by which the total may rise for
+                             fewer pieces (search/finish.h); 0: it may not */
 };
 /* In stages, till they gain little: at most 2,400,000; where the oracle is
  * additive 12,000 a table, at least 640,000 and at most 2,400,000. A group

@@ -24,6 +24,9 @@ static const struct option_spec own_options[] = {
     {"beam", 0, OPTION_U64, "K", "3", 1, 1024, NULL, "width of the beam"},
     {"depth", 0, OPTION_U64, "L", "10", 1, 1000, NULL,
      "halvings that the beam tries, one a step"},
+    {"simplest-within", 0, OPTION_STRING, "PERCENT", NULL, 0, 0, NULL,
+     "of the plans that the full search finds within that of the best, the one "
+     "with the fewest pieces"},
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write there how the full search came to the plan, as CSV: evaluations, "
      "best cost, seconds"},

@@ -3,6 +3,7 @@
 
 #include "base/figures.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
@@ -24,6 +25,36 @@ static void choose_search(struct search_options *options, const struct cli *cli)
         options->beam_width = 0;
 }
 
+/* "0%" asks for what costs nothing. */
+#define NOTHING 1e-12
+
+/* "1%" */
+static int read_simplest(struct search_options *options, const struct cli *cli,
+                         struct err *err)
+{
+    const char *text = cli_string(cli, "simplest-within");
+    const size_t len = text ? strlen(text) : 0;
+
+    if (!text)
+        return 0;
+    if (strcmp(cli_string(cli, "search"), "full") != 0 ||
+        cli_given(cli, "from"))
+        return err_set(err, ERR_USAGE,
+                       "option '--simplest-within' is of the full search, "
+                       "without '--from'");
+    if (text[len - 1] == '%' &&
+        text_to_double(arena_strndup(cli->arena, text, len - 1),
+                       &options->simplest_frac) &&
+        options->simplest_frac >= 0 && options->simplest_frac <= 100) {
+        options->simplest_frac = fmax(options->simplest_frac / 100, NOTHING);
+        return 0;
+    }
+    return err_set(err, ERR_USAGE,
+                   "option '--simplest-within' takes a percentage from 0%% to "
+                   "100%%, not '%s'",
+                   text);
+}
+
 int find_plan(struct plan *plan, struct plan_request *request,
               const struct oracle *oracle, struct err *err)
 {
@@ -35,6 +66,8 @@ int find_plan(struct plan *plan, struct plan_request *request,
     int rc;
 
     choose_search(&options, cli);
+    if (read_simplest(&options, cli, err))
+        return -1;
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
     options.pool = pool_open((unsigned)cli_u64(cli, "threads"));

@@ -12,9 +12,9 @@ src/device   6629  59
 src/io       5853  37
 src/emit     2841  19
 src/exec     3717  26
-src/cli      5848  39
+src/cli      5879  39
 costmodel    7466  60
-search       6672  32
+search       6778  32
 microbench   1657  14
 "
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""plan --simplest-within: on every shipped list and on drawn ones the step
+stays within what was asked for, and there are no more pieces than without;
+how many fewer is said. Speaks TAP; NEUROSHARD is the program.
+"""
+import json
+import os
+import random
+import tempfile
+from pathlib import Path
+
+from tap import finish, neuroshard, ok
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTS = sorted((ROOT / "data/tables").glob("*.csv"))
+GPUS = {"hugectr_7table_470B_hotness20": 32, "meta_torchrec_1935": 96}
+COSTS = ("roofline:h100", "torchrec", "model:h100.nsm")
+PERCENTS = (0, 0.5, 2, 10)
+N_DRAWN = {"tiny": 4, "full": 200}.get(os.environ.get("TEST_SIZE"), 16)
+SEED = 5
+
+
+def plan(tables, n_gpus, cost, *options):
+    line = ["plan", tables, "--gpus", n_gpus, "--cost", cost, "--effort"]
+    status, text, said = neuroshard(
+        *map(str, [*line, 3000, *options]), "--json"
+    )
+    return json.loads(text) if status == 0 else said
+
+
+def check(name, tables, n_gpus, cost, *options):
+    """Returns how many pieces there are within each of PERCENTS."""
+    free = plan(tables, n_gpus, cost, *options)
+    n_pieces = [len(free["shards"])]
+    most = 0
+    for percent in PERCENTS:
+        simple = plan(
+            *[tables, n_gpus, cost, "--simplest-within", f"{percent}%"],
+            *options,
+        )
+        n_pieces.append(len(simple["shards"]))
+        most = max(
+            most,
+            simple["total_ms"] / free["total_ms"] - 1 - percent / 100,
+        )
+    ok(
+        most <= 1e-9 and max(n_pieces) == n_pieces[0],
+        f"{name} by {cost}: {n_pieces} pieces",
+        f"{most} {n_pieces}",
+    )
+    return n_pieces
+
+
+def draw(rng, path):
+    lines = ["name,num_embeddings,dim,pooling_factor"]
+    for i in range(rng.randrange(3, 40)):
+        rows = int(10 ** rng.uniform(2, 7.5))
+        dim = rng.choice((16, 32, 64, 128, 256))
+        lines.append(f"t{i},{rows},{dim},{rng.choice((1, 3, 20, 100))}")
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main():
+    rng = random.Random(SEED)
+    fewer = 0
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for i, path in enumerate(LISTS):
+            n_pieces = check(
+                *[path.stem, path, GPUS.get(path.stem, 16)],
+                COSTS[i % len(COSTS)],
+            )
+            fewer += n_pieces[-1] < n_pieces[0]
+        ok(fewer >= 5, f"{fewer} of {len(LISTS)} lists have fewer pieces")
+        for i in range(N_DRAWN):
+            draw(rng, "drawn.csv")
+            n_gpus = rng.choice((2, 3, 4, 8))
+            check(f"drawn {i}", "drawn.csv", n_gpus, COSTS[i % len(COSTS)])
+        both = [
+            plan(
+                *["drawn.csv", 4, "model:h100.nsm", "--simplest-within", "5%"],
+                *["--threads", threads],
+            )
+            for threads in (1, 3)
+        ]
+        ok(both[0] == both[1], "whatever the number of threads")
+        for text in ("1", "%", "-1%", "101%", "x%"):
+            said = plan("drawn.csv", 4, "torchrec", "--simplest-within", text)
+            ok("'--simplest-within' takes" in said, f"not '{text}'", str(said))
+        said = plan(
+            *["drawn.csv", 4, "torchrec", "--simplest-within", "1%"],
+            *["--search", "grid"],
+        )
+        ok("of the full search" in said, "nor of another search", str(said))
+        os.chdir(ROOT)
+    finish()
+
+
+main()
