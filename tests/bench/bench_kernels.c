@@ -13,8 +13,9 @@
  * rows that lie there; what is read or written in order goes at the speed of a
  * plain read; sorting is CUB's. Beside it the bytes of all look-ups' rows that
  * a forward reads in a second, as a part of what the plain gather of such rows
- * does. A summary comes last, by width of a row. The status is 0 where every
- * case that was begun could be measured.
+ * does. The first case is also run with indices of 64 bits. A summary comes
+ * last, by width of a row. The status is 0 where every case that was begun
+ * could be measured.
  */
 
 #include <inttypes.h>
@@ -73,6 +74,7 @@ struct bench {
     uint64_t gather_rows; /* of a probe */
     /* by precision, skew, pooling, width */
     double figures[2][2][2][N_DIMS][N_FIGURES];
+    double wide_forward, wide_backward; /* times those of 32-bit indices */
     unsigned n_failed;
 };
 
@@ -90,6 +92,7 @@ struct run {
     struct stream streams[N_TABLES];
     void *d_out, *d_grad, *d_indices[N_SETS], *d_offsets[N_SETS];
     uint64_t n_lookups, n_rows; /* of all tables */
+    bool is_wide;               /* indices have 64 bits */
     double n_unique;
     double forward[N_LAPS], linearise[N_LAPS], sort[N_LAPS], update[N_LAPS],
         backward[N_LAPS];
@@ -283,7 +286,8 @@ static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
     struct device *device = bench->device;
     struct lookup_batch batch = {.d_indices = run->d_indices[lap % N_SETS],
                                  .d_offsets = run->d_offsets[lap % N_SETS],
-                                 .n_lookups = run->n_lookups};
+                                 .n_lookups = run->n_lookups,
+                                 .wide = run->is_wide};
     unsigned mark = 2;
 
     if (device_flush(device, &err) || device_mark(device, 0, &err) ||
@@ -351,18 +355,61 @@ static void report_case(const struct bench_case *what, struct run *run,
     what->figures[GATHER_GBPS] = floors->gather_gbps;
 }
 
+static int run_laps(const struct bench *bench, struct run *run)
+{
+    for (unsigned i = 0; i < N_WARM_UP + N_LAPS; i++)
+        if (run_lap(bench, run, i))
+            return -1;
+    return 0;
+}
+
+static int widen(const struct bench *bench, void **d_indices, uint64_t n)
+{
+    uint32_t *narrow = mem_alloc(n, sizeof *narrow);
+    uint64_t *wide = mem_alloc(n, sizeof *wide);
+    int rc = device_download(bench->device, narrow, *d_indices,
+                             n * sizeof *narrow, &err);
+
+    for (uint64_t i = 0; i < n; i++)
+        wide[i] = narrow[i];
+    device_free(bench->device, *d_indices);
+    *d_indices = NULL;
+    rc = rc || device_alloc(bench->device, d_indices, n * sizeof *wide, &err) ||
+         device_upload(bench->device, *d_indices, wide, n * sizeof *wide, &err);
+    mem_free(narrow);
+    mem_free(wide);
+    return rc;
+}
+
+/* The same look-ups by indices of 64 bits. */
+static int run_wide(struct bench *bench, struct run *run)
+{
+    double forward = stats_median(run->forward, N_LAPS);
+    double backward = stats_median(run->backward, N_LAPS);
+
+    for (unsigned k = 0; k < N_SETS; k++)
+        if (widen(bench, &run->d_indices[k], run->n_lookups))
+            return -1;
+    run->is_wide = true;
+    if (run_laps(bench, run))
+        return -1;
+    bench->wide_forward = stats_median(run->forward, N_LAPS) / forward;
+    bench->wide_backward = stats_median(run->backward, N_LAPS) / backward;
+    return 0;
+}
+
 static int run_case(struct bench *bench, const struct bench_case *what)
 {
     struct run *run = mem_alloc(1, sizeof *run);
     struct floors floors;
-    int rc = open_run(bench, what, run);
+    int rc = open_run(bench, what, run) || run_laps(bench, run);
 
-    for (unsigned i = 0; i < N_WARM_UP + N_LAPS && !rc; i++)
-        rc = run_lap(bench, run, i);
     if (!rc)
         rc = find_floors(bench, what, run, &floors);
     if (!rc)
         report_case(what, run, &floors);
+    if (!rc && !(bench->wide_forward > 0))
+        rc = run_wide(bench, run);
     close_run(bench, run);
     mem_free(run);
     return rc;
@@ -515,6 +562,10 @@ static void print_summary(const struct bench *bench)
     print_least(bench, FORWARD_OF_FLOOR,
                 "forward / floor %, all others (aim 60)");
     print_least(bench, BACKWARD_OF_FLOOR, "backward / floor % (aim 50)");
+    if (bench->wide_forward > 0)
+        printf("64-bit indices, %u columns: forward takes %.3f, backward %.3f "
+               "times as long\n",
+               DIMS[0], bench->wide_forward, bench->wide_backward);
 }
 
 static int run_bench(struct bench *bench)
