@@ -527,6 +527,45 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
     arena_release(&arena);
 }
 
+json_t *held_out_to_json(const struct model *model,
+                         const struct sample *samples, size_t n)
+{
+    json_t *list = json_array();
+    struct dataset held_out;
+    struct arena arena;
+    double *says;
+
+    arena_init(&arena);
+    dataset_init(&held_out, &model->features, &model->estimate, samples, n,
+                 keep_held_out, &arena);
+    says = ARENA_NEW(&arena, double, held_out.n_samples);
+    predict_dataset(model, &held_out, says);
+    for (size_t i = 0; i < held_out.n_samples; i++) {
+        const struct sample *sample = held_out.samples[i];
+        const struct sample_setting *setting = sample->setting;
+        double lookups = 0, columns = 0, bytes = 0;
+
+        for (uint32_t t = 0; t < sample->n_tables; t++) {
+            const struct sample_table *table = &sample->tables[t];
+
+            lookups += table->pooling_factor * setting->batch;
+            columns += table->dim;
+            bytes += (double)table->n_rows * table->dim *
+                     precision_bytes(setting->precision);
+        }
+        json_array_append_new(
+            list, json_pack("{s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:s, s:s}",
+                            "measured_ms", held_out.ms[i], "predicted_ms",
+                            says[i], "tables", (json_int_t)sample->n_tables,
+                            "batch", (json_int_t)setting->batch, "lookups",
+                            lookups, "columns", columns, "weight_bytes", bytes,
+                            "precision", precision_name(setting->precision),
+                            "optimizer", optimizer_name(setting->optimizer)));
+    }
+    arena_release(&arena);
+    return list;
+}
+
 bool paired_suffices(const struct paired *paired,
                      const struct least_gain *least, double *needed)
 {

@@ -121,5 +121,9 @@ void evaluation_store(struct model *model, const struct evaluation *evaluation);
 /* {held_out: errors of each predictor, settings: of each class, repeats, ...};
  * the caller decrefs it. */
 json_t *evaluation_to_json(const struct evaluation *evaluation);
+/* What was measured of each held-out sample and what the model says, with what
+ * its tables come to: [{measured_ms, predicted_ms, tables, lookups, ...}]. */
+json_t *held_out_to_json(const struct model *model,
+                         const struct sample *samples, size_t n);
 
 #endif

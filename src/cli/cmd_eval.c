@@ -56,12 +56,14 @@ static void print_json(const struct training *judged, const struct drift *drift)
 
     json_object_update_new(
         root,
-        json_pack("{s:s, s:s, s:o, s:I, s:o}", "model",
-                  cli_shown(judged->cli, "model"), "hash",
-                  hash_text(hash, judged->model.hash), "intervals",
-                  covered_to_json(&judged->evaluation), "samples",
-                  (json_int_t)judged->n, "exchanges",
-                  comm_report_to_json(judged->comm_samples, judged->n_comm)));
+        json_pack(
+            "{s:s, s:s, s:o, s:I, s:o, s:o}", "model",
+            cli_shown(judged->cli, "model"), "hash",
+            hash_text(hash, judged->model.hash), "intervals",
+            covered_to_json(&judged->evaluation), "samples",
+            (json_int_t)judged->n, "exchanges",
+            comm_report_to_json(judged->comm_samples, judged->n_comm), "cases",
+            held_out_to_json(&judged->model, judged->samples, judged->n)));
     if (drift)
         json_object_set_new(
             root, "drift",

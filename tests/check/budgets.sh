@@ -12,8 +12,8 @@ src/device   6629  59
 src/io       5853  37
 src/emit     2841  19
 src/exec     3717  26
-src/cli      5879  39
-costmodel    7466  60
+src/cli      5881  39
+costmodel    7503  60
 search       6778  32
 microbench   1657  14
 "
