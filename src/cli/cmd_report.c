@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/planning.h"
+#include "cli/plan_report.h"
+#include "core/what_if.h"
 #include "costmodel/oracles.h"
-#include "emit/compare_table.h"
 #include "emit/page.h"
+#include "emit/report_parts.h"
+#include "io/csv.h"
 #include "io/plan_json.h"
-#include "search/search.h"
 
 #include <string.h>
 
 #define MAX_FILES 64
+#define TRACE_HEAD "evaluations,"
 #define RIVAL_LIMIT_MS 2000 /* for TorchRec's planner, which may take long */
 
 static const struct option_spec own_options[] = {
@@ -20,68 +21,95 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Plans the same with the rules of others. */
-static void run_rivals(struct compare_entry *entries, size_t n,
-                       const struct plan *plan, const struct oracle *oracle,
-                       struct arena *arena)
+/* As compare prints them, without searches; null where TorchRec's costs are not
+ * to be had. */
+static json_t *rivals_to_json(const struct plan *plan,
+                              const struct oracle *oracle, struct arena *arena)
 {
-    struct contender_inputs given = {.oracle = oracle,
-                                     .limit_ms = RIVAL_LIMIT_MS};
-    struct oracle *torchrec = NULL;
-    struct err err = {0};
-
-    if (oracle_open(&torchrec, "torchrec", &plan->problem, arena, &err))
-        return;
-    given.torchrec = torchrec;
-    for (size_t i = 0; i < n; i++) {
-        const struct contender *rival = &search_contenders[i];
-        struct plan other = {.problem = plan->problem};
-        double start_ms = clock_ms();
-
-        entries[i].planner = rival->name;
-        if (!contender_place(&other, rival, &given, arena, &err))
-            compare_fill(&entries[i], &other);
-        else
-            entries[i].reason = arena_strdup(arena, err.msg);
-        entries[i].search_ms = clock_ms() - start_ms;
-    }
-    oracle_close(torchrec);
-}
-
-/* As compare prints them, without searches; null where the cost model that
- * priced the plan is not at hand. */
-static json_t *rivals_to_json(const struct plan *plan, struct arena *arena)
-{
-    struct plan again = *plan;
-    struct oracle *oracle = NULL;
-    struct err err = {0};
     struct compare_task task = {.n_tables = plan->problem.n_tables};
-    struct comparison all = {.tasks = &task, .n_tasks = 1};
+    struct comparison all = {.tasks = &task,
+                             .n_tasks = 1,
+                             .cost_model = oracle->name,
+                             .hash = oracle->hash,
+                             .basis = cost_basis_names[oracle->basis]};
+    struct contender_inputs inputs = {.oracle = oracle,
+                                      .limit_ms = RIVAL_LIMIT_MS};
+    struct oracle *torchrec = NULL;
     struct compare_mean *means;
-    json_t *root = NULL;
+    struct err err = {0};
+    json_t *root;
     size_t n = 0;
 
+    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, arena, &err))
+        return json_null();
+    inputs.torchrec = torchrec;
     while (!search_contenders[n].search)
         n++;
-    if (oracle_open(&oracle, plan->cost.name, &plan->problem, arena, &err) ||
-        plan_price(&again, oracle, arena, &err) || !plan->cost.hash ||
-        strcmp(again.cost.hash, plan->cost.hash) != 0)
-        goto out;
     all.n_planners = n + 1;
-    all.cost_model = oracle->name;
-    all.hash = oracle->hash;
-    all.basis = cost_basis_names[oracle->basis];
     task.entries = ARENA_NEW(arena, struct compare_entry, n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (planner_try(&task.entries[i], &search_contenders[i], &plan->problem,
+                        &inputs, arena, &err)) {
+            task.entries[i].reason = arena_strdup(arena, err.msg);
+            err = (struct err){0};
+        }
+    oracle_close(torchrec);
     task.entries[n].planner = "neuroshard";
-    compare_fill(&task.entries[n], &again);
-    run_rivals(task.entries, n, plan, oracle, arena);
+    compare_fill(&task.entries[n], plan);
     means = ARENA_NEW(arena, struct compare_mean, n + 1);
     compare_means(means, &all);
     root = compare_to_json(&all, means, 1);
     json_array_remove(json_object_get(root, "planners"), n);
-out:
+    return root;
+}
+
+/* What binds the plan, and by how much its step would be shorter without each
+ * table. */
+static void add_binding(json_t *found, const struct plan *plan,
+                        const struct oracle *oracle, struct arena *arena)
+{
+    const size_t n = plan->problem.n_tables;
+    double *without_ms = ARENA_NEW(arena, double, n);
+    json_t *saves = json_array();
+    struct what_if what_if;
+    struct bottleneck binds;
+
+    what_if_init(&what_if, plan, oracle);
+    what_if_without(&what_if, without_ms);
+    what_if_release(&what_if);
+    bottleneck_find(&binds, plan, oracle_waits(oracle), without_ms);
+    for (size_t t = 0; t < n; t++)
+        json_array_append_new(
+            saves, json_real_or_null(plan->total_ms - without_ms[t]));
+    json_object_set_new(found, "waits", json_boolean(oracle_waits(oracle)));
+    json_object_set_new(
+        found, "binds",
+        json_pack("{s:I, s:s, s:f, s:s?, s:f}", "gpu", (json_int_t)binds.gpu,
+                  "phase", binds.phase, "phase_ms", binds.phase_ms, "table",
+                  binds.table < n ? plan->problem.tables[binds.table].name
+                                  : NULL,
+                  "table_ms", binds.table_ms));
+    json_object_set_new(found, "saves_ms", saves);
+}
+
+/* What follows from a plan; but for its error only where the cost model that
+ * priced it is at hand. */
+static json_t *find(const struct plan *plan, struct arena *arena)
+{
+    json_t *found = json_pack("{s:f}", "error_frac", plan_error_frac(plan));
+    struct plan again = *plan;
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+
+    if (!oracle_open(&oracle, plan->cost.name, &plan->problem, arena, &err) &&
+        !plan_price(&again, oracle, arena, &err) && plan->cost.hash &&
+        !strcmp(again.cost.hash, plan->cost.hash)) {
+        json_object_set_new(found, "rivals",
+                            rivals_to_json(&again, oracle, arena));
+        add_binding(found, &again, oracle, arena);
+    }
     oracle_close(oracle);
-    return root ? root : json_null();
+    return found;
 }
 
 /* In place of what the file has: the plan as it was read, and what follows from
@@ -104,11 +132,36 @@ static int add_plan(json_t *document, const char *text, size_t len,
         return -1;
     page_fold_shards(content, &plan);
     json_object_set_new(document, "content", content);
-    json_object_set_new(document, "found",
-                        json_pack("{s:f, s:o}", "error_frac",
-                                  plan_error_frac(&plan), "rivals",
-                                  rivals_to_json(&plan, arena)));
+    json_object_set_new(document, "found", find(&plan, arena));
     return 0;
+}
+
+/* What plan writes with --trace, as {columns, rows}. */
+static int parse_trace(json_t **content, const char *text, size_t len,
+                       const char *path, struct arena *arena, struct err *err)
+{
+    json_t *columns = NULL, *rows = json_array(), *row;
+    struct csv csv = {0};
+    bool found = false;
+    double value;
+    int rc = csv_init(&csv, arena_strndup(arena, text, len), len, path, err);
+
+    while (!rc && !(rc = csv_next(&csv, &found, err)) && found) {
+        row = json_array();
+        for (size_t i = 0; i < csv.n_fields; i++)
+            json_array_append_new(row, !columns ? json_string(csv.fields[i])
+                                       : text_to_double(csv.fields[i], &value)
+                                           ? json_real(value)
+                                           : json_null());
+        if (columns)
+            json_array_append_new(rows, row);
+        else
+            columns = row;
+    }
+    csv_release(&csv);
+    *content = json_pack("{s:{s:o, s:o}}", "trace", "columns",
+                         columns ? columns : json_array(), "rows", rows);
+    return rc;
 }
 
 static int add_document(json_t *documents, const char *path,
@@ -119,8 +172,12 @@ static int add_document(json_t *documents, const char *path,
     size_t len;
 
     if (file_read(&text, &len, path, arena, err) ||
-        json_parse(&content, text, len, path, err))
+        (strncmp(text, TRACE_HEAD, strlen(TRACE_HEAD))
+             ? json_parse(&content, text, len, path, err)
+             : parse_trace(&content, text, len, path, arena, err))) {
+        json_decref(content);
         return -1;
+    }
     kind = page_kind(content);
     if (!kind) {
         json_decref(content);

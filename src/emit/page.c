@@ -25,6 +25,7 @@ const char *page_kind(const json_t *content)
         {"run", {"world", "machine"}},
         {"record", {"phases", "causes"}},
         {"eval", {"held_out", "intervals"}},
+        {"trace", {"trace", "trace"}},
     };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)

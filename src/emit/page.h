@@ -13,13 +13,14 @@
  * each key once.
  */
 
-/* "plan", "compare", "range", "diff", "run", "record" or "eval": what a
- * document is by its members; NULL where it is nothing that the page draws. */
+/* "plan", "compare", "range", "diff", "run", "record", "eval" or "trace": what
+ * a document is by its members; NULL where it is nothing that the page draws.
+ */
 const char *page_kind(const json_t *content);
 /* All kinds in one phrase. */
 #define PAGE_KINDS                                                            \
     "a plan, nor what compare, diff, eval, record, run or plan over a range " \
-    "print with --json"
+    "print with --json, nor a trace of plan"
 
 /* Puts in a plan's content, in place of its shards, `pieces` {table, kind, n,
  * device, row_begin, row_end, col_begin, col_end, alone_ms}: n shards of a

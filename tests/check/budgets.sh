@@ -10,9 +10,9 @@ src/base     2954  38
 src/core     4738  36
 src/device   6629  59
 src/io       5853  37
-src/emit     2841  19
+src/emit     2842  19
 src/exec     3717  26
-src/cli      5881  39
+src/cli      5931  39
 costmodel    7503  60
 search       6778  32
 microbench   1657  14

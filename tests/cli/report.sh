@@ -19,7 +19,7 @@ END
 awk 'BEGIN { for (i = 0; i < 30; i++) print "t" i ",3000,16," i % 7 ",table" }' \
     >>list.csv
 "$ns" plan list.csv --gpus 8 --cost roofline:h100 --effort 2000 -o plan.json \
-    >/dev/null 2>&1
+    --trace trace.csv >/dev/null 2>&1
 "$ns" plan list.csv --gpus 6 --cost roofline:h100 --effort 2000 -o other.json \
     >/dev/null 2>&1
 "$ns" diff plan.json other.json --json >diff.json
@@ -86,6 +86,12 @@ for document in data["documents"]:
                 for p in own
             )
             assert cells == table["num_embeddings"] * table["dim"]
+        found = document["found"]
+        names = [table["name"] for table in given["tables"]]
+        saves = found["saves_ms"]
+        assert len(saves) == len(names)
+        assert found["binds"]["table_ms"] == max(saves)
+        assert found["binds"]["table"] == names[saves.index(max(saves))]
         print(len(shards), "shards in", len(pieces), "pieces,",
               len(document["found"]["rivals"]["planners"]), "rivals")
     assert alike(content, given), document["file"]
@@ -94,6 +100,14 @@ END
 python3 look.py page.html
 "$ns" report plan.json >piped.html
 python3 look.py piped.html
+"$ns" report trace.csv | python3 -c '
+import csv, json, re, sys
+page = sys.stdin.read()
+text = re.search(r"id=\"data\">(.*?)</script>", page).group(1)
+trace = json.loads(text)["documents"][0]["content"]["trace"]
+head, *rows = csv.reader(open("trace.csv"))
+assert trace == {"columns": head, "rows": [[*map(float, r)] for r in rows]}
+print("a trace is as it was,", *head)'
 
 echo "# refused"
 # try COMMAND...: its exit status and what it says
@@ -119,6 +133,8 @@ try list.json
 try broken.json
 try unpriced.json
 try list.csv
+printf 'evaluations,total_ms\n1,"2' >cut.csv
+try cut.csv
 try missing.json
 try plan.json part.json
 try

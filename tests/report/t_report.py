@@ -96,148 +96,73 @@ XYZ = (
 )
 
 
-def write(folder, name, *args):
-    """A file of what a command prints; --output commands write their own."""
-    status, text, said = neuroshard(*args)
-    if status:
-        sys.exit(f"neuroshard {' '.join(args)}: {said}")
-    if "-o" not in args:
-        (folder / name).write_text(text, encoding="utf-8")
+# What the pages are of.
+COMMANDS = """
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --trace trace -o small
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 6 -o six
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 4 --pipeline none -o none
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 12 --pipeline semisync \
+    --dense-ms 2,4 -o semisync
+plan lists/meta_torchrec_1935.csv -g 96 --time-limit 5 -o large
+plan hostile.csv -g 2 --batch 512 -o hostile
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 1..9 --json >range
+compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --json >compare
+compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 2 --tasks 3 \
+    --cost roofline:h100 --json >tasks
+diff small six --json >diff
+eval --db cpu-amd-epyc-2t.db --model cpu-amd-epyc-2t.nsm --json >eval
+run hostile --scale-rows 0.01 --iterations 12 --json >run
+record small --times times.csv --db a.db --device cuda:a --isa b --json >record
+"""
+PAGES = (
+    "small large compare hostile none semisync tasks range diff eval run "
+    "record trace"
+).split()
 
 
 def make_pages(folder):
-    """The pages by name; what is not known is not measured here."""
-    small = str(LISTS / "mlperf_dlrm_dcnv2_multihot.csv")
-    large = str(LISTS / "meta_torchrec_1935.csv")
-    quick = ["--effort", "20000"]
-    hostile = folder / "hostile.csv"
-    hostile.write_text(
-        "name,num_embeddings,dim,pooling_factor,sharding\n"
+    """The pages by name."""
+    (folder / "lists").symlink_to(LISTS)
+    for name in (
+        "models/cpu-amd-epyc-2t.nsm",
+        "measurements/cpu-amd-epyc-2t.db",
+    ):
+        (folder / Path(name).name).symlink_to(ROOT / "data" / name)
+    (folder / "hostile.csv").write_text(
+        "name,num_embeddings,dim,pooling_factor\n"
         + "".join(
-            '"{}",{},32,{},\n'.format(
-                name.replace('"', '""'), 9**i * 1000, i
-            )
+            '"{}",{},32,{}\n'.format(name.replace('"', '""'), 9**i * 1000, i)
             for i, name in enumerate(HOSTILE, 1)
         ),
         encoding="utf-8",
     )
-
-    def path(name):
-        return str(folder / name)
-
-    for name, tables, gpus, *more in (
-        ("small", small, "8", *quick),
-        ("large", large, "96", "--effort", "0"),
-        ("hostile", str(hostile), "2", *quick, "--batch", "512"),
-        ("six", small, "6", *quick),
-        ("none", small, "4", *quick, "--pipeline", "none"),
-        (
-            "semisync",
-            small,
-            "12",
-            *quick,
-            "--pipeline",
-            "semisync",
-            "--dense-ms",
-            "2,4",
+    (folder / "times.csv").write_text(
+        "step,rank,phase,ms\n"
+        + "".join(
+            f"{step},{rank},{phase},{1 + (step * 7 + rank) % 5 / 10}\n"
+            for step in range(9)
+            for rank in range(8)
+            for phase in ("forward", "backward", "output")
         ),
-    ):
-        write(
-            folder,
-            name,
-            "plan",
-            tables,
-            "--gpus",
-            gpus,
-            *more,
-            "-o",
-            path(name + ".json"),
-        )
-    write(
-        folder,
-        "compare.json",
-        "compare",
-        small,
-        "--gpus",
-        "8",
-        *quick,
-        "--json",
+        encoding="utf-8",
     )
-    write(
-        folder,
-        "tasks.json",
-        "compare",
-        small,
-        "--gpus",
-        "2",
-        "--tasks",
-        "3",
-        "--cost",
-        "roofline:h100",
-        *quick,
-        "--json",
-    )
-    write(
-        folder, "range.json", "plan", small, "--gpus", "1..9", *quick, "--json"
-    )
-    write(
-        folder,
-        "diff.json",
-        "diff",
-        path("small.json"),
-        path("six.json"),
-        "--json",
-    )
-    measured = ROOT / "data/measurements/cpu-amd-epyc-2t.db"
-    write(
-        folder,
-        "eval.json",
-        "eval",
-        "--db",
-        str(measured),
-        "--model",
-        str(ROOT / "data/models/cpu-amd-epyc-2t.nsm"),
-        "--json",
-    )
-    write(
-        folder,
-        "run.json",
-        "run",
-        path("hostile.json"),
-        "--scale-rows",
-        "0.01",
-        "--iterations",
-        "12",
-        "--json",
-    )
-    pages = {}
-    for name in (
-        "small",
-        "large",
-        "compare",
-        "hostile",
-        "none",
-        "semisync",
-        "tasks",
-        "range",
-        "diff",
-        "eval",
-        "run",
-    ):
-        pages[name] = path(name + ".html")
-        write(folder, name, "report", path(name + ".json"), "-o", pages[name])
-    write(
-        folder,
-        "several",
-        "report",
-        path("small.json"),
-        path("compare.json"),
-        path("range.json"),
-        "-o",
-        path("several.html"),
-    )
-    pages["several"] = path("several.html")
-    return pages
+    os.chdir(folder)
+    for line in COMMANDS.strip().split("\n"):
+        command, _, output = line.partition(">")
+        quick = ["--effort", "20000"] if line[0] in "pc" else []
+        status, text, said = neuroshard(*command.split(), *quick)
+        if status:
+            sys.exit(f"neuroshard {command}: {said}")
+        if output:
+            (folder / output).write_text(text, encoding="utf-8")
+    pages = {name: [name] for name in PAGES}
+    pages["several"] = ["small", "trace", "compare", "range"]
+    for name, files in pages.items():
+        status, _, said = neuroshard("report", *files, "-o", name + ".html")
+        if status:
+            sys.exit(f"neuroshard report {name}: {said}")
+    os.chdir(ROOT)
+    return {name: str(folder / (name + ".html")) for name in pages}
 
 
 def look(page, name, path, width, scheme):
@@ -548,7 +473,7 @@ def main():
                 paints[f"{name} {width} {scheme}"] = look(
                     page, name, path, width, scheme
                 )
-        with open(folder / "small.json", encoding="utf-8") as file:
+        with open(folder / "small", encoding="utf-8") as file:
             plan = json.load(file)
         page.open(pages["small"], 1280)
         check_pointer(page, plan)
