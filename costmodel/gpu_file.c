@@ -122,16 +122,13 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
 {
     struct json_place place;
     json_t *root = NULL;
-    size_t *lines;
     int rc = json_parse(&root, text, len, source, err) ||
              place_root(&place, root, source, arena, err);
 
     *spec = (struct gpu_spec){.name = source};
-    if (!rc) {
-        lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
-        place_child_lines(text, len, 1, lines);
-        rc = read_members(spec, &place, lines, err);
-    }
+    if (!rc)
+        rc = read_members(spec, &place, place_child_lines(text, len, 1, arena),
+                          err);
     json_decref(root);
     return rc ? -1 : 0;
 }

@@ -273,10 +273,10 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
 
 /* Quotes and brackets are all there is to see. A child begins with the first
  * character after the bracket or comma before it; that may be a bracket. */
-void place_child_lines(const char *text, size_t len, size_t depth,
-                       size_t *lines)
+const size_t *place_child_lines(const char *text, size_t len, size_t depth,
+                                struct arena *arena)
 {
-    size_t line = 1, at = 0;
+    size_t line = 1, at = 0, n = 0, cap = 0, *lines = NULL, *kept;
     bool in_string = false, before_child = false;
 
     for (const char *p = text; p < text + len; p++) {
@@ -287,7 +287,8 @@ void place_child_lines(const char *text, size_t len, size_t depth,
             continue;
         }
         if (before_child && !strchr(" \t\r\n]}", *p)) {
-            *lines++ = line;
+            lines = mem_room(lines, n, &cap, sizeof(*lines));
+            lines[n++] = line;
             before_child = false;
         }
         if (*p == '"')
@@ -299,6 +300,11 @@ void place_child_lines(const char *text, size_t len, size_t depth,
         else if (*p == ',')
             before_child = at == depth;
     }
+    kept = ARENA_NEW(arena, size_t, n);
+    if (n)
+        memcpy(kept, lines, n * sizeof(*kept));
+    mem_free(lines);
+    return kept;
 }
 
 /* False where value is no whole number that fits. */

@@ -102,10 +102,9 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
 
 /* The lines on which the members or elements begin that stand `depth` (1: the
  * document's own) containers deep, in their order, which is the order that
- * jansson keeps: lines[] has room for as many as there are. The text is known
- * to be valid. */
-void place_child_lines(const char *text, size_t len, size_t depth,
-                       size_t *lines);
+ * jansson keeps; in the arena. The text is known to be valid. */
+const size_t *place_child_lines(const char *text, size_t len, size_t depth,
+                                struct arena *arena) NEVER_NULL;
 
 /* ERR_INPUT with "source: path" and then the sentence. */
 int place_error(const struct json_place *place, struct err *err,

@@ -43,7 +43,7 @@ struct reader {
     const char *source;
     struct arena *arena;
     const json_t *hosts;
-    size_t *lines; /* on which the hosts begin */
+    const size_t *lines; /* on which the hosts begin */
     size_t pod_line;
 };
 
@@ -221,22 +221,18 @@ static int read_cluster(struct reader *reader, const json_t *root,
                         const char *text, size_t len, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
-    size_t *lines;
 
     if (!json_is_object(root))
         return err_set(err, ERR_INPUT,
                        "%s:1: a list; a cluster is an object with a member "
                        "'hosts'",
                        reader->source);
-    lines = ARENA_NEW(reader->arena, size_t, json_object_size(root));
-    place_child_lines(text, len, 1, lines);
-    if (read_head(reader, root, lines, err))
+    if (read_head(reader, root, place_child_lines(text, len, 1, reader->arena),
+                  err))
         return -1;
     /* No other member is a list or an object: all that stands two deep is a
      * host. */
-    reader->lines =
-        ARENA_NEW(reader->arena, size_t, json_array_size(reader->hosts));
-    place_child_lines(text, len, 2, reader->lines);
+    reader->lines = place_child_lines(text, len, 2, reader->arena);
     cluster->memory_bytes =
         ARENA_NEW(reader->arena, uint64_t, CLUSTER_MAX_GPUS);
     cluster->reserve_bytes =

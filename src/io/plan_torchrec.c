@@ -176,16 +176,14 @@ static int read_entry(struct reader *reader, json_t *value, const char *fqn,
     return 0;
 }
 
-/* Every table of every module, each in its line: all that stands three deep, in
- * five bytes at least. */
+/* Every table of every module, each in its line: all that stands three deep. */
 static int read_modules(struct reader *reader, json_t *modules,
                         const char *text, size_t len, struct err *err)
 {
-    size_t *line = ARENA_NEW(reader->arena, size_t, len / 5 + 1);
+    const size_t *line = place_child_lines(text, len, 3, reader->arena);
     const char *module, *name;
     json_t *tables, *value;
 
-    place_child_lines(text, len, 3, line);
     json_object_foreach(modules, module, tables)
     {
         if (!json_is_object(tables))

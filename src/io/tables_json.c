@@ -26,9 +26,9 @@ struct reader {
     const char *source;
     const struct tables_options *options;
     struct arena *arena;
-    size_t *lines;    /* [n tables], where each stands */
-    json_t *unknown;  /* owned; an object, the set of members left out */
-    size_t n_pooling; /* tables that give one */
+    const size_t *lines; /* [n tables], where each stands */
+    json_t *unknown;     /* owned; an object, the set of members left out */
+    size_t n_pooling;    /* tables that give one */
 };
 
 /* Notes the unknown ones, and takes no null for a value left out. */
@@ -167,8 +167,7 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
     list->source = arena_strdup(arena, source);
     list->n_tables = json_object_size(root);
     list->tables = ARENA_NEW(arena, struct table, list->n_tables);
-    reader.lines = ARENA_NEW(arena, size_t, list->n_tables);
-    place_child_lines(text, len, 1, reader.lines);
+    reader.lines = place_child_lines(text, len, 1, arena);
     if (read_tables(&reader, list, root, err))
         goto out;
     warn_unknown(&reader);

@@ -267,10 +267,7 @@ int tables_from_tbe(struct table_list *list, const char *text, size_t len,
              place_root(&reader.root, root, source, arena, err);
 
     if (!rc) {
-        size_t *lines = ARENA_NEW(arena, size_t, json_object_size(root) + 1);
-
-        place_child_lines(text, len, 1, lines);
-        reader.lines = lines;
+        reader.lines = place_child_lines(text, len, 1, arena);
         reader.root.line = 1;
         *list = (struct table_list){.source = arena_strdup(arena, source)};
         rc = read_tables(list, &reader, options, err);

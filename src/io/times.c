@@ -131,14 +131,12 @@ static int read_json(struct reader *reader, const char *text, size_t len,
                      struct err *err)
 {
     json_t *root = NULL;
-    size_t *lines;
+    const size_t *lines;
     int rc = 0;
 
     if (json_parse(&root, text, len, reader->source, err))
         return -1;
-    lines = ARENA_NEW(reader->arena, size_t, json_array_size(root));
-    if (json_is_array(root))
-        place_child_lines(text, len, 1, lines);
+    lines = place_child_lines(text, len, 1, reader->arena);
     for (size_t i = 0; !rc && i < json_array_size(root); i++) {
         const json_t *object = json_array_get(root, i);
         const struct arena_mark mark = arena_mark(reader->arena);

@@ -6,14 +6,14 @@
 set -eu
 
 budgets="
-src/base     2954  38
+src/base     2960  38
 src/core     4738  36
 src/device   6629  59
-src/io       5853  37
+src/io       5843  37
 src/emit     2842  19
 src/exec     3717  26
 src/cli      5931  39
-costmodel    7503  60
+costmodel    7500  60
 search       6778  32
 microbench   1657  14
 "

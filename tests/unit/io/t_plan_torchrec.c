@@ -132,8 +132,16 @@ static void test_json_refused(void)
          "and ranks"},
     };
 
+    struct buf list = {0};
+
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         is_str(pieces(cases[i].text, true), cases[i].want, "refused");
+    buf_printf(&list, "{" SHAPE ", \"plan\": {\"m\": [0");
+    for (size_t i = 0; i < 100000; i++)
+        buf_printf(&list, ",0");
+    buf_printf(&list, "]}}");
+    is_str(pieces(list.data, true), "plan:1: 'm' is no module", "a long list");
+    buf_release(&list);
     is_str(pieces(JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]", "")),
                   false),
            "plan:1: a plan without the look-ups of its tables; option "
