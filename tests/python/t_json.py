@@ -8,10 +8,13 @@ import csv
 import json
 import os
 import re
+import signal
 import sqlite3
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -491,6 +494,34 @@ def check_reports():
     ok(status == 2 and not text, "a file of that name is no option")
 
 
+def check_interrupts():
+    """What an interrupt leaves is one document that says so: a report with
+    the error, or a plan whose `stopped` tells."""
+    line = [os.environ["NEUROSHARD"], "plan", DLRM, "--json", "--gpus"]
+    for name, options in (
+        ("plan range", ["2..64"]),
+        ("plan", ["8", "--effort", "1000000000"]),
+    ):
+        with subprocess.Popen(
+            [*line, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as program:
+            time.sleep(2)
+            program.send_signal(signal.SIGINT)
+            document = parse(program.communicate()[0])
+        why = reasons(name, document)
+        kind = document.get("error", {}).get("kind")
+        ok(
+            program.returncode == 130
+            and not why
+            and "interrupt" in (document.get("stopped") or kind),
+            f"interrupted: {name}",
+            f"{program.returncode} {why}",
+        )
+
+
 def check_csv():
     """A comparison as CSV has the figures of its JSON."""
     line = ["compare", KAGGLE, "--gpus", "2", "--tasks", "2", *PLAN]
@@ -599,6 +630,7 @@ def main():
             check_failure(expected, line)
         check_suggestions()
         check_reports()
+        check_interrupts()
         check_csv()
         check_rival_cost()
         check_trace()
