@@ -293,7 +293,8 @@ $(O)/fake/libnccl.so.2: $(O)/tests/fake/fake_nccl.o
 	$(Q)$(LINK) -shared
 $(O)/tests/unit/device/t_comm_nccl: | $(O)/fake/libnccl.so.2
 # Which asks the program for the emulator's runtime.
-$(if $(EMULATOR),$(O)/neuroshard: private LDFLAGS += -rdynamic)
+$(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside: \
+    private LDFLAGS += -rdynamic)
 
 # The one file that needs GNU's RTLD_NEXT.
 $(O)/tests/fault/fault.o $(O)/tests/fault/fault.tidy: \
@@ -383,8 +384,8 @@ run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
 
 gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
     $(if $(EMULATOR),$(O)/fake/libnccl.so.2) \
-    $(call programs,tests/bench/bench_kernels.c tests/bench/bench_execute.c \
-        tests/bench/bench_figures.c)
+    $(call programs,$(addprefix tests/bench/bench_,kernels.c execute.c \
+        figures.c beside.c))
 
 # A build for each toolkit, so that it runs under drivers of either; or, where
 # CUDA=emulated, one without.
