@@ -26,6 +26,24 @@ static const struct option_spec import_options[] = {
     {0},
 };
 
+/* Texts of others as they may be printed. */
+static void quote_texts(json_t *machines, struct arena *arena)
+{
+    const char *key;
+    json_t *machine, *text;
+    size_t i;
+
+    json_array_foreach(machines, i, machine)
+    {
+        json_object_foreach(machine, key, text)
+        {
+            if (json_is_string(text))
+                json_string_set(text,
+                                text_shown(json_string_value(text), arena));
+        }
+    }
+}
+
 /* What a database comes to, which is whole; the version is that of the file. */
 static int read_contents(json_t **contents, struct store *store,
                          const char *path, struct arena *arena, struct err *err)
@@ -38,6 +56,7 @@ static int read_contents(json_t **contents, struct store *store,
              store_hash(&hash, sorted, err);
 
     store_close(sorted);
+    quote_texts(json_object_get(*contents, "machines"), arena);
     json_object_set_new(*contents, "db", json_string(text_shown(path, arena)));
     json_object_set_new(*contents, "hash", json_string(hash_text(text, hash)));
     return rc ? -1 : 0;
@@ -57,7 +76,7 @@ static void print_filled(const char *text, const json_t *object,
 
         fwrite(text, 1, len, stdout);
         if (json_is_string(member))
-            fputs(text_shown(json_string_value(member), arena), stdout);
+            fputs(json_string_value(member), stdout);
         else if (member)
             printf("%lld", (long long)json_integer_value(member));
         text += text[len] ? end + 1 : len;

@@ -125,6 +125,8 @@ for column in setting.device setting.isa setting.precision setting.optimizer \
     sqlite3 bad.db "PRAGMA ignore_check_constraints = 1;
         UPDATE ${column%.*} SET ${column#*.} = $sql"
     try "$column: bench" bench --db bad.db --samples 0 --csv out
+    try "$column: info" db info bad.db
+    try "$column: info" db info bad.db --json
     case $column in
     setting.* | comm*) try "$column: eval" eval --db bad.db --model "$shipped" ;;
     esac
