@@ -225,7 +225,7 @@ static void print_bound(const struct plan *plan, struct buf *out)
     if (plan->bound_ms > 0)
         buf_printf(out,
                    "bound   no plan takes less than %.3f ms: this one is "
-                   "within %.1f %%\n",
+                   "within %.2f %%\n",
                    plan->bound_ms, 100 * (plan->total_ms / plan->bound_ms - 1));
     else
         buf_printf(out, "bound   none is proven for this cost model\n");

@@ -132,18 +132,12 @@ static int column_width(const struct grid *grid, size_t column)
 
 /* GPUs begin .. end of the order, in the mean. */
 static void print_row(const struct grid *grid, const struct report *report,
-                      size_t begin, size_t end, struct buf *out)
+                      const char *name, size_t begin, size_t end,
+                      struct buf *out)
 {
     size_t n_shards[N_SHARD_KINDS] = {0};
-    char name[32], kinds[REPORT_KINDS_MAX];
+    char kinds[REPORT_KINDS_MAX];
 
-    if (end - begin == report->n_devices && end > 1)
-        snprintf(name, sizeof(name), "mean");
-    else if (end - begin > 1)
-        snprintf(name, sizeof(name), "%u +%zu", grid->order[begin].idx,
-                 end - begin - 1);
-    else
-        snprintf(name, sizeof(name), "%u", grid->order[begin].idx);
     buf_printf(out, "%-10s", name);
     for (size_t c = 0; c < grid->n; c++) {
         double sum = 0;
@@ -167,6 +161,7 @@ static void grid_print(struct grid *grid, const struct report *report,
 {
     const uint32_t n = report->n_devices;
     const bool is_folded = n > MOST_ROWS && n_columns(report) <= ALL_COLUMNS;
+    size_t example = 0, n_alike = 0;
     double share;
 
     for (size_t i = 0; i < n * grid->n; i++)
@@ -179,17 +174,25 @@ static void grid_print(struct grid *grid, const struct report *report,
         if (grid->is_shown[c])
             buf_printf(out, " %*s", column_width(grid, c), grid->names[c]);
     buf_printf(out, "%s\n", grid->has_kinds ? "  shards" : "");
-    for (size_t i = 0; i < n;) {
-        const size_t end =
-            is_folded ? ranked_run_end(grid->order, n, i, share) : i + 1;
+    for (size_t i = 0, end; i < n; i = end) {
+        char name[32];
+        int len = snprintf(name, sizeof(name), "%u", grid->order[i].idx);
 
-        print_row(grid, report, i, end, out);
-        i = end;
+        end = is_folded ? ranked_run_end(grid->order, n, i, share) : i + 1;
+        if (end - i > 1) {
+            snprintf(name + len, sizeof(name) - (size_t)len, " +%zu",
+                     end - i - 1);
+            example = i;
+            n_alike = end - i - 1;
+        }
+        print_row(grid, report, name, i, end, out);
     }
     if (n > 1)
-        print_row(grid, report, 0, n, out);
-    if (is_folded)
-        buf_printf(out, "0 +2: GPU 0 and two about alike, in the mean\n");
+        print_row(grid, report, "mean", 0, n, out);
+    if (n_alike)
+        buf_printf(out, "%u +%zu: GPU %u and %zu about alike, in the mean\n",
+                   grid->order[example].idx, n_alike, grid->order[example].idx,
+                   n_alike);
 }
 
 static void grid_release(struct grid *grid)

@@ -150,7 +150,7 @@ static void fits(const char *report)
 static const char mixed_text[] =
     "step    52.370 ms\n"
     "        pipeline sdd, dense part not known\n"
-    "bound   no plan takes less than 41.896 ms: this one is within 25.0 %\n"
+    "bound   no plan takes less than 41.896 ms: this one is within 25.00 %\n"
     "memory  fits: GPU 0 is the fullest, 24.3 % of 80.0 GiB, 19.1 GiB of it "
     "weights\n"
     "binds   GPU 1, which is ready last; replicas, 50.625 ms of the step; "
@@ -450,13 +450,13 @@ static void test_many_gpus(void)
     /* Look-ups of 1 + i: 62 is later than the others by a 64th, or less. */
     is_in(text, "\n63 +");
     is_not_in(text, "\n62");
-    is_in(text, "\n0 +2: GPU 0 and two about alike, in the mean\n");
+    is_in(text, " about alike, in the mean\n");
     fits(text);
     options.without_ms = without(&plan);
     text = report_in(&plan, &options);
     is_in(text, "\n62   ");
     is_in(text, "\nt1 ");
-    is_not_in(text, " +2");
+    is_not_in(text, " about alike");
 }
 
 /* The first lines tell what stays free, and that hosts are assumed; amounts
