@@ -161,6 +161,22 @@ static void trace(struct full *full, uint64_t n_evaluations, double total_ms)
         .seconds = (clock_ms() - full->watch.start_ms) / 1000};
 }
 
+/* The best so far, what it gained over the first, and how near the bound. */
+static void tell_best(const void *ctx, struct buf *out)
+{
+    const struct full *full = ctx;
+    const struct snapshot *now = temper_best(&full->temper);
+    double best_ms = full->best.total_ms;
+
+    if (now->excess <= 0 && now->total_ms < best_ms)
+        best_ms = now->total_ms;
+    buf_printf(out, ", best %.4g ms (%+.1f %%)", best_ms,
+               100 * (best_ms / full->start.total_ms - 1));
+    if (full->plan->bound_ms > 0)
+        buf_printf(out, ", gap %.1f %%",
+                   100 * (best_ms / full->plan->bound_ms - 1));
+}
+
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct full *full = ctx;
@@ -305,6 +321,9 @@ static void improve(struct full *full)
     temper_start(&full->temper, &full->start, 1);
     snapshot_copy(&full->best, temper_best(&full->temper));
     progress_start(&full->progress, "searching", full->max_steps);
+    full->progress.is_logged = full->options->is_logged;
+    full->progress.tell = tell_best;
+    full->progress.ctx = full;
     if (run_starts(full, n_steps)) {
         temper_from_starts(full);
         run_stages(full, n_steps);

@@ -48,6 +48,7 @@ struct search_options {
     uint64_t effort;             /* of the full search: changes that it tries at
                                     most, or SEARCH_EFFORT_AUTO */
     double time_limit_ms;        /* of the full search; 0: none */
+    bool is_logged;              /* progress goes to a log, too */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
     struct search_trace *trace;  /* of the full search; may be NULL */
     double simplest_frac; /* of the full search: by which the total may rise for

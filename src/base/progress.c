@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define REDRAW_MS 100
+#define LOG_MS 60000
 #define CLEAR_TO_END "\033[K"
 
 size_t terminal_columns(int fd, size_t otherwise)
@@ -29,22 +30,20 @@ void progress_start(struct progress *progress, const char *label,
 {
     *progress = (struct progress){.label = label, .total = total};
     progress->is_terminal = isatty(STDERR_FILENO);
-    if (!progress->is_terminal)
-        return;
     progress->start_ms = progress->last_ms = clock_ms();
 }
 
 /* "12 s", "3:04 min", "2:03 h" */
-static void print_duration(double s)
+static void print_duration(double s, struct buf *out)
 {
     uint64_t n = (uint64_t)(s + 0.5);
 
     if (n < 60)
-        fprintf(stderr, "%" PRIu64 " s", n);
+        buf_printf(out, "%" PRIu64 " s", n);
     else if (n < 3600)
-        fprintf(stderr, "%" PRIu64 ":%02" PRIu64 " min", n / 60, n % 60);
+        buf_printf(out, "%" PRIu64 ":%02" PRIu64 " min", n / 60, n % 60);
     else
-        fprintf(stderr, "%" PRIu64 ":%02" PRIu64 " h", n / 3600, n / 60 % 60);
+        buf_printf(out, "%" PRIu64 ":%02" PRIu64 " h", n / 3600, n / 60 % 60);
 }
 
 /* Negative where there is no telling. */
@@ -60,30 +59,57 @@ static double seconds_left(const struct progress *progress, uint64_t done,
     return left_s;
 }
 
+/* What has been done in so many seconds. */
+static void print_line(const struct progress *progress, double spent_s,
+                       struct buf *out)
+{
+    const double left_s = seconds_left(progress, progress->done, spent_s);
+    const double rate = (double)progress->done / spent_s;
+    char n[TEXT_BYTES_MAX];
+
+    buf_printf(out, "%s: %s", progress->label,
+               text_from_count(n, progress->done));
+    if (progress->total)
+        buf_printf(out, " of %s (%.0f %%)", text_from_count(n, progress->total),
+                   100 * (double)progress->done / (double)progress->total);
+    if (rate < 10)
+        buf_printf(out, ", %.2f/s", rate);
+    else
+        buf_printf(out, ", %s/s", text_from_count(n, (uint64_t)rate));
+    if (left_s >= 0) {
+        buf_printf(out, ", ");
+        print_duration(left_s, out);
+        buf_printf(out, " left");
+    }
+    if (progress->tell)
+        progress->tell(progress->ctx, out);
+}
+
 void progress_update(struct progress *progress, uint64_t done)
 {
-    double now_ms, spent_s, left_s;
+    struct buf line = {0};
+    double now_ms;
+    size_t most;
 
-    if (!progress || !progress->is_terminal)
+    if (!progress)
+        return;
+    progress->done = done;
+    if (!progress->is_terminal && !progress->is_logged)
         return;
     now_ms = clock_ms();
-    if (now_ms - progress->last_ms < REDRAW_MS)
+    if (now_ms - progress->last_ms <
+        (progress->is_terminal ? REDRAW_MS : LOG_MS))
         return;
     progress->last_ms = now_ms;
-    spent_s = (now_ms - progress->start_ms) / 1e3;
-    left_s = seconds_left(progress, done, spent_s);
-    fprintf(stderr, "\r%s: %" PRIu64, progress->label, done);
-    if (progress->total)
-        fprintf(stderr, "/%" PRIu64 " (%.0f%%)", progress->total,
-                100 * (double)done / (double)progress->total);
-    fprintf(stderr, ", %.3g/s", (double)done / spent_s);
-    if (left_s >= 0) {
-        fputs(", ", stderr);
-        print_duration(left_s);
-        fputs(" left", stderr);
-    }
-    fputs(CLEAR_TO_END, stderr);
+    print_line(progress, (now_ms - progress->start_ms) / 1e3, &line);
+    most = terminal_columns(STDERR_FILENO, SIZE_MAX) - 1;
+    if (progress->is_terminal)
+        fprintf(stderr, "\r%.*s" CLEAR_TO_END,
+                (int)(line.len < most ? line.len : most), line.data);
+    else
+        fprintf(stderr, "%s\n", line.data);
     fflush(stderr);
+    buf_release(&line);
 }
 
 void progress_finish(struct progress *progress)

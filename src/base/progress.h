@@ -10,17 +10,23 @@
  * say, those of the variable COLUMNS, and without it `otherwise`. */
 size_t terminal_columns(int fd, size_t otherwise);
 
+struct buf;
+
 /*
  * Progress on a terminal: one line on stderr, rewritten at most ten times a
- * second: label, done/total, percent, rate, time left. Where stderr is no
- * terminal nothing is printed.
+ * second: label, done/total, percent, rate, time left, and what `tell` adds.
+ * Where stderr is no terminal nothing is printed, but a line a minute where
+ * that is asked for.
  */
 struct progress {
     const char *label; /* not owned */
     uint64_t total;    /* 0: unknown */
-    double limit_s;    /* may be set after the start: ends then, if not before;
-                          0: none */
-    uint64_t done;     /* of the last update */
+    double limit_s;    /* may be set after the start, like all below: ends then,
+                          if not before; 0: none */
+    bool is_logged;    /* a line a minute where there is no terminal */
+    void (*tell)(const void *ctx, struct buf *out); /* more; or NULL */
+    const void *ctx;
+    uint64_t done; /* of the last update */
     double start_ms, last_ms;
     bool is_terminal;
 };

@@ -9,11 +9,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static void tell_flagged(const void *ctx, struct buf *out)
+{
+    const struct bench_result *result = ctx;
+
+    if (result->n_flagged)
+        buf_printf(out, ", %" PRIu64 " disturbed", result->n_flagged);
+}
+
 void bench_begin(struct bench *bench, const char *label, uint64_t n)
 {
     bench->begin_ms = clock_ms();
     progress_start(&bench->progress, label, n);
     bench->progress.limit_s = bench->options.time_limit_s;
+    bench->progress.is_logged = cli_given(bench->cli, "verbose");
+    bench->progress.tell = tell_flagged;
+    bench->progress.ctx = &bench->result;
     bench->options.progress = &bench->progress;
 }
 
@@ -116,9 +127,10 @@ static void print_text(const struct bench *bench, const struct errors *repeats,
     print_setting(bench);
     bench_print_counts(bench, "cases");
     if (result->n_flagged)
-        printf("flagged         %" PRIu64 " of them: the device was throttled "
-               "or disturbed\n",
-               result->n_flagged);
+        printf("flagged         %" PRIu64
+               " of them, disturbed: measure more when idle, by --seed %" PRIu64
+               "\n",
+               result->n_flagged, bench->options.seed + 1);
     printf("time            %.1f s, %.2f samples a second\n", bench->seconds,
            (double)result->n_measured / bench->seconds);
     if (repeats->n)
@@ -216,7 +228,7 @@ static void print_row(const struct ceiling *ceiling)
         snprintf(each, sizeof(each), "%" PRIu32 " bits", probe->key_bits);
     if (probe->kind != PROBE_LAUNCH)
         snprintf(speed, sizeof(speed), "%.4g", gbps(ceiling));
-    printf("%-7s %10s %11s %10s %10.4g %10.4g %10.4g %9s%s\n",
+    printf("%-6s %8s %9s %7s %9.4g %9.4g %9.4g %6s%s\n",
            probe_kind_names[probe->kind], bytes, n, each,
            ceiling->timing.median_ms, ceiling->timing.p10_ms,
            ceiling->timing.p90_ms, speed,
@@ -252,8 +264,8 @@ int bench_print_ceilings(const struct bench *bench, struct err *err)
                        err))
         return -1;
     if (!cli_given(bench->cli, "json")) {
-        printf("%-7s %10s %11s %10s %10s %10s %10s %9s\n", "probe", "bytes",
-               "n", "row, key", "median ms", "p10 ms", "p90 ms", "GB/s");
+        printf("%-6s %8s %9s %7s %9s %9s %9s %6s\n", "probe", "bytes", "n",
+               "row,key", "median ms", "p10 ms", "p90 ms", "GB/s");
         for (size_t i = 0; i < n; i++)
             print_row(&ceilings[i]);
         return 0;

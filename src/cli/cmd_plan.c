@@ -30,6 +30,8 @@ static const struct option_spec own_options[] = {
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write there how the full search came to the plan, as CSV: evaluations, "
      "best cost, seconds"},
+    {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print a line of progress a minute where there is no terminal"},
     {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "leave other planners out of the report"},
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,

@@ -21,6 +21,7 @@ static void choose_search(struct search_options *options, const struct cli *cli)
         options->effort = cli_u64(cli, "effort");
     if (cli_given(cli, "time-limit"))
         options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
+    options->is_logged = cli_given(cli, "verbose");
     if (!strcmp(cli_string(cli, "search"), "grid"))
         options->beam_width = 0;
 }

@@ -11,10 +11,13 @@
 #include "costmodel/gemm.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 const struct option_spec training_options[] = {
+    {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print a line of progress a minute where there is no terminal"},
     {"epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,
      "passes over the samples; 0: as many as 20,000 steps take"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
@@ -195,15 +198,36 @@ int training_load(struct training *training, struct err *err)
                               : "none at all");
 }
 
+/* A training that is watched. */
+struct watched {
+    struct progress progress;
+    double best_loss; /* of the validation; INFINITY before the first */
+    unsigned best_epoch;
+};
+
+static void tell_best(const void *ctx, struct buf *out)
+{
+    const struct watched *watched = ctx;
+
+    if (isfinite(watched->best_loss))
+        buf_printf(out, ", best loss %.4g (epoch %u)", watched->best_loss,
+                   watched->best_epoch);
+}
+
 static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
                     double train_loss, double validation_loss)
 {
-    struct progress *progress = ctx;
+    struct watched *watched = ctx;
 
     (void)train_loss;
-    (void)validation_loss;
-    progress->total = epochs;
-    progress_update(progress, epoch);
+    if (epoch <= 1)
+        watched->best_loss = INFINITY; /* of another fit */
+    if (validation_loss < watched->best_loss) {
+        watched->best_loss = validation_loss;
+        watched->best_epoch = epoch;
+    }
+    watched->progress.total = epochs;
+    progress_update(&watched->progress, epoch);
     return interrupt_requested();
 }
 
@@ -217,7 +241,7 @@ int training_run(struct training *training, struct err *err)
     struct model *model = &training->model;
     const int kind = text_choice(kinds, cli_string(cli, "kind"));
     struct train_options options;
-    struct progress progress;
+    struct watched watched = {.best_loss = INFINITY};
     int rc;
 
     train_options_init(&options);
@@ -225,13 +249,16 @@ int training_run(struct training *training, struct err *err)
     options.time_limit_s = cli_double(cli, "time-limit");
     options.seed = cli_u64(cli, "seed");
     options.on_epoch = on_epoch;
-    options.ctx = &progress;
-    progress_start(&progress, "epochs", options.epochs);
+    options.ctx = &watched;
+    progress_start(&watched.progress, "epochs", options.epochs);
+    watched.progress.is_logged = cli_given(cli, "verbose");
+    watched.progress.tell = tell_best;
+    watched.progress.ctx = &watched;
     if (kind >= 0)
         options.kind = (enum model_kind)kind;
     rc = (kind < 0 ? train_choose : train_fit)(
         model, training->samples, training->n, &options, cli->arena, err);
-    progress_finish(&progress);
+    progress_finish(&watched.progress);
     if (rc)
         return -1;
     evaluate_model(&training->evaluation, model, training->samples,
