@@ -77,58 +77,74 @@ static void summarise(struct summary *summary, const struct table_list *list,
     summary->dim_max = dims[list->n_tables - 1];
 }
 
-static void print_largest(const struct summary *summary)
+/* In front of a name. */
+#define FIGURE_COLUMNS 57
+
+static void print_largest(const struct summary *summary, size_t n_columns,
+                          struct buf *out)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double largest = -summary->by_size[0].key, unit_bytes = 1;
     double total = (double)summary->memory.weights;
     unsigned unit = 0;
+    const size_t room = n_columns > FIGURE_COLUMNS + 1
+                            ? n_columns - FIGURE_COLUMNS
+                            : 1; /* of names */
     char rows[TEXT_BYTES_MAX];
 
     for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
         unit_bytes *= 1024;
-    printf("\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n", "weights",
-           "share", "rows", "columns", "look-ups", "name");
-    printf("%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "", "a sample");
+    buf_printf(out, "\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n",
+               "weights", "share", "rows", "columns", "look-ups", "name");
+    buf_printf(out, "%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "",
+               "a sample");
     for (size_t i = 0; i < summary->n_shown; i++) {
         const struct ranked *ranked = &summary->by_size[i];
         const struct table *table = &summary->list->tables[ranked->idx];
+        const size_t len = text_length(table->name);
 
-        printf("%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  %s\n",
-               -ranked->key / unit_bytes, 100 * -ranked->key / total,
-               text_from_count(rows, table->num_embeddings), table->dim,
-               table->pooling_factor, table->name);
+        buf_printf(out, "%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  ",
+                   -ranked->key / unit_bytes, 100 * -ranked->key / total,
+                   text_from_count(rows, table->num_embeddings), table->dim,
+                   table->pooling_factor);
+        text_column(out, table->name, (unsigned)(len < room ? len : room));
+        buf_printf(out, "\n");
     }
 }
 
-static void print_text(const struct summary *summary)
+static void print_text(const struct summary *summary, const struct cli *cli)
 {
+    struct buf report = {0}, *out = &report;
     char a[TEXT_BYTES_MAX], b[TEXT_BYTES_MAX];
     const struct memory_items *memory = &summary->memory;
     double lookups = summary->lookups * (double)summary->batch;
 
-    printf("%s: %s table%s\n\n", summary->list->source,
-           text_from_count(a, summary->list->n_tables),
-           summary->list->n_tables == 1 ? "" : "s");
-    printf("rows             %s\n", text_from_count(a, summary->n_rows));
-    printf("weights          %s\n",
-           text_from_bytes(a, (double)memory->weights));
-    printf("optimizer state  %s\n",
-           text_from_bytes(a, (double)memory->optimizer));
-    printf("columns          %.0f to %.0f, median %g\n", summary->dim_min,
-           summary->dim_max, summary->dim_median);
-    printf("output           %.10g elements a sample\n",
-           summary->output_elements);
-    printf("look-ups         %.10g a sample, %s in a batch of %s\n",
-           summary->lookups, text_from_count(a, (uint64_t)fmin(lookups, 9e18)),
-           text_from_count(b, summary->batch));
+    buf_printf(out, "%s: %s table%s\n\n", summary->list->source,
+               text_from_count(a, summary->list->n_tables),
+               summary->list->n_tables == 1 ? "" : "s");
+    buf_printf(out, "rows             %s\n",
+               text_from_count(a, summary->n_rows));
+    buf_printf(out, "weights          %s\n",
+               text_from_bytes(a, (double)memory->weights));
+    buf_printf(out, "optimizer state  %s\n",
+               text_from_bytes(a, (double)memory->optimizer));
+    buf_printf(out, "columns          %.0f to %.0f, median %g\n",
+               summary->dim_min, summary->dim_max, summary->dim_median);
+    buf_printf(out, "output           %.10g elements a sample\n",
+               summary->output_elements);
+    buf_printf(out, "look-ups         %.10g a sample, %s in a batch of %s\n",
+               summary->lookups,
+               text_from_count(a, (uint64_t)fmin(lookups, 9e18)),
+               text_from_count(b, summary->batch));
     if (summary->n_skew_assumed)
-        printf("skew             not given for %s table%s: Zipf %g assumed\n",
-               text_from_count(a, summary->n_skew_assumed),
-               summary->n_skew_assumed == 1 ? "" : "s", DEFAULT_ZIPF_ALPHA);
+        buf_printf(
+            out, "skew             not given for %s table%s: Zipf %g assumed\n",
+            text_from_count(a, summary->n_skew_assumed),
+            summary->n_skew_assumed == 1 ? "" : "s", DEFAULT_ZIPF_ALPHA);
     else
-        printf("skew             given for every table\n");
-    print_largest(summary);
+        buf_printf(out, "skew             given for every table\n");
+    print_largest(summary, cli_columns(cli), out);
+    cli_print_report(cli, out);
 }
 
 /* JSON has no unsigned 64-bit numbers; what saturated stays large. */
@@ -183,7 +199,10 @@ static int run_tables(struct cli *cli, struct err *err)
     if (tables_load(&list, cli->args[0], &options, cli->arena, err))
         return -1;
     summarise(&summary, &list, cli_u64(cli, "batch"), cli->arena);
-    (cli_given(cli, "json") ? print_json : print_text)(&summary);
+    if (cli_given(cli, "json"))
+        print_json(&summary);
+    else
+        print_text(&summary, cli);
     return 0;
 }
 
@@ -193,6 +212,7 @@ const struct command command_tables = {
     .summary = "print what a table list holds",
     .options = {own_options},
     .json = "print JSON instead of text",
+    .has_wide = true,
     .n_args = {1, 1},
     .run = run_tables,
 };
