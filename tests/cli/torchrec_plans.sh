@@ -29,10 +29,10 @@ cmp ours.json printed.json && echo "as the one that ships"
 echo "== improved, 60 GiB of 617 moved at most"
 "$NEUROSHARD" plan "$list" --gpus 96 --gpus-per-host 8 --batch-per-gpu 2560 \
     --memory 192GiB --cost torchrec:outputs=legacy --from stats.txt \
-    --move-limit 60GiB --effort 20000 2>talk >report
+    --move-limit 60GiB --effort 20000 >report 2>said
 awk '/^from/ { print ($8 < 1100 ? "below 1100 ms" : $0) }
     /^moves/ { print ($2 <= 60 && $3 == "GiB" ? "at most 60 GiB" : $0) }' report
-grep guess talk
+grep guess said
 
 echo "== ours as TorchRec's JSON, and back"
 "$NEUROSHARD" plan "$dcn" --gpus 8 --effort 1000 -o plan.json >/dev/null 2>&1
