@@ -12,7 +12,7 @@ src/device   6629  59
 src/io       5843  37
 src/emit     2845  19
 src/exec     3717  26
-src/cli      6001  39
+src/cli      6007  39
 costmodel    7500  60
 search       6795  32
 microbench   1657  14
