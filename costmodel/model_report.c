@@ -66,13 +66,13 @@ void model_print_kind(const struct model *model, struct arena *arena,
 
 #define ERRORS(member) MEMBER_OF(struct errors, member)
 static const struct figure error_figures[] = {
-    {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
-    {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},
-    {NULL, "MSE ms^2", 12, 5, FIGURE_SIGNIFICANT, ERRORS(mse)},
-    {NULL, "mean %", 8, 2, FIGURE_PERCENT, ERRORS(mape)},
-    {NULL, "median %", 9, 2, FIGURE_PERCENT, ERRORS(median_ape)},
-    {NULL, "p90 %", 8, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
-    {NULL, "Kendall", 8, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
+    {NULL, "held-out fused samples", -26, 0, FIGURE_PLAIN, ERRORS(name)},
+    {NULL, "n", 6, 0, FIGURE_PLAIN, ERRORS(n)},
+    {NULL, "MSE ms^2", 10, 5, FIGURE_SIGNIFICANT, ERRORS(mse)},
+    {NULL, "mean %", 7, 2, FIGURE_PERCENT, ERRORS(mape)},
+    {NULL, "median %", 8, 2, FIGURE_PERCENT, ERRORS(median_ape)},
+    {NULL, "p90 %", 7, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
+    {NULL, "Kendall", 7, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
     {0},
 };
 
@@ -119,12 +119,12 @@ static void print_classes(const struct evaluation *evaluation, struct buf *out)
 
 #define INTERVAL(member) MEMBER_OF(struct interval, member)
 static const struct figure interval_figures[] = {
-    {"class", "90 % intervals", -28, 0, FIGURE_PLAIN, INTERVAL(class)},
-    {"samples", "n", 8, 0, FIGURE_PLAIN, INTERVAL(n)},
-    {"error_frac", "+- %", 12, 2, FIGURE_PERCENT, INTERVAL(error_frac)},
-    {"pair_error_frac", "pair %", 8, 2, FIGURE_PERCENT,
+    {"class", "90 % intervals", -26, 0, FIGURE_PLAIN, INTERVAL(class)},
+    {"samples", "n", 6, 0, FIGURE_PLAIN, INTERVAL(n)},
+    {"error_frac", "+- %", 10, 2, FIGURE_PERCENT, INTERVAL(error_frac)},
+    {"pair_error_frac", "pair %", 7, 2, FIGURE_PERCENT,
      INTERVAL(pair_error_frac)},
-    {"within_frac", "within %", 9, 2, FIGURE_PERCENT, INTERVAL(within_frac)},
+    {"within_frac", "within %", 8, 2, FIGURE_PERCENT, INTERVAL(within_frac)},
     {0},
 };
 
@@ -166,17 +166,6 @@ static const struct figure feature_figures[] = {
     {NULL, "deviation", 12, 6, FIGURE_SIGNIFICANT, FEATURE(std)},
     {NULL, "least", 12, 6, FIGURE_SIGNIFICANT, FEATURE(min)},
     {NULL, "most", 12, 6, FIGURE_SIGNIFICANT, FEATURE(max)},
-    {0},
-};
-
-static const struct figure kept_error_figures[] = {
-    {NULL, "held-out fused samples", -28, 0, FIGURE_PLAIN, ERRORS(name)},
-    {NULL, "n", 8, 0, FIGURE_PLAIN, ERRORS(n)},
-    {NULL, "MSE ms^2", 12, 6, FIGURE_SIGNIFICANT, ERRORS(mse)},
-    {NULL, "mean %", 12, 2, FIGURE_PERCENT, ERRORS(mape)},
-    {NULL, "median %", 12, 2, FIGURE_PERCENT, ERRORS(median_ape)},
-    {NULL, "p90 %", 12, 2, FIGURE_PERCENT, ERRORS(p90_ape)},
-    {NULL, "Kendall", 12, 4, FIGURE_PLAIN, ERRORS(kendall_tau)},
     {0},
 };
 
@@ -280,7 +269,7 @@ void model_print(const struct model *model, const char *path,
                    model->floor_gbps);
     else
         buf_printf(out, "floor           unknown\n");
-    figures_table(kept_error_figures, model->errors, model->n_errors,
+    figures_table(error_figures, model->errors, model->n_errors,
                   sizeof(*model->errors), out);
     figures_table(feature_figures, model->features.at, model->features.n,
                   sizeof(*model->features.at), out);

@@ -164,8 +164,10 @@ void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
 
         buf_add(&line, text, len);
         if (len && text_length(line.data) > n_columns && len > indent) {
-            buf_add(out, text, indent);
-            text_wrap(out, line.data + indent, indent, indent, n_columns);
+            const size_t at = indent + strspn(line.data + indent, " ");
+
+            buf_add(out, text, at);
+            text_wrap(out, line.data + at, at, indent, n_columns);
         } else {
             buf_add(out, text, len);
         }

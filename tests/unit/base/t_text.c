@@ -358,7 +358,8 @@ static void test_wrapped_lines(void)
                                "\n"
                                "  so far right\n"
                                "  1.250   2.500\n"
-                               "        /one/path/that/is/long\n";
+                               "        /one/path/that/is/long\n"
+                               "four and others went\n";
     struct buf out = {0}, whole = {0};
 
     text_wrap_lines(&out, text, 18);
@@ -370,7 +371,9 @@ static void test_wrapped_lines(void)
            "  1.250   2.500\n"
            "        /one/path/\n"
            "        that/is/lo\n"
-           "        ng\n",
+           "        ng\n"
+           "four and others\n"
+           "    went\n",
            "what goes on stands below the text");
     buf_release(&out);
     text_wrap_lines(&whole, text, SIZE_MAX);
