@@ -343,6 +343,17 @@ static struct candidate *largest(const struct planner *planner)
     return best;
 }
 
+/* Why it ends before it is done; NULL where it goes on. */
+static const char *stops(const struct planner *planner)
+{
+    const struct placing *placing = planner->placing;
+    const uint64_t limit = placing->inputs->limit_proposals;
+
+    if (limit && placing->plan->n_evaluations >= limit)
+        return "proposals";
+    return clock_ms() < planner->end_ms ? NULL : "time";
+}
+
 /* Best first by the largest shard, or by the sum of all. */
 static void propose_greedily(struct planner *planner, bool by_sum)
 {
@@ -369,7 +380,7 @@ static void propose_greedily(struct planner *planner, bool by_sum)
         if (!candidate)
             break;
         candidate->current++;
-    } while (clock_ms() < planner->end_ms);
+    } while (!stops(planner));
 }
 
 int rival_torchrec(struct placing *placing, struct err *err)
@@ -410,7 +421,7 @@ int rival_torchrec(struct placing *placing, struct err *err)
                        "no plan was found: none of TorchRec's %llu proposals "
                        "does",
                        (unsigned long long)placing->plan->n_evaluations);
-    if (clock_ms() >= planner.end_ms)
-        placing->plan->stopped = "time";
+    if (stops(&planner))
+        placing->plan->stopped = stops(&planner);
     return 0;
 }

@@ -198,6 +198,7 @@ struct contender_inputs {
     uint64_t seed;                       /* of what the baselines draw */
     double limit_ms; /* of wall-clock for TorchRec's planner; its best so far
                         is given. 0: none */
+    uint64_t limit_proposals; /* likewise, and the same on any machine */
 };
 
 struct placing;

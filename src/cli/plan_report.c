@@ -38,10 +38,9 @@ int planner_try(struct compare_entry *entry, const struct contender *planner,
     return 0;
 }
 
-/* What TorchRec's planner may take beside the search: of 1,935 tables on 96
- * GPUs it takes seconds. */
-#define LEAST_MS 40
-#define SEARCH_SHARE 0.04
+/* Of TorchRec's planner, proposals times tables: it takes some 40 ms for them,
+ * and would take a second for all of 1,935 tables on 96 GPUs. */
+#define RIVAL_EFFORT 1500000
 
 struct rivals {
     struct report_rival list[2]; /* TorchRec's, the best greedy one */
@@ -66,7 +65,7 @@ static void find_rivals(struct rivals *rivals, const struct plan *plan,
 {
     struct contender_inputs inputs = {
         .oracle = oracle,
-        .limit_ms = fmax(LEAST_MS, SEARCH_SHARE * plan->search_ms)};
+        .limit_proposals = 1 + RIVAL_EFFORT / plan->problem.n_tables};
     struct compare_entry best = {0}, torchrec = {0};
     struct oracle *costs = NULL;
     struct err ignored = {0};

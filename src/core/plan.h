@@ -49,8 +49,9 @@ struct plan {
     const char *bound_term;          /* what sets it, or NULL; in no file */
     uint32_t n_floored;              /* devices raised to the physical floor */
     struct cost_source cost;
-    const char *search;  /* "reference", "baseline:dim" ... */
-    const char *stopped; /* "done", "budget", "time", "interrupt" */
+    const char *search; /* "reference", "baseline:dim" ... */
+    const char
+        *stopped; /* "done", "budget", "time", "interrupt", "proposals" */
     uint64_t seed;
     double search_ms; /* wall-clock; in no file, as it is never the same */
     uint64_t n_evaluations;

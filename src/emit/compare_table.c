@@ -74,8 +74,8 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->valid = true;
     entry->total_ms = plan->total_ms;
     entry->cost = plan->cost;
-    if (plan->stopped &&
-        (!strcmp(plan->stopped, "time") || !strcmp(plan->stopped, "interrupt")))
+    if (plan->stopped && strcmp(plan->stopped, "done") != 0 &&
+        strcmp(plan->stopped, "budget") != 0)
         entry->cut_short_by = plan->stopped;
     plan_split(plan, shares);
     entry->lookup_ms = shares[SPLIT_LOOKUPS] * plan->total_ms;

@@ -21,7 +21,7 @@ struct compare_entry {
                                       NAN where not known */
     double memory_frac;            /* of the fullest GPU */
     double search_ms;
-    const char *cut_short_by; /* "time", "interrupt", or NULL */
+    const char *cut_short_by; /* "time" ..., or NULL */
     double ratio; /* of total_ms to ours; NAN where not both solved it */
     double lookup_ms, exchange_ms; /* shares of total_ms, NAN likewise */
     struct cost_source cost;

@@ -190,7 +190,8 @@ static void grid_print(struct grid *grid, const struct report *report,
     if (n > 1)
         print_row(grid, report, "mean", 0, n, out);
     if (n_alike)
-        buf_printf(out, "%u +%zu: GPU %u and %zu about alike, in the mean\n",
+        buf_printf(out,
+                   "%u +%zu: GPU %u and %zu others about alike, in the mean\n",
                    grid->order[example].idx, n_alike, grid->order[example].idx,
                    n_alike);
 }

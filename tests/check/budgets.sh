@@ -7,14 +7,14 @@ set -eu
 
 budgets="
 src/base     2988  38
-src/core     4738  36
+src/core     4739  36
 src/device   6629  59
 src/io       5843  37
-src/emit     2845  19
+src/emit     2846  19
 src/exec     3717  26
 src/cli      6007  39
 costmodel    7490  60
-search       6795  32
+search       6804  32
 microbench   1657  14
 "
 

@@ -75,21 +75,30 @@ static const struct contender *find(const char *name)
     return NULL;
 }
 
-static int place(struct plan *plan, const char *name, double limit_ms,
-                 const struct problem *problem, struct arena *arena,
-                 struct err *err)
+/* Of the inputs only the limits count. */
+static int place_within(struct plan *plan, const char *name,
+                        struct contender_inputs inputs,
+                        const struct problem *problem, struct arena *arena,
+                        struct err *err)
 {
     struct oracle oracle = additive_oracle(problem);
-    const struct contender_inputs inputs = {
-        .oracle = &oracle, .torchrec = &oracle, .limit_ms = limit_ms};
     const double begin_ms = clock_ms();
 
+    inputs.oracle = inputs.torchrec = &oracle;
     *plan = (struct plan){.problem = *problem};
     *err = (struct err){0};
     if (contender_place(plan, find(name), &inputs, arena, err))
         return -1;
     judge_time(plan, begin_ms);
     return judge_plan(plan, &oracle, arena, err);
+}
+
+static int place(struct plan *plan, const char *name,
+                 const struct problem *problem, struct arena *arena,
+                 struct err *err)
+{
+    return place_within(plan, name, (struct contender_inputs){0}, problem,
+                        arena, err);
 }
 
 /* "0 table 3; 1 column 64 0 1": the pieces of each table, and where they are.
@@ -338,7 +347,7 @@ static void check_cases(void)
         problem.kinds = test->kinds;
         for (size_t t = 0; t < test->n_tables; t++)
             problem.tables[t].pooling_factor = test->pooling[t];
-        rc = place(&plan, test->rival, 0, &problem, &arena, &err);
+        rc = place(&plan, test->rival, &problem, &arena, &err);
         is_str(rc ? err.msg : describe(&plan, &arena), test->want, test->name);
         if (rc)
             is_i64(err.code, ERR_NO_PLAN, "no plan");
@@ -367,7 +376,7 @@ static void check_hosts(void)
         for (uint32_t r = 0; r < 4; r++)
             if (r != i) /* it has room there alone, rows have it everywhere */
                 problem.cluster.memory_bytes[r] = 1000 * 128 * 4;
-        if (ok(!place(&plan, "torchrec", 0, &problem, &arena, &err),
+        if (ok(!place(&plan, "torchrec", &problem, &arena, &err),
                "a hot table on rank %u %s", i, err.msg))
             is_str(describe(&plan, &arena),
                    arena_printf(&arena, "0 table %u; 1 row 500 %s", i,
@@ -389,7 +398,7 @@ static void check_ties(void)
     arena_init(&arena);
     fake_equal_problem(&problem, 6, 4, &arena);
     problem.cluster.devices_per_host = 2;
-    if (ok(!place(&plan, "torchrec", 0, &problem, &arena, &err), "ties %s",
+    if (ok(!place(&plan, "torchrec", &problem, &arena, &err), "ties %s",
            err.msg))
         is_str(describe(&plan, &arena),
                "0 table 0; 1 table 2; 2 table 1; 3 table 3; 4 table 0; "
@@ -416,7 +425,7 @@ static void check_one_rank(void)
         arena_init(&arena);
         fake_problem(&problem, rows, dims, 1, 1, GIB, &arena);
         problem.kinds = kinds[i];
-        rc = place(&plan, "torchrec", 0, &problem, &arena, &err);
+        rc = place(&plan, "torchrec", &problem, &arena, &err);
         is_str(rc ? err.msg : describe(&plan, &arena),
                kinds[i] & SHARD_TABLE
                    ? "0 table 0"
@@ -461,7 +470,7 @@ static void check_random(void)
             if (problem.cluster.n_devices % 2 == 0 && i % 2)
                 problem.cluster.devices_per_host /= 2;
             problem.min_width = i % 3 * 32;
-            if (place(&plan, rival->name, 0, &problem, &arena, &err)) {
+            if (place(&plan, rival->name, &problem, &arena, &err)) {
                 n_short += err.code == ERR_NO_PLAN;
                 if (err.code != ERR_NO_PLAN)
                     printf("# %u: %s\n", i, err.msg);
@@ -469,7 +478,7 @@ static void check_random(void)
                 n_legal++;
                 n_narrow += count_narrow(&plan);
                 n_same +=
-                    !place(&again, rival->name, 0, &problem, &arena, &err) &&
+                    !place(&again, rival->name, &problem, &arena, &err) &&
                     !strcmp(describe(&again, &arena), describe(&plan, &arena));
             }
             arena_release(&arena);
@@ -493,7 +502,7 @@ static void check_constraints(void)
     arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
     problem.tables[1].device = 0;
-    ok(place(&plan, "torchrec", 0, &problem, &arena, &err) &&
+    ok(place(&plan, "torchrec", &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "no pins");
     is_str(
@@ -502,7 +511,7 @@ static void check_constraints(void)
         "planner does not know",
         "and says so");
     problem.tables[0].group = "g";
-    ok(place(&plan, "hugectr", 0, &problem, &arena, &err) &&
+    ok(place(&plan, "hugectr", &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "no groups");
     is_str(
@@ -535,7 +544,7 @@ static void check_all_shares(void)
             fake_problem(&problem, &rows, dims, 1, n, share * 128 * 4 - less,
                          &arena);
             problem.kinds = SHARD_TABLE | SHARD_ROW;
-            found = !place(&plan, "hugectr", 0, &problem, &arena, &err);
+            found = !place(&plan, "hugectr", &problem, &arena, &err);
             n_cut += found;
             n_wrong += found != (!less && share * (n - 1) < rows) ||
                        (!found && err.code != ERR_NO_PLAN);
@@ -560,7 +569,7 @@ static void check_replicas(void)
         fake_problem(&problem, rows, dims, 2, 4, 2 * 1000 * 128 * 4, &arena);
         problem.kinds = SHARD_REPLICATE;
         problem.cluster.memory_bytes[r % 4] -= r < 4;
-        (void)place(&plan, "hugectr", 0, &problem, &arena, &err);
+        (void)place(&plan, "hugectr", &problem, &arena, &err);
         is_str(err.msg,
                r < 4 ? "no plan was found: HugeCTR's planner replicates table "
                        "'t1', for which there is no room"
@@ -582,10 +591,17 @@ static void check_limit(void)
 
     arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
-    if (ok(!place(&plan, "torchrec", 1e-9, &problem, &arena, &err),
+    if (ok(!place_within(&plan, "torchrec",
+                         (struct contender_inputs){.limit_ms = 1e-9}, &problem,
+                         &arena, &err),
            "a plan in no time %s", err.msg))
         is_str(plan.stopped, "time", "which says that it was stopped");
-    if (ok(!place(&plan, "torchrec", 0, &problem, &arena, &err), "a plan %s",
+    if (ok(!place_within(&plan, "torchrec",
+                         (struct contender_inputs){.limit_proposals = 1},
+                         &problem, &arena, &err),
+           "a plan of few proposals %s", err.msg))
+        is_str(plan.stopped, "proposals", "which says so, too");
+    if (ok(!place(&plan, "torchrec", &problem, &arena, &err), "a plan %s",
            err.msg))
         is_str(plan.stopped, "done", "no limit, none reached");
     arena_release(&arena);
