@@ -199,13 +199,15 @@ int main(int argc, char **argv)
         rc = err_set(&err, ERR_INTERRUPTED,
                      "interrupted; what is printed and written is the best "
                      "until then");
-    cli_end_answer(rc < 0 ? &err : NULL);
+    if (rc >= 0 || *err.msg) /* which a process of --ranks has said */
+        cli_end_answer(rc < 0 ? &err : NULL);
     if (finish_stdout(&unwritten) && (rc >= 0 || err.code == ERR_INTERRUPTED)) {
         err = unwritten;
         rc = -1;
     }
     if (rc >= 0)
         return rc;
-    cli_say(err.msg);
+    if (*err.msg)
+        cli_say(err.msg);
     return err_exit_status(err.code);
 }
