@@ -27,11 +27,12 @@ files()
     for day in 0 1; do
         cp "$ROOT/tests/fuzz/corpus/npz/day" day_${day}_sparse_multi_hot.npz
     done
-    printf '%s\n' table_name,num_rows,dim,avg_len user,1000,64,2 >report.csv
+    printf '%s\n' table_name,num_rows,dim,avg_len a,10,64,2 >report.csv
     cp "$ROOT/tests/fuzz/corpus/tables_dlrm/main" train.sh
     cp "$ROOT/tests/fuzz/corpus/tables_tbe/report" \
         tbe-0-config-estimation-100.json
-    printf '%s\n' user item >names.txt
+    cp "$ROOT/tests/fuzz/corpus/plan_torchrec/stats" train.log
+    printf '%s\n' user ad >names.txt
     echo step,rank,phase,ms >times.csv
     for step in 1 2 3 4; do
         printf '%s,forward,1\n' $step,0 $step,1 $step,2 $step,3 >>times.csv
@@ -40,12 +41,6 @@ files()
     "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 -o plan.json \
         >/dev/null 2>&1
     "$NEUROSHARD" emit plan.json --format torchrec -o dumped.json
-    cp "$ROOT/tests/fuzz/corpus/plan_torchrec/stats" train.log
-    printf '%s\n' table_name,num_rows,dim,avg_len a,10,64,2 >report.csv
-    cp "$ROOT/tests/fuzz/corpus/tables_dlrm/main" train.sh
-    cp "$ROOT/tests/fuzz/corpus/tables_tbe/report" \
-        tbe-0-config-estimation-100.json
-    printf '%s\n' user ad >names.txt
 }
 
 # examples PAGE : its commands, one a line, continuations joined
@@ -56,10 +51,11 @@ examples()
         sed -n 's/^\$ //; /^neuroshard /p'
 }
 
+mkdir files
+(cd files && files)
 for page in "$ROOT"/man/*.1; do
-    mkdir "${page##*/}"
+    cp -RP files "${page##*/}"
     cd "${page##*/}" || exit 1
-    files
     examples "$page" >examples.txt
     while read -r line; do
         case $line in
