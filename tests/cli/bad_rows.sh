@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Rows that no measurement makes, in a database whose own schema lets them be:
 # each is refused by name before anything is trained, and no model changes.
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" good.db

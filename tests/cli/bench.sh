@@ -3,7 +3,8 @@
 # bench: what it stores, that it goes on instead of starting again, what it
 # refuses. Times and the machine's name are taken out of the summaries.
 
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 bench()
 {

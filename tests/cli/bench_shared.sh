@@ -4,7 +4,8 @@
 # stored the other does not measure again, a case that a killed one was at is
 # measured by the next, and nothing is left beside the file.
 set -eu
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 # The options of every run.
 set -- bench --batch 16 --max-tables 3 --memory 16MiB --threads 1 --verbose

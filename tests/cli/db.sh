@@ -3,7 +3,8 @@
 # Databases are described, checked, put together and turned into text and back.
 # shellcheck disable=SC2086 # lists of files
 set -u
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 for name in cpu-amd-epyc-2t fbgemm-nvidia-h100-plans; do

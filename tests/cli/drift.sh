@@ -4,7 +4,8 @@
 # retrain still counts. The times of later cases are four fifths of what was
 # measured.
 set -eu
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 

@@ -8,7 +8,8 @@
 # was taken; TEXT stands for it as it was quoted, and the first of a list that is
 # to grow for all.
 
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 # The text raw, and in JSON and SQL.
 # shellcheck disable=SC2016 # no shell is to expand it

@@ -5,7 +5,8 @@
 # stored is there, none is there twice, the machine's best canary stays, and the
 # same command goes on where it stopped.
 
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 # The options of every run.
 set -- bench --db costs.db --batch 16 --max-tables 3 --memory 16MiB --threads 1

@@ -4,7 +4,8 @@
 # the tiny one): a new file is not there or whole, a database has all rows or
 # those of before, and the next one does it and clears up.
 set -eu
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 case ${TEST_SIZE-} in
@@ -46,15 +47,10 @@ after=$(content whole.db)
 moment()
 {
     if [ $((round % 3)) != 0 ]; then
-        byte=$(od -An -N1 -tu1 /dev/urandom)
-        sleep "$(awk "BEGIN { printf \"%.4f\", $byte / 256 * $merge_ns / 1e9 }")"
-        return
+        a_part_of "$merge_ns"
+    else
+        until_there "$1" "$2"
     fi
-    while kill -0 "$1" 2>/dev/null; do
-        for file in $2; do
-            [ ! -e "$file" ] || return 0
-        done
-    done
 }
 
 end()

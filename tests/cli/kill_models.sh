@@ -6,7 +6,8 @@
 # lock and clears up what the dead left behind.
 # shellcheck disable=SC2086 # commands are several words
 set -eu
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 what=nothing
@@ -79,15 +80,10 @@ one_of()
 moment()
 {
     if [ $((round % 2)) = 0 ]; then
-        byte=$(od -An -N1 -tu1 /dev/urandom)
-        sleep "$(awk "BEGIN { printf \"%.4f\", $byte / 256 * $train_ns / 1e9 }")"
-        return
+        a_part_of "$train_ns"
+    else
+        until_there "$1" "$2"
     fi
-    while kill -0 "$1" 2>/dev/null; do
-        for file in $2; do
-            [ ! -e "$file" ] || return 0
-        done
-    done
 }
 
 end()

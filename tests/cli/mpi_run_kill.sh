@@ -3,23 +3,14 @@
 # One of four processes is killed in mid-run: the others end too, mpirun says
 # so by its status, nothing is printed by halves, and the database is intact.
 set -eu
+. "$ROOT/tests/cli/common"
 
 ns=$NEUROSHARD
 
-skip()
-{
-    echo "$*" >&2
-    exit 77
-}
-
 command -v mpirun >/dev/null || skip "no mpirun"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
-many=mpirun
-if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
-    many="mpirun --allow-run-as-root --oversubscribe --bind-to none"
-fi
-ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
-export ASAN_OPTIONS
+many=$(launcher)
+keep_mpi_quiet
 
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 256 \
     -o plan.json >/dev/null 2>&1
@@ -50,17 +41,6 @@ any_left()
         [ "$state" = Z ] || return 0
     done <"$1"
     return 1
-}
-
-# wait_until COMMAND...: at most 20 seconds
-wait_until()
-{
-    tries=0
-    until "$@"; do
-        tries=$((tries + 1))
-        [ $tries -le 100 ] || return 1
-        sleep 0.2
-    done
 }
 
 all_started()

@@ -5,28 +5,16 @@
 # every kind of piece and uneven ranks. Processes of the program's own, and of
 # mpirun where it is there.
 set -eu
+. "$ROOT/tests/cli/common"
 
 ns=$NEUROSHARD
 nccl=$(dirname "$ns")/fake
 
-skip()
-{
-    echo "$*" >&2
-    exit 77
-}
-
 grep -q emulated_enqueue "$ns" || skip "not built with CUDA=emulated"
-many=
-if command -v mpirun >/dev/null; then
-    many=mpirun
-    if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
-        many="mpirun --allow-run-as-root --oversubscribe --bind-to none"
-    fi
-fi
-# MPI keeps some memory to the end.
-ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+many=$(launcher)
+keep_mpi_quiet
 LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export ASAN_OPTIONS LD_LIBRARY_PATH
+export LD_LIBRARY_PATH
 
 # JSON of pieces, one a line: table, rows, columns, GPU, kind.
 pieces()

@@ -5,20 +5,11 @@
 # uneven ranks and a rank that holds nothing. Processes that the program starts
 # say the same as those that mpirun starts, where it is there, but for times.
 set -eu
+. "$ROOT/tests/cli/common"
 
 ns=$NEUROSHARD
-
-# What Open MPI asks of a superuser and of a small machine.
-many=
-if command -v mpirun >/dev/null; then
-    many=mpirun
-    if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
-        many="mpirun --allow-run-as-root --oversubscribe --bind-to none"
-    fi
-fi
-# MPI keeps some memory to the end.
-ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
-export ASAN_OPTIONS
+many=$(launcher)
+keep_mpi_quiet
 
 # piece TABLE ROWS COLUMNS GPU KIND, ranges as "begin:end"
 piece()

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What other programs measured: into the database once, each bad file told in
 # one sentence with its line, and nothing stored of it.
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 corpus=$ROOT/tests/fuzz/corpus

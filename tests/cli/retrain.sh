@@ -3,7 +3,8 @@
 # What a timer sees of train and retrain: exit statuses, what becomes of the
 # files, and the verdicts in the database.
 set -eu
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db

@@ -3,7 +3,8 @@
 # Two retrainings of one model at once: both are better than the model in use,
 # and the better of the two stands, whichever ends first.
 set -eu
-command -v sqlite3 >/dev/null || { echo "no sqlite3 tool" >&2; exit 77; }
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 case ${TEST_SIZE-} in
