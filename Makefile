@@ -241,6 +241,7 @@ programs    = $(patsubst %.c,$(O)/%,$(1))
 TESTS       = $(call programs,$(UNIT_TESTS) $(PROP_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
 PYTHON_TESTS = $(sort $(wildcard tests/python/t_*.py))
+CLI_TESTS = $(sort $(wildcard tests/cli/*.sh))
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
 # A unit test of a room links that room and the ones below it, nothing else,
@@ -322,7 +323,7 @@ test:
 tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 
 run-tests: tests
-	$(Q)$(call PROVE,tests/cli/run $(PYTHON_TESTS) $(TESTS))
+	$(Q)$(call PROVE,$(CLI_TESTS) $(PYTHON_TESTS) $(TESTS))
 
 # The tests whose sizes grow with TEST_SIZE, in C by tap_size; TEST_SIZE=tiny
 # makes all of run-tests short enough for CONFIG=asan.
@@ -330,8 +331,7 @@ SIZE ?= full
 LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
     $(PROP_TESTS))),$(TESTS))
 LONG_PYTHON = $(shell grep -l TEST_SIZE $(PYTHON_TESTS))
-LONG_CLI   = $(patsubst tests/cli/%.sh,%,$(shell grep -l TEST_SIZE \
-    tests/cli/*.sh))
+LONG_CLI   = $(shell grep -l TEST_SIZE $(CLI_TESTS))
 
 .PHONY: test-long run-test-long
 test-long:
@@ -340,8 +340,7 @@ test-long:
 
 run-test-long: tests
 	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_PYTHON) $(LONG_TESTS))
-	$(Q)$(if $(and $(filter full,$(SIZE)),$(LONG_CLI)),TEST_SIZE='$(SIZE)' $(call PROVE,tests/cli/run \
-	    :: $(LONG_CLI)))
+	$(Q)$(if $(filter full,$(SIZE)),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_CLI)))
 
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
