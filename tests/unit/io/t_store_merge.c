@@ -128,9 +128,10 @@ static void put_others(struct store *store, struct rng *rng)
     struct sample_sink sink = store_sink(store);
     struct comm_sample comm = {"copy",       2, 1, 8 + rng_below(rng, 3), 8,
                                {ms, ms, ms}, 3};
-    struct ceiling ceiling = {.probe = {PROBE_READ, 64 + rng_below(rng, 3)},
-                              .timing = {ms, ms, ms},
-                              .flags = (unsigned)rng_below(rng, 2)};
+    struct ceiling ceiling = {
+        .probe = {.kind = PROBE_READ, .n_bytes = 64 + rng_below(rng, 3)},
+        .timing = {ms, ms, ms},
+        .flags = (unsigned)rng_below(rng, 2)};
     struct model_verdict verdict = {.model_path = "m.nsm",
                                     .old_mape = NAN,
                                     .new_mape = 0.1,
