@@ -238,10 +238,11 @@ PROP_TESTS  = $(sort $(wildcard tests/prop/t_*.c))
 FUZZ_TESTS  = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
 programs    = $(patsubst %.c,$(O)/%,$(1))
-TESTS       = $(call programs,$(UNIT_TESTS) $(PROP_TESTS) $(FUZZ_TESTS)) \
+# The longest first, so that no core waits for one at the end.
+TESTS       = $(call programs,$(PROP_TESTS) $(UNIT_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
 PYTHON_TESTS = $(sort $(wildcard tests/python/t_*.py))
-CLI_TESTS = $(sort $(wildcard tests/cli/*.sh))
+CLI_TESTS   = $(sort $(wildcard tests/cli/*.sh))
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
 # A unit test of a room links that room and the ones below it, nothing else,
