@@ -86,6 +86,8 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
 
     n = min_u64(min_u64(n, stretch->n_left),
                 min_u64(self->ring_bytes - at, self->ring_bytes / TURNS));
+    if (!n)
+        return false;
     if (stretch->is_sent) {
         memcpy(data + at, stretch->at, n);
         atomic_store(&ring->n_written, n_written + n);
@@ -95,7 +97,7 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
     }
     stretch->at += n;
     stretch->n_left -= n;
-    return n;
+    return true;
 }
 
 /* What stays on its rank is copied at once; all else when it is waited for:
