@@ -308,13 +308,14 @@ $(O)/fault.so: $(O)/tests/fault/fault.o
 PYTHON_ENV = PYTHONPATH='$(CURDIR)/src/python:$(CURDIR)/tests/torchrec' \
     PYTHONDONTWRITEBYTECODE=1
 # $(1): what prove runs. A test that hangs is a failed one, and so is one that
-# is skipped where CI=true, for other reasons than tests/skips has.
+# is skipped where CI=true, for other reasons than tests/skips has. One more than
+# two cores, as some of them sleep.
 LIMIT = 900
 run-test-long: LIMIT = 3600
 PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     NEUROSHARD_DATA='$(CURDIR)/data' FAULT_SO='$(abspath $(FAULT_SO))' \
     $(PYTHON_ENV) ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
-    prove -j2 -e 'tests/one $(LIMIT)' $(1)
+    prove -j3 -e 'tests/one $(LIMIT)' $(1)
 
 .PHONY: test tests run-tests run-unit-tests
 test:

@@ -39,7 +39,7 @@ static int run_cost(struct cli *cli, struct err *err)
     if (!rc && cli_given(cli, "json")) {
         cli_print_text(plan_to_json(&plan, cli->arena));
     } else if (!rc) {
-        search_bound(&proven, &plan.problem, oracle, cli->arena);
+        plan_bound(&proven, &plan, oracle, cli->arena);
         plan.bound_ms = proven.ms;
         plan_report(&plan, oracle, false, cli, &report);
         cli_print_report(cli, &report);

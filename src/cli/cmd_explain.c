@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/explain.h"
@@ -12,8 +13,7 @@ static const struct option_spec own_options[] = {
      "the GPU whose pieces are looked at; without it the one that binds"},
     {"anew", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "also what a short search would find, for these GPUs, for one more and "
-     "for "
-     "fp16"},
+     "for fp16"},
     {0},
 };
 
@@ -28,20 +28,6 @@ static int find_table(uint32_t *t, const struct problem *problem,
         if (!strcmp(problem->tables[*t].name, name))
             return 0;
     return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
-}
-
-/* Where a hand-made plan is below the bound, it says nothing. */
-static void find_bound(struct explained *explained, const struct plan *plan,
-                       const struct oracle *oracle)
-{
-    struct proven proven;
-
-    search_bound(&proven, &plan->problem, oracle, explained->arena);
-    if (!(proven.ms > 0) || proven.ms > plan->total_ms * (1 + 1e-9))
-        proven = (struct proven){.ms = NAN};
-    explained->bound_ms = proven.ms;
-    explained->bound_term = proven.term;
-    explained->bound_table = proven.table;
 }
 
 /* The same cluster with one more GPU, or where there are several hosts one more
@@ -170,6 +156,7 @@ static int run_explain(struct cli *cli, struct err *err)
                                              : ANY_GPU,
                                   .arena = cli->arena};
     struct anew anew[N_ANEW];
+    struct proven proven;
     bool has_table = cli->n_args > 1;
     struct plan plan = {0};
     struct oracle *oracle = NULL;
@@ -182,7 +169,10 @@ static int run_explain(struct cli *cli, struct err *err)
         plan_price(&plan, oracle, cli->arena, err);
 
     if (!rc) {
-        find_bound(&explained, &plan, oracle);
+        plan_bound(&proven, &plan, oracle, cli->arena);
+        explained.bound_ms = proven.ms;
+        explained.bound_term = proven.term;
+        explained.bound_table = proven.table;
         what_if_init(&explained.what_if, &plan, oracle);
         if (cli_given(cli, "anew"))
             find_anew(&explained, anew, &plan, cli);

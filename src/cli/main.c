@@ -115,6 +115,7 @@ static int no_command(const char *first, const char *second, struct err *err)
 {
     const char *names[N_COMMANDS + 1] = {0}, *nearest;
     char given[128], meant[128] = "";
+    size_t n = 0;
     const bool is_pair = list_second_words(names, first) > 0;
 
     for (size_t i = 0; !is_pair && i < N_COMMANDS; i++)
@@ -125,6 +126,10 @@ static int no_command(const char *first, const char *second, struct err *err)
     if (nearest)
         snprintf(meant, sizeof(meant), "did you mean '%s%s%s'? ",
                  is_pair ? first : "", is_pair ? " " : "", nearest);
+    for (size_t i = 0; !nearest && is_pair && names[i]; i++)
+        n += (size_t)snprintf(meant + n, sizeof(meant) - n, "%s%s%s",
+                              i ? "" : "it goes on with ", names[i],
+                              names[i + 1] ? ", " : "; ");
     return err_set(err, ERR_USAGE,
                    "no command '%s'; %s'neuroshard --help' lists them", given,
                    meant);

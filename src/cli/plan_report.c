@@ -99,6 +99,14 @@ static void find_rivals(struct rivals *rivals, const struct plan *plan,
     oracle_close(costs);
 }
 
+void plan_bound(struct proven *proven, const struct plan *plan,
+                const struct oracle *oracle, struct arena *arena)
+{
+    search_bound(proven, &plan->problem, oracle, arena);
+    if (!(proven->ms > 0) || proven->ms > plan->total_ms * (1 + 1e-9))
+        *proven = (struct proven){.ms = NAN};
+}
+
 void plan_report(const struct plan *plan, const struct oracle *oracle,
                  bool with_rivals, const struct cli *cli, struct buf *out)
 {

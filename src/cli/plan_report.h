@@ -21,6 +21,9 @@ int planner_try(struct compare_entry *entry, const struct contender *planner,
                 const struct contender_inputs *inputs, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
+/* As search_bound; nothing is proven where the plan, made by hand, is below. */
+void plan_bound(struct proven *proven, const struct plan *plan,
+                const struct oracle *oracle, struct arena *arena);
 /* Appends the report of a plan that the oracle has priced; with rivals beside
  * TorchRec's planner and the best of the greedy baselines. */
 void plan_report(const struct plan *plan, const struct oracle *oracle,

@@ -138,7 +138,7 @@ static void find_last(struct binding *binding)
             .compute_ms = cost->compute_ms,
             .bwd_comm_ms = cost->bwd_comm_ms,
             .fwd_ms = cost->fwd_comm_ms,
-            .used_frac = have ? (double)used / (double)have : 0,
+            .used_frac = plan_used_frac(plan, r),
             .used_bytes = used,
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
