@@ -44,18 +44,19 @@ static void quote_texts(json_t *machines, struct arena *arena)
     }
 }
 
-/* What a database comes to, which is whole; the version is that of the file. */
-static int read_contents(json_t **contents, struct store *store,
-                         const char *path, struct arena *arena, struct err *err)
+/* What a database comes to, which is whole, and its rows in order; the version
+ * is that of the file. The caller drops and closes them, also where it fails.
+ */
+static int read_contents(json_t **contents, struct store **sorted,
+                         struct store *store, const char *path,
+                         struct arena *arena, struct err *err)
 {
-    struct store *sorted = NULL;
     char text[HASH_TEXT_MAX];
     uint64_t hash = 0;
-    int rc = store_sorted(&sorted, store, err) ||
+    int rc = store_sorted(sorted, store, err) ||
              store_describe(contents, store, err) ||
-             store_hash(&hash, sorted, err);
+             store_hash(&hash, *sorted, err);
 
-    store_close(sorted);
     quote_texts(json_object_get(*contents, "machines"), arena);
     json_object_set_new(*contents, "db", json_string(text_shown(path, arena)));
     json_object_set_new(*contents, "hash", json_string(hash_text(text, hash)));
@@ -146,13 +147,15 @@ static int report(struct cli *cli,
                   struct err *err)
 {
     json_t *contents = NULL;
-    struct store *store;
+    struct store *store, *sorted = NULL;
     int rc;
 
     if (store_open(&store, cli->args[0], STORE_READ, err))
         return -1;
-    rc = read_contents(&contents, store, cli->args[0], cli->arena, err);
+    rc =
+        read_contents(&contents, &sorted, store, cli->args[0], cli->arena, err);
     store_close(store);
+    store_close(sorted);
     if (rc)
         json_decref(contents);
     else
@@ -196,8 +199,8 @@ static int run_merge(struct cli *cli, struct err *err)
     rc = cli_check_output(cli, err) || store_open_memory(&all, output, err);
     for (size_t i = 0; !rc && i < cli->n_args; i++)
         rc = add_file(all, cli->args[i], err);
-    rc = rc || store_sorted(&sorted, all, err) ||
-         read_contents(&contents, sorted, output, cli->arena, err) ||
+    rc = rc ||
+         read_contents(&contents, &sorted, all, output, cli->arena, err) ||
          store_save(sorted, output, err);
     store_close(sorted);
     store_close(all);
@@ -218,8 +221,7 @@ static int run_export(struct cli *cli, struct err *err)
     struct buf text = {0};
     int rc = cli_check_output(cli, err) ||
              store_open(&store, path, STORE_READ, err) ||
-             read_contents(&contents, store, path, cli->arena, err) ||
-             store_sorted(&sorted, store, err) ||
+             read_contents(&contents, &sorted, store, path, cli->arena, err) ||
              store_to_csv(&text, sorted, err) ||
              file_write_checked(cli_string(cli, "output"), text.data, text.len,
                                 store_csv_check, err);
@@ -241,7 +243,7 @@ static int run_export(struct cli *cli, struct err *err)
 static int run_import(struct cli *cli, struct err *err)
 {
     const char *path = cli->args[0], *db = cli_string(cli, "db"), *text;
-    struct store *read = NULL, *store = NULL;
+    struct store *read = NULL, *store = NULL, *sorted = NULL;
     json_t *contents = NULL;
     size_t len;
     int rc;
@@ -256,9 +258,10 @@ static int run_import(struct cli *cli, struct err *err)
                         cli->arena, err) ||
          store_open(&store, db, STORE_WRITE, err) ||
          store_merge(store, read, err) ||
-         read_contents(&contents, store, db, cli->arena, err);
+         read_contents(&contents, &sorted, store, db, cli->arena, err);
     store_close(read);
     store_close(store);
+    store_close(sorted);
     if (rc) {
         json_decref(contents);
         return -1;
