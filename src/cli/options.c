@@ -224,6 +224,11 @@ static int parse_options(struct cli *cli, int argc, char **argv,
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         size_t i = find_option(cli, code);
 
+        /* getopt takes the name of the next option for a value */
+        if (optarg == argv[optind - 1] && !strncmp(optarg, "--", 2)) {
+            optopt = code;
+            return usage_error(cli, ':', argv, err);
+        }
         if (i == cli->n_specs)
             return usage_error(cli, code, argv, err);
         cli->values[i].given = true;

@@ -12,7 +12,7 @@ src/device   6631  59
 src/io       5843  37
 src/emit     2846  19
 src/exec     3717  26
-src/cli      6016  39
+src/cli      6020  39
 costmodel    7490  60
 search       6804  32
 microbench   1657  14

@@ -55,6 +55,8 @@ bad second-file diff a.json
 bad unknown-option plan "$tables" --gpus 2 --frob
 bad ambiguous-option plan "$tables" --gpus 2 --s 8
 bad option-needs-value plan "$tables" --gpus
+bad option-not-value compare "$tables" --gpus 2 --csv --wide
+bad letter-not-value plan "$tables" --gpus 2 -o --from
 bad flag-with-value plan "$tables" --gpus 2 --json=1
 bad no-gpus plan "$tables"
 bad zero-gpus plan "$tables" --gpus 0
