@@ -2,8 +2,10 @@
 #include "search/choices.h"
 
 #include "base/ranked.h"
+#include "base/text.h"
 #include "search/movement.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 /* Widths of a unit: at most so many, and fewer for long lists. */
@@ -407,16 +409,40 @@ static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(room);
 }
 
+/* What leaves a unit none of the kinds that it may be. */
+static const char *why_nowhere(const struct parts *parts,
+                               const struct unit *unit, struct arena *arena)
+{
+    const struct table *table = unit->first;
+
+    if (!unit->kinds)
+        return "";
+    if (table->group)
+        return text_say(arena, ": group '%s' keeps it whole, on one GPU",
+                        table->group);
+    if (unit->pin >= 0)
+        return text_say(
+            arena, ": it is pinned to GPU %" PRId64 ", whole or cut by columns",
+            unit->pin);
+    return text_say(arena,
+                    ": it has %" PRIu64 " rows and %u columns, %u of "
+                    "them at least a piece, and there are %u GPUs",
+                    table->num_embeddings, table->dim,
+                    table_min_width(parts->problem, table), parts->n_devices);
+}
+
 /* Every unit has a way to be placed, and every part a cost: what is not finite
  * here would win or lose silently later. */
-static int check(const struct parts *parts, struct err *err)
+static int check(const struct parts *parts, struct arena *arena,
+                 struct err *err)
 {
     for (uint32_t u = 0; u < parts->n_units; u++)
         if (!parts->of[u].n_forms)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
-                           "'--shard' and cost model '%s' allow together",
-                           parts->of[u].first->name, parts->oracle->name);
+                           "'--shard' and cost model '%s' allow together%s",
+                           parts->of[u].first->name, parts->oracle->name,
+                           why_nowhere(parts, &parts->of[u], arena));
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
@@ -474,7 +500,7 @@ int parts_init(struct parts *parts, const struct problem *problem,
     add_units(parts);
     pool_run_range(pool, parts->n_parts, CHUNK, measure, parts);
     price_forms(parts);
-    return check(parts, err);
+    return check(parts, arena, err);
 }
 
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,

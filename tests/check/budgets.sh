@@ -14,7 +14,7 @@ src/emit     2846  19
 src/exec     3717  26
 src/cli      6020  39
 costmodel    7490  60
-search       6804  32
+search       6827  32
 microbench   1657  14
 "
 

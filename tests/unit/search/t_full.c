@@ -206,24 +206,47 @@ static void check_shortages(void)
 /* What has no way to be placed is the caller's mistake. */
 static void check_usage(void)
 {
+    const char *const nowhere = "table 't0' can be placed in no way that its "
+                                "kinds, '--shard' and cost model 'random' "
+                                "allow together";
+    const struct {
+        const char *why;
+        unsigned kinds, table_kinds;
+        const char *group;
+        int64_t device;
+        const char *also;
+    } tests[] = {
+        {"six columns cannot be cut", SHARD_COLUMN, SHARD_ALL_KINDS, NULL, -1,
+         ": it has 10 rows and 6 columns, 4 of them at least a piece, and "
+         "there are 2 GPUs"},
+        {"no kind is left", SHARD_COLUMN, SHARD_ROW, NULL, -1, ""},
+        {"a group is not cut", SHARD_ROW, SHARD_ALL_KINDS, "g", -1,
+         ": group 'g' keeps it whole, on one GPU"},
+        {"what is pinned is not cut by rows", SHARD_ROW, SHARD_ALL_KINDS, NULL,
+         1, ": it is pinned to GPU 1, whole or cut by columns"},
+    };
     const uint64_t rows[] = {10};
     const uint32_t dims[] = {6};
-    struct err err = {0};
-    struct problem problem;
-    struct arena arena;
-    struct plan plan;
 
-    arena_init(&arena);
-    fake_problem(&problem, rows, dims, 1, 2, ROOMY, &arena);
-    problem.kinds = SHARD_COLUMN;
-    ok(search(&plan, &problem, 1000, &arena, &err) == -1 &&
-           err.code == ERR_USAGE,
-       "six columns cannot be cut");
-    is_str(err.msg,
-           "table 't0' can be placed in no way that its kinds, '--shard' and "
-           "cost model 'random' allow together",
-           "and the message names the table");
-    arena_release(&arena);
+    for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+        struct problem problem;
+        struct err err = {0};
+        struct arena arena;
+        struct plan plan;
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 1, 2, ROOMY, &arena);
+        problem.kinds = tests[i].kinds;
+        problem.tables[0].kinds = tests[i].table_kinds;
+        problem.tables[0].group = tests[i].group;
+        problem.tables[0].device = tests[i].device;
+        ok(search(&plan, &problem, 1000, &arena, &err) == -1 &&
+               err.code == ERR_USAGE,
+           "%s", tests[i].why);
+        is_str(err.msg, arena_printf(&arena, "%s%s", nowhere, tests[i].also),
+               "and the message says what leaves no way");
+        arena_release(&arena);
+    }
 }
 
 static void check_forms(void)
