@@ -320,8 +320,8 @@ static void improve(struct full *full)
     full->temper.ctx = full;
     temper_start(&full->temper, &full->start, 1);
     snapshot_copy(&full->best, temper_best(&full->temper));
-    progress_start(&full->progress, "searching", full->max_steps);
-    full->progress.is_logged = full->options->is_logged;
+    progress_start(&full->progress, "searching", full->max_steps,
+                   full->options->is_logged);
     full->progress.tell = tell_best;
     full->progress.ctx = full;
     if (run_starts(full, n_steps)) {

@@ -26,9 +26,10 @@ size_t terminal_columns(int fd, size_t otherwise)
 }
 
 void progress_start(struct progress *progress, const char *label,
-                    uint64_t total)
+                    uint64_t total, bool is_logged)
 {
-    *progress = (struct progress){.label = label, .total = total};
+    *progress = (struct progress){
+        .label = label, .total = total, .is_logged = is_logged};
     progress->is_terminal = isatty(STDERR_FILENO);
     progress->start_ms = progress->last_ms = clock_ms();
 }

@@ -21,9 +21,9 @@ struct buf;
 struct progress {
     const char *label; /* not owned */
     uint64_t total;    /* 0: unknown */
+    bool is_logged;    /* a line a minute where there is no terminal */
     double limit_s;    /* may be set after the start, like all below: ends then,
                           if not before; 0: none */
-    bool is_logged;    /* a line a minute where there is no terminal */
     void (*tell)(const void *ctx, struct buf *out); /* more; or NULL */
     const void *ctx;
     uint64_t done; /* of the last update */
@@ -31,7 +31,7 @@ struct progress {
     bool is_terminal;
 };
 void progress_start(struct progress *progress, const char *label,
-                    uint64_t total);
+                    uint64_t total, bool is_logged);
 void progress_update(struct progress *progress, uint64_t done); /* or NULL */
 /* Clears the line. */
 void progress_finish(struct progress *progress);

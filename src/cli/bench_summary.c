@@ -20,9 +20,9 @@ static void tell_flagged(const void *ctx, struct buf *out)
 void bench_begin(struct bench *bench, const char *label, uint64_t n)
 {
     bench->begin_ms = clock_ms();
-    progress_start(&bench->progress, label, n);
+    progress_start(&bench->progress, label, n,
+                   cli_given(bench->cli, "verbose"));
     bench->progress.limit_s = bench->options.time_limit_s;
-    bench->progress.is_logged = cli_given(bench->cli, "verbose");
     bench->progress.tell = tell_flagged;
     bench->progress.ctx = &bench->result;
     bench->options.progress = &bench->progress;

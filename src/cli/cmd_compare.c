@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/progress.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
@@ -38,6 +39,7 @@ struct tournament {
     struct contender_inputs given;
     struct search_options search;
     struct comparison comparison;
+    struct progress progress; /* counts plans */
 };
 
 /* That of --plan, for what the others are for. */
@@ -107,6 +109,7 @@ static int run_task(struct tournament *run, const char *name,
                         &search_contenders[p], problem, &run->given, run->arena,
                         err))
             goto out;
+        progress_update(&run->progress, run->progress.done + 1);
     }
     rc = 0;
 out:
@@ -187,12 +190,17 @@ static int run_compare(struct cli *cli, struct err *err)
                        "'--tasks'");
     search_options_init(&run.search);
     run.search.seed = cli_u64(cli, "seed");
+    run.search.is_logged = cli_given(cli, "verbose");
     run.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
     if (cli_given(cli, "effort"))
         run.search.effort = cli_u64(cli, "effort");
     run.search.pool = pool_open((unsigned)cli_u64(cli, "threads"));
+    progress_start(&run.progress, "plans",
+                   n_tasks * cli->n_args * run.comparison.n_planners,
+                   run.search.is_logged);
     for (size_t i = 0; !rc && i < cli->n_args; i++)
         rc = run_file(&run, cli->args[i], err);
+    progress_finish(&run.progress);
     if (!rc)
         print_all(&run.comparison, cli);
     if (!rc && cli_given(cli, "csv"))
@@ -206,7 +214,7 @@ const struct command command_compare = {
     .synopsis = "TABLES... --gpus N [options]",
     .summary = "our plan beside those of the planners there are, in one table",
     .options = {count_options, cluster_options, bandwidth_options, job_options,
-                planning_options, own_options},
+                planning_options, progress_options, own_options},
     .json = "print the table as JSON",
     .has_wide = true,
     .n_args = {1, MAX_FILES},

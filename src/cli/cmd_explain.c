@@ -74,6 +74,7 @@ static double plan_anew(const struct problem *problem, const char *cost,
 
     search_options_init(&options);
     options.effort = ANEW_EFFORT;
+    options.is_logged = cli_given(cli, "verbose");
     options.pool = pool_open(0);
     rc = oracle_open(&oracle, cost, problem, cli->arena, &ignored) ||
          search_full(&plan, oracle, &options, cli->arena, &ignored);
@@ -188,7 +189,7 @@ const struct command command_explain = {
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "what binds a plan, or why a table is where and as it is",
     .options = {own_options, pricing_options, placed_options, cluster_options,
-                bandwidth_options, job_options},
+                bandwidth_options, job_options, progress_options},
     .json = "print JSON instead of the report",
     .has_wide = true,
     .n_args = {1, 2},

@@ -30,8 +30,6 @@ static const struct option_spec own_options[] = {
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
      "write there how the full search came to the plan, as CSV: evaluations, "
      "best cost, seconds"},
-    {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print a line of progress a minute where there is no terminal"},
     {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "leave other planners out of the report"},
     {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
@@ -139,7 +137,8 @@ const struct command command_plan = {
     .synopsis = "TABLES --gpus N|N..M [options]",
     .summary = "find the best placement of the tables and report it",
     .options = {count_options, cluster_options, bandwidth_options, job_options,
-                planning_options, replanning_options, own_options},
+                planning_options, replanning_options, progress_options,
+                own_options},
     .json = "print the plan as JSON instead of the report",
     .has_wide = true,
     .n_args = {1, 1},

@@ -256,7 +256,8 @@ const struct command command_retrain = {
     .name = "retrain",
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "train again on all samples, keep the better model",
-    .options = {file_options, training_options, setting_options},
+    .options = {file_options, training_options, setting_options,
+                progress_options},
     .json = "print the verdict as JSON",
     .run = run_retrain,
 };

@@ -120,7 +120,8 @@ static int execute(struct run *run, struct err *err)
     if (is_first) {
         tell_other_device(run);
         progress_start(&progress, "GPUs timed",
-                       run->plan.problem.cluster.n_devices / run->world->size);
+                       run->plan.problem.cluster.n_devices / run->world->size,
+                       cli_given(run->cli, "verbose"));
         run->options.progress = &progress;
     }
     if (run->store)
@@ -174,7 +175,7 @@ const struct command command_run = {
     .name = "run",
     .synopsis = "PLAN [options]",
     .summary = "run a plan: compare it with an unsharded reference, time it",
-    .options = {job_options, own_options},
+    .options = {job_options, progress_options, own_options},
     .json = "print the result as JSON",
     .n_args = {1, 1},
     .run = run_run,

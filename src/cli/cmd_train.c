@@ -88,8 +88,8 @@ const struct command command_train = {
     .name = "train",
     .synopsis = "--db FILE -o MODEL [options]",
     .summary = "learn a cost model from measured samples",
-    .options = {file_options, training_options, device_options,
-                setting_options},
+    .options = {file_options, training_options, device_options, setting_options,
+                progress_options},
     .json = "print the errors as JSON",
     .run = run_train,
 };

@@ -43,7 +43,7 @@ struct option_value {
     double number;
 };
 
-#define COMMAND_MAX_GROUPS 7
+#define COMMAND_MAX_GROUPS 8
 #define COMMAND_MAX_OPTIONS 64
 
 /* A parsed command line. */
@@ -79,6 +79,9 @@ struct command {
  * it takes. With --help it prints the options, and *out is NULL. */
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err) MUST_CHECK;
+
+/* The group of '--verbose', of commands that show progress. */
+extern const struct option_spec progress_options[];
 
 /* Fills specs, of the command. */
 void cli_list_options(struct cli *cli);

@@ -15,6 +15,12 @@
 
 #define HELP_INDENT 33 /* where the texts of --help begin */
 
+const struct option_spec progress_options[] = {
+    {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "print a line of progress a minute where there is no terminal"},
+    {0},
+};
+
 static void add_option(struct cli *cli, const struct option_spec *spec)
 {
     assert(cli->n_specs < COMMAND_MAX_OPTIONS);

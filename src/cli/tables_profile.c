@@ -148,7 +148,8 @@ static int run_profile(struct cli *cli, struct err *err)
                     .local_batch = cli_u64(cli, "batch") / cli_u64(cli, "gpus"),
                     .max_rows = cli_u64(cli, "max-rows"),
                     .max_batches = cli_u64(cli, "batches"),
-                    .n_hottest = cli_u64(cli, "hottest")}};
+                    .n_hottest = cli_u64(cli, "hottest")},
+        .is_logged = cli_given(cli, "verbose")};
     int rc;
 
     if (cli_u64(cli, "batch") % cli_u64(cli, "gpus"))
@@ -181,7 +182,7 @@ const struct command command_tables_profile = {
     .name = "tables profile",
     .synopsis = "SOURCE... [options]",
     .summary = "measure how tables are used in the ids of a job",
-    .options = {own_options},
+    .options = {progress_options, own_options},
     .json = "print JSON instead of text",
     .n_args = {1, UINT_MAX},
     .run = run_profile,

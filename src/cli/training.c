@@ -16,8 +16,6 @@
 #include <string.h>
 
 const struct option_spec training_options[] = {
-    {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
-     "print a line of progress a minute where there is no terminal"},
     {"epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,
      "passes over the samples; 0: as many as 20,000 steps take"},
     {"time-limit", 0, OPTION_DOUBLE, "S", "0", 0, 1e9, NULL,
@@ -250,8 +248,8 @@ int training_run(struct training *training, struct err *err)
     options.seed = cli_u64(cli, "seed");
     options.on_epoch = on_epoch;
     options.ctx = &watched;
-    progress_start(&watched.progress, "epochs", options.epochs);
-    watched.progress.is_logged = cli_given(cli, "verbose");
+    progress_start(&watched.progress, "epochs", options.epochs,
+                   cli_given(cli, "verbose"));
     watched.progress.tell = tell_best;
     watched.progress.ctx = &watched;
     if (kind >= 0)

@@ -583,7 +583,7 @@ int ids_measure(struct id_tables *tables, char *const *paths, size_t n_paths,
 {
     int rc;
 
-    progress_start(&tables->progress, "ids", 0);
+    progress_start(&tables->progress, "ids", 0, tables->is_logged);
     rc = n_paths == 1 && !strcmp(paths[0], "-")
              ? read_stream(tables, err)
              : read_files(tables, paths, n_paths, err);

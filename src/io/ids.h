@@ -29,8 +29,9 @@ struct id_tables {
     uint32_t dim;           /* of these */
     struct profile_options options; /* n_rows: those of the list */
     struct arena *arena;            /* gets names and lists */
-    struct progress progress;       /* counts ids */
-    struct id_table *tables;        /* owned; in the order of their first ids */
+    bool is_logged;                 /* the progress, which counts ids */
+    struct progress progress;
+    struct id_table *tables; /* owned; in the order of their first ids */
     size_t n_tables, cap;
     uint64_t memory_bytes; /* of profiles, at most, at once */
 };

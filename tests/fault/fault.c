@@ -9,6 +9,8 @@
  * theirs. With FAULT_COUNT=FILE the number of those goes into the file when
  * main returns.
  *
+ * With FAULT_CLOCK=N the clock that only rises runs N times as fast.
+ *
  * stdio's own calls of write stay inside libc and are not seen; fflush and
  * fclose stand for them. Not for programs built with sanitizers.
  */
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* glibc's own names, which need no dlsym: that may allocate itself. */
@@ -125,6 +128,20 @@ int fclose(FILE *fp)
     find_next("fclose", &next);
     rc = next(fp);
     return fails("fclose", &n_calls) ? EOF : rc;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const char *times = getenv("FAULT_CLOCK");
+    int (*next)(clockid_t, struct timespec *);
+    int rc;
+
+    find_next("clock_gettime", &next);
+    rc = next(clock, now);
+    if (times && clock == CLOCK_MONOTONIC)
+        now->tv_sec = (now->tv_sec * 1000000000 + now->tv_nsec) / 1000 *
+                      strtol(times, NULL, 10) / 1000000;
+    return rc;
 }
 
 typedef int main_function(int argc, char **argv, char **environment);

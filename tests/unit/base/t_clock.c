@@ -81,7 +81,7 @@ static bool show_progress(int fd)
         double begin_ms;
 
         dup2(fd, STDERR_FILENO);
-        progress_start(&progress, "samples", 200);
+        progress_start(&progress, "samples", 200, false);
         progress_update(&progress, 10);
         sleep_ms(250);
         begin_ms = clock_ms();

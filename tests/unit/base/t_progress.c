@@ -42,13 +42,12 @@ int main(void)
 {
     struct progress progress;
 
-    progress_start(&progress, "searching", 1000000);
+    progress_start(&progress, "searching", 1000000, false);
     progress.is_terminal = false;
     is_str(said(&progress, 10, 61), "", "a log is silent");
     is_i64((int64_t)progress.done, 10, "but what is done is known");
-    progress_start(&progress, "searching", 1000000);
+    progress_start(&progress, "searching", 1000000, true);
     progress.is_terminal = false;
-    progress.is_logged = true;
     progress.tell = tell;
     progress.ctx = "best 2.5 ms";
     is_str(said(&progress, 857000, 100),
@@ -56,9 +55,8 @@ int main(void)
            "2.5 ms\n",
            "or has a line, in plain numbers");
     is_str(said(&progress, 900000, 30), "", "a minute");
-    progress_start(&progress, "cases", 0);
+    progress_start(&progress, "cases", 0, true);
     progress.is_terminal = false;
-    progress.is_logged = true;
     progress.limit_s = 400;
     is_str(said(&progress, 50, 100), "cases: 50, 0.50/s, 5:00 min left\n",
            "of what has no end a limit is one");
