@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/find_plan.h"
 #include "core/plan_moves.h"
+#include "emit/plan_diff.h"
 #include "io/plan_json.h"
 
 #include <string.h>
@@ -143,4 +144,42 @@ void replanning_report(const struct plan_request *request,
     print_excess(&request->problem.cluster, &plan->problem.cluster, out);
     if (!cli_given(request->cli, "move-limit"))
         print_front(&request->replanned, out);
+}
+
+static json_t *point_to_json(const struct replan_point *point)
+{
+    return json_pack("{s:o, s:o}", "moved_bytes",
+                     json_whole(point->moved_bytes), "total_ms",
+                     json_real_or_null(point->total_ms));
+}
+
+int replanning_to_json(const char **text, const struct plan_request *request,
+                       const struct plan *plan, struct err *err)
+{
+    struct cli *cli = request->cli;
+    const struct replan_report *report = &request->replanned;
+    json_t *root, *movement, *front;
+    struct plan_moves moves;
+    char *whole;
+
+    if (json_parse(&root, *text, strlen(*text), "plan", err))
+        return -1;
+    front = json_array();
+    plan_moves_find(&moves, &request->from, plan, cli->arena);
+    for (size_t i = 0; i < report->n_front; i++)
+        json_array_append_new(front, point_to_json(&report->front[i]));
+    movement = json_pack(
+        "{s:s, s:o, s:o, s:b, s:o}", "from", cli_shown(cli, "from"),
+        "limit_bytes",
+        cli_given(cli, "move-limit") ? json_whole(cli_u64(cli, "move-limit"))
+                                     : json_null(),
+        "standing", point_to_json(&report->standing), "standing_fits",
+        (int)report->standing_fits, "front", front);
+    json_object_update_new(movement, plan_moves_to_json(&moves));
+    json_object_set_new(root, "movement", movement);
+    whole = json_to_text(root);
+    *text = arena_strdup(cli->arena, whole);
+    mem_free(whole);
+    json_decref(root);
+    return 0;
 }

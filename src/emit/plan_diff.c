@@ -285,16 +285,22 @@ static json_t *json_moves(const struct plan_moves *moves)
     return list;
 }
 
+json_t *plan_moves_to_json(const struct plan_moves *moves)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "bytes", json_bytes(&moves->bytes),
+                     "gpus", json_gpus(moves), "tables", json_tables(moves),
+                     "moves", json_moves(moves));
+}
+
 json_t *plan_diff_to_json(const struct plan_diff *diff)
 {
     double error = gain_error(diff);
-
-    return json_pack(
-        "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "before",
+    json_t *root = json_pack(
+        "{s:o, s:o, s:b, s:o}", "before",
         json_plan(&diff->plans[0], diff->paths[0]), "after",
         json_plan(&diff->plans[1], diff->paths[1]), "priced_alike",
-        plan_diff_is_priced(diff), "gain_error_frac",
-        isnan(error) ? json_null() : json_real(error), "bytes",
-        json_bytes(&diff->moves.bytes), "gpus", json_gpus(&diff->moves),
-        "tables", json_tables(&diff->moves), "moves", json_moves(&diff->moves));
+        plan_diff_is_priced(diff), "gain_error_frac", json_real_or_null(error));
+
+    json_object_update_new(root, plan_moves_to_json(&diff->moves));
+    return root;
 }

@@ -18,6 +18,7 @@ bool plan_diff_is_priced(const struct plan_diff *diff);
 /* Ends in a newline. */
 void plan_diff_print(const struct plan_diff *diff, struct buf *out);
 /* With all that moves; the caller decrefs it. */
+json_t *plan_moves_to_json(const struct plan_moves *moves);
 json_t *plan_diff_to_json(const struct plan_diff *diff);
 
 #endif

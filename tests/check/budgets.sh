@@ -10,9 +10,9 @@ src/base     2989  38
 src/core     4739  36
 src/device   6631  59
 src/io       5844  37
-src/emit     2846  19
+src/emit     2852  19
 src/exec     3717  26
-src/cli      6036  39
+src/cli      6078  39
 costmodel    7490  60
 search       6827  32
 microbench   1657  14

@@ -96,6 +96,20 @@ ANSWERS = [
     ),
     ("plan", ["plan", DLRM, "--gpus", "8", "--from", "p.json", *PLAN]),
     (
+        "plan",
+        [
+            "plan",
+            DLRM,
+            "--gpus",
+            "7",
+            "--from",
+            "p.json",
+            "--move-limit",
+            "60GiB",
+            *PLAN,
+        ],
+    ),
+    (
         "plan range",
         [
             "plan",
@@ -494,6 +508,23 @@ def check_reports():
     ok(status == 2 and not text, "a file of that name is no option")
 
 
+def check_movement():
+    """What moves is what diff says of the two plans, and within the limit;
+    the rest is the plan."""
+    line = ["plan", DLRM, "--gpus", "7", "--from", "p.json", *PLAN]
+    line += ["--move-limit", "60GiB", "-o", "moved.json", "--json"]
+    plan = json.loads(neuroshard(*line)[1])
+    movement = plan.pop("movement")
+    diff = json.loads(neuroshard("diff", "p.json", "moved.json", "--json")[1])
+    ok(
+        all(movement[key] == diff[key] for key in ("bytes", "gpus", "moves"))
+        and 0 < movement["bytes"]["moved"] <= movement["limit_bytes"]
+        and plan == json.loads(Path("moved.json").read_text(encoding="utf-8")),
+        "plan --from: the movement is what diff says",
+        str(movement)[:2000],
+    )
+
+
 def check_interrupts():
     """What an interrupt leaves is one document that says so: a report with
     the error, or a plan whose `stopped` tells."""
@@ -630,6 +661,7 @@ def main():
             check_failure(expected, line)
         check_suggestions()
         check_reports()
+        check_movement()
         check_interrupts()
         check_csv()
         check_rival_cost()
