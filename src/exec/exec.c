@@ -219,7 +219,8 @@ static const char *basis_of(const struct exec_result *result,
 }
 
 /* The ranks' communication and totals; from the timed exchanges where they are
- * real. The input of a GPU is the host's work here, and as predicted. */
+ * real. The input of a GPU is as predicted: its ids are permuted by the host
+ * here, and their exchange is a part of it. */
 static void fill_comm(struct exec_result *result,
                       const struct placement *placement,
                       const struct step *step, struct arena *arena)

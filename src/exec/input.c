@@ -150,6 +150,18 @@ void input_pack(struct input *input, uint32_t rank)
     mem_free(parts);
 }
 
+/* Room for a message that comes. */
+static int make_room(struct input *input, size_t i, struct err *err)
+{
+    if (input->came[i])
+        return 0;
+    input->came[i] = ARENA_NEW(&input->arena, char, input->sizes[i]);
+    return input->host
+               ? 0
+               : device_alloc(input->placement->device,
+                              (void **)&input->d_came[i], input->sizes[i], err);
+}
+
 int input_exchange(struct input *input, struct err *err)
 {
     const struct placement *placement = input->placement;
@@ -163,10 +175,10 @@ int input_exchange(struct input *input, struct err *err)
     for (size_t i = 0; !rc && i < n * n; i++) {
         uint32_t from = (uint32_t)(i / n), to = (uint32_t)(i % n);
 
-        if (comm_is_here(input->comm, to) && !input->came[i])
-            input->came[i] = ARENA_NEW(&input->arena, char, input->sizes[i]);
-        blocks[i] = (struct comm_block){from, to, input->sent[i],
-                                        input->came[i], input->sizes[i]};
+        if (comm_is_here(input->comm, to))
+            rc = make_room(input, i, err);
+        blocks[i] = (struct comm_block){from, to, input->d_sent[i],
+                                        input->d_came[i], input->sizes[i]};
     }
     if (!rc)
         rc = comm_move(input->comm, blocks, n * n, err);
@@ -264,6 +276,47 @@ static void open_bags(struct input *input, uint32_t rank)
         ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES)};
 }
 
+/* Between hosts, unless each process has a GPU. */
+static int open_comm(struct input *input, struct err *err)
+{
+    const struct placement *placement = input->placement;
+    const size_t n = placement->n_ranks;
+
+    if (placement->comm->world->size == 1 ||
+        device_is_host(placement->device)) {
+        input->d_sent = input->sent;
+        input->d_came = input->came;
+        return device_open(&input->host, DEVICE_CPU, 0,
+                           pool_size(placement->pool), err) ||
+               comm_open(&input->comm, placement->comm->world, input->host,
+                         placement->n_ranks, err);
+    }
+    input->comm = placement->comm;
+    input->d_sent = ARENA_NEW(&input->arena, char *, n *n);
+    input->d_came = ARENA_NEW(&input->arena, char *, n *n);
+    for (size_t i = 0; i < n * n; i++)
+        if (input->sent[i] &&
+            (device_alloc(placement->device, (void **)&input->d_sent[i],
+                          input->own_sizes[i], err) ||
+             device_upload(placement->device, input->d_sent[i], input->sent[i],
+                           input->own_sizes[i], err)))
+            return -1;
+    return 0;
+}
+
+/* What came to GPUs, to the host. */
+static int bring_back(struct input *input, struct err *err)
+{
+    const size_t n = input->placement->n_ranks;
+
+    for (size_t i = 0; !input->host && i < n * n; i++)
+        if (input->came[i] &&
+            device_download(input->placement->device, input->came[i],
+                            input->d_came[i], input->sizes[i], err))
+            return -1;
+    return 0;
+}
+
 int input_open(struct input *input, const struct placement *placement,
                unsigned number, struct err *err)
 {
@@ -283,11 +336,8 @@ int input_open(struct input *input, const struct placement *placement,
         draw_own(input, r);
         input_pack(input, r);
     }
-    if (device_open(&input->host, DEVICE_CPU, 0, pool_size(placement->pool),
-                    err) ||
-        comm_open(&input->comm, placement->comm->world, input->host,
-                  placement->n_ranks, err) ||
-        input_exchange(input, err)) {
+    if (open_comm(input, err) || input_exchange(input, err) ||
+        bring_back(input, err)) {
         input_close(input);
         return -1;
     }
@@ -299,12 +349,17 @@ int input_open(struct input *input, const struct placement *placement,
 void input_close(struct input *input)
 {
     const struct placement *placement = input->placement;
-    size_t n =
-        placement ? placement->n_ranks * placement->plan->problem.n_tables : 0;
+    size_t n = placement ? placement->n_ranks : 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; placement && i < n * placement->plan->problem.n_tables;
+         i++)
         bags_release(&input->own[i]);
-    comm_close(input->comm);
+    for (size_t i = 0; input->comm && !input->host && i < n * n; i++) {
+        device_free(placement->device, input->d_sent[i]);
+        device_free(placement->device, input->d_came[i]);
+    }
+    if (input->host)
+        comm_close(input->comm);
     device_close(input->host);
     arena_release(&input->arena);
     *input = (struct input){0};

@@ -11,8 +11,8 @@ src/core     4739  36
 src/device   6631  59
 src/io       5844  37
 src/emit     2852  19
-src/exec     3717  26
-src/cli      6078  39
+src/exec     3765  26
+src/cli      6094  39
 costmodel    7490  60
 search       6827  32
 microbench   1657  14
