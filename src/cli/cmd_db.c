@@ -44,22 +44,48 @@ static void quote_texts(json_t *machines, struct arena *arena)
     }
 }
 
-/* What a database comes to, which is whole, and its rows in order; the version
- * is that of the file. The caller drops and closes them, also where it fails.
- */
-static int read_contents(json_t **contents, struct store **sorted,
-                         struct store *store, const char *path,
-                         struct arena *arena, struct err *err)
+/* What a command has in hand, and what it says in the end. */
+struct work {
+    struct cli *cli;
+    const char *path; /* of what it tells of */
+    struct store *store, *sorted;
+    json_t *contents;
+};
+
+/* What the database comes to, which is whole, and its rows in order; the
+ * version is that of the file. */
+static int read_contents(struct work *work, struct err *err)
 {
     char text[HASH_TEXT_MAX];
     uint64_t hash = 0;
-    int rc = store_sorted(sorted, store, err) ||
-             store_describe(contents, store, err) ||
-             store_hash(&hash, *sorted, err);
+    struct arena *arena = work->cli->arena;
 
-    quote_texts(json_object_get(*contents, "machines"), arena);
-    json_object_set_new(*contents, "db", json_string(text_shown(path, arena)));
-    json_object_set_new(*contents, "hash", json_string(hash_text(text, hash)));
+    if (store_sorted(&work->sorted, work->store, err) ||
+        store_describe(&work->contents, work->store, err) ||
+        store_hash(&hash, work->sorted, err))
+        return -1;
+    quote_texts(json_object_get(work->contents, "machines"), arena);
+    json_object_set_new(work->contents, "db",
+                        json_string(text_shown(work->path, arena)));
+    json_object_set_new(work->contents, "hash",
+                        json_string(hash_text(text, hash)));
+    return 0;
+}
+
+/* Closes all, and prints the contents where nothing failed; `print` is NULL
+ * where only --json has them printed. */
+static int finish(struct work *work, int rc,
+                  void (*print)(const json_t *contents, struct arena *arena))
+{
+    store_close(work->store);
+    store_close(work->sorted);
+    if (!rc && cli_given(work->cli, "json")) {
+        cli_print_json(work->contents);
+        return 0;
+    }
+    if (!rc && print)
+        print(work->contents, work->cli->arena);
+    json_decref(work->contents);
     return rc ? -1 : 0;
 }
 
@@ -130,37 +156,15 @@ static void print_line(const json_t *contents, struct arena *arena)
         contents, arena);
 }
 
-/* Drops the contents. */
-static void tell(const struct cli *cli, json_t *contents,
-                 void (*print)(const json_t *contents, struct arena *arena))
-{
-    if (cli_given(cli, "json")) {
-        cli_print_json(contents);
-        return;
-    }
-    print(contents, cli->arena);
-    json_decref(contents);
-}
-
 static int report(struct cli *cli,
                   void (*print)(const json_t *contents, struct arena *arena),
                   struct err *err)
 {
-    json_t *contents = NULL;
-    struct store *store, *sorted = NULL;
-    int rc;
+    struct work work = {.cli = cli, .path = cli->args[0]};
+    const int rc = store_open(&work.store, work.path, STORE_READ, err) ||
+                   read_contents(&work, err);
 
-    if (store_open(&store, cli->args[0], STORE_READ, err))
-        return -1;
-    rc =
-        read_contents(&contents, &sorted, store, cli->args[0], cli->arena, err);
-    store_close(store);
-    store_close(sorted);
-    if (rc)
-        json_decref(contents);
-    else
-        tell(cli, contents, print);
-    return rc;
+    return finish(&work, rc, print);
 }
 
 static int run_info(struct cli *cli, struct err *err)
@@ -187,68 +191,46 @@ static int add_file(struct store *all, const char *path, struct err *err)
 
 static int run_merge(struct cli *cli, struct err *err)
 {
-    const char *output = cli_string(cli, "output");
-    struct store *all = NULL, *sorted = NULL;
-    json_t *contents = NULL;
+    struct work work = {.cli = cli, .path = cli_string(cli, "output")};
     int rc;
 
-    if (!output)
+    if (!work.path)
         return err_set(err, ERR_USAGE,
                        "option '--output' is needed: the database that is "
                        "made");
-    rc = cli_check_output(cli, err) || store_open_memory(&all, output, err);
+    rc = cli_check_output(cli, err) ||
+         store_open_memory(&work.store, work.path, err);
     for (size_t i = 0; !rc && i < cli->n_args; i++)
-        rc = add_file(all, cli->args[i], err);
-    rc = rc ||
-         read_contents(&contents, &sorted, all, output, cli->arena, err) ||
-         store_save(sorted, output, err);
-    store_close(sorted);
-    store_close(all);
-    if (rc) {
-        json_decref(contents);
-        return -1;
-    }
-    if (strcmp(output, "-") != 0)
-        tell(cli, contents, print_line);
-    return 0;
+        rc = add_file(work.store, cli->args[i], err);
+    rc = rc || read_contents(&work, err) ||
+         store_save(work.sorted, work.path, err);
+    return finish(&work, rc, strcmp(work.path, "-") ? print_line : NULL);
 }
 
 static int run_export(struct cli *cli, struct err *err)
 {
-    const char *path = cli->args[0];
-    struct store *store = NULL, *sorted = NULL;
-    json_t *contents = NULL;
+    struct work work = {.cli = cli, .path = cli->args[0]};
     struct buf text = {0};
-    int rc = cli_check_output(cli, err) ||
-             store_open(&store, path, STORE_READ, err) ||
-             read_contents(&contents, &sorted, store, path, cli->arena, err) ||
-             store_to_csv(&text, sorted, err) ||
-             file_write_checked(cli_string(cli, "output"), text.data, text.len,
-                                store_csv_check, err);
+    const int rc = cli_check_output(cli, err) ||
+                   store_open(&work.store, work.path, STORE_READ, err) ||
+                   read_contents(&work, err) ||
+                   store_to_csv(&text, work.sorted, err) ||
+                   file_write_checked(cli_string(cli, "output"), text.data,
+                                      text.len, store_csv_check, err);
 
-    store_close(store);
-    store_close(sorted);
     buf_release(&text);
-    if (rc) {
-        json_decref(contents);
-        return -1;
-    }
-    if (cli_given(cli, "json"))
-        cli_print_json(contents);
-    else
-        json_decref(contents);
-    return 0;
+    return finish(&work, rc, NULL);
 }
 
 static int run_import(struct cli *cli, struct err *err)
 {
-    const char *path = cli->args[0], *db = cli_string(cli, "db"), *text;
-    struct store *read = NULL, *store = NULL, *sorted = NULL;
-    json_t *contents = NULL;
+    struct work work = {.cli = cli, .path = cli_string(cli, "db")};
+    const char *path = cli->args[0], *text;
+    struct store *read = NULL;
     size_t len;
     int rc;
 
-    if (!db)
+    if (!work.path)
         return err_set(err, ERR_USAGE,
                        "option '--db' is needed: the file that gets the rows");
     rc = file_read(&text, &len, path, cli->arena, err) ||
@@ -256,18 +238,10 @@ static int run_import(struct cli *cli, struct err *err)
                         strcmp(path, "-") ? text_shown(path, cli->arena)
                                           : "<stdin>",
                         cli->arena, err) ||
-         store_open(&store, db, STORE_WRITE, err) ||
-         store_merge(store, read, err) ||
-         read_contents(&contents, &sorted, store, db, cli->arena, err);
+         store_open(&work.store, work.path, STORE_WRITE, err) ||
+         store_merge(work.store, read, err) || read_contents(&work, err);
     store_close(read);
-    store_close(store);
-    store_close(sorted);
-    if (rc) {
-        json_decref(contents);
-        return -1;
-    }
-    tell(cli, contents, print_line);
-    return 0;
+    return finish(&work, rc, print_line);
 }
 
 const struct command command_db_info = {

@@ -12,7 +12,7 @@ src/device   6631  59
 src/io       5844  37
 src/emit     2852  19
 src/exec     3765  26
-src/cli      6094  39
+src/cli      6066  39
 costmodel    7490  60
 search       6827  32
 microbench   1657  14
