@@ -80,6 +80,9 @@ static void judge(const struct finder *finder, struct shift *shift)
     if (err.code)
         shift->why_not = arena_strdup(finder->arena, err.msg);
     shift->gain_ms = now->total_ms - shift->total_ms;
+    shift->table = now->problem.tables[come[0].table].name;
+    if (edit.n_come > 1)
+        shift->other_table = now->problem.tables[come[1].table].name;
 }
 
 static int compare_shifts(const void *left, const void *right)

@@ -15,6 +15,7 @@ struct shift {
     uint32_t gpu;        /* to which the first one goes */
     double total_ms;     /* of the plan then */
     double gain_ms;      /* what it takes less */
+    const char *table, *other_table; /* whose pieces they are; or NULL */
     const char *why_not; /* it is not allowed, in the arena; or NULL */
 };
 #define NO_SHARD SIZE_MAX

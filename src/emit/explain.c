@@ -77,26 +77,16 @@ static const struct figure piece_figures[] = {
 };
 #define SHIFT(member) MEMBER_OF(struct shift, member)
 static const struct figure shift_figures[] = {
+    {NULL, "gain ms", 9, 4, FIGURE_PLAIN, SHIFT(gain_ms)},
+    {NULL, "to GPU", 6, 0, FIGURE_PLAIN, SHIFT(gpu)},
+    {NULL, "a piece of", -NAME_WIDTH, NAME_WIDTH, FIGURE_CUT, SHIFT(table)},
+    {NULL, "in exchange for one of", 0, 0, FIGURE_PLAIN, SHIFT(other_table)},
     {"shard", NULL, 0, 0, FIGURE_PLAIN, SHIFT(shard)},
     {"other", NULL, 0, 0, FIGURE_PLAIN, SHIFT(other)},
     {"gpu", NULL, 0, 0, FIGURE_PLAIN, SHIFT(gpu)},
     {"total_ms", NULL, 0, 0, FIGURE_PLAIN, SHIFT(total_ms)},
     {"gain_ms", NULL, 0, 0, FIGURE_PLAIN, SHIFT(gain_ms)},
     {"why_not", NULL, 0, 0, FIGURE_PLAIN, SHIFT(why_not)},
-    {0},
-};
-/* The same for people. */
-struct gain {
-    double gain_ms;
-    uint32_t gpu;
-    const char *piece, *other;
-};
-#define GAIN(member) MEMBER_OF(struct gain, member)
-static const struct figure gain_figures[] = {
-    {NULL, "gain ms", 9, 4, FIGURE_PLAIN, GAIN(gain_ms)},
-    {NULL, "to GPU", 6, 0, FIGURE_PLAIN, GAIN(gpu)},
-    {NULL, "a piece of", -NAME_WIDTH, NAME_WIDTH, FIGURE_CUT, GAIN(piece)},
-    {NULL, "in exchange for one of", 0, 0, FIGURE_PLAIN, GAIN(other)},
     {0},
 };
 #define ANEW(member) MEMBER_OF(struct anew, member)
@@ -108,9 +98,10 @@ static const struct figure anew_figures[] = {
 };
 
 struct binding {
+    struct report_options options;
+    struct report report; /* owned */
     const struct plan *plan;
     bool waits; /* the cost model has GPUs wait for each other */
-    struct bottleneck bottleneck;
     uint32_t n_gpus, last, slow_fwd; /* slow_fwd: with the largest fwd_ms */
     uint32_t of;                     /* the GPU that is explained */
     struct gpu *gpus;                /* [n_gpus], in the arena */
@@ -122,35 +113,33 @@ struct binding {
     bool is_error;   /* which is known; else a share of the step */
 };
 
-static void find_last(struct binding *binding)
+static void find_gpus(struct binding *binding)
 {
     const struct plan *plan = binding->plan;
+    const double last_ms =
+        report_own_ms(&plan->devices[binding->last], binding->waits);
     struct gpu *gpus = binding->gpus;
 
+    binding->slow_fwd = binding->waits ? 0 : binding->last;
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
         const struct device_cost *cost = &plan->devices[r];
         uint64_t have = plan->problem.cluster.memory_bytes[r];
         uint64_t used = cost->memory.total;
+        double own_ms = report_own_ms(cost, binding->waits);
 
         gpus[r] = (struct gpu){
             .gpu = r,
-            .own_ms = report_own_ms(cost, binding->waits),
+            .own_ms = own_ms,
+            .behind_ms = last_ms - own_ms,
             .compute_ms = cost->compute_ms,
             .bwd_comm_ms = cost->bwd_comm_ms,
-            .fwd_ms = cost->fwd_comm_ms,
+            .fwd_ms = binding->report.devices[r].cost.fwd_comm_ms,
             .used_frac = plan_used_frac(plan, r),
             .used_bytes = used,
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
         };
-    }
-    binding->slow_fwd = binding->waits ? 0 : binding->last;
-    for (uint32_t r = 0; r < binding->n_gpus; r++) {
-        gpus[r].behind_ms = gpus[binding->last].own_ms - gpus[r].own_ms;
-        if (!binding->waits)
-            continue;
-        gpus[r].fwd_ms = fmax(gpus[r].fwd_ms - gpus[r].behind_ms, 0);
-        if (gpus[r].fwd_ms > gpus[binding->slow_fwd].fwd_ms)
+        if (binding->waits && gpus[r].fwd_ms > gpus[binding->slow_fwd].fwd_ms)
             binding->slow_fwd = r;
     }
 }
@@ -250,15 +239,17 @@ static void binding_find(struct binding *binding, struct explained *explained)
     double *without_ms =
         ARENA_NEW(explained->arena, double, plan->problem.n_tables);
 
-    *binding =
-        (struct binding){.plan = plan,
-                         .waits = oracle_waits(explained->what_if.oracle),
-                         .n_gpus = plan->problem.cluster.n_devices};
     what_if_without(&explained->what_if, without_ms);
-    bottleneck_find(&binding->bottleneck, plan, binding->waits, without_ms);
-    binding->last = binding->bottleneck.gpu;
+    *binding = (struct binding){
+        .options = {.waits = oracle_waits(explained->what_if.oracle),
+                    .without_ms = without_ms},
+        .plan = plan,
+        .n_gpus = plan->problem.cluster.n_devices};
+    report_init(&binding->report, plan, &binding->options);
+    binding->waits = binding->options.waits;
+    binding->last = binding->report.bottleneck.gpu;
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
-    find_last(binding);
+    find_gpus(binding);
     find_least(binding);
     binding->of = explained->gpu == ANY_GPU ? binding->last : explained->gpu;
     shifts_find(&binding->shifts, &explained->what_if, binding->of,
@@ -280,7 +271,7 @@ static void print_step(const struct binding *binding, struct buf *out)
                cost_basis_names[plan->cost.basis]);
     report_outside(&plan->cost, out);
     report_job(plan, out);
-    bottleneck_print(&binding->bottleneck, plan, binding->waits, out);
+    bottleneck_print(&binding->report.bottleneck, plan, binding->waits, out);
     buf_printf(out,
                "        GPU %u takes %.4f ms: compute %.4f, backward "
                "communication %.4f",
@@ -391,15 +382,9 @@ static void print_pieces(const struct binding *binding, struct buf *out)
     buf_printf(out, "\n");
 }
 
-static const char *table_of(const struct plan *plan, size_t shard)
-{
-    return plan->problem.tables[plan->shards[shard].table].name;
-}
-
 static void print_gains(const struct binding *binding, struct buf *out)
 {
     const struct shifts *shifts = &binding->shifts;
-    const struct plan *plan = binding->plan;
     size_t n = 0;
 
     if (!(shifts->n_moves + shifts->n_swaps))
@@ -412,19 +397,7 @@ static void print_gains(const struct binding *binding, struct buf *out)
                shifts->n_moves, shifts->n_swaps, n ? "these" : "none");
     print_least(binding, out);
     buf_printf(out, n ? ":\n" : "\n");
-    for (size_t i = 0; i < n; i++) {
-        const struct shift *shift = &shifts->gains[i];
-        const struct gain gain = {.gain_ms = shift->gain_ms,
-                                  .gpu = shift->gpu,
-                                  .piece = table_of(plan, shift->shard),
-                                  .other = shift->other == NO_SHARD
-                                               ? NULL
-                                               : table_of(plan, shift->other)};
-
-        if (!i)
-            figures_heading(gain_figures, out);
-        figures_row(gain_figures, &gain, out);
-    }
+    figures_table(shift_figures, shifts->gains, n, sizeof(*shifts->gains), out);
 }
 
 /* What gains less than the error has no gain. */
@@ -449,23 +422,19 @@ static void print_anew(const struct explained *explained,
 
 void explain_plan(struct explained *explained, struct buf *out)
 {
-    const struct report_options options = {
-        .waits = oracle_waits(explained->what_if.oracle)};
     struct binding binding;
-    struct report report;
 
     binding_find(&binding, explained);
-    report_init(&report, explained->what_if.plan, &options);
     print_step(&binding, out);
     print_bound(explained, out);
     print_memory_note(&binding, out);
     print_gpus(&binding, out);
-    if (plan_has_parts(explained->what_if.plan))
-        report_phases(&report, out);
-    report_release(&report);
+    if (plan_has_parts(binding.plan))
+        report_phases(&binding.report, out);
     print_pieces(&binding, out);
     print_gains(&binding, out);
     print_anew(explained, &binding, out);
+    report_release(&binding.report);
 }
 
 /* An exchange has an other piece. */
@@ -482,17 +451,20 @@ static json_t *shifts_to_json(const struct shift *shifts, size_t n)
 json_t *explain_plan_json(struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
+    const struct bottleneck *bottleneck;
     struct binding binding;
+    json_t *root;
 
     binding_find(&binding, explained);
-    return json_pack(
+    bottleneck = &binding.report.bottleneck;
+    root = json_pack(
         "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
         "s:o, s:f, s:b, s:o, s:o, s:s?}",
         "cost_model", plan->cost.name, "outside",
         report_outside_json(&plan->cost), "total_ms", plan->total_ms,
         "last_gpu", (json_int_t)binding.last, "longest_fwd_comm_gpu",
-        (json_int_t)binding.slow_fwd, "largest_part", binding.bottleneck.phase,
-        "largest_part_ms", binding.bottleneck.phase_ms, "gpus",
+        (json_int_t)binding.slow_fwd, "largest_part", bottleneck->phase,
+        "largest_part_ms", bottleneck->phase_ms, "gpus",
         figures_list(gpu_figures, binding.gpus, binding.n_gpus,
                      sizeof(*binding.gpus)),
         "gpu", (json_int_t)binding.of, "pieces",
@@ -507,4 +479,6 @@ json_t *explain_plan_json(struct explained *explained)
                      sizeof(*explained->anew)),
         "bound_ms", json_real_or_null(explained->bound_ms), "bound_term",
         explained->bound_term);
+    report_release(&binding.report);
+    return root;
 }
