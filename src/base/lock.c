@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -171,4 +172,26 @@ void lock_release(struct lock *lock)
     unlink(lock->path);
     close(lock->fd);
     drop(lock);
+}
+
+void lock_sweep(const char *begin)
+{
+    struct buf pattern = {0};
+    struct err ignored;
+    struct lock lock;
+    glob_t found = {0};
+
+    for (; *begin; begin++)
+        buf_printf(&pattern, strchr("*?[\\", *begin) ? "\\%c" : "%c", *begin);
+    buf_printf(&pattern, "*.lock");
+    glob(pattern.data, GLOB_NOSORT, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char *path = found.gl_pathv[i];
+
+        path[strlen(path) - strlen(".lock")] = '\0';
+        if (!lock_try(&lock, path, &ignored))
+            lock_release(&lock);
+    }
+    globfree(&found);
+    buf_release(&pattern);
 }

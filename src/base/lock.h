@@ -26,6 +26,9 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
 int lock_try(struct lock *lock, const char *path, struct err *err) MUST_CHECK;
 /* Removes the lock file. A zeroed lock is fine. */
 void lock_release(struct lock *lock);
+/* Removes the lock files of paths that begin so whose owners died. This process
+ * has none of these locks: they would be lost. */
+void lock_sweep(const char *begin);
 
 /* Only the record lock, on a file that is open for writing, until it is closed.
  * -1 and errno where it is another's or there are no locks. */

@@ -41,6 +41,14 @@ extern const char *const store_tables[STORE_N_TABLES];
 int store_check_table(struct store *store, const char *table,
                       struct err *err) MUST_CHECK;
 
+/* Samples of which a table is not there. */
+#define STORE_PARTIAL                                                        \
+    "sample LEFT JOIN (SELECT sample_id, count(*) AS n, max(table_idx) + 1 " \
+    "AS n_there FROM sample_table GROUP BY sample_id) ON sample_id = id "    \
+    "WHERE coalesce(n, 0) <> n_tables OR n <> n_there"
+/* How the locks of cases that are measured begin: "DB.case-", in the arena. */
+const char *store_claims(const char *path, struct arena *arena);
+
 /* A transaction: a writing one takes the lock at once, a reading one sees one
  * snapshot. The end commits where rc is 0 and rolls back where it is -1;
  * returns rc, or -1 where the commit failed. */

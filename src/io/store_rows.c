@@ -326,6 +326,11 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
+const char *store_claims(const char *path, struct arena *arena)
+{
+    return arena_printf(arena, "%s.case-", file_target(path, arena));
+}
+
 /* By "DB.case-HASH.lock" beside the file. */
 static int claim_case(void *ctx, const struct sample_setting *setting,
                       uint64_t seed, uint64_t case_idx, struct lock *lock,
@@ -344,10 +349,10 @@ static int claim_case(void *ctx, const struct sample_setting *setting,
                or_empty(setting->host), (int)setting->precision,
                (int)setting->optimizer, setting->batch, seed, case_idx);
     hash_text(hash, hash_bytes(name.data, name.len, 0));
-    rc = lock_try(lock,
-                  arena_printf(&arena, "%s.case-%s",
-                               file_target(store->path, &arena), hash),
-                  err);
+    rc = lock_try(
+        lock,
+        arena_printf(&arena, "%s%s", store_claims(store->path, &arena), hash),
+        err);
     buf_release(&name);
     arena_release(&arena);
     return rc;

@@ -109,6 +109,27 @@ static void test_held(void)
     unlink("model");
 }
 
+static void test_sweep(void)
+{
+    static const char *const dead[] = {"c[1].db.case-a", "c[1].db.case-b",
+                                       "c1.db.case-a"};
+    const pid_t living = hold("c[1].db.case-c");
+
+    for (size_t i = 0; i < 3; i++)
+        end(hold(dead[i]));
+    lock_sweep("c[1].db.case-");
+    ok(!exists("c[1].db.case-a.lock") && !exists("c[1].db.case-b.lock"),
+       "locks of the dead are swept");
+    ok(exists("c[1].db.case-c.lock"), "those of the living are not");
+    ok(exists("c1.db.case-a.lock"), "nor those of another file");
+    lock_sweep("c1.db.");
+    lock_sweep("none");
+    end(living);
+    lock_sweep("c[1].db.case-");
+    ok(!exists("c[1].db.case-c.lock") && !exists("c1.db.case-a.lock"),
+       "until they died");
+}
+
 /* Some processes add to a number in a file, one after the other. */
 static void test_turns(void)
 {
@@ -187,6 +208,7 @@ int main(void)
     }
     test_take();
     test_held();
+    test_sweep();
     test_turns();
     test_refused();
     test_interrupt();
