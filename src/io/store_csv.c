@@ -8,6 +8,7 @@
 #include "io/store_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_COLUMNS 128
@@ -142,6 +143,11 @@ struct reader {
     size_t n_columns;
     const char *names[MAX_COLUMNS]; /* the file's, in the arena */
     struct csv_table tables[STORE_N_TABLES];
+    struct sample_line {
+        int64_t id;
+        size_t line;
+    } * samples; /* owned: [n_samples] */
+    size_t n_samples, cap;
 };
 
 static int read_header(struct reader *reader, struct arena *arena,
@@ -294,10 +300,33 @@ static int read_record(struct reader *reader, struct err *err)
         return -1;
     status = sqlite3_step(table->insert);
     sqlite3_reset(table->insert);
-    if (status == SQLITE_DONE)
+    if (status != SQLITE_DONE)
+        return err_set(err, ERR_INPUT, "%s:%zu: %s", csv->source,
+                       csv->record_line, sqlite3_errmsg(reader->store->db));
+    if (strcmp(csv->fields[0], "sample") != 0)
         return 0;
-    return err_set(err, ERR_INPUT, "%s:%zu: %s", csv->source, csv->record_line,
-                   sqlite3_errmsg(reader->store->db));
+    reader->samples = mem_room(reader->samples, reader->n_samples, &reader->cap,
+                               sizeof(*reader->samples));
+    reader->samples[reader->n_samples++] = (struct sample_line){
+        sqlite3_last_insert_rowid(reader->store->db), csv->record_line};
+    return 0;
+}
+
+/* Each sample has its tables, which stand on other lines. */
+static int check_samples(const struct reader *reader, struct err *err)
+{
+    struct buf id = {0};
+    int rc =
+        store_ask(reader->store, "SELECT id FROM " STORE_PARTIAL, &id, err);
+
+    for (size_t i = 0; !rc && *id.data && i < reader->n_samples; i++)
+        if (reader->samples[i].id == strtoll(id.data, NULL, 10))
+            rc = err_set(err, ERR_INPUT,
+                         "%s:%zu: sample %s has not the tables that it should "
+                         "have",
+                         reader->csv.source, reader->samples[i].line, id.data);
+    buf_release(&id);
+    return rc;
 }
 
 static int read_records(struct reader *reader, struct arena *arena,
@@ -311,7 +340,7 @@ static int read_records(struct reader *reader, struct arena *arena,
         if (!rc && found)
             rc = read_record(reader, err);
     }
-    return rc;
+    return rc ? -1 : check_samples(reader, err);
 }
 
 int store_from_csv(struct store **out, const char *text, size_t len,
@@ -327,6 +356,7 @@ int store_from_csv(struct store **out, const char *text, size_t len,
     for (size_t i = 0; i < STORE_N_TABLES; i++)
         sqlite3_finalize(reader.tables[i].insert);
     csv_release(&reader.csv);
+    mem_free(reader.samples);
     if (rc || store_verify(reader.store, err)) {
         store_close(reader.store);
         return -1;

@@ -9,7 +9,7 @@ budgets="
 src/base     3010  38
 src/core     4743  36
 src/device   6631  59
-src/io       5859  37
+src/io       5881  37
 src/emit     2829  19
 src/exec     3765  26
 src/cli      6066  39

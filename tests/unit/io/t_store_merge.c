@@ -249,6 +249,17 @@ static void fill_all(struct store *store)
         "0.5, NULL, 3, 'o', 'n', 4, 0.125, 0.25, 'r', 's')");
 }
 
+static void read_fails(const char *text, const char *want, struct arena *arena)
+{
+    struct store *store;
+    struct err err = {0};
+
+    ok(store_from_csv(&store, text, strlen(text), "x.csv", arena, &err) == -1 &&
+           err.code == ERR_INPUT,
+       "refused");
+    is_str(err.msg, want, "why");
+}
+
 static void test_lossless(struct arena *arena)
 {
     static const char *const rows[] = {
@@ -298,23 +309,16 @@ static void test_lossless(struct arena *arena)
            1, "line ends and blanks of a text");
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         ok(strstr(text.data, rows[i]) != NULL, "row part %zu", i);
+    strstr(text.data, "\nsample_table,,")[1] = '\0';
+    read_fails(text.data,
+               "x.csv:5: sample 1 has not the tables that it should have",
+               arena);
     buf_release(&text);
     buf_release(&second);
     store_close(store);
     store_close(sorted);
     store_close(read);
     store_close(again);
-}
-
-static void read_fails(const char *text, const char *want, struct arena *arena)
-{
-    struct store *store;
-    struct err err = {0};
-
-    ok(store_from_csv(&store, text, strlen(text), "x.csv", arena, &err) == -1 &&
-           err.code == ERR_INPUT,
-       "refused");
-    is_str(err.msg, want, "why");
 }
 
 #define SETTING_HEADER \
