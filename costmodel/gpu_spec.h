@@ -28,6 +28,8 @@ struct gpu_spec {
 };
 
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec);
+/* Of its check, the base: what prices of devices ask for. */
+double gpu_spec_check_us(const struct gpu_spec *spec);
 /* Its communication figures, for so many GPUs on so many hosts. */
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                                 const struct cluster *cluster);

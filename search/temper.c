@@ -27,9 +27,9 @@ uint64_t temper_effort(const struct parts *parts, uint64_t asked)
 
 /* Draws that lead nowhere are drawn again, so often. */
 #define TRIES 4
-/* Devices of a trial that is looked at before it is priced, and what rounding
+/* Changes of a trial that is looked at before it is priced, and what rounding
  * may make of prices. */
-#define LARGE_TRIAL 4
+#define LARGE_TRIAL 8
 #define ROUNDING 1e-9
 /* Chains that are priced together where communication is priced by comm: its
  * nets take four rows at a time. */
@@ -66,6 +66,21 @@ static double heavy_ms(const struct heavy *heavy, const double *terms_ms)
     return x * x * heavy->weight_ms;
 }
 
+/* Most trials come to nothing, and devices stay as heavy as they are. */
+static void note_heavy(struct chain *chain, uint32_t r)
+{
+    const struct layout *layout = &chain->at.layout;
+
+    for (uint32_t h = 0; h < chain->n_heavy; h++) {
+        double *of = &chain->heavy_ms[r * chain->n_heavy + h];
+
+        chain->all_heavy_ms -= *of;
+        *of =
+            heavy_ms(&chain->heavy[h], layout->terms_ms + r * layout->n_terms);
+        chain->all_heavy_ms += *of;
+    }
+}
+
 static void chain_start(struct chain *chain, const struct snapshot *from)
 {
     const struct layout *layout = &chain->at.layout;
@@ -81,6 +96,11 @@ static void chain_start(struct chain *chain, const struct snapshot *from)
             chain->heavy[chain->n_heavy++] =
                 (struct heavy){k, 1 / most_ms, weight_ms};
     }
+    chain->all_heavy_ms = 0;
+    memset(chain->heavy_ms, 0,
+           layout->n_devices * chain->n_heavy * sizeof(double));
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        note_heavy(chain, r);
 }
 
 /* How much heavier the devices become that the trial touches, term by term, in
@@ -89,16 +109,15 @@ static double heavier(const struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
     const struct trial *trial = &chain->at.trial;
-    const size_t n = layout->n_terms;
     double sum = 0;
 
     for (uint32_t i = 0; i < trial->n_devices; i++) {
-        const double *now_ms = layout->terms_ms + trial->devices[i] * n;
-        const double *then_ms = trial->terms_ms + i * n;
+        const double *now_ms =
+            chain->heavy_ms + trial->devices[i] * chain->n_heavy;
+        const double *then_ms = trial->terms_ms + i * layout->n_terms;
 
         for (uint32_t h = 0; h < chain->n_heavy; h++)
-            sum += heavy_ms(&chain->heavy[h], then_ms) -
-                   heavy_ms(&chain->heavy[h], now_ms);
+            sum += heavy_ms(&chain->heavy[h], then_ms) - now_ms[h];
     }
     return sum;
 }
@@ -152,6 +171,8 @@ static void decide(struct chain *chain)
     if (!chain->is_saved)
         save(chain);
     layout_commit(&chain->at.layout, trial);
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        note_heavy(chain, trial->devices[i]);
     if (is_better(layout->excess, layout->total_ms, &chain->best))
         chain->is_saved = false;
 }
@@ -167,6 +188,8 @@ void temper_open(struct temper *temper, const struct parts *parts,
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
         tryout_init(&chain->at, parts);
+        chain->heavy_ms =
+            mem_alloc(parts->n_devices, ORACLE_MAX_TERMS * sizeof(double));
         chain->at.layout.style = c % TUNING_STYLES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
@@ -181,6 +204,7 @@ void temper_close(struct temper *temper)
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         tryout_release(&temper->all[c].at);
         snapshot_release(&temper->all[c].best);
+        mem_free(temper->all[c].heavy_ms);
         pricing_release(&temper->pricing[c]);
     }
     *temper = (struct temper){0};
@@ -228,34 +252,31 @@ struct snapshot *temper_best(const struct temper *temper)
     return best;
 }
 
-/* Whether a large trial would be turned down whatever its other devices cost,
- * and if these lost all that makes them heavy: most are, by the device that
- * looked busiest when they were thought of. Draws as decide will, which checks
- * it where layouts are checked: there the others are priced all the same. */
-static bool is_hopeless(const struct chain *chain)
+/* Whether a large trial would be turned down whatever all devices but one cost,
+ * fit the memory, and lose all that makes them heavy: most are, by the device
+ * that looked busiest when they were thought of. Draws as decide will, which
+ * checks it where layouts are checked: there they are priced all the same. */
+static bool is_hopeless(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
-    const struct trial *trial = &chain->at.trial;
     const struct oracle *oracle = layout->parts->oracle;
+    struct trial *trial = &chain->at.trial;
     struct rng rng = chain->rng;
-    double most_ms = layout->total_ms, lost_ms = 0, compute_ms;
-    double terms_ms[ORACLE_MAX_TERMS];
+    double most_ms = layout->total_ms, compute_ms, terms_ms[ORACLE_MAX_TERMS];
     uint32_t busiest = NO_PIECE;
 
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        if (trial->estimates[trial->devices[i]].load_ms > most_ms)
-            most_ms = trial->estimates[trial->devices[busiest = i]].load_ms;
-    if (trial->n_devices < LARGE_TRIAL || busiest == NO_PIECE ||
-        !layout->has_terms)
+    if (trial->n_changes < LARGE_TRIAL || !layout->has_terms)
         return false;
-    oracle->ops->terms(oracle, trial->sums + busiest * layout_width(layout), 1,
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (trial->estimates[r].load_ms > most_ms)
+            most_ms = trial->estimates[busiest = r].load_ms;
+    if (busiest == NO_PIECE)
+        return false;
+    oracle->ops->terms(oracle, trial_sum_on(trial, layout, busiest), 1,
                        &compute_ms, terms_ms);
-    for (uint32_t h = 0; h < chain->n_heavy; h++)
-        lost_ms +=
-            trial->n_devices * heavy_ms(&chain->heavy[h], layout->tops->ms);
-    return oracle_terms_total_ms(oracle, terms_ms) - layout->total_ms +
-               excess_ms(chain, trial->excess - layout->excess) -
-               layout->parts->tuning->heavy_weight * lost_ms >
+    return oracle_terms_total_ms(oracle, terms_ms) - layout->total_ms -
+               excess_ms(chain, layout->excess) -
+               layout->parts->tuning->heavy_weight * chain->all_heavy_ms >
            ROUNDING * layout->total_ms -
                chain->temperature_ms * log(rng_uniform(&rng));
 }
@@ -264,15 +285,18 @@ static bool is_hopeless(const struct chain *chain)
  * whatever the others do and whichever thread it is on. */
 static void propose_some(struct chain *chain)
 {
+    const struct layout *layout = &chain->at.layout;
+    struct trial *trial = &chain->at.trial;
+
     for (unsigned i = 0; i < TRIES; i++) {
-        propose(&chain->at.trial, &chain->at.layout, &chain->rng);
-        if (chain->at.trial.n_changes) {
-            trial_sum(&chain->at.trial, &chain->at.layout);
-            chain->is_hopeless = is_hopeless(chain);
-            chain->at.trial.is_given_up =
-                chain->is_hopeless && !layout_check_every;
-            break;
-        }
+        propose(trial, layout, &chain->rng);
+        if (!trial->n_changes)
+            continue;
+        chain->is_hopeless = is_hopeless(chain);
+        trial->is_given_up = chain->is_hopeless && !layout_check_every;
+        if (!trial->is_given_up)
+            trial_sum(trial, layout);
+        break;
     }
 }
 

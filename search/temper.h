@@ -32,6 +32,8 @@ struct chain {
                                     and the largest by its weight */
     } heavy[ORACLE_MAX_TERMS];   /* [n_heavy]: of the terms that have one */
     uint32_t n_heavy;
+    double *heavy_ms;    /* [R][n_heavy], owned: of the layout as it is; and */
+    double all_heavy_ms; /* their sum, but for rounding */
 };
 
 struct temper {

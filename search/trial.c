@@ -98,6 +98,39 @@ void trial_sum(struct trial *trial, const struct layout *layout)
         homes_count_trial(trial, layout);
 }
 
+const double *trial_sum_on(struct trial *trial, const struct layout *layout,
+                           uint32_t device)
+{
+    const size_t width = layout_width(layout);
+    const double *vectors = layout->parts->vectors;
+    uint32_t n_left = layout->holdings[device].n;
+    double *sum = trial->sums;
+
+    memcpy(sum, layout->sums + device * width, width * sizeof(*sum));
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const uint32_t piece = trial->changes[c].piece;
+
+        if (piece == NO_PIECE || layout->pieces[piece].device != device)
+            continue;
+        add_lanes(sum, sum, vectors + layout->pieces[piece].part * width, -1,
+                  width);
+        if (!--n_left)
+            memset(sum, 0, width * sizeof(*sum));
+    }
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        if (trial->changes[c].part != NO_PART &&
+            trial->changes[c].device == device)
+            add_lanes(sum, sum, vectors + trial->changes[c].part * width, 1,
+                      width);
+    return sum;
+}
+
+/* b where a is no number. */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* The largest of term k over the devices that the trial leaves alone: the first
  * of those that lead it that is; all are looked at only where the trial touches
  * all of these. */
@@ -114,14 +147,8 @@ static double untouched_top(const struct trial *trial,
             return tops[i].ms[k];
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->place[r] == NO_PIECE)
-            most = fmax(most, layout->terms_ms[r * layout->n_terms + k]);
+            most = larger(layout->terms_ms[r * layout->n_terms + k], most);
     return most;
-}
-
-/* b where a is no number. */
-static inline double larger(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 static void price_terms(struct trial *trial, const struct layout *layout)

@@ -121,6 +121,9 @@ bool trial_join(struct trial *trial, const struct layout *layout);
 
 /* Adds up what the touched devices would hold. */
 void trial_sum(struct trial *trial, const struct layout *layout);
+/* The same of one device alone, before that: many trials need no more. */
+const double *trial_sum_on(struct trial *trial, const struct layout *layout,
+                           uint32_t device);
 
 /* Where trials are priced, some together. */
 struct pricing {

@@ -13,8 +13,8 @@ src/io       5881  37
 src/emit     2829  19
 src/exec     3765  26
 src/cli      6066  39
-costmodel    7490  60
-search       6827  32
+costmodel    7495  60
+search       6874  32
 microbench   1657  14
 "
 

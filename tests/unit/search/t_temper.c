@@ -2,6 +2,7 @@
 #include "search/temper.h"
 
 #include "search/search.h"
+#include "search/state_check.h"
 #include "search/tuning.h"
 #include "tests/unit/search/scene.h"
 
@@ -64,6 +65,57 @@ static void check_threads(enum scene_sort sort, bool tempers)
     temper_close(&two);
     scene_close(&scene);
     pool_close(pool);
+}
+
+static const struct oracle_ops *asked_ops;
+static uint64_t n_devices_asked;
+
+static void count_terms(const struct oracle *oracle, const double *sums,
+                        size_t n, double *compute_ms, double *terms_ms)
+{
+    n_devices_asked += n;
+    asked_ops->terms(oracle, sums, n, compute_ms, terms_ms);
+}
+
+/* What is given up before it is priced would not have come true: priced all the
+ * same, as where layouts are checked, chains walk alike. */
+static void check_given_up(enum scene_sort sort)
+{
+    const uint32_t every = layout_check_every;
+    struct asking asking = {.n_most = UINT64_MAX};
+    struct temper some, all;
+    struct scene scene;
+    struct oracle_ops counting;
+    uint64_t n_some;
+    unsigned n_alike = 0;
+
+    scene_open(&scene, sort);
+    n_devices_asked = 0;
+    asked_ops = scene.oracle.base.ops;
+    counting = *asked_ops;
+    counting.terms = count_terms;
+    scene.oracle.base.ops = &counting;
+    layout_check_every = 0;
+    temper_begin(&some, &scene, &asking, NULL);
+    ok(temper_anneal(&some, N_STEPS, 0.05), "it anneals");
+    n_some = n_devices_asked;
+    layout_check_every = UINT32_MAX;
+    temper_begin(&all, &scene, &asking, NULL);
+    ok(temper_anneal(&all, N_STEPS, 0.05), "and does where nothing is");
+    layout_check_every = every;
+    ok(n_some > 0 && n_some < 0.95 * (double)(n_devices_asked - n_some),
+       "which asks for more devices: %g, %g", (double)n_some,
+       (double)(n_devices_asked - n_some));
+    for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
+        const struct layout *a = &some.all[c].at.layout;
+        const struct layout *b = &all.all[c].at.layout;
+
+        n_alike += a->n_pieces == b->n_pieces && a->total_ms == b->total_ms;
+    }
+    is_i64(n_alike, TEMPER_CHAINS, "all chains end alike");
+    temper_close(&some);
+    temper_close(&all);
+    scene_close(&scene);
 }
 
 /* --- what holds between rounds --- */
@@ -564,6 +616,8 @@ static void check_repair(void)
 int main(void)
 {
     check_repair();
+    check_given_up(ADDITIVE);
+    check_given_up(BY_TERMS);
     for (unsigned i = 0; i < 4; i++)
         check_threads(i % 2 ? BY_TERMS : BY_COMM, i / 2);
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++) {

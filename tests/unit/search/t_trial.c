@@ -16,6 +16,7 @@ struct tally {
     unsigned n_other;    /* whose total alone is another */
     unsigned n_surprise; /* whose layout is not what they said */
     unsigned n_unsound, n_exceeding, n_miscounted;
+    unsigned n_apart; /* devices that hold something else by themselves */
 };
 
 /* Alone, by a pricing that has seen nothing. */
@@ -46,6 +47,26 @@ static void come_true(struct tryout *tryout, struct tally *tally)
         printf("# %s\n", err.msg);
 }
 
+/* Devices whose sum alone, worked out before, is another. */
+static unsigned n_summed_otherwise(struct tryout *tryout)
+{
+    const struct layout *layout = &tryout->layout;
+    struct trial *trial = &tryout->trial;
+    const size_t width = layout_width(layout), n = layout->n_devices * width;
+    double *alone = mem_alloc(n, sizeof(*alone));
+    unsigned n_other = 0;
+
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        memcpy(alone + r * width, trial_sum_on(trial, layout, r),
+               width * sizeof(*alone));
+    trial_sum(trial, layout);
+    for (uint32_t i = 0; i < trial->n_devices; i++)
+        n_other += memcmp(alone + trial->devices[i] * width,
+                          trial->sums + i * width, width * sizeof(*alone)) != 0;
+    mem_free(alone);
+    return n_other;
+}
+
 static void step(struct tryout *const *tryouts, struct pricing *pricing,
                  struct rng *rng, struct tally *tally)
 {
@@ -53,7 +74,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
 
     for (unsigned i = 0; i < N_TOGETHER; i++) {
         propose(&tryouts[i]->trial, &tryouts[i]->layout, rng);
-        trial_sum(&tryouts[i]->trial, &tryouts[i]->layout);
+        tally->n_apart += n_summed_otherwise(tryouts[i]);
         n_priced[i] = tryouts[i]->n_priced;
     }
     tryouts_price(tryouts, N_TOGETHER, pricing);
@@ -101,6 +122,7 @@ static void walk(const char *name, struct parts *parts,
     is_i64(tally.n_surprise, 0, "layouts are what they said");
     is_i64(tally.n_unsound, 0, "and sound");
     is_i64(tally.n_miscounted, 0, "what changes nothing is not counted");
+    is_i64(tally.n_apart, 0, "a device is summed alike by itself");
     for (unsigned i = 0; i < N_TOGETHER; i++)
         tryout_release(tryouts[i]);
     pricing_release(&pricing);
