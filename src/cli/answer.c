@@ -60,7 +60,8 @@ void cli_print_report(const struct cli *cli, struct buf *report)
     const bool in_colour = is_coloured();
     struct buf out = {0};
 
-    text_wrap_lines(&out, report->data, cli_columns(cli));
+    if (!answer.is_json)
+        text_wrap_lines(&out, report->data, cli_columns(cli));
     for (const char *line = out.data; line && *line;) {
         const size_t len = strcspn(line, "\n") + 1;
         const size_t label = in_colour ? label_length(line) : 0;
@@ -77,7 +78,11 @@ void cli_print_report(const struct cli *cli, struct buf *report)
 void cli_print_json(json_t *root)
 {
     json_decref(answer.report);
-    answer.report = root;
+    answer.report = NULL;
+    if (answer.is_json)
+        answer.report = root;
+    else
+        json_decref(root);
 }
 
 /* Amounts of 0 are those that nothing is known of. */

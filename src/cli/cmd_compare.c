@@ -160,10 +160,7 @@ static void print_all(struct comparison *comparison, struct cli *cli)
     size_t n_common = compare_means(means, comparison);
     struct buf out = {0};
 
-    if (cli_given(cli, "json")) {
-        cli_print_json(compare_to_json(comparison, means, n_common));
-        return;
-    }
+    cli_print_json(compare_to_json(comparison, means, n_common));
     compare_print(comparison, means, n_common, &out);
     cli_print_report(cli, &out);
 }

@@ -79,12 +79,10 @@ static int finish(struct work *work, int rc,
 {
     store_close(work->store);
     store_close(work->sorted);
-    if (!rc && cli_given(work->cli, "json")) {
-        cli_print_json(work->contents);
-        return 0;
-    }
-    if (!rc && print)
+    if (!rc && print && !cli_given(work->cli, "json"))
         print(work->contents, work->cli->arena);
+    if (!rc)
+        cli_print_json(json_incref(work->contents));
     json_decref(work->contents);
     return rc ? -1 : 0;
 }
@@ -156,25 +154,15 @@ static void print_line(const json_t *contents, struct arena *arena)
         contents, arena);
 }
 
-static int report(struct cli *cli,
-                  void (*print)(const json_t *contents, struct arena *arena),
-                  struct err *err)
+/* info and check, which differ in how much they say. */
+static int run_report(struct cli *cli, struct err *err)
 {
     struct work work = {.cli = cli, .path = cli->args[0]};
     const int rc = store_open(&work.store, work.path, STORE_READ, err) ||
                    read_contents(&work, err);
 
-    return finish(&work, rc, print);
-}
-
-static int run_info(struct cli *cli, struct err *err)
-{
-    return report(cli, print_info, err);
-}
-
-static int run_check(struct cli *cli, struct err *err)
-{
-    return report(cli, print_line, err);
+    return finish(&work, rc,
+                  cli->command == &command_db_info ? print_info : print_line);
 }
 
 static int add_file(struct store *all, const char *path, struct err *err)
@@ -250,7 +238,7 @@ const struct command command_db_info = {
     .summary = "what a cost database holds",
     .json = "print JSON instead of text",
     .n_args = {1, 1},
-    .run = run_info,
+    .run = run_report,
 };
 const struct command command_db_check = {
     .name = "db check",
@@ -258,7 +246,7 @@ const struct command command_db_check = {
     .summary = "whether a cost database is whole",
     .json = "print JSON instead of text",
     .n_args = {1, 1},
-    .run = run_check,
+    .run = run_report,
 };
 const struct command command_db_merge = {
     .name = "db merge",

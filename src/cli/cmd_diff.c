@@ -3,7 +3,6 @@
 #include "cli/planning.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"
-#include "io/plan_json.h"
 
 #include <string.h>
 
@@ -50,12 +49,9 @@ static int run_diff(struct cli *cli, struct err *err)
     if (price_both(&diff, cli, err))
         return -1;
     plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], cli->arena);
-    if (cli_given(cli, "json"))
-        cli_print_json(plan_diff_to_json(&diff));
-    else {
-        plan_diff_print(&diff, &out);
-        cli_print_report(cli, &out);
-    }
+    cli_print_json(plan_diff_to_json(&diff));
+    plan_diff_print(&diff, &out);
+    cli_print_report(cli, &out);
     return 0;
 }
 

@@ -68,7 +68,7 @@ static int run_emit(struct cli *cli, struct err *err)
     rc = emitter->emit(&plan, &options, &out, err) ||
          file_write_checked(cli_string(cli, "output"), out.data, out.len,
                             emitter->check, err);
-    if (!rc && cli_given(cli, "json"))
+    if (!rc)
         print_json(cli, &plan, out.len);
     buf_release(&out);
     return rc ? -1 : 0;

@@ -100,7 +100,8 @@ static int run_eval(struct cli *cli, struct err *err)
                        cli_string(cli, "db"));
     if (cli_given(cli, "drift"))
         drift_find(asked = &drift, &judged.model, judged.samples, judged.n);
-    (cli_given(cli, "json") ? print_json : print_text)(&judged, asked);
+    print_json(&judged, asked);
+    print_text(&judged, asked);
     return 0;
 }
 

@@ -49,12 +49,8 @@ static int info(struct cli *cli, struct err *err)
                        "option '--output' is for 'model import'");
     if (model_load(&model, cli->args[1], cli->arena, err))
         return -1;
-    if (!cli_given(cli, "json")) {
-        model_print(&model, text_shown(cli->args[1], cli->arena), cli->arena,
-                    &out);
-        cli_print_report(cli, &out);
-        return 0;
-    }
+    model_print(&model, text_shown(cli->args[1], cli->arena), cli->arena, &out);
+    cli_print_report(cli, &out);
     root = model_to_json(&model);
     json_object_set_new(root, "hash", json_string(hash_text(hash, model.hash)));
     json_object_set_new(root, "format", json_integer(model.format));

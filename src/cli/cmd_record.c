@@ -111,19 +111,16 @@ static int report_exchanges(struct record *record,
     struct cli *cli = record->training.cli;
     struct comm_sample *samples;
     struct comm_fit fit;
+    json_t *root;
     struct buf out = {0};
     size_t n;
 
     if (store_comm_samples(record->training.store, &record->training.device,
                            STORE_DEVICE, &samples, &n, cli->arena, err))
         return -1;
-    if (cli_given(cli, "json")) {
-        json_t *root = head_to_json(record);
-
-        json_object_set_new(root, "held_out", comm_report_to_json(samples, n));
-        cli_print_json(root);
-        return 0;
-    }
+    root = head_to_json(record);
+    json_object_set_new(root, "held_out", comm_report_to_json(samples, n));
+    cli_print_json(root);
     print_head(record, &out);
     buf_printf(&out,
                "exchanges       %" PRIu32 " between %" PRIu32
@@ -304,10 +301,7 @@ static void report_job(const struct record *record)
     for (size_t i = 0; i < job->n_phases; i++)
         if (!isnan(job->phases[i].time.median_ms))
             known[n++] = job->phases[i];
-    if (cli_given(cli, "json")) {
-        cli_print_json(job_to_json(record, known, n, causes, n_causes));
-        return;
-    }
+    cli_print_json(job_to_json(record, known, n, causes, n_causes));
     print_head(record, &out);
     buf_printf(&out,
                "job             %" PRIu32 " ranks, %zu steps after warm-up\n"
@@ -318,10 +312,7 @@ static void report_job(const struct record *record)
     figures_heading(columns, &out);
     for (size_t i = 0; i < n; i++)
         figures_row(columns, &known[i], &out);
-    if (n_causes)
-        figures_heading(cause_columns, &out);
-    for (size_t i = 0; i < n_causes; i++)
-        figures_row(cause_columns, &causes[i], &out);
+    figures_table(cause_columns, causes, n_causes, sizeof(*causes), &out);
     cli_print_report(cli, &out);
 }
 

@@ -221,7 +221,7 @@ static int run_report(struct cli *cli, struct err *err)
         page_print(documents, &page);
         rc = file_write(cli_string(cli, "output"), page.data, page.len, err);
     }
-    if (!rc && cli_given(cli, "json"))
+    if (!rc)
         print_json(cli, documents, page.len);
     buf_release(&page);
     json_decref(documents);

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #define N_LARGEST 10
 
@@ -199,10 +198,8 @@ static int run_tables(struct cli *cli, struct err *err)
     if (tables_load(&list, cli->args[0], &options, cli->arena, err))
         return -1;
     summarise(&summary, &list, cli_u64(cli, "batch"), cli->arena);
-    if (cli_given(cli, "json"))
-        print_json(&summary);
-    else
-        print_text(&summary, cli);
+    print_json(&summary);
+    print_text(&summary, cli);
     return 0;
 }
 

@@ -71,10 +71,8 @@ static int run_train(struct cli *cli, struct err *err)
     store_close(training.store);
     if (rc)
         return -1;
-    if (cli_given(cli, "json"))
-        cli_print_json(evaluation_to_json(&training.evaluation));
-    else
-        print_text(&training, (clock_ms() - begin_ms) / 1000);
+    cli_print_json(evaluation_to_json(&training.evaluation));
+    print_text(&training, (clock_ms() - begin_ms) / 1000);
     if (!interrupt_requested())
         return 0;
     return err_set(err, ERR_INTERRUPTED,

@@ -111,10 +111,13 @@ void cli_answer_in_json(bool is_json);
 /* Columns that a report may have: those of the terminal, else 80; with --wide
  * there is no end. */
 size_t cli_columns(const struct cli *cli);
+/* A command says what it has to say as a report and as a JSON document, of
+ * which
+ * --json chooses one; the other one is dropped. */
 /* Prints a report on standard output, broken into lines of so many columns, and
  * releases it. On a terminal labels are bold, but where NO_COLOR is set. */
 void cli_print_report(const struct cli *cli, struct buf *report);
-/* Keeps a JSON document that is to be printed in the end and drops it then. */
+/* Keeps a document that is to be printed in the end. */
 void cli_print_json(json_t *root);
 /* Prints a document that goes out as it is, such as a plan. */
 void cli_print_text(const char *text);

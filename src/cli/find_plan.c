@@ -291,7 +291,6 @@ static void print_json(const struct counts *counts)
 static int plan_all(struct counts *counts, struct err *err)
 {
     struct cli *cli = counts->request->cli;
-    bool is_json = cli_given(cli, "json");
     int rc = 0;
 
     for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
@@ -301,7 +300,7 @@ static int plan_all(struct counts *counts, struct err *err)
 
         rc = plan_count(counts, counts->asked.n_gpus[i], err);
         arena_rewind(cli->arena, mark);
-        if (!rc && !is_json) {
+        if (!rc) {
             if (!i)
                 figures_heading(count_figures, &out);
             figures_row(count_figures, &counts->list[i], &out);
@@ -367,7 +366,8 @@ int find_plans_by_count(struct plan_request *request, struct err *err)
     arena_init(&counts.arena);
     rc = plan_all(&counts, err);
     if (!rc) {
-        (cli_given(cli, "json") ? print_json : print_answer)(&counts);
+        print_json(&counts);
+        print_answer(&counts);
         rc = conclude(&counts, err);
     }
     arena_release(&counts.arena);

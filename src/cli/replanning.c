@@ -5,7 +5,6 @@
 #include "cli/find_plan.h"
 #include "core/plan_moves.h"
 #include "emit/plan_diff.h"
-#include "io/plan_json.h"
 
 #include <string.h>
 

@@ -69,7 +69,7 @@ static int run_import(struct cli *cli, struct err *err)
              tables_save(&list, notes.data ? notes.data : "",
                          cli_string(cli, "output"), err);
 
-    if (!rc && cli_given(cli, "json"))
+    if (!rc)
         cli_print_json(json_pack("{s:s, s:I}", "output",
                                  cli_shown(cli, "output"), "tables",
                                  (json_int_t)list.n_tables));

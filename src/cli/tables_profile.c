@@ -169,10 +169,8 @@ static int run_profile(struct cli *cli, struct err *err)
     rc = ids_measure(&measured, cli->args, cli->n_args, err) ||
          (output && save(&measured, output, cli_given(cli, "gpus"), err));
     if (!rc && (!output || strcmp(output, "-") != 0)) {
-        if (cli_given(cli, "json"))
-            print_json(&measured);
-        else
-            print_text(cli, &measured);
+        print_json(&measured);
+        print_text(cli, &measured);
     }
     ids_release(&measured);
     return rc ? -1 : 0;

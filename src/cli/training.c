@@ -10,9 +10,7 @@
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 const struct option_spec training_options[] = {

@@ -8,7 +8,6 @@
 #include "emit/report_parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define N_GPUS_SHOWN 32u

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
-#include "base/json.h"
 #include "base/text.h"
 
 #include <inttypes.h>

@@ -5,7 +5,6 @@
 #include "io/csv.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 void samples_csv_header(struct buf *out)
 {
