@@ -132,23 +132,6 @@ static int check_options(const struct plan *plan, const struct cli *cli,
                    path, plan->problem.cluster.n_devices - 1);
 }
 
-static void print(struct explained *explained, struct cli *cli, bool has_table,
-                  uint32_t table)
-{
-    struct buf out = {0};
-
-    if (cli_given(cli, "json")) {
-        cli_print_json(has_table ? explain_table_json(explained, table)
-                                 : explain_plan_json(explained));
-        return;
-    }
-    if (has_table)
-        explain_table(explained, table, &out);
-    else
-        explain_plan(explained, &out);
-    cli_print_report(cli, &out);
-}
-
 static int run_explain(struct cli *cli, struct err *err)
 {
     struct explained explained = {.gpu = cli_given(cli, "device")
@@ -161,6 +144,7 @@ static int run_explain(struct cli *cli, struct err *err)
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     uint32_t table = 0;
+    struct buf out = {0};
     const int rc =
         planning_load(&plan, cli->args[0], NULL, cli, err) ||
         check_options(&plan, cli, err) ||
@@ -176,7 +160,9 @@ static int run_explain(struct cli *cli, struct err *err)
         what_if_init(&explained.what_if, &plan, oracle);
         if (cli_given(cli, "anew"))
             find_anew(&explained, anew, &plan, cli);
-        print(&explained, cli, has_table, table);
+        cli_print_json(has_table ? explain_table(&explained, table, &out)
+                                 : explain_plan(&explained, &out));
+        cli_print_report(cli, &out);
         what_if_release(&explained.what_if);
     }
     oracle_close(oracle);

@@ -419,23 +419,6 @@ static void print_anew(const struct explained *explained,
     buf_printf(out, "\n");
 }
 
-void explain_plan(struct explained *explained, struct buf *out)
-{
-    struct binding binding;
-
-    binding_find(&binding, explained);
-    print_step(&binding, out);
-    print_bound(explained, out);
-    print_memory_note(&binding, out);
-    print_gpus(&binding, out);
-    if (plan_has_parts(binding.plan))
-        report_phases(&binding.report, out);
-    print_pieces(&binding, out);
-    print_gains(&binding, out);
-    print_anew(explained, &binding, out);
-    report_release(&binding.report);
-}
-
 /* An exchange has an other piece. */
 static json_t *shifts_to_json(const struct shift *shifts, size_t n)
 {
@@ -447,37 +430,52 @@ static json_t *shifts_to_json(const struct shift *shifts, size_t n)
     return list;
 }
 
-json_t *explain_plan_json(struct explained *explained)
+static json_t *to_json(const struct explained *explained,
+                       const struct binding *binding)
 {
-    const struct plan *plan = explained->what_if.plan;
-    const struct bottleneck *bottleneck;
-    struct binding binding;
-    json_t *root;
+    const struct bottleneck *bottleneck = &binding->report.bottleneck;
+    const struct plan *plan = binding->plan;
 
-    binding_find(&binding, explained);
-    bottleneck = &binding.report.bottleneck;
-    root = json_pack(
+    return json_pack(
         "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
         "s:o, s:f, s:b, s:o, s:o, s:s?}",
         "cost_model", plan->cost.name, "outside",
         report_outside_json(&plan->cost), "total_ms", plan->total_ms,
-        "last_gpu", (json_int_t)binding.last, "longest_fwd_comm_gpu",
-        (json_int_t)binding.slow_fwd, "largest_part", bottleneck->phase,
+        "last_gpu", (json_int_t)binding->last, "longest_fwd_comm_gpu",
+        (json_int_t)binding->slow_fwd, "largest_part", bottleneck->phase,
         "largest_part_ms", bottleneck->phase_ms, "gpus",
-        figures_list(gpu_figures, binding.gpus, binding.n_gpus,
-                     sizeof(*binding.gpus)),
-        "gpu", (json_int_t)binding.of, "pieces",
-        figures_list(piece_figures, binding.pieces, binding.n_pieces,
-                     sizeof(*binding.pieces)),
+        figures_list(gpu_figures, binding->gpus, binding->n_gpus,
+                     sizeof(*binding->gpus)),
+        "gpu", (json_int_t)binding->of, "pieces",
+        figures_list(piece_figures, binding->pieces, binding->n_pieces,
+                     sizeof(*binding->pieces)),
         "places",
-        shifts_to_json(binding.shifts.places, binding.shifts.n_places), "gains",
-        shifts_to_json(binding.shifts.gains, binding.shifts.n_gains),
-        "least_gain_ms", binding.least_ms, "least_is_error",
-        (int)binding.is_error, "anew",
+        shifts_to_json(binding->shifts.places, binding->shifts.n_places),
+        "gains", shifts_to_json(binding->shifts.gains, binding->shifts.n_gains),
+        "least_gain_ms", binding->least_ms, "least_is_error",
+        (int)binding->is_error, "anew",
         figures_list(anew_figures, explained->anew, explained->n_anew,
                      sizeof(*explained->anew)),
         "bound_ms", json_real_or_null(explained->bound_ms), "bound_term",
         explained->bound_term);
+}
+
+json_t *explain_plan(struct explained *explained, struct buf *out)
+{
+    struct binding binding;
+    json_t *root;
+
+    binding_find(&binding, explained);
+    print_step(&binding, out);
+    print_bound(explained, out);
+    print_memory_note(&binding, out);
+    print_gpus(&binding, out);
+    if (plan_has_parts(binding.plan))
+        report_phases(&binding.report, out);
+    print_pieces(&binding, out);
+    print_gains(&binding, out);
+    print_anew(explained, &binding, out);
+    root = to_json(explained, &binding);
     report_release(&binding.report);
     return root;
 }

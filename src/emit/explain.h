@@ -7,7 +7,7 @@
 
 /*
  * The two answers of `explain`: what binds a plan, and why a table is where
- * and as it is. Each as a report or as JSON.
+ * and as it is. Each as a report and as JSON.
  */
 
 struct anew;
@@ -32,14 +32,10 @@ struct anew {
                          these; likewise */
 };
 
-/* Appends to `out`, ends in a newline. */
-void explain_plan(struct explained *explained, struct buf *out);
-/* The caller decrefs it. */
-json_t *explain_plan_json(struct explained *explained);
-
+/* Appends the report, which ends in a newline; the caller decrefs the JSON. */
+json_t *explain_plan(struct explained *explained, struct buf *out);
 /* Of one table, an index into the problem; tables of its group go with it. */
-void explain_table(struct explained *explained, uint32_t table,
-                   struct buf *out);
-json_t *explain_table_json(struct explained *explained, uint32_t table);
+json_t *explain_table(struct explained *explained, uint32_t table,
+                      struct buf *out);
 
 #endif

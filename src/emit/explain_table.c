@@ -69,28 +69,6 @@ static void print_verdict(const struct ways *ways, double now_ms,
                    change_ms, best->name);
 }
 
-void explain_table(struct explained *explained, uint32_t table, struct buf *out)
-{
-    const struct plan *plan = explained->what_if.plan;
-    struct ways ways;
-
-    ways_find(&ways, &explained->what_if, table, explained->arena);
-    print_placement(plan, table, out);
-    buf_printf(out, "step    %.4f ms", plan->total_ms);
-    report_error(plan, out);
-    buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
-               cost_basis_names[plan->cost.basis], ways.without_ms);
-    report_outside(&plan->cost, out);
-    print_verdict(&ways, plan->total_ms, out);
-    buf_printf(out, "\n");
-    figures_heading(way_figures, out);
-    buf_printf(out, "%-*s %10.4f\n", WAY_WIDTH, "now", plan->total_ms);
-    for (size_t i = 0; i < ways.n; i++)
-        figures_row(way_figures, &ways.ways[i], out);
-    for (size_t i = 0; i < ways.n_untried; i++)
-        figures_row(way_figures, &ways.untried[i], out);
-}
-
 /* Where the way has the table, and its group: with the plan's other shards a
  * plan that `cost` prices alike. */
 static json_t *json_shards(const struct way *way, const struct plan *now,
@@ -115,18 +93,30 @@ static json_t *json_shards(const struct way *way, const struct plan *now,
     return list;
 }
 
-json_t *explain_table_json(struct explained *explained, uint32_t table)
+json_t *explain_table(struct explained *explained, uint32_t table,
+                      struct buf *out)
 {
     const struct plan *plan = explained->what_if.plan;
     json_t *list = json_array();
     struct ways ways;
 
     ways_find(&ways, &explained->what_if, table, explained->arena);
+    print_placement(plan, table, out);
+    buf_printf(out, "step    %.4f ms", plan->total_ms);
+    report_error(plan, out);
+    buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
+               cost_basis_names[plan->cost.basis], ways.without_ms);
+    report_outside(&plan->cost, out);
+    print_verdict(&ways, plan->total_ms, out);
+    buf_printf(out, "\n");
+    figures_heading(way_figures, out);
+    buf_printf(out, "%-*s %10.4f\n", WAY_WIDTH, "now", plan->total_ms);
     for (size_t i = 0; i < ways.n + ways.n_untried; i++) {
         const struct way *way =
             i < ways.n ? &ways.ways[i] : &ways.untried[i - ways.n];
         json_t *object = figures_object(way_figures, way);
 
+        figures_row(way_figures, way, out);
         json_object_set_new(object, "shards", json_shards(way, plan, table));
         json_array_append_new(list, object);
     }
