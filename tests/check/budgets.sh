@@ -9,10 +9,10 @@ budgets="
 src/base     3010  38
 src/core     4743  36
 src/device   6631  59
-src/io       5881  37
-src/emit     2829  19
+src/io       5880  37
+src/emit     2815  19
 src/exec     3765  26
-src/cli      6066  39
+src/cli      6019  39
 costmodel    7495  60
 search       6874  32
 microbench   1657  14
