@@ -14,7 +14,7 @@ static const char *const exchange_names[] = {
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* Every member of a file, all but the last needed; the numbers are figures,
+/* Every member of a file, all but the last two needed; the numbers are figures,
  * whose ranges tell bytes from MiB and MHz from GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field members[] = {
@@ -34,6 +34,7 @@ static const struct place_field members[] = {
     {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
     {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
     {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},
+    {"sheet_gbps", GPU(sheet_gbps), false, 1, 1e5, NULL},
     {"lookup_error_frac", GPU(lookup_error.frac), false, 1e-3, 100, NULL},
 };
 #define N_MEMBERS (sizeof(members) / sizeof(*members))

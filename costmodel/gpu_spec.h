@@ -13,6 +13,8 @@ struct gpu_spec {
     uint64_t memory_bytes;  /* as its driver reports them */
     uint32_t gpus_per_host; /* that it is sold in; 0: in none of one size */
     double dram_gbps, l2_gbps;
+    double sheet_gbps; /* of its memory, as the data sheet has it; 0: not told.
+                          Prices do not go by it */
     uint64_t l2_bytes; /* last-level cache */
     double clock_ghz;
     unsigned n_sms; /* or CPU threads */

@@ -241,7 +241,7 @@ static void test_refused(void)
          "g.json:6: l2_gbs is no member; there are name, exchange, "
          "memory_bytes, gpus_per_host, dram_gbps, l2_gbps, l2_bytes, "
          "clock_ghz, n_sms, row_cycles, bag_row_us, launch_us, intra_gbps, "
-         "intra_alpha_us, nic_gbps, lookup_error_frac"},
+         "intra_alpha_us, nic_gbps, sheet_gbps, lookup_error_frac"},
         {",\n\"n_sms\": {\"value\": 132, \"basis\": \"measured\", "
          "\"source\": \"b\", \"date\": \"2024\"}",
          "", "g.json:1: n_sms is missing"},
