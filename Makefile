@@ -408,8 +408,8 @@ gpu-check: gpu-programs
 	    tests/gpu/check --build '$(O)' --out '$(OUT)' \
 	    $(if $(filter 1,$(SMALL)),--small) $(STAGE)
 
-.PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded fuzz \
-    run-fuzz
+.PHONY: demo bench bench-plain bench-ablation bench-package bench-loaded \
+    bench-empty fuzz run-fuzz
 DEMO = ./neuroshard plan data/tables/mlperf_dlrm_dcnv2_multihot.csv --gpus 8
 demo:
 	@CC='$(CC)' .ci/deps build
@@ -437,6 +437,11 @@ bench-package: $(O)/neuroshard
 bench-loaded: $(O)/neuroshard
 	@NEUROSHARD='$(abspath $(O)/neuroshard)' tests/bench/loaded
 
+bench-empty:
+	@$(AGAIN) CUDA=emulated O=build/$(CONFIG)-emulated \
+	    build/$(CONFIG)-emulated/neuroshard
+	@tests/bench/empty build/$(CONFIG)-emulated
+
 fuzz:
 	@.ci/deps fuzz
 	@$(AGAIN) CONFIG=fuzz CC=clang CUDA=0 run-fuzz
@@ -457,7 +462,8 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
     tests/cli/run tests/cli/common tests/one tests/fuzz/dig data/completion/neuroshard.bash \
-    tests/gpu/check tests/gpu/resume tests/bench/loaded tests/mutants/run tests/torchrec/python \
+    tests/gpu/check tests/gpu/resume tests/bench/loaded \
+    tests/bench/empty tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
@@ -646,6 +652,7 @@ make [TARGET] [SWITCH=VALUE]...
   bench-ablation  what each part of the search buys
   bench-package  what a plan through Python costs beside the command
   bench-loaded  whether a busy machine is seen from the first sample
+  bench-empty  what the host costs a sample on a GPU whose kernels do nothing
   gpu-check  what is worth knowing of this machine's GPU, into OUT=gpu-check;
              STAGE=correct|ceilings|collect|train|validate does one part,
              SMALL=1 only shows that all of it works

@@ -173,8 +173,10 @@ struct cudaLaunchConfig_t {
     cudaLaunchAttribute *attrs;
     unsigned numAttrs;
 };
-/* Puts work into the stream's queue. */
+/* Puts work into the stream's queue; the second what a kernel does. */
 cudaError_t emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+cudaError_t emulated_enqueue_work(cudaStream_t stream,
+                                  std::function<void()> work);
 cudaError_t emulated_launch(const cudaLaunchConfig_t *config,
                             const void *kernel, std::function<void()> thread);
 

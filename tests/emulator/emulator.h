@@ -9,6 +9,9 @@
 
 /* A number of the environment. */
 uint64_t emulator_setting(const char *name, uint64_t otherwise);
+/* EMULATOR_EMPTY=1: kernels do nothing and memory is not watched, so that what
+ * is left is the host's work. */
+bool emulator_is_empty();
 
 /*
  * The device's memory. Without a sanitizer the host may touch it only while

@@ -52,9 +52,17 @@ size_t emulated_memory_used()
     return memory.n_used;
 }
 
+bool emulator_is_empty()
+{
+    static const bool is_empty = emulator_setting("EMULATOR_EMPTY", 0);
+
+    return is_empty;
+}
+
 static int protection()
 {
-    return memory.n_open ? PROT_READ | PROT_WRITE : PROT_NONE;
+    return memory.n_open || emulator_is_empty() ? PROT_READ | PROT_WRITE
+                                                : PROT_NONE;
 }
 
 void *emulated_memory_take(size_t n_bytes)
@@ -81,7 +89,8 @@ void *emulated_memory_take(size_t n_bytes)
         madvise(region.pages, region.page_bytes, MADV_HUGEPAGE);
         ptr = region.pages + region.page_bytes - padded;
     }
-    memset(ptr, 0xcb, n_bytes);
+    if (!emulator_is_empty())
+        memset(ptr, 0xcb, n_bytes);
     if (region.pages)
         mprotect(region.pages, region.page_bytes, protection());
     memory.regions[(uintptr_t)ptr] = region;
@@ -118,7 +127,7 @@ bool emulated_memory_holds(const void *ptr, size_t n_bytes)
 static void protect_all()
 {
     for (auto &entry : memory.regions)
-        if (entry.second.pages)
+        if (entry.second.pages && !emulator_is_empty())
             mprotect(entry.second.pages, entry.second.page_bytes, protection());
 }
 

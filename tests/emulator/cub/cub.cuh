@@ -51,7 +51,7 @@ cudaError_t emulated_phases(void *d_temp, size_t &temp_bytes, size_t needed,
     }
     if (temp_bytes < needed)
         return cudaErrorInvalidValue;
-    return emulated_enqueue(stream, [=]() {
+    return emulated_enqueue_work(stream, [=]() {
         memset(d_temp, 0xcb, needed);
         work();
     });
