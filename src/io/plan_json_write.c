@@ -177,17 +177,6 @@ static void print_document(struct buf *out, json_t *root)
     json_decref(root);
 }
 
-/* A plan without replicas is the same under the default. */
-static bool has_dense_optimizer(const struct plan *plan)
-{
-    if (plan->problem.dense_optimizer != DENSE_ADAM)
-        return plan->problem.dense_optimizer != DENSE_AS_TABLE;
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (shard_is_replica(plan->shards[i].kind))
-            return true;
-    return false;
-}
-
 static json_t *from_step(const struct plan *plan)
 {
     struct job job = plan->problem.job;
@@ -212,7 +201,7 @@ static json_t *from_head(const struct plan *plan)
 
     set(root, "neuroshard_plan", json_integer(PLAN_FORMAT_VERSION));
     PLACE_SET_FIELDS(root, plan, head_fields);
-    if (has_dense_optimizer(plan))
+    if (problem->dense_optimizer != DENSE_AS_TABLE)
         PLACE_SET_FIELDS(root, plan, dense_optimizer_field);
     set(root, "kinds", from_kinds(problem->kinds));
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)

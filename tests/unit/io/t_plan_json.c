@@ -788,7 +788,6 @@ static double random_double(struct rng *rng)
     return isfinite(x) ? x : 0.1;
 }
 
-/* Shares that add up to 1. */
 /* Any bits that make a number of the range. */
 static double random_within(double max, struct rng *rng)
 {
@@ -797,6 +796,7 @@ static double random_within(double max, struct rng *rng)
     return x <= max ? x : fmod(x, max);
 }
 
+/* Shares that add up to 1. */
 static void random_bins(double bins[REUSE_BINS], struct rng *rng)
 {
     double sum = 0;
@@ -821,7 +821,9 @@ static void random_plan(struct plan *plan, struct rng *rng)
                     .source = "t",
                     .batch = 1 + rng_below(rng, 1000000000000),
                     .memory_model = MEMORY_WEIGHTS,
+                    .dense_optimizer = (enum dense_optimizer)rng_below(rng, 4),
                     .kinds = SHARD_ALL_KINDS,
+                    .min_width = 4 * (uint32_t)rng_below(rng, 3),
                     .cluster = {.n_devices = n_devices,
                                 .devices_per_host = per_host,
                                 .hosts_per_domain = per_domain,
