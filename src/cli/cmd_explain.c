@@ -82,16 +82,6 @@ static double plan_anew(const struct problem *problem, const char *cost,
     return rc ? NAN : plan.total_ms;
 }
 
-/* Which is in no plan file: as the plan's own cuts are. */
-static enum row_cut row_cut_of(const struct plan *plan)
-{
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (shard_cuts_rows(plan->shards[i].kind) &&
-            !shard_row_ranks(&plan->problem, &plan->shards[i]))
-            return ROW_CUT_ANY;
-    return ROW_CUT_RANKS;
-}
-
 static void find_anew(struct explained *explained, struct anew *anew,
                       const struct plan *plan, struct cli *cli)
 {
@@ -100,7 +90,7 @@ static void find_anew(struct explained *explained, struct anew *anew,
                                        plan->problem};
 
     for (size_t i = 0; i < N_ANEW; i++)
-        problems[i].row_cut = row_cut_of(plan);
+        problems[i].row_cut = plan_row_cut(plan);
     add_gpus(&problems[1].cluster, cli->arena);
     halve_weights(&problems[2], cli->arena);
     anew[0].what = "as it is";

@@ -13,7 +13,7 @@
 
 #define MAX_FILES 64
 #define TRACE_HEAD "evaluations,"
-#define RIVAL_LIMIT_MS 2000 /* for TorchRec's planner, which may take long */
+#define RIVAL_TIMES 50 /* of what TorchRec's planner may try for a report */
 
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
@@ -33,7 +33,9 @@ static json_t *rivals_to_json(const struct plan *plan,
                              .hash = oracle->hash,
                              .basis = cost_basis_names[oracle->basis]};
     struct contender_inputs inputs = {.oracle = oracle,
-                                      .limit_ms = RIVAL_LIMIT_MS};
+                                      .limit_proposals =
+                                          1 + RIVAL_TIMES * RIVAL_EFFORT /
+                                                  plan->problem.n_tables};
     struct oracle *torchrec = NULL;
     struct compare_mean *means;
     struct err err = {0};
@@ -101,7 +103,8 @@ static json_t *find(const struct plan *plan, struct arena *arena)
     struct oracle *oracle = NULL;
     struct err err = {0};
 
-    if (!oracle_open(&oracle, plan->cost.name, &plan->problem, arena, &err) &&
+    again.problem.row_cut = plan_row_cut(plan);
+    if (!oracle_open(&oracle, plan->cost.name, &again.problem, arena, &err) &&
         !plan_price(&again, oracle, arena, &err) && plan->cost.hash &&
         !strcmp(again.cost.hash, plan->cost.hash)) {
         json_object_set_new(found, "rivals",

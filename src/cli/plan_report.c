@@ -38,9 +38,9 @@ int planner_try(struct compare_entry *entry, const struct contender *planner,
     return 0;
 }
 
-/* Of TorchRec's planner, proposals times tables: it takes some 40 ms for them,
- * and would take a second for all of 1,935 tables on 96 GPUs. */
-#define RIVAL_EFFORT 1500000
+/* Of HugeCTR's, tables times GPUs: up to so many it takes some 40 ms, most of
+ * them for the price of its row blocks. */
+#define HUGECTR_MAX 2048
 
 struct rivals {
     struct report_rival list[2]; /* TorchRec's, the best greedy one */
@@ -66,6 +66,8 @@ static void find_rivals(struct rivals *rivals, const struct plan *plan,
     struct contender_inputs inputs = {
         .oracle = oracle,
         .limit_proposals = 1 + RIVAL_EFFORT / plan->problem.n_tables};
+    const size_t size =
+        plan->problem.n_tables * plan->problem.cluster.n_devices;
     struct compare_entry best = {0}, torchrec = {0};
     struct oracle *costs = NULL;
     struct err ignored = {0};
@@ -77,10 +79,11 @@ static void find_rivals(struct rivals *rivals, const struct plan *plan,
          by++) {
         struct compare_entry entry;
 
-        if (by->rule != rival_torchrec && !by->figure)
+        if (!by->figure && by->rule != rival_torchrec &&
+            (by->rule != rival_hugectr || size > HUGECTR_MAX))
             continue;
         rc = planner_try(&entry, by, &plan->problem, &inputs, arena, &ignored);
-        if (by->rule)
+        if (by->rule == rival_torchrec)
             torchrec = entry;
         else if (entry.valid && (!best.valid || entry.total_ms < best.total_ms))
             best = entry;

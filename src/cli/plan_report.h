@@ -10,6 +10,9 @@
 /* The report of a plan, with what it is compared to: other planners under the
  * same costs. */
 
+/* Of TorchRec's planner, proposals times tables: some 40 ms of them. */
+#define RIVAL_EFFORT 1500000
+
 /* TorchRec's own costs: the oracle's, if they are its, else its defaults. */
 int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
                            const struct problem *problem, struct arena *arena,
@@ -25,7 +28,8 @@ int planner_try(struct compare_entry *entry, const struct contender *planner,
 void plan_bound(struct proven *proven, const struct plan *plan,
                 const struct oracle *oracle, struct arena *arena);
 /* Appends the report of a plan that the oracle has priced; with rivals beside
- * TorchRec's planner and the best of the greedy baselines. */
+ * TorchRec's planner and the best of the greedy ones, HugeCTR's among them
+ * where that is quick. */
 void plan_report(const struct plan *plan, const struct oracle *oracle,
                  bool with_rivals, const struct cli *cli, struct buf *out);
 

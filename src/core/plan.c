@@ -307,6 +307,15 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
     return 0;
 }
 
+enum row_cut plan_row_cut(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (shard_cuts_rows(plan->shards[i].kind) &&
+            !shard_row_ranks(&plan->problem, &plan->shards[i]))
+            return ROW_CUT_ANY;
+    return ROW_CUT_RANKS;
+}
+
 void plan_count_memory(struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;

@@ -113,4 +113,8 @@ void plan_fill_kinds(struct plan *plan);
 /* Sorts the shards and sets every one's kind. */
 void plan_derive_kinds(struct plan *plan);
 
+/* How a search may cut that is to find one such as this: as its own cuts are,
+ * for no plan file says. */
+enum row_cut plan_row_cut(const struct plan *plan);
+
 #endif

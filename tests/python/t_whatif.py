@@ -5,6 +5,7 @@ of that plan, to 1e-9. Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -206,6 +207,26 @@ def check_anew(name):
     )
 
 
+def check_rivals(name, *options):
+    """What others would do with a plan's tables, read back from its file, is
+    what `compare` says of the list; TorchRec's planner may be cut short."""
+    neuroshard("report", name, "-o", "page.html")
+    page = Path("page.html").read_text(encoding="utf-8")
+    data = re.search(r'<script type="application/json".*?>(.*)</script>', page)
+    found = json.loads(data[1])["documents"][0]["found"]["rivals"]["planners"]
+    said = answer("compare", *options, "--effort", 1)["planners"]
+    same = [
+        a["planner"]
+        for a, b in zip(found, said)
+        if a["planner"] == b["planner"] and a["total_ms"] == b["total_ms"]
+    ]
+    ok(
+        len(same) == len(found) == len(said) - 2,
+        f"report {name}: rivals are those of compare",
+        f"{same} of {[a['planner'] for a in found]}",
+    )
+
+
 def check_refused(name):
     for options, kind in (
         (["--gpus-per-host", 3], "usage"),
@@ -231,6 +252,8 @@ def main():
             )
             check_cost(f"{name}.json", plan)
         check_refused("dlrm.json")
+        check_rivals("dlrm.json", DLRM, "--gpus", 8)
+        check_rivals("kaggle.json", KAGGLE, "--gpus", 4)
         counts = dict.fromkeys(("places", "gains", "exchanges", "ways"), 0)
         for name, *options in (
             ("dlrm", "--effort", 2000),
