@@ -3,13 +3,12 @@
 # Every command in the EXAMPLES of the manual pages runs, each page in a folder
 # of its own beside the files that it names. Left out are the measurements of
 # thousands of cases, those of a GPU and what is made of them, and what needs
-# the published nets.
+# the published nets. But in the full size, what says no effort and no epochs
+# is told to take few.
 set -u
+. "$ROOT/tests/cli/common"
 
-if [ "${TEST_SIZE-}" = tiny ]; then
-    echo "it takes minutes with sanitizers" >&2
-    exit 77
-fi
+[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
 
 # files : what the examples name
 files()
@@ -38,8 +37,8 @@ files()
         printf '%s,forward,1\n' $step,0 $step,1 $step,2 $step,3 >>times.csv
     done
     echo '{"hosts": [{"gpus": 2, "memory": ["80GiB", "40GiB"]}]}' >cluster.json
-    "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 -o plan.json \
-        >/dev/null 2>&1
+    "$NEUROSHARD" plan tables.csv --gpus 4 --batch 256 --effort 20000 \
+        -o plan.json >/dev/null 2>&1
     "$NEUROSHARD" emit plan.json --format torchrec -o dumped.json
 }
 
@@ -65,6 +64,15 @@ for page in "$ROOT"/man/*.1; do
         # shellcheck disable=SC2086 # a line is split as a shell does it
         set -- $line
         shift
+        case ${TEST_SIZE-}:$line in
+        full:* | *--effort* | *--search* | *--epochs*) ;;
+        *'neuroshard plan '* | *'neuroshard compare '*)
+            set -- "$@" --effort 20000
+            ;;
+        *'neuroshard train '* | *'neuroshard retrain '*)
+            set -- "$@" --epochs 20
+            ;;
+        esac
         "$NEUROSHARD" "$@" >stdout 2>stderr </dev/null
         status=$?
         echo "$status: $line"

@@ -21,7 +21,7 @@ plan()
     echo "old plan" >plan.json
     status=0
     FAULT=$fault LD_PRELOAD=$FAULT_SO "$NEUROSHARD" plan list.csv \
-        --gpus 2 "$@" >stdout 2>stderr || status=$?
+        --gpus 2 --effort 100 "$@" >stdout 2>stderr || status=$?
     case $(cat plan.json) in
     "old plan") kept="old plan kept" ;;
     "{"*"}") kept="new plan written" ;;
