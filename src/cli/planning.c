@@ -26,10 +26,7 @@ const struct option_spec planning_options[] = {
      "TorchRec has them; any: over any GPUs"},
     {"memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0, "full|weights",
      "what counts as memory"},
-    {"dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,
-     "sgd|adagrad|adam|table",
-     "what updates replicas, whose state counts so: the optimizer of the dense "
-     "part, or each table's own"},
+    DENSE_OPTIMIZER_OPTION,
     {"threads", 0, OPTION_U64, "N", NULL, 1, 1024, NULL,
      "threads of the search; the plan does not depend on it"},
     {"seed", 0, OPTION_U64, "K", "0", 0, 9e15, NULL, "seed of what is drawn"},
@@ -120,6 +117,12 @@ static int parse_kinds(struct problem *problem, const char *text,
     return 0;
 }
 
+enum dense_optimizer planning_dense_optimizer(const struct cli *cli)
+{
+    return (enum dense_optimizer)text_choice(
+        dense_optimizer_names, cli_string(cli, "dense-optimizer"));
+}
+
 int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err)
@@ -143,8 +146,7 @@ int planning_problem(struct problem *problem, const char *path,
             return -1;
         options.n_devices = counts.n_gpus[counts.n - 1]; /* the most */
     }
-    problem->dense_optimizer = (enum dense_optimizer)text_choice(
-        dense_optimizer_names, cli_string(cli, "dense-optimizer"));
+    problem->dense_optimizer = planning_dense_optimizer(cli);
     problem->min_width = cli_given(cli, "min-width")
                              ? (uint32_t)cli_u64(cli, "min-width")
                              : like->min_width;

@@ -23,6 +23,16 @@ extern const struct option_spec pricing_options[];
  * have options of these names. */
 extern const struct option_spec placed_options[];
 
+/* Which both have, as no plan of TorchRec's says what updates replicas. */
+#define DENSE_OPTIMIZER_OPTION                                                \
+    {                                                                         \
+        "dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,            \
+            "sgd|adagrad|adam|table",                                         \
+            "what updates replicas, whose state counts so: the optimizer of " \
+            "the dense part, or each table's own"                             \
+    }
+enum dense_optimizer planning_dense_optimizer(const struct cli *cli);
+
 /* Loads a plan, also one of TorchRec's, whose tables are those of a list: of
  * `list`, or where that is NULL of --tables, and then the other options say
  * what the plan is of, and must have a use where a command has one plan. */

@@ -20,6 +20,7 @@ const struct option_spec placed_options[] = {
      "the same for one GPU; wins over --batch"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose dim cell is empty"},
+    DENSE_OPTIMIZER_OPTION,
     {0},
 };
 
@@ -123,12 +124,14 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
 
     if (list && tables_load(&tables, list, &options, cli->arena, err))
         return -1;
-    *plan = (struct plan){.problem = {.tables = tables.tables,
-                                      .n_tables = tables.n_tables,
-                                      .source = tables.source,
-                                      .kinds = SHARD_ALL_KINDS},
-                          .total_ms = NAN,
-                          .bound_ms = NAN};
+    *plan = (struct plan){
+        .problem = {.tables = tables.tables,
+                    .n_tables = tables.n_tables,
+                    .source = tables.source,
+                    .dense_optimizer = planning_dense_optimizer(cli),
+                    .kinds = SHARD_ALL_KINDS},
+        .total_ms = NAN,
+        .bound_ms = NAN};
     if (plan_from_torchrec(plan, text, len, source, cli->arena, err))
         return -1;
     if (is_given && problem->n_tables < tables.n_tables)

@@ -12,7 +12,7 @@ src/device   6631  59
 src/io       5880  37
 src/emit     2815  19
 src/exec     3765  26
-src/cli      6019  39
+src/cli      6030  39
 costmodel    7497  60
 search       6874  32
 microbench   1657  14

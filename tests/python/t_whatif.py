@@ -13,6 +13,7 @@ from tap import finish, neuroshard, ok
 
 ROOT = Path(__file__).resolve().parents[2]
 DLRM = ROOT / "data/tables/mlperf_dlrm_dcnv2_multihot.csv"
+TINY = ROOT / "data/tables/nvidia_synthetic_tiny_v3.csv"
 KAGGLE = ROOT / "data/tables/criteo_kaggle_26.csv"
 
 
@@ -227,6 +228,26 @@ def check_rivals(name, *options):
     )
 
 
+def check_emitted(name, tables, plan):
+    """A plan written for TorchRec and read back costs the same, whatever that
+    has no word for: what updates replicas."""
+    neuroshard("emit", name, "--format", "torchrec", "-o", "torchrec.json")
+    options = ["--cost", "roofline:h100"]
+    now = answer("cost", name, *options)
+    again = answer(
+        *["cost", "torchrec.json", "--tables", tables, "--batch"],
+        *[plan["batch"], *options],
+    )
+    kinds = {shard["kind"] for shard in plan["shards"]}
+    ok(
+        {"replicate", "row"} <= kinds
+        and again.get("total_ms") == now["total_ms"]
+        and again["devices"] == now["devices"],
+        f"emit {name} --format torchrec: priced and counted the same",
+        f"{kinds} {now['total_ms']} {again}"[:400],
+    )
+
+
 def check_refused(name):
     for options, kind in (
         (["--gpus-per-host", 3], "usage"),
@@ -251,6 +272,11 @@ def main():
                 *["-o", f"{name}.json"],
             )
             check_cost(f"{name}.json", plan)
+        plan = answer(
+            *["plan", TINY, "--gpus", 4, "--cost", "torchrec", "--effort"],
+            *[2000, "-o", "tiny.json"],
+        )
+        check_emitted("tiny.json", TINY, plan)
         check_refused("dlrm.json")
         check_rivals("dlrm.json", DLRM, "--gpus", 8)
         check_rivals("kaggle.json", KAGGLE, "--gpus", 4)
