@@ -114,8 +114,8 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
         for (uint32_t j = 0; j < sample->n_tables; j++) {
             feature_input_of_sample(&input, sample->setting,
                                     &sample->tables[j]);
-            feature_set_fill(features, &input, row);
             estimate_fill(estimate, &input, row + features->n);
+            feature_set_fill(features, &input, row);
             for (size_t f = 0; f < width; f++)
                 sums[f] += row[features->n + f];
             row += dataset->n_columns;

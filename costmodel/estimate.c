@@ -119,12 +119,18 @@ size_t estimate_width(const struct estimate *estimate)
     return estimate->totals.n + (estimate->gpu.name ? FUSED_LANES : 0);
 }
 
-void estimate_fill(const struct estimate *estimate,
-                   const struct feature_input *input, double *out)
+void estimate_fill(const struct estimate *estimate, struct feature_input *input,
+                   double *out)
 {
+    double *lanes = out + estimate->totals.n, ms;
+
     feature_set_fill(&estimate->totals, input, out);
-    if (estimate->gpu.name)
-        fused_fill(&estimate->gpu, input, out + estimate->totals.n);
+    if (!estimate->gpu.name)
+        return;
+    fused_fill(&estimate->gpu, input, lanes);
+    ms = fused_added_ms(&estimate->gpu, lanes);
+    for (unsigned k = 0; k < ROOFLINE_PARTS; k++)
+        input->parts[k] = ms > 0 ? lanes[FUSED_PART + k] / ms : 0;
 }
 
 double estimate_added_ms(const struct estimate *estimate, const double *sums)

@@ -27,11 +27,12 @@ struct estimate {
     double ratio_min, ratio_max; /* measured over estimated, in training */
 };
 
-/* What tables add up to: the totals, and behind them the lanes of a roofline.
+/* What tables add up to: the totals, and behind them the lanes of a roofline,
+ * whose parts become the input's.
  */
 size_t estimate_width(const struct estimate *estimate);
-void estimate_fill(const struct estimate *estimate,
-                   const struct feature_input *input, double *out);
+void estimate_fill(const struct estimate *estimate, struct feature_input *input,
+                   double *out);
 
 /* Non-negative rates by least squares of the relative error, and the rest:
  * sums[n][totals.n] of n >= 1 devices that took ms[n] > 0. Which totals they

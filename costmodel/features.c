@@ -29,7 +29,12 @@
     FEATURE(log1p_table_mib, log1p(input->n_rows * input->row_bytes / MIB)) \
     FEATURE(log2_batch, log2(fmax(input->batch, 1)))                        \
     FEATURE(weight_bytes, precision_bytes(input->precision))                \
-    FEATURE(has_state, has_state(input))
+    FEATURE(has_state, has_state(input))                                    \
+    FEATURE(forward_dram, input->parts[0])                                  \
+    FEATURE(forward_l2, input->parts[1])                                    \
+    FEATURE(forward_issue, input->parts[2])                                 \
+    FEATURE(backward_memory, input->parts[3])                               \
+    FEATURE(backward_issue, input->parts[4])
 
 #define TOTALS(TOTAL)                                         \
     TOTAL(tables, 1)                                          \
@@ -96,6 +101,7 @@ void feature_input_of_sample(struct feature_input *input,
     input->row_bytes = input->dim * precision_bytes(setting->precision);
     input->comm_bytes = sizeof(float);
     memcpy(input->bins, table->bins, sizeof(input->bins));
+    memset(input->parts, 0, sizeof(input->parts));
 }
 
 void feature_input_of_shard(struct feature_input *input,
@@ -117,6 +123,7 @@ void feature_input_of_shard(struct feature_input *input,
     input->row_bytes = input->dim * precision_bytes(table->precision);
     input->comm_bytes = precision_bytes(table->comm_precision);
     memcpy(input->bins, use->bins, sizeof(input->bins));
+    memset(input->parts, 0, sizeof(input->parts));
 }
 
 double feature_floor_bytes(const struct feature_input *input)
@@ -144,6 +151,12 @@ void feature_set_standard(struct feature_set *set)
 {
     set->n = 0;
     add_range(set, FIRST_SHARE, LAST_SHARE + 1);
+    add_range(set, ID_log2_dim, ID_forward_dram);
+}
+
+void feature_set_roofline(struct feature_set *set)
+{
+    set->n = 0;
     add_range(set, ID_log2_dim, ID_tables);
 }
 

@@ -18,6 +18,9 @@
  *     log1p_gather_mib, log1p_unique_mib, log1p_table_mib
  *     log2_batch, weight_bytes, has_state   samples, bytes a weight, 1 where
  *                                the optimizer keeps a state
+ *     forward_dram, forward_l2, forward_issue, backward_memory, backward_issue
+ *                                parts of a roofline, each over what the table
+ *                                adds to it; 0 where there is none
  *
  * And totals, facts that add up over the tables of a device:
  *
@@ -29,6 +32,8 @@
  *                                compiled for the widest of an operation, and
  *                                slow for narrow ones beside it
  */
+
+#define ROOFLINE_PARTS 5
 
 /* One table or piece of one, in one batch of one device. */
 struct feature_input {
@@ -44,6 +49,7 @@ struct feature_input {
     double row_bytes;      /* of the piece */
     double comm_bytes;     /* of a column of a vector, as it is written */
     double bins[REUSE_BINS];
+    double parts[ROOFLINE_PARTS]; /* as estimate_fill says */
 };
 
 /* The reuse of each of the problem's tables over a batch of so many samples, in
@@ -100,6 +106,9 @@ struct feature_set {
 void feature_set_published(struct feature_set *set);
 /* What this program trains with. */
 void feature_set_standard(struct feature_set *set);
+/* And on a roofline: its parts for the bins, which it knows as cache misses and
+ * long runs. */
+void feature_set_roofline(struct feature_set *set);
 /* All totals that this program knows. */
 void total_set_standard(struct feature_set *set);
 /* Appends a feature, or a total, by name, and leaves the rest of at[n] as it

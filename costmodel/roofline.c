@@ -130,14 +130,17 @@ enum lane {
     LANE_FWD_DRAM, /* ms, as all up to the widths but for bags */
     LANE_FWD_L2,
     LANE_FWD_ISSUE, /* at 128 columns */
-    LANE_FWD_BAGS,  /* look-ups of a bag, to the fourth power: whole numbers,
-                       of which nothing stays when they are taken off */
     LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
-    LANE_WIDTHS, /* shards by their width */
+    LANE_FWD_BAGS, /* look-ups of a bag, to the fourth power: whole numbers,
+                      of which nothing stays when they are taken off */
+    LANE_WIDTHS,   /* shards by their width */
     LANE_JOB = LANE_WIDTHS + N_WIDTHS,
     N_LANES = LANE_JOB + JOB_LANES
 };
+_Static_assert(LANE_FWD_DRAM == FUSED_PART &&
+                   LANE_FWD_BAGS == FUSED_PART + ROOFLINE_PARTS,
+               "the parts are together");
 _Static_assert(FUSED_LANES == LANE_JOB, "those before the job's are of fused "
                                         "tables");
 

@@ -8,6 +8,8 @@
 
 /* What fused tables add up to, and what they take then. */
 #define FUSED_LANES 13
+/* The first of the lanes that are ROOFLINE_PARTS, in ms. */
+#define FUSED_PART 2
 void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
                 double out[FUSED_LANES]);
 /* Without what any operation takes. */

@@ -168,15 +168,13 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
                    samples[0].setting->device);
 }
 
-static void split(struct run *run, const struct estimate *estimate,
+static void split(struct run *run, const struct model *model,
                   const struct sample *samples, size_t n, struct arena *arena)
 {
-    const struct feature_set *features = &run->options->features;
-
-    dataset_init(&run->train.dataset, features, estimate, samples, n,
-                 train_side(run), arena);
-    dataset_init(&run->validation.dataset, features, estimate, samples, n,
-                 keep_validation, arena);
+    dataset_init(&run->train.dataset, &model->features, &model->estimate,
+                 samples, n, train_side(run), arena);
+    dataset_init(&run->validation.dataset, &model->features, &model->estimate,
+                 samples, n, keep_validation, arena);
     run->scale =
         stats_mean(run->train.dataset.ms, run->train.dataset.n_samples);
 }
@@ -493,6 +491,8 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     arena_init(&scratch);
     memset(model, 0, sizeof(*model));
     model->features = options->features;
+    if (options->kind == MODEL_ROOFLINE_NET)
+        feature_set_roofline(&model->features);
     model->estimate.totals = options->totals;
     if (check_numbers(&run, samples, n, err))
         goto out;
@@ -501,7 +501,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
             goto out;
         fit_gpu(&model->estimate, gpu, &run, samples, n, MOST_FIT);
     }
-    split(&run, &model->estimate, samples, n, &scratch);
+    split(&run, model, samples, n, &scratch);
     scale_features(&model->features, train, &scratch);
     if (options->kind != MODEL_NET)
         estimate_set_range(&model->estimate, train->sums, train->ms,

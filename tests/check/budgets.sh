@@ -13,7 +13,7 @@ src/io       5880  37
 src/emit     2815  19
 src/exec     3765  26
 src/cli      6030  39
-costmodel    7497  60
+costmodel    7522  60
 search       6874  32
 microbench   1657  14
 "

@@ -121,7 +121,7 @@ sqlite3 cpu.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
     DELETE FROM comm_sample'
 learned()
 {
-    "$ns" train --db cpu.db -o cpu.nsm --epochs 1 --force 2>&1 |
+    "$ns" train --db cpu.db -o cpu.nsm --kind net --epochs 1 --force 2>&1 |
         grep -oE '^samples.*|^communication.*'
 }
 learned

@@ -116,6 +116,41 @@ static void test_powers(const struct gpu_spec *h100)
     is_near(estimate_added_ms(&estimate, sums), 0, 0, "no table, no time");
 }
 
+/* The parts of a table are what of its time each takes. */
+static void test_parts(const struct gpu_spec *h100)
+{
+    const double slower[N_SLOWED] = {1, 1e6, 1, 1};
+    const struct estimate as_is = {.gpu = *h100},
+                          slow = {.gpu = gpu_spec_slowed(h100, slower)};
+    struct feature_input input = {.batch = 512,
+                                  .n_rows = 1e6,
+                                  .dim = 128,
+                                  .pooling_factor = 8,
+                                  .n_lookups = 4096,
+                                  .n_unique = 4096,
+                                  .n_outputs = 512,
+                                  .row_bytes = 512,
+                                  .comm_bytes = 4,
+                                  .bins = {1}};
+    double lanes[FUSED_LANES];
+    const struct feature_input empty = {.batch = 512, .dim = 128};
+    struct feature_input none = empty;
+
+    estimate_fill(&as_is, &input, lanes);
+    ok(input.parts[0] > 0.01 && input.parts[1] > 0.01 &&
+           input.parts[2] > 0.01 && input.parts[3] > 0.01 &&
+           input.parts[4] > 0.01,
+       "each takes some of a table's time: %.3f %.3f %.3f %.3f %.3f",
+       input.parts[0], input.parts[1], input.parts[2], input.parts[3],
+       input.parts[4]);
+    estimate_fill(&slow, &input, lanes);
+    is_near(input.parts[2] + input.parts[4], 1, 1e-3,
+            "a GPU that issues rows slowly does nothing else");
+    estimate_fill(&as_is, &none, lanes);
+    ok(!memcmp(none.parts, empty.parts, sizeof(none.parts)),
+       "and no look-ups have no parts");
+}
+
 static int save(struct model *model, char path[], const char **bytes,
                 size_t *len)
 {
@@ -212,6 +247,91 @@ static void test_prices(const struct gpu_spec *h100)
     unlink(path);
 }
 
+/* The tables of a sample as those of a job of one device. */
+static struct problem problem_of(const struct sample *sample)
+{
+    struct problem problem = {
+        .tables = ARENA_NEW(&arena, struct table, sample->n_tables),
+        .n_tables = sample->n_tables,
+        .cluster = {.n_devices = 1,
+                    .devices_per_host = 1,
+                    .memory_bytes = ARENA_NEW(&arena, uint64_t, 1),
+                    .reserve_bytes = ARENA_NEW(&arena, uint64_t, 1)},
+        .batch = sample->setting->batch,
+        .kinds = SHARD_TABLE};
+
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        struct table *table = &problem.tables[t];
+
+        table_init(table);
+        table->name = "t";
+        table->num_embeddings = sample->tables[t].n_rows;
+        table->dim = sample->tables[t].dim;
+        table->pooling_factor = sample->tables[t].pooling_factor;
+        table->zipf_alpha = sample->tables[t].zipf_alpha;
+        table->precision = sample->setting->precision;
+        table->optimizer = sample->setting->optimizer;
+    }
+    return problem;
+}
+
+/* A net on a roofline sees its parts, in training, from a file, in a search. */
+static void test_net(const struct gpu_spec *h100)
+{
+    struct sample *samples = samples_of(h100, N_SAMPLES);
+    char path[] = "/tmp/t_roofline_fit_XXXXXX";
+    struct train_options options;
+    const char *bytes;
+    struct model model, alone;
+    double worst = 0, most = 0;
+    size_t len;
+
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        samples[i].total.median_ms *= 1 + 4.0 / samples[i].tables[0].dim;
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE_NET;
+    options.epochs = 20;
+    close(mkstemp(path));
+    if (!ok(!train_fit(&model, samples, N_SAMPLES, &options, &arena, &err),
+            "a net on it%s", err.msg))
+        return;
+    is_str(model.features.at[model.features.n - 1].name, "backward_issue",
+           "sees parts of the roofline");
+    model.floor_gbps = 0;
+    alone = model;
+    alone.mlp.n_params = 0;
+    ok(!save(&model, path, &bytes, &len), "and is written%s", err.msg);
+    for (size_t i = 0; i < 8; i++) { /* none of them held out */
+        const struct problem problem = problem_of(&samples[i]);
+        struct oracle *oracle = NULL;
+        double *sums, *vectors, ms, want;
+
+        if (oracle_open(&oracle, arena_printf(&arena, "model:%s", path),
+                        &problem, &arena, &err)) {
+            ok(0, "opened: %s", err.msg);
+            break;
+        }
+        sums = ARENA_NEW(&arena, double, oracle->width);
+        vectors = ARENA_NEW(&arena, double, problem.n_tables * oracle->width);
+        for (uint32_t t = 0; t < problem.n_tables; t++) {
+            const struct shard shard = shard_whole(&problem, t, 0);
+
+            oracle->ops->embed(oracle, &shard, 1, vectors + t * oracle->width);
+            for (uint32_t k = 0; k < oracle->width; k++)
+                sums[k] += vectors[t * oracle->width + k];
+        }
+        oracle->ops->compute(oracle, sums, 1, &ms);
+        predict_samples(&model, &samples[i], 1, &want);
+        worst = tap_worst(worst, fabs(ms / want - 1));
+        predict_samples(&alone, &samples[i], 1, &ms);
+        most = fmax(most, fabs(want / ms - 1));
+        oracle_close(oracle);
+    }
+    ok(most > 0.01, "it corrects the roofline by up to %.3f", most);
+    ok(worst < 1e-5, "it prices jobs as it prices samples: %.1e", worst);
+    unlink(path);
+}
+
 /* Names tell the GPU, or the times do; and too few are refused. */
 static void test_choice(const struct gpu_spec *h100)
 {
@@ -248,7 +368,9 @@ int main(void)
     }
     test_fit(h100);
     test_powers(h100);
+    test_parts(h100);
     test_prices(h100);
+    test_net(h100);
     test_choice(h100);
     arena_release(&arena);
     return tap_done();
