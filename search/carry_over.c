@@ -174,7 +174,7 @@ void carry_over(struct snapshot *out, const struct parts *parts)
         uint32_t u = order[i].idx;
 
         for (uint32_t k = 0; k < open.n && !is_anew[u]; k++)
-            if (parts->parts[open.pieces[k].part].unit == u)
+            if (parts_unit(parts, open.pieces[k].part) == u)
                 is_anew[u] = !place(&tryout, u, &open.pieces[k]);
         if (is_anew[u])
             (void)place(&tryout, u, NULL);

@@ -143,18 +143,62 @@ int watch_finish(const struct watch *watch, struct plan *plan,
     return plan_check(plan, err);
 }
 
-/* --- a layout that is good already --- */
+/* --- the best of many changes, one at a time --- */
 
-struct settling {
+struct descent {
     struct tryout tryout;
-    bool by_memory;
-    double least; /* of what is to be lowered, among the changes of a step */
-    struct shift {
-        uint32_t piece, to;
-        uint32_t other;    /* comes back for it, or NO_PIECE */
-        uint32_t n_quanta; /* so many columns of it go, or 0: all of it */
-    } best;                /* that change; piece NO_PIECE: none */
+    struct snapshot best; /* its changes, if any; its total what it comes to */
 };
+
+/* The trial that was priced comes to so much. */
+static void note_best(struct descent *descent, double value)
+{
+    const struct trial *trial = &descent->tryout.trial;
+
+    if (value >= descent->best.total_ms)
+        return;
+    descent->best.total_ms = value;
+    descent->best.n = 0;
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        snapshot_add(&descent->best, trial->changes[c]);
+}
+
+/* What was noted comes true; false where nothing was. */
+static bool make_best(struct descent *descent)
+{
+    struct tryout *tryout = &descent->tryout;
+
+    if (!descent->best.n)
+        return false;
+    trial_clear(&tryout->trial);
+    for (uint32_t c = 0; c < descent->best.n; c++)
+        *trial_next(&tryout->trial) = descent->best.pieces[c];
+    descent->best.n = 0;
+    (void)tryout_price(tryout);
+    layout_commit(&tryout->layout, &tryout->trial);
+    return true;
+}
+
+static void descent_begin(struct descent *descent,
+                          const struct snapshot *snapshot,
+                          const struct parts *parts)
+{
+    *descent = (struct descent){0};
+    tryout_init(&descent->tryout, parts);
+    snapshot_load(snapshot, &descent->tryout.layout);
+}
+
+/* Returns how many changes were priced. */
+static uint64_t descent_end(struct descent *descent)
+{
+    const uint64_t n_priced = descent->tryout.n_priced;
+
+    tryout_release(&descent->tryout);
+    snapshot_release(&descent->best);
+    return n_priced;
+}
+
+/* --- a layout that is good already --- */
 
 /* What a device has, of its room. */
 static double share_of(const struct layout *layout, uint32_t device,
@@ -163,53 +207,39 @@ static double share_of(const struct layout *layout, uint32_t device,
     return (double)bytes / ((double)layout->parts->room_bytes[device] + 1);
 }
 
-static void set_trial(struct settling *settling, const struct shift *shift)
+/* So many quanta of a piece go to a device, or all of it, and another one comes
+ * back for it or none. By memory the total may not fall either: a longer
+ * search, which settles another layout, would end dearer than this one. */
+static void offer_shift(struct descent *descent, bool by_memory, uint32_t piece,
+                        uint32_t n_quanta, uint32_t to, uint32_t other)
 {
-    const struct layout *layout = &settling->tryout.layout;
-    struct trial *trial = &settling->tryout.trial;
-
-    trial_clear(trial);
-    trial_send(trial, layout, shift->piece, shift->n_quanta, shift->to);
-    if (shift->other != NO_PIECE)
-        trial_send(trial, layout, shift->other, 0,
-                   layout->pieces[shift->piece].device);
-}
-
-/* Notes the change if it lowers most. By memory the total may not fall either:
- * a longer search, which settles another layout, would end dearer than this
- * one. */
-static void offer(struct settling *settling, struct shift shift)
-{
-    struct tryout *tryout = &settling->tryout;
+    struct tryout *tryout = &descent->tryout;
     const struct layout *layout = &tryout->layout;
-    const struct trial *trial = &tryout->trial;
-    double total_ms, value;
+    struct trial *trial = &tryout->trial;
+    double total_ms, value = 0;
 
     if (tryout->n_priced >= MAX_PRICED)
         return;
-    set_trial(settling, &shift);
-    value = total_ms = tryout_price(tryout);
+    trial_clear(trial);
+    trial_send(trial, layout, piece, n_quanta, to);
+    if (other != NO_PIECE)
+        trial_send(trial, layout, other, 0, layout->pieces[piece].device);
+    total_ms = tryout_price(tryout);
     if (trial->excess > layout->excess ||
-        (settling->by_memory &&
-         (total_ms > layout->total_ms ||
-          total_ms < layout->total_ms * (1 - LEAST_GAIN))))
+        (by_memory && (total_ms > layout->total_ms ||
+                       total_ms < layout->total_ms * (1 - LEAST_GAIN))))
         return;
-    if (settling->by_memory)
-        value = 0;
-    for (uint32_t i = 0; settling->by_memory && i < trial->n_devices; i++)
+    for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
         value =
             fmax(value, share_of(layout, trial->devices[i], trial->bytes[i]));
-    if (value >= settling->least)
-        return;
-    settling->least = value;
-    settling->best = shift;
+    note_best(descent, by_memory ? value : total_ms);
 }
 
 /* A piece to every other device, against each piece there or none, and some of
  * its columns. */
-static void offer_piece(struct settling *settling, uint32_t piece)
+static void offer_piece(struct descent *descent, bool by_memory, uint32_t piece)
 {
-    const struct layout *layout = &settling->tryout.layout;
+    const struct layout *layout = &descent->tryout.layout;
     const struct parts *parts = layout->parts;
     const struct piece *it = &layout->pieces[piece];
     const uint32_t n_quanta = parts_quanta(parts, it->part);
@@ -222,24 +252,23 @@ static void offer_piece(struct settling *settling, uint32_t piece)
         if (r == it->device)
             continue;
         for (uint32_t n = 0; n == 0 || n < n_quanta; n++)
-            offer(settling, (struct shift){piece, r, NO_PIECE, n});
+            offer_shift(descent, by_memory, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;
 
             if (other != it->part && parts_can_move(parts, other) &&
-                (!settling->by_memory ||
+                (!by_memory ||
                  parts->parts[other].bytes < parts->parts[it->part].bytes))
-                offer(settling,
-                      (struct shift){piece, r, holding->pieces[i], 0});
+                offer_shift(descent, by_memory, piece, 0, r,
+                            holding->pieces[i]);
         }
     }
 }
 
 /* The best change, made; false where none is better. */
-static bool step(struct settling *settling)
+static bool step(struct descent *descent, bool by_memory)
 {
-    const struct layout *layout = &settling->tryout.layout;
-    const bool by_memory = settling->by_memory;
+    const struct layout *layout = &descent->tryout.layout;
     uint32_t full = 0;
     double most = 0;
 
@@ -248,34 +277,26 @@ static bool step(struct settling *settling)
             most = share_of(layout, r, layout->bytes[r]);
             full = r;
         }
-    settling->best.piece = NO_PIECE;
-    settling->least = (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN);
+    descent->best.total_ms =
+        (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         for (uint32_t i = 0; i < layout->holdings[r].n; i++)
             if (!by_memory || r == full)
-                offer_piece(settling, layout->holdings[r].pieces[i]);
-    if (settling->best.piece == NO_PIECE)
-        return false;
-    set_trial(settling, &settling->best);
-    (void)tryout_price(&settling->tryout);
-    layout_commit(&settling->tryout.layout, &settling->tryout.trial);
-    return true;
+                offer_piece(descent, by_memory, layout->holdings[r].pieces[i]);
+    return make_best(descent);
 }
 
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms)
 {
-    struct settling settling = {.by_memory = by_memory};
-    uint64_t n_priced;
+    struct descent descent;
 
-    tryout_init(&settling.tryout, parts);
-    snapshot_load(snapshot, &settling.tryout.layout);
-    while (settling.tryout.layout.total_ms > most_ms && step(&settling))
+    descent_begin(&descent, snapshot, parts);
+    while (descent.tryout.layout.total_ms > most_ms &&
+           step(&descent, by_memory))
         continue;
-    n_priced = settling.tryout.n_priced;
-    snapshot_save(snapshot, &settling.tryout.layout);
-    tryout_release(&settling.tryout);
-    return n_priced;
+    snapshot_save(snapshot, &descent.tryout.layout);
+    return descent_end(&descent);
 }
 
 /* --- a layout that is simpler --- */
@@ -283,44 +304,27 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 /* Of what the total may rise by, one share after the other. */
 static const double rises[] = {0, 0.125, 0.25, 0.5, 1};
 
-struct simplifying {
-    struct tryout tryout;
-    double most_ms;
-    struct merge {
-        uint32_t unit, piece; /* that goes to the device; NO_PIECE: all pieces
-                                 of the unit do */
-        uint32_t device;
-        double total_ms;
-    } best;
-};
-
-static void set_merge(struct tryout *tryout, const struct merge *merge)
+/* A piece of a unit goes to a device, or where it is none all of them do. */
+static void offer_merge(struct descent *descent, double most_ms, uint32_t unit,
+                        uint32_t piece, uint32_t device)
 {
-    const struct layout *layout = &tryout->layout;
-    struct trial *trial = &tryout->trial;
+    const struct layout *layout = &descent->tryout.layout;
+    struct trial *trial = &descent->tryout.trial;
+    double total_ms;
 
     trial_clear(trial);
-    if (merge->piece != NO_PIECE) {
-        trial_send(trial, layout, merge->piece, 0, merge->device);
-        return;
+    if (piece != NO_PIECE) {
+        trial_send(trial, layout, piece, 0, device);
+    } else {
+        for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+             i = layout->pieces[i].next)
+            trial_remove(trial, i);
+        trial_add(trial, (struct change){.part = layout->parts->of[unit].whole,
+                                         .device = device});
     }
-    for (uint32_t i = layout->first_of[merge->unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        trial_remove(trial, i);
-    trial_add(trial,
-              (struct change){.part = layout->parts->of[merge->unit].whole,
-                              .device = merge->device});
-}
-
-static void offer_merge(struct simplifying *simplifying, struct merge merge)
-{
-    struct tryout *tryout = &simplifying->tryout;
-
-    set_merge(tryout, &merge);
-    merge.total_ms = tryout_price(tryout);
-    if (tryout->trial.excess <= 0 && merge.total_ms <= simplifying->most_ms &&
-        merge.total_ms < simplifying->best.total_ms)
-        simplifying->best = merge;
+    total_ms = tryout_price(&descent->tryout);
+    if (trial->excess <= 0 && total_ms <= most_ms)
+        note_best(descent, total_ms);
 }
 
 /* The narrowest piece that columns are cut of; NO_PIECE where there is none. */
@@ -343,55 +347,45 @@ static uint32_t narrowest(const struct layout *layout, uint32_t unit)
 
 /* The cheapest way to fewer pieces, whole before all others; false where none
  * keeps within the limit. */
-static bool merge_pieces(struct simplifying *simplifying, uint32_t u)
+static bool merge_pieces(struct descent *descent, double most_ms, uint32_t u)
 {
-    struct layout *layout = &simplifying->tryout.layout;
+    const struct layout *layout = &descent->tryout.layout;
     const struct unit *unit = &layout->parts->of[u];
-    const uint32_t piece = narrowest(layout, u);
+    const uint32_t first = layout->first_of[u], piece = narrowest(layout, u);
 
-    simplifying->best = (struct merge){.total_ms = INFINITY};
-    if (layout->pieces[layout->first_of[u]].next == NO_PIECE)
+    descent->best.total_ms = INFINITY;
+    if (layout->pieces[first].next == NO_PIECE)
         return false;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (unit->forms->kind == FORM_WHOLE && unit->device == NO_PIECE)
-            offer_merge(simplifying, (struct merge){u, NO_PIECE, r, 0});
-    for (uint32_t i = layout->first_of[u]; isinf(simplifying->best.total_ms) &&
-                                           piece != NO_PIECE && i != NO_PIECE;
-         i = layout->pieces[i].next)
-        if (i != piece)
-            offer_merge(simplifying,
-                        (struct merge){u, piece, layout->pieces[i].device, 0});
-    if (isinf(simplifying->best.total_ms))
-        return false;
-    set_merge(&simplifying->tryout, &simplifying->best);
-    (void)tryout_price(&simplifying->tryout);
-    layout_commit(layout, &simplifying->tryout.trial);
-    return true;
+            offer_merge(descent, most_ms, u, NO_PIECE, r);
+    if (!descent->best.n && piece != NO_PIECE)
+        for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
+            if (i != piece)
+                offer_merge(descent, most_ms, u, piece,
+                            layout->pieces[i].device);
+    return make_best(descent);
 }
 
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
                   double most_ms)
 {
     const double least_ms = snapshot->total_ms;
-    struct simplifying simplifying = {0};
     struct snapshot next = {0};
-    uint64_t n_priced;
+    struct descent descent;
 
-    tryout_init(&simplifying.tryout, parts);
-    snapshot_load(snapshot, &simplifying.tryout.layout);
+    descent_begin(&descent, snapshot, parts);
     for (size_t i = 0; i < sizeof(rises) / sizeof(*rises); i++) {
-        simplifying.most_ms = least_ms + rises[i] * (most_ms - least_ms);
         for (uint32_t u = 0; u < parts->n_units; u++)
-            while (merge_pieces(&simplifying, u))
+            while (merge_pieces(&descent,
+                                least_ms + rises[i] * (most_ms - least_ms), u))
                 continue;
-        snapshot_save(&next, &simplifying.tryout.layout);
+        snapshot_save(&next, &descent.tryout.layout);
         snapshot_price(&next, parts);
         if (next.total_ms > most_ms || next.excess > 0)
             break;
         snapshot_copy(snapshot, &next);
     }
-    n_priced = simplifying.tryout.n_priced;
     snapshot_release(&next);
-    tryout_release(&simplifying.tryout);
-    return n_priced;
+    return descent_end(&descent);
 }

@@ -61,7 +61,7 @@ static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 
 static uint32_t unit_of(const struct layout *layout, uint32_t piece)
 {
-    return layout->parts->parts[layout->pieces[piece].part].unit;
+    return parts_unit(layout->parts, layout->pieces[piece].part);
 }
 
 /* Only what leaves a device that sets the total can lower it at once; but to

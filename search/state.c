@@ -111,7 +111,7 @@ static void let_go(struct layout *layout, uint32_t piece)
 /* Puts a piece there; change->piece is not looked at. */
 static void insert(struct layout *layout, const struct change *change)
 {
-    uint32_t unit = layout->parts->parts[change->part].unit;
+    uint32_t unit = parts_unit(layout->parts, change->part);
     uint32_t idx = layout->first_free;
     struct piece *piece;
 
@@ -144,7 +144,7 @@ static void insert(struct layout *layout, const struct change *change)
 static void drop(struct layout *layout, uint32_t idx)
 {
     struct piece *piece = &layout->pieces[idx];
-    uint32_t unit = layout->parts->parts[piece->part].unit;
+    uint32_t unit = parts_unit(layout->parts, piece->part);
 
     let_go(layout, idx);
     if (piece->prev != NO_PIECE)
@@ -453,11 +453,6 @@ void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
     layout_release(&layout);
 }
 
-static uint32_t unit_of(const struct parts *parts, const struct change *piece)
-{
-    return parts->parts[piece->part].unit;
-}
-
 /* A piece, and what it is sorted by: first by its unit. */
 #define N_KEYS 5
 struct placed {
@@ -485,8 +480,8 @@ static void sort_pieces(struct change *pieces, uint32_t n,
 
         placed[i] = (struct placed){
             it,
-            {unit_of(parts, &it), by_device ? it.device : ~width, it.range,
-             it.block, by_device ? it.part : it.device}};
+            {parts_unit(parts, it.part), by_device ? it.device : ~width,
+             it.range, it.block, by_device ? it.part : it.device}};
     }
     qsort(placed, n, sizeof(*placed), compare_placed);
     for (uint32_t i = 0; i < n; i++)
@@ -529,16 +524,17 @@ void snapshot_to_plan(const struct snapshot *snapshot,
     snapshot_copy(&sorted, snapshot);
     sort_pieces(sorted.pieces, sorted.n, parts, false);
     for (uint32_t i = 0; i < sorted.n; i++)
-        n += parts->of[unit_of(parts, &sorted.pieces[i])].n_tables;
+        n += parts->of[parts_unit(parts, sorted.pieces[i].part)].n_tables;
     plan->shards = ARENA_NEW(arena, struct shard, n);
     plan->n_shards = 0;
     for (uint32_t begin = 0, end; begin < sorted.n; begin = end) {
         struct change *pieces = sorted.pieces + begin;
-        const uint32_t u = unit_of(parts, pieces);
+        const uint32_t u = parts_unit(parts, pieces->part);
         const struct unit *unit = &parts->of[u];
 
         for (end = begin;
-             end < sorted.n && unit_of(parts, &sorted.pieces[end]) == u; end++)
+             end < sorted.n && parts_unit(parts, sorted.pieces[end].part) == u;
+             end++)
             continue;
         if (parts->homes && parts->parts[pieces->part].kind == SHARD_COLUMN)
             homes_order(parts->homes, parts, unit->tables[0], pieces,
@@ -569,7 +565,7 @@ bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
         uint32_t part = NO_PART;
 
         if (last && last->device == next.device &&
-            unit_of(parts, last) == unit_of(parts, &next) &&
+            parts_unit(parts, last->part) == parts_unit(parts, next.part) &&
             parts_quanta(parts, last->part)) {
             part = parts_joined(parts, last->part, next.part);
             is_fine = is_fine && part != NO_PART;

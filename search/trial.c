@@ -11,11 +11,6 @@
  * table anew, which sets them apart by itself. */
 #define MAX_BLOCKS 32
 
-static uint32_t unit_of(const struct layout *layout, uint32_t part)
-{
-    return layout->parts->parts[part].unit;
-}
-
 /* Between trials `place` and `first_on` are NO_PIECE all over; only what was
  * touched is put back, so that many devices cost nothing. */
 void trial_clear(struct trial *trial)
@@ -31,7 +26,7 @@ void trial_send(struct trial *trial, const struct layout *layout,
 {
     const struct parts *parts = layout->parts;
     const struct piece *it = &layout->pieces[piece];
-    const uint32_t unit = unit_of(layout, it->part);
+    const uint32_t unit = parts_unit(layout->parts, it->part);
     const uint32_t n_all = parts_quanta(parts, it->part);
     struct change change = {piece, it->part, device, it->range, it->block};
 
@@ -191,7 +186,7 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
     while (walk->c < trial->n_changes) {
         walk->piece = trial->changes[walk->c++];
         if (walk->piece.part != NO_PART &&
-            unit_of(layout, walk->piece.part) == walk->unit)
+            parts_unit(layout->parts, walk->piece.part) == walk->unit)
             return true;
     }
     while (walk->held != NO_PIECE) {
@@ -267,7 +262,7 @@ static bool meets(const struct trial *trial, const struct layout *layout,
     const struct part *parts = layout->parts->parts;
     const struct change *change = &trial->changes[c];
     struct unit_walk walk =
-        unit_walk_from(layout, unit_of(layout, change->part), 0);
+        unit_walk_from(layout, parts_unit(layout->parts, change->part), 0);
     struct shard mine, other;
 
     parts_place_block(&mine, &parts[change->part], 0, change->block);
@@ -299,8 +294,9 @@ bool trial_join(struct trial *trial, const struct layout *layout)
         if (parts->parts[part].kind == SHARD_GRID) {
             is_fine = is_fine && (trial->n_changes > MAX_BLOCKS ||
                                   !meets(trial, layout, c));
-        } else if (parts_quanta(parts, part) && unit_of(layout, part) != last) {
-            last = unit_of(layout, part);
+        } else if (parts_quanta(parts, part) &&
+                   parts_unit(layout->parts, part) != last) {
+            last = parts_unit(layout->parts, part);
             is_fine = join_unit(trial, layout, last, c) && is_fine;
         }
     }

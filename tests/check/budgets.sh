@@ -14,7 +14,7 @@ src/emit     2815  19
 src/exec     3765  26
 src/cli      6030  39
 costmodel    7522  60
-search       6874  32
+search       6859  32
 microbench   1657  14
 "
 
