@@ -379,14 +379,15 @@ STAGE ?=
 SMALL ?= 0
 
 .PHONY: run-gpu-tests gpu-programs gpu-check
-run-gpu-tests: $(GPU_TESTS) $(O)/neuroshard $(O)/fake/libnccl.so.2
+run-gpu-tests: gpu-programs $(O)/fake/libnccl.so.2
 	$(Q)$(call PROVE,$(GPU_TESTS))
-	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run ranks_cuda_run
+	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' tests/cli/run ranks_cuda_run \
+	    gpu_check_run
 
 gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
     $(if $(EMULATOR),$(O)/fake/libnccl.so.2) \
     $(call programs,$(addprefix tests/bench/bench_,kernels.c execute.c \
-        figures.c beside.c))
+        figures.c beside.c page.c))
 
 # A build for each toolkit, so that it runs under drivers of either; or, where
 # CUDA=emulated, one without.

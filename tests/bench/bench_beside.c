@@ -19,7 +19,8 @@
  * updates them, of a table of 128 columns, 20 a bag, and meanwhile the other
  * exchanges even blocks, of 64 KiB to 1 GiB in all. A line a size: what the
  * exchange takes alone and beside, and how much longer the look-ups take for
- * it, each of the slowest GPU, medians of 12.
+ * it, each of the slowest GPU, medians of 12. Without GPUS it says how many
+ * there are, and like which.
  */
 #define DIM 128
 #define POOLING 20
@@ -197,6 +198,19 @@ static int run_all(struct bench *bench, double largest_bytes, struct err *err)
     return 0;
 }
 
+/* Once counted, they are not for processes to come. */
+static int print_gpus(struct err *err)
+{
+    const unsigned n = device_count(DEVICE_CUDA);
+    struct device *device = NULL;
+
+    if (n && device_open(&device, DEVICE_CUDA, 0, 0, err))
+        return -1;
+    printf("%u GPUs like %s\n", n, device ? device->facts.name : "none");
+    device_close(device);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const unsigned long n = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
@@ -205,9 +219,11 @@ int main(int argc, char **argv)
     struct err err = {0};
     int rc;
 
-    if (argc == 1) { /* once counted, they are not for processes to come */
-        printf("of %u GPUs none is asked for\n", device_count(DEVICE_CUDA));
-        return 0;
+    if (argc == 1) {
+        rc = print_gpus(&err);
+        if (rc)
+            fprintf(stderr, "bench_beside: %s\n", err.msg);
+        return rc ? 1 : 0;
     }
     if (n < 2 || n > N_RANKS_MAX) {
         fputs("usage: bench_beside GPUS [BATCH [LARGEST_MIB]]\n", stderr);

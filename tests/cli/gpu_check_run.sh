@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What tests/gpu/check meets on machines of others, on the emulated GPU: no
+# driver, an old one, several GPUs in a tool's list of which CUDA shows one, no
+# NCCL and one that refuses, a folder of another GPU, a full disk.
+set -eu
+. "$ROOT/tests/cli/common"
+
+build=$(dirname "$NEUROSHARD")
+check=$ROOT/tests/gpu/check
+
+grep -q emulated_enqueue "$NEUROSHARD" || skip "not built with CUDA=emulated"
+[ -x "$build/tests/bench/bench_page" ] || skip "make gpu-programs was not run"
+unset EMULATOR_DEVICES NEUROSHARD_DATA LD_LIBRARY_PATH
+
+# stub NAME TEXT: a command that says that.
+mkdir bin
+stub()
+{
+    printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
+    chmod +x "bin/$1"
+}
+PATH=$PWD/bin:$PATH
+stub python3 'exit 1'
+stub nvidia-smi 'case $* in *mig.mode*) echo "Emulated GPU, 580.1, Enabled" ;;
+-L) printf "GPU 0: A\n  MIG 1g Device 0: B\n  MIG 1g Device 1: C\n" ;;
+*compute-apps*) printf "12\n34\n" ;; esac'
+
+# What of it does not depend on the machine.
+try()
+{
+    status=0
+    "$check" --build "$build" --out out --small "$@" >page 2>err || status=$?
+    sed -e "s|$PWD|.|" -e 's/ in [0-9]* s/ in N s/' -e 's/[0-9]* processors/N processors/' \
+        -e 's/not done, [0-9]* s/not done, N s/' page |
+        grep '^machine\|^exchanges' || :
+    grep '^gpu/check' err | sed "s|$PWD|.|" || :
+    echo "status $status"
+}
+
+echo "== no driver"
+EMULATOR_DRIVER=0 try designed
+echo "== a driver for CUDA 11.4"
+EMULATOR_DRIVER=11040 try designed
+echo "== a GPU in parts, of which CUDA shows one"
+try exchanges
+echo "== no NCCL that can be loaded"
+mkdir none
+echo none >none/libnccl.so.2
+EMULATOR_DEVICES=2 LD_LIBRARY_PATH=$PWD/none try exchanges
+echo "== an NCCL that refuses"
+EMULATOR_DEVICES=2 LD_LIBRARY_PATH=$build/fake FAKE_NCCL_REFUSES=1 \
+    try exchanges
+grep -c ncclCommInitRank err
+echo "== the folder of another GPU"
+echo "cuda:NVIDIA H100 80GB HBM3" >out/gpu
+try designed
+rm out/gpu
+echo "== a full disk"
+stub df 'printf "a\n/dev/x 100 93 7 93 /\n"'
+try designed
+rm bin/df
+echo "== its plan, what is done left out"
+: >out/correct.done
+"$check" --build "$build" --out out --small --plan
