@@ -237,16 +237,19 @@ static void binding_find(struct binding *binding, struct explained *explained)
     const struct plan *plan = explained->what_if.plan;
     double *without_ms =
         ARENA_NEW(explained->arena, double, plan->problem.n_tables);
+    struct report report;
 
     what_if_without(&explained->what_if, without_ms);
-    *binding = (struct binding){
-        .options = {.waits = oracle_waits(explained->what_if.oracle),
-                    .without_ms = without_ms},
-        .plan = plan,
-        .n_gpus = plan->problem.cluster.n_devices};
-    report_init(&binding->report, plan, &binding->options);
-    binding->waits = binding->options.waits;
-    binding->last = binding->report.bottleneck.gpu;
+    binding->options = (struct report_options){
+        .waits = oracle_waits(explained->what_if.oracle),
+        .without_ms = without_ms};
+    report_init(&report, plan, &binding->options);
+    *binding = (struct binding){.options = binding->options,
+                                .report = report,
+                                .plan = plan,
+                                .waits = binding->options.waits,
+                                .n_gpus = report.n_devices,
+                                .last = report.bottleneck.gpu};
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
     find_gpus(binding);
     find_least(binding);
