@@ -56,17 +56,17 @@ static int write_plan(const struct plan_request *request,
 {
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
+    const bool is_json = cli_given(cli, "json");
     struct buf report = {0};
-    const char *text;
 
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
-    if (cli_given(cli, "json") || (path && !strcmp(path, "-"))) {
-        text = plan_to_json(plan, cli->arena);
-        if (cli_given(cli, "json") && cli_given(cli, "from") &&
-            replanning_to_json(&text, request, plan, err))
-            return -1;
-        cli_print_text(text);
+    if (is_json && cli_given(cli, "from")) {
+        cli_print_json(replanning_to_json(request, plan));
+        return 0;
+    }
+    if (is_json || (path && !strcmp(path, "-"))) {
+        cli_print_text(plan_to_json(plan, cli->arena));
         return 0;
     }
     plan_report(plan, oracle, !cli_given(cli, "no-rivals"), cli, &report);

@@ -121,7 +121,7 @@ static int add_plan(json_t *document, const char *text, size_t len,
                     const char *path, struct arena *arena, struct err *err)
 {
     struct plan plan;
-    json_t *content = NULL;
+    json_t *content;
 
     if (plan_from_json(&plan, text, len, path, arena, err))
         return -1;
@@ -130,9 +130,7 @@ static int add_plan(json_t *document, const char *text, size_t len,
                        "%s: the plan is not priced, which 'neuroshard cost' "
                        "does",
                        path);
-    text = plan_to_json(&plan, arena);
-    if (json_parse(&content, text, strlen(text), path, err))
-        return -1;
+    content = plan_document(&plan);
     page_fold_shards(content, &plan);
     json_object_set_new(document, "content", content);
     json_object_set_new(document, "found", find(&plan, arena));

@@ -45,9 +45,9 @@ int replanning_load(struct plan_request *request, struct err *err) MUST_CHECK;
  * no limit, what some limits would bring. */
 void replanning_report(const struct plan_request *request,
                        const struct plan *plan, struct buf *out);
-/* The same with every move, as a member "movement" of the plan's JSON, which
- * is *text and gets it. */
-int replanning_to_json(const char **text, const struct plan_request *request,
-                       const struct plan *plan, struct err *err) MUST_CHECK;
+/* The plan's document with the same and every move as its member "movement".
+ */
+json_t *replanning_to_json(const struct plan_request *request,
+                           const struct plan *plan);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli/find_plan.h"
 #include "core/plan_moves.h"
 #include "emit/plan_diff.h"
+#include "io/plan_json.h"
 
 #include <string.h>
 
@@ -152,18 +153,14 @@ static json_t *point_to_json(const struct replan_point *point)
                      json_real_or_null(point->total_ms));
 }
 
-int replanning_to_json(const char **text, const struct plan_request *request,
-                       const struct plan *plan, struct err *err)
+json_t *replanning_to_json(const struct plan_request *request,
+                           const struct plan *plan)
 {
     struct cli *cli = request->cli;
     const struct replan_report *report = &request->replanned;
-    json_t *root, *movement, *front;
+    json_t *root = plan_document(plan), *front = json_array(), *movement;
     struct plan_moves moves;
-    char *whole;
 
-    if (json_parse(&root, *text, strlen(*text), "plan", err))
-        return -1;
-    front = json_array();
     plan_moves_find(&moves, &request->from, plan, cli->arena);
     for (size_t i = 0; i < report->n_front; i++)
         json_array_append_new(front, point_to_json(&report->front[i]));
@@ -176,9 +173,5 @@ int replanning_to_json(const char **text, const struct plan_request *request,
         (int)report->standing_fits, "front", front);
     json_object_update_new(movement, plan_moves_to_json(&moves));
     json_object_set_new(root, "movement", movement);
-    whole = json_to_text(root);
-    *text = arena_strdup(cli->arena, whole);
-    mem_free(whole);
-    json_decref(root);
-    return 0;
+    return root;
 }

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_IO_PLAN_JSON_H
 #define NEUROSHARD_IO_PLAN_JSON_H
 
+#include "base/json.h"
 #include "core/plan.h"
 
 /*
@@ -28,6 +29,8 @@ int plan_load(struct plan *plan, const char *path, struct arena *arena,
  * the same bytes for the same plan. Reading it back gives the same plan to the
  * last bit. The plan must have passed plan_check. */
 const char *plan_to_json(const struct plan *plan, struct arena *arena);
+/* The same as a document, which the caller decrefs. */
+json_t *plan_document(const struct plan *plan);
 /* Judges, then writes atomically ("-" is standard output) and reads the file
  * back before it takes the old one's place. */
 int plan_save(const struct plan *plan, const char *path,

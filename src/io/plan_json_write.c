@@ -2,7 +2,6 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
-#include "base/json.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 
@@ -151,8 +150,7 @@ static void print_value(struct buf *out, const json_t *value)
     json_dump_callback(value, add_to_buf, out, flags);
 }
 
-/* A member a line, and of a list of objects an element a line. Consumes root.
- */
+/* A member a line, and of a list of objects an element a line. */
 static void print_document(struct buf *out, json_t *root)
 {
     const char *key;
@@ -174,7 +172,6 @@ static void print_document(struct buf *out, json_t *root)
         buf_printf(out, "\n  ]");
     }
     buf_printf(out, "\n}\n");
-    json_decref(root);
 }
 
 static json_t *from_step(const struct plan *plan)
@@ -214,11 +211,9 @@ static json_t *from_head(const struct plan *plan)
     return root;
 }
 
-const char *plan_to_json(const struct plan *plan, struct arena *arena)
+json_t *plan_document(const struct plan *plan)
 {
     json_t *root = from_head(plan), *list = json_array();
-    struct buf out = {0};
-    const char *text;
 
     for (size_t i = 0; i < plan->problem.n_tables; i++)
         append(list, from_table(&plan->problem.tables[i]));
@@ -237,9 +232,19 @@ const char *plan_to_json(const struct plan *plan, struct arena *arena)
     PLACE_SET_FIELDS(root, plan, total_fields);
     if (!plan->devices)
         set(root, "total_ms", json_null());
+    return root;
+}
+
+const char *plan_to_json(const struct plan *plan, struct arena *arena)
+{
+    json_t *root = plan_document(plan);
+    struct buf out = {0};
+    const char *text;
+
     print_document(&out, root);
     text = arena_strndup(arena, out.data, out.len);
     buf_release(&out);
+    json_decref(root);
     return text;
 }
 
