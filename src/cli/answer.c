@@ -15,9 +15,10 @@
 
 /* What a command says on standard output, which there is one of. */
 static struct {
-    bool is_json;   /* --json asks for one document */
-    bool is_given;  /* something is printed */
-    json_t *report; /* owned: printed when it is known how the command ends */
+    bool is_json;    /* --json asks for one document */
+    bool is_given;   /* something is printed */
+    json_t *report;  /* owned: printed when it is known how the command ends */
+    struct buf text; /* likewise */
 } answer;
 
 void cli_answer_in_json(bool is_json)
@@ -136,10 +137,23 @@ static json_t *error_to_json(const struct err *err)
     return object;
 }
 
+struct buf *cli_text(void)
+{
+    return &answer.text;
+}
+
 void cli_end_answer(const struct err *err)
 {
+    struct buf lines = {0};
     char *text;
 
+    if (answer.text.len) {
+        text_wrap_lines(&lines, answer.text.data,
+                        terminal_columns(STDOUT_FILENO, USUAL_COLUMNS));
+        fputs(lines.data, stdout);
+        buf_release(&lines);
+        buf_release(&answer.text);
+    }
     if (err && answer.is_json && !answer.is_given && !answer.report)
         answer.report = json_object();
     if (!answer.report)

@@ -45,18 +45,17 @@ static void print_text(const struct bench *bench,
                        const struct comm_sample *samples, size_t n)
 {
     uint32_t n_hosts = bench->world->n_hosts;
-    struct buf out = {0};
 
     bench_print_device(bench->device);
-    printf("exchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
-           " host%s, batch %" PRIu32 ", seed %" PRIu64 "\n",
-           bench->comm->n_ranks, bench->comm->kind, n_hosts,
-           n_hosts == 1 ? "" : "s", bench->options.batch, bench->options.seed);
+    cli_printf("exchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
+               " host%s, batch %" PRIu32 ", seed %" PRIu64 "\n",
+               bench->comm->n_ranks, bench->comm->kind, n_hosts,
+               n_hosts == 1 ? "" : "s", bench->options.batch,
+               bench->options.seed);
     bench_print_counts(bench, "patterns");
-    printf("time            %.1f s\n", bench->seconds);
-    printf("database        %s\n", cli_shown(bench->cli, "db"));
-    comm_report_print(samples, n, &out);
-    cli_print_report(bench->cli, &out);
+    cli_printf("time            %.1f s\n", bench->seconds);
+    cli_printf("database        %s\n", cli_shown(bench->cli, "db"));
+    comm_report_print(samples, n, cli_text());
 }
 
 static void print_json(const struct bench *bench,

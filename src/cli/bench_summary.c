@@ -66,28 +66,28 @@ int bench_tell_interrupt(const struct bench_result *result, struct err *err)
 
 void bench_print_device(const struct device *device)
 {
-    printf("device          %s, %s", device->facts.name, device->facts.isa);
+    cli_printf("device          %s, %s", device->facts.name, device->facts.isa);
     if (device->facts.n_threads)
-        printf(", %u thread%s", device->facts.n_threads,
-               device->facts.n_threads == 1 ? "" : "s");
-    putchar('\n');
+        cli_printf(", %u thread%s", device->facts.n_threads,
+                   device->facts.n_threads == 1 ? "" : "s");
+    cli_printf("\n");
 }
 
 void bench_print_counts(const struct bench *bench, const char *what)
 {
     const struct bench_result *result = &bench->result;
 
-    printf("%-15s %" PRIu64, what, result->n_cases);
+    cli_printf("%-15s %" PRIu64, what, result->n_cases);
     if (bench->options.n_cases)
-        printf(" of %" PRIu64, bench->options.n_cases);
-    printf(" (stopped: %s)\n", bench_stopped_by(result));
-    printf("samples         %" PRIu64 " measured, %" PRIu64
-           " were there already\n",
-           result->n_measured, result->n_resumed);
+        cli_printf(" of %" PRIu64, bench->options.n_cases);
+    cli_printf(" (stopped: %s)\n", bench_stopped_by(result));
+    cli_printf("samples         %" PRIu64 " measured, %" PRIu64
+               " were there already\n",
+               result->n_measured, result->n_resumed);
     if (result->n_left)
-        printf("left            %" PRIu64 " cases to processes that are at "
-               "them\n",
-               result->n_left);
+        cli_printf("left            %" PRIu64 " cases to processes that are at "
+                   "them\n",
+                   result->n_left);
 }
 
 json_t *bench_machine_to_json(const struct device *device)
@@ -106,14 +106,14 @@ static void print_setting(const struct bench *bench)
 
     bench_print_device(bench->device);
     if (options->is_mixed)
-        printf("setting         mixed: batch %" PRIu32 " to %" PRIu32
-               ", fp32 and fp16, sgd and rowwise_adagrad\n",
-               (options->batch + 63) / 64, options->batch);
+        cli_printf("setting         mixed: batch %" PRIu32 " to %" PRIu32
+                   ", fp32 and fp16, sgd and rowwise_adagrad\n",
+                   (options->batch + 63) / 64, options->batch);
     else
-        printf("setting         batch %" PRIu32 ", %s, %s\n", options->batch,
-               precision_name(options->precision),
-               optimizer_name(options->optimizer));
-    printf(
+        cli_printf("setting         batch %" PRIu32 ", %s, %s\n",
+                   options->batch, precision_name(options->precision),
+                   optimizer_name(options->optimizer));
+    cli_printf(
         "case list       %s: seed %" PRIu64 ", up to %" PRIu32 " tables, %s\n",
         hash_text(hash, bench->result.seed), options->seed, options->max_tables,
         text_from_bytes(memory, (double)options->memory_bytes));
@@ -127,21 +127,24 @@ static void print_text(const struct bench *bench, const struct errors *repeats,
     print_setting(bench);
     bench_print_counts(bench, "cases");
     if (result->n_flagged)
-        printf("flagged         %" PRIu64
-               " of them, disturbed: measure more when idle, by --seed %" PRIu64
-               "\n",
-               result->n_flagged, bench->options.seed + 1);
-    printf("time            %.1f s, %.2f samples a second\n", bench->seconds,
-           (double)result->n_measured / bench->seconds);
+        cli_printf(
+            "flagged         %" PRIu64
+            " of them, disturbed: measure more when idle, by --seed %" PRIu64
+            "\n",
+            result->n_flagged, bench->options.seed + 1);
+    cli_printf("time            %.1f s, %.2f samples a second\n",
+               bench->seconds, (double)result->n_measured / bench->seconds);
     if (repeats->n)
-        printf("repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
-               100 * repeats->median_ape, 100 * repeats->mape, repeats->n);
+        cli_printf(
+            "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
+            100 * repeats->median_ape, 100 * repeats->mape, repeats->n);
     if (sentinels->n > 1)
-        printf("sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
-               "of %zu\n",
-               100 * sentinels->drift_frac, 100 * sentinels->spread_frac,
-               sentinels->n);
-    printf("database        %s\n", cli_shown(bench->cli, "db"));
+        cli_printf(
+            "sentinels       drift %+.2f %%, spread (p10 to p90) %.2f %%, "
+            "of %zu\n",
+            100 * sentinels->drift_frac, 100 * sentinels->spread_frac,
+            sentinels->n);
+    cli_printf("database        %s\n", cli_shown(bench->cli, "db"));
 }
 
 static void print_json(const struct bench *bench, const struct errors *repeats,
@@ -228,11 +231,11 @@ static void print_row(const struct ceiling *ceiling)
         snprintf(each, sizeof(each), "%" PRIu32 " bits", probe->key_bits);
     if (probe->kind != PROBE_LAUNCH)
         snprintf(speed, sizeof(speed), "%.4g", gbps(ceiling));
-    printf("%-6s %8s %9s %7s %9.4g %9.4g %9.4g %6s%s\n",
-           probe_kind_names[probe->kind], bytes, n, each,
-           ceiling->timing.median_ms, ceiling->timing.p10_ms,
-           ceiling->timing.p90_ms, speed,
-           ceiling->flags & SAMPLE_THROTTLED ? "  throttled" : "");
+    cli_printf("%-6s %8s %9s %7s %9.4g %9.4g %9.4g %6s%s\n",
+               probe_kind_names[probe->kind], bytes, n, each,
+               ceiling->timing.median_ms, ceiling->timing.p10_ms,
+               ceiling->timing.p90_ms, speed,
+               ceiling->flags & SAMPLE_THROTTLED ? "  throttled" : "");
 }
 
 static json_t *to_json(const struct ceiling *ceiling)
@@ -264,8 +267,8 @@ int bench_print_ceilings(const struct bench *bench, struct err *err)
                        err))
         return -1;
     if (!cli_given(bench->cli, "json")) {
-        printf("%-6s %8s %9s %7s %9s %9s %9s %6s\n", "probe", "bytes", "n",
-               "row,key", "median ms", "p10 ms", "p90 ms", "GB/s");
+        cli_printf("%-6s %8s %9s %7s %9s %9s %9s %6s\n", "probe", "bytes", "n",
+                   "row,key", "median ms", "p10 ms", "p90 ms", "GB/s");
         for (size_t i = 0; i < n; i++)
             print_row(&ceilings[i]);
         return 0;

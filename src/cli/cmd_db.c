@@ -99,11 +99,11 @@ static void print_filled(const char *text, const json_t *object,
                                                         end - len - 1))
                 : NULL;
 
-        fwrite(text, 1, len, stdout);
+        cli_printf("%.*s", (int)len, text);
         if (json_is_string(member))
-            fputs(json_string_value(member), stdout);
+            cli_printf("%s", json_string_value(member));
         else if (member)
-            printf("%lld", (long long)json_integer_value(member));
+            cli_printf("%lld", (long long)json_integer_value(member));
         text += text[len] ? end + 1 : len;
     }
 }
@@ -120,7 +120,7 @@ static void print_machine(const json_t *machine, struct arena *arena)
         print_filled(", {threads} threads", machine, arena);
     for (int i = 0; i < 3; i++)
         if (*json_string_value(json_object_get(machine, known[i][0]))) {
-            fputs(before, stdout);
+            cli_printf("%s", before);
             print_filled(known[i][1], machine, arena);
             before = ", ";
         }

@@ -32,8 +32,8 @@ static int import(struct cli *cli, struct err *err)
                                  cli_shown(cli, "output"), "hash",
                                  hash_text(hash, model.hash)));
     else if (strcmp(cli_string(cli, "output"), "-") != 0)
-        printf("model           %s, hash %s\n", cli_shown(cli, "output"),
-               hash_text(hash, model.hash));
+        cli_printf("model           %s, hash %s\n", cli_shown(cli, "output"),
+                   hash_text(hash, model.hash));
     return 0;
 }
 

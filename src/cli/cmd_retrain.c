@@ -74,23 +74,24 @@ static void print_text(const struct contest *contest)
 {
     const struct model_verdict *verdict = &contest->verdict;
 
-    printf("%s %s: mean error %.2f %% before, %.2f %% after training on "
-           "%" PRIu64 " samples, of %" PRIu64 " held-out cases; ",
-           verdict->replaced ? "replaced" : "kept", contest->shown,
-           100 * verdict->old_mape, 100 * verdict->new_mape, verdict->n_samples,
-           verdict->n_held_out);
+    cli_printf("%s %s: mean error %.2f %% before, %.2f %% after training on "
+               "%" PRIu64 " samples, of %" PRIu64 " held-out cases; ",
+               verdict->replaced ? "replaced" : "kept", contest->shown,
+               100 * verdict->old_mape, 100 * verdict->new_mape,
+               verdict->n_samples, verdict->n_held_out);
     if (verdict->reason)
-        printf("%s\n", verdict->reason);
+        cli_printf("%s\n", verdict->reason);
     else if (contest->min_gain.in_errors)
-        printf("gain %.2f points, where %.2f (%g standard errors) are needed\n",
-               100 * contest->paired.gain, 100 * verdict->min_gain,
-               contest->min_gain.value);
+        cli_printf(
+            "gain %.2f points, where %.2f (%g standard errors) are needed\n",
+            100 * contest->paired.gain, 100 * verdict->min_gain,
+            contest->min_gain.value);
     else
-        printf("gain %.2f points, where %.2f are needed\n",
-               100 * contest->paired.gain, 100 * verdict->min_gain);
+        cli_printf("gain %.2f points, where %.2f are needed\n",
+                   100 * contest->paired.gain, 100 * verdict->min_gain);
     if (contest->n_older)
-        printf("drift: %zu samples from before %s do not count\n",
-               contest->n_older, contest->since);
+        cli_printf("drift: %zu samples from before %s do not count\n",
+                   contest->n_older, contest->since);
 }
 
 static void print_json(const struct contest *contest)

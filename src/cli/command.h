@@ -117,12 +117,16 @@ size_t cli_columns(const struct cli *cli);
 /* Prints a report on standard output, broken into lines of so many columns, and
  * releases it. On a terminal labels are bold, but where NO_COLOR is set. */
 void cli_print_report(const struct cli *cli, struct buf *report);
+/* A report that is made bit by bit, printed in the end; not dropped. */
+struct buf *cli_text(void);
+#define cli_printf(...) buf_printf(cli_text(), __VA_ARGS__)
 /* Keeps a document that is to be printed in the end. */
 void cli_print_json(json_t *root);
 /* Prints a document that goes out as it is, such as a plan. */
 void cli_print_text(const char *text);
-/* Prints the document that was kept. Of a failure (else NULL) it gets a member
- * "error", or there is nothing but that, unless a document went out as it is.
+/* Prints the report and the document that were kept. Of a failure (else NULL)
+ * it gets a member "error", or there is nothing but that, unless a document
+ * went out as it is.
  */
 void cli_end_answer(const struct err *err);
 /* Prints a message on stderr; on a terminal in lines of its width, elsewhere in

@@ -26,19 +26,17 @@ static void print_cost_source(const struct run *run)
 {
     const struct plan *plan = &run->plan;
     const struct cost_source *cost = &plan->cost;
-    struct buf out = {0};
 
-    buf_printf(&out, "predicted by %s (%s", cost->name ? cost->name : "hand",
+    cli_printf("predicted by %s (%s", cost->name ? cost->name : "hand",
                cost_basis_names[cost->basis]);
     if (cost->device)
-        buf_printf(&out, " on %s", cost->device);
+        cli_printf(" on %s", cost->device);
     if (cost->hash)
-        buf_printf(&out, ", hash %s", cost->hash);
-    buf_printf(&out, ")");
-    report_error(plan, &out);
-    buf_printf(&out, "\n");
-    report_outside(cost, &out);
-    cli_print_report(run->cli, &out);
+        cli_printf(", hash %s", cost->hash);
+    cli_printf(")");
+    report_error(plan, cli_text());
+    cli_printf("\n");
+    report_outside(cost, cli_text());
 }
 
 static void print_world(const struct run *run)
@@ -46,37 +44,38 @@ static void print_world(const struct run *run)
     const struct exec_result *result = &run->result;
 
     if (result->n_processes == 1)
-        printf("ranks: all in one process, exchange by %s\n",
-               result->comm_kind);
+        cli_printf("ranks: all in one process, exchange by %s\n",
+                   result->comm_kind);
     else
-        printf("ranks: %u processes on %u %s, exchange by %s\n",
-               result->n_processes, result->n_hosts,
-               result->n_hosts == 1 ? "host" : "hosts", result->comm_kind);
+        cli_printf("ranks: %u processes on %u %s, exchange by %s\n",
+                   result->n_processes, result->n_hosts,
+                   result->n_hosts == 1 ? "host" : "hosts", result->comm_kind);
     if (result->n_turns > 1)
-        printf("weights came into memory in %u turns: they do not fit "
-               "together\n",
-               result->n_turns);
+        cli_printf("weights came into memory in %u turns: they do not fit "
+                   "together\n",
+                   result->n_turns);
 }
 
 static void print_heading(const struct run *run)
 {
     const struct problem *problem = &run->plan.problem;
 
-    printf("%zu tables on %u GPUs, batch %llu, rows x %g, seed %llu\n",
-           problem->n_tables, problem->cluster.n_devices,
-           (unsigned long long)problem->batch, run->result.scale_rows,
-           (unsigned long long)run->options.seed);
-    printf("measured on %s, %s, ", run->device->facts.name,
-           run->device->facts.isa);
+    cli_printf("%zu tables on %u GPUs, batch %llu, rows x %g, seed %llu\n",
+               problem->n_tables, problem->cluster.n_devices,
+               (unsigned long long)problem->batch, run->result.scale_rows,
+               (unsigned long long)run->options.seed);
+    cli_printf("measured on %s, %s, ", run->device->facts.name,
+               run->device->facts.isa);
     if (run->device->facts.n_threads)
-        printf("%u threads: ", run->device->facts.n_threads);
-    printf("medians of %u iterations, each GPU's work alone\n",
-           run->options.n_iterations);
+        cli_printf("%u threads: ", run->device->facts.n_threads);
+    cli_printf("medians of %u iterations, each GPU's work alone\n",
+               run->options.n_iterations);
     print_world(run);
     if (run_is_priced(run))
         print_cost_source(run);
     else
-        puts("the plan has no predicted costs; 'neuroshard cost' adds them");
+        cli_printf(
+            "the plan has no predicted costs; 'neuroshard cost' adds them\n");
 }
 
 /* A line of the table, two for each rank; NAN where there is no such figure. */
@@ -126,22 +125,21 @@ static void print_ranks(const struct run *run)
 {
     const struct exec_result *result = &run->result;
     const struct timing none = {NAN, NAN, NAN};
-    struct buf out = {0};
+    struct buf *out = cli_text();
 
-    puts("");
-    figures_heading(rank_figures, &out);
+    buf_printf(out, "\n");
+    figures_heading(rank_figures, out);
     for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++) {
         const char *gpu = text_say(run->cli->arena, "%u", r);
 
         if (run_is_priced(run))
             print_row(run, (struct rank_row){gpu, "predicted", .compute = none},
-                      run->plan.devices, r, &out);
+                      run->plan.devices, r, out);
         print_row(run,
                   (struct rank_row){run_is_priced(run) ? "" : gpu, "measured",
                                     .compute = result->ranks[r].compute},
-                  result->costs, r, &out);
+                  result->costs, r, out);
     }
-    cli_print_report(run->cli, &out);
 }
 
 /* Threads of all processes compete where a host has fewer processors. */
@@ -198,18 +196,20 @@ static void print_chunks(const struct run *run)
     if (n == 1)
         return;
     if (run->result.n_processes == 1) {
-        printf("look-ups and their exchange: in %u chunks, which one process "
-               "does not time\n",
-               n);
+        cli_printf(
+            "look-ups and their exchange: in %u chunks, which one process "
+            "does not time\n",
+            n);
         return;
     }
-    printf("look-ups and their exchange: %.3f ms in one part, %.3f ms in %u "
-           "chunks, gain %.1f %%",
-           in_chunks[0].median_ms, in_chunks[1].median_ms, n,
-           100 * measured_gain(run));
+    cli_printf(
+        "look-ups and their exchange: %.3f ms in one part, %.3f ms in %u "
+        "chunks, gain %.1f %%",
+        in_chunks[0].median_ms, in_chunks[1].median_ms, n,
+        100 * measured_gain(run));
     if (!isnan(predicted_gain(run)))
-        printf(", %.1f %% predicted", 100 * predicted_gain(run));
-    puts("");
+        cli_printf(", %.1f %% predicted", 100 * predicted_gain(run));
+    cli_printf("\n");
 }
 
 static void print_job(const struct run *run)
@@ -221,7 +221,7 @@ static void print_job(const struct run *run)
     if (job->pipeline != PIPELINE_NONE)
         buf_printf(&out, "; phases were measured one behind the other, what "
                          "runs beside what is the model's");
-    printf("step: %s\n", out.data);
+    cli_printf("step: %s\n", out.data);
     buf_release(&out);
 }
 
@@ -230,12 +230,13 @@ static void print_step(const struct run *run)
     const struct timing *step = &run->result.step;
 
     if (run->result.n_processes > 1)
-        printf("whole steps of all processes together: %.3f ms (p10 %.3f, p90 "
-               "%.3f)%s\n",
-               step->median_ms, step->p10_ms, step->p90_ms,
-               is_oversubscribed(run)
-                   ? "; they share fewer processors than they have threads"
-                   : "");
+        cli_printf(
+            "whole steps of all processes together: %.3f ms (p10 %.3f, p90 "
+            "%.3f)%s\n",
+            step->median_ms, step->p10_ms, step->p90_ms,
+            is_oversubscribed(run)
+                ? "; they share fewer processors than they have threads"
+                : "");
 }
 
 /* Between GPUs: the input of their step is as predicted, permuting and all. */
@@ -250,9 +251,10 @@ static void print_ids(const struct run *run)
     const struct timing *ids = &run->result.exchanges[PHASE_INPUT];
 
     if (has_gpu_ids(run))
-        printf("exchange of ids alone: %.3f ms measured (p10 %.3f, p90 %.3f); "
-               "the input is as predicted\n",
-               ids->median_ms, ids->p10_ms, ids->p90_ms);
+        cli_printf(
+            "exchange of ids alone: %.3f ms measured (p10 %.3f, p90 %.3f); "
+            "the input is as predicted\n",
+            ids->median_ms, ids->p10_ms, ids->p90_ms);
 }
 
 static void print_check(const struct run *run)
@@ -262,16 +264,17 @@ static void print_check(const struct run *run)
     char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
     if (!run->options.check) {
-        puts("not compared with the unsharded reference");
+        cli_printf("not compared with the unsharded reference\n");
         return;
     }
-    printf("against the unsharded reference, largest error: %.2g of %s "
-           "outputs, %.2g of %s updated weights\n",
-           result->outputs.error, text_from_count(outputs, result->outputs.n),
-           result->weights.error, text_from_count(weights, result->weights.n));
-    printf("hashes: outputs %s, updated weights and states %s\n",
-           hash_text(output_hash, result->output_hash),
-           hash_text(weight_hash, result->weight_hash));
+    cli_printf(
+        "against the unsharded reference, largest error: %.2g of %s "
+        "outputs, %.2g of %s updated weights\n",
+        result->outputs.error, text_from_count(outputs, result->outputs.n),
+        result->weights.error, text_from_count(weights, result->weights.n));
+    cli_printf("hashes: outputs %s, updated weights and states %s\n",
+               hash_text(output_hash, result->output_hash),
+               hash_text(weight_hash, result->weight_hash));
 }
 
 void run_print_report(const struct run *run)
@@ -282,36 +285,38 @@ void run_print_report(const struct run *run)
     print_heading(run);
     print_ranks(run);
     if (run->result.comm == EXEC_COMM_ABSENT)
-        printf("\nslowest GPU: %u, %.3f ms of compute measured\n", run->slowest,
-               slowest->compute_ms);
+        cli_printf("\nslowest GPU: %u, %.3f ms of compute measured\n",
+                   run->slowest, slowest->compute_ms);
     else if (!run_is_priced(run))
-        printf("\nslowest GPU: %u, %.3f ms measured\n", run->slowest,
-               slowest->total_ms);
+        cli_printf("\nslowest GPU: %u, %.3f ms measured\n", run->slowest,
+                   slowest->total_ms);
     else
-        printf("\nslowest GPU: %u, %.3f ms %s, %.3f ms predicted (%+.1f %%)\n",
-               run->slowest, slowest->total_ms,
-               run->result.comm == EXEC_COMM_MEASURED
-                   ? "measured"
-                   : "with communication as predicted",
-               run->plan.devices[run->slowest].total_ms,
-               100 * total_error(run, run->slowest));
-    printf("communication%s: %s\n",
-           run->result.comm == EXEC_COMM_MEASURED ? " measured" : "",
-           run->result.comm_basis);
+        cli_printf(
+            "\nslowest GPU: %u, %.3f ms %s, %.3f ms predicted (%+.1f %%)\n",
+            run->slowest, slowest->total_ms,
+            run->result.comm == EXEC_COMM_MEASURED
+                ? "measured"
+                : "with communication as predicted",
+            run->plan.devices[run->slowest].total_ms,
+            100 * total_error(run, run->slowest));
+    cli_printf("communication%s: %s\n",
+               run->result.comm == EXEC_COMM_MEASURED ? " measured" : "",
+               run->result.comm_basis);
     print_job(run);
     print_ids(run);
     print_step(run);
     print_chunks(run);
     if (run_is_priced(run) && run->plan.cost.comm)
-        printf("communication predicted: %s\n", run->plan.cost.comm);
+        cli_printf("communication predicted: %s\n", run->plan.cost.comm);
     if (n_disturbed)
-        printf("%u of %u GPUs %s timed while something else disturbed the "
-               "machine\n",
-               n_disturbed, run->plan.problem.cluster.n_devices,
-               n_disturbed == 1 ? "was" : "were");
+        cli_printf("%u of %u GPUs %s timed while something else disturbed the "
+                   "machine\n",
+                   n_disturbed, run->plan.problem.cluster.n_devices,
+                   n_disturbed == 1 ? "was" : "were");
     if (run->result.scale_rows < 1)
-        puts("the tables were smaller than the plan's: caches hold more of "
-             "them");
+        cli_printf(
+            "the tables were smaller than the plan's: caches hold more of "
+            "them\n");
     print_check(run);
 }
 
