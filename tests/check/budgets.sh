@@ -13,7 +13,7 @@ src/io       5877  37
 src/emit     2818  19
 src/exec     3765  26
 src/cli      6044  39
-costmodel    7522  60
+costmodel    7525  60
 search       6859  32
 microbench   1657  14
 "
