@@ -77,8 +77,8 @@ const struct tuning tuning_default = {
     .n_prices = UINT32_MAX, /* 5: tight; 0.7: TorchRec */
     .n_starts = STARTS_KEPT,
     .start_stages = 2,
-    .best_stages = 16,
-    .tempered = 750, /* 0.6: tight; 0.3: TorchRec */
+    .best_stages = 16, /* 0.2: roofline, by default; one list 1.1 */
+    .tempered = 750,   /* 0.6: tight; 0.3: TorchRec */
 };
 
 void search_options_init(struct search_options *options)

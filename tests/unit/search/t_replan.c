@@ -116,6 +116,52 @@ static void check_too_little(void)
     arena_release(&arena);
 }
 
+/* What has to move is told apart: what stood on a GPU that is gone, and rows
+ * that are of other blocks over three ranks than over two. */
+static void check_why_so_much(void)
+{
+    const struct shard halves[] = {{0, SHARD_ROW, 0, 500, 0, 16, 0},
+                                   {0, SHARD_ROW, 500, 1000, 0, 16, 1}};
+    const uint32_t each_on_its_own[] = {0, 1};
+    struct random_oracle oracle;
+    struct err err = {0};
+    struct problem old, problem;
+    struct arena arena;
+    struct plan from, plan;
+    struct rng rng;
+
+    arena_init(&arena);
+    rng_init(&rng, 8, 0);
+    fake_equal_problem(&old, 2, 2, &arena);
+    from = fake_whole_plan(&old, each_on_its_own, 2, &arena);
+    fake_equal_problem(&problem, 2, 1, &arena);
+    random_oracle_init(&oracle, &problem, &rng);
+    ok(replan(&plan, &problem, &from, 0, &oracle.base, &arena, &err) &&
+           err.code == ERR_NO_PLAN,
+       "a GPU is gone");
+    is_str(err.msg,
+           "no plan was found that moves at most 0 B; the least movement "
+           "found that will do is 66.4 KiB, 68000 B; 66.4 KiB of it stand on "
+           "GPUs that are gone",
+           "with what stood there");
+    fake_equal_problem(&old, 1, 2, &arena);
+    from = fake_plan(&old, halves, 2, &arena);
+    fake_equal_problem(&problem, 1, 3, &arena);
+    problem.kinds = SHARD_ROW;
+    random_oracle_init(&oracle, &problem, &rng);
+    oracle.base.row_cut = ROW_CUT_RANKS;
+    ok(replan(&plan, &problem, &from, 0, &oracle.base, &arena, &err) &&
+           err.code == ERR_NO_PLAN,
+       "a GPU more");
+    is_str(err.msg,
+           "no plan was found that moves at most 0 B; the least movement "
+           "found that will do is 33.1 KiB, 33864 B; 33.1 KiB of it are of "
+           "tables cut by rows, whose blocks change with the number of rows "
+           "and of GPUs",
+           "cuts rows elsewhere");
+    arena_release(&arena);
+}
+
 /* Three tables on two GPUs that hold one each: why is what a free search
  * says. */
 static void check_no_plan(void)
@@ -588,6 +634,7 @@ int main(void)
 {
     check_by_hand();
     check_too_little();
+    check_why_so_much();
     check_no_plan();
     check_only_stands();
     check_grown();
