@@ -66,6 +66,17 @@ int store_end(struct store *store, int rc, struct err *err)
     return rc;
 }
 
+int store_copy(sqlite3 *into, const char *name, struct store *from,
+               struct err *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(into, name, from->db, "main");
+
+    if (!backup)
+        return store_check(from, sqlite3_errcode(into), err);
+    sqlite3_backup_step(backup, -1);
+    return store_check(from, sqlite3_backup_finish(backup), err);
+}
+
 static int prepare(sqlite3_stmt **stmt, struct store *store,
                    const struct statement *statement, struct err *err)
 {

@@ -47,19 +47,12 @@ int store_verify(struct store *store, struct err *err)
 /* The other database, a copy in memory, is "other" to the first. */
 static int attach(struct store *into, struct store *from, struct err *err)
 {
-    sqlite3_backup *backup;
     int rc;
 
     sqlite3_limit(into->db, SQLITE_LIMIT_ATTACHED, 1);
     rc = store_execute(into, "ATTACH ':memory:' AS other", err);
     sqlite3_limit(into->db, SQLITE_LIMIT_ATTACHED, 0);
-    if (rc)
-        return -1;
-    backup = sqlite3_backup_init(into->db, "other", from->db, "main");
-    if (!backup)
-        return store_check(into, sqlite3_errcode(into->db), err);
-    sqlite3_backup_step(backup, -1);
-    return store_check(from, sqlite3_backup_finish(backup), err);
+    return rc || store_copy(into->db, "other", from, err) ? -1 : 0;
 }
 
 static int merge_rows(struct store *into, struct err *err)

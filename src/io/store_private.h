@@ -25,6 +25,9 @@ int store_execute(struct store *store, const char *sql,
                   struct err *err) MUST_CHECK;
 /* Takes from a database what could do harm when it is opened or read. */
 int store_defend(struct store *store, struct err *err) MUST_CHECK;
+/* Copies all of a database into that one of a connection. */
+int store_copy(sqlite3 *into, const char *name, struct store *from,
+               struct err *err) MUST_CHECK;
 /* Makes sure that the database has the schema of this program. */
 int store_prepare(struct store *store, struct err *err) MUST_CHECK;
 

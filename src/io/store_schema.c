@@ -178,24 +178,15 @@ static int bring_up_to_date(struct store *store, struct err *err)
  * nothing on the disk changes. */
 static int read_upgraded_copy(struct store *store, struct err *err)
 {
-    sqlite3_backup *backup;
     sqlite3 *copy = NULL;
-    int status;
-
-    status = sqlite3_open_v2(
+    const int status = sqlite3_open_v2(
         ":memory:", &copy,
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    backup =
-        status ? NULL : sqlite3_backup_init(copy, "main", store->db, "main");
-    if (backup) {
-        sqlite3_backup_step(backup, -1);
-        status = sqlite3_backup_finish(backup);
-    } else if (!status) {
-        status = sqlite3_errcode(copy);
-    }
-    if (status) {
+
+    if (store_check(store, status, err) ||
+        store_copy(copy, "main", store, err)) {
         sqlite3_close(copy);
-        return store_check(store, status, err);
+        return -1;
     }
     sqlite3_close(store->db);
     store->db = copy;

@@ -9,7 +9,7 @@ budgets="
 src/base     3010  38
 src/core     4752  36
 src/device   6631  59
-src/io       5877  37
+src/io       5872  37
 src/emit     2818  19
 src/exec     3765  26
 src/cli      6044  39
