@@ -368,12 +368,14 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     const struct cluster *cluster = &oracle->base.problem->cluster;
     const double n_devices = cluster->n_devices;
     const double per_host = comm_group_devices(cluster);
+    const struct job *job = &oracle->base.problem->job;
 
     oracle->per_group = comm_group_devices(cluster);
     oracle->near = (per_host - 1) / n_devices;
     oracle->far = (n_devices - per_host) / n_devices;
     oracle->ring = 2 * (n_devices - 1) / n_devices;
     oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
+    oracle->step.host_ms = job->asks_host ? job->host_ms : oracle->comm.host_ms;
     oracle->ops = *ops;
     oracle->ops.comm = price;
     oracle->ops.phases = phases;

@@ -67,9 +67,9 @@ struct comm_model {
     /* Beside a shard's look-ups: what its operation takes, of the forward and
      * of the backward, by which compute is split. */
     double forward_base_ms, backward_base_ms;
-    double overlap_cost[N_PHASES]; /* of struct step */
-    const char *source;            /* one phrase, for reports */
-    struct cost_error error;       /* of exchanges */
+    double overlap_cost[N_PHASES], host_ms; /* of struct step */
+    const char *source;                     /* one phrase, for reports */
+    struct cost_error error;                /* of exchanges */
 };
 
 /* Puts the bandwidths that the cluster asks for (intra_gbps, inter_gbps) in the

@@ -14,7 +14,7 @@ static const char *const exchange_names[] = {
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* Every member of a file, all but the last two needed; the numbers are figures,
+/* Every member of a file, all but three needed; the numbers are figures,
  * whose ranges tell bytes from MiB and MHz from GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field members[] = {
@@ -31,6 +31,7 @@ static const struct place_field members[] = {
     {"row_cycles", GPU(row_cycles), true, 0.1, 1000, NULL},
     {"bag_row_us", GPU(bag_row_us), true, 0, 100, NULL},
     {"launch_us", GPU(launch_us), true, 0, 1000, NULL},
+    {"host_ms", GPU(host_ms), false, 0, 1000, NULL},
     {"intra_gbps", GPU(intra_gbps), true, CLUSTER_MIN_GBPS, 1e5, NULL},
     {"intra_alpha_us", GPU(intra_alpha_us), true, 0, 1e4, NULL},
     {"nic_gbps", GPU(nic_gbps), true, CLUSTER_MIN_GBPS, 1e4, NULL},

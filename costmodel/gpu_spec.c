@@ -141,6 +141,9 @@ uint64_t gpu_spec_hash(const struct gpu_spec *spec)
         spec->intra_alpha_us, spec->intra_gbps, spec->nic_gbps,
         DOMAINS_FRAC,         HOSTS_ALPHA_US,   RANK_ALPHA_US,
     };
+    const uint64_t hash = hash_bytes(figures, sizeof(figures), 0);
 
-    return hash_bytes(figures, sizeof(figures), 0);
+    return spec->host_ms > 0
+               ? hash_bytes(&spec->host_ms, sizeof(spec->host_ms), hash)
+               : hash;
 }

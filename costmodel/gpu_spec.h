@@ -24,6 +24,7 @@ struct gpu_spec {
     double row_cycles; /* of one SM, to issue one row's load */
     double bag_row_us; /* of a look-up in a bag when all others are done */
     double launch_us;
+    double host_ms; /* of its host, to queue a step of TorchRec; 0: not known */
     double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
     double nic_gbps;                   /* line rate of its network adapter */
     struct cost_error lookup_error;    /* of the roofline by these figures */

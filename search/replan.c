@@ -111,6 +111,13 @@ void front_release(struct front *front)
 
 /* --- what is found --- */
 
+/* Where a host holds up the job nothing that is moved makes its step shorter.
+ */
+static double queued_total(const struct layout *layout)
+{
+    return oracle_queued_ms(layout->parts->oracle, layout_true_total(layout));
+}
+
 bool replan_offer_layout(struct replan *replan)
 {
     const struct layout *layout = &replan->tryout.layout;
@@ -119,7 +126,7 @@ bool replan_offer_layout(struct replan *replan)
 
     if (layout->excess > 0)
         return false;
-    total_ms = layout_true_total(layout);
+    total_ms = queued_total(layout);
     replan->plan->n_evaluations++;
     if (!isfinite(total_ms))
         return false;
@@ -351,8 +358,8 @@ static int find(struct replan *replan, struct err *err)
     snapshot_load(&replan->nearest, &replan->homes.nearest);
     snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
-    replan->report->standing = (struct replan_point){layout->all_moved_bytes,
-                                                     layout_true_total(layout)};
+    replan->report->standing =
+        (struct replan_point){layout->all_moved_bytes, queued_total(layout)};
     replan->report->standing_fits = !(layout->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;

@@ -46,6 +46,9 @@ const struct option_spec job_options[] = {
      "none"},
     {"dense-ms", 0, OPTION_STRING, "F,B", NULL, 0, 0, NULL,
      "forward and backward of the rest of the model, in ms; not known without"},
+    {"host-ms", 0, OPTION_DOUBLE, "X", NULL, 0, JOB_MAX_DENSE_MS, NULL,
+     "what the host takes to queue a step; 0: nothing; without it the plan's, "
+     "or what was measured"},
     {0},
 };
 
@@ -88,6 +91,10 @@ int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
             (enum dedup)text_choice(dedup_names, cli_string(cli, "dedup"));
         if (problem->hot)
             problem_find_hot_rows(problem, cli->arena);
+    }
+    if (cli_given(cli, "host-ms")) {
+        job->asks_host = true;
+        job->host_ms = cli_double(cli, "host-ms");
     }
     if (cli_given(cli, "dense-ms"))
         return parse_dense_ms(job->dense_ms, cli_string(cli, "dense-ms"),

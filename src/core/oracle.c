@@ -111,6 +111,11 @@ double oracle_total_ms(size_t n_devices, const double *compute_ms,
     return total;
 }
 
+double oracle_queued_ms(const struct oracle *oracle, double total_ms)
+{
+    return oracle->step ? step_queued_ms(oracle->step, total_ms) : total_ms;
+}
+
 double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,
                             const double *compute_ms)
 {

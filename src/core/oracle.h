@@ -164,7 +164,10 @@ double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms);
 
-/* The same of one assignment by comm: sums[R][width], compute_ms[R]. */
+/* Such a total as the job waits for it (step_queued_ms). */
+double oracle_queued_ms(const struct oracle *oracle, double total_ms);
+
+/* oracle_total_ms of one assignment by comm: sums[R][width], compute_ms[R]. */
 double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,
                             const double *compute_ms);
 

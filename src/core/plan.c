@@ -351,16 +351,20 @@ static void add_up(struct plan *plan, const struct oracle *oracle,
                    const double *sums, const double *compute, const double *fwd,
                    const double *bwd)
 {
+    const uint32_t n_devices = plan->problem.cluster.n_devices;
+    const double total_ms = oracle_total_ms(n_devices, compute, bwd, fwd);
+    const double queue_ms = oracle_queued_ms(oracle, total_ms) - total_ms;
+
     plan->total_ms = 0;
     plan->bound_ms = NAN;
     plan->n_floored = 0;
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+    for (uint32_t r = 0; r < n_devices; r++) {
         struct device_cost *device = &plan->devices[r];
 
         device->compute_ms = compute[r];
         device->bwd_comm_ms = bwd[r];
-        device->fwd_comm_ms = fwd[r];
-        device->total_ms = compute[r] + bwd[r] + fwd[r];
+        device->fwd_comm_ms = fwd[r] + queue_ms;
+        device->total_ms = compute[r] + bwd[r] + device->fwd_comm_ms;
         plan->total_ms = fmax(plan->total_ms, device->total_ms);
         if (oracle->floor_lane >= 0) {
             double floor_ms =
@@ -415,6 +419,8 @@ double plan_error_frac(const struct plan *plan)
 {
     double error[N_SPLIT], shares[N_SPLIT];
 
+    if (plan_waits_for_host(plan))
+        return 0;
     plan_split(plan, shares);
     error[SPLIT_LOOKUPS] = shares[SPLIT_LOOKUPS] * plan->cost.lookup_error.frac;
     error[SPLIT_EXCHANGES] =
@@ -463,6 +469,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         .device = oracle->device,
         .lookup_error = oracle->lookup_error,
         .exchange_error = oracle->exchange_error,
+        .host_ms = oracle->step ? oracle->step->host_ms : 0,
     };
     if (oracle->ops->judge)
         plan->cost.n_outside = oracle->ops->judge(
@@ -553,6 +560,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
         hash = mix_double(problem->job.dense_ms[1], hash);
         if (problem->job.dedup != DEDUP_NONE)
             hash = mix_u64(problem->job.dedup, hash);
+        if (problem->job.asks_host)
+            hash = mix_double(problem->job.host_ms, hash);
     }
     hash = mix_text(plan->cost.hash, hash);
     hash_text(text, hash);

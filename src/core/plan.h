@@ -15,8 +15,9 @@ struct device_cost {
     double compute_ms;  /* forward look-up + backward + optimizer */
     double bwd_comm_ms; /* backward all-to-all (and all-reduce) */
     double fwd_comm_ms; /* from the moment the device is ready: holds its
-                           waiting for the slowest one, and what of the step is
-                           neither look-up nor exchange of outputs */
+                           waiting for the slowest one and for the host, and
+                           what of the step is neither look-up nor exchange of
+                           outputs */
     double total_ms;
     double parts_ms[N_STEP_PARTS]; /* of an exchange its time; NAN where the
                                       cost model knows none of them */
@@ -33,6 +34,7 @@ struct cost_source {
     struct cost_error lookup_error, exchange_error;
     struct cost_outside *outside; /* [n_outside] */
     size_t n_outside;
+    double host_ms; /* of struct step */
 };
 
 struct plan {
@@ -64,8 +66,15 @@ struct plan {
 enum { SPLIT_LOOKUPS, SPLIT_EXCHANGES, N_SPLIT };
 void plan_split(const struct plan *plan, double shares[N_SPLIT]);
 /* The error of total_ms: those of look-ups and of exchanges, independent of
- * each other. 0: not known. */
+ * each other. 0: not known, as that of a host. */
 double plan_error_frac(const struct plan *plan);
+
+/* Whether its devices wait for their host, so that no other plan is shorter. */
+static inline bool plan_waits_for_host(const struct plan *plan)
+{
+    return plan->cost.host_ms > 0 &&
+           plan->total_ms <= plan->cost.host_ms * (1 + 1e-9);
+}
 
 /* Fills the memory of devices[R]: what each holds. */
 void plan_count_memory(struct plan *plan);

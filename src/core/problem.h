@@ -98,6 +98,8 @@ struct job {
     double dense_ms[2]; /* forward and backward of the dense part of the model;
                            0: not known */
     enum dedup dedup;
+    bool asks_host; /* for host_ms in place of what is known of the device's */
+    double host_ms; /* of struct step; 0: none */
 };
 #define JOB_MAX_CHUNKS 64
 #define JOB_MAX_DENSE_MS 1e9
@@ -115,7 +117,8 @@ static inline double job_dense_ms(const struct job *job)
 static inline bool job_is_default(const struct job *job)
 {
     return job->pipeline == PIPELINE_SDD && job_n_chunks(job) == 1 &&
-           !(job_dense_ms(job) > 0) && job->dedup == DEDUP_NONE;
+           !(job_dense_ms(job) > 0) && job->dedup == DEDUP_NONE &&
+           !job->asks_host;
 }
 
 /* "pipeline sdd, dense part not known". */

@@ -146,6 +146,11 @@ double step_ms(const struct step *step, const double *most_ms)
     return step_of_terms(step, most_ms, most_ms[TERM_OUTPUT]);
 }
 
+double step_queued_ms(const struct step *step, double ms)
+{
+    return max_of(step->host_ms, ms);
+}
+
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES])
 {
@@ -158,7 +163,7 @@ double step_of_ranks(const struct step *step, size_t n_ranks,
             most_ms[k] = max_of(terms_ms[k], most_ms[k]);
         gradient_ms = max_of(phases_ms[r][PHASE_GRADIENT], gradient_ms);
     }
-    return step_of_terms(step, most_ms, gradient_ms);
+    return step_queued_ms(step, step_of_terms(step, most_ms, gradient_ms));
 }
 
 static const enum step_part parts[N_PHASES] = {
@@ -181,7 +186,11 @@ void step_exposed(const struct step *step, size_t n_ranks,
                   double exposed_ms[N_STEP_PARTS])
 {
     double(*without)[N_PHASES] = mem_alloc(n_ranks, sizeof(*without));
-    double ms = step_of_ranks(step, n_ranks, phases_ms);
+    struct step alone = *step;
+    double ms;
+
+    alone.host_ms = 0;
+    ms = step_of_ranks(&alone, n_ranks, phases_ms);
 
     for (unsigned part = 0; part < N_STEP_PARTS; part++) {
         memcpy(without, phases_ms, n_ranks * sizeof(*without));
@@ -190,7 +199,7 @@ void step_exposed(const struct step *step, size_t n_ranks,
                 if (parts[p] == part)
                     without[r][p] = 0;
         exposed_ms[part] =
-            max_of(ms - step_of_ranks(step, n_ranks,
+            max_of(ms - step_of_ranks(&alone, n_ranks,
                                       (const double(*)[N_PHASES])without),
                    0);
     }

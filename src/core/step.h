@@ -72,6 +72,7 @@ struct step {
     double dense_ms;   /* the dense part of the model, forward and backward */
     double chunk_ms;   /* an exchange more: its latency */
     double look_up_ms; /* a look-up more: what its operation takes */
+    double host_ms;    /* of a rank's host, to queue all of it; 0: not known */
     /* What a millisecond of a phase costs all others while it runs beside
      * them: 0 nothing, 1 as much as in turn. */
     double overlap_cost[N_PHASES];
@@ -85,8 +86,14 @@ unsigned step_n_terms(const struct step *step);
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms);
 /* The time of a step by the largest of each term over the ranks, where the
- * exchange of gradients takes as long as that of outputs. */
+ * exchange of gradients takes as long as that of outputs; of its devices alone:
+ * what their host takes is the same for each plan, and a search that lowers the
+ * rest is not to stop there. */
 double step_ms(const struct step *step, const double *most_ms);
+
+/* That step as the job waits for it: hosts queue steps one after the other,
+ * and no step is shorter than that takes, whatever the pipeline. */
+double step_queued_ms(const struct step *step, double ms);
 
 /*
  * The same by phases_ms[n_ranks][N_PHASES].
@@ -107,14 +114,15 @@ double step_ms(const struct step *step, const double *most_ms);
  * are the steady states of a simulation of ranks and their streams, phase by
  * phase (tests/unit/core/t_step.c). Each phase that runs beside others costs
  * overlap_cost of itself on top, as long as there are others; and all exchanges
- * share their links, so no step is below their sum.
+ * share their links, so no step is below their sum; nor below step->host_ms.
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);
 /* The phases of one rank, part by part. */
 void step_parts(const double phases_ms[N_PHASES],
                 double parts_ms[N_STEP_PARTS]);
-/* By how much the step would be shorter without a part. */
+/* By how much the step would be shorter without a part, if no host held it up.
+ */
 void step_exposed(const struct step *step, size_t n_ranks,
                   const double (*phases_ms)[N_PHASES],
                   double exposed_ms[N_STEP_PARTS]);

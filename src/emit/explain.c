@@ -293,6 +293,10 @@ static void print_bound(const struct explained *explained, struct buf *out)
 {
     double total_ms = explained->what_if.plan->total_ms;
 
+    if (plan_waits_for_host(explained->what_if.plan)) {
+        buf_printf(out, "bound   reached: that of the host\n");
+        return;
+    }
     if (isnan(explained->bound_ms)) {
         buf_printf(out, "bound   none is proven for this cost model\n");
         return;

@@ -108,6 +108,11 @@ void bottleneck_find(struct bottleneck *out, const struct plan *plan,
         if (report_own_ms(&plan->devices[r], waits) >
             report_own_ms(&plan->devices[out->gpu], waits))
             out->gpu = r;
+    if (plan_waits_for_host(plan)) {
+        out->phase = "host";
+        out->phase_ms = plan->total_ms;
+        return;
+    }
     find_phase(out, plan, waits);
     for (uint32_t t = 0; without_ms && t < n_tables; t++)
         if (plan->total_ms - without_ms[t] > notable_ms) {
@@ -120,6 +125,13 @@ void bottleneck_print(const struct bottleneck *bottleneck,
                       const struct plan *plan, bool waits, struct buf *out)
 {
     buf_printf(out, "binds   ");
+    if (plan_waits_for_host(plan)) {
+        buf_printf(out,
+                   "the host, which takes %.3f ms to queue a step: no other "
+                   "plan and no\n        more GPUs make it shorter\n",
+                   plan->cost.host_ms);
+        return;
+    }
     if (plan->problem.cluster.n_devices > 1)
         buf_printf(out, "GPU %u, %s; ", bottleneck->gpu,
                    waits ? "which is ready last" : "the slowest");
@@ -222,7 +234,9 @@ static void print_rivals(const struct report *report, struct buf *out)
 
 static void print_bound(const struct plan *plan, struct buf *out)
 {
-    if (plan->bound_ms > 0)
+    if (plan_waits_for_host(plan))
+        buf_printf(out, "bound   reached: that of the host\n");
+    else if (plan->bound_ms > 0)
         buf_printf(out,
                    "bound   no plan takes less than %.3f ms: this one is "
                    "within %.2f %%\n",

@@ -68,6 +68,8 @@ void report_job(const struct plan *plan, struct buf *out)
     }
     buf_printf(out, "        ");
     job_describe(&plan->problem.job, out);
+    if (plan->cost.host_ms > 0)
+        buf_printf(out, ", host %.3g ms", plan->cost.host_ms);
     buf_printf(out, "\n");
 }
 

@@ -109,6 +109,9 @@ static const struct place_field job_fields[] = {
 static const struct place_field job_dedup_field[] = {
     {"dedup", JOB(dedup), false, 0, 0, dedup_names},
 };
+static const struct place_field job_host_field[] = {
+    {"host_ms", JOB(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
+};
 
 #define MEMORY(member) MEMBER_OF(struct memory_items, member)
 static const struct place_field memory_fields[] = {
@@ -144,6 +147,9 @@ static const struct place_field basis_fields[] = {
     {"basis", SOURCE(basis), false, 0, 0, cost_basis_names},
     {"comm", SOURCE(comm), false, 0, 0, NULL},
     {"device", SOURCE(device), false, 0, 0, NULL},
+};
+static const struct place_field host_field[] = {
+    {"host_ms", SOURCE(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
 };
 /* Two each, not written where the first is 0. */
 static const struct place_field error_fields[] = {

@@ -305,8 +305,10 @@ static int read_step(struct plan *plan, const struct json_place *root,
     if (place_object(&place, root, "step", err) ||
         PLACE_FIELDS(job, &place, job_fields, err) ||
         PLACE_FIELDS(job, &place, job_dedup_field, err) ||
+        PLACE_FIELDS(job, &place, job_host_field, err) ||
         read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS, err))
         return -1;
+    job->asks_host = place_has(&place, job_host_field->key);
     return read_parts(plan->exposed_ms, &place, "exposed_ms", err);
 }
 
@@ -388,6 +390,7 @@ static int read_cost_model(struct cost_source *cost,
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
     return PLACE_FIELDS(cost, &place, basis_fields, err) ||
                    PLACE_FIELDS(cost, &place, error_fields, err) ||
+                   PLACE_FIELDS(cost, &place, host_field, err) ||
                    read_outside(cost, &place, err)
                ? -1
                : 0;

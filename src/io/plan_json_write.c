@@ -79,6 +79,8 @@ static json_t *from_cost_source(const struct cost_source *cost)
         place_set_fields(value, cost, &error_fields[0], 2);
     if (cost->exchange_error.frac > 0)
         place_set_fields(value, cost, &error_fields[2], 2);
+    if (cost->host_ms > 0)
+        PLACE_SET_FIELDS(value, cost, host_field);
     if (cost->n_outside)
         set(value, "outside",
             PLACE_LIST_ROWS(cost->outside, cost->n_outside,
@@ -183,6 +185,8 @@ static json_t *from_step(const struct plan *plan)
     value = PLACE_ROW(&job, job_fields);
     if (job.dedup != DEDUP_NONE)
         PLACE_SET_FIELDS(value, &job, job_dedup_field);
+    if (job.asks_host)
+        PLACE_SET_FIELDS(value, &job, job_host_field);
     for (int i = 0; i < 2; i++)
         append(list, json_real(job.dense_ms[i]));
     set(value, "dense_ms", list);

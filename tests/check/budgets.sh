@@ -7,14 +7,14 @@ set -eu
 
 budgets="
 src/base     3010  38
-src/core     4752  36
+src/core     4783  36
 src/device   6631  59
-src/io       5872  37
-src/emit     2818  19
+src/io       5885  37
+src/emit     2838  19
 src/exec     3765  26
-src/cli      6044  39
-costmodel    7525  60
-search       6859  32
+src/cli      6051  39
+costmodel    7533  60
+search       6863  32
 microbench   1657  14
 "
 

@@ -11,6 +11,7 @@ plan()
 {
     memory=$(yes 225443840 | head -n "$1" | paste -sd, -)
     printf '{"neuroshard_plan": 1, "batch": 65536,
+ "step": {"pipeline": "sdd", "chunks": 1, "dense_ms": [0, 0], "host_ms": 0},
  "cluster": {"gpus": %s, "memory_bytes": [%s]}, "tables": [' "$1" "$memory"
     for name in a b c; do
         [ $name = a ] || printf ','
@@ -81,7 +82,7 @@ echo "== plan --from"
 # By formulas, so that no new measurement changes what is found.
 searched()
 {
-    "$ns" plan "$@" --cost roofline:h100
+    "$ns" plan "$@" --cost roofline:h100 --host-ms 0
 }
 
 for limit in 0 5MiB; do

@@ -12,7 +12,7 @@ tables=$ROOT/data/tables/criteo_kaggle_26.csv
 plan()
 {
     "$ns" plan "$tables" --gpus 4 --batch 65536 --dim 64 --cost roofline:h100 \
-        --effort 20000 "$@" 2>messages || { rc=$?; cat messages; echo "exit $rc"; }
+        --effort 20000 --host-ms 0 "$@" 2>messages || { rc=$?; cat messages; echo "exit $rc"; }
 }
 
 # total FILE : of a plan
@@ -61,6 +61,23 @@ says "the dense part comes on top" \
     "($(total dense.json) - $none - 3)^2 < 1e-18"
 "$ns" cost none.json --pipeline sdd --dense-ms 1,2 -o hidden.json >report
 says "and hides the input" "$(total hidden.json) < $(total dense.json)"
+
+echo "== the host"
+"$ns" cost none.json --host-ms 5 -o host.json >report
+grep -E '^(step|binds|bound)|pipeline' report
+sed -n 's/.*\("host_ms": [^,}]*\).*/\1/p' host.json
+"$ns" explain host.json | grep -E '^(step|binds|bound)'
+"$ns" compare "$tables" --gpus 4 --dim 64 --cost roofline:h100 --effort 2000 \
+    2>messages | awk '$2 == "2.060" {print $1, $2}'
+says "it holds up all plans alike" \
+    "$("$ns" plan "$tables" --gpus 1..8 --cost roofline:h100 --effort 200 --dim 16 \
+        --batch 4096 --json 2>messages | grep -c '"total_ms": 2.06') == 8"
+for cost in h100 h200 cpu; do
+    echo "$cost: $("$ns" plan "$tables" --gpus 4 --dim 64 --effort 200 \
+        --cost roofline:$cost 2>messages | grep -o 'dense part.*')"
+done
+"$ns" cost none.json --host-ms 5 --cost torchrec -o t_host.json >report
+grep 'whatever the pipeline' report
 
 echo "== published totals stay"
 for pipeline in none semisync; do

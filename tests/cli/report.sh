@@ -18,8 +18,8 @@ name,num_embeddings,dim,pooling_factor,sharding
 END
 awk 'BEGIN { for (i = 0; i < 30; i++) print "t" i ",3000,16," i % 7 ",table" }' \
     >>list.csv
-"$ns" plan list.csv --gpus 8 --cost roofline:h100 --effort 2000 -o plan.json \
-    --trace trace.csv >/dev/null 2>&1
+"$ns" plan list.csv --gpus 8 --cost roofline:h100 --effort 2000 --host-ms 0 \
+    -o plan.json --trace trace.csv >/dev/null 2>&1
 "$ns" plan list.csv --gpus 6 --cost roofline:h100 --effort 2000 -o other.json \
     >/dev/null 2>&1
 "$ns" diff plan.json other.json --json >diff.json

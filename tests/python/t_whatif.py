@@ -58,6 +58,7 @@ def check_cost(name, plan):
                 "step": {
                     "pipeline": "semisync",
                     "chunks": 1,
+                    "host_ms": 0,
                     "dense_ms": [1, 2],
                 },
             },
@@ -269,6 +270,7 @@ def main():
         for name, tables, n_gpus in (("dlrm", DLRM, 8), ("kaggle", KAGGLE, 4)):
             plan = answer(
                 *["plan", tables, "--gpus", n_gpus, "--effort", 2000],
+                *["--host-ms", 0],
                 *["-o", f"{name}.json"],
             )
             check_cost(f"{name}.json", plan)
@@ -288,7 +290,8 @@ def main():
             ("tight", "--effort", 0, "--memory", "32GiB"),
         ):
             plan = answer(
-                *["plan", DLRM, "--gpus", 8, *options, "-o", f"{name}.json"]
+                *["plan", DLRM, "--gpus", 8, "--host-ms", 0],
+                *[*options, "-o", f"{name}.json"],
             )
             check_suggestions(f"{name}.json", plan, counts)
         plan = answer(

@@ -328,6 +328,7 @@ static void test_each_input(struct arena *arena)
         {&job->n_chunks, &(uint32_t){2}, sizeof(uint32_t)},
         {&job->dense_ms[0], &(double){3}, sizeof(double)},
         {&job->dense_ms[1], &(double){3}, sizeof(double)},
+        {&job->asks_host, &(bool){true}, sizeof(bool)},
         {&job->dedup, &(enum dedup){DEDUP_IDS}, sizeof(enum dedup)},
         {&job->dedup, &(enum dedup){DEDUP_SESSIONS}, sizeof(enum dedup)},
         {&cluster->n_devices, &(uint32_t){1}, sizeof(uint32_t)},

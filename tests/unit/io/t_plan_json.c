@@ -844,7 +844,9 @@ static void random_plan(struct plan *plan, struct rng *rng)
             (struct job){(enum pipeline)rng_below(rng, N_PIPELINES),
                          1 + (uint32_t)rng_below(rng, JOB_MAX_CHUNKS),
                          {random_within(1e9, rng), random_within(1e9, rng)},
-                         (enum dedup)rng_below(rng, 3)};
+                         (enum dedup)rng_below(rng, 3),
+                         true,
+                         random_within(1e9, rng)};
     for (uint32_t r = 0; r < n_devices; r++)
         plan->problem.cluster.memory_bytes[r] = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""What a step is predicted to take beside what TorchRec took for it.
+
+    step_prices.py CSV
+
+CSV is of `torchrec_steps.py`. A step is what its phases were predicted to take,
+and no shorter than the host takes to queue it: the median step of jobs whose
+phases are short. Prints that, and the median errors by the length of the step:
+without it, with it, and with what the jobs of the other lists say of it.
+"""
+
+import csv
+import statistics
+import sys
+
+PHASES = ("input", "forward", "backward")
+SHORT_MS = 1  # much less than any host took
+LENGTHS = (0, 2, 4, 8, 1e9)
+
+
+def read_jobs(path):
+    with open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            phases = sum(float(row[f"predicted_{phase}_ms"]) for phase in PHASES)
+            yield row["list"], phases, float(row["step_ms"])
+
+
+def host_of(jobs):
+    return statistics.median(step for _, phases, step in jobs if phases < SHORT_MS)
+
+
+def tau(jobs, host):
+    pairs = [
+        (max(a[1], host) - max(b[1], host)) * (a[2] - b[2])
+        for i, a in enumerate(jobs)
+        for b in jobs[:i]
+    ]
+    return sum((pair > 0) - (pair < 0) for pair in pairs) / len(pairs)
+
+
+def main():
+    jobs = list(read_jobs(sys.argv[1]))
+    host = host_of(jobs)
+    others = {
+        name: host_of([job for job in jobs if job[0] != name])
+        for name in {job[0] for job in jobs}
+    }
+    least = {
+        "without": lambda _: 0,
+        "with": lambda _: host,
+        "held out": lambda name: others[name],
+    }
+    print(f"the host: {host:.3f} ms a step; without a list", end=" ")
+    print(f"{min(others.values()):.3f} to {max(others.values()):.3f} ms")
+    for low, high in list(zip(LENGTHS, LENGTHS[1:])) + [(0, LENGTHS[-1])]:
+        of = [job for job in jobs if low <= job[2] < high]
+        for how, least_of in least.items():
+            errors = [max(p, least_of(name)) / step - 1 for name, p, step in of]
+            print(
+                f"{low:g} to {high:g} ms, {len(of)} jobs, {how}: median error "
+                f"{100 * statistics.median(map(abs, errors)):.1f} %, mean "
+                f"{100 * statistics.mean(map(abs, errors)):.1f} %, of their sign "
+                f"{100 * statistics.median(errors):+.1f} %"
+            )
+    bound = [job for job in jobs if job[1] > host]
+    print(f"Kendall's tau: {tau(jobs, 0):.2f} without, {tau(jobs, host):.2f} with")
+    print(f"of {len(bound)} that do not wait for the host: {tau(bound, 0):.2f}")
+
+
+main()
