@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "base/figures.h"
 #include "base/hash.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
 #include "cli/training.h"
 #include "costmodel/comm_report.h"
 #include "costmodel/drift.h"
 #include "costmodel/model_report.h"
+#include "costmodel/train.h"
+
+#include <math.h>
 
 static const struct option_spec file_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
@@ -13,6 +19,9 @@ static const struct option_spec file_options[] = {
      "model file to judge"},
     {"drift", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "also its error now beside that at its promotion, by class"},
+    {"learning-curve", 0, OPTION_DOUBLE, "S", NULL, 0.1, 1e6, NULL,
+     "also the error of models trained on shares of the samples, at most S "
+     "seconds in all"},
     {0},
 };
 
@@ -27,7 +36,89 @@ static const struct figure class_figures[] = {
     {0},
 };
 
-static void print_text(const struct training *judged, const struct drift *drift)
+/* Of one kind, on a 16th of the cases, an eighth ... all. */
+#define N_SHARES 5
+struct curve {
+    struct learned {
+        uint64_t n_samples;
+        double mape;
+    } points[N_SHARES];
+    size_t n; /* those that could be trained */
+    struct progress progress;
+    uint64_t done; /* hundredths of trainings */
+};
+#define LEARNED(member) MEMBER_OF(struct learned, member)
+static const struct figure curve_figures[] = {
+    {"samples", "learned from", -16, 0, FIGURE_COUNT, LEARNED(n_samples)},
+    {"mape", "mean %", 8, 2, FIGURE_PERCENT, LEARNED(mape)},
+    {0},
+};
+
+static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
+                    double train_loss, double validation_loss)
+{
+    struct curve *curve = ctx;
+
+    (void)train_loss;
+    (void)validation_loss;
+    progress_update(&curve->progress, curve->done + 100ull * epoch / epochs);
+    return interrupt_requested();
+}
+
+/* What is held out, and a share of the other cases: one and the same order by
+ * chance, so that a larger share has all of a smaller one. */
+static size_t take_share(struct sample *out, const struct training *judged,
+                         double share)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < judged->n; i++) {
+        const struct sample *sample = &judged->samples[i];
+        const uint64_t hash = hash_bytes(&sample->case_idx, 8, 0);
+
+        if (sample_split(sample) == SPLIT_HELD_OUT ||
+            (double)(hash >> 11) * 0x1p-53 < share)
+            out[n++] = *sample;
+    }
+    return n;
+}
+
+/* ERR_INPUT where all are too few. */
+static int find_curve(struct curve *curve, const struct training *judged,
+                      struct err *err)
+{
+    struct cli *cli = judged->cli;
+    const double end_ms = clock_ms() + 1000 * cli_double(cli, "learning-curve");
+    struct sample *some = ARENA_NEW(cli->arena, struct sample, judged->n);
+    struct train_options options;
+    struct paired paired;
+
+    train_options_init(&options);
+    options.kind = model_kind(&judged->model);
+    options.on_epoch = on_epoch;
+    options.ctx = curve;
+    progress_start(&curve->progress, "training", 100 * N_SHARES,
+                   cli_given(cli, "verbose"));
+    for (int i = 0; i < N_SHARES && !interrupt_requested(); i++) {
+        const size_t n = take_share(some, judged, ldexp(1, i + 1 - N_SHARES));
+        struct model model = {0};
+
+        curve->done = 100ull * (unsigned)i;
+        options.time_limit_s =
+            fmax((end_ms - clock_ms()) / 1000 / (N_SHARES - i), 1e-3);
+        if (train_fit(&model, some, n, &options, cli->arena, err))
+            continue;
+        evaluate_pair(&paired, &judged->model, &model, some, n);
+        curve->points[curve->n++] = (struct learned){
+            model.training.n_train + model.training.n_validation,
+            paired.new_mape};
+    }
+    progress_finish(&curve->progress);
+    return curve->n || interrupt_requested() ? 0 : -1;
+}
+
+static void print_text(const struct training *judged, const struct drift *drift,
+                       const struct curve *curve)
 {
     struct cli *cli = judged->cli;
     struct buf out = {0};
@@ -45,11 +136,15 @@ static void print_text(const struct training *judged, const struct drift *drift)
         figures_table(class_figures, drift->classes, MAX_INTERVALS,
                       sizeof(*drift->classes), &out);
     }
+    if (curve->n)
+        figures_table(curve_figures, curve->points, curve->n,
+                      sizeof(*curve->points), &out);
     comm_report_print(judged->comm_samples, judged->n_comm, &out);
     cli_print_report(cli, &out);
 }
 
-static void print_json(const struct training *judged, const struct drift *drift)
+static void print_json(const struct training *judged, const struct drift *drift,
+                       const struct curve *curve)
 {
     json_t *root = evaluation_to_json(&judged->evaluation);
     char hash[HASH_TEXT_MAX];
@@ -71,6 +166,10 @@ static void print_json(const struct training *judged, const struct drift *drift)
                       drift->is_seen ? drift->since : NULL, "classes",
                       figures_list(class_figures, drift->classes, MAX_INTERVALS,
                                    sizeof(*drift->classes))));
+    if (curve->n)
+        json_object_set_new(root, "learning",
+                            figures_list(curve_figures, curve->points, curve->n,
+                                         sizeof(*curve->points)));
     cli_print_json(root);
 }
 
@@ -78,6 +177,7 @@ static int run_eval(struct cli *cli, struct err *err)
 {
     struct training judged = {.cli = cli};
     struct drift drift, *asked = NULL;
+    struct curve curve = {.n = 0};
     int rc;
 
     if (!cli_given(cli, "db") || !cli_given(cli, "model"))
@@ -100,8 +200,10 @@ static int run_eval(struct cli *cli, struct err *err)
                        cli_string(cli, "db"));
     if (cli_given(cli, "drift"))
         drift_find(asked = &drift, &judged.model, judged.samples, judged.n);
-    print_json(&judged, asked);
-    print_text(&judged, asked);
+    if (cli_given(cli, "learning-curve") && find_curve(&curve, &judged, err))
+        return -1;
+    print_json(&judged, asked, &curve);
+    print_text(&judged, asked, &curve);
     return 0;
 }
 
@@ -109,7 +211,7 @@ const struct command command_eval = {
     .name = "eval",
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "tell how well a cost model predicts held-out samples",
-    .options = {file_options, setting_options},
+    .options = {file_options, setting_options, progress_options},
     .json = "print JSON",
     .run = run_eval,
 };

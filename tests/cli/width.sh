@@ -94,7 +94,7 @@ for COLUMNS in 80 100 132; do
     for file in "$ROOT"/data/models/*.nsm; do
         fits model info "$file"
     done
-    fits eval --drift --db "$db" --model "$model"
+    fits eval --drift --learning-curve 1 --db "$db" --model "$model"
     fits db info "$db"
     fits bench --device cpu --ceilings --db ceilings.db
     fits bench --device cpu --samples 2 --batch 64 --memory 16MiB --db $long.db

@@ -197,6 +197,18 @@ ANSWERS = [
     ("eval", ["eval", "--db", "costs.db", "--model", "cpu.nsm"]),
     ("eval", ["eval", "--db", "costs.db", "--model", "cpu.nsm", "--drift"]),
     (
+        "eval",
+        [
+            "eval",
+            "--db",
+            "costs.db",
+            "--model",
+            "cpu.nsm",
+            "--learning-curve",
+            "20",
+        ],
+    ),
+    (
         "retrain",
         [
             "retrain",
@@ -525,6 +537,27 @@ def check_movement():
     )
 
 
+def check_learning():
+    """A learning curve ends with what a training on all samples gives, comes
+    down to it, and is refused where there is none."""
+    data = str(ROOT / "data/measurements/cpu-amd-epyc-2t.db")
+    neuroshard("train", "--db", data, "-o", "r.nsm", "--kind", "roofline")
+    line = ["eval", "--db", data, "--model", "r.nsm", "--learning-curve", "90"]
+    document = json.loads(neuroshard(*line, "--json")[1])
+    why = reasons("eval", document)
+    points = [(p["samples"], p["mape"]) for p in document["learning"]]
+    ok(
+        not why
+        and len(points) == 5
+        and all(a < b for (a, _), (b, _) in zip(points, points[1:]))
+        and abs(points[-1][1] - document["held_out"][0]["mape"]) < 1e-12
+        and points[0][1] > points[-1][1],
+        "a learning curve ends as the training does",
+        f"{why} {points}",
+    )
+    check_failure("input", [*line, "--batch", "4096", "--precision", "fp16"])
+
+
 def check_interrupts():
     """What an interrupt leaves is one document that says so: a report with
     the error, or a plan whose `stopped` tells."""
@@ -662,6 +695,7 @@ def main():
         check_suggestions()
         check_reports()
         check_movement()
+        check_learning()
         check_interrupts()
         check_csv()
         check_rival_cost()

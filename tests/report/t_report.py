@@ -110,7 +110,8 @@ compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --json >compare
 compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 2 --tasks 3 \
     --cost roofline:h100 --json >tasks
 diff small six --json >diff
-eval --db cpu-amd-epyc-2t.db --model cpu-amd-epyc-2t.nsm --json >eval
+eval --db cpu-amd-epyc-2t.db --model cpu-amd-epyc-2t.nsm \
+    --learning-curve 5 --json >eval
 run hostile --scale-rows 0.01 --iterations 12 --json >run
 record small --times times.csv --db a.db --device cuda:a --isa b --json >record
 """
