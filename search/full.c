@@ -83,10 +83,8 @@ const struct tuning tuning_default = {
 
 void search_options_init(struct search_options *options)
 {
-    *options = (struct search_options){.beam_width = 3,
-                                       .beam_depth = 10,
-                                       .n_candidates = 10,
-                                       .effort = SEARCH_EFFORT_AUTO};
+    *options = (struct search_options){
+        .beam_width = 3, .beam_depth = 10, .effort = SEARCH_EFFORT_AUTO};
 }
 
 /* Prices a layout; it becomes the start where it is cheaper. */

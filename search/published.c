@@ -14,6 +14,8 @@
 /* Caps on the output width of a device as published, and one point without. */
 #define N_CAPS 11
 #define CAP_STEP 0.05
+/* Pieces that are halved, of the largest and of the dearest. */
+#define N_CANDIDATES 10
 /* What the search makes. */
 #define MADE_KINDS (SHARD_TABLE | SHARD_COLUMN)
 
@@ -318,7 +320,7 @@ static void add_children(struct beam *beam, const struct node *node)
                 i};
         }
         ranked_sort(keys, node->n);
-        for (size_t i = 0; i < beam->options->n_candidates && i < node->n; i++)
+        for (size_t i = 0; i < N_CANDIDATES && i < node->n; i++)
             marked[keys[i].idx] = true;
     }
     for (uint32_t i = 0; i < node->n; i++)
@@ -368,8 +370,7 @@ static void select_nodes(struct beam *beam)
 static bool deepen(struct beam *beam)
 {
     beam->children =
-        ARENA_NEW(beam->arena, struct node,
-                  beam->n_nodes * 2 * (size_t)beam->options->n_candidates);
+        ARENA_NEW(beam->arena, struct node, beam->n_nodes * 2 * N_CANDIDATES);
     beam->n_children = 0;
     for (size_t i = 0; i < beam->n_nodes; i++)
         add_children(beam, &beam->nodes[i]);

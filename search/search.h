@@ -44,7 +44,6 @@ struct search_options {
                                     one draws nothing and only notes it */
     unsigned beam_width;         /* K, 3; 0: grid only */
     unsigned beam_depth;         /* L, 10 */
-    unsigned n_candidates;       /* by size and by single-table cost, 10 each */
     uint64_t effort;             /* of the full search: changes that it tries at
                                     most, or SEARCH_EFFORT_AUTO */
     double time_limit_ms;        /* of the full search; 0: none */

@@ -123,7 +123,6 @@ static void check_defaults(void)
     search_options_init(&options);
     is_i64(options.beam_width, 3, "the beam is 3 wide");
     is_i64(options.beam_depth, 10, "and 10 deep");
-    is_i64(options.n_candidates, 10, "of 10 candidates");
     ok(options.effort == SEARCH_EFFORT_AUTO, "effort is chosen");
 }
 
