@@ -57,20 +57,18 @@ static int write_plan(const struct plan_request *request,
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
     const bool is_json = cli_given(cli, "json");
+    const bool is_from = cli_given(cli, "from");
     struct buf report = {0};
 
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
-    if (is_json && cli_given(cli, "from")) {
-        cli_print_json(replanning_to_json(request, plan));
-        return 0;
-    }
     if (is_json || (path && !strcmp(path, "-"))) {
-        cli_print_text(plan_to_json(plan, cli->arena));
+        cli_print_text(is_json && is_from ? replanning_to_json(request, plan)
+                                          : plan_to_json(plan, cli->arena));
         return 0;
     }
     plan_report(plan, oracle, !cli_given(cli, "no-rivals"), cli, &report);
-    if (cli_given(cli, "from")) {
+    if (is_from) {
         buf_printf(&report, "\n");
         replanning_report(request, plan, &report);
     }

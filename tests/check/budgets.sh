@@ -12,7 +12,7 @@ src/device   6631  59
 src/io       5885  37
 src/emit     2838  19
 src/exec     3765  26
-src/cli      6139  39
+src/cli      6143  39
 costmodel    7533  60
 search       6860  32
 microbench   1657  14

@@ -73,6 +73,9 @@ echo "== the best so far"
 interrupted works plan "$tables" --gpus 2 --effort 1000000000000 -o best.json
 grep '"stopped"' best.json
 "$NEUROSHARD" cost best.json >/dev/null && echo "it is whole"
+interrupted works plan "$tables" --gpus 2 --from plan.json --json \
+    --effort 1000000000000
+grep -o -e '^  "movement"' -e '^  "error"' stdout
 
 echo "== a short address space"
 # Sanitizers reserve more than any limit here.
