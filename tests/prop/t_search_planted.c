@@ -14,7 +14,7 @@
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
 
-#define N_PROBLEMS 8
+#define N_PROBLEMS 4
 #define EFFORT 2000
 #define MAX_DEVICES 8
 #define MAX_SHARDS 128 /* of a table */
@@ -481,7 +481,7 @@ out:
 int main(void)
 {
     const size_t n_families = sizeof families / sizeof *families;
-    const uint64_t n = tap_many(N_PROBLEMS);
+    const uint64_t n = tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
     unsigned n_remedies = 0;
 
     layout_check_every = (uint32_t)tap_size(0, 1);

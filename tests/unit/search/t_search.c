@@ -6,7 +6,7 @@
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 
-#define N_PROBLEMS 300
+#define N_PROBLEMS 150
 
 static double search(struct plan *plan, const struct problem *problem,
                      unsigned beam_width, struct pool *pool,
@@ -130,7 +130,7 @@ static void check_random(void)
 {
     unsigned n_found = 0, n_grid = 0, n_order = 0, n_beam = 0, n_permuted = 0,
              n_same = 0, n_threads = 0;
-    const unsigned n = (unsigned)tap_many(N_PROBLEMS);
+    const unsigned n = (unsigned)tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
     struct pool *pool = pool_open(2);
     struct arena arena;
 
@@ -205,7 +205,7 @@ static void constrain(struct problem *problem, struct rng *rng)
 
 static void check_constrained(void)
 {
-    const unsigned n = (unsigned)tap_many(N_PROBLEMS);
+    const unsigned n = (unsigned)tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
     unsigned n_found = 0, n_beam = 0, n_permuted = 0;
     struct arena arena;
 
