@@ -45,7 +45,7 @@ try()
             s/\(; there are model:FILE\), .*/\1, .../
             s/\(figures for a GPU .*there are\) .*/\1 .../')"
     for file in stdout stderr out; do
-        [ ! -f $file ] || check $file
+        [ ! -s $file ] || check $file
     done
     [ ! -e PWNED ] || { echo "# PWNED by $label"; rm PWNED; }
 }
@@ -155,7 +155,7 @@ for path in "$raw" "$latin"; do
     mkdir -p nets
     rm -rf "$path"
     cp list.csv "$path"
-    try "compared" compare "$path" --gpus 2 --json
+    try "compared" compare "$path" --gpus 2 --effort 100 --json
 done
 
 echo "== options"
