@@ -208,24 +208,33 @@ static void sum_bags(const struct gather *gather, const struct bags *bags)
     }
 }
 
-/* out[dim] = sum of rows begin .. end, which are a part of a run: piece by
- * piece. No sum that began with +0 is -0, so that the first piece may be added
- * to zero. */
-static void sum_part(const struct gather *gather, size_t begin, size_t end,
-                     float *out)
+/* out[dim] = sum of rows begin .. end, piece by piece. No sum that began with
+ * +0 is -0, so that the first piece may be added to zero. */
+static __attribute__((noinline)) void
+sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
 {
-    uint64_t ends[LOOKUP_RUN_PART / LOOKUP_RUN_PIECE + 1];
-    struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
+    uint64_t ends[LOOKUP_RUN_PART / LOOKUP_RUN_PIECE + 1] = {begin};
+    struct bags bags = {
+        .ends = ends, .n_bags = 1, .is_added = 1, .out = (char *)out};
 
-    ends[0] = begin;
-    if (end - begin > LOOKUP_RUN_PIECE) {
-        while ((begin += LOOKUP_RUN_PIECE) < end)
-            ends[bags.n_bags++] = begin;
-        bags.is_added = 1;
-        memset(out, 0, gather->dim * sizeof *out);
-    }
+    while ((begin += LOOKUP_RUN_PIECE) < end)
+        ends[bags.n_bags++] = begin;
     ends[bags.n_bags] = end;
+    memset(out, 0, gather->dim * sizeof *out);
     sum_bags(gather, &bags);
+}
+
+/* The same of a part of a run; most are one piece. */
+ALWAYS_INLINE void sum_part(const struct gather *gather, size_t begin,
+                            size_t end, float *out)
+{
+    const uint64_t ends[] = {begin, end};
+    const struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
+
+    if (end - begin > LOOKUP_RUN_PIECE)
+        sum_pieces(gather, begin, end, out);
+    else
+        sum_all_columns(gather, &bags);
 }
 
 static size_t weight_row_bytes(const struct lookup_table *table)
