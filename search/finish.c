@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "core/plan_check.h"
-#include "search/trial.h"
+#include "search/moves.h"
 
 #include <math.h>
 
@@ -304,6 +304,51 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 /* Of what the total may rise by, one share after the other. */
 static const double rises[] = {0, 0.125, 0.25, 0.5, 1};
 
+/* All pieces of a unit come off and some come instead: how many they are. */
+static uint32_t pieces_that_come(const struct trial *trial)
+{
+    uint32_t n = 0;
+
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        n += trial->changes[c].part != NO_PART;
+    return n;
+}
+
+/* The unit in its other forms, of fewer pieces than it has, each piece where
+ * there is least to do: rows and replicas, too, become fewer. */
+static void offer_forms(struct descent *descent, double most_ms, uint32_t u)
+{
+    const struct layout *layout = &descent->tryout.layout;
+    const struct unit *unit = &layout->parts->of[u];
+    struct trial *trial = &descent->tryout.trial;
+    uint32_t least = 0;
+    struct rng rng;
+
+    for (uint32_t i = layout->first_of[u]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        least++;
+    for (uint32_t f = 0; f < unit->n_forms && unit->device == NO_PIECE; f++) {
+        struct rebuild_unit other = {u, &unit->forms[f]};
+        double total_ms;
+        uint32_t n;
+
+        if (other.form->kind == FORM_REPLICA)
+            continue;
+        rng_init(&rng, u, f);
+        trial_clear(trial);
+        rebuild(trial, layout, &other, 1, &rng);
+        total_ms = tryout_price(&descent->tryout);
+        n = pieces_that_come(trial);
+        if (n > least || (n == least && !descent->best.n) ||
+            trial->excess > 0 || total_ms > most_ms)
+            continue;
+        if (n < least)
+            descent->best.total_ms = INFINITY;
+        least = n;
+        note_best(descent, total_ms);
+    }
+}
+
 /* A piece of a unit goes to a device, or where it is none all of them do. */
 static void offer_merge(struct descent *descent, double most_ms, uint32_t unit,
                         uint32_t piece, uint32_t device)
@@ -364,6 +409,8 @@ static bool merge_pieces(struct descent *descent, double most_ms, uint32_t u)
             if (i != piece)
                 offer_merge(descent, most_ms, u, piece,
                             layout->pieces[i].device);
+    if (!descent->best.n)
+        offer_forms(descent, most_ms, u);
     return make_best(descent);
 }
 

@@ -46,10 +46,10 @@ int watch_finish(const struct watch *watch, struct plan *plan,
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms);
 
-/* Pieces of a unit become one, or all of it whole, as long as the total, as
- * comm prices it, is no more than most_ms and the memory suffices: what costs
- * little goes first. No kind of cut becomes another one. Returns how many
- * changes were priced. */
+/* A unit becomes whole, pieces of it become one, or it is cut otherwise into
+ * fewer, as long as the total, as comm prices it, is no more than most_ms and
+ * the memory suffices: what costs little goes first. Returns how many changes
+ * were priced. */
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
                   double most_ms);
 

@@ -14,7 +14,7 @@ src/emit     2838  19
 src/exec     3765  26
 src/cli      6143  39
 costmodel    7533  60
-search       6860  32
+search       6899  32
 microbench   1657  14
 "
 

@@ -29,8 +29,21 @@ def plan(tables, n_gpus, cost, *options):
     return json.loads(text) if status == 0 else said
 
 
+def n_recut(free, simple):
+    """Tables cut by rows that are cut into fewer."""
+    of = [{}, {}]
+    for pieces, found in zip(of, (free, simple)):
+        for shard in found["shards"]:
+            pieces.setdefault(shard["table"], []).append(shard["kind"])
+    return sum(
+        1 < len(of[1][table]) < len(kinds) and kinds[0] in ("row", "grid")
+        for table, kinds in of[0].items()
+    )
+
+
 def check(name, tables, n_gpus, cost, *options):
-    """Returns how many pieces there are within each of PERCENTS."""
+    """Returns how many pieces there are within each of PERCENTS, and how many
+    tables the last cuts by fewer rows."""
     free = plan(tables, n_gpus, cost, *options)
     n_pieces = [len(free["shards"])]
     most = 0
@@ -49,7 +62,7 @@ def check(name, tables, n_gpus, cost, *options):
         f"{name} by {cost}: {n_pieces} pieces",
         f"{most} {n_pieces}",
     )
-    return n_pieces
+    return n_pieces, n_recut(free, simple)
 
 
 def draw(rng, path):
@@ -63,16 +76,18 @@ def draw(rng, path):
 
 def main():
     rng = random.Random(SEED)
-    fewer = 0
+    fewer = recut = 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for i, path in enumerate(LISTS):
-            n_pieces = check(
+            n_pieces, n_tables = check(
                 *[path.stem, path, GPUS.get(path.stem, 16)],
                 COSTS[i % len(COSTS)],
             )
             fewer += n_pieces[-1] < n_pieces[0]
+            recut += n_tables
         ok(fewer >= 5, f"{fewer} of {len(LISTS)} lists have fewer pieces")
+        ok(recut > 0, f"{recut} of their tables are cut into fewer row blocks")
         for i in range(N_DRAWN):
             draw(rng, "drawn.csv")
             n_gpus = rng.choice((2, 3, 4, 8))
