@@ -229,7 +229,8 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
 
     phases_ms[PHASE_PERMUTE] =
         id_work_ms(&model->ids.permute, lanes[COMM_LANE_PERMUTE]) +
-        id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]);
+        id_work_ms(&model->ids.bucketize, lanes[COMM_LANE_BUCKETIZE]) +
+        oracle->find_ms;
     phases_ms[PHASE_CACHE] = 0;
     phases_ms[PHASE_FORWARD] = forward_ms;
     phases_ms[PHASE_BACKWARD] =
@@ -363,6 +364,32 @@ struct step comm_model_step(const struct comm_model *model,
     return step;
 }
 
+/* All devices have as many ids, whatever pieces of tables they hold. */
+static void add_dedup(struct comm_oracle *oracle)
+{
+    const struct dedup_rates *rates = &oracle->comm.dedup;
+    struct problem drawn = *oracle->base.problem;
+    double ids = 0, bytes = 0;
+
+    if (drawn.job.dedup != DEDUP_IDS)
+        return;
+    drawn.job.dedup = DEDUP_NONE;
+    for (uint32_t t = 0; t < drawn.n_tables; t++) {
+        const struct shard whole = shard_whole(&drawn, t, 0);
+        const double n =
+            shard_lookups(&drawn, &whole) / drawn.cluster.n_devices;
+
+        if (drawn.tables[t].output != OUTPUT_SEQUENCE)
+            continue;
+        ids += n;
+        bytes += n * drawn.tables[t].dim * sizeof(float);
+    }
+    oracle->find_ms =
+        id_work_ms(&rates->find, comm_id_work_ns(&rates->find, 0, ids));
+    oracle->step.dense_ms +=
+        id_work_ms(&rates->copy, comm_id_work_ns(&rates->copy, bytes, ids));
+}
+
 void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
     const struct cluster *cluster = &oracle->base.problem->cluster;
@@ -376,6 +403,7 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->ring = 2 * (n_devices - 1) / n_devices;
     oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
     oracle->step.host_ms = job->asks_host ? job->host_ms : oracle->comm.host_ms;
+    add_dedup(oracle);
     oracle->ops = *ops;
     oracle->ops.comm = price;
     oracle->ops.phases = phases;

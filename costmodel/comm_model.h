@@ -55,6 +55,13 @@ struct id_rates {
         check;     /* that they are inside their tables, in the look-up */
 };
 
+/* What a device does with the ids of its own batch where the job de-duplicates
+ * ids: finds those that differ; copies their vectors to all that asked and adds
+ * up the gradients, by ids and, in the place of bags, bytes. */
+struct dedup_rates {
+    struct id_rate find, copy;
+};
+
 /* Without the base, in whole ns. */
 double comm_id_work_ns(const struct id_rate *rate, double bags, double ids);
 
@@ -64,6 +71,7 @@ struct comm_model {
     struct comm_curve intra; /* inside a host or an NVLink domain */
     struct comm_curve inter; /* across them */
     struct id_rates ids;
+    struct dedup_rates dedup;
     /* Beside a shard's look-ups: what its operation takes, of the forward and
      * of the backward, by which compute is split. */
     double forward_base_ms, backward_base_ms;
@@ -104,6 +112,7 @@ struct comm_oracle {
     double (*device_ms)(const struct comm_oracle *oracle, const double *sums,
                         double *forward_ms);
     uint32_t per_group; /* devices of a host, or of an NVLink domain */
+    double find_ms;     /* of the model's dedup; to copy counts as dense part */
     /* Of what it has in all a device sends inside its group and across, and of
      * its gradient in an all-reduce. */
     double near, far, ring;

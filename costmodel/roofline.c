@@ -28,11 +28,9 @@
  * and bandwidths. What hangs on sums is priced in the head, as the sort's
  * passes; the rest is additive over tables: kernels run table by table, so a
  * table's rows (and its gradients) compete for the cache with themselves.
- * Hot rows are priced as they were measured there, of Zipf exponents up to 1.5;
- * no shape is published of the production step whose backward takes 4.9 times
- * its forward (TorchRec pull request 4757), so none was fitted to it.
- * Replicas are looked up by themselves; 2 U rb and state are U rb then, and a
- * dense step comes after.
+ * Hot rows are priced as measured there, of Zipf exponents up to 1.5; no shape
+ * is published of the backward of 4.9 forwards of TorchRec's pull request 4757.
+ * Of replicas 2 U rb and state are U rb, and a dense step comes after.
  */
 #include "costmodel/roofline.h"
 
@@ -544,18 +542,21 @@ static void roofline_compute(const struct oracle *oracle, const double *sums,
 }
 
 /* Hash of every constant that a price depends on. */
-static const char *constants_hash(const struct gpu_spec *spec,
+static const char *constants_hash(const struct gpu_spec *spec, enum dedup what,
                                   struct arena *arena)
 {
     const double constants[] = {CACHE_FRAC, SORT_MOST_LOG2, LEAST_LOOKUPS,
                                 LONG_BIN,   GROUP_LOOKUPS,  SPLIT_FRAC};
     const struct id_rates ids = gpu_spec_ids(spec);
+    const struct dedup_rates dedup = gpu_spec_dedup(spec);
     uint64_t hash = hash_bytes(&ids, sizeof(ids), gpu_spec_hash(spec));
 
     hash = hash_bytes(constants, sizeof(constants), hash);
     hash = hash_bytes(kernels_of(spec), sizeof(struct kernels), hash);
     hash = hash_bytes(states, sizeof(states), hash);
     hash = hash_bytes(updates, sizeof(updates), hash);
+    if (what == DEDUP_IDS)
+        hash = hash_bytes(&dedup, sizeof(dedup), hash);
     return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash);
 }
 
@@ -575,7 +576,7 @@ struct oracle *roofline_oracle(const struct gpu_spec *spec,
     roofline->priced.base = (struct oracle){
         .problem = problem,
         .name = arena_printf(arena, "roofline:%s", spec->name),
-        .hash = constants_hash(spec, arena),
+        .hash = constants_hash(spec, problem->job.dedup, arena),
         .basis = BASIS_ANALYTIC,
         .lookup_error = spec->lookup_error,
         .width = N_LANES,

@@ -110,6 +110,21 @@ void plan_bound(struct proven *proven, const struct plan *plan,
         *proven = (struct proven){.ms = NAN};
 }
 
+/* The same plan of a job that does not de-duplicate ids; NAN: it does not. */
+static double plain_ms(const struct plan *plan, struct arena *arena)
+{
+    struct plan plain = *plan;
+    struct err err = {0};
+
+    if (plain.problem.job.dedup != DEDUP_IDS || !plan_has_parts(plan))
+        return NAN;
+    plain.problem.job.dedup = DEDUP_NONE;
+    problem_find_hot_rows(&plain.problem, arena);
+    return oracle_price_plan(&plain, plan->cost.name, arena, &err)
+               ? NAN
+               : plain.total_ms;
+}
+
 void plan_report(const struct plan *plan, const struct oracle *oracle,
                  bool with_rivals, const struct cli *cli, struct buf *out)
 {
@@ -126,6 +141,7 @@ void plan_report(const struct plan *plan, const struct oracle *oracle,
                 &(struct report_options){.n_columns = cli_columns(cli),
                                          .waits = oracle_waits(oracle),
                                          .without_ms = without_ms,
+                                         .plain_ms = plain_ms(plan, cli->arena),
                                          .rivals = rivals.list,
                                          .n_rivals = rivals.n},
                 out);

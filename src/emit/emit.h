@@ -47,6 +47,8 @@ struct report_options {
                          there is to say */
     bool waits;       /* what priced it has GPUs wait for each other */
     const double *without_ms; /* [n_tables]: the step without each; or NULL */
+    double plain_ms; /* the step if the job did not de-duplicate ids; NAN or 0:
+                        not known */
     const struct report_rival *rivals; /* [n_rivals] */
     size_t n_rivals;
 };

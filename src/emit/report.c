@@ -128,7 +128,7 @@ void bottleneck_print(const struct bottleneck *bottleneck,
     if (plan_waits_for_host(plan)) {
         buf_printf(out,
                    "the host, which takes %.3f ms to queue a step: no other "
-                   "plan and no\n        more GPUs make it shorter\n",
+                   "plan and no more GPUs make it shorter\n",
                    plan->cost.host_ms);
         return;
     }
@@ -340,6 +340,12 @@ static void note_figures(const struct report *report, struct buf *notes)
                    plan->n_floored, report->n_devices);
     if (plan->problem.memory_model == MEMORY_WEIGHTS)
         buf_printf(notes, "note    memory counts weights alone\n");
+    if (report->options->plain_ms > 0 &&
+        report->options->plain_ms < plan->total_ms)
+        buf_printf(notes,
+                   "note    de-duplication costs more than it saves here: "
+                   "without it the step takes %.3f ms\n",
+                   report->options->plain_ms);
 }
 
 /* The row block with most look-ups above those of even rows, on the GPU that is

@@ -300,7 +300,7 @@ static void bench_exchanges(struct arena *arena)
 /*
  * The embedding part of a step by a short search, in TorchRec's pipeline, with
  * and without what its input costs the rest: these jobs run in HugeCTR and
- * TensorFlow, whose input is another one. NAN where there is none.
+ * TensorFlow, whose input and host are others. NAN where there is none.
  */
 struct embeddings {
     double ms, with_input_ms;
@@ -324,6 +324,7 @@ static struct embeddings embeddings_of(char **field, struct arena *arena)
         anchor_bail(err.msg);
     anchor_problem(&plan.problem, 0, (uint32_t)strtoul(field[2], NULL, 10),
                    arena);
+    plan.problem.job.asks_host = true; /* none */
     plan.problem.tables = list.tables;
     plan.problem.n_tables = list.n_tables;
     plan.problem.batch = strtoull(field[3], NULL, 10);

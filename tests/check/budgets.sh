@@ -10,10 +10,10 @@ src/base     3010  38
 src/core     4783  36
 src/device   6639  59
 src/io       5885  37
-src/emit     2838  19
+src/emit     2845  19
 src/exec     3765  26
-src/cli      6143  39
-costmodel    7533  60
+src/cli      6156  39
+costmodel    7576  60
 search       6899  32
 microbench   1657  14
 "

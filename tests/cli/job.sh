@@ -62,6 +62,31 @@ says "the dense part comes on top" \
 "$ns" cost none.json --pipeline sdd --dense-ms 1,2 -o hidden.json >report
 says "and hides the input" "$(total hidden.json) < $(total dense.json)"
 
+echo "== what de-duplication of ids takes"
+{
+    echo name,num_embeddings,dim,pooling_factor,output,dedup
+    echo seen,100000,64,20,sequence,1
+} >seen.csv
+# seen OPTIONS
+seen()
+{
+    "$ns" plan seen.csv --gpus 1 --batch 16384 --effort 10 --host-ms 0 \
+        --pipeline none "$@" 2>messages
+}
+for cost in h100 cpu; do
+    seen --cost roofline:$cost -o plain.json >report
+    seen --cost roofline:$cost --dedup ids -o found.json | grep 'costs more'
+    awk "BEGIN {ids = 16384 * 20; gb = ids * 64 * 4 / 1e9
+        ms = 0.239 + 0.213e-6 * ids + 0.0166 + 0.679e-6 * ids + 1.96 * gb
+        ms = $(total found.json) - $(total plain.json) - ms * (\"$cost\" == \"h100\")
+        print \"$cost:\", ms * ms < 1e-10 ? \"as measured\" : ms}"
+done
+sed 's/,1$/,0.01/' seen.csv >often.csv
+"$ns" plan often.csv --gpus 16 --inter-gbps 1 --cost roofline:h100 --effort 10 \
+    --host-ms 0 --dedup ids -o often.json 2>messages | grep 'costs more'
+"$ns" cost often.json --dedup none -o plain.json >report
+says "across slow hosts it gains" "$(total often.json) < $(total plain.json)"
+
 echo "== the host"
 "$ns" cost none.json --host-ms 5 -o host.json >report
 grep -E '^(step|binds|bound)|pipeline' report

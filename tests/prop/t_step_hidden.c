@@ -10,10 +10,10 @@
 #include <string.h>
 
 /*
- * Where the input hides, overlap is free, nothing is replicated and the dense
- * part takes no time, the step of `sdd` is what it was before it knew of them:
- * the slowest look-ups, forward and backward, and two exchanges. On all lists
- * that ship, whole, cut by columns and cut by rows.
+ * Where the input hides, no host holds up a step, overlap is free, nothing is
+ * replicated and the dense part takes no time, the step of `sdd` is what it was
+ * before it knew of them: the slowest look-ups, forward and backward, and two
+ * exchanges. On all lists that ship, whole, cut by columns and cut by rows.
  */
 
 #define GIB (UINT64_C(1) << 30)
@@ -107,7 +107,8 @@ static void price(const char *path, const char *cost, uint32_t n_devices,
                                                 .memory_bytes = memory_bytes,
                                                 .reserve_bytes = reserve_bytes},
                                     .batch = 65536,
-                                    .kinds = SHARD_ALL_KINDS};
+                                    .kinds = SHARD_ALL_KINDS,
+                                    .job.asks_host = true};
     problem_find_hot_rows(&plan.problem, &arena);
     if (oracle_open(&oracle, cost, &plan.problem, &arena, &err))
         goto out;
