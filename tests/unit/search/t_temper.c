@@ -103,7 +103,7 @@ static void check_given_up(enum scene_sort sort)
     temper_begin(&all, &scene, &asking, NULL);
     ok(temper_anneal(&all, N_STEPS, 0.05), "and does where nothing is");
     layout_check_every = every;
-    ok(n_some > 0 && n_some < 0.95 * (double)(n_devices_asked - n_some),
+    ok(n_some > 0 && (double)n_some < 0.95 * (double)(n_devices_asked - n_some),
        "which asks for more devices: %g, %g", (double)n_some,
        (double)(n_devices_asked - n_some));
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
