@@ -4,6 +4,9 @@
 # so far writes it and ends with 130. Short address spaces end in a sentence,
 # never in a wait.
 
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
+
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
 # What commands read on standard input; and the one that runs.
@@ -82,8 +85,9 @@ echo "== a short address space"
 limits=
 [ -z "$FAULT_SO" ] || limits="30 40 50 60 70 80 90 100 120 140 160 180 200 220 250 280 310 340 370
 400"
+few_samples few.db
 for command in "plan $tables --gpus 2 --effort 10" \
-    "eval --db $ROOT/data/measurements/cpu-amd-epyc-2t.db
+    "eval --db few.db
     --model $ROOT/data/models/cpu-amd-epyc-2t.nsm"; do
     for mb in $limits; do
         # shellcheck disable=SC2086 # options are several words

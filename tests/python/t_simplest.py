@@ -17,7 +17,7 @@ LISTS = sorted((ROOT / "data/tables").glob("*.csv"))
 GPUS = {"hugectr_7table_470B_hotness20": 32, "meta_torchrec_1935": 96}
 COSTS = ("roofline:h100", "torchrec", "model:h100.nsm")
 PERCENTS = (0, 2, 10)
-N_DRAWN = {"tiny": 4, "full": 200}.get(os.environ.get("TEST_SIZE"), 12)
+N_DRAWN = {"tiny": 4, "full": 200}.get(os.environ.get("TEST_SIZE"), 6)
 SEED = 5
 
 
