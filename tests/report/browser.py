@@ -86,6 +86,7 @@ class Browser:
         )["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
+        self.call("Performance.enable", timeDomain="threadTicks")
 
     def close(self) -> None:
         """Ends the browser, whatever it is doing."""
@@ -175,6 +176,14 @@ class Browser:
         self.run(
             "new Promise(done => requestAnimationFrame(() =>"
             " setTimeout(done, 60)))"
+        )
+
+    def worked_ms(self) -> float:
+        """What the page's main thread has computed since it was opened, which
+        is no more on a busy machine."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return 1000 * next(
+            one["value"] for one in metrics if one["name"] == "ThreadTime"
         )
 
     def run(self, code: str) -> Any:

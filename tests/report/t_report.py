@@ -18,6 +18,7 @@ from tap import finish, neuroshard, ok
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = ROOT / "data/tables"
 MOST_BYTES = 2 << 20
+MOST_MS = 1000  # until it is painted
 LEAST_CONTRAST = 4.5  # of text; of what is drawn 3
 LOOKS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
 LOOKED_AT = ("small", "large", "compare")  # the others at both ends
@@ -170,7 +171,9 @@ def look(page, name, path, width, scheme):
     """What is asked of every page, at every width and in every light."""
     page.said.clear()
     page.open(path, width, scheme)
+    worked_ms = page.worked_ms()
     what = f"{name}, {width} pixels, {scheme}"
+    ok(worked_ms <= MOST_MS, f"{what}: painted by {worked_ms:.0f} ms of work")
     undrawn = page.run(
         "document.body.innerText.match(/.*could not be drawn.*/g) || []"
     )
