@@ -44,12 +44,12 @@ static bool is_in_fold(const struct trial *trial, const struct sample *sample,
 
 /* What a model of that kind that learned from the other folds says of this one,
  * behind what was said of those before; nothing where too few are left. A net
- * needs the validation side, also where it is the fold. */
+ * alone needs the validation side, also where it is the fold. */
 static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
                     size_t *n_judged, struct err *err)
 {
     struct train_options options = *trial->options;
-    const bool sees_all = trial->n_folds == 1 && kind != MODEL_ROOFLINE;
+    const bool sees_all = trial->n_folds == 1 && kind == MODEL_NET;
     struct sample *seen, *judged;
     size_t n_seen = 0, n_fold = 0;
     struct dataset dataset;

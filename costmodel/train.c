@@ -67,11 +67,11 @@ static bool keep_validation(const struct sample *sample)
     return sample_trains(sample) && sample_split(sample) == SPLIT_VALIDATION;
 }
 
-/* What is learned from: a roofline needs no validation. */
+/* What is learned from: a roofline needs no validation, nor does a net that
+ * begins at one and is pulled to it. */
 static bool (*train_side(const struct run *run))(const struct sample *)
 {
-    return run->options->kind == MODEL_ROOFLINE ? sample_is_known
-                                                : sample_is_train;
+    return run->options->kind == MODEL_NET ? sample_is_train : sample_is_known;
 }
 
 static int check_numbers(const struct run *run, const struct sample *samples,
@@ -91,7 +91,9 @@ static int check_numbers(const struct run *run, const struct sample *samples,
                        "disturbed machine do not count",
                        n_train, TRAIN_MIN_FIT, n_disturbed);
     if (run->options->kind == MODEL_ROOFLINE ||
-        (n_train >= TRAIN_MIN_SAMPLES && n_validation >= TRAIN_MIN_VALIDATION))
+        (n_train >= TRAIN_MIN_SAMPLES &&
+         (n_validation >= TRAIN_MIN_VALIDATION ||
+          run->options->kind == MODEL_ROOFLINE_NET)))
         return 0;
     return err_set(err, ERR_INPUT,
                    "too few samples to train on: %zu for training and %zu for "
@@ -174,7 +176,8 @@ static void split(struct run *run, const struct model *model,
     dataset_init(&run->train.dataset, &model->features, &model->estimate,
                  samples, n, train_side(run), arena);
     dataset_init(&run->validation.dataset, &model->features, &model->estimate,
-                 samples, n, keep_validation, arena);
+                 samples, run->options->kind == MODEL_NET ? n : 0,
+                 keep_validation, arena);
     run->scale =
         stats_mean(run->train.dataset.ms, run->train.dataset.n_samples);
 }
@@ -188,7 +191,7 @@ static void choose_sizes(struct run *run)
     run->batch_size = run->options->batch_size;
     if (!run->batch_size) {
         run->batch_size = 32;
-        while (run->batch_size < 256 && n_train >= 64 * 2 * run->batch_size)
+        while (run->batch_size < 256 && n_train >= 72 * 2 * run->batch_size)
             run->batch_size *= 2;
     }
     steps = (n_train + run->batch_size - 1) / run->batch_size;
@@ -296,19 +299,21 @@ static double validate(struct run *run)
     return loss / (double)n;
 }
 
-/* All epochs; best gets the weights of the best one. */
+/* All epochs; best gets the weights of the best one, without validation of the
+ * last. */
 static int run_epochs(struct run *run, struct model *model, float *best,
                       struct err *err)
 {
     const struct train_options *options = run->options;
+    const bool validates = run->validation.dataset.n_samples > 0;
     const double start_ms = clock_ms();
     double best_loss = INFINITY;
 
     for (unsigned epoch = 1; epoch <= run->epochs; epoch++) {
         double train_loss = train_epoch(run);
-        double loss = validate(run);
+        double loss = validates ? validate(run) : train_loss;
 
-        if (loss < best_loss) {
+        if (loss < best_loss || !validates) {
             best_loss = loss;
             model->training.best_epoch = epoch;
             memcpy(best, run->average.params,
@@ -386,9 +391,7 @@ static void describe(struct model *model, const struct run *run,
         run->options->loss == LOSS_RELATIVE ? "relative" : "squared";
     training->seed = run->options->seed;
     training->n_train = run->train.dataset.n_samples;
-    training->n_validation = model_kind(model) == MODEL_ROOFLINE
-                                 ? 0
-                                 : run->validation.dataset.n_samples;
+    training->n_validation = run->validation.dataset.n_samples;
     training->measured_from = arena_strdup(arena, from);
     training->measured_to = arena_strdup(arena, to);
 }

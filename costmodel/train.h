@@ -7,8 +7,9 @@
 /*
  * Training the published net shape (table MLP, sum, head) on samples of one
  * device, of one setting or of many: Adam on shuffled batches, the weights of
- * the best validation epoch. One thread; the same samples, options and machine
- * give the same bytes.
+ * the best validation epoch; of a net on a roofline, which is pulled to it, of
+ * the last epoch on all samples that are not held out. One thread; the same
+ * samples, options and machine give the same bytes.
  *
  * What differs from the published training was chosen by held-out error, on
  * 1,000 to 60,000 samples of a simulated GPU, as they are (1 % noise) and with
@@ -47,9 +48,10 @@ struct train_options {
                                   weights, 0.998; 0: no average */
     enum train_loss loss;
     uint64_t seed;
-    double time_limit_s; /* 0: none; else stops with the best so far */
-    /* Called after each of `epochs`; may be NULL. Losses as trained on.
-     * Return non-zero to stop with the best so far. */
+    double time_limit_s; /* 0: none; else stops with what there is */
+    /* Called after each of `epochs`; may be NULL. Losses as trained on, twice
+     * the same where none validates. Return non-zero to stop with the best, or
+     * last, so far. */
     int (*on_epoch)(void *ctx, unsigned epoch, unsigned epochs,
                     double train_loss, double validation_loss);
     void *ctx;
@@ -71,11 +73,11 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
 #define TRAIN_MIN_VALIDATION 4
 
 /* Trains a model of options->kind on the samples that sample_trains() accepts,
- * split by case (see dataset.h); a roofline alone is fitted to all that are not
- * held out. Each sample has its setting; device, threads and isa are those
- * of the first. Fills everything of the model but errors and comm; it lives in
- * the arena. ERR_INPUT for too few samples (the sentence says how many there
- * are) or a training that does not converge to numbers. */
+ * split by case (see dataset.h); what is made of a roofline learns from all
+ * that are not held out. Each sample has its setting; device, threads and isa
+ * are those of the first. Fills everything of the model but errors and comm; it
+ * lives in the arena. ERR_INPUT for too few samples (the sentence says how many
+ * there are) or a training that does not converge to numbers. */
 int train_fit(struct model *model, const struct sample *samples, size_t n,
               const struct train_options *options, struct arena *arena,
               struct err *err) MUST_CHECK;

@@ -13,7 +13,7 @@ src/io       5885  37
 src/emit     2845  19
 src/exec     3765  26
 src/cli      6156  39
-costmodel    7576  60
+costmodel    7577  60
 search       6899  32
 microbench   1657  14
 "

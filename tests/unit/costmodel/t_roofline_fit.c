@@ -297,6 +297,11 @@ static void test_net(const struct gpu_spec *h100)
         return;
     is_str(model.features.at[model.features.n - 1].name, "backward_issue",
            "sees parts of the roofline");
+    is_i64((int64_t)model.training.n_train, N_SAMPLES * 9 / 10,
+           "learns from all that are not held out");
+    is_i64((int64_t)model.training.n_validation, 0, "as none validates");
+    is_i64((int64_t)model.training.best_epoch, options.epochs,
+           "and ends with its last epoch");
     model.floor_gbps = 0;
     alone = model;
     alone.mlp.n_params = 0;
