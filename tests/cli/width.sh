@@ -3,15 +3,15 @@
 # No line of a report or a message is wider than the terminal, of 80, 100 and
 # 132 columns: of the lists that ship, and of every command.
 set -u
+. "$ROOT/tests/cli/common"
+command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
-if [ "${TEST_SIZE-}" = tiny ]; then
-    echo "it takes minutes with sanitizers" >&2
-    exit 77
-fi
+[ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
 
 ns=$NEUROSHARD
 lists=$ROOT/data/tables
-db=$ROOT/data/measurements/cpu-amd-epyc-2t.db
+db=few.db
+few_samples $db
 model=$ROOT/data/models/cpu-amd-epyc-2t.nsm
 
 n_lines=0
@@ -96,7 +96,8 @@ for COLUMNS in 80 100 132; do
     done
     fits eval --drift --learning-curve 1 --db "$db" --model "$model"
     fits db info "$db"
-    fits bench --device cpu --ceilings --db ceilings.db
+    fits bench --device cpu --ceilings --memory 16MiB \
+        --db ceilings.db
     fits bench --device cpu --samples 2 --batch 64 --memory 16MiB --db $long.db
     fits bench --device cpu --alltoall 2 --batch 64 --samples 2 --db $long.db
     fits bench --device cpu --samples 0 --db $long.db --csv cases.csv
