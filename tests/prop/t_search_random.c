@@ -225,7 +225,9 @@ int main(int argc, char **argv)
 {
     struct pool *pool = pool_open(2);
     struct unfair unfair = {0};
-    const unsigned n = (unsigned)tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
+    /* A share of fewer says nothing. */
+    const unsigned n =
+        (unsigned)max_u64(tap_size(N_PROBLEMS, 2 * N_PROBLEMS), 12);
 
     layout_check_every = (uint32_t)tap_size(0, 1);
     if (argc == 3) {
