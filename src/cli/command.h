@@ -112,8 +112,7 @@ void cli_answer_in_json(bool is_json);
  * there is no end. */
 size_t cli_columns(const struct cli *cli);
 /* A command says what it has to say as a report and as a JSON document, of
- * which
- * --json chooses one; the other one is dropped. */
+ * which --json chooses one; the other one is dropped. */
 /* Prints a report on standard output, broken into lines of so many columns, and
  * releases it. On a terminal labels are bold, but where NO_COLOR is set. */
 void cli_print_report(const struct cli *cli, struct buf *report);

@@ -212,6 +212,25 @@ static void print_parts(const struct comparison *comparison, struct buf *out)
             figures_row(figures, &entries[p], out);
 }
 
+/* What planners differ by shows only where GPUs take longer than their host. */
+static void print_host(const struct comparison *comparison, struct buf *out)
+{
+    for (size_t t = 0; t < comparison->n_tasks; t++) {
+        const struct compare_entry *ours =
+            &comparison->tasks[t].entries[comparison->n_planners - 1];
+        const double host_ms = ours->cost.host_ms;
+
+        if (ours->valid && host_ms > 0 &&
+            ours->total_ms <= host_ms * (1 + 1e-9)) {
+            buf_printf(out,
+                       "where ours takes %.3f ms it waits for the host, which "
+                       "queues a step: '--host-ms 0' compares what GPUs take\n",
+                       host_ms);
+            return;
+        }
+    }
+}
+
 void compare_print(const struct comparison *comparison,
                    const struct compare_mean *means, size_t n_common,
                    struct buf *out)
@@ -259,6 +278,7 @@ void compare_print(const struct comparison *comparison,
             "time or an interrupt\n",
             n_common);
     }
+    print_host(comparison, out);
 }
 
 static json_t *entries_to_json(const struct comparison *comparison, size_t task)

@@ -367,7 +367,10 @@ def check_shadow(name, **more):
         **arguments, callbacks=[lambda plan: plans.append(plan) or plan]
     )
     want = str(stock.plan(model, SHARDERS))
-    planner = NeuroShardPlanner(**arguments, **QUICK, mode="shadow")
+    # The time of a host would hide what plans differ by.
+    planner = NeuroShardPlanner(
+        **arguments, **QUICK, mode="shadow", host_ms=0
+    )
     state = torch.get_rng_state()
     with Log() as log:
         plan = planner.plan(model, SHARDERS)
@@ -426,6 +429,7 @@ def check_dump(planner, model, constraints):
                 batch_per_gpu=512,
                 memory="1TiB",
                 cost=cost,
+                host_ms=0,
                 **_model._bandwidths(hosts),
             ).step_ms
             for cost in (_model._torchrec_cost(hosts), shadow.cost_model)

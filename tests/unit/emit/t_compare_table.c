@@ -219,8 +219,9 @@ static void test_outside(void)
         {.planner = "other", .valid = true, .parts_ms = {NAN}},
         {.planner = "ours",
          .valid = true,
+         .total_ms = 2,
          .parts_ms = {NAN},
-         .cost = {.outside = outside, .n_outside = 1}}};
+         .cost = {.outside = outside, .n_outside = 1, .host_ms = 2}}};
     struct compare_task task = {"first", 1, entries};
     struct comparison comparison = {
         .tasks = &task,
@@ -239,6 +240,9 @@ static void test_outside(void)
     ok(strstr(out.data, "\n        outside of what was measured: rows of table "
                         "'t' 4e+09 (10 to 2e+08)\n") != NULL,
        "what is outside is named: %s", out.data);
+    ok(strstr(out.data, "\nwhere ours takes 2.000 ms it waits for the host") !=
+           NULL,
+       "and the host that ours waits for");
     planners = json_object_get(root, "planners");
     ok(!json_object_get(json_array_get(planners, 0), "outside"),
        "of who has nothing nothing");
