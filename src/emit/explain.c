@@ -281,8 +281,10 @@ static void print_step(const struct binding *binding, struct buf *out)
                last->compute_ms, last->bwd_comm_ms);
     if (binding->waits)
         buf_printf(out,
-                   "\n        the forward communication then takes %.4f ms, "
+                   "\n        the forward communication%s then takes %.4f ms, "
                    "longest on GPU %u\n",
+                   plan_waits_for_host(plan) ? " with the wait for the host"
+                                             : "",
                    binding->gpus[binding->slow_fwd].fwd_ms, binding->slow_fwd);
     else
         buf_printf(out, ",\n        forward communication %.4f\n",

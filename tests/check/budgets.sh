@@ -10,7 +10,7 @@ src/base     3010  38
 src/core     4783  36
 src/device   6639  59
 src/io       5885  37
-src/emit     2862  19
+src/emit     2864  19
 src/exec     3765  26
 src/cli      6156  39
 costmodel    7577  60
