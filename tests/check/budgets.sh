@@ -12,7 +12,7 @@ src/device   6639  59
 src/io       5885  37
 src/emit     2864  19
 src/exec     3765  26
-src/cli      6156  39
+src/cli      6173  39
 costmodel    7577  60
 search       6899  32
 microbench   1657  14

@@ -13,6 +13,7 @@ nccl=$(dirname "$ns")/fake
 grep -q emulated_enqueue "$ns" || skip "not built with CUDA=emulated"
 many=$(launcher)
 keep_mpi_quiet
+export COLUMNS=999 # no line is broken
 LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
