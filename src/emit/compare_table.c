@@ -218,14 +218,12 @@ static void print_host(const struct comparison *comparison, struct buf *out)
     for (size_t t = 0; t < comparison->n_tasks; t++) {
         const struct compare_entry *ours =
             &comparison->tasks[t].entries[comparison->n_planners - 1];
-        const double host_ms = ours->cost.host_ms;
 
-        if (ours->valid && host_ms > 0 &&
-            ours->total_ms <= host_ms * (1 + 1e-9)) {
+        if (ours->valid && step_waits_for_host(&ours->cost, ours->total_ms)) {
             buf_printf(out,
                        "where ours takes %.3f ms it waits for the host, which "
                        "queues a step: '--host-ms 0' compares what GPUs take\n",
-                       host_ms);
+                       ours->cost.host_ms);
             return;
         }
     }
