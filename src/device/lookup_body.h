@@ -224,6 +224,26 @@ sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
     sum_bags(gather, &bags);
 }
 
+/* The same of one row: most runs of uniform ids have no other. */
+ALWAYS_INLINE void take_row(const struct gather *gather, size_t i, float *out,
+                            int half)
+{
+    const size_t vec_bytes = LANES * (half ? 2 : 4);
+    const uint32_t dim = gather->dim;
+    const char *at = gather_row(gather, i);
+    const vec zero = {0};
+    uint32_t c;
+
+    if (i + gather->ahead < gather->end)
+        prefetch_row(gather_row(gather, i + gather->ahead),
+                     dim * (half ? 2u : 4u));
+    for (c = 0; c + LANES <= dim; c += LANES, at += vec_bytes)
+        vec_store(out + c, zero + vec_load(at, half), 0);
+    if (c < dim)
+        vec_store_tail(out + c, zero + vec_load_tail(at, half, dim - c), 0,
+                       dim - c);
+}
+
 /* The same of a part of a run; most are one piece. */
 ALWAYS_INLINE void sum_part(const struct gather *gather, size_t begin,
                             size_t end, float *out)
@@ -231,7 +251,11 @@ ALWAYS_INLINE void sum_part(const struct gather *gather, size_t begin,
     const uint64_t ends[] = {begin, end};
     const struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
 
-    if (end - begin > LOOKUP_RUN_PIECE)
+    if (end == begin + 1 && gather->half)
+        take_row(gather, begin, out, 1);
+    else if (end == begin + 1)
+        take_row(gather, begin, out, 0);
+    else if (end - begin > LOOKUP_RUN_PIECE)
         sum_pieces(gather, begin, end, out);
     else
         sum_all_columns(gather, &bags);
