@@ -355,7 +355,8 @@ MUTANTS ?= 150
 .PHONY: mutants
 mutants:
 	@CC='$(CC)' .ci/deps test
-	@tests/mutants/run --seed '$(SEED)' -n '$(MUTANTS)'
+	@tests/mutants/run --seed '$(SEED)' -n '$(MUTANTS)' \
+	    $(if $(RESUME),--resume)
 
 # Emitted plans in TorchRec itself, which the first run installs below build/.
 .PHONY: test-torchrec
@@ -644,7 +645,8 @@ make [TARGET] [SWITCH=VALUE]...
   test-long  the tests that draw their inputs, on many more of them;
              SIZE=7 goes 7 % of the way from those of test
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
-             time, and prints the share that the tests notice
+             time, and prints the share that the tests notice; RESUME=1 goes on
+             where the last run was stopped
   check      format, clang-tidy, layers, includes, budgets, headers, manual
              pages, names, shell, python;
              TIDY=REV: clang-tidy only on files changed since that commit

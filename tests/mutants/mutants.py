@@ -2,20 +2,26 @@
 """Changes the program in one place at a time and sees whether its tests notice.
 
 Each folder's mutants are drawn at random, by universalmutator's rules for C,
-and run against the folder's unit tests and the properties of tests/prop, the
-latter short. A mutant that does not compile, or to the same code, is another's
-turn; so is one of equivalent.txt. Printed are the share of killed ones by
-folder and those that lived, with their lines.
+and run against the folder's unit tests and the quick properties of tests/prop,
+until one fails. A mutant that does not compile, or to the same code, is
+another's turn; so is one of equivalent.txt. Printed are the share of killed
+ones by folder and those that lived, with their lines.
+
+What became of each is kept in build/mutants/fates. With --resume nothing is
+tried again but what lived before the tests changed.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
+import filecmp
+import hashlib
 import io
+import json
 import os
 import pathlib
 import queue
-import random
 import re
 import shutil
 import signal
@@ -27,6 +33,7 @@ from universalmutator import mutator
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+FATES = ROOT / "build/mutants/fates"
 FOLDERS = {
     "search": "search",
     "core": "src/core",
@@ -39,10 +46,14 @@ RULES = ["universal.rules", "c_like.rules", "c.rules"]
 # What only releases is left alone: it is the sanitizers that see it missing.
 IGNORED = [r"^\s*(if \(.*\) )?(mem_free|json_decref|buf_release|fclose|\w+_"
            r"(release|free|close|reset))\(", r"^\s*\(void\)", r"\bassert\("]
-LEAST_LIMIT_S = 10
+# A property is quick up to here; a mutant takes too long at ten times what the
+# program takes and this besides.
+QUICK_S = LEAST_LIMIT_S = 5
 # Mutants are compiled as the program is, but for debugging; what they leave
 # unused is no error, what they do not return is: anything may come back then.
-CFLAGS = "-O2 -g0 -Wno-error -Werror=return-type"
+# So are arguments of other types, which no build takes.
+CFLAGS = ("-O2 -g0 -Wno-error -Werror=return-type "
+          "-Werror=incompatible-pointer-types -Werror=int-conversion")
 
 
 class Mutant:
@@ -50,6 +61,12 @@ class Mutant:
         self.folder, self.path, self.line_no = folder, path, line_no
         self.was, self.line = was, line
         self.verdict = self.killer = None
+
+    def text(self, original):
+        """The file as it becomes."""
+        lines = original.splitlines(keepends=True)
+        lines[self.line_no - 1] = self.line
+        return "".join(lines)
 
 
 def lines_that_count(lines):
@@ -115,17 +132,26 @@ def mutants_of(folder, path):
     return list(by_line.values())
 
 
+def digest(*texts):
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
 def draw(folder, seed):
     """All of a folder, in the order in which they are tried: first a line is
-    drawn, then what becomes of it, so that long rules do not crowd out."""
-    rng = random.Random(f"{seed} {folder}")
-    lines = []
+    drawn, then what becomes of it, so that long rules do not crowd out. What a
+    line draws is its own, whatever becomes of the others."""
+    lines, seen = [], collections.Counter()
     for file in sorted((ROOT / FOLDERS[folder]).glob("*.c")):
-        lines += mutants_of(folder, str(file.relative_to(ROOT)))
-    rng.shuffle(lines)
+        for line in mutants_of(folder, str(file.relative_to(ROOT))):
+            of = (str(seed), line[0].path, line[0].was.strip())
+            seen[of] += 1
+            turn = digest(*of, str(seen[of]))
+            line.sort(key=lambda mutant: digest(turn, mutant.line.strip()))
+            lines.append((turn, line))
+    lines = [line for _, line in sorted(lines, key=lambda line: line[0])]
     while lines:
         for line in lines:
-            yield line.pop(rng.randrange(len(line)))
+            yield line.pop()
         lines = [line for line in lines if line]
 
 
@@ -155,15 +181,24 @@ class Tree:
             self.env.pop(name, None)
 
     def copy_sources(self):
-        shutil.rmtree(self.path, ignore_errors=True)
+        """What has changed, so that a build goes on from the last."""
         files = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others",
              "--exclude-standard"], cwd=ROOT, check=True,
             capture_output=True).stdout.decode().split("\0")
-        for name in filter(None, files):
-            if (ROOT / name).is_file():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.path / name)
+        files = {name for name in files if name and (ROOT / name).is_file()}
+        self.path.mkdir(parents=True, exist_ok=True)
+        for old in self.path.rglob("*"):
+            name = str(old.relative_to(self.path))
+            if (old.is_file() and name not in files and
+                    not name.startswith("build/")):
+                old.unlink()
+        for name in files:
+            copy = self.path / name
+            if copy.is_file() and filecmp.cmp(ROOT / name, copy, False):
+                continue
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, copy)
 
     def run(self, command, limit_s=None, **env):
         """The status and the output; None where it takes too long."""
@@ -188,11 +223,16 @@ class Tree:
         return self.run(["make", "--no-print-directory", "-s", "CUDA=0",
                          "MPI=0", "O=build/o", f"CFLAGS={CFLAGS}", *targets])
 
-    def object_of(self, path):
-        """The code of a source file as it is now; None if there is none."""
-        target = "build/o/" + path.removesuffix(".c") + ".o"
-        status, _ = self.make(target)
-        return (self.path / target).read_bytes() if status == 0 else None
+    def made(self, *targets):
+        """A digest of each after a make of the sources as they are; None if it
+        fails."""
+        status, _ = self.make(*targets)
+        return [hashlib.sha256((self.path / target).read_bytes()).digest()
+                for target in targets] if status == 0 else None
+
+
+def object_of(path):
+    return "build/o/" + path.removesuffix(".c") + ".o"
 
 
 def tests_of(folder):
@@ -203,59 +243,114 @@ def tests_of(folder):
             for file in files]
 
 
-def time_tests(tree, names):
-    """Seconds of each test of the program as it is; those that fail or skip
-    tell nothing."""
-    seconds = {}
+def time_tests(tree, names, seconds):
+    """Seconds of each test of the program as it is, None for those that fail
+    or skip, as they tell nothing. What is slow is left to `make test`."""
     for name in names:
+        if name in seconds:
+            continue
         begin = time.monotonic()
-        status, out = tree.run_test(name)
-        if status == 0 and "1..0" not in out:
-            seconds[name] = time.monotonic() - begin
-        else:
+        limit_s = QUICK_S if "/prop/" in name else None
+        status, out = tree.run_test(name, limit_s)
+        seconds[name] = time.monotonic() - begin
+        if status != 0 or "1..0" in out:
+            seconds[name] = None
             print(f"# left out: {name}", file=sys.stderr)
-    return seconds
 
 
-def judge(tree, mutant, clean, seconds):
-    """Says of the mutant whether it counts, and which test kills it."""
-    source = tree.path / mutant.path
-    original = source.read_text()
-    lines = original.splitlines(keepends=True)
-    lines[mutant.line_no - 1] = mutant.line
-    try:
-        source.write_text("".join(lines))
-        code = tree.object_of(mutant.path)
-        if code is None:
-            return "does not compile", None
-        if code == clean[mutant.path]:
-            return "same code", None
-        names = sorted((n for n in tests_of(mutant.folder) if n in seconds),
-                       key=seconds.get)
-        status, out = tree.make(*names)
+class Judge:
+    """Of the mutants of a folder, by the tests that are named."""
+
+    def __init__(self, base, folder, seconds, resume):
+        self.base, self.folder = base, folder
+        paths = [str(file.relative_to(ROOT))
+                 for file in sorted((ROOT / FOLDERS[folder]).glob("*.c"))]
+        names = tests_of(folder)
+        targets = [*names, *map(object_of, paths)]
+        status, out = base.make("-j", str(os.cpu_count()), *targets)
         if status:
-            return "does not link", out
-        for name in names:
-            status, _ = tree.run_test(name, LEAST_LIMIT_S + 10 * seconds[name])
+            sys.exit(f"the program does not build:\n{out}")
+        self.clean = dict(zip(targets, base.made(*targets)))
+        time_tests(base, names, seconds)
+        self.seconds = {n: seconds[n] for n in names if seconds[n] is not None}
+        self.kills = collections.Counter()
+        files = sorted((base.path / "tests").rglob("*.[ch]"))
+        self.tests = digest(*(
+            file.read_text() for file in files
+            if file.parent.name in ("tests", "prop", folder)))
+        self.fates = {}
+        if resume and FATES.is_file():
+            for line in FATES.read_text().splitlines():
+                key, tests, *fate = json.loads(line)
+                if fate[0] != "lives" or tests == self.tests:
+                    self.fates[key] = fate
+
+    def names(self, mutant):
+        """First the test of the file, then what kills often, then what is
+        quick."""
+        own = "t_" + pathlib.Path(mutant.path).stem
+        return sorted(self.seconds, key=lambda name: (
+            pathlib.Path(name).name != own, -self.kills[name],
+            self.seconds[name]))
+
+    def fate(self, tree, mutant):
+        """Whether the mutant counts, and which test kills it."""
+        target = object_of(mutant.path)
+        code = tree.made(target)
+        if not code:
+            return "does not compile", None
+        if code == [self.clean[target]]:
+            return "same code", None
+        for name in self.names(mutant):
+            program = tree.made(name)
+            if not program:
+                return "does not link", None
+            if program == [self.clean[name]]:
+                continue
+            status, _ = tree.run_test(
+                name, LEAST_LIMIT_S + 10 * self.seconds[name])
             if status != 0:
-                return "killed", name.removeprefix("build/o/tests/")
+                self.kills[name] += 1
+                slow = " takes too long" if status is None else ""
+                return "killed", name.removeprefix("build/o/tests/") + slow
         return "lives", None
-    finally:
-        source.write_text(original)
+
+    def judge(self, tree, mutant):
+        source = tree.path / mutant.path
+        original = source.read_text()
+        text = mutant.text(original)
+        key = digest(mutant.path, text)
+        if key not in self.fates:
+            try:
+                source.write_text(text)
+                self.fates[key] = self.fate(tree, mutant)
+            finally:
+                source.write_text(original)
+            with FATES.open("a") as file:
+                fate = [key, self.tests, *self.fates[key]]
+                print(json.dumps(fate), file=file)
+        mutant.verdict, mutant.killer = self.fates[key]
+        return mutant
 
 
-def run_folder(folder, options, trees, clean, seconds):
+def run_folder(folder, options, trees, seconds):
     """Judges as many of a folder as asked for; the list of those that count."""
     todo, counted, equivalents = draw(folder, options.seed), [], 0
     known = known_equivalents()
+    judge = Judge(trees[0], folder, seconds, options.resume)
+    for tree in trees[1:]:
+        shutil.rmtree(tree.path, ignore_errors=True)
+        shutil.copytree(trees[0].path, tree.path, symlinks=True)
+    free = queue.SimpleQueue()
+    for tree in trees:
+        free.put(tree)
 
     def one(mutant):
-        tree = trees.get()
+        tree = free.get()
         try:
-            mutant.verdict, mutant.killer = judge(tree, mutant, clean, seconds)
+            return judge.judge(tree, mutant)
         finally:
-            trees.put(tree)
-        return mutant
+            free.put(tree)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         while len(counted) < options.n:
@@ -304,6 +399,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-n", type=int, default=150, help="mutants in all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--resume", action="store_true",
+                        help="go on where the last run was stopped")
     parser.add_argument("--verbose", action="store_true",
                         help="say at once what was changed")
     parser.add_argument("folders", nargs="*", default=list(FOLDERS),
@@ -314,26 +411,12 @@ def main():
         parser.error(f"no such folder: {' '.join(sorted(unknown))}")
     options.n = -(-options.n // len(options.folders))
 
-    base = Tree(ROOT / "build/mutants/0")
-    base.copy_sources()
-    names = sorted({n for f in options.folders for n in tests_of(f)})
-    status, out = base.make("-j", str(options.jobs), *names)
-    if status:
-        sys.exit(f"the program does not build:\n{out}")
-    seconds = time_tests(base, names)
-    clean = {}
-    for folder in options.folders:
-        for file in sorted((ROOT / FOLDERS[folder]).glob("*.c")):
-            path = str(file.relative_to(ROOT))
-            clean[path] = base.object_of(path)
-    trees = queue.SimpleQueue()
-    trees.put(base)
-    for i in range(1, options.jobs):
-        tree = Tree(ROOT / f"build/mutants/{i}")
-        shutil.rmtree(tree.path, ignore_errors=True)
-        shutil.copytree(base.path, tree.path, symlinks=True)
-        trees.put(tree)
-    report({folder: run_folder(folder, options, trees, clean, seconds)
+    trees = [Tree(ROOT / f"build/mutants/{i}") for i in range(options.jobs)]
+    trees[0].copy_sources()
+    if not options.resume:
+        FATES.unlink(missing_ok=True)
+    seconds = {}
+    report({folder: run_folder(folder, options, trees, seconds)
             for folder in options.folders})
 
 
