@@ -264,6 +264,55 @@ static void check_parts(void)
     arena_release(&arena);
 }
 
+static int measure_list(struct id_tables *tables, struct table *lines, size_t n,
+                        struct arena *arena)
+{
+    static char b[] = "b.npy", c[] = "c.npy";
+
+    *tables = (struct id_tables){
+        .list = {lines, n, "list"}, .options = options, .arena = arena};
+    err = (struct err){0};
+    return ids_measure(tables, (char *[]){b, c}, 2, &err);
+}
+
+/* Of a list each table takes its own line, wherever that stands; what has none
+ * is refused, and so is a table of more rows than are counted. */
+static void check_list(void)
+{
+    const int64_t ids[] = {1, 2};
+    struct table lines[3];
+    struct arena arena = {0};
+    struct id_tables tables;
+
+    options.local_batch = options.batch = 1;
+    for (size_t i = 0; i < 3; i++) {
+        struct buf out = {0};
+
+        table_init(&lines[i]);
+        lines[i].name = (const char *[]){"a", "b", "c"}[i];
+        lines[i].num_embeddings = 10 + i;
+        add_array(&out, ids, 2, 1, false);
+        save((const char *[]){"a.npy", "b.npy", "c.npy"}[i], &out);
+    }
+    ok(!measure_list(&tables, lines, 3, &arena), "a list: %s", err.msg);
+    is_i64((int64_t)tables.n_tables, 2, "two of its tables");
+    for (size_t t = 0; t < tables.n_tables; t++) {
+        is_i64((int64_t)tables.tables[t].list_idx, (int64_t)t + 1, "the line");
+        is_i64((int64_t)tables.tables[t].table.num_embeddings, (int64_t)t + 11,
+               "the rows");
+    }
+    ids_release(&tables);
+    ok(measure_list(&tables, lines, 2, &arena), "a table that is not in it");
+    is_str(err.msg, "list: no table is called 'c'", "is refused");
+    ids_release(&tables);
+    lines[1].num_embeddings = PROFILE_MAX_ROWS + 1;
+    ok(measure_list(&tables, lines, 3, &arena), "more rows than are counted");
+    is_str(err.msg, "list: table 'b' has more than 4294967295 rows",
+           "are refused");
+    ids_release(&tables);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/t_ids.XXXXXX";
@@ -273,6 +322,7 @@ int main(void)
     for (uint64_t seed = 1; seed <= tap_size(60, 2000); seed++)
         check_drawn(seed);
     check_parts();
+    check_list();
     ok(!system("rm -r \"$PWD\""), "cleaned up");
     return tap_done();
 }

@@ -72,6 +72,8 @@ static const struct {
      "columns"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 5.24\n",
      "a.txt:5: a row without size, time, algbw, busbw and what was wrong"},
+    {RANKS HEADING ROW "4194304 524288 float none\n",
+     "a.txt:6: a row without size, time, algbw, busbw and what was wrong"},
     {RANKS HEADING "1048576 131072 float none -1 x 10.49 5.24 0\n",
      "a.txt:5: a row without size, time, algbw, busbw and what was wrong"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 x 5.24 0\n",
