@@ -211,6 +211,35 @@ static const char parts_json[] =
     "\"input\":0.25,\"forward\":0.5,\"output\":0.3,\"gradient\":0.3,"
     "\"backward\":0.7,\"replicas\":0.125}}]}";
 
+/* A line a task and planner below one heading; who has no plan has a reason,
+ * and no figures. */
+static const char csv[] =
+    "task,planner,valid,total_ms,gain_error_frac,compute_ms,bwd_comm_ms,"
+    "fwd_comm_ms,max_over_mean,memory_frac,search_ms,significant,cut_short_by,"
+    "input,forward,output,gradient,backward,replicas,reason\n"
+    "\"first\",\"other\",1,6,,3,1.5,2,1.25,0.75,12,0,\"time\",,0,0,0,0,0,\n"
+    "\"first\",\"ours\",1,4,,1,1.5,2,1.25,0.75,0,0,,0.25,0.5,0.375,0.375,"
+    "0.75,0.125,\n"
+    "\"second\",\"other\",0,,,,,,,,,0,,,,,,,,\"no memory\"\n"
+    "\"second\",\"ours\",1,4,,1,1.5,2,1.25,0.75,0,0,,,0,0,0,0,0,\n";
+
+/* The job that totals are of is named in the first line. */
+static void test_job(struct comparison *comparison)
+{
+    static const struct job job = {.dense_ms = {1, 2}};
+    struct compare_mean means[MAX_PLANNERS];
+    size_t n_common = compare_means(means, comparison);
+    struct buf out = {0};
+
+    comparison->job = &job;
+    compare_print(comparison, means, n_common, &out);
+    comparison->job = NULL;
+    ok(strstr(out.data, "cost model plain (analytic), pipeline ") != NULL &&
+           strstr(out.data, ", dense part 1 + 2 ms\n") != NULL,
+       "the job is described");
+    buf_release(&out);
+}
+
 /* Of our plan in the table, of each in JSON. */
 static void test_outside(void)
 {
@@ -277,6 +306,7 @@ static void test_print(void)
     struct compare_entry entries[2][2] = {
         {{.planner = "other"}, {.planner = "ours"}},
         {{.planner = "other", .reason = "no memory"}, {.planner = "ours"}}};
+    struct buf out = {0};
     struct compare_task tasks[] = {{"first", 1, entries[0]},
                                    {"second", 3, entries[1]}};
     struct comparison comparison = {.tasks = tasks,
@@ -297,6 +327,7 @@ static void test_print(void)
     compare_fill(&entries[1][1], &plan);
     entries[0][0].search_ms = 12;
     says(&comparison, many_text, many_json);
+    test_job(&comparison);
     comparison.tasks = &tasks[1];
     comparison.n_tasks = 1;
     says(&comparison, failed_text, failed_json);
@@ -307,6 +338,16 @@ static void test_print(void)
            sizeof(devices[1].parts_ms));
     compare_fill(&entries[0][1], &plan);
     says(&comparison, parts_text, parts_json);
+    comparison.tasks = tasks;
+    comparison.n_tasks = 2;
+    for (size_t p = 0; p < 4; p++) /* what few digits say */
+        entries[p / 2][p % 2].max_over_mean = 1.25;
+    memcpy(entries[0][1].parts_ms,
+           (double[]){0.25, 0.5, 0.375, 0.375, 0.75, 0.125},
+           sizeof(entries[0][1].parts_ms));
+    compare_to_csv(&comparison, &out);
+    is_str(out.data, csv, "as CSV");
+    buf_release(&out);
 }
 
 /* Against ours, of 3 ms of look-ups and 1 ms of exchanges. */

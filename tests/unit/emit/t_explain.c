@@ -385,6 +385,19 @@ static void test_own(void)
     what_if_release(&explained.what_if);
 }
 
+/* A step that waits for its host can be no shorter. */
+static void test_host(void)
+{
+    struct plan plan = make_plan();
+    struct oracle oracle = make_oracle(&plan.problem, false);
+    struct explained explained;
+
+    open_explained(&explained, &plan, &oracle);
+    plan.cost.host_ms = plan.total_ms;
+    is_in(plan_text(&explained), "\nbound   reached: that of the host\n");
+    what_if_release(&explained.what_if);
+}
+
 /* GPU 0 has room for nothing more. */
 static void test_waiting(void)
 {
@@ -467,6 +480,7 @@ int main(void)
 {
     arena_init(&arena);
     test_own();
+    test_host();
     test_waiting();
     test_many();
     test_copies();

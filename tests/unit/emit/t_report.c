@@ -291,6 +291,60 @@ static void test_outside(void)
     is_not_in(text, "'t3'");
 }
 
+/* The rows of a table are as wide as its heading; what is exposed has fewer. */
+static void keeps_columns(const char *report, const char *heading)
+{
+    const char *line = strstr(report, heading);
+    const size_t width = line ? strcspn(line, "\n") : 0;
+    size_t n_rows = 0, n_wrong = 0;
+
+    for (; line && *line != '\n' && strncmp(line, "exposed", 7) != 0;
+         line += strcspn(line, "\n") + 1, n_rows++)
+        n_wrong += strcspn(line, "\n") != width;
+    ok(n_rows > 1 && !n_wrong, "%zu of %zu rows leave their columns", n_wrong,
+       n_rows);
+}
+
+static void test_large_times(void)
+{
+    for (double scale = 1; scale < 1e6; scale *= 10) {
+        struct plan plan = mixed_plan();
+
+        plan.total_ms *= scale;
+        for (uint32_t r = 0; r < 4; r++)
+            for (unsigned p = 0; p < N_STEP_PARTS; p++)
+                plan.devices[r].parts_ms[p] *= scale / 4;
+        keeps_columns(report_of(&plan), "GPU, ms");
+        keeps_columns(report_of(&plan), "GPU, GiB");
+    }
+}
+
+/* What the host takes stands beside the pipeline, where it takes anything. */
+static void test_host(void)
+{
+    struct plan plan = mixed_plan();
+
+    is_not_in(report_of(&plan), ", host ");
+    plan.cost.host_ms = 0.25;
+    is_in(report_of(&plan), ", dense part not known, host 0.25 ms\n");
+}
+
+/* Whether de-duplication costs more than it saves. */
+static void test_dedup(void)
+{
+    static const char note[] = "note    de-duplication costs more than it "
+                               "saves here: without it the step takes 40.000 "
+                               "ms\n";
+    struct report_options options = {.plain_ms = 60};
+    struct plan plan = mixed_plan();
+
+    is_not_in(report_in(&plan, &options), "note    de-duplication");
+    options.plain_ms = 40;
+    is_in(report_in(&plan, &options), note);
+    options.plain_ms = NAN;
+    is_not_in(report_in(&plan, &options), "note    de-duplication");
+}
+
 static void test_made_by_hand(void)
 {
     struct plan plan = mixed_plan();
@@ -535,6 +589,9 @@ int main(void)
     test_stopped_and_analytic();
     test_errors();
     test_outside();
+    test_large_times();
+    test_host();
+    test_dedup();
     test_made_by_hand();
     test_kinds();
     test_unlike_totals();

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/page.h"
+
+#include "tests/unit/emit/fixture.h"
+
+#include <stdlib.h>
+
+#define N_GPUS 6
+
+/* What the shards of a plan are folded to, as its text. */
+static const char *folded(struct plan *plan)
+{
+    json_t *content = json_pack("{s:i, s:[]}", "neuroshard_plan", 1, "shards");
+    const char *text;
+    char *dumped;
+
+    fixture_finish(plan);
+    plan->shard_ms = ARENA_NEW(&arena, double, plan->n_shards);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        plan->shard_ms[i] = 0.5;
+    page_fold_shards(content, plan);
+    ok(!json_object_get(content, "shards"), "pieces in place of shards");
+    dumped = json_dumps(json_object_get(content, "pieces"), JSON_COMPACT);
+    text = arena_strdup(&arena, dumped);
+    free(dumped);
+    json_decref(content);
+    return text;
+}
+
+/* A table in `n` row blocks of ten from `first` on, on GPUs one behind the
+ * other. */
+static void add_rows(struct plan *plan, const char *name, uint32_t n,
+                     uint32_t first)
+{
+    fixture_table(plan, name, 10 * n, 8, 1);
+    for (uint32_t r = 0; r < n; r++)
+        fixture_shard(plan, 10 * r, 10 * r + 10, 0, 8, first + r);
+}
+
+/* Rows that go on and replicas are one piece of many shards, where they are
+ * more than a few; what only looks alike is not. */
+static void test_fold(void)
+{
+    struct plan plan = fixture_plan(N_GPUS, N_GPUS, 64);
+
+    add_rows(&plan, "rows", 5, 1);
+    fixture_table(&plan, "copies", 7, 8, 1);
+    for (uint32_t r = 0; r < N_GPUS; r++)
+        fixture_shard(&plan, 0, 7, 0, 8, r);
+    is_str(folded(&plan),
+           "[{\"table\":0,\"kind\":\"row\",\"n\":5,\"device\":1,"
+           "\"row_begin\":0,\"row_end\":50,\"col_begin\":0,\"col_end\":8,"
+           "\"alone_ms\":2.5},"
+           "{\"table\":1,\"kind\":\"replicate\",\"n\":6,\"device\":0,"
+           "\"row_begin\":0,\"row_end\":7,\"col_begin\":0,\"col_end\":8,"
+           "\"alone_ms\":3.0}]",
+           "rows and replicas are a piece each");
+    plan = fixture_plan(N_GPUS, N_GPUS, 64);
+    add_rows(&plan, "few", 3, 0);
+    is_str(folded(&plan),
+           "[{\"table\":0,\"kind\":\"row\",\"n\":1,\"device\":0,"
+           "\"row_begin\":0,\"row_end\":10,\"col_begin\":0,\"col_end\":8,"
+           "\"alone_ms\":0.5},"
+           "{\"table\":0,\"kind\":\"row\",\"n\":1,\"device\":1,"
+           "\"row_begin\":10,\"row_end\":20,\"col_begin\":0,\"col_end\":8,"
+           "\"alone_ms\":0.5},"
+           "{\"table\":0,\"kind\":\"row\",\"n\":1,\"device\":2,"
+           "\"row_begin\":20,\"row_end\":30,\"col_begin\":0,\"col_end\":8,"
+           "\"alone_ms\":0.5}]",
+           "a few are as they are");
+}
+
+/* The page with one document, which it is to be read from. */
+static json_t *read_back(json_t *content)
+{
+    json_t *documents =
+        json_pack("[{s:s, s:o}]", "file", "</script>.json", "content", content);
+    struct buf out = {0};
+    json_error_t error;
+    const char *begin;
+    json_t *root = NULL;
+
+    page_print(documents, &out);
+    begin = strstr(out.data, "{\"neuroshard_report\":");
+    if (begin) /* the document's own text has no '<' */
+        root = json_loadb(begin, strcspn(begin, "<"), 0, &error);
+    ok(root != NULL, "the page has its documents");
+    buf_release(&out);
+    json_decref(documents);
+    return root;
+}
+
+/* A list of n objects {i, and of every second one: odd}. */
+static json_t *list_of(int n)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < n; i++) {
+        json_t *object = json_pack("{s:i}", "i", i);
+
+        if (i % 2)
+            json_object_set_new(object, "odd", json_true());
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+/* Long lists come to be columns, from which they can be read as they were. */
+static void test_columns(void)
+{
+    const int n = 40;
+    json_t *want = list_of(n), *few = list_of(3);
+    json_t *root =
+        read_back(json_pack("{s:O, s:O}", "long", want, "short", few));
+    const json_t *document =
+        json_array_get(json_object_get(root, "documents"), 0);
+    const json_t *content = json_object_get(document, "content");
+    const json_t *columns =
+        json_object_get(json_object_get(content, "long"), "columns");
+    const json_t *rows =
+        json_object_get(json_object_get(content, "long"), "rows");
+    json_t *got = json_array();
+
+    is_str(json_string_value(json_object_get(document, "file")),
+           "</script>.json", "a name as it is");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_t *object = json_object();
+
+        for (size_t c = 0; c < json_array_size(columns); c++)
+            if (!json_is_null(json_array_get(row, c)))
+                json_object_set(object,
+                                json_string_value(json_array_get(columns, c)),
+                                json_array_get(row, c));
+        json_array_append_new(got, object);
+    }
+    is_i64((int64_t)json_array_size(columns), 2, "each key once");
+    ok(json_equal(got, want), "all of a long list");
+    ok(json_equal(json_object_get(content, "short"), few), "a short one");
+    json_decref(got);
+    json_decref(root);
+    json_decref(want);
+    json_decref(few);
+}
+
+static void test_kinds(void)
+{
+    json_t *plan = json_pack("{s:i, s:[]}", "neuroshard_plan", 1, "shards");
+    json_t *trace = json_pack("{s:[]}", "trace");
+    json_t *other = json_pack("{s:i}", "shards", 1);
+
+    is_str(page_kind(plan), "plan", "a plan");
+    is_str(page_kind(trace), "trace", "a trace");
+    is_str(page_kind(other), NULL, "neither");
+    json_decref(plan);
+    json_decref(trace);
+    json_decref(other);
+}
+
+int main(void)
+{
+    arena_init(&arena);
+    test_fold();
+    test_columns();
+    test_kinds();
+    arena_release(&arena);
+    return tap_done();
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/emit/fixture.h"
+
+#include "emit/emit.h"
+
+static const char *emitted(const struct plan *plan, const char *prefix)
+{
+    const struct emitter *format = emit_format_find("torchrec-constraints");
+    const struct emit_options options = {.prefix = prefix};
+    struct buf out = {0};
+    struct err err = {0};
+    const char *text = NULL;
+
+    if (ok(!format->emit(plan, &options, &out, &err), "emitted: %s", err.msg))
+        text = arena_strndup(&arena, out.data, out.len);
+    buf_release(&out);
+    return text;
+}
+
+/* Features share the look-ups of their table, as equals; what is pooled more
+ * or less than once a sample says so. Columns of 40 in three are 16, 16, 8;
+ * beside those whole tables are column-wise, too. */
+static const char text[] =
+    "{\"p_whole\": {\"sharding_types\": [\"column_wise\"], "
+    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [3.0], "
+    "\"min_partition\": 8},\n"
+    " \"p_cut\": {\"sharding_types\": [\"column_wise\"], "
+    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [2.0], "
+    "\"min_partition\": 16},\n"
+    " \"p_shared\": {\"sharding_types\": [\"column_wise\"], "
+    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [4.0, 4.0, "
+    "4.0], \"min_partition\": 8},\n"
+    " \"p_rare\": {\"sharding_types\": [\"column_wise\"], "
+    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [8.0], "
+    "\"min_partition\": 8, "
+    "\"num_poolings\": [0.25]},\n"
+    " \"p_copy\": {\"sharding_types\": [\"data_parallel\"], "
+    "\"compute_kernels\": [\"dense\"], \"pooling_factors\": [1.0]},\n"
+    " \"p_words\": {\"sharding_types\": [\"row_wise\"], "
+    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [20.0]}}\n";
+
+int main(void)
+{
+    struct plan plan;
+
+    arena_init(&arena);
+    plan = fixture_plan(2, 2, 64);
+    fixture_whole(&plan, "whole", 10, 8, 3, 0);
+    fixture_table(&plan, "cut", 10, 40, 2);
+    fixture_shard(&plan, 0, 10, 0, 16, 0);
+    fixture_shard(&plan, 0, 10, 16, 32, 0);
+    fixture_shard(&plan, 0, 10, 32, 40, 1);
+    fixture_whole(&plan, "shared", 10, 8, 12, 1);
+    plan.problem.tables[2].num_outputs = 3;
+    fixture_whole(&plan, "rare", 10, 8, 2, 1);
+    plan.problem.tables[3].num_outputs = 0.25;
+    fixture_table(&plan, "copy", 10, 8, 1);
+    fixture_shard(&plan, 0, 10, 0, 8, 0);
+    fixture_shard(&plan, 0, 10, 0, 8, 1);
+    fixture_table(&plan, "words", 10, 8, 20)->output = OUTPUT_SEQUENCE;
+    fixture_shard(&plan, 0, 5, 0, 8, 0);
+    fixture_shard(&plan, 5, 10, 0, 8, 1);
+    fixture_finish(&plan);
+    is_str(emitted(&plan, "p_"), text, "each table's constraints");
+    arena_release(&arena);
+    return tap_done();
+}
