@@ -244,6 +244,37 @@ static void test_refusals(struct arena *arena)
         "with a sentence");
 }
 
+/* Halves of rows by ranks are of the two of one host, in their order. */
+static void test_hosts(struct arena *arena)
+{
+    static uint64_t four_gib[4] = {1ull << 32, 1ull << 32, 1ull << 32,
+                                   1ull << 32},
+                    none[4];
+
+    for (uint32_t a = 0; a < 4; a++)
+        for (uint32_t b = a + 1; b < 4; b++) {
+            const bool is_host = a % 2 == 0 && b == a + 1;
+            struct plan plan;
+            struct fake fake;
+            struct err err = {0};
+
+            make_plan(&plan, &fake);
+            plan.problem.cluster = (struct cluster){.n_devices = 4,
+                                                    .devices_per_host = 2,
+                                                    .memory_bytes = four_gib,
+                                                    .reserve_bytes = none};
+            fake.oracle.kinds = SHARD_ALL_KINDS;
+            fake.oracle.row_cut = ROW_CUT_RANKS;
+            shards[0] = shard_whole(&plan.problem, 0, 3);
+            shards[1] = shard_whole(&plan.problem, 1, a);
+            shards[2] = shard_whole(&plan.problem, 1, b);
+            shards[1].row_end = shards[2].row_begin = 5;
+            plan_derive_kinds(&plan);
+            ok(!plan_price(&plan, &fake.oracle, arena, &err) == is_host,
+               "halves on %u and %u: %s", a, b, err.msg);
+        }
+}
+
 static void test_hash(struct arena *arena)
 {
     struct plan plan;
@@ -505,6 +536,7 @@ int main(void)
     test_sort();
     test_sort_any();
     test_refusals(&arena);
+    test_hosts(&arena);
     test_hash(&arena);
     test_each_input(&arena);
     test_join(&arena);
