@@ -107,6 +107,37 @@ static struct kept run(const struct work *works)
     return kept;
 }
 
+/* Bytes of each rank's own pieces, of which the most and all count; replicas
+ * send nothing, nor does who is alone. */
+static void check_exchange(void)
+{
+    struct comm_sample sample = {0};
+    struct fixture fixture;
+
+    fixture_init(&fixture, 4, 100);
+    fixture.plan.problem.cluster.devices_per_host = 2;
+    add_table(&fixture, "a", 1000, 8, 3);
+    add_whole(&fixture, 2);
+    add_table(&fixture, "b", 1000, 16, 3);
+    add_columns(&fixture, 2, 0, 12);
+    add_columns(&fixture, 1, 12, 16);
+    add_table(&fixture, "copies", 50, 64, 3);
+    add_replicas(&fixture);
+    plan_derive_kinds(&fixture.plan);
+    ok(exec_samples_exchange(&sample, &fixture.plan, &fixture.arena),
+       "outputs are exchanged");
+    is_i64((int64_t)sample.max_bytes, 100 * 4 * (8 + 12), "most, by rank 2");
+    is_i64((int64_t)sample.total_bytes, 100 * 4 * (8 + 16), "by all of them");
+    is_i64(sample.n_ranks, 4, "ranks");
+    is_i64(sample.n_hosts, 2, "on two hosts");
+    fixture.plan.n_shards = 0;
+    add_replicas(&fixture);
+    plan_derive_kinds(&fixture.plan);
+    ok(!exec_samples_exchange(&sample, &fixture.plan, &fixture.arena),
+       "replicas alone exchange no outputs");
+    fixture_release(&fixture);
+}
+
 int main(void)
 {
     const struct work plain = {1000, 64, 3, 1, 16, 0, "a"};
@@ -136,5 +167,6 @@ int main(void)
     }
     works[0].batch = works[1].batch = 65;
     ok(run(works).cases[0] != first.cases[0], "a batch is all ranks'");
+    check_exchange();
     return tap_done();
 }

@@ -188,6 +188,40 @@ static void test_factor(void)
     arena_release(&arena);
 }
 
+/* Where each rank has a factor of its own, and nothing else is wrong, ranks
+ * are the cause of all of it. */
+static void test_ranks_alone(void)
+{
+    static struct planted planted;
+    double worst = 0;
+    struct arena arena;
+
+    arena_init(&arena);
+    for (unsigned seed = 0; seed < tap_size(20, 400); seed++) {
+        struct job_cause causes[JOB_CAUSES];
+        struct job_times job;
+        struct err err = {0};
+        struct rng rng;
+
+        rng_init(&rng, 42, seed);
+        predict(&planted, 6, &rng);
+        for (uint32_t r = 0; r < 6; r++) {
+            const double factor = 1.1 + 0.3 * rng_uniform(&rng);
+
+            for (unsigned p = STEP_FORWARD; p < N_STEP_PARTS; p++)
+                if (is_compute(p))
+                    planted.ms[r][p] *= factor;
+        }
+        run(&planted, 0, &rng);
+        if (learn(&job, &planted, &arena, &err) ||
+            job_causes(causes, &job, &arena) < 2)
+            ok(0, "seed %u: %s", seed, err.msg);
+        worst = tap_worst(worst, fabs(causes[1].explained_frac - 1));
+    }
+    ok(worst < 1e-9, "factors explain all of it, within %g", worst);
+    arena_release(&arena);
+}
+
 /* Steps in any order, of which the first do not count; 0 ms are known. */
 static void test_steps(void)
 {
@@ -252,6 +286,7 @@ int main(void)
 {
     test_planted();
     test_factor();
+    test_ranks_alone();
     test_steps();
     test_refused();
     return tap_done();

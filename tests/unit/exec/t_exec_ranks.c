@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes of one rank each do what one process does of all ranks. */
+#include "exec/exec.h"
+
+#include <sys/mman.h>
+
+#include "exec_fixture.h"
+#include "tests/tap.h"
+
+#define N_RANKS 3
+
+/* What the processes found, or this one. */
+struct found {
+    bool is_right, is_timed, is_chunked;
+    uint64_t output_hash, weight_hash;
+};
+
+static void run_plan(struct found *found, struct world *world,
+                     uint32_t n_chunks)
+{
+    struct exec_result result = {0};
+    struct exec_options options;
+    struct fixture fixture = {0};
+    struct err err = {0};
+
+    arena_init(&fixture.arena);
+    fixture.plan = (struct plan){.problem = {.tables = fixture.tables,
+                                             .cluster.n_devices = N_RANKS,
+                                             .batch = 101},
+                                 .shards = fixture.shards};
+    add_table(&fixture, "columns", 900, 32, 4);
+    add_columns(&fixture, 0, 0, 20);
+    add_columns(&fixture, 1, 20, 32);
+    add_table(&fixture, "rows", 1000, 16, 3);
+    add_rows(&fixture, 0, 0, 300);
+    add_rows(&fixture, 2, 300, 1000);
+    add_table(&fixture, "copies", 100, 8, 2);
+    add_replicas(&fixture);
+    plan_derive_kinds(&fixture.plan);
+    exec_options_init(&options);
+    options.n_iterations = 1;
+    options.wait_for_quiet = false;
+    options.step.n_chunks = n_chunks;
+    if (device_open(&fixture.device, DEVICE_CPU, 0, 1, &err) ||
+        exec_run(&result, &fixture.plan, world, fixture.device, &options,
+                 &fixture.arena, &err)) {
+        fprintf(stderr, "%s\n", err.msg);
+        exit(1);
+    }
+    if (!world->rank)
+        *found = (struct found){
+            .is_right = !result.failure,
+            .is_timed = result.step.median_ms > 0,
+            .is_chunked = result.in_chunks[0].median_ms > 0 &&
+                          result.in_chunks[1].median_ms > 0,
+            .output_hash = result.output_hash,
+            .weight_hash = result.weight_hash,
+        };
+    device_close(fixture.device);
+    world_close(world);
+    arena_release(&fixture.arena);
+}
+
+/* By so many processes; 1: this one. */
+static struct found run(uint32_t n, uint32_t n_chunks)
+{
+    struct found *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct world *world = NULL;
+    struct err err = {0};
+    struct found copy;
+    int rc;
+
+    fflush(stdout);
+    rc = n > 1 ? world_fork(&world, n, &err) : world_open(&world, &err);
+    if (!rc && world) {
+        run_plan(found, world, n_chunks);
+        if (n > 1)
+            exit(0);
+    }
+    ok(!rc && found->is_right, "%u processes, %u chunks: %s", n, n_chunks,
+       err.msg);
+    copy = *found;
+    munmap(found, sizeof(*found));
+    return copy;
+}
+
+int main(void)
+{
+    /* Before this process has threads. */
+    const struct found whole = run(N_RANKS, 1), chunks = run(N_RANKS, 2),
+                       alone = run(1, 1);
+
+    ok(alone.output_hash && alone.output_hash == whole.output_hash &&
+           alone.output_hash == chunks.output_hash,
+       "the same outputs");
+    ok(alone.weight_hash && alone.weight_hash == whole.weight_hash &&
+           alone.weight_hash == chunks.weight_hash,
+       "the same weights");
+    ok(whole.is_timed && chunks.is_timed && !alone.is_timed,
+       "several are timed together");
+    ok(chunks.is_chunked && !whole.is_chunked, "and in chunks");
+    return tap_done();
+}
