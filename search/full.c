@@ -390,8 +390,10 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         improve(&full);
     found = choose(&full);
     if (options->simplest_frac > 0)
-        plan->n_evaluations += simplify(
-            found, &full.parts, found->total_ms * (1 + options->simplest_frac));
+        plan->n_evaluations +=
+            simplify(found, &full.parts,
+                     oracle_queued_ms(oracle, found->total_ms) *
+                         (1 + options->simplest_frac));
     snapshot_to_plan(found, &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full.watch, plan, arena, err);

@@ -129,7 +129,6 @@ static int run_explain(struct cli *cli, struct err *err)
                                              : ANY_GPU,
                                   .arena = cli->arena};
     struct anew anew[N_ANEW];
-    struct proven proven;
     bool has_table = cli->n_args > 1;
     struct plan plan = {0};
     struct oracle *oracle = NULL;
@@ -143,10 +142,7 @@ static int run_explain(struct cli *cli, struct err *err)
         plan_price(&plan, oracle, cli->arena, err);
 
     if (!rc) {
-        plan_bound(&proven, &plan, oracle, cli->arena);
-        explained.bound_ms = proven.ms;
-        explained.bound_term = proven.term;
-        explained.bound_table = proven.table;
+        plan_bound(&plan, oracle, cli->arena);
         what_if_init(&explained.what_if, &plan, oracle);
         if (cli_given(cli, "anew"))
             find_anew(&explained, anew, &plan, cli);

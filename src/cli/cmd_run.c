@@ -57,23 +57,6 @@ static int find_step(struct step *step, const struct run *run, struct err *err)
     return 0;
 }
 
-/* What runs here is queued by no training job: a plan that waits for its host
- * is priced anew without one, if its cost model is at hand. */
-static void leave_out_host(struct run *run)
-{
-    struct plan again = run->plan;
-    struct err err = {0};
-
-    again.problem.job.asks_host = true;
-    again.problem.job.host_ms = 0;
-    if (oracle_price_plan(&again, again.cost.name, run->cli->arena, &err))
-        cli_warn(NULL,
-                 text_say(run->cli->arena,
-                          "the step is predicted with its host: %s", err.msg));
-    else
-        run->plan = again;
-}
-
 /* Reads the plan, and prices it anew where the job is another. */
 static int load_plan(struct run *run, struct err *err)
 {
@@ -90,8 +73,7 @@ static int load_plan(struct run *run, struct err *err)
     if (memcmp(&job, &plan->problem.job, sizeof(job)) != 0 &&
         oracle_price_plan(plan, plan->cost.name, run->cli->arena, err))
         return -1;
-    if (plan_waits_for_host(plan) && !cli_given(run->cli, "host-ms"))
-        leave_out_host(run);
+    plan->cost.host_ms = 0; /* no training job queues what runs here */
     return 0;
 }
 

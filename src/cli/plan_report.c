@@ -102,12 +102,17 @@ static void find_rivals(struct rivals *rivals, const struct plan *plan,
     oracle_close(costs);
 }
 
-void plan_bound(struct proven *proven, const struct plan *plan,
-                const struct oracle *oracle, struct arena *arena)
+void plan_bound(struct plan *plan, const struct oracle *oracle,
+                struct arena *arena)
 {
-    search_bound(proven, &plan->problem, oracle, arena);
-    if (!(proven->ms > 0) || proven->ms > plan->total_ms * (1 + 1e-9))
-        *proven = (struct proven){.ms = NAN};
+    struct proven proven;
+
+    search_bound(&proven, &plan->problem, oracle, arena);
+    if (!(proven.ms > 0) || proven.ms > plan->total_ms * (1 + 1e-9))
+        return;
+    plan->bound_ms = proven.ms;
+    plan->bound_term = proven.term;
+    plan->bound_table = proven.table;
 }
 
 /* The same plan of a job that does not de-duplicate ids; NAN: it does not. */

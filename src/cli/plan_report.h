@@ -24,9 +24,10 @@ int planner_try(struct compare_entry *entry, const struct contender *planner,
                 const struct contender_inputs *inputs, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
-/* As search_bound; nothing is proven where the plan, made by hand, is below. */
-void plan_bound(struct proven *proven, const struct plan *plan,
-                const struct oracle *oracle, struct arena *arena);
+/* Sets the bound of a plan that the oracle has priced by search_bound; nothing
+ * is proven where the plan, made by hand, is below. */
+void plan_bound(struct plan *plan, const struct oracle *oracle,
+                struct arena *arena);
 /* Appends the report of a plan that the oracle has priced; with rivals beside
  * TorchRec's planner and the best of the greedy ones, HugeCTR's among them
  * where that is quick. */

@@ -352,10 +352,9 @@ static void add_up(struct plan *plan, const struct oracle *oracle,
                    const double *bwd)
 {
     const uint32_t n_devices = plan->problem.cluster.n_devices;
-    const double total_ms = oracle_total_ms(n_devices, compute, bwd, fwd);
-    const double queue_ms = oracle_queued_ms(oracle, total_ms) - total_ms;
 
-    plan->total_ms = 0;
+    plan->total_ms =
+        oracle_queued_ms(oracle, oracle_total_ms(n_devices, compute, bwd, fwd));
     plan->bound_ms = NAN;
     plan->n_floored = 0;
     for (uint32_t r = 0; r < n_devices; r++) {
@@ -363,9 +362,8 @@ static void add_up(struct plan *plan, const struct oracle *oracle,
 
         device->compute_ms = compute[r];
         device->bwd_comm_ms = bwd[r];
-        device->fwd_comm_ms = fwd[r] + queue_ms;
-        device->total_ms = compute[r] + bwd[r] + device->fwd_comm_ms;
-        plan->total_ms = fmax(plan->total_ms, device->total_ms);
+        device->fwd_comm_ms = fwd[r];
+        device->total_ms = compute[r] + bwd[r] + fwd[r];
         if (oracle->floor_lane >= 0) {
             double floor_ms =
                 sums[r * (size_t)oracle->width + (uint32_t)oracle->floor_lane];
@@ -412,15 +410,14 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT])
         sum_ms += plan->exposed_ms[p];
     }
     for (unsigned k = 0; k < N_SPLIT; k++)
-        shares[k] = sum_ms > 0 ? shares[k] / sum_ms : NAN;
+        shares[k] =
+            sum_ms > 0 && !plan_waits_for_host(plan) ? shares[k] / sum_ms : NAN;
 }
 
 double plan_error_frac(const struct plan *plan)
 {
     double error[N_SPLIT], shares[N_SPLIT];
 
-    if (plan_waits_for_host(plan))
-        return 0;
     plan_split(plan, shares);
     error[SPLIT_LOOKUPS] = shares[SPLIT_LOOKUPS] * plan->cost.lookup_error.frac;
     error[SPLIT_EXCHANGES] =
@@ -471,6 +468,10 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
         .exchange_error = oracle->exchange_error,
         .host_ms = oracle->step ? oracle->step->host_ms : 0,
     };
+    if (plan_waits_for_host(plan)) {
+        plan->bound_ms = plan->total_ms;
+        plan->bound_term = "host";
+    }
     if (oracle->ops->judge)
         plan->cost.n_outside = oracle->ops->judge(
             oracle, plan->shards, plan->n_shards, compute,

@@ -15,10 +15,9 @@ struct device_cost {
     double compute_ms;  /* forward look-up + backward + optimizer */
     double bwd_comm_ms; /* backward all-to-all (and all-reduce) */
     double fwd_comm_ms; /* from the moment the device is ready: holds its
-                           waiting for the slowest one and for the host, and
-                           what of the step is neither look-up nor exchange of
-                           outputs */
-    double total_ms;
+                           waiting for the slowest one, and what of the step is
+                           neither look-up nor exchange of outputs */
+    double total_ms;    /* no wait for the host is in any of these */
     double parts_ms[N_STEP_PARTS]; /* of an exchange its time; NAN where the
                                       cost model knows none of them */
     struct memory_items memory;    /* reserve included */
@@ -44,11 +43,13 @@ struct plan {
     struct device_cost *devices; /* [R] */
     double *shard_ms; /* [n_shards] predicted compute of each shard alone, or
                          NULL where not priced; does not add up to devices' */
-    double total_ms;  /* max over devices */
+    double total_ms;  /* what the job waits for: max over devices and their
+                         host */
     double exposed_ms[N_STEP_PARTS]; /* by how much the step would be shorter
                                         without a part, or NAN likewise */
     double bound_ms;                 /* proven lower bound, NAN where none */
     const char *bound_term;          /* what sets it, or NULL; in no file */
+    const char *bound_table;         /* whose piece does, likewise */
     uint32_t n_floored;              /* devices raised to the physical floor */
     struct cost_source cost;
     const char *search; /* "reference", "baseline:dim" ... */
@@ -62,7 +63,7 @@ struct plan {
 };
 
 /* Which shares of total_ms are look-ups and exchanges, by the parts of the step
- * that are exposed; NAN where they are not known. */
+ * that are exposed; NAN where they are not known, or a host is waited for. */
 enum { SPLIT_LOOKUPS, SPLIT_EXCHANGES, N_SPLIT };
 void plan_split(const struct plan *plan, double shares[N_SPLIT]);
 /* The error of total_ms: those of look-ups and of exchanges, independent of
@@ -93,8 +94,9 @@ double plan_used_frac(const struct plan *plan, uint32_t device);
  * oracle: embeds each shard once, sums by device in the order of shards, one
  * head a device, one comm. Memory by plan->problem. A kind or a cut by rows
  * that the oracle does not price is ERR_INPUT, and so is a cost that is NaN or
- * infinite. bound_ms becomes NAN: a bound was proven for other costs. devices
- * and shard_ms are allocated in the arena. */
+ * infinite. bound_ms becomes that of the host where it is reached, else NAN: a
+ * bound was proven for other costs. devices and shard_ms are allocated in the
+ * arena. */
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
 

@@ -281,34 +281,12 @@ static void print_step(const struct binding *binding, struct buf *out)
                last->compute_ms, last->bwd_comm_ms);
     if (binding->waits)
         buf_printf(out,
-                   "\n        the forward communication%s then takes %.4f ms, "
+                   "\n        the forward communication then takes %.4f ms, "
                    "longest on GPU %u\n",
-                   plan_waits_for_host(plan) ? " with the wait for the host"
-                                             : "",
                    binding->gpus[binding->slow_fwd].fwd_ms, binding->slow_fwd);
     else
         buf_printf(out, ",\n        forward communication %.4f\n",
                    last->fwd_comm_ms);
-}
-
-static void print_bound(const struct explained *explained, struct buf *out)
-{
-    double total_ms = explained->what_if.plan->total_ms;
-
-    if (plan_waits_for_host(explained->what_if.plan)) {
-        buf_printf(out, "bound   reached: that of the host\n");
-        return;
-    }
-    if (isnan(explained->bound_ms)) {
-        buf_printf(out, "bound   none is proven for this cost model\n");
-        return;
-    }
-    buf_printf(out, "bound   no plan takes less than %.4f ms, by the %s",
-               explained->bound_ms, explained->bound_term);
-    if (explained->bound_table)
-        buf_printf(out, " (table '%.40s')", explained->bound_table);
-    buf_printf(out, ": this one is within %.2f %%\n",
-               100 * (total_ms / explained->bound_ms - 1));
 }
 
 static void print_memory_note(const struct binding *binding, struct buf *out)
@@ -465,8 +443,8 @@ static json_t *to_json(const struct explained *explained,
         (int)binding->is_error, "anew",
         figures_list(anew_figures, explained->anew, explained->n_anew,
                      sizeof(*explained->anew)),
-        "bound_ms", json_real_or_null(explained->bound_ms), "bound_term",
-        explained->bound_term);
+        "bound_ms", json_real_or_null(plan->bound_ms), "bound_term",
+        plan->bound_term);
 }
 
 json_t *explain_plan(struct explained *explained, struct buf *out)
@@ -476,7 +454,7 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
 
     binding_find(&binding, explained);
     print_step(&binding, out);
-    print_bound(explained, out);
+    report_bound(binding.plan, 4, out);
     print_memory_note(&binding, out);
     print_gpus(&binding, out);
     if (plan_has_parts(binding.plan))

@@ -13,9 +13,6 @@
 struct anew;
 struct explained {
     struct what_if what_if;  /* of a plan that the oracle has priced */
-    double bound_ms;         /* of any plan of this problem, or NAN */
-    const char *bound_term;  /* what sets it, or NULL */
-    const char *bound_table; /* whose piece sets it, or NULL */
     uint32_t gpu;            /* whose pieces are of interest; ANY_GPU: those of
                                 the one that binds */
     const struct anew *anew; /* [n_anew] */

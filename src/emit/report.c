@@ -232,19 +232,6 @@ static void print_rivals(const struct report *report, struct buf *out)
     }
 }
 
-static void print_bound(const struct plan *plan, struct buf *out)
-{
-    if (plan_waits_for_host(plan))
-        buf_printf(out, "bound   reached: that of the host\n");
-    else if (plan->bound_ms > 0)
-        buf_printf(out,
-                   "bound   no plan takes less than %.3f ms: this one is "
-                   "within %.2f %%\n",
-                   plan->bound_ms, 100 * (plan->total_ms / plan->bound_ms - 1));
-    else
-        buf_printf(out, "bound   none is proven for this cost model\n");
-}
-
 /* "80.0 GiB", or "40.0 GiB to 80.0 GiB" where they differ. */
 static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
 {
@@ -306,7 +293,7 @@ static void print_head(const struct report *report, struct buf *out)
     buf_printf(out, "\n");
     report_job(plan, out);
     print_rivals(report, out);
-    print_bound(plan, out);
+    report_bound(plan, 3, out);
     print_memory(report, out);
     bottleneck_print(&report->bottleneck, plan, report->options->waits, out);
     buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,

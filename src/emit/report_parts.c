@@ -73,6 +73,26 @@ void report_job(const struct plan *plan, struct buf *out)
     buf_printf(out, "\n");
 }
 
+void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
+{
+    if (plan_waits_for_host(plan)) {
+        buf_printf(out, "bound   reached: that of the host\n");
+        return;
+    }
+    if (!(plan->bound_ms > 0)) {
+        buf_printf(out, "bound   none is proven for this cost model\n");
+        return;
+    }
+    buf_printf(out, "bound   no plan takes less than %.*f ms", n_decimals,
+               plan->bound_ms);
+    if (plan->bound_term)
+        buf_printf(out, ", by the %s", plan->bound_term);
+    if (plan->bound_table)
+        buf_printf(out, " (table '%.40s')", plan->bound_table);
+    buf_printf(out, ": this one is within %.2f %%\n",
+               100 * (plan->total_ms / plan->bound_ms - 1));
+}
+
 /* --- the GPUs --- */
 
 struct unit {

@@ -57,6 +57,8 @@ void report_outside(const struct cost_source *cost, struct buf *out);
 json_t *report_outside_json(const struct cost_source *cost);
 /* The line below that of the step: the job that it is of. */
 void report_job(const struct plan *plan, struct buf *out);
+/* "bound   no plan takes less than ..." */
+void report_bound(const struct plan *plan, int n_decimals, struct buf *out);
 /* Each phase, busy time and waiting by device, and what of a phase is exposed;
  * of many devices those about as late in one row. */
 void report_phases(const struct report *report, struct buf *out);

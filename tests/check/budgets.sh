@@ -7,14 +7,14 @@ set -eu
 
 budgets="
 src/base     3010  38
-src/core     4787  36
+src/core     4789  36
 src/device   6659  59
 src/io       5885  37
-src/emit     2864  19
+src/emit     2847  19
 src/exec     3765  26
-src/cli      6173  39
+src/cli      6157  39
 costmodel    7577  60
-search       6899  32
+search       6901  32
 microbench   1657  14
 "
 

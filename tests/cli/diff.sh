@@ -44,6 +44,10 @@ echo "== diff"
 "$ns" diff old.json new.json
 "$ns" diff old.json old.json --cost roofline:h100
 "$ns" diff old.json new.json --cost model:h100 | grep ^step
+for name in old new; do
+    sed 's/"host_ms": 0/"host_ms": 9/' $name.json >host_$name.json
+done
+"$ns" diff host_old.json host_new.json --cost model:h100 | grep ^step
 "$ns" diff old.json new.json --cost torchrec --json
 
 echo "== explain"

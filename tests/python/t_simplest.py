@@ -92,6 +92,14 @@ def main():
             draw(rng, "drawn.csv")
             n_gpus = rng.choice((2, 3, 4, 8))
             check(f"drawn {i}", "drawn.csv", n_gpus, COSTS[i % len(COSTS)])
+        args = [LISTS[0], 16, "model:h100.nsm", "--host-ms", 50]
+        free, simple = plan(*args), plan(*args, "--simplest-within", "0%")
+        n_pieces = [len(found["shards"]) for found in (free, simple)]
+        ok(
+            n_pieces[0] > n_pieces[1] == len(simple["tables"]),
+            f"{LISTS[0].stem}, where its host binds: {n_pieces} pieces",
+            str(n_pieces),
+        )
         both = [
             plan(
                 *["drawn.csv", 4, "model:h100.nsm", "--simplest-within", "5%"],

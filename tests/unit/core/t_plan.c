@@ -42,8 +42,18 @@ static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
     }
 }
 
-static const struct oracle_ops fake_ops = {
-    .embed = fake_embed, .compute = fake_compute, .comm = fake_comm};
+static void fake_phases(const struct oracle *oracle, const double *sums,
+                        const double *compute_ms, double (*phases_ms)[N_PHASES])
+{
+    (void)sums;
+    for (uint32_t r = 0; r < oracle->problem->cluster.n_devices; r++)
+        phases_ms[r][PHASE_FORWARD] = compute_ms[r];
+}
+
+static const struct oracle_ops fake_ops = {.embed = fake_embed,
+                                           .compute = fake_compute,
+                                           .comm = fake_comm,
+                                           .phases = fake_phases};
 
 static struct table tables[2];
 static uint64_t memory_bytes[2] = {1u << 20, 1u << 20},
@@ -124,6 +134,36 @@ static void test_price(struct arena *arena)
     ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced with a floor");
     is_i64(plan.n_floored, 2, "raised predictions are counted");
     ok(isnan(plan.bound_ms), "a bound on other costs is forgotten");
+}
+
+/* Devices take what they took; the job waits, and nothing else binds. */
+static void test_host(struct arena *arena)
+{
+    const double devices_ms = sqrt(23) + 3;
+    struct step step = {.n_chunks = 1, .host_ms = 10};
+    double shares[N_SPLIT];
+    struct plan plan;
+    struct fake fake;
+    struct err err = {0};
+
+    make_plan(&plan, &fake);
+    fake.oracle.step = &step;
+    fake.oracle.lookup_error.frac = 0.3;
+    plan_derive_kinds(&plan);
+    ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced: %s", err.msg);
+    ok(plan.total_ms == 10 && plan_waits_for_host(&plan), "a host binds");
+    is_near(plan.devices[0].total_ms, devices_ms, 1e-12, "not its devices");
+    is_near(plan.devices[0].fwd_comm_ms, 2, 1e-12, "which wait elsewhere");
+    ok(plan.bound_ms == 10, "no plan is shorter");
+    is_str(plan.bound_term, "host", "for the host");
+    plan_split(&plan, shares);
+    ok(isnan(shares[SPLIT_LOOKUPS]) && plan_error_frac(&plan) == 0,
+       "its time is no look-up's");
+    step.host_ms = 5;
+    ok(!plan_price(&plan, &fake.oracle, arena, &err), "a faster host");
+    is_near(plan.total_ms, devices_ms, 1e-12, "binds no more");
+    ok(isnan(plan.bound_ms), "and proves nothing");
+    is_near(plan_error_frac(&plan), 0.3, 1e-12, "all is look-ups");
 }
 
 /* 4 ms of look-ups and 3 of exchanges are exposed. */
@@ -532,6 +572,7 @@ int main(void)
 
     arena_init(&arena);
     test_price(&arena);
+    test_host(&arena);
     test_error();
     test_sort();
     test_sort_any();

@@ -175,6 +175,12 @@ static void change_bound(struct fixture *f)
     f->shard_ms[3] = NAN;
 }
 
+static void change_host(struct fixture *f)
+{
+    add_costs(f);
+    f->plan.total_ms = f->plan.cost.host_ms = 9;
+}
+
 static void change_negative_part(struct fixture *f)
 {
     add_costs(f);
@@ -379,6 +385,7 @@ static const struct legal_case legal_cases[] = {
     {"priced", add_costs},
     {"not priced, memory counted", change_unpriced},
     {"a bound at the total", change_bound},
+    {"a host that takes longer", change_host},
     {"a part a little below zero", change_negative_part},
     {"memory used to the last byte", change_memory_fits},
     {"shards in another order", change_reversed},
@@ -498,6 +505,7 @@ BREAK(inf_bwd_comm, add_costs(f); f->devices[1].bwd_comm_ms = INFINITY)
 BREAK(sum, add_costs(f); f->devices[1].fwd_comm_ms = 4.6)
 BREAK(nan_total, add_costs(f); f->devices[1].total_ms = NAN)
 BREAK(total, add_costs(f); f->plan.total_ms = 8.76)
+BREAK(host, add_costs(f); f->plan.cost.host_ms = 9)
 BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
 
 #define NO_BANDWIDTH \
@@ -638,8 +646,10 @@ static const struct broken_case broken_cases[] = {
     {break_sum,
      "device 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
     {break_nan_total, "device 1 lacks a cost, but the plan has a total"},
-    {break_total,
-     "the plan's total is 8.76 ms, but its slowest device takes 8.75 ms"},
+    {break_total, "the plan's total is 8.76 ms, but its slowest device "
+                  "or host takes 8.75 ms"},
+    {break_host, "the plan's total is 8.75 ms, but its slowest device "
+                 "or host takes 9 ms"},
     {break_bound,
      "the lower bound of 8.7501 ms is above the plan's total of 8.75 ms"},
 };

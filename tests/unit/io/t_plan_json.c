@@ -715,7 +715,8 @@ static const struct edit refused[] = {
     {"  \"total_ms\": 2.0", "  \"total_ms\": \"2\"",
      "total_ms must be a number, not a string"},
     {"  \"total_ms\": 2.0", "  \"total_ms\": 1.875",
-     "the plan's total is 1.875 ms, but its slowest device takes 2 ms"},
+     "the plan's total is 1.875 ms, but its slowest device "
+     "or host takes 2 ms"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": {}",
      "bound_ms must be a number, not an object"},
     {"\"bound_ms\": 1.75", "\"bound_ms\": 2.5",
