@@ -16,7 +16,7 @@ struct found {
 };
 
 static void run_plan(struct found *found, struct world *world,
-                     uint32_t n_chunks)
+                     uint32_t n_chunks, uint64_t memory_bytes)
 {
     struct exec_result result = {0};
     struct exec_options options;
@@ -41,10 +41,12 @@ static void run_plan(struct found *found, struct world *world,
     options.n_iterations = 1;
     options.wait_for_quiet = false;
     options.step.n_chunks = n_chunks;
+    options.memory_bytes = memory_bytes;
     if (device_open(&fixture.device, DEVICE_CPU, 0, 1, &err) ||
         exec_run(&result, &fixture.plan, world, fixture.device, &options,
                  &fixture.arena, &err)) {
-        fprintf(stderr, "%s\n", err.msg);
+        if (!memory_bytes)
+            fprintf(stderr, "%s\n", err.msg);
         exit(1);
     }
     if (!world->rank)
@@ -74,7 +76,7 @@ static struct found run(uint32_t n, uint32_t n_chunks)
     fflush(stdout);
     rc = n > 1 ? world_fork(&world, n, &err) : world_open(&world, &err);
     if (!rc && world) {
-        run_plan(found, world, n_chunks);
+        run_plan(found, world, n_chunks, 0);
         if (n > 1)
             exit(0);
     }
@@ -85,12 +87,31 @@ static struct found run(uint32_t n, uint32_t n_chunks)
     return copy;
 }
 
+/* The memory of a host is that of all its processes. */
+static void test_memory(uint64_t memory_bytes, bool fits)
+{
+    struct world *world = NULL;
+    struct found found;
+    struct err err = {0};
+    int rc;
+
+    fflush(stdout);
+    rc = world_fork(&world, N_RANKS, &err);
+    if (!rc && world) {
+        run_plan(&found, world, 1, memory_bytes);
+        exit(0);
+    }
+    ok(!rc == fits, "in %" PRIu64 " bytes", memory_bytes);
+}
+
 int main(void)
 {
-    /* Before this process has threads. */
-    const struct found whole = run(N_RANKS, 1), chunks = run(N_RANKS, 2),
-                       alone = run(1, 1);
+    const struct found whole = run(N_RANKS, 1), chunks = run(N_RANKS, 2);
+    struct found alone;
 
+    test_memory(UINT64_C(1) << 20, false);
+    test_memory(UINT64_C(1) << 32, true);
+    alone = run(1, 1); /* the last, as this process then had threads */
     ok(alone.output_hash && alone.output_hash == whole.output_hash &&
            alone.output_hash == chunks.output_hash,
        "the same outputs");
