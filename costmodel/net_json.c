@@ -169,7 +169,7 @@ int net_file_read_compute(struct net_file *file, struct feature_set *features,
                           const char *dir, uint64_t *hash, struct arena *arena,
                           struct err *err)
 {
-    struct feature_set published = {0};
+    struct feature_set published;
     const char *names[MAX_FEATURES];
 
     feature_set_published(&published);

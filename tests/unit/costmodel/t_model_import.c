@@ -46,6 +46,38 @@ static double worst_answer(const char *path, struct arena *arena)
     return worst;
 }
 
+/* A net whose layers have other names is of another kind. */
+static void check_names(const char *golden, struct arena *arena)
+{
+    static const char *const names[] = {"t_hidden.0", "t_hidden.1",
+                                        "c_hidden.0", "c_hidden.1"};
+    char dir[] = "/tmp/t_model_import_XXXXXX";
+    const char *text, *path;
+    struct err err = {0};
+    struct model model;
+    size_t len;
+
+    ok(mkdtemp(dir) != NULL &&
+           !file_read(&text, &len,
+                      arena_printf(arena, "%s/net_compute.json", golden), arena,
+                      &err),
+       "a net to spoil");
+    path = arena_printf(arena, "%s/net_compute.json", dir);
+    for (size_t k = 0; k < 4; k++) {
+        char *spoilt = arena_strndup(arena, text, len), *at;
+
+        while ((at = strstr(spoilt, names[k])) != NULL)
+            *at = 'x';
+        ok(!file_write(path, spoilt, len, &err) &&
+               model_import(&model, dir, arena, &err) &&
+               err.code == ERR_INPUT &&
+               strstr(err.msg, ": a model takes the layers t_hidden.0, "),
+           "without %s: %s", names[k], err.msg);
+    }
+    unlink(path);
+    rmdir(dir);
+}
+
 int main(void)
 {
     char path[] = "/tmp/t_model_import_XXXXXX";
@@ -78,6 +110,7 @@ int main(void)
     worst = worst_answer(path, &arena);
     ok(worst < 1e-4, "answers as the reference does: off by %.1e", worst);
     unlink(path);
+    check_names(dir, &arena);
     ok(model_import(&model, "/nowhere", &arena, &err) && err.code == ERR_IO,
        "no such folder: %s", err.msg);
     arena_release(&arena);
