@@ -121,6 +121,11 @@ def check_tables():
         "what the program warns of is kept",
         f"{plan.warnings}",
     )
+    names = ["#t", " a ", "-", "name", "1", "x" * 300]
+    rows = [Table(name, rows=7, dim=8, pooling_factor=1) for name in names]
+    plan = neuroshard.plan(rows, 1, **QUICK)
+    got = [table["name"] for table in plan.json["tables"]]
+    ok(got == names, "no name is taken for a comment or cut", f"{got}")
     columns = {*inspect.signature(Table).parameters} - {"rows", "bins"}
     page = (MANUAL / "neuroshard-tables.5").read_text(encoding="utf-8")
     missing = [name for name in columns if f".It Li {name}" not in page]

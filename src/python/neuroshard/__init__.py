@@ -229,7 +229,7 @@ def _tables(tables: Tables) -> _Input:
     rows = [_row(table) for table in tables]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns)
+    writer = csv.DictWriter(text, columns, quoting=csv.QUOTE_ALL)
     writer.writeheader()
     writer.writerows(rows)
     return _Input("-", text.getvalue().encode("utf-8", "surrogatepass"))
