@@ -4,15 +4,16 @@ the real TorchRec, beside counting in Python. Speaks TAP; NEUROSHARD is the
 program.
 """
 import collections
+import dataclasses
 import os
 import random
 import stat
 import tempfile
 import time
-from dataclasses import dataclass
 
 import torch
-from torchrec import EmbeddingBagConfig, KeyedJaggedTensor
+from torchrec import EmbeddingBagConfig, EmbeddingConfig, KeyedJaggedTensor
+from torchrec.modules.embedding_configs import DataType
 
 import neuroshard
 from neuroshard import Error
@@ -38,7 +39,7 @@ CONFIGS = [
 FEATURES = ["clicked", "item", "seen"]
 
 
-@dataclass
+@dataclasses.dataclass
 class Batch:
     sparse_features: KeyedJaggedTensor
 
@@ -71,8 +72,7 @@ def expected(drawn, table):
     """Cells of the list, by counting."""
     ids = [ids[table] for ids in drawn]
     whole = [
-        sum(ids[i : i + GPUS], [])
-        for i in range(0, len(ids) - GPUS + 1, GPUS)
+        sum(ids[i : i + GPUS], []) for i in range(0, len(ids) - GPUS + 1, GPUS)
     ]
     rows = [count for b in whole for count in collections.Counter(b).values()]
     told = ids[: len(whole) * GPUS]
@@ -101,6 +101,28 @@ def check_counts(rng, dtype, wrap):
         got = {key: float(row.get(key, 0)) for key in want}
         ok(got == want, f"{dtype}: as counted", f"{got}\n{want}")
     return rows
+
+
+def check_configs(rng):
+    """What a plan has to know of the tables beside their size."""
+    configs = [
+        dataclasses.replace(CONFIGS[0], name="#", data_type=DataType.FP16),
+        EmbeddingConfig(
+            name=" item ",
+            feature_names=["item"],
+            num_embeddings=1000,
+            embedding_dim=8,
+        ),
+    ]
+    rows = profile([draw(rng)[0]], tables=configs)
+    plan = neuroshard.plan(rows, 1, effort=100)
+    got = [
+        (table["name"], table["num_outputs"], table["output"])
+        + (table["precision"],)
+        for table in plan.json["tables"]
+    ]
+    want = [("#", 2, "pooled", "fp16"), (" item ", 1, "sequence", "fp32")]
+    ok(got == want, "names, outputs and formats of the model", f"{got}")
 
 
 def check_uses(rng, rows, work):
@@ -189,6 +211,7 @@ def main():
         os.mkdir(tempfile.tempdir)
         check_counts(rng, torch.int32, Batch)
         rows = check_counts(rng, torch.int64, lambda features: features)
+        check_configs(rng)
         check_uses(rng, rows, work)
         check_failures(rng, work)
         ok(not os.listdir(tempfile.tempdir), "no file is left")

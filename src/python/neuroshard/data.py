@@ -25,6 +25,10 @@ from . import _program
 from ._program import Error
 
 __all__ = ["profile"]
+COLUMNS = (
+    *("name", "num_embeddings", "dim"),
+    *("num_outputs", "output", "precision"),
+)
 
 
 def profile(
@@ -46,8 +50,8 @@ def profile(
                  as the last one may be, are left out
     n_batches -- so many of them at most; None: all
     tables    -- TorchRec's configurations of the tables, with name,
-                 feature_names, num_embeddings and embedding_dim; or a table
-                 list's path, or None: then each feature is a table
+                 feature_names, num_embeddings, embedding_dim, and data_type;
+                 or a table list's path, or None: then each feature is a table
     dim       -- columns, where `tables` does not say them
     gpus      -- ranks, each with such a batch in every step
     output    -- where to write the table list, too
@@ -90,10 +94,16 @@ def _features(batch: Any) -> Any:
 
 def _write_list(path: Path, configs: List[Any]) -> Path:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("name", "num_embeddings", "dim"))
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(COLUMNS)
         for config in configs:
-            row = (config.name, config.num_embeddings, config.embedding_dim)
+            data_type = getattr(config, "data_type", None)
+            row = (
+                *(config.name, config.num_embeddings, config.embedding_dim),
+                len(config.feature_names),
+                "pooled" if hasattr(config, "pooling") else "sequence",
+                getattr(data_type, "value", "fp32").lower(),
+            )
             writer.writerow(row)
     return path
 
