@@ -181,10 +181,11 @@ static bool make_best(struct descent *descent)
 
 static void descent_begin(struct descent *descent,
                           const struct snapshot *snapshot,
-                          const struct parts *parts)
+                          const struct parts *parts, uint64_t move_limit_bytes)
 {
     *descent = (struct descent){0};
     tryout_init(&descent->tryout, parts);
+    descent->tryout.layout.move_limit_bytes = move_limit_bytes;
     snapshot_load(snapshot, &descent->tryout.layout);
 }
 
@@ -291,7 +292,7 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 {
     struct descent descent;
 
-    descent_begin(&descent, snapshot, parts);
+    descent_begin(&descent, snapshot, parts, NO_MOVE_LIMIT);
     while (descent.tryout.layout.total_ms > most_ms &&
            step(&descent, by_memory))
         continue;
@@ -415,13 +416,17 @@ static bool merge_pieces(struct descent *descent, double most_ms, uint32_t u)
 }
 
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
-                  double most_ms)
+                  double rise_frac, uint64_t move_limit_bytes)
 {
     const double least_ms = snapshot->total_ms;
+    const double most_ms =
+        oracle_queued_ms(parts->oracle, least_ms) * (1 + rise_frac);
     struct snapshot next = {0};
     struct descent descent;
 
-    descent_begin(&descent, snapshot, parts);
+    if (!(rise_frac > 0))
+        return 0;
+    descent_begin(&descent, snapshot, parts, move_limit_bytes);
     for (size_t i = 0; i < sizeof(rises) / sizeof(*rises); i++) {
         for (uint32_t u = 0; u < parts->n_units; u++)
             while (merge_pieces(&descent,

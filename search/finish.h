@@ -47,10 +47,11 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms);
 
 /* A unit becomes whole, pieces of it become one, or it is cut otherwise into
- * fewer, as long as the total, as comm prices it, is no more than most_ms and
- * the memory suffices: what costs little goes first. Returns how many changes
+ * fewer, as long as the step that the job waits for rises by no more than this
+ * share of it, the memory suffices and no more moves than that: what costs
+ * little goes first. Nothing is done for a share of 0. Returns how many changes
  * were priced. */
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
-                  double most_ms);
+                  double rise_frac, uint64_t move_limit_bytes);
 
 #endif

@@ -389,11 +389,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
     found = choose(&full);
-    if (options->simplest_frac > 0)
-        plan->n_evaluations +=
-            simplify(found, &full.parts,
-                     oracle_queued_ms(oracle, found->total_ms) *
-                         (1 + options->simplest_frac));
+    plan->n_evaluations +=
+        simplify(found, &full.parts, options->simplest_frac, NO_MOVE_LIMIT);
     snapshot_to_plan(found, &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full.watch, plan, arena, err);

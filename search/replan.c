@@ -353,6 +353,7 @@ static int find(struct replan *replan, struct err *err)
     struct plan found = {.problem = *replan->parts.problem};
     struct search_options options = *replan->options;
 
+    options.simplest_frac = 0; /* of what is found in the end */
     carry_over(&replan->nearest, &replan->parts);
     layout_init(&replan->homes.nearest, &replan->parts);
     snapshot_load(&replan->nearest, &replan->homes.nearest);
@@ -385,6 +386,7 @@ static int write_plan(struct replan *replan, struct arena *arena,
     struct front *front = &replan->front;
     struct plan *plan = replan->plan;
     const struct front_point *picked;
+    struct snapshot found = {0};
     struct proven bound;
 
     front_thin(front, WORTH_FRAC);
@@ -396,7 +398,13 @@ static int write_plan(struct replan *replan, struct arena *arena,
     for (uint32_t i = 0; i < front->n; i++)
         report->front[i] = (struct replan_point){
             front->points[i].moved_bytes, front->points[i].layout.total_ms};
-    snapshot_to_plan(&picked->layout, &replan->parts, plan, arena);
+    snapshot_copy(&found, &picked->layout);
+    plan->n_evaluations +=
+        simplify(&found, &replan->parts, replan->options->simplest_frac,
+                 replan->limit_bytes == NO_MOVE_LIMIT ? picked->moved_bytes
+                                                      : replan->limit_bytes);
+    snapshot_to_plan(&found, &replan->parts, plan, arena);
+    snapshot_release(&found);
     plan_join_columns(plan, false, arena); /* where it keeps some that touch */
     bound_find(&bound, &replan->parts);
     plan->search = "replan";

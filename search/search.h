@@ -50,8 +50,9 @@ struct search_options {
     bool is_logged;              /* progress goes to a log, too */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
     struct search_trace *trace;  /* of the full search; may be NULL */
-    double simplest_frac; /* of the full search: by which the total may rise for
-                             fewer pieces (search/finish.h); 0: it may not */
+    double simplest_frac; /* of the full search and search_replan: by which the
+                             step may rise for fewer pieces (search/finish.h);
+                             0: it may not */
 };
 /* In stages, till they gain little: at most 2,400,000; where the oracle is
  * additive 12,000 a table, at least 640,000 and at most 2,400,000. A group
@@ -118,7 +119,9 @@ struct replan_report {
  * its GPUs named such that little moves; it anneals without a limit, then under
  * limits that rise from nothing to what the cheapest layout moves; and what it
  * finds goes back home unit by unit. Takes two to three times what search_full
- * does, and without a limit costs no more, to a ten-thousandth.
+ * does, and without a limit costs no more, to a ten-thousandth. Where what is
+ * found is to be simpler no more moves than the limit, or where there is none
+ * than does without.
  *
  * Where a GPU holds more under the old plan, with the tables of today, than its
  * reserve leaves, it may go on to, but never more than that or than it has:

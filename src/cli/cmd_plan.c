@@ -93,15 +93,22 @@ static int write_trace(const struct search_trace *trace, const char *path,
     return rc;
 }
 
-static int check_trace(const struct cli *cli, struct err *err)
+static int check_search(const struct cli *cli, struct err *err)
 {
-    if (!cli_given(cli, "trace") ||
-        (!strcmp(cli_string(cli, "search"), "full") &&
-         !cli_given(cli, "from") && !cli_value(cli, "gpus")->is_range))
-        return 0;
-    return err_set(err, ERR_USAGE,
-                   "option '--trace' is of one full search, neither of a range "
-                   "of GPUs nor '--from' a plan");
+    static const char *const of_full[] = {"from", "simplest-within", "trace"};
+    const char *search = cli_string(cli, "search");
+
+    for (size_t i = 0; i < sizeof of_full / sizeof *of_full; i++)
+        if (cli_given(cli, of_full[i]) && strcmp(search, "full") != 0)
+            return err_set(err, ERR_USAGE,
+                           "option '--%s' needs the full search, not '%s'",
+                           of_full[i], search);
+    if (cli_given(cli, "trace") &&
+        (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
+        return err_set(err, ERR_USAGE,
+                       "option '--trace' is of one full search, neither of a "
+                       "range of GPUs nor '--from' a plan");
+    return 0;
 }
 
 static int plan_once(struct plan_request *request, struct err *err)
@@ -126,7 +133,7 @@ static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
 
-    if (check_trace(cli, err) || replanning_load(&request, err) ||
+    if (check_search(cli, err) || replanning_load(&request, err) ||
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
                          cli, err))
         return -1;

@@ -38,11 +38,6 @@ static int read_simplest(struct search_options *options, const struct cli *cli,
 
     if (!text)
         return 0;
-    if (strcmp(cli_string(cli, "search"), "full") != 0 ||
-        cli_given(cli, "from"))
-        return err_set(err, ERR_USAGE,
-                       "option '--simplest-within' is of the full search, "
-                       "without '--from'");
     if (text[len - 1] == '%' &&
         text_to_double(arena_strndup(cli->arena, text, len - 1),
                        &options->simplest_frac) &&

@@ -28,10 +28,6 @@ int replanning_load(struct plan_request *request, struct err *err)
                        "option '--move-limit' needs '--from': what would move "
                        "otherwise");
     }
-    if (strcmp(cli_string(cli, "search"), "full") != 0)
-        return err_set(err, ERR_USAGE,
-                       "option '--from' needs the full search, not '%s'",
-                       cli_string(cli, "search"));
     return planning_load(&request->from, cli_string(cli, "from"), cli->args[0],
                          cli, err);
 }

@@ -12,9 +12,9 @@ src/device   6659  59
 src/io       5885  37
 src/emit     2847  19
 src/exec     3765  26
-src/cli      6157  39
+src/cli      6154  39
 costmodel    7577  60
-search       6901  32
+search       6911  32
 microbench   1657  14
 "
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """plan --simplest-within: on every shipped list and on drawn ones the step
 stays within what was asked for, and there are no more pieces than without;
-how many fewer is said. Speaks TAP; NEUROSHARD is the program.
+how many fewer is said. From another plan nothing moves beyond the limit. Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import os
@@ -74,6 +74,36 @@ def draw(rng, path):
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def check_from(rng, name, cost):
+    """What is planned from a plan for other GPUs moves no more either."""
+    n_gpus = rng.choice((2, 4, 6))
+    draw(rng, "drawn.csv")
+    plan("drawn.csv", n_gpus, cost, "-o", "old.json")
+    args = ["drawn.csv", n_gpus + 1, cost, "--from", "old.json"]
+    free = plan(*args)
+    moved = free["movement"]["bytes"]["moved"]
+    wrong, n_pieces = [], []
+    for limit in (None, moved * 3 // 2):
+        limits = [] if limit is None else ["--move-limit", f"{limit}B"]
+        for percent in PERCENTS:
+            simple = plan(*args, *limits, "--simplest-within", f"{percent}%")
+            n_pieces.append(len(simple["shards"]))
+            if (
+                simple["movement"]["bytes"]["moved"] > (limit or moved)
+                or n_pieces[-1] > len(free["shards"])
+                or simple["total_ms"]
+                > free["total_ms"] * (1 + percent / 100 + 1e-9)
+            ):
+                wrong.append((limit, percent, simple["total_ms"]))
+    ok(
+        not wrong,
+        f"{name} from another plan by {cost}: "
+        f"{len(free['shards'])}, {n_pieces} pieces",
+        f"{wrong} {free['total_ms']} {moved}",
+    )
+    return n_pieces[-1] < len(free["shards"])
+
+
 def main():
     rng = random.Random(SEED)
     fewer = recut = 0
@@ -92,6 +122,11 @@ def main():
             draw(rng, "drawn.csv")
             n_gpus = rng.choice((2, 3, 4, 8))
             check(f"drawn {i}", "drawn.csv", n_gpus, COSTS[i % len(COSTS)])
+        fewer = sum(
+            check_from(rng, f"drawn {i}", COSTS[i % len(COSTS)])
+            for i in range(N_DRAWN)
+        )
+        ok(fewer > 0, f"{fewer} of them have fewer pieces")
         args = [LISTS[0], 16, "model:h100.nsm", "--host-ms", 50]
         free, simple = plan(*args), plan(*args, "--simplest-within", "0%")
         n_pieces = [len(found["shards"]) for found in (free, simple)]
@@ -115,7 +150,7 @@ def main():
             *["drawn.csv", 4, "torchrec", "--simplest-within", "1%"],
             *["--search", "grid"],
         )
-        ok("of the full search" in said, "nor of another search", str(said))
+        ok("needs the full search" in said, "nor of another search", str(said))
         os.chdir(ROOT)
     finish()
 
