@@ -34,7 +34,8 @@
     FEATURE(forward_l2, input->parts[1])                                    \
     FEATURE(forward_issue, input->parts[2])                                 \
     FEATURE(backward_memory, input->parts[3])                               \
-    FEATURE(backward_issue, input->parts[4])
+    FEATURE(backward_issue, input->parts[4])                                \
+    FEATURE(hot_issue, input->parts[5])
 
 #define TOTALS(TOTAL)                                         \
     TOTAL(tables, 1)                                          \

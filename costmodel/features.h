@@ -18,8 +18,8 @@
  *     log1p_gather_mib, log1p_unique_mib, log1p_table_mib
  *     log2_batch, weight_bytes, has_state   samples, bytes a weight, 1 where
  *                                the optimizer keeps a state
- *     forward_dram, forward_l2, forward_issue, backward_memory, backward_issue
- *                                parts of a roofline, each over what the table
+ *     forward_dram, forward_l2, forward_issue, backward_memory, backward_issue,
+ *     hot_issue                  parts of a roofline, each over what the table
  *                                adds to it; 0 where there is none
  *
  * And totals, facts that add up over the tables of a device:
@@ -33,7 +33,7 @@
  *                                slow for narrow ones beside it
  */
 
-#define ROOFLINE_PARTS 5
+#define ROOFLINE_PARTS 6
 
 /* One table or piece of one, in one batch of one device. */
 struct feature_input {

@@ -149,6 +149,20 @@ struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
     return model;
 }
 
+struct gpu_spec gpu_spec_slowed(const struct gpu_spec *spec,
+                                const double factors[N_SLOWED])
+{
+    struct gpu_spec slowed = *spec;
+
+    slowed.launch_us *= factors[SLOWED_LAUNCH];
+    slowed.row_cycles *= factors[SLOWED_ISSUE];
+    slowed.dram_gbps /= factors[SLOWED_MEMORY];
+    slowed.l2_gbps /= factors[SLOWED_MEMORY];
+    slowed.bag_row_us *= factors[SLOWED_BAG];
+    slowed.hot_rows = fmax(0, spec->hot_rows + factors[SLOWED_HOT] - 1);
+    return slowed;
+}
+
 uint64_t gpu_spec_hash(const struct gpu_spec *spec)
 {
     const double figures[] = {

@@ -23,6 +23,8 @@ struct gpu_spec {
                           that ids are inside their tables; FBGEMM's do */
     double row_cycles; /* of one SM, to issue one row's load */
     double bag_row_us; /* of a look-up in a bag when all others are done */
+    double hot_rows;   /* that a look-up of a row with more than 32 issues
+                          besides, as a fit found it */
     double launch_us;
     double host_ms; /* of its host, to queue a step of TorchRec; 0: not known */
     double intra_gbps, intra_alpha_us; /* all-to-all a GPU, inside a host */
@@ -38,6 +40,17 @@ double gpu_spec_check_us(const struct gpu_spec *spec);
 /* Its communication figures, for so many GPUs on so many hosts. */
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                                 const struct cluster *cluster);
+/* What a GPU may be slower in than its figures say, by so many times. */
+enum slowed {
+    SLOWED_LAUNCH, /* launch_us */
+    SLOWED_ISSUE,  /* row_cycles */
+    SLOWED_MEMORY, /* bandwidths */
+    SLOWED_BAG,    /* bag_row_us */
+    SLOWED_HOT,    /* hot_rows: 1 more than so many */
+    N_SLOWED
+};
+struct gpu_spec gpu_spec_slowed(const struct gpu_spec *spec,
+                                const double factors[N_SLOWED]);
 /* Of all figures that prices go by. */
 uint64_t gpu_spec_hash(const struct gpu_spec *spec);
 

@@ -266,6 +266,7 @@ static const struct gpu_spec *model_spec(const struct gpu_spec *published,
     spec->launch_us = fitted->launch_us;
     spec->row_cycles = fitted->row_cycles;
     spec->bag_row_us = fitted->bag_row_us;
+    spec->hot_rows = fitted->hot_rows;
     spec->dram_gbps = fitted->dram_gbps;
     spec->l2_gbps = fitted->l2_gbps;
     spec->l2_bytes = fitted->l2_bytes;

@@ -101,6 +101,7 @@ static const struct place_field gpu_fields[] = {
     {"launch_us", GPU(launch_us), true, 0, MAX_US, NULL},
     {"row_cycles", GPU(row_cycles), true, 0, MAX_MS, NULL},
     {"bag_row_us", GPU(bag_row_us), true, 0, MAX_US, NULL},
+    {"hot_rows", GPU(hot_rows), false, 0, MAX_US, NULL},
     {"dram_gbps", GPU(dram_gbps), true, MIN_GPU, MAX_MS, NULL},
     {"l2_gbps", GPU(l2_gbps), true, MIN_GPU, MAX_MS, NULL},
     {"l2_bytes", GPU(l2_bytes), true, 1, MAX_COUNT, NULL},

@@ -195,6 +195,8 @@ static void print_roofline(const struct estimate *estimate, struct buf *out)
         "GB/s",
         gpu->name, gpu->launch_us, gpu->row_cycles, gpu->bag_row_us,
         gpu->dram_gbps, gpu->l2_gbps);
+    if (gpu->hot_rows > 0)
+        buf_printf(out, ", hot look-ups %.4g rows more", gpu->hot_rows);
     for (unsigned i = 0; i < estimate->totals.n; i++)
         if (fabs(totals[i].power) >= LEAST_POWER)
             buf_printf(out, ", %s ^ %.3f", totals[i].name, totals[i].power);

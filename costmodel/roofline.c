@@ -10,7 +10,7 @@
  *                           issue: (N rows + V bags) w,
  *                           latency: rows of the longest bag )
  *   backward = base + sort + norm( DRAM:  keys, gradients + (2 U rb + state) /
- * e and gathers of gradients N D g, issue: (N gradients + U updates) w' )
+ * e and gathers of gradients N D g, issue: (N gradients + U updates) w' ) + h H
  *
  * norm is the root of the sum of squares: what overlaps hides most of the
  * shorter. e is what random rows get of the bandwidth, rb / (rb + 85): each
@@ -19,7 +19,8 @@
  * which add up. The kernels are compiled for the widest table of an operation
  * (32, 64, 128, 256, 512 columns), by which w and w' go: a narrow table beside
  * a wide one pays for the wide one. A row that is looked up more than 32 times
- * is added up by a block of threads of its own. The sort takes a pass for each
+ * is added up by a block of threads of its own; of H such look-ups a fitted GPU
+ * (costmodel/roofline_fit.h) may take h besides. The sort takes a pass for each
  * byte of a key, of 8 bytes and a 4-byte value that are read and written.
  *
  * Constants without another source are fitted to 3,899 cases that FBGEMM 1.6
@@ -130,6 +131,7 @@ enum lane {
     LANE_FWD_ISSUE, /* at 128 columns */
     LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
+    LANE_HOT,      /* issue of look-ups of rows with long runs */
     LANE_FWD_BAGS, /* look-ups of a bag, to the fourth power: whole numbers,
                       of which nothing stays when they are taken off */
     LANE_WIDTHS,   /* shards by their width */
@@ -182,20 +184,21 @@ static unsigned width_of(const struct kernels *kernels, double n_columns)
     return k;
 }
 
-/* What backward issues of look-ups, in those of the forward. */
+/* What backward issues of look-ups, in those of the forward, and how many of
+ * these are of rows with long runs. */
 static double backward_issue(const struct kernels *kernels,
-                             const struct feature_input *input)
+                             const struct feature_input *input, double *hot)
 {
-    double runs = 0, gradients = 0;
+    double runs = 0;
 
     for (unsigned k = LONG_BIN; k < REUSE_BINS; k++) {
         runs += input->n_unique * input->bins[k];
-        gradients += input->n_unique * input->bins[k] * reuse_bin_count(k);
+        *hot += input->n_unique * input->bins[k] * reuse_bin_count(k);
     }
-    gradients = fmin(gradients, input->n_lookups);
-    return kernels->gradient * (input->n_lookups - gradients) +
+    *hot = fmin(*hot, input->n_lookups);
+    return kernels->gradient * (input->n_lookups - *hot) +
            kernels->update * input->n_unique + kernels->long_run * runs +
-           kernels->long_gradient * gradients;
+           kernels->long_gradient * *hot;
 }
 
 /* Bytes over 10^9 a second, in ms. */
@@ -224,6 +227,7 @@ static void fill_fused(const struct gpu_spec *spec,
     double state_bytes =
         is_replica ? 0 : input->n_unique * (of->bytes + of->rows * row_bytes);
     double once = vectors * vector_bytes, gathered = lookups * vector_bytes;
+    double hot = 0;
 
     out[LANE_ROWS] = input->n_rows;
     out[LANE_LOOKUPS] = lookups;
@@ -246,7 +250,8 @@ static void fill_fused(const struct gpu_spec *spec,
                  spec->dram_gbps) +
         bytes_ms(update + state_bytes, random_gbps) +
         bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps);
-    out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, input);
+    out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, input, &hot);
+    out[LANE_HOT] = row_ms * hot;
     if (!is_replica)
         out[LANE_BWD_MEMORY] +=
             row_ms * (of->update * input->n_unique + of->gradient * lookups);
@@ -305,7 +310,8 @@ static struct fused fused_of(const struct gpu_spec *spec, const double *sum)
             bytes_ms(key_bytes * sum[LANE_LOOKUPS],
                      kernels->sort_frac * spec->dram_gbps) +
             together(kernels, sum[LANE_BWD_MEMORY],
-                     width->backward * sum[LANE_BWD_ISSUE], 0, 0);
+                     width->backward * sum[LANE_BWD_ISSUE], 0, 0) +
+            spec->hot_rows * sum[LANE_HOT];
     return fused;
 }
 
@@ -470,19 +476,7 @@ void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED])
     lanes[LANE_BWD_MEMORY] *= factors[SLOWED_MEMORY];
     lanes[LANE_FWD_ISSUE] *= factors[SLOWED_ISSUE];
     lanes[LANE_BWD_ISSUE] *= factors[SLOWED_ISSUE];
-}
-
-struct gpu_spec gpu_spec_slowed(const struct gpu_spec *spec,
-                                const double factors[N_SLOWED])
-{
-    struct gpu_spec slowed = *spec;
-
-    slowed.launch_us *= factors[SLOWED_LAUNCH];
-    slowed.row_cycles *= factors[SLOWED_ISSUE];
-    slowed.dram_gbps /= factors[SLOWED_MEMORY];
-    slowed.l2_gbps /= factors[SLOWED_MEMORY];
-    slowed.bag_row_us *= factors[SLOWED_BAG];
-    return slowed;
+    lanes[LANE_HOT] *= factors[SLOWED_ISSUE];
 }
 
 struct comm_model job_comm(const struct gpu_spec *spec,

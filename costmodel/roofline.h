@@ -7,7 +7,7 @@
 #include "costmodel/gpu_spec.h"
 
 /* What fused tables add up to, and what they take then. */
-#define FUSED_LANES 13
+#define FUSED_LANES 14
 /* The first of the lanes that are ROOFLINE_PARTS, in ms. */
 #define FUSED_PART 2
 void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
@@ -17,16 +17,6 @@ double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES]);
 double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES]);
 
-/* What a GPU may be slower in than its figures say, by so many times. */
-enum slowed {
-    SLOWED_LAUNCH, /* launch_us */
-    SLOWED_ISSUE,  /* row_cycles */
-    SLOWED_MEMORY, /* bandwidths */
-    SLOWED_BAG,    /* bag_row_us */
-    N_SLOWED
-};
-struct gpu_spec gpu_spec_slowed(const struct gpu_spec *spec,
-                                const double factors[N_SLOWED]);
 /* Lanes as the slowed GPU has them. */
 void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED]);
 

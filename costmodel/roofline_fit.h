@@ -6,10 +6,10 @@
 
 /*
  * A roofline that a few measurements correct: by how much slower than its
- * figures say a GPU launches, issues, moves bytes and follows long bags, and
- * small powers of the totals for what no roofline knows. All are pulled
- * towards none, so that twenty samples correct what they show and leave the
- * rest.
+ * figures say a GPU launches, issues, moves bytes and follows long bags, what
+ * look-ups of hot rows take besides, and small powers of the totals for what no
+ * roofline knows. All are pulled towards none, so that twenty samples correct
+ * what they show and leave the rest.
  */
 
 /* Fits estimate->gpu and the powers of its totals to sums[n][width] of n >= 1

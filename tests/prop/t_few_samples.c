@@ -39,7 +39,7 @@ static const struct size {
     {'A', 20, 0.03, true},      {'B', 20, 0.1, true},
     {'C', 20, 0.12, true},      {'B', 200, 0.05, false},
     {'C', 200, 0.06, false},    {'B', 1000, 0.03, false},
-    {'C', 1000, 0.025, false},  {'B', 10000, 0.016, false},
+    {'C', 1000, 0.025, false},  {'B', 10000, 0.015, false},
     {'C', 60000, 0.012, false},
 };
 
@@ -235,7 +235,7 @@ static void test_plans(const struct gpu_spec *h100)
     static const struct {
         size_t n;
         double most;
-    } models[] = {{0, 1.4}, {20, 1.1}, {200, 1.1}, {2000, 1.05}};
+    } models[] = {{0, 1.4}, {20, 1.1}, {200, 1.05}, {2000, 1.03}};
     const size_t n_models = is_full() ? 4 : 2;
     const size_t n_tasks = tap_size(4, MOST_TASKS);
     char folder[] = "/tmp/t_few_samples_XXXXXX";

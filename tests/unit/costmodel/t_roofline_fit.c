@@ -62,7 +62,8 @@ static void test_fit(const struct gpu_spec *h100)
     const double slower[N_SLOWED] = {[SLOWED_LAUNCH] = 3,
                                      [SLOWED_ISSUE] = 7,
                                      [SLOWED_MEMORY] = 1.5,
-                                     [SLOWED_BAG] = 1};
+                                     [SLOWED_BAG] = 1,
+                                     [SLOWED_HOT] = 6};
     const struct gpu_spec slow = gpu_spec_slowed(h100, slower);
     struct sample *samples = samples_of(&slow, N_SAMPLES);
     struct estimate found, robust, same;
@@ -74,6 +75,7 @@ static void test_fit(const struct gpu_spec *h100)
     is_near(found.gpu.launch_us / slow.launch_us, 1, 0.15, "its launches");
     is_near(found.gpu.row_cycles / slow.row_cycles, 1, 0.15, "its rows");
     is_near(slow.dram_gbps / found.gpu.dram_gbps, 1, 0.15, "its memory");
+    is_near(found.gpu.hot_rows / slow.hot_rows, 1, 0.15, "its hot rows");
     for (unsigned k = 0; k < found.totals.n; k++)
         most = fmax(most, fabs(found.totals.at[k].power));
     ok(most < 0.03, "without powers, at most %.4f", most);
@@ -86,6 +88,7 @@ static void test_fit(const struct gpu_spec *h100)
     ok(fit(&same, h100, samples, 1) < 1e-9, "one sample of an H100");
     is_near(same.gpu.launch_us / h100->launch_us, 1, 1e-3, "leaves it one");
     is_near(same.totals.at[0].power, 0, 1e-3, "as it is");
+    is_near(same.gpu.hot_rows, 0, 1e-3, "also in hot rows");
 }
 
 /* A power has no effect beyond the totals that were measured. */
@@ -119,7 +122,7 @@ static void test_powers(const struct gpu_spec *h100)
 /* The parts of a table are what of its time each takes. */
 static void test_parts(const struct gpu_spec *h100)
 {
-    const double slower[N_SLOWED] = {1, 1e6, 1, 1};
+    const double slower[N_SLOWED] = {1, 1e6, 1, 1, 1};
     const struct estimate as_is = {.gpu = *h100},
                           slow = {.gpu = gpu_spec_slowed(h100, slower)};
     struct feature_input input = {.batch = 512,
@@ -146,6 +149,12 @@ static void test_parts(const struct gpu_spec *h100)
     estimate_fill(&slow, &input, lanes);
     is_near(input.parts[2] + input.parts[4], 1, 1e-3,
             "a GPU that issues rows slowly does nothing else");
+    is_near(input.parts[5], 0, 0, "without hot rows");
+    input.n_unique = 1;
+    input.bins[0] = 0;
+    input.bins[12] = 1;
+    estimate_fill(&as_is, &input, lanes);
+    ok(input.parts[5] > 0.01, "one row that is hot: %.3f", input.parts[5]);
     estimate_fill(&as_is, &none, lanes);
     ok(!memcmp(none.parts, empty.parts, sizeof(none.parts)),
        "and no look-ups have no parts");
@@ -295,7 +304,7 @@ static void test_net(const struct gpu_spec *h100)
     if (!ok(!train_fit(&model, samples, N_SAMPLES, &options, &arena, &err),
             "a net on it%s", err.msg))
         return;
-    is_str(model.features.at[model.features.n - 1].name, "backward_issue",
+    is_str(model.features.at[model.features.n - 1].name, "hot_issue",
            "sees parts of the roofline");
     is_i64((int64_t)model.training.n_train, N_SAMPLES * 9 / 10,
            "learns from all that are not held out");
@@ -303,6 +312,7 @@ static void test_net(const struct gpu_spec *h100)
     is_i64((int64_t)model.training.best_epoch, options.epochs,
            "and ends with its last epoch");
     model.floor_gbps = 0;
+    model.estimate.gpu.hot_rows += 0.5; /* also where none are found */
     alone = model;
     alone.mlp.n_params = 0;
     ok(!save(&model, path, &bytes, &len), "and is written%s", err.msg);
