@@ -39,8 +39,7 @@ const char *page_kind(const json_t *content)
  * same columns, and the next rows or, of replicas, the same. */
 static bool goes_on(const struct shard *shard, const struct shard *next)
 {
-    return next->table == shard->table && next->kind == shard->kind &&
-           next->device == shard->device + 1 &&
+    return next->table == shard->table && next->device == shard->device + 1 &&
            next->col_begin == shard->col_begin &&
            next->col_end == shard->col_end &&
            next->row_begin == (shard_is_replica(shard->kind) ? shard->row_begin

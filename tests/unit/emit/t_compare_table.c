@@ -320,6 +320,13 @@ static void test_print(void)
 
     plan.stopped = "time";
     compare_fill(&entries[0][0], &plan);
+    for (int i = 0; i < 2; i++) {
+        struct compare_entry entry = {0};
+
+        plan.stopped = i ? "done" : NULL;
+        compare_fill(&entry, &plan);
+        ok(!entry.cut_short_by, "what is done is not cut short");
+    }
     plan.stopped = "budget";
     plan.total_ms = 4;
     devices[0].compute_ms = 1;

@@ -226,6 +226,13 @@ static void test_hot_block(void)
     is_in(report_of(&plan),
           "\nnote    GPU 0, ready last, has a hot row block of table 'pages', "
           "with 3.73 times the mean look-ups\n");
+    /* Of two that are hot, the one with more look-ups above the mean: 20 of
+     * them, not 2. */
+    plan.problem.tables[1].row_order = ROW_ORDER_FREQUENCY;
+    plan.shards[1].row_end = plan.shards[2].row_end = 5000000;
+    plan.shards[1].device = 0;
+    problem_find_hot_rows(&plan.problem, &arena);
+    is_in(report_of(&plan), " has a hot row block of table 'items', ");
     plan.cost.name = "torchrec";
     is_not_in(report_of(&plan), "hot row block");
 }
