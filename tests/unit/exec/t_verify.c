@@ -271,6 +271,27 @@ static void test_values(void)
     ok(!memcmp(whole + 40, part, sizeof(part)), "so are gradients");
 }
 
+/* States are of the size of a gradient's square, give or take a half. */
+static void test_state_values(void)
+{
+    double square = 0, least = INFINITY, most = 0;
+    float gradient[64];
+
+    for (uint64_t bag = 0; bag < 100; bag++) {
+        values_gradient(gradient, 9, bag, 0, 64, PRECISION_FP32);
+        for (int i = 0; i < 64; i++)
+            square += (double)gradient[i] * gradient[i] / 6400;
+    }
+    for (uint64_t row = 0; row < 1000; row++) {
+        const double state = values_state(9, row, 8);
+
+        least = fmin(least, state / square);
+        most = fmax(most, state / square);
+    }
+    ok(least > 0.45 && least < 0.55 && most > 1.4 && most < 1.6,
+       "states are %.2f to %.2f of a gradient's square", least, most);
+}
+
 static void test_tally(void)
 {
     static const double want[] = {2, -4, 0}, zero[3] = {0};
@@ -302,6 +323,7 @@ static void test_device(enum device_kind kind)
 int main(void)
 {
     test_values();
+    test_state_values();
     test_tally();
     test_device(DEVICE_CPU);
     if (device_count(DEVICE_CUDA))
