@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 
+#include "base/host_device.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +12,10 @@
 #include <unistd.h>
 
 #define ALIGN ((size_t)64)
+/* Of the first block, and of the largest where each is twice the last: most
+ * arenas of a search are small and short-lived, and what the system has to map
+ * and to clear each time would take longer than its use. */
+#define ARENA_FIRST_BYTES ((size_t)8 << 10)
 #define ARENA_BLOCK_BYTES ((size_t)256 << 10)
 
 /* Under AddressSanitizer (CONFIG=asan) the unused part of a block is poisoned,
@@ -137,8 +143,10 @@ void arena_release(struct arena *arena)
 static void arena_add_block(struct arena *arena, size_t n_bytes)
 {
     struct arena_block *block;
-    size_t cap = n_bytes > ARENA_BLOCK_BYTES ? n_bytes : ARENA_BLOCK_BYTES;
+    size_t cap = arena->head ? min_u64(2 * arena->head->cap, ARENA_BLOCK_BYTES)
+                             : ARENA_FIRST_BYTES;
 
+    cap = max_u64(cap, n_bytes);
     block = aligned_alloc(ALIGN, padded(1, sizeof *block + cap));
     if (!block)
         mem_exhausted(1, n_bytes);
