@@ -449,6 +449,36 @@ def check_twice(planner, model, constraints, ours):
     ok(both.moved_bytes == 0, "and nothing moves")
 
 
+def check_estimate():
+    """The step by cost="torchrec" is TorchRec's estimate, whatever the format
+    of the weights and of the exchange."""
+    qcomms = QCommsConfig(CommType.BF16, CommType.BF16)
+    codecs = get_qcomm_codecs_registry(qcomms)
+    for name, sharder in (
+        ("half precision", EmbeddingBagCollectionSharder()),
+        (
+            "and quantised exchanges",
+            EmbeddingBagCollectionSharder(qcomm_codecs_registry=codecs),
+        ),
+    ):
+        model = collection(
+            bags("a", 40000, 64, data_type=DataType.FP16),
+            bags("b", 20000, 128, "fg", data_type=DataType.FP16),
+            bags("c", 30000, 32),
+        )
+        constraints = {
+            "a": ParameterConstraints(output_dtype=DataType.FP32),
+            "b": ParameterConstraints(pooling_factors=[3.0, 4.0]),
+        }
+        _, planner = planned(
+            *(model, [sharder], constraints),
+            mode="shadow",
+            cost="torchrec",
+        )
+        want = planner.neuroshard_plan.step_ms
+        same_ms(planner.shadow.torchrec_ms[1:], [want], name)
+
+
 def check_shadow_fault():
     model, constraints = shipped("criteo_kaggle_26")
     check_fault(
@@ -747,6 +777,7 @@ def main():
             8, local_world_size=4, hbm_mem_bw=2e9, inter_host_bw=3e7
         ),
     )
+    check_estimate()
     check_shadow_fault()
     check_faults()
     check_unknown()

@@ -81,11 +81,13 @@ def tables(
     constraints: Mapping[str, Any],
     device: str,
     batch_size: int,
+    by_torchrec: bool = False,
 ) -> List[Found]:
     """Of all modules that have a sharder; Error where the program does not
-    place one, and where there is none."""
+    place one, and where there is none. by_torchrec: as its estimator takes
+    them."""
     found = [
-        _found(source, device, batch_size)
+        _found(source, device, batch_size, by_torchrec)
         for source in _sources(model, sharders, constraints)
     ]
     if not found:
@@ -127,7 +129,9 @@ def _modules(model: Any, sharders: Any) -> Iterator[Tuple[str, Any, Any]]:
         ]
 
 
-def _found(source: Source, device: str, batch_size: int) -> Found:
+def _found(
+    source: Source, device: str, batch_size: int, by_torchrec: bool
+) -> Found:
     config = source.config
     group = getattr(source.constraint, "device_group", None)
     if source.parameter is None:
@@ -143,7 +147,7 @@ def _found(source: Source, device: str, batch_size: int) -> Found:
         "output": source.output,
         **_use(source, batch_size),
         "precision": _precision(source, source.parameter.dtype),
-        "comm_precision": _comm_precision(source),
+        "comm_precision": _comm_precision(source, by_torchrec),
         "optimizer": _optimizer(source),
         "sharding": _kinds(source, types),
     }
@@ -204,13 +208,16 @@ def _precision(source: Source, dtype: Any) -> str:
     return precision or source.refuse(f"has numbers of {dtype}")
 
 
-def _comm_precision(source: Source) -> str:
-    """FBGEMM's outputs are fp32 unless asked for others."""
+def _comm_precision(source: Source, by_torchrec: bool) -> str:
+    """FBGEMM's outputs are fp32 unless asked for others; TorchRec's estimator
+    takes them to be as the weights."""
     codecs = getattr(source.sharder, "qcomm_codecs_registry", None) or {}
     asked = getattr(source.constraint, "output_dtype", None)
     exchange = f"{source.output.upper()}_EMBEDDINGS_ALL_TO_ALL"
     if exchange in codecs:
         return _precision(source, codecs[exchange].forward.quantized_dtype)
+    if by_torchrec:
+        return _precision(source, source.parameter.dtype)
     return "fp32" if asked is None else str(asked.value).lower()
 
 

@@ -119,6 +119,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             constraints,
             topology.compute_device,
             self._batch_size,
+            self._options.get("cost") == "torchrec",
         )
         left = _reserved(self, module, sharders)
         asked = _model.job(topology, left, self._batch_size, self._options)
