@@ -5,7 +5,6 @@
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/page.h"
-#include "emit/report_parts.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
 
@@ -65,33 +64,22 @@ static json_t *rivals_to_json(const struct plan *plan,
     return root;
 }
 
-/* What binds the plan, and by how much its step would be shorter without each
- * table. */
-static void add_binding(json_t *found, const struct plan *plan,
-                        const struct oracle *oracle, struct arena *arena)
+/* By how much the step would be shorter without each table. */
+static json_t *saves_to_json(const struct plan *plan,
+                             const struct oracle *oracle, struct arena *arena)
 {
     const size_t n = plan->problem.n_tables;
     double *without_ms = ARENA_NEW(arena, double, n);
     json_t *saves = json_array();
     struct what_if what_if;
-    struct bottleneck binds;
 
     what_if_init(&what_if, plan, oracle);
     what_if_without(&what_if, without_ms);
     what_if_release(&what_if);
-    bottleneck_find(&binds, plan, oracle_waits(oracle), without_ms);
     for (size_t t = 0; t < n; t++)
         json_array_append_new(
             saves, json_real_or_null(plan->total_ms - without_ms[t]));
-    json_object_set_new(found, "waits", json_boolean(oracle_waits(oracle)));
-    json_object_set_new(
-        found, "binds",
-        json_pack("{s:I, s:s, s:f, s:s?, s:f}", "gpu", (json_int_t)binds.gpu,
-                  "phase", binds.phase, "phase_ms", binds.phase_ms, "table",
-                  binds.table < n ? plan->problem.tables[binds.table].name
-                                  : NULL,
-                  "table_ms", binds.table_ms));
-    json_object_set_new(found, "saves_ms", saves);
+    return saves;
 }
 
 /* What follows from a plan; but for its error only where the cost model that
@@ -109,7 +97,9 @@ static json_t *find(const struct plan *plan, struct arena *arena)
         !strcmp(again.cost.hash, plan->cost.hash)) {
         json_object_set_new(found, "rivals",
                             rivals_to_json(&again, oracle, arena));
-        add_binding(found, &again, oracle, arena);
+        json_object_set_new(found, "waits", json_boolean(oracle_waits(oracle)));
+        json_object_set_new(found, "saves_ms",
+                            saves_to_json(&again, oracle, arena));
     }
     oracle_close(oracle);
     return found;
@@ -137,31 +127,19 @@ static int add_plan(json_t *document, const char *text, size_t len,
     return 0;
 }
 
-/* What plan writes with --trace, as {columns, rows}. */
+/* What plan writes with --trace; the page takes it apart. */
 static int parse_trace(json_t **content, const char *text, size_t len,
                        const char *path, struct arena *arena, struct err *err)
 {
-    json_t *columns = NULL, *rows = json_array(), *row;
     struct csv csv = {0};
-    bool found = false;
-    double value;
+    bool found = true;
     int rc = csv_init(&csv, arena_strndup(arena, text, len), len, path, err);
 
-    while (!rc && !(rc = csv_next(&csv, &found, err)) && found) {
-        row = json_array();
-        for (size_t i = 0; i < csv.n_fields; i++)
-            json_array_append_new(row, !columns ? json_string(csv.fields[i])
-                                       : text_to_double(csv.fields[i], &value)
-                                           ? json_real(value)
-                                           : json_null());
-        if (columns)
-            json_array_append_new(rows, row);
-        else
-            columns = row;
-    }
+    while (!rc && found)
+        rc = csv_next(&csv, &found, err);
     csv_release(&csv);
-    *content = json_pack("{s:{s:o, s:o}}", "trace", "columns",
-                         columns ? columns : json_array(), "rows", rows);
+    if (!rc)
+        *content = json_pack("{s:s}", "trace", text);
     return rc;
 }
 
@@ -175,10 +153,8 @@ static int add_document(json_t *documents, const char *path,
     if (file_read(&text, &len, path, arena, err) ||
         (strncmp(text, TRACE_HEAD, strlen(TRACE_HEAD))
              ? json_parse(&content, text, len, path, err)
-             : parse_trace(&content, text, len, path, arena, err))) {
-        json_decref(content);
+             : parse_trace(&content, text, len, path, arena, err)))
         return -1;
-    }
     kind = page_kind(content);
     if (!kind) {
         json_decref(content);

@@ -90,8 +90,6 @@ for document in data["documents"]:
         names = [table["name"] for table in given["tables"]]
         saves = found["saves_ms"]
         assert len(saves) == len(names)
-        assert found["binds"]["table_ms"] == max(saves)
-        assert found["binds"]["table"] == names[saves.index(max(saves))]
         print(len(shards), "shards in", len(pieces), "pieces,",
               len(document["found"]["rivals"]["planners"]), "rivals")
     assert alike(content, given), document["file"]
@@ -101,13 +99,12 @@ python3 look.py page.html
 "$ns" report plan.json >piped.html
 python3 look.py piped.html
 "$ns" report trace.csv | python3 -c '
-import csv, json, re, sys
+import json, re, sys
 page = sys.stdin.read()
 text = re.search(r"id=\"data\">(.*?)</script>", page).group(1)
 trace = json.loads(text)["documents"][0]["content"]["trace"]
-head, *rows = csv.reader(open("trace.csv"))
-assert trace == {"columns": head, "rows": [[*map(float, r)] for r in rows]}
-print("a trace is as it was,", *head)'
+assert trace == open("trace.csv").read()
+print("a trace is as it was,", *trace.split("\n")[0].split(","))'
 
 echo "# refused"
 # try COMMAND...: its exit status and what it says

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """plan --simplest-within: on every shipped list and on drawn ones the step
 stays within what was asked for, and there are no more pieces than without;
-how many fewer is said. From another plan nothing moves beyond the limit. Speaks TAP; NEUROSHARD is the program.
+how many fewer is said. From another plan nothing moves beyond the limit.
+Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import os

@@ -106,6 +106,7 @@ plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 12 --pipeline semisync \
     --dense-ms 2,4 -o semisync
 plan lists/meta_torchrec_1935.csv -g 96 --time-limit 5 -o large
 plan hostile.csv -g 2 --batch 512 -o hostile
+plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --cost torchrec -o published
 plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 1..9 --json >range
 compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --json >compare
 compare lists/mlperf_dlrm_dcnv2_multihot.csv -g 2 --tasks 3 \
@@ -117,8 +118,8 @@ run hostile --scale-rows 0.01 --iterations 12 --json >run
 record small --times times.csv --db a.db --device cuda:a --isa b --json >record
 """
 PAGES = (
-    "small large compare hostile none semisync tasks range diff eval run "
-    "record trace"
+    "small large compare hostile none semisync published tasks range diff "
+    "eval run record trace"
 ).split()
 
 
@@ -258,6 +259,25 @@ TIP = (
     "(tip => tip.style.visibility === 'visible' ? tip.innerText : '')"
     "(document.querySelector('#tip'))"
 )
+
+
+def check_binding(page, path):
+    """What binds a plan is what the report in words says."""
+    page.open(path, 1280)
+    said = page.run("document.body.innerText")
+    _, text, _ = neuroshard("cost", path[: -len(".html")])
+    text = " ".join(text.split("\nbinds ")[1].split("\nplan ")[0].split())
+    if text.startswith("the host"):
+        want = ["It waits for the host, "]
+    else:
+        want = [part.strip() + ";" for part in text.split(";")]
+        want[-1] = want[-1].replace("it is", "it would be")
+        want[-1] = want[-1].replace("'", "").replace(";", ". ")
+    ok(
+        all(part in said for part in want),
+        f"{Path(path).stem}: what binds it",
+        f"{want}: {said[:500]}",
+    )
 
 
 def check_pointer(page, plan):
@@ -493,6 +513,8 @@ def main():
         check_hostile(page, pages["hostile"])
         check_folding(page, pages["large"])
         check_timeline(page, pages)
+        for name in ("small", "semisync", "hostile", "none", "published"):
+            check_binding(page, pages[name])
         check_print(page, pages["small"])
         check_colours(page, pages["small"])
     for what, paint in paints.items():
