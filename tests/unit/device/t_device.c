@@ -82,6 +82,7 @@ static void test_gpu_names(void)
     d_ptr = test_device_alloc(device, 64 << 20);
     ok(device_free_bytes(device) + (60 << 20) < n_free, "memory is counted");
     if (strcmp(device->facts.name, "cuda:Emulated GPU") == 0) {
+        setenv("EMULATOR_DEVICES", "1", 1);
         refuse_gpu(1, "this machine has 1");
         setenv("EMULATOR_DEVICES", "0", 1);
         is_i64(device_count(DEVICE_CUDA), 0, "a driver without a GPU");
