@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What tests/gpu/check meets on machines of others, on the emulated GPU: no
-# driver, an old one, several GPUs in a tool's list of which CUDA shows one, no
-# NCCL and one that refuses, a folder of another GPU, a full disk.
+# driver, an old one, several GPUs in a tool's list of which CUDA shows one, GPUs
+# of two kinds, of which no figures ship, no NCCL and one that refuses, a folder
+# of another GPU, one that nobody can write into, a full disk, an end by hand.
 set -eu
 . "$ROOT/tests/cli/common"
 
@@ -24,6 +25,7 @@ PATH=$PWD/bin:$PATH
 stub python3 'exit 1'
 stub nvidia-smi 'case $* in *mig.mode*) echo "Emulated GPU, 580.1, Enabled" ;;
 -L) printf "GPU 0: A\n  MIG 1g Device 0: B\n  MIG 1g Device 1: C\n" ;;
+*--query-gpu=name) printf "A\nB\nA\n" ;;
 *compute-apps*) printf "12\n34\n" ;; esac'
 
 # What of it does not depend on the machine.
@@ -44,6 +46,11 @@ echo "== a driver for CUDA 11.4"
 EMULATOR_DRIVER=11040 try designed
 echo "== a GPU in parts, of which CUDA shows one"
 try exchanges
+echo "== of two kinds"
+stub nvidia-smi 'case $* in *--query-gpu=name) printf "A\nB\n" ;;
+*mig.mode*) printf "A, 580.1\nB, 580.1\n" ;; esac'
+EMULATOR_DEVICES=2 try --plan
+grep '^machine' out/machine.table | sed 's/[0-9]* processors/N processors/'
 echo "== no NCCL that can be loaded"
 mkdir none
 echo none >none/libnccl.so.2
@@ -60,6 +67,23 @@ echo "== a full disk"
 stub df 'printf "a\n/dev/x 100 93 7 93 /\n"'
 try designed
 rm bin/df
+echo "== a folder that takes nothing"
+"$check" --build "$build" --out /proc/self --plan 2>&1 || echo "status $?"
+echo "== ended by hand, and begun again"
+"$check" --build "$build" --out ended --small collect >page 2>err &
+wait_until test -s ended/costs.db
+kill "$!"
+wait "$!" || echo "status $?"
+cat err
+"$check" --build "$build" --out ended --small collect 2>err |
+    sed -n 's/^\(collect .*\) in [0-9]* s/\1 in N s/p'
 echo "== its plan, what is done left out"
 : >out/correct.done
 "$check" --build "$build" --out out --small --plan
+echo "== what the plan is made of is what is done"
+# ASan would touch an eighth of 80 GiB.
+grep -q __asan_init "$NEUROSHARD" ||
+    "$ROOT/tests/gpu/count" "$build" probes kernels designed exchanges beside |
+    cut -c 1-44 >counted
+touch counted
+cut -c 1-44 "$ROOT/tests/gpu/counts" | grep -x -v -F -f - counted || :

@@ -79,9 +79,9 @@ void *emulated_memory_take(size_t n_bytes)
             return nullptr;
     } else {
         region.page_bytes = (padded + PAGE - 1) / PAGE * PAGE;
-        region.pages = (char *)mmap(nullptr, region.page_bytes + PAGE,
-                                    PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        region.pages = (char *)mmap(
+            nullptr, region.page_bytes + PAGE, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (region.pages == MAP_FAILED)
             return nullptr;
         mprotect(region.pages + region.page_bytes, PAGE, PROT_NONE);

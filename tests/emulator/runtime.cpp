@@ -452,7 +452,8 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t n_bytes,
 {
     if (n_bytes && !emulated_memory_holds(dst, n_bytes))
         return fail(cudaErrorInvalidValue);
-    return emulated_enqueue(stream, [=]() { memset(dst, value, n_bytes); });
+    return emulated_enqueue_work(stream,
+                                 [=]() { memset(dst, value, n_bytes); });
 }
 
 cudaError_t cudaMemset(void *dst, int value, size_t n_bytes)
