@@ -141,6 +141,7 @@ static void check_file(const char *name, const char *table,
     if (ok(!measure(&tables, &path, 1, arena) && tables.n_tables == 1,
            "%s: %zu ids: %s", path, data->n_ids, err.msg)) {
         is_str(tables.tables[0].table.name, table, "its table");
+        is_i64(tables.tables[0].table.dim, 4, "of the width that is given");
         ok(is_same(&tables.tables[0].result, data, arena), "as they are");
     }
     ids_release(&tables);
