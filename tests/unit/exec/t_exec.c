@@ -146,6 +146,9 @@ static void test_replicated(enum optimizer optimizer, uint32_t n_ranks)
     add_table(&fixture, "whole", 400, 12, 3)->optimizer = optimizer;
     add_whole(&fixture, n_ranks - 1);
     run_and_check(&fixture, &result, 1, 1e-5, "replicas");
+    for (uint32_t r = 0; r < n_ranks; r++)
+        if (!(result.ranks[r].phases_ms[PHASE_UPDATE] > 0))
+            ok(0, "rank %u takes no time to update replicas", r);
     fixture_release(&fixture);
 }
 

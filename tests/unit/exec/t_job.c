@@ -189,7 +189,7 @@ static void test_factor(void)
 }
 
 /* Where each rank has a factor of its own, and nothing else is wrong, ranks
- * are the cause of all of it. */
+ * are the cause of all of it, whether the input is measured or not. */
 static void test_ranks_alone(void)
 {
     static struct planted planted;
@@ -211,6 +211,8 @@ static void test_ranks_alone(void)
             for (unsigned p = STEP_FORWARD; p < N_STEP_PARTS; p++)
                 if (is_compute(p))
                     planted.ms[r][p] *= factor;
+            if (seed % 2)
+                planted.ms[r][STEP_INPUT] = 0;
         }
         run(&planted, 0, &rng);
         if (learn(&job, &planted, &arena, &err) ||
