@@ -261,9 +261,61 @@ static void check_proof(void)
        n_wrong);
 }
 
+/* Whole tables fill the devices to the byte, and a table that is cut takes
+ * more: they are found, and never proven not to be. */
+static void check_whole(void)
+{
+    unsigned n_found = 0, n_wrong = 0, n = (unsigned)tap_size(60, 600);
+    uint64_t rows[12];
+    uint32_t dims[12];
+    struct rng rng;
+
+    rng_init(&rng, 7, 0);
+    for (unsigned i = 0; i < n; i++) {
+        const uint32_t n_devices = 2 + rng_draw(&rng, 2);
+        struct fit_failure failure = {0};
+        struct snapshot found = {0};
+        struct problem problem;
+        struct oracle oracle;
+        struct parts parts;
+        struct err err = {0};
+        struct arena arena;
+
+        for (int t = 0; t < 12; t++) {
+            rows[t] = 100 + rng_below(&rng, 1000);
+            dims[t] = 64;
+        }
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 12, n_devices, 0, &arena);
+        problem.memory_model = MEMORY_FULL;
+        problem.kinds = SHARD_TABLE | SHARD_COLUMN;
+        memset(problem.cluster.memory_bytes, 0,
+               n_devices * sizeof(*problem.cluster.memory_bytes));
+        for (uint32_t t = 0; t < 12; t++) {
+            const uint32_t device = rng_draw(&rng, n_devices);
+            struct shard whole = shard_whole(&problem, t, device);
+
+            problem.cluster.memory_bytes[device] +=
+                shard_memory(&problem, &whole).total;
+        }
+        for (uint32_t r = 0; r < n_devices; r++)
+            problem.cluster.memory_bytes[r] += sample_memory(&problem).total;
+        oracle = fake_oracle(&problem);
+        if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err))
+            ok(0, "parts: %s", err.msg);
+        n_found += fit_by_memory(&found, &parts, &failure);
+        n_wrong += failure.is_proven;
+        snapshot_release(&found);
+        arena_release(&arena);
+    }
+    ok(n_found == n && !n_wrong, "of %u %u fit, %u are said not to", n, n_found,
+       n_wrong);
+}
+
 int main(void)
 {
     check_proof();
+    check_whole();
     check_layouts(1.3, SHARD_TABLE | SHARD_COLUMN);
     check_layouts(1.5, SHARD_ALL_KINDS);
     check_small();

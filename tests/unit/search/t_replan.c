@@ -136,11 +136,13 @@ static void check_why_so_much(void)
     from = fake_whole_plan(&old, each_on_its_own, 2, &arena);
     fake_equal_problem(&problem, 2, 1, &arena);
     random_oracle_init(&oracle, &problem, &rng);
-    ok(replan(&plan, &problem, &from, 0, &oracle.base, &arena, &err) &&
+    ok(replan(&plan, &problem, &from, 512, &oracle.base, &arena, &err) &&
            err.code == ERR_NO_PLAN,
        "a GPU is gone");
+    ok(err.shortage.have_bytes == 512 && err.shortage.need_bytes == 68000,
+       "movement is short, in figures");
     is_str(err.msg,
-           "no plan was found that moves at most 0 B; the least movement "
+           "no plan was found that moves at most 512 B; the least movement "
            "found that will do is 66.4 KiB, 68000 B; 66.4 KiB of it stand on "
            "GPUs that are gone",
            "with what stood there");
