@@ -56,10 +56,6 @@ static int check_options(const struct cli *cli, struct err *err)
     static const char *const alone[] = {"repeat", "ceilings", "mixed",
                                         "designed", "csv"};
 
-    if (!cli_given(cli, "db"))
-        return err_set(err, ERR_USAGE,
-                       "option '--db' is needed: the file that gets the "
-                       "samples");
     for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++)
         if (cli_given(cli, alone[i]) && cli_given(cli, "alltoall"))
             return err_set(err, ERR_USAGE,
@@ -231,6 +227,7 @@ const struct command command_bench = {
     .synopsis = "--db FILE [options]",
     .summary = "measure look-up costs of random table sets on this machine",
     .options = {own_options},
+    .needs = {"db"},
     .json = "print the summary as JSON",
     .run = run_bench,
 };

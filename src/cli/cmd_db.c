@@ -182,10 +182,6 @@ static int run_merge(struct cli *cli, struct err *err)
     struct work work = {.cli = cli, .path = cli_string(cli, "output")};
     int rc;
 
-    if (!work.path)
-        return err_set(err, ERR_USAGE,
-                       "option '--output' is needed: the database that is "
-                       "made");
     rc = cli_check_output(cli, err) ||
          store_open_memory(&work.store, work.path, err);
     for (size_t i = 0; !rc && i < cli->n_args; i++)
@@ -218,9 +214,6 @@ static int run_import(struct cli *cli, struct err *err)
     size_t len;
     int rc;
 
-    if (!work.path)
-        return err_set(err, ERR_USAGE,
-                       "option '--db' is needed: the file that gets the rows");
     rc = file_read(&text, &len, path, cli->arena, err) ||
          store_from_csv(&read, text, len,
                         strcmp(path, "-") ? text_shown(path, cli->arena)
@@ -253,6 +246,7 @@ const struct command command_db_merge = {
     .synopsis = "DB... -o FILE [options]",
     .summary = "put cost databases together into a new one",
     .options = {merge_options},
+    .needs = {"output"},
     .json = "print JSON instead of text",
     .n_args = {1, UINT_MAX},
     .run = run_merge,
@@ -271,6 +265,7 @@ const struct command command_db_import = {
     .synopsis = "FILE --db FILE [options]",
     .summary = "add what db export wrote to a cost database",
     .options = {import_options},
+    .needs = {"db"},
     .json = "print JSON instead of text",
     .n_args = {1, 1},
     .run = run_import,

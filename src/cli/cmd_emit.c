@@ -58,9 +58,6 @@ static int run_emit(struct cli *cli, struct err *err)
     struct buf out = {0};
     int rc;
 
-    if (!format)
-        return err_set(err, ERR_USAGE, "option '--format' is needed, one of %s",
-                       EMIT_FORMAT_NAMES);
     if (check_options(cli, format, err) || cli_check_output(cli, err) ||
         plan_load(&plan, cli->args[0], cli->arena, err))
         return -1;
@@ -79,6 +76,7 @@ const struct command command_emit = {
     .synopsis = "PLAN --format FORMAT [options]",
     .summary = "write a plan for a training framework",
     .options = {own_options},
+    .needs = {"format"},
     .json = "say as JSON what was written",
     .n_args = {1, 1},
     .run = run_emit,

@@ -180,11 +180,6 @@ static int run_eval(struct cli *cli, struct err *err)
     struct curve curve = {.n = 0};
     int rc;
 
-    if (!cli_given(cli, "db") || !cli_given(cli, "model"))
-        return err_set(
-            err, ERR_USAGE,
-            "options '--db' and '--model' are needed: where the samples "
-            "are and what is judged by them");
     if (model_load(&judged.model, cli_string(cli, "model"), cli->arena, err))
         return -1;
     judged.device = model_device(&judged.model);
@@ -212,6 +207,7 @@ const struct command command_eval = {
     .synopsis = "--db FILE --model FILE [options]",
     .summary = "tell how well a cost model predicts held-out samples",
     .options = {file_options, setting_options, progress_options},
+    .needs = {"db", "model"},
     .json = "print JSON",
     .run = run_eval,
 };

@@ -339,10 +339,6 @@ static int run_record(struct cli *cli, struct err *err)
     const bool is_job = cli_given(cli, "times") && cli->n_args;
     int rc;
 
-    if (!cli_given(cli, "db"))
-        return err_set(err, ERR_USAGE,
-                       "option '--db' is needed: the file that gets what was "
-                       "measured");
     if (is_job == cli_given(cli, "nccl-tests") ||
         (cli->n_args > 0) != cli_given(cli, "times"))
         return err_set(err, ERR_USAGE,
@@ -360,6 +356,7 @@ const struct command command_record = {
                 "--db FILE",
     .summary = "put into the cost database what was measured elsewhere",
     .options = {own_options, device_options},
+    .needs = {"db"},
     .json = "print JSON",
     .n_args = {0, 1 + MAX_FILES},
     .run = run_record,

@@ -232,11 +232,6 @@ static int run_retrain(struct cli *cli, struct err *err)
     struct training *training = &contest.training;
     int rc;
 
-    if (!cli_given(cli, "db") || !contest.path)
-        return err_set(
-            err, ERR_USAGE,
-            "options '--db' and '--model' are needed: where the samples "
-            "are and what is to be improved");
     if (parse_gain(&contest, cli_string(cli, "min-gain"), cli->arena, err) ||
         load_old(&contest, cli->arena, err))
         return -1;
@@ -259,6 +254,7 @@ const struct command command_retrain = {
     .summary = "train again on all samples, keep the better model",
     .options = {file_options, training_options, setting_options,
                 progress_options},
+    .needs = {"db", "model"},
     .json = "print the verdict as JSON",
     .run = run_retrain,
 };

@@ -58,11 +58,6 @@ static int run_train(struct cli *cli, struct err *err)
     double begin_ms = clock_ms();
     int rc;
 
-    if (!cli_given(cli, "db") || !cli_given(cli, "output"))
-        return err_set(
-            err, ERR_USAGE,
-            "options '--db' and '--output' are needed: where the samples "
-            "are and where the model goes");
     rc = training_open(&training, STORE_READ, err) ||
          training_choose_device(&training, cli_string(cli, "device"),
                                 training_wants, err) ||
@@ -88,6 +83,7 @@ const struct command command_train = {
     .summary = "learn a cost model from measured samples",
     .options = {file_options, training_options, device_options, setting_options,
                 progress_options},
+    .needs = {"db", "output"},
     .json = "print the errors as JSON",
     .run = run_train,
 };

@@ -67,9 +67,10 @@ struct command {
     /* Groups, of which commands share some; NULL after the last. Each group
      * ends with a NULL name. */
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
-    const char *json;   /* help of --json; NULL: there is none */
-    bool has_wide;      /* --wide */
-    unsigned n_args[2]; /* of files: at least, and at most */
+    const char *needs[3]; /* options that must be given, NULL after the last */
+    const char *json;     /* help of --json; NULL: there is none */
+    bool has_wide;        /* --wide */
+    unsigned n_args[2];   /* of files: at least, and at most */
     /* 0, -1 with the err, or the exit status of a success that has one of its
      * own. */
     int (*run)(struct cli *cli, struct err *err);

@@ -350,6 +350,20 @@ static int check_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
+static int check_needs(const struct cli *cli, struct err *err)
+{
+    const char *missing = "";
+
+    for (size_t i = 0; i < cli->n_specs; i++)
+        if (!cli->values[i].given &&
+            text_choice(cli->command->needs, cli->specs[i]->name) >= 0)
+            missing =
+                arena_printf(cli->arena, "%s%soption '--%s' is needed: %s",
+                             missing, *missing ? "; " : "", cli->specs[i]->name,
+                             help_text(cli->specs[i], cli->arena));
+    return *missing ? err_set(err, ERR_USAGE, "%s", missing) : 0;
+}
+
 int cli_parse(struct cli **out, const struct command *command, int argc,
               char **argv, struct arena *arena, struct err *err)
 {
@@ -366,7 +380,10 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
         return 0;
     }
     *out = cli;
-    return check_files(cli, err) || claim_files(cli, err) ? -1 : 0;
+    return check_files(cli, err) || check_needs(cli, err) ||
+                   claim_files(cli, err)
+               ? -1
+               : 0;
 }
 
 const struct option_value *cli_value(const struct cli *cli, const char *name)

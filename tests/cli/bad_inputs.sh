@@ -60,6 +60,9 @@ bad option-not-value compare "$tables" --gpus 2 --csv --wide
 bad letter-not-value plan "$tables" --gpus 2 -o --from
 bad flag-with-value plan "$tables" --gpus 2 --json=1
 bad no-gpus plan "$tables"
+bad needs-two train
+bad needs-one-more train --db x.db
+bad needs-choice emit plan.json
 bad zero-gpus plan "$tables" --gpus 0
 bad negative-gpus plan "$tables" --gpus=-1
 bad gpus-not-a-number plan "$tables" --gpus eight
