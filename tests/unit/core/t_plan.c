@@ -315,6 +315,29 @@ static void test_hosts(struct arena *arena)
         }
 }
 
+/* Tables that differ in how their numbers are kept are not alike. */
+static void test_hash_of_numbers(struct arena *arena)
+{
+    enum { MANY = 2 * 3 * 3 * 2 };
+    const char *hashes[MANY];
+    size_t n = 0, n_alike = 0;
+    struct plan plan;
+    struct fake fake;
+
+    make_plan(&plan, &fake);
+    for (unsigned i = 0; i < MANY; i++) {
+        tables[0].output = i % 2 ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
+        tables[0].precision = i / 2 % 3;
+        tables[0].comm_precision = i / 6 % 3;
+        tables[0].optimizer =
+            i / 18 ? OPTIMIZER_ROWWISE_ADAGRAD : OPTIMIZER_SGD;
+        hashes[n++] = plan_inputs_hash(&plan, arena);
+        for (size_t k = 0; k + 1 < n; k++)
+            n_alike += !strcmp(hashes[k], hashes[n - 1]);
+    }
+    is_i64((int64_t)n_alike, 0, "36 tables have 36 hashes");
+}
+
 static void test_hash(struct arena *arena)
 {
     struct plan plan;
@@ -579,6 +602,7 @@ int main(void)
     test_refusals(&arena);
     test_hosts(&arena);
     test_hash(&arena);
+    test_hash_of_numbers(&arena);
     test_each_input(&arena);
     test_join(&arena);
     test_random_join(&arena);

@@ -70,6 +70,18 @@ static void place(struct scene *scene, uint32_t t)
     }
 }
 
+/* Of a group, on its GPU: whole, or in two pieces. */
+static void place_grouped(struct scene *scene, uint32_t t, uint32_t device,
+                          bool is_cut)
+{
+    struct shard *shard = add(&scene->plan, t, SHARD_TABLE, device);
+
+    if (!is_cut)
+        return;
+    shard[0].col_end /= 2;
+    add(&scene->plan, t, SHARD_COLUMN, device)->col_begin = shard[0].col_end;
+}
+
 /* False where the plan exceeds the memory: then so do its ways. */
 static bool scene_open(struct scene *scene, uint64_t seed)
 {
@@ -100,7 +112,8 @@ static bool scene_open(struct scene *scene, uint64_t seed)
            N_TABLES * N_GPUS * sizeof(*scene->plan.shards));
     for (uint32_t t = 0; t < N_TABLES; t++)
         if (scene->problem.tables[t].group)
-            add(&scene->plan, t, SHARD_TABLE, (uint32_t)seed / 4 % N_GPUS);
+            place_grouped(scene, t, (uint32_t)seed / 4 % N_GPUS,
+                          (seed + t) / 4 % 2);
         else
             place(scene, t);
     plan_derive_kinds(&scene->plan);
@@ -243,6 +256,8 @@ static void check_moves(struct scene *scene, const struct ways *ways,
     struct spot spots[N_MOVED * N_GPUS];
     size_t n = 0;
 
+    if (scene->problem.tables[table].group)
+        n_gone = 0; /* which stays on one GPU */
     for (size_t i = 0; i < n_gone; i++) {
         const struct device_cost *cost =
             &scene->plan.devices[scene->plan.shards[gone[i]].device];
@@ -482,6 +497,43 @@ static void check_kinds(struct scene *scene, const struct ways *ways,
                       (is_one && (kinds & SHARD_COLUMN));
 }
 
+/* Each kind is what the table is now, among the ways, or not tried, with the
+ * reason: no price, or the group, before any other. */
+static void check_untried(struct scene *scene, const struct ways *ways,
+                          uint32_t table, struct tally *tally)
+{
+    static const struct {
+        enum shard_kind kind;
+        const char *name;
+    } kinds[] = {{SHARD_TABLE, "not whole"},
+                 {SHARD_COLUMN, "not in columns"},
+                 {SHARD_ROW, "not in rows"},
+                 {SHARD_REPLICATE, "not replicated"}};
+    size_t gone[N_TABLES * N_GPUS] = {0};
+    unsigned there = 0;
+
+    shards_of(scene, table, gone);
+    there = (unsigned)scene->plan.shards[gone[0]].kind;
+    for (size_t i = 0; i < ways->n; i++)
+        for (size_t k = 0; k < ways->ways[i].plan.n_shards; k++)
+            if (ways->ways[i].plan.shards[k].table == table)
+                there |= (unsigned)ways->ways[i].plan.shards[k].kind;
+    for (size_t k = 0; k < 4; k++) {
+        const bool has_price = scene->oracle.base.kinds & kinds[k].kind;
+        const char *why_not = NULL, *want = NULL;
+
+        for (size_t i = 0; i < ways->n_untried; i++)
+            if (!strcmp(ways->untried[i].name, kinds[k].name))
+                why_not = ways->untried[i].why_not;
+        tally->n_wrong += !why_not != ((there & kinds[k].kind) != 0);
+        if (!has_price)
+            want = "the cost model has no price for it";
+        else if (scene->problem.tables[table].group)
+            want = "the tables of a group stay whole";
+        tally->n_wrong += why_not && want && strcmp(why_not, want) != 0;
+    }
+}
+
 /* The step without the table, as if it were never looked up. */
 static void check_without(struct scene *scene, const struct ways *ways,
                           uint32_t table, struct tally *tally)
@@ -550,6 +602,7 @@ int main(void)
             check_hosts(&scene, &ways, table, &tally);
         check_without(&scene, &ways, table, &tally);
         check_kinds(&scene, &ways, table, &tally);
+        check_untried(&scene, &ways, table, &tally);
         n_all_rows += count(&ways, "rows over all 6 GPUs");
         n_copies += count(&ways, "replicated");
         scene_close(&scene);
