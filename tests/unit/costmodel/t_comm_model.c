@@ -83,9 +83,11 @@ static void check_embed(void)
             "a sequence sends a vector a look-up");
 }
 
-/* sums[R][1 + COMM_LANES]: one foreign lane first, compute in units that no
- * other lane has. */
+/* sums[R][WIDTH]: foreign lanes first, more than there are of exchanges, of
+ * which one is compute in units that no other lane has. */
 #define FOREIGN 1e30
+#define N_FOREIGN (COMM_LANES + 1)
+#define WIDTH (N_FOREIGN + COMM_LANES)
 struct load {
     double bytes[8], grad[8], compute_ms[8], ids[8], forward_ms[8],
         update_ms[8];
@@ -94,9 +96,9 @@ struct load {
 static void put_lanes(double *sums, uint32_t n_devices, const struct load *load)
 {
     for (uint32_t r = 0; r < n_devices; r++) {
-        double *lanes = sums + r * (1 + COMM_LANES) + 1;
+        double *lanes = sums + r * WIDTH + N_FOREIGN;
 
-        sums[r * (1 + COMM_LANES)] = load->compute_ms[r] * FOREIGN;
+        sums[r * WIDTH] = load->compute_ms[r] * FOREIGN;
         lanes[COMM_LANE_OUTPUT] = load->bytes[r];
         lanes[COMM_LANE_GRAD] = load->grad[r];
         lanes[COMM_LANE_INPUT] = load->ids[r] * (PROBLEM_ID_BYTES + 2);
@@ -120,8 +122,8 @@ static void make_oracle(struct comm_oracle *oracle,
                         const struct comm_model *model,
                         const struct problem *problem)
 {
-    *oracle = (struct comm_oracle){
-        .base = {.problem = problem, .width = 1 + COMM_LANES}, .comm = *model};
+    *oracle = (struct comm_oracle){.base = {.problem = problem, .width = WIDTH},
+                                   .comm = *model};
     comm_oracle_init(oracle, &(struct oracle_ops){.compute = foreign_compute});
 }
 
@@ -131,7 +133,7 @@ static void price_domains(const struct comm_model *model, uint32_t n_devices,
                           const struct load *load, double *fwd, double *bwd)
 {
     struct problem problem = make_problem(n_devices, per_host);
-    double sums[8 * (1 + COMM_LANES)] = {0};
+    double sums[8 * WIDTH] = {0};
     struct comm_oracle oracle;
 
     problem.cluster.hosts_per_domain = hosts_per_domain;
@@ -289,7 +291,7 @@ static double terms_error(const struct comm_model *model,
                           const struct load *load)
 {
     const uint32_t n = problem->cluster.n_devices;
-    double sums[8 * (1 + COMM_LANES)] = {0}, terms[8 * ORACLE_MAX_TERMS];
+    double sums[8 * WIDTH] = {0}, terms[8 * ORACLE_MAX_TERMS];
     double fwd[8], bwd[8], largest[ORACLE_MAX_TERMS] = {0}, total = 0;
     double compute[8];
     struct comm_oracle oracle;
@@ -376,7 +378,7 @@ static void check_phases(void)
                               .forward_ms = {2, 1, 1, 0.5},
                               .update_ms = {1, 0, 0, 0}};
     struct problem problem = make_problem(4, 4);
-    double sums[8 * (1 + COMM_LANES)] = {0}, phases[4][N_PHASES];
+    double sums[8 * WIDTH] = {0}, phases[4][N_PHASES];
     struct comm_model model = model_of(COMM_PORT);
     struct comm_oracle oracle;
     double fwd[4], bwd[4];
