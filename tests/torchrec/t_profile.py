@@ -125,6 +125,28 @@ def check_configs(rng):
     ok(got == want, "names, outputs and formats of the model", f"{got}")
 
 
+def check_features(rng):
+    """One that two tables have, and one that none has."""
+    configs = [
+        dataclasses.replace(CONFIGS[0], name=name, feature_names=features)
+        for name, features in (
+            ("first", ["seen"]),
+            ("second", ["seen", "clicked"]),
+        )
+    ]
+    batch = draw(rng)[0]
+    got = {
+        row["name"]: float(row["pooling_factor"])
+        for row in profile([batch], tables=configs)
+    }
+    seen, clicked = (
+        int(batch[feature].lengths().sum()) / STRIDE
+        for feature in ("seen", "clicked")
+    )
+    want = {"first": seen, "second": seen + clicked}
+    ok(got == want, "features of two tables and of none", f"{got}\n{want}")
+
+
 def check_uses(rng, rows, work):
     plan = neuroshard.plan(
         rows, GPUS, batch=GPUS * STRIDE, cost="roofline:h100", effort=100
@@ -158,6 +180,11 @@ def check_failures(rng, work):
         name="item", feature_names=FEATURES, num_embeddings=3, embedding_dim=4
     )
     refused("no batches", "there are no batches", lambda: profile([]))
+    refused(
+        "a batch of another kind",
+        "a batch is no KeyedJaggedTensor, but a dict",
+        lambda: profile([{"features": batches[0]}], dim=4),
+    )
     refused(
         "an id that is no row",
         "standard input: frame ",
@@ -212,6 +239,7 @@ def main():
         check_counts(rng, torch.int32, Batch)
         rows = check_counts(rng, torch.int64, lambda features: features)
         check_configs(rng)
+        check_features(rng)
         check_uses(rng, rows, work)
         check_failures(rng, work)
         ok(not os.listdir(tempfile.tempdir), "no file is left")

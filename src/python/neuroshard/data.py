@@ -11,6 +11,7 @@ keeps none of them; neuroshard-tables-profile(1) says what it measures.
 """
 from __future__ import annotations
 
+import collections
 import contextlib
 import csv
 import itertools
@@ -51,7 +52,8 @@ def profile(
     n_batches -- so many of them at most; None: all
     tables    -- TorchRec's configurations of the tables, with name,
                  feature_names, num_embeddings, embedding_dim, and data_type;
-                 or a table list's path, or None: then each feature is a table
+                 or a table list's path, or None: then each feature is a table.
+                 Features that none of the configurations has are left out
     dim       -- columns, where `tables` does not say them
     gpus      -- ranks, each with such a batch in every step
     output    -- where to write the table list, too
@@ -62,11 +64,14 @@ def profile(
     if first is None:
         raise Error("there are no batches", 1)
     size = _features(first).stride()
-    table_of: Dict[str, str] = {}
+    tables_of: Optional[Dict[str, List[str]]] = None
     with _program.folder() as folder:
         if not (tables is None or isinstance(tables, (str, os.PathLike))):
             configs = list(tables)
-            table_of = {f: c.name for c in configs for f in c.feature_names}
+            tables_of = collections.defaultdict(list)
+            for config in configs:
+                for feature in config.feature_names:
+                    tables_of[feature].append(config.name)
             tables = _write_list(folder / "tables.csv", configs)
         written = folder / "profiled.csv"
         args = ["tables", "profile", "-", f"--output={written}"]
@@ -78,7 +83,7 @@ def profile(
             frame
             for features in map(_features, chosen)
             if features.stride() == size
-            for frame in _frames(features, size, table_of)
+            for frame in _frames(features, size, tables_of)
         )
         _run(args, frames, folder / "messages", timeout_s)
         text = written.read_text(encoding="utf-8")
@@ -89,7 +94,11 @@ def profile(
 
 
 def _features(batch: Any) -> Any:
-    return getattr(batch, "sparse_features", batch)
+    features = getattr(batch, "sparse_features", batch)
+    if not hasattr(features, "stride"):
+        kind = type(features).__name__
+        raise Error(f"a batch is no KeyedJaggedTensor, but a {kind}", 1)
+    return features
 
 
 def _write_list(path: Path, configs: List[Any]) -> Path:
@@ -109,13 +118,17 @@ def _write_list(path: Path, configs: List[Any]) -> Path:
 
 
 def _frames(
-    features: Any, n_samples: int, table_of: Dict[str, str]
+    features: Any, n_samples: int, tables_of: Optional[Dict[str, List[str]]]
 ) -> Iterator[bytes]:
-    """A batch as the manual has it. Only the last feature of a table ends its
-    samples."""
-    last = {table_of.get(key, key): key for key in features.keys()}
-    for key in features.keys():
-        table = table_of.get(key, key)
+    """A batch as the manual has it, of features that a table has. Only the
+    last feature of a table ends its samples."""
+    uses = [
+        (key, table)
+        for key in features.keys()
+        for table in ([key] if tables_of is None else tables_of.get(key, []))
+    ]
+    last = {table: key for key, table in uses}
+    for key, table in uses:
         name = table.encode("utf-8", "surrogatepass")
         ids = features[key].values().long().cpu().contiguous().numpy()
         ending = n_samples if last[table] == key else 0
