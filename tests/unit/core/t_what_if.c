@@ -43,6 +43,27 @@ static bool is_legal(const struct plan *plan)
     return !plan_check(plan, &err) || err.code != ERR_NO_PLAN;
 }
 
+/* Whether it fits where each GPU has just the memory that the edited plan
+ * takes, and does not where one that gets a piece has a byte less. */
+static bool fits_exactly(struct fixture *fixture, const struct edit *edit,
+                         const struct plan *edited)
+{
+    uint64_t *memory = fixture->plan.problem.cluster.memory_bytes;
+    bool is_right = true;
+
+    for (unsigned less = 0; less < 2; less++) {
+        struct what_if what_if;
+
+        for (uint32_t r = 0; r < N_DEVICES; r++)
+            memory[r] = edited->devices[r].memory.total;
+        memory[edit->come[0].device] -= less;
+        what_if_init(&what_if, &fixture->plan, &fixture->oracle);
+        is_right &= what_if_fits(&what_if, edit) == !less;
+        what_if_release(&what_if);
+    }
+    return is_right;
+}
+
 static void check_random(void)
 {
     size_t n_far = 0, n_unfit = 0, n_fit = 0, n_wrong = 0;
@@ -72,6 +93,7 @@ static void check_random(void)
             n_fit += is_legal(&edited);
             n_unfit += !is_legal(&edited);
         }
+        n_wrong += !fits_exactly(&fixture, &edit, &edited);
         edit.n_come = 0;
         n_wrong += what_if_apply(&edited, &what_if, &edit, &arena, &err) != 0;
         what_if_without(&what_if, without_ms);

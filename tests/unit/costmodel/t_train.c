@@ -190,7 +190,7 @@ static int stop_at_three(void *ctx, unsigned epoch, unsigned epochs,
 
 /* Losses as they come, and where to stop. */
 struct losses {
-    unsigned stop, best;
+    unsigned stop, best, n_negative;
     double least, last, change; /* change: of the last epoch, relative */
 };
 
@@ -199,7 +199,8 @@ static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
 {
     struct losses *losses = ctx;
 
-    (void)epochs, (void)train_loss;
+    (void)epochs;
+    losses->n_negative += train_loss < 0 || validation_loss < 0;
     losses->change = fabs(validation_loss / losses->last - 1);
     losses->last = validation_loss;
     if (epoch == 1 || validation_loss < losses->least) {
@@ -240,6 +241,7 @@ static void test_best_epoch(struct arena *arena)
         ok(0, "%s", err.msg);
         return;
     }
+    is_i64(losses.n_negative, 0, "no loss is negative");
     ok(losses.best < 40, "the best of 40 epochs was %u", losses.best);
     is_i64((int64_t)whole.training.best_epoch, losses.best,
            "the epoch of the least loss");
