@@ -59,6 +59,22 @@ echo "== an NCCL that refuses"
 EMULATOR_DEVICES=2 LD_LIBRARY_PATH=$build/fake FAKE_NCCL_REFUSES=1 \
     try exchanges
 grep -c ncclCommInitRank err
+echo "== a test that fails, one that is skipped"
+mkdir -p built/tests/unit/device
+ln -s "$NEUROSHARD" built/neuroshard
+ln -s "$build/tests/bench" built/tests/bench
+cat >built/tests/unit/device/t_good <<'END'
+#!/bin/sh
+echo ok 1
+END
+sed 's/ok 1/"1..0 # SKIP no memory for it"/' built/tests/unit/device/t_good \
+    >built/tests/unit/device/t_left
+sed 's/ok 1/"not ok 1 - bits"; exit 1/' built/tests/unit/device/t_good \
+    >built/tests/unit/device/t_bad
+chmod +x built/tests/unit/device/t_*
+"$check" --build built --out out --small correct 2>err |
+    sed -n '/compute-sanitizer/d; s/, [0-9]* s, .*//; /^correct/p'
+sed "s|$PWD|.|" err
 echo "== the folder of another GPU"
 echo "cuda:NVIDIA H100 80GB HBM3" >out/gpu
 try designed
