@@ -186,12 +186,7 @@ static int run_compare(struct cli *cli, struct err *err)
                        "option '--plan' goes with one table list, without "
                        "'--tasks'");
     search_options_init(&run.search);
-    run.search.seed = cli_u64(cli, "seed");
-    run.search.is_logged = cli_given(cli, "verbose");
-    run.search.time_limit_ms = 1000 * cli_double(cli, "time-limit");
-    if (cli_given(cli, "effort"))
-        run.search.effort = cli_u64(cli, "effort");
-    run.search.pool = pool_open((unsigned)cli_u64(cli, "threads"));
+    planning_set_search(&run.search, cli);
     progress_start(&run.progress, "plans",
                    n_tasks * cli->n_args * run.comparison.n_planners,
                    run.search.is_logged);

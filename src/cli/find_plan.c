@@ -11,21 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void choose_search(struct search_options *options, const struct cli *cli)
-{
-    search_options_init(options);
-    options->seed = cli_u64(cli, "seed");
-    options->beam_width = (unsigned)cli_u64(cli, "beam");
-    options->beam_depth = (unsigned)cli_u64(cli, "depth");
-    if (cli_given(cli, "effort"))
-        options->effort = cli_u64(cli, "effort");
-    if (cli_given(cli, "time-limit"))
-        options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
-    options->is_logged = cli_given(cli, "verbose");
-    if (!strcmp(cli_string(cli, "search"), "grid"))
-        options->beam_width = 0;
-}
-
 /* "0%" asks for what costs nothing. */
 #define NOTHING 1e-12
 
@@ -61,12 +46,16 @@ int find_plan(struct plan *plan, struct plan_request *request,
     struct search_options options;
     int rc;
 
-    choose_search(&options, cli);
+    search_options_init(&options);
     if (read_simplest(&options, cli, err))
         return -1;
+    planning_set_search(&options, cli);
+    options.beam_depth = (unsigned)cli_u64(cli, "depth");
+    options.beam_width = strcmp(cli_string(cli, "search"), "grid")
+                             ? (unsigned)cli_u64(cli, "beam")
+                             : 0;
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
-    options.pool = pool_open((unsigned)cli_u64(cli, "threads"));
     rc = cli_given(cli, "from")
              ? search_replan(plan, &request->from, limit, oracle, &options,
                              &request->replanned, cli->arena, err)

@@ -181,6 +181,16 @@ int planning_problem(struct problem *problem, const char *path,
     return 0;
 }
 
+void planning_set_search(struct search_options *options, const struct cli *cli)
+{
+    options->seed = cli_u64(cli, "seed");
+    if (cli_given(cli, "effort"))
+        options->effort = cli_u64(cli, "effort");
+    options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
+    options->is_logged = cli_given(cli, "verbose");
+    options->pool = pool_open((unsigned)cli_u64(cli, "threads"));
+}
+
 /* Says what speaks against the numbers of a cost model that this text chose,
  * or, where it is NULL, a GPU. */
 static void tell_doubts(const struct oracle *oracle, const char *spec,

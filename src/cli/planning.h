@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "core/plan.h"
+#include "search/search.h"
 
 /*
  * What plan, compare and cost share: the options that say what is planned for,
@@ -38,6 +39,10 @@ enum dense_optimizer planning_dense_optimizer(const struct cli *cli);
  * what the plan is of, and must have a use where a command has one plan. */
 int planning_load(struct plan *plan, const char *path, const char *list,
                   struct cli *cli, struct err *err) MUST_CHECK;
+
+/* What a search is asked for by --seed, --effort, --time-limit, --verbose and
+ * --threads; the caller closes its pool. */
+void planning_set_search(struct search_options *options, const struct cli *cli);
 
 /* Reads the table list and fills the problem from the options; of a range of
  * GPUs for the first number. `like` is that of the plan that stands, or all 0:

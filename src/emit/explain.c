@@ -24,11 +24,10 @@
 struct gpu {
     uint32_t gpu;
     double own_ms;
-    double behind_ms; /* less than the last one */
-    double compute_ms, bwd_comm_ms;
-    double fwd_ms; /* forward communication without the waiting */
+    double behind_ms;        /* less than the last one */
+    struct device_cost cost; /* without the waiting */
     double used_frac;
-    uint64_t used_bytes, memory_bytes, free_bytes;
+    uint64_t memory_bytes, free_bytes;
     uint64_t n_fitting; /* pieces of the explained GPU that this has room for */
     double has_room_for; /* the same; NAN for that one itself */
 };
@@ -37,11 +36,11 @@ static const struct figure gpu_figures[] = {
     {NULL, "GPU", -4, 0, FIGURE_PLAIN, GPU(gpu)},
     {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(own_ms)},
     {"sooner_by_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(behind_ms)},
-    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(compute_ms)},
-    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(bwd_comm_ms)},
-    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(fwd_ms)},
+    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(cost.compute_ms)},
+    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(cost.bwd_comm_ms)},
+    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(cost.fwd_comm_ms)},
     {NULL, "%", 6, 1, FIGURE_PERCENT, GPU(used_frac)},
-    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(used_bytes)},
+    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(cost.memory.total)},
     {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(memory_bytes)},
     {NULL, "free", 10, 0, FIGURE_BYTES, GPU(free_bytes)},
     {"has_room_for", NULL, 0, 0, FIGURE_PLAIN, GPU(n_fitting)},
@@ -101,9 +100,10 @@ struct binding {
     struct report report; /* owned */
     const struct plan *plan;
     bool waits; /* the cost model has GPUs wait for each other */
-    uint32_t n_gpus, last, slow_fwd; /* slow_fwd: with the largest fwd_ms */
-    uint32_t of;                     /* the GPU that is explained */
-    struct gpu *gpus;                /* [n_gpus], in the arena */
+    uint32_t n_gpus, last;
+    uint32_t slow_fwd;        /* where cost.fwd_comm_ms is largest */
+    uint32_t of;              /* the GPU that is explained */
+    struct gpu *gpus;         /* [n_gpus], in the arena */
     struct marginal *pieces;  /* [n_pieces], in the arena: that GPU's, the
                                  one that costs most first */
     size_t n_pieces, n_stuck; /* stuck: fits on no other GPU */
@@ -121,24 +121,21 @@ static void find_gpus(struct binding *binding)
 
     binding->slow_fwd = binding->waits ? 0 : binding->last;
     for (uint32_t r = 0; r < binding->n_gpus; r++) {
-        const struct device_cost *cost = &plan->devices[r];
         uint64_t have = plan->problem.cluster.memory_bytes[r];
-        uint64_t used = cost->memory.total;
-        double own_ms = report_own_ms(cost, binding->waits);
+        uint64_t used = plan->devices[r].memory.total;
+        double own_ms = report_own_ms(&plan->devices[r], binding->waits);
 
         gpus[r] = (struct gpu){
             .gpu = r,
             .own_ms = own_ms,
             .behind_ms = last_ms - own_ms,
-            .compute_ms = cost->compute_ms,
-            .bwd_comm_ms = cost->bwd_comm_ms,
-            .fwd_ms = binding->report.devices[r].cost.fwd_comm_ms,
+            .cost = binding->report.devices[r].cost,
             .used_frac = plan_used_frac(plan, r),
-            .used_bytes = used,
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
         };
-        if (binding->waits && gpus[r].fwd_ms > gpus[binding->slow_fwd].fwd_ms)
+        if (binding->waits &&
+            gpus[r].cost.fwd_comm_ms > gpus[binding->slow_fwd].cost.fwd_comm_ms)
             binding->slow_fwd = r;
     }
 }
@@ -283,7 +280,8 @@ static void print_step(const struct binding *binding, struct buf *out)
         buf_printf(out,
                    "\n        the forward communication then takes %.4f ms, "
                    "longest on GPU %u\n",
-                   binding->gpus[binding->slow_fwd].fwd_ms, binding->slow_fwd);
+                   binding->gpus[binding->slow_fwd].cost.fwd_comm_ms,
+                   binding->slow_fwd);
     else
         buf_printf(out, ",\n        forward communication %.4f\n",
                    last->fwd_comm_ms);

@@ -10,9 +10,9 @@ src/base     3014  38
 src/core     4789  36
 src/device   6659  59
 src/io       5885  37
-src/emit     2846  19
+src/emit     2844  19
 src/exec     3765  26
-src/cli      6122  39
+src/cli      6117  39
 costmodel    7590  60
 search       6911  32
 microbench   1657  14
