@@ -120,6 +120,56 @@ static size_t without(struct sample *out, const struct sample *samples,
     return n_kept;
 }
 
+static double sum_of(const json_t *list, const char *key)
+{
+    const json_t *entry;
+    double sum = 0;
+    size_t i;
+
+    json_array_foreach(list, i, entry) sum +=
+        json_number_value(json_object_get(entry, key));
+    return sum;
+}
+
+/* The list of held-out samples has the work of each, and the errors. */
+static void test_held_out(const struct model *model,
+                          const struct sample *samples, size_t n,
+                          const struct evaluation *evaluation)
+{
+    json_t *list = held_out_to_json(model, samples, n);
+    double lookups = 0, columns = 0, bytes = 0, error = 0;
+    const json_t *entry;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const struct sample *sample = &samples[i];
+
+        if (sample->kind != SAMPLE_FUSED || sample->case_idx % 10 != 9)
+            continue;
+        for (uint32_t t = 0; t < sample->n_tables; t++) {
+            const struct sample_table *table = &sample->tables[t];
+
+            lookups += table->pooling_factor * sample->setting->batch;
+            columns += table->dim;
+            bytes += (double)table->n_rows * table->dim *
+                     precision_bytes(sample->setting->precision);
+        }
+    }
+    json_array_foreach(list, i, entry) error +=
+        fabs(json_real_value(json_object_get(entry, "predicted_ms")) /
+                 json_real_value(json_object_get(entry, "measured_ms")) -
+             1) /
+        (double)json_array_size(list);
+    is_i64((int64_t)json_array_size(list),
+           (int64_t)evaluate_n_held_out(samples, n), "each held-out sample");
+    is_near(error, evaluation->errors[PREDICTOR_NET].mape, 1e-9,
+            "its error on them");
+    is_near(sum_of(list, "lookups"), lookups, 1e-9 * lookups, "look-ups");
+    is_near(sum_of(list, "columns"), columns, 1e-9 * columns, "columns");
+    is_near(sum_of(list, "weight_bytes"), bytes, 1e-9 * bytes, "weights");
+    json_decref(list);
+}
+
 static void test_singles(const struct sample *samples, size_t n,
                          struct arena *arena)
 {
@@ -130,6 +180,7 @@ static void test_singles(const struct sample *samples, size_t n,
 
     train(&model, samples, n, 30, arena);
     evaluate_model(&evaluation, &model, samples, n);
+    test_held_out(&model, samples, n, &evaluation);
     ok(evaluation.singles.is_measured &&
            evaluation.singles.net_mape < evaluation.singles.sum_mape,
        "%.1f %% on %zu cases of several tables, where a sum is %.1f %% off",
