@@ -467,8 +467,8 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
                      const struct parts *parts, struct pool *pool,
                      double end_ms)
 {
-    static const unsigned barred[STARTS_KEPT] = {
-        0, 1U << FORM_REPLICA, 1U << FORM_CUT,
+    static const unsigned barred[STARTS_KEPT + 1] = {
+        0, ~(1U << FORM_CUT), 1U << FORM_REPLICA, 1U << FORM_CUT,
         1U << FORM_REPLICA | 1U << FORM_CUT};
     const struct least least = find_least(parts);
     const unsigned n_starts = parts->tuning->n_starts;
@@ -477,9 +477,10 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
     if (parts->oracle->is_additive) /* nothing is paid once */
         return find_of_family(best, n_starts, parts, 0, &least, pool, MAX_WORK,
                               end_ms);
-    for (unsigned f = 0; f < n_starts && (!f || best[0].n); f++) {
-        n_priced += find_of_family(&best[f], 1, parts, barred[f], &least, pool,
-                                   f ? MAX_WORK / 4 : MAX_WORK, end_ms);
+    /* The first start is of the first two. */
+    for (unsigned i = 0, f = 0; i <= n_starts && (!i || best[0].n); f = i++) {
+        n_priced += find_of_family(&best[f], 1, parts, barred[i], &least, pool,
+                                   i ? MAX_WORK / 4 : MAX_WORK, end_ms);
         for (unsigned k = 0; k < f; k++)
             if (best[k].n == best[f].n && best[k].total_ms == best[f].total_ms)
                 best[f].n = 0;

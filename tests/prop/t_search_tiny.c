@@ -25,8 +25,8 @@ static void tiny_problem(struct problem *problem, unsigned kinds,
                          struct rng *rng, struct arena *arena)
 {
     uint32_t n = 1 + (uint32_t)rng_below(rng, 6);
-    uint64_t rows[6];
-    uint32_t dims[6];
+    uint64_t rows[6] = {0};
+    uint32_t dims[6] = {0};
     double need = 0;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -144,6 +144,7 @@ static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
         problem.job = (struct job){
             .pipeline = pipeline,
             .n_chunks = 1 + (uint32_t)rng_below(&rng, 4),
+            .asks_host = true,
             .dense_ms = {0, rng_below(&rng, 2) ? rng_uniform(&rng) : 0}};
         if (oracle_open(&oracle, "roofline:h100", &problem, &arena, &err)) {
             ok(0, "roofline opens: %s", err.msg);
@@ -160,6 +161,40 @@ static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
            tally.worst);
     ok(tally.n_equal * 100 >= tally.n * percent,
        "%s: full search is exhaustive", pipeline_names[pipeline]);
+}
+
+/* A net that knows what a job pays for its first row blocks: less than all
+ * tables gain that are cut, and more than one. */
+static void search_all_rows(void)
+{
+    static const uint64_t rows[] = {569817, 8508293};
+    static const uint32_t dims[] = {4, 8};
+    struct tally tally = {.worst = 1};
+    struct oracle *oracle = NULL;
+    struct problem problem;
+    struct err err = {0};
+    struct arena arena;
+
+    arena_init(&arena);
+    fake_problem(&problem, rows, dims, 2, 2, UINT64_C(1) << 40, &arena);
+    problem.kinds = SHARD_TABLE | SHARD_ROW;
+    problem.batch = 8192;
+    problem.job.asks_host = true;
+    problem.tables[0].pooling_factor = 69.34;
+    problem.tables[0].optimizer = OPTIMIZER_ADAGRAD;
+    problem.tables[0].zipf_alpha = 0.89;
+    problem.tables[0].row_order = ROW_ORDER_UNIFORM;
+    problem.tables[1].zipf_alpha = 1.17;
+    problem.tables[1].pooling_factor = 9.62;
+    problem.tables[1].output = OUTPUT_SEQUENCE;
+    if (oracle_open(&oracle, "model:h100.nsm", &problem, &arena, &err))
+        ok(0, "the net opens: %s", err.msg);
+    else
+        compare(&tally, &problem, oracle, 0, &arena);
+    ok(tally.n_equal == 1, "all tables by rows: %.4f times the best",
+       tally.worst);
+    oracle_close(oracle);
+    arena_release(&arena);
 }
 
 /* Tables of about as many rows as there are ranks, under TorchRec's costs,
@@ -223,5 +258,6 @@ int main(void)
     layout_check_every = (uint32_t)tap_size(16, 1);
     for (unsigned p = 0; p < N_PIPELINES; p++)
         compare_steps((enum pipeline)p, tap_size(50, 100), 95);
+    search_all_rows();
     return tap_done();
 }
