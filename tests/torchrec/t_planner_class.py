@@ -327,10 +327,13 @@ def check_usage(work):
 
 def check_constraints():
     """What a plan of TorchRec's takes from them."""
-    model = collection(bags("a", 4000, 128), bags("b", 5000, 16))
+    model = collection(
+        bags("a", 4000, 128), bags("b", 5000, 16), bags("c", 6000, 16)
+    )
     _, planner = planned(
         model,
         constraints={
+            "c": ParameterConstraints(sharding_types=["table_row_wise"]),
             "a": ParameterConstraints(sharding_types=["column_wise"]),
             "b": ParameterConstraints(
                 sharding_types=["table_wise"], stochastic_rounding=True
@@ -338,8 +341,9 @@ def check_constraints():
         },
     )
     plan = planner.plan(model, SHARDERS).plan[""]
-    kinds = [plan[name].sharding_type for name in "ab"]
-    ok(kinds == ["column_wise", "table_wise"], "only what they allow", kinds)
+    kinds = [plan[name].sharding_type for name in "abc"]
+    want = ["column_wise", "table_wise", "table_row_wise"]
+    ok(kinds == want, "only what they allow", f"{kinds}")
     ok(plan["b"].stochastic_rounding is True, "what they say of kernels")
 
 
@@ -368,9 +372,7 @@ def check_shadow(name, **more):
     )
     want = str(stock.plan(model, SHARDERS))
     # The time of a host would hide what plans differ by.
-    planner = NeuroShardPlanner(
-        **arguments, **QUICK, mode="shadow", host_ms=0
-    )
+    planner = NeuroShardPlanner(**arguments, **QUICK, mode="shadow", host_ms=0)
     state = torch.get_rng_state()
     with Log() as log:
         plan = planner.plan(model, SHARDERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 import torch.distributed as dist
 from torchrec.distributed import comm
@@ -19,6 +19,7 @@ KEPT = (
     *("bounds_check_mode", "output_dtype", "key_value_params"),
 )
 WHOLE = ("table_wise", "column_wise")
+ROWS = ("row_wise", "table_row_wise")
 OF_JOB = (
     *("neuroshard_plan", "batch", "step", "memory_model"),
     "dense_optimizer",
@@ -56,8 +57,10 @@ class Placing(NamedTuple):
                 **part,
                 "plan": {**whole["plan"], path: part["plan"]["m"]},
             }
+        ranks = whole["local_world_size"] * whole.get("pod_size", 1)
+        rows = ROWS if ranks == whole["world_size"] else ()
         for table in self.found:
-            _settle(table, whole["plan"][table.path][table.name])
+            _settle(table, whole["plan"][table.path][table.name], rows)
         return whole
 
     def _part(self, path: str) -> Dict[str, Any]:
@@ -99,17 +102,19 @@ def place(
     return Placing(found, plan)
 
 
-def _settle(table: Found, entry: Dict[str, Any]) -> None:
-    """Takes what a table in one piece is called from its constraints."""
+def _settle(
+    table: Found, entry: Dict[str, Any], rows: Tuple[str, ...]
+) -> None:
+    """Takes from its constraints what a table in one piece is called, and one
+    in rows, where all ranks are one host's."""
     kind = entry["sharding_type"]
-    if kind in WHOLE and len(entry["ranks"]) == 1 and kind not in table.types:
-        (entry["sharding_type"],) = (k for k in WHOLE if k in table.types)
-    elif kind not in table.types:
-        raise Error(
-            f"table '{table.name}' became {kind}, but may be "
-            + " or ".join(table.types),
-            1,
-        )
+    whole = WHOLE if len(entry["ranks"]) == 1 else ()
+    alike = next((a for a in (whole, rows) if kind in a), ())
+    fit = [other for other in (kind, *alike) if other in table.types]
+    if not fit:
+        may = " or ".join(table.types)
+        raise Error(f"table '{table.name}' became {kind}, but may be {may}", 1)
+    entry["sharding_type"] = fit[0]
 
 
 def shape(topology: Any) -> Dict[str, int]:

@@ -26,10 +26,7 @@ from . import _program
 from ._program import Error
 
 __all__ = ["profile"]
-COLUMNS = (
-    *("name", "num_embeddings", "dim"),
-    *("num_outputs", "output", "precision"),
-)
+COLUMNS = "name num_embeddings dim num_outputs output precision"
 
 
 def profile(
@@ -104,7 +101,7 @@ def _features(batch: Any) -> Any:
 def _write_list(path: Path, configs: List[Any]) -> Path:
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-        writer.writerow(COLUMNS)
+        writer.writerow(COLUMNS.split())
         for config in configs:
             data_type = getattr(config, "data_type", None)
             row = (
