@@ -5,6 +5,7 @@
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/page.h"
+#include "emit/report_parts.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
 
@@ -64,22 +65,33 @@ static json_t *rivals_to_json(const struct plan *plan,
     return root;
 }
 
-/* By how much the step would be shorter without each table. */
-static json_t *saves_to_json(const struct plan *plan,
-                             const struct oracle *oracle, struct arena *arena)
+/* What binds the plan, and by how much its step would be shorter without each
+ * table. */
+static void add_binding(json_t *found, const struct plan *plan,
+                        const struct oracle *oracle, struct arena *arena)
 {
     const size_t n = plan->problem.n_tables;
     double *without_ms = ARENA_NEW(arena, double, n);
     json_t *saves = json_array();
     struct what_if what_if;
+    struct bottleneck binds;
 
     what_if_init(&what_if, plan, oracle);
     what_if_without(&what_if, without_ms);
     what_if_release(&what_if);
+    bottleneck_find(&binds, plan, oracle_waits(oracle), without_ms);
     for (size_t t = 0; t < n; t++)
         json_array_append_new(
             saves, json_real_or_null(plan->total_ms - without_ms[t]));
-    return saves;
+    json_object_set_new(found, "waits", json_boolean(oracle_waits(oracle)));
+    json_object_set_new(
+        found, "binds",
+        json_pack("{s:I, s:s, s:f, s:s?, s:f}", "gpu", (json_int_t)binds.gpu,
+                  "phase", binds.phase, "phase_ms", binds.phase_ms, "table",
+                  binds.table < n ? plan->problem.tables[binds.table].name
+                                  : NULL,
+                  "table_ms", binds.table_ms));
+    json_object_set_new(found, "saves_ms", saves);
 }
 
 /* What follows from a plan; but for its error only where the cost model that
@@ -97,9 +109,7 @@ static json_t *find(const struct plan *plan, struct arena *arena)
         !strcmp(again.cost.hash, plan->cost.hash)) {
         json_object_set_new(found, "rivals",
                             rivals_to_json(&again, oracle, arena));
-        json_object_set_new(found, "waits", json_boolean(oracle_waits(oracle)));
-        json_object_set_new(found, "saves_ms",
-                            saves_to_json(&again, oracle, arena));
+        add_binding(found, &again, oracle, arena);
     }
     oracle_close(oracle);
     return found;

@@ -90,6 +90,8 @@ for document in data["documents"]:
         names = [table["name"] for table in given["tables"]]
         saves = found["saves_ms"]
         assert len(saves) == len(names)
+        assert found["binds"]["table_ms"] == max(saves)
+        assert found["binds"]["table"] == names[saves.index(max(saves))]
         print(len(shards), "shards in", len(pieces), "pieces,",
               len(document["found"]["rivals"]["planners"]), "rivals")
     assert alike(content, given), document["file"]
