@@ -13,7 +13,7 @@ src/io       5885  37
 src/emit     2844  19
 src/exec     3765  26
 src/cli      6126  39
-costmodel    7590  60
+costmodel    7592  60
 search       6911  32
 microbench   1657  14
 "
