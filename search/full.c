@@ -34,6 +34,11 @@
 #define LITTLE_GAIN 0.001
 #define WORTH_GAIN 0.002
 #define MIN_STAGES 4
+/* Heaviness leads down fast, but keeps from most ways between plans of few
+ * tables: once the chains have done so many steps a unit it counts this share.
+ */
+#define LONG_WALK 5000
+#define LONG_WALK_HEAVY 0.05
 /* By which a layout becomes cheaper as its memory is evened, at most: 0.0001
  * was seen. */
 #define SETTLED_GAIN 0.01
@@ -47,6 +52,7 @@ struct full {
     struct watch watch;
     struct arena scratch;
     struct parts parts;
+    struct tuning long_walk;
     double published_ms; /* before pieces were joined; INFINITY for none */
     struct snapshot starts[STARTS_KEPT]; /* may be empty */
     struct snapshot start;               /* the cheapest, of any origin */
@@ -204,6 +210,13 @@ static void end_steps(struct full *full, uint64_t n_steps)
         snapshot_copy(&full->best, best);
 }
 
+/* Before so many steps more. */
+static void weigh_heaviness(struct full *full, uint64_t n_steps)
+{
+    if (full->n_before + n_steps >= LONG_WALK * (uint64_t)full->parts.n_units)
+        full->parts.tuning = &full->long_walk;
+}
+
 /* Tempers where the stage before left off, then anneals from the best so
  * far. */
 static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
@@ -212,6 +225,7 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     double hot = n_tempered ? TEMPERED_HOT_FRAC : HOT_FRAC;
     bool is_on;
 
+    weigh_heaviness(full, n_steps);
     if (n_tempered) {
         temper_start(&full->temper, full->tempered, TEMPER_CHAINS);
         is_on = temper_exchange(&full->temper, n_tempered, HOT_FRAC);
@@ -266,6 +280,7 @@ static bool run_start(struct full *full, struct snapshot *start,
 
     if (!start->n || !n_steps)
         return true;
+    weigh_heaviness(full, n_steps);
     temper_start(&full->temper, start, 1);
     is_on = temper_anneal(&full->temper, n_steps, START_HOT_FRAC);
     end_steps(full, n_steps);
@@ -378,6 +393,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (options->tuning)
         full.parts.tuning = options->tuning;
+    full.long_walk = *full.parts.tuning;
+    full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
     if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.parts);
