@@ -284,15 +284,22 @@ static const char *nearest_field(const struct reader *reader, size_t column)
     return nearest;
 }
 
-/* What an import adds where a column is missing. */
+/* What is added where a column is missing: to an import all columns, to others
+ * the one that an import could take for it. */
 static const char *say_columns(const struct reader *reader, size_t column)
 {
     const struct csv *csv = &reader->csv;
     const char *nearest, *name = columns[column].names;
 
-    if (!reader->options->columns)
-        return "";
     nearest = nearest_field(reader, column);
+    if (!reader->options->columns)
+        return !nearest || csv->n_fields == 1
+                   ? ""
+                   : text_say(reader->arena,
+                              "; 'tables import' with '--columns %.*s=%s' "
+                              "takes it",
+                              (int)strcspn(name, "|"), name,
+                              tables_shown(nearest, reader->arena));
     return text_say(
         reader->arena, "; its columns are %s; %s '--columns %.*s=%s'",
         tables_listed((const char *const *)csv->fields, csv->n_fields,

@@ -22,7 +22,7 @@ REAL = os.environ["NEUROSHARD"]
 VERSION = f"neuroshard {neuroshard.__version__}"
 TABLES = [Table("a", 1000, 16, 2), Table("b", 77, 8, 1, precision="fp16")]
 QUICK = {"effort": 200, "cost": "roofline:h100"}
-N_DRAWN = {"tiny": 20, "full": 1000}.get(os.environ.get("TEST_SIZE"), 100)
+N_DRAWN = {"tiny": 40, "full": 1000}.get(os.environ.get("TEST_SIZE"), 100)
 SEED = 1
 
 

@@ -60,6 +60,9 @@ static void test_refused(void)
         {"no name", "rows,dim\n1,4\n",
          "t.csv:1: the header has no column "
          "'name'"},
+        {"another case", "Name,rows,dim\na,4,4\n",
+         "t.csv:1: the header has no column 'name'; 'tables import' with "
+         "'--columns name=Name' takes it"},
         {"one column", "name;rows;dim\na;1;4\n",
          "t.csv:1: the header has no column 'name', only one column; fields "
          "are separated by commas"},
