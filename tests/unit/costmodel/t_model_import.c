@@ -52,10 +52,10 @@ static void check_names(const char *golden, struct arena *arena)
     static const char *const names[] = {"t_hidden.0", "t_hidden.1",
                                         "c_hidden.0", "c_hidden.1"};
     char dir[] = "/tmp/t_model_import_XXXXXX";
-    const char *text, *path;
+    const char *text = "", *path;
     struct err err = {0};
     struct model model;
-    size_t len;
+    size_t len = 0;
 
     ok(mkdtemp(dir) != NULL &&
            !file_read(&text, &len,
