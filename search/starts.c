@@ -477,8 +477,9 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
     if (parts->oracle->is_additive) /* nothing is paid once */
         return find_of_family(best, n_starts, parts, 0, &least, pool, MAX_WORK,
                               end_ms);
-    /* The first start is of the first two. */
-    for (unsigned i = 0, f = 0; i <= n_starts && (!i || best[0].n); f = i++) {
+    for (unsigned i = 0; i <= n_starts && (!i || best[0].n); i++) {
+        const unsigned f = i ? i - 1 : 0; /* the first is of two */
+
         n_priced += find_of_family(&best[f], 1, parts, barred[i], &least, pool,
                                    i ? MAX_WORK / 4 : MAX_WORK, end_ms);
         for (unsigned k = 0; k < f; k++)
