@@ -50,6 +50,11 @@ while [ $round -lt $rounds ]; do
     [ -s costs.db ] || continue
     [ "$(sqlite3 costs.db 'PRAGMA integrity_check')" = ok ] ||
         fail "the database is damaged"
+    # killed before the tables were made: there is nothing in it yet
+    if [ "$(sqlite3 costs.db 'PRAGMA user_version')" = 0 ]; then
+        [ "$best" = 1e9 ] || fail "the tables are gone"
+        continue
+    fi
     # behind a sample there is a canary, and it is never worse than it was
     now=$(sqlite3 costs.db 'SELECT coalesce((SELECT min(best_ms) FROM canary),
         iif((SELECT count(*) FROM sample), 2e9, 1e9))')
