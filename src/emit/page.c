@@ -9,7 +9,6 @@
 #define FORMAT_VERSION 1
 #define PLACE "@DOCUMENTS@" /* of the documents in the page */
 #define N_FOLDED 4u         /* shards and more share a piece */
-#define N_IN_COLUMNS 16u    /* objects and more are in columns */
 
 FILE_TEXT(report_page_html, "data/report/page.html");
 
@@ -76,54 +75,6 @@ void page_fold_shards(json_t *content, const struct plan *plan)
     json_object_del(content, "shards");
 }
 
-/* A list of objects with each key once; null where one lacks it. */
-static json_t *in_columns(const json_t *list)
-{
-    json_t *all = json_object(), *columns = json_array(), *rows = json_array();
-    json_t *object, *value;
-    const char *key;
-    size_t i;
-
-    json_array_foreach(list, i, object) json_object_update_missing(all, object);
-    json_object_foreach(all, key, value)
-        json_array_append_new(columns, json_string(key));
-    json_array_foreach(list, i, object)
-    {
-        json_t *row = json_array();
-
-        json_object_foreach(all, key, value)
-        {
-            json_t *own = json_object_get(object, key);
-
-            json_array_append_new(row, own ? json_incref(own) : json_null());
-        }
-        json_array_append_new(rows, row);
-    }
-    json_decref(all);
-    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
-}
-
-static bool is_long_list(const json_t *value)
-{
-    size_t n = json_array_size(value);
-
-    if (n < N_IN_COLUMNS)
-        return false;
-    while (n && json_is_object(json_array_get(value, n - 1)))
-        n--;
-    return !n;
-}
-
-static void shorten(json_t *content)
-{
-    json_t *value;
-    const char *key;
-    void *next;
-
-    json_object_foreach_safe(content, next, key, value) if (is_long_list(value))
-        json_object_set_new(content, key, in_columns(value));
-}
-
 /* JSON has a '<' in its texts only, where it can be written otherwise: so what
  * stands in a file ends no element of the page. */
 static int add_escaped(const char *text, size_t len, void *buf)
@@ -142,11 +93,7 @@ void page_print(json_t *documents, struct buf *out)
     json_t *root =
         json_pack("{s:i, s:s, s:O}", "neuroshard_report", FORMAT_VERSION,
                   "version", NEUROSHARD_VERSION, "documents", documents);
-    json_t *document;
-    size_t i;
 
-    json_array_foreach(documents, i, document)
-        shorten(json_object_get(document, "content"));
     if (!place)
         abort(); /* the page is part of the program */
     buf_add(out, report_page_html, (size_t)(place - report_page_html));

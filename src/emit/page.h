@@ -9,8 +9,7 @@
  * The page that `report` writes: that of data/report, which draws what it
  * holds, with documents in it: {neuroshard_report, version, documents: [{file,
  * kind, content, found}]}. A document's content is a plan file or what a
- * command printed with --json; but lists of many objects are {columns, rows},
- * each key once.
+ * command printed with --json.
  */
 
 /* "plan", "compare", "range", "diff", "run", "record", "eval" or "trace": what
@@ -29,8 +28,7 @@ const char *page_kind(const json_t *content);
  * replicas those of each; alone_ms is their sum. */
 void page_fold_shards(json_t *content, const struct plan *plan);
 
-/* The page with a list of documents, each {file, kind, content ...}, inside; in
- * them long lists come to be columns. */
+/* The page with a list of documents, each {file, kind, content ...}, inside. */
 void page_print(json_t *documents, struct buf *out);
 
 #endif
