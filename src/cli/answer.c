@@ -15,15 +15,22 @@
 
 /* What a command says on standard output, which there is one of. */
 static struct {
-    bool is_json;    /* --json asks for one document */
-    bool is_given;   /* something is printed */
-    json_t *report;  /* owned: printed when it is known how the command ends */
-    struct buf text; /* likewise */
+    bool is_json;     /* --json asks for one document */
+    size_t n_columns; /* of the text */
+    bool is_given;    /* something is printed */
+    json_t *report;   /* owned: printed when it is known how the command ends */
+    struct buf text;  /* likewise */
 } answer;
 
-void cli_answer_in_json(bool is_json)
+void cli_answer_as(bool is_json, size_t n_columns)
 {
     answer.is_json = is_json;
+    answer.n_columns = n_columns;
+}
+
+struct buf *cli_text(void)
+{
+    return &answer.text;
 }
 
 void cli_print_text(const char *text)
@@ -56,13 +63,13 @@ static bool is_coloured(void)
            !(term && !strcmp(term, "dumb"));
 }
 
-void cli_print_report(const struct cli *cli, struct buf *report)
+void cli_print_report(void)
 {
     const bool in_colour = is_coloured();
     struct buf out = {0};
 
-    if (!answer.is_json)
-        text_wrap_lines(&out, report->data, cli_columns(cli));
+    if (answer.text.len && !answer.is_json)
+        text_wrap_lines(&out, answer.text.data, answer.n_columns);
     for (const char *line = out.data; line && *line;) {
         const size_t len = strcspn(line, "\n") + 1;
         const size_t label = in_colour ? label_length(line) : 0;
@@ -73,7 +80,7 @@ void cli_print_report(const struct cli *cli, struct buf *report)
         line += len;
     }
     buf_release(&out);
-    buf_release(report);
+    buf_release(&answer.text);
 }
 
 void cli_print_json(json_t *root)
@@ -137,23 +144,11 @@ static json_t *error_to_json(const struct err *err)
     return object;
 }
 
-struct buf *cli_text(void)
-{
-    return &answer.text;
-}
-
 void cli_end_answer(const struct err *err)
 {
-    struct buf lines = {0};
     char *text;
 
-    if (answer.text.len) {
-        text_wrap_lines(&lines, answer.text.data,
-                        terminal_columns(STDOUT_FILENO, USUAL_COLUMNS));
-        fputs(lines.data, stdout);
-        buf_release(&lines);
-        buf_release(&answer.text);
-    }
+    cli_print_report();
     if (err && answer.is_json && !answer.is_given && !answer.report)
         answer.report = json_object();
     if (!answer.report)

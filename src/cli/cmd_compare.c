@@ -158,11 +158,9 @@ static void print_all(struct comparison *comparison, struct cli *cli)
     struct compare_mean *means =
         ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);
     size_t n_common = compare_means(means, comparison);
-    struct buf out = {0};
 
     cli_print_json(compare_to_json(comparison, means, n_common));
-    compare_print(comparison, means, n_common, &out);
-    cli_print_report(cli, &out);
+    compare_print(comparison, means, n_common, cli_text());
 }
 
 static int run_compare(struct cli *cli, struct err *err)

@@ -28,7 +28,6 @@ static int run_cost(struct cli *cli, struct err *err)
 {
     struct plan plan = {0};
     struct oracle *oracle = NULL;
-    struct buf report = {0};
     const int rc = planning_load(&plan, cli->args[0], NULL, cli, err) ||
                    planning_oracle_of_plan(&oracle, cli, &plan, err) ||
                    price(&plan, oracle, cli->arena, err) ||
@@ -39,8 +38,7 @@ static int run_cost(struct cli *cli, struct err *err)
         cli_print_text(plan_to_json(&plan, cli->arena));
     } else if (!rc) {
         plan_bound(&plan, oracle, cli->arena);
-        plan_report(&plan, oracle, false, cli, &report);
-        cli_print_report(cli, &report);
+        plan_report(&plan, oracle, false, cli);
     }
     oracle_close(oracle);
     return rc ? -1 : 0;

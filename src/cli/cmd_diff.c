@@ -38,7 +38,6 @@ static int price_both(struct plan_diff *diff, struct cli *cli, struct err *err)
 
 static int run_diff(struct cli *cli, struct err *err)
 {
-    struct buf out = {0};
     struct plan_diff diff = {.paths = {cli->args[0], cli->args[1]}};
 
     for (int i = 0; i < 2; i++)
@@ -50,8 +49,7 @@ static int run_diff(struct cli *cli, struct err *err)
         return -1;
     plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], cli->arena);
     cli_print_json(plan_diff_to_json(&diff));
-    plan_diff_print(&diff, &out);
-    cli_print_report(cli, &out);
+    plan_diff_print(&diff, cli_text());
     return 0;
 }
 

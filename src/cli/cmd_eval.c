@@ -121,26 +121,24 @@ static void print_text(const struct training *judged, const struct drift *drift,
                        const struct curve *curve)
 {
     struct cli *cli = judged->cli;
-    struct buf out = {0};
+    struct buf *out = cli_text();
 
-    model_print_file(&judged->model, cli_shown(cli, "model"), &out);
-    buf_printf(&out, "\n");
-    model_print_setting(&judged->model, cli->arena, &out);
-    buf_printf(&out, "samples         %zu in %s\n", judged->n,
-               cli_shown(cli, "db"));
-    evaluation_print(&judged->evaluation, &out);
+    model_print_file(&judged->model, cli_shown(cli, "model"), out);
+    cli_printf("\n");
+    model_print_setting(&judged->model, cli->arena, out);
+    cli_printf("samples         %zu in %s\n", judged->n, cli_shown(cli, "db"));
+    evaluation_print(&judged->evaluation, out);
     if (drift) {
-        buf_printf(&out, "drift           %s%s\n",
+        cli_printf("drift           %s%s\n",
                    drift->is_seen ? "since " : "none seen",
                    drift->is_seen ? drift->since : "");
         figures_table(class_figures, drift->classes, MAX_INTERVALS,
-                      sizeof(*drift->classes), &out);
+                      sizeof(*drift->classes), out);
     }
     if (curve->n)
         figures_table(curve_figures, curve->points, curve->n,
-                      sizeof(*curve->points), &out);
-    comm_report_print(judged->comm_samples, judged->n_comm, &out);
-    cli_print_report(cli, &out);
+                      sizeof(*curve->points), out);
+    comm_report_print(judged->comm_samples, judged->n_comm, out);
 }
 
 static void print_json(const struct training *judged, const struct drift *drift,

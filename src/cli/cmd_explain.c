@@ -132,7 +132,6 @@ static int run_explain(struct cli *cli, struct err *err)
     struct plan plan = {0};
     struct oracle *oracle = NULL;
     uint32_t table = 0;
-    struct buf out = {0};
     const int rc =
         planning_load(&plan, cli->args[0], NULL, cli, err) ||
         check_options(&plan, cli, err) ||
@@ -145,9 +144,8 @@ static int run_explain(struct cli *cli, struct err *err)
         what_if_init(&explained.what_if, &plan, oracle);
         if (cli_given(cli, "anew"))
             find_anew(&explained, anew, &plan, cli);
-        cli_print_json(has_table ? explain_table(&explained, table, &out)
-                                 : explain_plan(&explained, &out));
-        cli_print_report(cli, &out);
+        cli_print_json(has_table ? explain_table(&explained, table, cli_text())
+                                 : explain_plan(&explained, cli_text()));
         what_if_release(&explained.what_if);
     }
     oracle_close(oracle);

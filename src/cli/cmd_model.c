@@ -40,7 +40,6 @@ static int import(struct cli *cli, struct err *err)
 static int info(struct cli *cli, struct err *err)
 {
     struct model model;
-    struct buf out = {0};
     char hash[HASH_TEXT_MAX];
     json_t *root;
 
@@ -49,8 +48,8 @@ static int info(struct cli *cli, struct err *err)
                        "option '--output' is for 'model import'");
     if (model_load(&model, cli->args[1], cli->arena, err))
         return -1;
-    model_print(&model, text_shown(cli->args[1], cli->arena), cli->arena, &out);
-    cli_print_report(cli, &out);
+    model_print(&model, text_shown(cli->args[1], cli->arena), cli->arena,
+                cli_text());
     root = model_to_json(&model);
     json_object_set_new(root, "hash", json_string(hash_text(hash, model.hash)));
     json_object_set_new(root, "format", json_integer(model.format));

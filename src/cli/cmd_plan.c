@@ -58,7 +58,6 @@ static int write_plan(const struct plan_request *request,
     const char *path = cli_string(cli, "output");
     const bool is_json = cli_given(cli, "json");
     const bool is_from = cli_given(cli, "from");
-    struct buf report = {0};
 
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
@@ -67,12 +66,11 @@ static int write_plan(const struct plan_request *request,
                                           : plan_to_json(plan, cli->arena));
         return 0;
     }
-    plan_report(plan, oracle, !cli_given(cli, "no-rivals"), cli, &report);
+    plan_report(plan, oracle, !cli_given(cli, "no-rivals"), cli);
     if (is_from) {
-        buf_printf(&report, "\n");
-        replanning_report(request, plan, &report);
+        cli_printf("\n");
+        replanning_report(request, plan);
     }
-    cli_print_report(cli, &report);
     return 0;
 }
 

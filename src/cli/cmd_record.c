@@ -94,11 +94,11 @@ static json_t *head_to_json(const struct record *record)
                      "exchanges", (json_int_t)record->n_exchanges);
 }
 
-static void print_head(const struct record *record, struct buf *out)
+static void print_head(const struct record *record)
 {
     struct cli *cli = record->training.cli;
 
-    buf_printf(out, "device          %s\ndatabase        %s\n",
+    cli_printf("device          %s\ndatabase        %s\n",
                device_text(&record->training.device, cli->arena),
                cli_shown(cli, "db"));
 }
@@ -112,7 +112,6 @@ static int report_exchanges(struct record *record,
     struct comm_sample *samples;
     struct comm_fit fit;
     json_t *root;
-    struct buf out = {0};
     size_t n;
 
     if (store_comm_samples(record->training.store, &record->training.device,
@@ -121,17 +120,15 @@ static int report_exchanges(struct record *record,
     root = head_to_json(record);
     json_object_set_new(root, "held_out", comm_report_to_json(samples, n));
     cli_print_json(root);
-    print_head(record, &out);
-    buf_printf(&out,
-               "exchanges       %" PRIu32 " between %" PRIu32
+    print_head(record);
+    cli_printf("exchanges       %" PRIu32 " between %" PRIu32
                " ranks on %" PRIu32 " host%s\n",
                record->n_exchanges, tests->n_ranks, tests->n_hosts,
                tests->n_hosts == 1 ? "" : "s");
     if (comm_fit_samples(&fit, samples, n, cli->arena))
-        buf_printf(&out, "communication   %s (%s)\n",
-                   comm_fit_text(&fit, cli->arena), fit.source);
-    comm_report_print(samples, n, &out);
-    cli_print_report(cli, &out);
+        cli_printf("communication   %s (%s)\n", comm_fit_text(&fit, cli->arena),
+                   fit.source);
+    comm_report_print(samples, n, cli_text());
     return 0;
 }
 
@@ -295,25 +292,23 @@ static void report_job(const struct record *record)
         ARENA_NEW(cli->arena, struct job_phase, job->n_phases);
     struct job_cause causes[JOB_CAUSES];
     const size_t n_causes = job_causes(causes, job, cli->arena);
-    struct buf out = {0};
+    struct buf *out = cli_text();
     size_t n = 0;
 
     for (size_t i = 0; i < job->n_phases; i++)
         if (!isnan(job->phases[i].time.median_ms))
             known[n++] = job->phases[i];
     cli_print_json(job_to_json(record, known, n, causes, n_causes));
-    print_head(record, &out);
-    buf_printf(&out,
-               "job             %" PRIu32 " ranks, %zu steps after warm-up\n"
+    print_head(record);
+    cli_printf("job             %" PRIu32 " ranks, %zu steps after warm-up\n"
                "samples         %" PRIu32 ", %" PRIu32
                " of them new, and %" PRIu32 " exchange%s\n",
                job->n_ranks, job->n_steps, record->n_samples, record->n_added,
                record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
-    figures_heading(columns, &out);
+    figures_heading(columns, out);
     for (size_t i = 0; i < n; i++)
-        figures_row(columns, &known[i], &out);
-    figures_table(cause_columns, causes, n_causes, sizeof(*causes), &out);
-    cli_print_report(cli, &out);
+        figures_row(columns, &known[i], out);
+    figures_table(cause_columns, causes, n_causes, sizeof(*causes), out);
 }
 
 static int record_job(struct record *record, struct err *err)

@@ -79,8 +79,7 @@ static void summarise(struct summary *summary, const struct table_list *list,
 /* In front of a name. */
 #define FIGURE_COLUMNS 57
 
-static void print_largest(const struct summary *summary, size_t n_columns,
-                          struct buf *out)
+static void print_largest(const struct summary *summary, size_t n_columns)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double largest = -summary->by_size[0].key, unit_bytes = 1;
@@ -93,57 +92,55 @@ static void print_largest(const struct summary *summary, size_t n_columns,
 
     for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
         unit_bytes *= 1024;
-    buf_printf(out, "\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n",
-               "weights", "share", "rows", "columns", "look-ups", "name");
-    buf_printf(out, "%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "",
+    cli_printf("\nLargest tables\n%10s  %6s  %15s  %7s  %9s  %s\n", "weights",
+               "share", "rows", "columns", "look-ups", "name");
+    cli_printf("%10s  %6s  %15s  %7s  %9s\n", units[unit], "%", "", "",
                "a sample");
     for (size_t i = 0; i < summary->n_shown; i++) {
         const struct ranked *ranked = &summary->by_size[i];
         const struct table *table = &summary->list->tables[ranked->idx];
         const size_t len = text_length(table->name);
 
-        buf_printf(out, "%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  ",
+        cli_printf("%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  ",
                    -ranked->key / unit_bytes, 100 * -ranked->key / total,
                    text_from_count(rows, table->num_embeddings), table->dim,
                    table->pooling_factor);
-        text_column(out, table->name, (unsigned)(len < room ? len : room));
-        buf_printf(out, "\n");
+        text_column(cli_text(), table->name,
+                    (unsigned)(len < room ? len : room));
+        cli_printf("\n");
     }
 }
 
 static void print_text(const struct summary *summary, const struct cli *cli)
 {
-    struct buf report = {0}, *out = &report;
     char a[TEXT_BYTES_MAX], b[TEXT_BYTES_MAX];
     const struct memory_items *memory = &summary->memory;
     double lookups = summary->lookups * (double)summary->batch;
 
-    buf_printf(out, "%s: %s table%s\n\n", summary->list->source,
+    cli_printf("%s: %s table%s\n\n", summary->list->source,
                text_from_count(a, summary->list->n_tables),
                summary->list->n_tables == 1 ? "" : "s");
-    buf_printf(out, "rows             %s\n",
-               text_from_count(a, summary->n_rows));
-    buf_printf(out, "weights          %s\n",
+    cli_printf("rows             %s\n", text_from_count(a, summary->n_rows));
+    cli_printf("weights          %s\n",
                text_from_bytes(a, (double)memory->weights));
-    buf_printf(out, "optimizer state  %s\n",
+    cli_printf("optimizer state  %s\n",
                text_from_bytes(a, (double)memory->optimizer));
-    buf_printf(out, "columns          %.0f to %.0f, median %g\n",
-               summary->dim_min, summary->dim_max, summary->dim_median);
-    buf_printf(out, "output           %.10g elements a sample\n",
+    cli_printf("columns          %.0f to %.0f, median %g\n", summary->dim_min,
+               summary->dim_max, summary->dim_median);
+    cli_printf("output           %.10g elements a sample\n",
                summary->output_elements);
-    buf_printf(out, "look-ups         %.10g a sample, %s in a batch of %s\n",
+    cli_printf("look-ups         %.10g a sample, %s in a batch of %s\n",
                summary->lookups,
                text_from_count(a, (uint64_t)fmin(lookups, 9e18)),
                text_from_count(b, summary->batch));
     if (summary->n_skew_assumed)
-        buf_printf(
-            out, "skew             not given for %s table%s: Zipf %g assumed\n",
+        cli_printf(
+            "skew             not given for %s table%s: Zipf %g assumed\n",
             text_from_count(a, summary->n_skew_assumed),
             summary->n_skew_assumed == 1 ? "" : "s", DEFAULT_ZIPF_ALPHA);
     else
-        buf_printf(out, "skew             given for every table\n");
-    print_largest(summary, cli_columns(cli), out);
-    cli_print_report(cli, out);
+        cli_printf("skew             given for every table\n");
+    print_largest(summary, cli_columns(cli));
 }
 
 /* JSON has no unsigned 64-bit numbers; what saturated stays large. */

@@ -18,23 +18,21 @@ static void print_text(const struct training *trained, double seconds)
     const struct model *model = &trained->model;
     const struct model_training *training = &model->training;
     struct cli *cli = trained->cli;
-    struct buf out = {0};
+    struct buf *out = cli_text();
 
-    model_print_setting(model, cli->arena, &out);
-    model_print_kind(model, cli->arena, &out);
-    model_print_samples(training, &out);
+    model_print_setting(model, cli->arena, out);
+    model_print_kind(model, cli->arena, out);
+    model_print_samples(training, out);
     if (model->mlp.n_params)
-        buf_printf(
-            &out,
+        cli_printf(
             "training        %" PRIu64
             " epochs in %.1f s, the best was %" PRIu64 ", seed %" PRIu64 "\n",
             training->epochs, seconds, training->best_epoch, training->seed);
     model_print_comm(model, " ('neuroshard bench --alltoall')", cli->arena,
-                     &out);
-    evaluation_print(&trained->evaluation, &out);
-    model_print_file(model, cli_shown(cli, "output"), &out);
-    buf_printf(&out, "\n");
-    cli_print_report(cli, &out);
+                     out);
+    evaluation_print(&trained->evaluation, out);
+    model_print_file(model, cli_shown(cli, "output"), out);
+    cli_printf("\n");
 }
 
 /* Puts the model in its place, unless it is of no use. */

@@ -107,19 +107,19 @@ double cli_double(const struct cli *cli, const char *name);
 /* Standard output cannot be both --output and the answer of --json. */
 int cli_check_output(const struct cli *cli, struct err *err) MUST_CHECK;
 /* Whether --json asks for standard output to be one JSON document, also where
- * the command fails. */
-void cli_answer_in_json(bool is_json);
+ * the command fails, and how many columns it may have where it is none. */
+void cli_answer_as(bool is_json, size_t n_columns);
 /* Columns that a report may have: those of the terminal, else 80; with --wide
  * there is no end. */
 size_t cli_columns(const struct cli *cli);
 /* A command says what it has to say as a report and as a JSON document, of
  * which --json chooses one; the other one is dropped. */
-/* Prints a report on standard output, broken into lines of so many columns, and
- * releases it. On a terminal labels are bold, but where NO_COLOR is set. */
-void cli_print_report(const struct cli *cli, struct buf *report);
-/* A report that is made bit by bit, printed in the end; not dropped. */
+/* The report, to which a command appends; printed in the end, in lines of so
+ * many columns. On a terminal labels are bold, but where NO_COLOR is set. */
 struct buf *cli_text(void);
 #define cli_printf(...) buf_printf(cli_text(), __VA_ARGS__)
+/* Prints what there is of it by now. */
+void cli_print_report(void);
 /* Keeps a document that is to be printed in the end. */
 void cli_print_json(json_t *root);
 /* Prints a document that goes out as it is, such as a plan. */

@@ -208,31 +208,27 @@ static void print_answer(const struct counts *counts)
     const struct cli *cli = counts->request->cli;
     const struct count *smallest = counts->smallest, *fastest = counts->fastest;
     bool is_per_gpu = cli_given(cli, "batch-per-gpu");
-    struct buf out = {0};
 
     if (counts->any_assumed)
-        buf_printf(&out, "\nhosts   of more than one: assumed, with the most "
-                         "GPUs that divide them evenly\n");
+        cli_printf("\nhosts   of more than one: assumed, with the most "
+                   "GPUs that divide them evenly\n");
     if (smallest) {
-        buf_printf(&out,
-                   "\ncost    %s, %s; %s %" PRIu64
+        cli_printf("\ncost    %s, %s; %s %" PRIu64
                    "\n        communication: %s\n",
                    counts->cost.name, cost_basis_names[counts->cost.basis],
                    is_per_gpu ? "batch of a GPU" : "global batch",
                    cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
                    counts->cost.comm);
-        buf_printf(&out,
-                   "smallest that fits: %u %s, %.4f ms\n"
+        cli_printf("smallest that fits: %u %s, %.4f ms\n"
                    "fastest: %u %s, %.4f ms",
                    smallest->n_gpus, gpus(smallest), smallest->total_ms,
                    fastest->n_gpus, gpus(fastest), fastest->total_ms);
         if (counts->near != fastest)
-            buf_printf(&out, "; %u %s come within %.0f %% of it",
+            cli_printf("; %u %s come within %.0f %% of it",
                        counts->near->n_gpus, gpus(counts->near),
                        100 * NEAR_FRAC);
-        buf_printf(&out, "\n");
+        cli_printf("\n");
     }
-    cli_print_report(cli, &out);
 }
 
 /* --- for a machine --- */
@@ -280,15 +276,14 @@ static int plan_all(struct counts *counts, struct err *err)
     for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
          i++) {
         struct arena_mark mark = arena_mark(cli->arena);
-        struct buf out = {0};
 
         rc = plan_count(counts, counts->asked.n_gpus[i], err);
         arena_rewind(cli->arena, mark);
         if (!rc) {
             if (!i)
-                figures_heading(count_figures, &out);
-            figures_row(count_figures, &counts->list[i], &out);
-            cli_print_report(cli, &out);
+                figures_heading(count_figures, cli_text());
+            figures_row(count_figures, &counts->list[i], cli_text());
+            cli_print_report();
             fflush(stdout);
         }
         counts->is_interrupted = interrupt_requested();

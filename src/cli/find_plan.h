@@ -44,7 +44,7 @@ int replanning_load(struct plan_request *request, struct err *err) MUST_CHECK;
  * hold more than the reserve that was asked for leaves, and, where movement has
  * no limit, what some limits would bring. */
 void replanning_report(const struct plan_request *request,
-                       const struct plan *plan, struct buf *out);
+                       const struct plan *plan);
 /* The text of the plan's document with the same and every move as its member
  * "movement", in the arena. */
 const char *replanning_to_json(const struct plan_request *request,

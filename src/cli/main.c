@@ -48,7 +48,7 @@ static int run_command(const struct command *command, int argc, char **argv,
     if (!rc)
         rc = cli_parse(&cli, command, argc, argv, &arena, err);
     if (!rc && cli) {
-        cli_answer_in_json(cli_given(cli, "json"));
+        cli_answer_as(cli_given(cli, "json"), cli_columns(cli));
         rc = command->run(cli, err);
     }
     file_claims_end();
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
     json_init();
     /* A write beyond the file-size limit then fails like any other. */
     signal(SIGXFSZ, SIG_IGN);
-    cli_answer_in_json(asks_for_json(argv));
+    cli_answer_as(asks_for_json(argv), SIZE_MAX);
     rc = dispatch(argc, argv, &err);
     /* Commands that have a best so far write it and say no more. */
     if (rc >= 0 && interrupt_requested())

@@ -131,7 +131,7 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
 }
 
 void plan_report(const struct plan *plan, const struct oracle *oracle,
-                 bool with_rivals, const struct cli *cli, struct buf *out)
+                 bool with_rivals, const struct cli *cli)
 {
     double *without_ms = ARENA_NEW(cli->arena, double, plan->problem.n_tables);
     struct rivals rivals = {0};
@@ -149,5 +149,5 @@ void plan_report(const struct plan *plan, const struct oracle *oracle,
                                          .plain_ms = plain_ms(plan, cli->arena),
                                          .rivals = rivals.list,
                                          .n_rivals = rivals.n},
-                out);
+                cli_text());
 }

@@ -32,6 +32,6 @@ void plan_bound(struct plan *plan, const struct oracle *oracle,
  * TorchRec's planner and the best of the greedy ones, HugeCTR's among them
  * where that is quick. */
 void plan_report(const struct plan *plan, const struct oracle *oracle,
-                 bool with_rivals, const struct cli *cli, struct buf *out);
+                 bool with_rivals, const struct cli *cli);
 
 #endif

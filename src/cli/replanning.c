@@ -39,28 +39,28 @@ static const char *plural(size_t n)
 
 /* What standing still would cost, and what the plan costs. */
 static void print_gain(const struct plan_request *request,
-                       const struct plan *plan, struct buf *out)
+                       const struct plan *plan)
 {
     const struct replan_report *report = &request->replanned;
     const struct replan_point *standing = &report->standing;
     char bytes[TEXT_BYTES_MAX];
 
-    buf_printf(out, "from    %s: %.4f ms as it stands",
+    cli_printf("from    %s: %.4f ms as it stands",
                cli_shown(request->cli, "from"), standing->total_ms);
     if (standing->moved_bytes)
-        buf_printf(out, " but for %s that must move",
+        cli_printf(" but for %s that must move",
                    text_from_bytes(bytes, (double)standing->moved_bytes));
     if (!report->standing_fits)
-        buf_printf(out, ", which does not fit");
-    buf_printf(out, ", %.4f ms now", plan->total_ms);
+        cli_printf(", which does not fit");
+    cli_printf(", %.4f ms now", plan->total_ms);
     if (standing->total_ms > 0)
-        buf_printf(out, ", %+.2f %%",
+        cli_printf(", %+.2f %%",
                    100 * (plan->total_ms / standing->total_ms - 1));
-    buf_printf(out, "\n");
+    cli_printf("\n");
 }
 
 static void print_moves(const struct plan_request *request,
-                        const struct plan *plan, struct buf *out)
+                        const struct plan *plan)
 {
     struct plan_moves moves;
     size_t n_tables = 0;
@@ -69,8 +69,7 @@ static void print_moves(const struct plan_request *request,
     plan_moves_find(&moves, &request->from, plan, request->cli->arena);
     for (size_t t = 0; t < moves.n_tables; t++)
         n_tables += moves.tables[t].bytes.moved > 0;
-    buf_printf(out,
-               "moves   %s in %zu piece%s of %zu table%s; %zu table%s new; %s "
+    cli_printf("moves   %s in %zu piece%s of %zu table%s; %zu table%s new; %s "
                "stay\n",
                text_from_bytes(moved, (double)moves.bytes.moved), moves.n_moves,
                plural(moves.n_moves), n_tables, plural(n_tables),
@@ -81,14 +80,13 @@ static void print_moves(const struct plan_request *request,
 
 /* GPUs that go on holding more than their reserve leaves. */
 static void print_excess(const struct cluster *asked,
-                         const struct cluster *taken, struct buf *out)
+                         const struct cluster *taken)
 {
     char bytes[TEXT_BYTES_MAX];
 
     for (uint32_t r = 0; r < asked->n_devices; r++)
         if (taken->reserve_bytes[r] < asked->reserve_bytes[r])
-            buf_printf(
-                out,
+            cli_printf(
                 "over    GPU %u holds %s more than its reserve leaves, "
                 "as it does now\n",
                 r,
@@ -108,7 +106,7 @@ static const char *limit_text(char text[TEXT_BYTES_MAX], uint64_t bytes)
 }
 
 /* The least movement that brings each of these shares of the gain. */
-static void print_front(const struct replan_report *report, struct buf *out)
+static void print_front(const struct replan_report *report)
 {
     static const double shares[] = {0, 0.25, 0.5, 0.75, 0.9};
     const struct replan_point *front = report->front;
@@ -117,7 +115,7 @@ static void print_front(const struct replan_report *report, struct buf *out)
 
     if (!last)
         return;
-    buf_printf(out, "\nwith --move-limit        step   of the gain\n");
+    cli_printf("\nwith --move-limit        step   of the gain\n");
     for (size_t at = 0; at < last; at++) {
         double share = (front[0].total_ms - front[at].total_ms) / gain_ms;
         char bytes[TEXT_BYTES_MAX];
@@ -126,20 +124,20 @@ static void print_front(const struct replan_report *report, struct buf *out)
             continue;
         while (i < sizeof shares / sizeof *shares && share >= shares[i])
             i++;
-        buf_printf(out, "%17s %8.4f ms %10.0f %%\n",
+        cli_printf("%17s %8.4f ms %10.0f %%\n",
                    limit_text(bytes, front[at].moved_bytes), front[at].total_ms,
                    100 * share);
     }
 }
 
 void replanning_report(const struct plan_request *request,
-                       const struct plan *plan, struct buf *out)
+                       const struct plan *plan)
 {
-    print_gain(request, plan, out);
-    print_moves(request, plan, out);
-    print_excess(&request->problem.cluster, &plan->problem.cluster, out);
+    print_gain(request, plan);
+    print_moves(request, plan);
+    print_excess(&request->problem.cluster, &plan->problem.cluster);
     if (!cli_given(request->cli, "move-limit"))
-        print_front(&request->replanned, out);
+        print_front(&request->replanned);
 }
 
 static json_t *point_to_json(const struct replan_point *point)

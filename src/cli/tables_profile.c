@@ -55,39 +55,36 @@ static const struct figure hot_figures[] = {
     {0},
 };
 
-static void print_text(const struct cli *cli, const struct id_tables *tables)
+static void print_text(const struct id_tables *tables)
 {
     char memory[TEXT_BYTES_MAX], batch[TEXT_BYTES_MAX];
-    struct buf out = {0};
+    struct buf *out = cli_text();
     size_t n_hot = 0, n_short = 0;
 
-    buf_printf(&out,
-               "batches of %s samples; memory %s, 4 bytes a row and 8 to "
+    cli_printf("batches of %s samples; memory %s, 4 bytes a row and 8 to "
                "16 an id of a batch\n\n",
                text_from_count(batch, tables->options.batch),
                text_from_bytes(memory, (double)tables->memory_bytes));
     figures_table(table_figures, tables->tables, tables->n_tables,
-                  sizeof(*tables->tables), &out);
+                  sizeof(*tables->tables), out);
     for (size_t i = 0; i < tables->n_tables; i++) {
         const struct profile_result *result = &tables->tables[i].result;
 
         n_short += !result->n_batches;
         for (size_t k = 0; k < result->n_hottest; k++) {
             if (!n_hot++) {
-                buf_printf(&out, "\n%-20s ", "hottest rows of");
-                figures_heading(hot_figures, &out);
+                cli_printf("\n%-20s ", "hottest rows of");
+                figures_heading(hot_figures, out);
             }
-            text_column(&out, tables->tables[i].table.name, 20);
-            buf_printf(&out, " ");
-            figures_row(hot_figures, &result->hottest[k], &out);
+            text_column(out, tables->tables[i].table.name, 20);
+            cli_printf(" ");
+            figures_row(hot_figures, &result->hottest[k], out);
         }
     }
     if (n_short)
-        buf_printf(&out,
-                   "\nnote: %zu tables have fewer samples than a batch, "
+        cli_printf("\nnote: %zu tables have fewer samples than a batch, "
                    "which are taken for one\n",
                    n_short);
-    cli_print_report(cli, &out);
 }
 
 static void print_json(const struct id_tables *measured)
@@ -170,7 +167,7 @@ static int run_profile(struct cli *cli, struct err *err)
          (output && save(&measured, output, cli_given(cli, "gpus"), err));
     if (!rc && (!output || strcmp(output, "-") != 0)) {
         print_json(&measured);
-        print_text(cli, &measured);
+        print_text(&measured);
     }
     ids_release(&measured);
     return rc ? -1 : 0;
