@@ -26,24 +26,6 @@ static const struct option_spec import_options[] = {
     {0},
 };
 
-/* Texts of others as they may be printed. */
-static void quote_texts(json_t *machines, struct arena *arena)
-{
-    const char *key;
-    json_t *machine, *text;
-    size_t i;
-
-    json_array_foreach(machines, i, machine)
-    {
-        json_object_foreach(machine, key, text)
-        {
-            if (json_is_string(text))
-                json_string_set(text,
-                                text_shown(json_string_value(text), arena));
-        }
-    }
-}
-
 /* What a command has in hand, and what it says in the end. */
 struct work {
     struct cli *cli;
@@ -58,100 +40,81 @@ static int read_contents(struct work *work, struct err *err)
 {
     char text[HASH_TEXT_MAX];
     uint64_t hash = 0;
-    struct arena *arena = work->cli->arena;
 
     if (store_sorted(&work->sorted, work->store, err) ||
         store_describe(&work->contents, work->store, err) ||
         store_hash(&hash, work->sorted, err))
         return -1;
-    quote_texts(json_object_get(work->contents, "machines"), arena);
     json_object_set_new(work->contents, "db",
-                        json_string(text_shown(work->path, arena)));
+                        json_string(text_shown(work->path, work->cli->arena)));
     json_object_set_new(work->contents, "hash",
                         json_string(hash_text(text, hash)));
     return 0;
 }
 
-/* Closes all, and prints the contents where nothing failed; `print` is NULL
- * where only --json has them printed. */
-static int finish(struct work *work, int rc,
-                  void (*print)(const json_t *contents, struct arena *arena))
-{
-    store_close(work->store);
-    store_close(work->sorted);
-    if (!rc && print && !cli_given(work->cli, "json"))
-        print(work->contents, work->cli->arena);
-    if (!rc)
-        cli_print_json(json_incref(work->contents));
-    json_decref(work->contents);
-    return rc ? -1 : 0;
-}
+/* How much of the contents is said, where it is not as JSON. */
+enum words { SAY_NOTHING, SAY_LINE, SAY_ALL };
 
-/* Prints the text with members of the object where it has "{NAME}". */
-static void print_filled(const char *text, const json_t *object,
-                         struct arena *arena)
+/* Leaves texts of others as they may be printed, and without those that are
+ * lines of the report. */
+static void say_machine(json_t *machine, enum words words, struct arena *arena)
 {
-    while (*text) {
-        const size_t len = strcspn(text, "{"), end = strcspn(text, "}");
-        const json_t *member =
-            text[len]
-                ? json_object_get(object, arena_strndup(arena, text + len + 1,
-                                                        end - len - 1))
-                : NULL;
+    json_t *text = json_object_get(machine, "text"), *member;
+    const char *key;
+    size_t i;
 
-        cli_printf("%.*s", (int)len, text);
+    json_array_foreach(text, i, member)
+    {
+        if (words == SAY_ALL && json_is_string(member))
+            cli_printf("%s%s\n", i ? "  " : "\n",
+                       text_shown(json_string_value(member), arena));
+    }
+    json_object_del(machine, "text");
+    json_object_foreach(machine, key, member)
+    {
         if (json_is_string(member))
-            cli_printf("%s", json_string_value(member));
-        else if (member)
-            cli_printf("%lld", (long long)json_integer_value(member));
-        text += text[len] ? end + 1 : len;
+            json_string_set(member,
+                            text_shown(json_string_value(member), arena));
     }
 }
 
-static void print_machine(const json_t *machine, struct arena *arena)
+static void say(const struct work *work, enum words words)
 {
-    static const char *const known[][2] = {{"driver", "driver {driver}"},
-                                           {"cuda", "CUDA {cuda}"},
-                                           {"host", "host {host}"}};
-    const char *before = "\n  system     ";
+    const char *db, *hash;
+    json_int_t schema, n_samples, n_exchanges, n_ceilings, n_replaced, n_kept;
+    json_t *machines, *machine;
+    size_t i;
 
-    print_filled("\n{device}, {isa}", machine, arena);
-    if (json_integer_value(json_object_get(machine, "threads")))
-        print_filled(", {threads} threads", machine, arena);
-    for (int i = 0; i < 3; i++)
-        if (*json_string_value(json_object_get(machine, known[i][0]))) {
-            cli_printf("%s", before);
-            print_filled(known[i][1], machine, arena);
-            before = ", ";
-        }
-    print_filled("\n  settings   {settings}: batch {min_batch} to {max_batch}, "
-                 "{precisions}, {optimizers}\n"
-                 "  samples    {samples}, {disturbed} of them disturbed\n",
-                 machine, arena);
-    if (json_is_string(json_object_get(machine, "first")))
-        print_filled("  measured   {first} to {last}\n", machine, arena);
-    print_filled("  exchanges  {exchanges}\n", machine, arena);
+    json_unpack(work->contents, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+                "db", &db, "hash", &hash, "schema", &schema, "samples",
+                &n_samples, "exchanges", &n_exchanges, "ceilings", &n_ceilings,
+                "replaced", &n_replaced, "kept", &n_kept, "machines",
+                &machines);
+    if (words == SAY_LINE)
+        cli_printf("%s: %lld samples, %lld exchanges, content %s\n", db,
+                   n_samples, n_exchanges, hash);
+    if (words == SAY_ALL)
+        cli_printf("%s\n"
+                   "content    %s\n"
+                   "schema     version %lld\n"
+                   "verdicts   %lld replaced a model, %lld kept it\n"
+                   "ceilings   %lld\n",
+                   db, hash, schema, n_replaced, n_kept, n_ceilings);
+    json_array_foreach(machines, i, machine)
+        say_machine(machine, words, work->cli->arena);
 }
 
-static void print_info(const json_t *contents, struct arena *arena)
+/* Closes all, and says what the contents are where nothing failed. */
+static int finish(struct work *work, int rc, enum words words)
 {
-    const json_t *machines = json_object_get(contents, "machines");
-
-    print_filled("{db}\n"
-                 "content    {hash}\n"
-                 "schema     version {schema}\n"
-                 "verdicts   {replaced} replaced a model, {kept} kept it\n"
-                 "ceilings   {ceilings}\n",
-                 contents, arena);
-    for (size_t i = 0; i < json_array_size(machines); i++)
-        print_machine(json_array_get(machines, i), arena);
-}
-
-static void print_line(const json_t *contents, struct arena *arena)
-{
-    print_filled(
-        "{db}: {samples} samples, {exchanges} exchanges, content {hash}\n",
-        contents, arena);
+    store_close(work->store);
+    store_close(work->sorted);
+    if (!rc) {
+        say(work, words);
+        cli_print_json(json_incref(work->contents));
+    }
+    json_decref(work->contents);
+    return rc ? -1 : 0;
 }
 
 /* info and check, which differ in how much they say. */
@@ -162,7 +125,7 @@ static int run_report(struct cli *cli, struct err *err)
                    read_contents(&work, err);
 
     return finish(&work, rc,
-                  cli->command == &command_db_info ? print_info : print_line);
+                  cli->command == &command_db_info ? SAY_ALL : SAY_LINE);
 }
 
 static int add_file(struct store *all, const char *path, struct err *err)
@@ -188,7 +151,7 @@ static int run_merge(struct cli *cli, struct err *err)
         rc = add_file(work.store, cli->args[i], err);
     rc = rc || read_contents(&work, err) ||
          store_save(work.sorted, work.path, err);
-    return finish(&work, rc, strcmp(work.path, "-") ? print_line : NULL);
+    return finish(&work, rc, strcmp(work.path, "-") ? SAY_LINE : SAY_NOTHING);
 }
 
 static int run_export(struct cli *cli, struct err *err)
@@ -203,7 +166,7 @@ static int run_export(struct cli *cli, struct err *err)
                                       text.len, store_csv_check, err);
 
     buf_release(&text);
-    return finish(&work, rc, NULL);
+    return finish(&work, rc, SAY_NOTHING);
 }
 
 static int run_import(struct cli *cli, struct err *err)
@@ -222,7 +185,7 @@ static int run_import(struct cli *cli, struct err *err)
          store_open(&work.store, work.path, STORE_WRITE, err) ||
          store_merge(work.store, read, err) || read_contents(&work, err);
     store_close(read);
-    return finish(&work, rc, print_line);
+    return finish(&work, rc, SAY_LINE);
 }
 
 const struct command command_db_info = {

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What a database holds, as JSON. A machine is all settings that differ in no
--- more than batch, precision and optimizer.
+-- more than batch, precision and optimizer; its text is that of a report, where
+-- null is no line.
 
 SELECT json_object(
     'samples', (SELECT count(*) FROM sample),
@@ -22,7 +23,22 @@ SELECT json_object(
             'samples', coalesce(sum(n), 0),
             'disturbed', coalesce(sum(n_disturbed), 0),
             'first', min(first), 'last', max(last),
-            'exchanges', coalesce(sum(n_exchanges), 0)) AS machine
+            'exchanges', coalesce(sum(n_exchanges), 0),
+            'text', json_array(
+                device || ', ' || isa ||
+                    iif(n_threads, ', ' || n_threads || ' threads', ''),
+                'system     ' || nullif(substr(
+                    iif(driver = '', '', ', driver ' || driver) ||
+                    iif(cuda = '', '', ', CUDA ' || cuda) ||
+                    iif(host = '', '', ', host ' || host), 3), ''),
+                'settings   ' || count(*) || ': batch ' || min(batch) ||
+                    ' to ' || max(batch) || ', ' ||
+                    group_concat(DISTINCT precision) || ', ' ||
+                    group_concat(DISTINCT optimizer),
+                'samples    ' || coalesce(sum(n), 0) || ', ' ||
+                    coalesce(sum(n_disturbed), 0) || ' of them disturbed',
+                'measured   ' || min(first) || ' to ' || max(last),
+                'exchanges  ' || coalesce(sum(n_exchanges), 0))) AS machine
         FROM setting
         LEFT JOIN (
             SELECT setting_id AS s, count(*) AS n,

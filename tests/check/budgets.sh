@@ -12,7 +12,7 @@ src/device   6659  59
 src/io       5891  37
 src/emit     2800  19
 src/exec     3765  26
-src/cli      6088  39
+src/cli      6055  39
 costmodel    7592  60
 search       6924  32
 microbench   1657  14
