@@ -77,8 +77,8 @@ int store_copy(sqlite3 *into, const char *name, struct store *from,
     return store_check(from, sqlite3_backup_finish(backup), err);
 }
 
-static int prepare(sqlite3_stmt **stmt, struct store *store,
-                   const struct statement *statement, struct err *err)
+static struct prepared *
+prepare(struct store *store, const struct statement *statement, struct err *err)
 {
     struct prepared *prepared = store->prepared;
     struct buf sql = {0};
@@ -88,32 +88,35 @@ static int prepare(sqlite3_stmt **stmt, struct store *store,
         prepared++;
     assert(prepared < store->prepared + MAX_PREPARED - 1);
     if (!prepared->statement) {
-        store_expand(&sql, statement->sql);
+        store_expand(&sql, statement->sql, prepared->bound);
         status = sqlite3_prepare_v3(store->db, sql.data, -1,
                                     SQLITE_PREPARE_PERSISTENT, &prepared->stmt,
                                     NULL);
         buf_release(&sql);
         if (store_check(store, status, err))
-            return -1;
+            return NULL;
         prepared->statement = statement;
     }
-    *stmt = prepared->stmt;
-    return 0;
+    return prepared;
 }
 
 int query_begin(struct query *query, struct store *store,
-                const struct statement *statement, const struct bound *bound,
+                const struct statement *statement, const void *const *bound,
                 struct err *err)
 {
+    const struct prepared *prepared = prepare(store, statement, err);
     int place = 0, status = SQLITE_OK;
 
-    *query = (struct query){.store = store, .listed = statement->listed};
-    if (prepare(&query->stmt, store, statement, err))
+    *query = (struct query){.store = store};
+    if (!prepared)
         return -1;
-    row_reader_init(&query->reader, store_lists[statement->listed].table,
-                    query->stmt);
-    for (; !status && bound && bound->row; bound++)
-        status = bind_row(query->stmt, &place, bound->list, bound->row);
+    query->stmt = prepared->stmt;
+    if (statement->listed) {
+        query->listed = store_list(statement->listed);
+        row_reader_init(&query->reader, query->listed->table, query->stmt);
+    }
+    for (size_t i = 0; !status && bound && bound[i]; i++)
+        status = bind_row(query->stmt, &place, prepared->bound[i], bound[i]);
     return store_check(store, status, err);
 }
 
@@ -136,7 +139,7 @@ void query_end(struct query *query)
 }
 
 int query_run(struct store *store, const struct statement *statement,
-              const struct bound *bound, bool *has_row, struct err *err)
+              const void *const *bound, bool *has_row, struct err *err)
 {
     struct query query;
     int rc = query_begin(&query, store, statement, bound, err) ||
@@ -147,10 +150,9 @@ int query_run(struct store *store, const struct statement *statement,
 }
 
 void *query_list(struct store *store, const struct statement *statement,
-                 const struct bound *bound, const void *ctx, size_t *n,
+                 const void *const *bound, const void *ctx, size_t *n,
                  struct arena *arena, struct err *err)
 {
-    const int n_listed = (int)store_lists[statement->listed].n;
     const size_t size = statement->item_bytes;
     size_t n_found = 0, cap = 0;
     char *list = NULL, *item;
@@ -164,8 +166,8 @@ void *query_list(struct store *store, const struct statement *statement,
     for (; !rc && has_row; n_found++) {
         list = mem_room(list, n_found, &cap, size);
         item = list + n_found * size;
-        take_row(query.stmt, query.reader.n_columns - n_listed,
-                 statement->listed, item, n_found ? item - size : NULL, arena);
+        take_row(query.stmt, query.reader.n_columns - (int)query.listed->n,
+                 query.listed, item, n_found ? item - size : NULL, arena);
         rc = (statement->finish && statement->finish(&query, item, err)) ||
              query_step(&query, &has_row, err);
     }

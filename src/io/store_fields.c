@@ -125,40 +125,49 @@ static const struct store_column flag_columns[] = {
 
 #define ALL(columns) columns, sizeof(columns) / sizeof(*(columns))
 const struct store_list store_lists[] = {
-    [LIST_NONE] = {"", "", NULL, 0},
-    [LIST_DEVICE] = {"device", "ceiling", setting_columns, 3},
-    [LIST_MACHINE] = {"machine", "canary", setting_columns, 6},
-    [LIST_SETTING] = {"setting", "setting", ALL(setting_columns)},
-    [LIST_SAMPLE_KEY] = {"sample_key", "", sample_columns, 4},
-    [LIST_SAMPLE] = {"sample", "sample", ALL(sample_columns)},
-    [LIST_TABLE] = {"table", "sample_table", ALL(table_columns)},
-    [LIST_TABLE_KEY] = {"table_key", "sample_table", ALL(table_key_columns)},
-    [LIST_COMM_KEY] = {"comm_key", "", comm_columns, 5},
-    [LIST_COMM] = {"comm", "comm_sample", ALL(comm_columns)},
-    [LIST_PROBE] = {"probe", "", ceiling_columns, 5},
-    [LIST_CEILING] = {"ceiling", "ceiling", ALL(ceiling_columns)},
-    [LIST_MOVED] = {"moved", "ceiling", ALL(moved_columns)},
-    [LIST_CANARY] = {"canary", "canary", ALL(canary_columns)},
-    [LIST_VERDICT] = {"verdict", "", ALL(verdict_columns)},
-    [LIST_FLAG] = {"flag", "", ALL(flag_columns)},
+    {"device", "ceiling", setting_columns, 3},
+    {"machine", "canary", setting_columns, 6},
+    {"setting", "setting", ALL(setting_columns)},
+    {"sample_key", "", sample_columns, 4},
+    {"sample", "sample", ALL(sample_columns)},
+    {"table", "sample_table", ALL(table_columns)},
+    {"table_key", "sample_table", ALL(table_key_columns)},
+    {"comm_key", "", comm_columns, 5},
+    {"comm", "comm_sample", ALL(comm_columns)},
+    {"probe", "", ceiling_columns, 5},
+    {"ceiling", "ceiling", ALL(ceiling_columns)},
+    {"moved", "ceiling", ALL(moved_columns)},
+    {"canary", "canary", ALL(canary_columns)},
+    {"verdict", "", ALL(verdict_columns)},
+    {"flag", "", ALL(flag_columns)},
+    {0},
 };
 
-void store_expand(struct buf *sql, const char *template)
+const struct store_list *store_list(const char *name)
+{
+    const size_t len = strcspn(name, "}");
+    const struct store_list *list = store_lists;
+
+    while (list->name && (strncmp(list->name, name, len) || list->name[len]))
+        list++;
+    assert(list->name);
+    return list;
+}
+
+void store_expand(struct buf *sql, const char *template,
+                  const struct store_list *bound[STORE_MAX_BOUND])
 {
     for (const char *at = template, *name; *at; at = name) {
         const size_t len = strcspn(at, "{");
         const bool is_values = at[len] && at[len + 1] == '?';
-        const struct store_list *list = store_lists;
+        const struct store_list *list;
 
         buf_add(sql, at, len);
         if (!at[len])
             return;
-        name = at + len + 1 + is_values;
-        while (list < store_lists + N_LISTS &&
-               (strncmp(list->name, name, strlen(list->name)) ||
-                name[strlen(list->name)] != '}'))
-            list++;
-        assert(list < store_lists + N_LISTS);
+        list = store_list(name = at + len + 1 + is_values);
+        if (is_values)
+            *bound++ = list;
         for (size_t c = 0; c < list->n; c++)
             buf_printf(sql, "%s%s", c ? ", " : "",
                        is_values ? "?" : list->columns[c].name);
@@ -187,13 +196,13 @@ static int bind_value(sqlite3_stmt *stmt, int place,
     return sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
 }
 
-int bind_row(sqlite3_stmt *stmt, int *place, enum store_list_id list,
+int bind_row(sqlite3_stmt *stmt, int *place, const struct store_list *list,
              const void *row)
 {
     int status = SQLITE_OK;
 
-    for (size_t c = 0; !status && c < store_lists[list].n; c++) {
-        const struct store_column *column = &store_lists[list].columns[c];
+    for (size_t c = 0; !status && c < list->n; c++) {
+        const struct store_column *column = &list->columns[c];
 
         status = bind_value(stmt, ++*place, column,
                             (const char *)row + column->offset);
@@ -213,11 +222,11 @@ static const char *copy_text(const void *column, const char *before,
     return shown == text ? arena_strdup(arena, text) : shown;
 }
 
-void take_row(sqlite3_stmt *stmt, int place, enum store_list_id list, void *row,
-              const void *before, struct arena *arena)
+void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
+              void *row, const void *before, struct arena *arena)
 {
-    for (size_t c = 0; c < store_lists[list].n; c++, place++) {
-        const struct store_column *column = &store_lists[list].columns[c];
+    for (size_t c = 0; c < list->n; c++, place++) {
+        const struct store_column *column = &list->columns[c];
         void *at = (char *)row + column->offset;
         const void *last =
             before ? (const char *)before + column->offset : NULL;
@@ -254,11 +263,11 @@ void row_reader_init(struct row_reader *reader, const char *table,
     for (int i = 0; i < reader->n_columns && i < STORE_MAX_COLUMNS; i++) {
         const char *name = sqlite3_column_name(stmt, i);
 
-        for (size_t l = 0; name && l < N_LISTS; l++)
-            for (size_t c = 0; c < store_lists[l].n; c++) {
-                const struct store_column *column = &store_lists[l].columns[c];
+        for (const struct store_list *list = store_lists; list->name; list++)
+            for (size_t c = 0; c < list->n; c++) {
+                const struct store_column *column = &list->columns[c];
 
-                if (!strcmp(store_lists[l].table, table) &&
+                if (!strcmp(list->table, table) &&
                     !strcmp(column->name, name) && !column->names &&
                     !column->is_any)
                     reader->fields[i] = column;

@@ -60,7 +60,7 @@ static int merge_rows(struct store *into, struct err *err)
     struct buf sql = {0};
     int rc;
 
-    store_expand(&sql, store_merge_sql);
+    store_expand(&sql, store_merge_sql, NULL);
     rc = store_execute(into, sql.data, err);
     buf_release(&sql);
     return rc;
@@ -105,7 +105,7 @@ int store_describe(json_t **out, struct store *store, struct err *err)
     struct buf sql = {0}, text = {0};
     int rc;
 
-    store_expand(&sql, store_describe_sql);
+    store_expand(&sql, store_describe_sql, NULL);
     rc = store_ask(store, sql.data, &text, err) ||
          json_parse(out, text.data, text.len, store->path, err);
     if (!rc)

@@ -82,28 +82,14 @@ struct store_list {
     const struct store_column *columns;
     size_t n;
 };
-enum store_list_id {
-    LIST_NONE,
-    LIST_DEVICE,
-    LIST_MACHINE,
-    LIST_SETTING,
-    LIST_SAMPLE_KEY,
-    LIST_SAMPLE,
-    LIST_TABLE_KEY, /* of a uint64_t[2] */
-    LIST_TABLE,
-    LIST_COMM_KEY,
-    LIST_COMM,
-    LIST_PROBE,
-    LIST_CEILING,
-    LIST_MOVED,  /* of a double */
-    LIST_CANARY, /* of a double */
-    LIST_VERDICT,
-    LIST_FLAG, /* of a uint32_t */
-    N_LISTS
-};
-extern const struct store_list store_lists[N_LISTS];
-/* Appends a statement with its lists written out. */
-void store_expand(struct buf *sql, const char *template);
+extern const struct store_list store_lists[]; /* the last one has no name */
+/* That of the name, which ends where it ends or with a '}'. */
+const struct store_list *store_list(const char *name) NEVER_NULL;
+/* Appends a statement with its lists written out; `bound` gets those of its
+ * values, or is NULL. */
+#define STORE_MAX_BOUND 4
+void store_expand(struct buf *sql, const char *template,
+                  const struct store_list *bound[STORE_MAX_BOUND]);
 
 struct query;
 /* Adds to an item that was taken what its list does not say, or finds it
@@ -112,10 +98,10 @@ typedef int finish_item(const struct query *query, void *item, struct err *err);
 
 /* One that is prepared at its first use. */
 struct statement {
-    const char *sql;           /* with lists as store_expand writes them out */
-    enum store_list_id listed; /* its last columns, which are checked */
-    size_t item_bytes;         /* of what query_list makes of a row */
-    finish_item *finish;       /* of that; may be NULL */
+    const char *sql;     /* with lists as store_expand writes them out */
+    const char *listed;  /* the list of its last columns, which are checked */
+    size_t item_bytes;   /* of what query_list makes of a row */
+    finish_item *finish; /* of that; may be NULL */
 };
 #define MAX_PREPARED 20
 
@@ -127,6 +113,7 @@ struct store {
     struct prepared {
         const struct statement *statement; /* NULL behind the last one */
         sqlite3_stmt *stmt;
+        const struct store_list *bound[STORE_MAX_BOUND];
     } prepared[MAX_PREPARED];
 };
 
@@ -140,16 +127,12 @@ struct row_reader {
 void row_reader_init(struct row_reader *reader, const char *table,
                      sqlite3_stmt *stmt);
 
-/* A row whose columns of that list a statement binds. */
-struct bound {
-    enum store_list_id list;
-    const void *row;
-};
-/* Several, in the order of the statement's values. */
-#define BOUND(...) ((const struct bound[]){__VA_ARGS__, {.row = NULL}})
-/* Binds a row's columns behind *place, which moves on; texts must live until
- * the query ends. Returns SQLite's status. */
-int bind_row(sqlite3_stmt *stmt, int *place, enum store_list_id list,
+/* Rows whose columns a statement binds, in the order of its "{?name}"; texts
+ * must live until the query ends. */
+#define BOUND(...) ((const void *const[]){__VA_ARGS__, NULL})
+/* Binds the columns of one behind *place, which moves on. Returns SQLite's
+ * status. */
+int bind_row(sqlite3_stmt *stmt, int *place, const struct store_list *list,
              const void *row);
 
 /*
@@ -158,14 +141,14 @@ int bind_row(sqlite3_stmt *stmt, int *place, enum store_list_id list,
  */
 struct query {
     struct store *store;
-    sqlite3_stmt *stmt; /* owned by the store */
-    enum store_list_id listed;
-    const void *ctx; /* of a finish_item */
+    sqlite3_stmt *stmt;              /* owned by the store */
+    const struct store_list *listed; /* or NULL */
+    const void *ctx;                 /* of a finish_item */
     struct row_reader reader;
 };
 
 int query_begin(struct query *query, struct store *store,
-                const struct statement *statement, const struct bound *bound,
+                const struct statement *statement, const void *const *bound,
                 struct err *err) MUST_CHECK;
 /* has_row may be NULL where no row is expected. A row that is there has been
  * checked: its fields are in range. */
@@ -177,17 +160,17 @@ int row_check(const struct query *query, struct err *err) MUST_CHECK;
 void query_end(struct query *query);
 /* All three, for a statement of one step. */
 int query_run(struct store *store, const struct statement *statement,
-              const struct bound *bound, bool *has_row,
+              const void *const *bound, bool *has_row,
               struct err *err) MUST_CHECK;
 
 /* All rows of a statement, *n items in the arena, NULL for a failure. */
 void *query_list(struct store *store, const struct statement *statement,
-                 const struct bound *bound, const void *ctx, size_t *n,
+                 const void *const *bound, const void *ctx, size_t *n,
                  struct arena *arena, struct err *err) MUST_CHECK;
 /* The columns of a list, from `place` on, into a struct; an enum of an unknown
  * name is -1. Texts that `before`, the row before it or NULL, has too are
  * shared with it. */
-void take_row(sqlite3_stmt *stmt, int place, enum store_list_id list, void *row,
-              const void *before, struct arena *arena);
+void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
+              void *row, const void *before, struct arena *arena);
 
 #endif

@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 /* Whether there is such a row; a failure counts as none, as what is put next
  * says what is wrong. */
 static bool is_there(struct store *store, const struct statement *statement,
-                     const struct bound *bound)
+                     const void *const *bound)
 {
     bool found = false;
     struct err ignored;
@@ -40,7 +40,7 @@ static int add_setting(struct store *store,
         .sql = "INSERT INTO setting ({setting}) VALUES ({?setting}) "
                "ON CONFLICT DO NOTHING"};
 
-    return query_run(store, &add, BOUND({LIST_SETTING, setting}), NULL, err);
+    return query_run(store, &add, BOUND(setting), NULL, err);
 }
 
 static int finish_setting(const struct query *query, void *item,
@@ -62,7 +62,7 @@ int store_settings(struct store *store, struct sample_setting **settings,
 {
     static const struct statement list = {
         .sql = "SELECT id, {setting} FROM setting ORDER BY id",
-        .listed = LIST_SETTING,
+        .listed = "setting",
         .item_bytes = sizeof(**settings),
         .finish = finish_setting};
 
@@ -85,17 +85,13 @@ static int add_sample(struct store *store, const struct sample_setting *setting,
     uint64_t key[2] = {0};
 
     if (add_setting(store, setting, err) ||
-        query_run(store, &add,
-                  BOUND({LIST_SETTING, setting}, {LIST_SAMPLE, sample}), NULL,
-                  err))
+        query_run(store, &add, BOUND(setting, sample), NULL, err))
         return -1;
     if (!sqlite3_changes(store->db))
         return 0;
     key[0] = (uint64_t)sqlite3_last_insert_rowid(store->db);
     for (; key[1] < sample->n_tables; key[1]++)
-        if (query_run(store, &add_table,
-                      BOUND({LIST_TABLE_KEY, key},
-                            {LIST_TABLE, &sample->tables[key[1]]}),
+        if (query_run(store, &add_table, BOUND(key, &sample->tables[key[1]]),
                       NULL, err))
             return -1;
     return 0;
@@ -119,15 +115,14 @@ static int has_sample(void *ctx, const struct sample_setting *setting,
     const struct sample sample = {
         .seed = seed, .case_idx = case_idx, .kind = kind, .part = part};
 
-    return is_there(ctx, &has,
-                    BOUND({LIST_SETTING, setting}, {LIST_SAMPLE_KEY, &sample}));
+    return is_there(ctx, &has, BOUND(setting, &sample));
 }
 
 /* What is being read: the samples of one setting or of all of a device. */
 struct sample_list {
     struct sample_setting *settings; /* of the database, in the arena */
     size_t n_settings;
-    const struct bound *of; /* as OF_SETTINGS asks for them */
+    const void *const *of;  /* as OF_SETTINGS asks for them */
     struct sample *samples; /* in the arena */
     size_t n;
 };
@@ -159,7 +154,8 @@ static int read_tables(struct store *store, struct sample_list *list,
         .sql = "SELECT {table_key}, {table} FROM sample NOT INDEXED CROSS JOIN "
                "sample_table ON sample_id = id " OF_SETTINGS
                "ORDER BY id, table_idx",
-        .listed = LIST_TABLE};
+        .listed = "table"};
+    const struct store_list *key_list = store_list("table_key");
     struct query query;
     bool found = false;
     int rc = query_begin(&query, store, &list_tables, list->of, err);
@@ -173,14 +169,14 @@ static int read_tables(struct store *store, struct sample_list *list,
 
             rc = query_step(&query, &found, err);
             if (!rc && found)
-                take_row(query.stmt, 0, LIST_TABLE_KEY, key, NULL, arena);
+                take_row(query.stmt, 0, key_list, key, NULL, arena);
             if (!rc && (key[0] != (uint64_t)sample->id || key[1] != j))
                 rc = err_set(err, ERR_INPUT,
                              "cost database '%s': sample %" PRId64
                              " lacks some of its %u tables",
                              store->path, sample->id, sample->n_tables);
             if (!rc)
-                take_row(query.stmt, 2, LIST_TABLE, &sample->tables[j], NULL,
+                take_row(query.stmt, 2, query.listed, &sample->tables[j], NULL,
                          arena);
         }
     }
@@ -204,7 +200,7 @@ static int read_samples(struct store *store, struct sample_list *list,
     static const struct statement list_samples = {
         .sql = "SELECT id, setting_id, {sample} FROM sample NOT "
                "INDEXED " OF_SETTINGS "ORDER BY id",
-        .listed = LIST_SAMPLE,
+        .listed = "sample",
         .item_bytes = sizeof(*list->samples),
         .finish = finish_sample};
 
@@ -222,8 +218,7 @@ int store_samples(struct store *store, const struct sample_setting *setting,
                   enum store_scope scope, struct sample **samples, size_t *n,
                   struct arena *arena, struct err *err)
 {
-    struct sample_list list = {
-        .of = BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope})};
+    struct sample_list list = {.of = BOUND(setting, &scope)};
 
     /* One snapshot for all lists, whoever writes meanwhile. */
     if (store_begin(store, STORE_READ, err) ||
@@ -247,9 +242,7 @@ static int put_comm(void *store, const struct sample_setting *setting,
     if (store_begin(store, STORE_WRITE, err))
         return -1;
     rc = add_setting(store, setting, err) ||
-         query_run(store, &add,
-                   BOUND({LIST_SETTING, setting}, {LIST_COMM, sample}), NULL,
-                   err);
+         query_run(store, &add, BOUND(setting, sample), NULL, err);
     return store_end(store, rc ? -1 : 0, err);
 }
 
@@ -260,8 +253,7 @@ static int has_comm(void *store, const struct sample_setting *setting,
         .sql = "SELECT 1 FROM comm_sample WHERE setting_id = " ITS_SETTING
                " AND ({comm_key}) = ({?comm_key})"};
 
-    return is_there(store, &has,
-                    BOUND({LIST_SETTING, setting}, {LIST_COMM_KEY, sample}));
+    return is_there(store, &has, BOUND(setting, sample));
 }
 
 int store_comm_samples(struct store *store,
@@ -272,12 +264,11 @@ int store_comm_samples(struct store *store,
     static const struct statement list = {
         .sql = "SELECT id, {comm} FROM comm_sample " OF_SETTINGS
                "ORDER BY setting_id, {comm_key}",
-        .listed = LIST_COMM,
+        .listed = "comm",
         .item_bytes = sizeof(**samples)};
 
-    *samples = query_list(store, &list,
-                          BOUND({LIST_SETTING, setting}, {LIST_FLAG, &scope}),
-                          NULL, n, arena, err);
+    *samples =
+        query_list(store, &list, BOUND(setting, &scope), NULL, n, arena, err);
     return *samples ? 0 : -1;
 }
 
@@ -291,16 +282,15 @@ static int find_canary(void *store, const struct sample_setting *setting,
     static const struct statement find = {
         .sql = "SELECT id, {canary} FROM canary WHERE ({machine}) = "
                "({?machine}) AND " ITS_VERSION,
-        .listed = LIST_CANARY};
+        .listed = "canary"};
     struct query query;
     bool found = false;
-    int rc = query_begin(&query, store, &find, BOUND({LIST_MACHINE, setting}),
-                         err) ||
+    int rc = query_begin(&query, store, &find, BOUND(setting), err) ||
              query_step(&query, &found, err);
 
     *best_ms = 0;
     if (found)
-        take_row(query.stmt, 1, LIST_CANARY, best_ms, NULL, NULL);
+        take_row(query.stmt, 1, query.listed, best_ms, NULL, NULL);
     query_end(&query);
     return rc ? -1 : 0;
 }
@@ -316,9 +306,7 @@ static int put_canary(void *store, const struct sample_setting *setting,
             "measured_at = excluded.measured_at "
             "WHERE excluded.best_ms < best_ms"};
 
-    return query_run(store, &put,
-                     BOUND({LIST_MACHINE, setting}, {LIST_CANARY, &best_ms}),
-                     NULL, err);
+    return query_run(store, &put, BOUND(setting, &best_ms), NULL, err);
 }
 
 static const char *or_empty(const char *text)
@@ -381,10 +369,8 @@ int store_put_ceiling(void *store, const struct sample_setting *setting,
             "measured_at) VALUES ({?device}, {?ceiling}, {?moved}, " NOW ")"};
     const double moved_bytes = probe_moved_bytes(&ceiling->probe);
 
-    return query_run(store, &add,
-                     BOUND({LIST_DEVICE, setting}, {LIST_CEILING, ceiling},
-                           {LIST_MOVED, &moved_bytes}),
-                     NULL, err);
+    return query_run(store, &add, BOUND(setting, ceiling, &moved_bytes), NULL,
+                     err);
 }
 
 bool store_has_ceiling(void *store, const struct sample_setting *setting,
@@ -395,8 +381,7 @@ bool store_has_ceiling(void *store, const struct sample_setting *setting,
                "({?device}, {?probe})"};
     const struct ceiling ceiling = {.probe = *probe};
 
-    return is_there(store, &has,
-                    BOUND({LIST_DEVICE, setting}, {LIST_PROBE, &ceiling}));
+    return is_there(store, &has, BOUND(setting, &ceiling));
 }
 
 static int check_ceiling(const struct query *query, void *item, struct err *err)
@@ -418,12 +403,11 @@ int store_ceilings(struct store *store, const struct sample_setting *setting,
         .sql =
             "SELECT id, {ceiling} FROM ceiling WHERE ({device}) = ({?device}) "
             "ORDER BY id",
-        .listed = LIST_CEILING,
+        .listed = "ceiling",
         .item_bytes = sizeof(**ceilings),
         .finish = check_ceiling};
 
-    *ceilings = query_list(store, &list, BOUND({LIST_DEVICE, setting}), NULL, n,
-                           arena, err);
+    *ceilings = query_list(store, &list, BOUND(setting), NULL, n, arena, err);
     return *ceilings ? 0 : -1;
 }
 
@@ -440,7 +424,5 @@ int store_log_verdict(struct store *store, const struct model_verdict *verdict,
                "'" NEUROSHARD_VERSION "', " NOW ")"};
     const uint32_t is_replaced = verdict->replaced;
 
-    return query_run(store, &add,
-                     BOUND({LIST_VERDICT, verdict}, {LIST_FLAG, &is_replaced}),
-                     NULL, err);
+    return query_run(store, &add, BOUND(verdict, &is_replaced), NULL, err);
 }

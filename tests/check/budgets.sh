@@ -9,7 +9,7 @@ budgets="
 src/base     3014  38
 src/core     4789  36
 src/device   6659  59
-src/io       5891  37
+src/io       5863  37
 src/emit     2800  19
 src/exec     3765  26
 src/cli      6055  39

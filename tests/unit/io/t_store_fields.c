@@ -88,13 +88,13 @@ static size_t list_fields(struct field *fields)
 {
     size_t n = 0;
 
-    for (size_t l = 0; l < N_LISTS; l++)
-        for (size_t c = 0; *store_lists[l].table && c < store_lists[l].n; c++) {
-            const struct store_column *column = &store_lists[l].columns[c];
+    for (const struct store_list *list = store_lists; list->name; list++)
+        for (size_t c = 0; *list->table && c < list->n; c++) {
+            const struct store_column *column = &list->columns[c];
 
             if (!column->names && !column->is_any)
                 fields[n++] =
-                    (struct field){store_lists[l].table, column->name, *column};
+                    (struct field){list->table, column->name, *column};
         }
     return n;
 }
