@@ -8,67 +8,67 @@
 
 /* --- as it was --- */
 
-/* Whether a piece of then is this block of today: where the oracle asks for
- * ranks blocks stand on the devices of all or of one host, in order, and grow
- * with their table; else they are of the same rows. */
-static bool is_block(const struct parts *parts, const struct form *cut,
-                     const struct table_pieces *old, uint32_t i)
+/* Whether the pieces of then are the blocks of this cut, which come of it where
+ * they stand: where the oracle asks for ranks blocks stand on the devices of
+ * all or of one host, in order, and grow with their table; else they are of the
+ * same rows. */
+static bool as_cut(struct snapshot *out, const struct parts *parts,
+                   uint32_t unit, const struct form *cut,
+                   const struct table_pieces *old)
 {
-    const struct cluster *cluster = &parts->problem->cluster;
-    const struct shard *then = &old->pieces[i];
-    uint32_t b = i % cut->n_blocks, first = old->pieces[i - b].device;
-    struct shard now;
+    const uint32_t n_devices = parts->n_devices;
+    const bool any = parts->oracle->row_cut == ROW_CUT_ANY;
+    const uint32_t apart =
+        cut->fills_host ? cluster_group(&parts->problem->cluster) : n_devices;
+    uint32_t n = 0, first = 0;
 
-    parts_place_block(&now, &parts->parts[parts_of_block(cut, b)],
-                      i / cut->n_blocks, b);
-    if (now.col_begin != then->col_begin || now.col_end != then->col_end)
-        return false;
-    if (parts->oracle->row_cut == ROW_CUT_ANY)
-        return now.row_begin == then->row_begin && now.row_end == then->row_end;
-    return then->device == first + b && then->device < cluster->n_devices &&
-           (cut->fills_host
-                ? first % cluster_group(cluster) == 0
-                : first == 0 && old->n_devices == cluster->n_devices);
-}
+    out->n = 0;
+    for (uint32_t i = 0; i < cut->n_pieces; i++) {
+        struct change piece = forms_piece(parts, unit, cut, i);
+        const struct part *part = &parts->parts[piece.part];
+        const struct shard *then = &old->pieces[n];
+        struct shard now;
 
-/* The cut of today that the pieces are of, one for one; NULL for none. */
-static const struct form *find_cut(const struct parts *parts, uint32_t unit,
-                                   const struct table_pieces *old)
-{
-    const struct unit *of = &parts->of[unit];
-
-    for (uint32_t i = 0; i < of->n_forms; i++) {
-        const struct form *form = &of->forms[i];
-        uint32_t n = 0;
-
-        if (form->kind != FORM_CUT || form->n_pieces != old->n)
-            continue;
-        while (n < old->n && is_block(parts, form, old, n))
-            n++;
-        if (n == old->n)
-            return form;
+        if (!part->is_empty && n++ == old->n)
+            return false;
+        if (!piece.block)
+            first = then->device;
+        parts_place_block(&now, part, piece.range, piece.block);
+        piece.device = any ? then->device : first + piece.block;
+        if (!part->is_empty &&
+            (now.col_begin != then->col_begin || now.col_end != then->col_end ||
+             piece.device != then->device ||
+             (any ? now.row_begin != then->row_begin ||
+                        now.row_end != then->row_end
+                  : first % apart || first < cut->first_device ||
+                        then->device >= n_devices ||
+                        (!cut->fills_host && old->n_devices != n_devices))))
+            return false;
+        if (piece.device >= n_devices)
+            piece.device = NO_PIECE;
+        snapshot_add(out, piece);
     }
-    return NULL;
+    return n == old->n;
 }
 
 /* The pieces of the unit where they stand; devices that are gone are open.
  * False where it cannot be cut so any more: more copies would be movement. */
-static bool as_before(struct snapshot *out, const struct parts *parts,
-                      uint32_t unit)
+static bool as_placed(struct snapshot *out, const struct parts *parts,
+                      uint32_t unit, const struct table_pieces *old)
 {
     const struct unit *of = &parts->of[unit];
-    const struct table_pieces *old = &parts->homes->standing[of->tables[0]];
     const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
     const struct form *form = NULL; /* NULL: columns, or whole */
 
+    for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_forms; i++)
+        if (of->forms[i].kind == FORM_CUT &&
+            as_cut(out, parts, unit, &of->forms[i], old))
+            return true;
     out->n = 0;
-    if (shard_cuts_rows(kind))
-        form = find_cut(parts, unit, old);
-    else if (shard_is_replica(kind) && of->replica != NO_PART &&
-             old->n_devices == parts->n_devices)
+    if (shard_is_replica(kind) && of->replica != NO_PART &&
+        old->n_devices == parts->n_devices)
         form = &of->forms[parts->parts[of->replica].form];
-    if (of->pin >= 0 ||
-        (!form && (shard_cuts_rows(kind) || shard_is_replica(kind))))
+    if (!form && (shard_cuts_rows(kind) || shard_is_replica(kind)))
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
@@ -163,7 +163,10 @@ void carry_over(struct snapshot *out, const struct parts *parts)
     out->n = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         order[u] = (struct ranked){-parts->of[u].forms[0].load_ms, u};
-        is_anew[u] = !as_before(&unit, parts, u);
+        is_anew[u] =
+            parts->of[u].pin >= 0 ||
+            !as_placed(&unit, parts, u,
+                       &parts->homes->standing[parts->of[u].tables[0]]);
         for (uint32_t i = 0; i < unit.n && !is_anew[u]; i++)
             snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
                          unit.pieces[i]);

@@ -115,25 +115,6 @@ static void add_column_forms(struct parts *parts, uint32_t unit)
     }
 }
 
-/* Whether each of the ranks has a block: an oracle that prices blocks of no
- * rows would lose them here, but a unit that knows no other way has to take
- * it. A cut over a host of the blocks of one over all ranks counts as that;
- * grids have the blocks that rows alone have, which the bound relies on. */
-static bool is_filled(const struct parts *parts, const struct unit *of,
-                      uint64_t block, uint64_t n_blocks, uint32_t n_ways)
-{
-    struct shard first = shard_whole(parts->problem, of->tables[0], 0);
-
-    first.kind = of->kinds & SHARD_ROW ? SHARD_ROW : SHARD_GRID;
-    first.row_end = block;
-    if (!parts->oracle->prices_empty_blocks)
-        return true;
-    return shard_row_ranks(parts->problem, &first) == n_ways &&
-           (n_blocks == n_ways ||
-            (of->whole == NO_PART && of->columns == NO_PART &&
-             of->replica == NO_PART));
-}
-
 /* The parts of n blocks such as this one, as few as are told apart: each is
  * priced as a block with about the mean to do. */
 static void add_blocks(struct parts *parts, struct part part, uint32_t n)
@@ -173,41 +154,56 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
     mem_free(order);
 }
 
+/* The next n blocks of a cut are of this part. */
+static void add_block(struct parts *parts, const struct form *cut,
+                      struct part part, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++, parts->n_sorts++)
+        if (parts->sorts)
+            parts->sorts[parts->n_sorts] =
+                (uint8_t)(parts->n_parts - cut->part);
+    if (n)
+        add_part(parts, part);
+}
+
 /* As TorchRec cuts rows: blocks of ceil(rows / ways), the last one shorter, or
- * gone, where that is more than there are. All ranges of one block cost
- * alike. */
+ * gone, where that is more than there are: an oracle that prices blocks of no
+ * rows gets those, too. It takes what is the same over all ranks and over the
+ * first host for the former. All ranges of one block cost alike. */
 static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
-    struct unit *of = &parts->of[unit];
-    const struct table *table = of->first;
+    const struct table *table = parts->of[unit].first;
+    const bool has_empty = parts->oracle->prices_empty_blocks;
     uint64_t rows = table->num_embeddings;
     uint64_t block = (rows - 1) / n_ways + 1;
-    uint64_t n_blocks = (rows - 1) / block + 1;
-    uint64_t last = rows - (n_blocks - 1) * block;
-    struct form cut =
-        form_of(FORM_CUT, parts->n_parts, (uint32_t)n_blocks * n_ranges);
+    uint64_t n_full = (rows - 1) / block + 1;
+    uint64_t last = rows - (n_full - 1) * block;
+    uint32_t n_blocks = has_empty ? n_ways : (uint32_t)n_full;
+    struct form cut = form_of(FORM_CUT, parts->n_parts, n_blocks * n_ranges);
     struct part part = {.unit = unit,
                         .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
                         .width = table->dim / n_ranges,
-                        .n_rows = block};
+                        .n_rows = block},
+                rest;
 
-    if (n_blocks < 2 || !is_filled(parts, of, block, n_blocks, n_ways))
+    if (n_full < 2)
         return;
-    cut.n_blocks = (uint32_t)n_blocks;
+    cut.n_blocks = n_blocks;
     cut.n_ranges = n_ranges;
     cut.fills_host = fills_host;
+    if (fills_host && has_empty && n_ranges == 1 &&
+        block == (rows - 1) / parts->n_devices + 1)
+        cut.first_device = n_ways;
     cut.sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
-    add_blocks(parts, part, cut.n_blocks - (last < block));
-    if (last < block) {
-        part.row_begin = rows - last;
-        part.n_rows = last;
-        part.block = part.hottest = cut.n_blocks - 1;
-        if (parts->sorts)
-            parts->sorts[parts->n_sorts] = (uint8_t)(parts->n_parts - cut.part);
-        parts->n_sorts++;
-        add_part(parts, part);
-    }
+    add_blocks(parts, part, (uint32_t)n_full - (last < block));
+    rest = part;
+    rest.row_begin = rows - last;
+    rest.n_rows = last;
+    rest.block = rest.hottest = (uint32_t)n_full - 1;
+    add_block(parts, &cut, rest, last < block);
+    part.is_empty = true;
+    add_block(parts, &cut, part, n_blocks - n_full);
     cut.last = parts->n_parts - 1;
     add_form(parts, unit, cut);
 }
@@ -355,7 +351,8 @@ struct shard parts_shard(const struct parts *parts, const struct part *part,
 
     if (part->kind != SHARD_TABLE)
         parts_place_block(&shard, part, 0, part->block);
-    shard.device = part->block;
+    shard.device =
+        parts->of[part->unit].forms[part->form].first_device + part->block;
     return shard;
 }
 
@@ -398,8 +395,9 @@ static void measure(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
                 oracle->ops->embed(oracle, &shard, 1, room);
             if (shard_cuts_rows(part->kind))
                 parts_place_block(&shard, part, 0, part->hottest);
-            part->bytes = saturating_add(
-                part->bytes, shard_memory(parts->problem, &shard).total);
+            if (!part->is_empty)
+                part->bytes = saturating_add(
+                    part->bytes, shard_memory(parts->problem, &shard).total);
             for (uint32_t w = 0; vector && w < oracle->width; w++)
                 vector[w] += room[w];
         }

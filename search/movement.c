@@ -157,7 +157,8 @@ static uint64_t unit_bytes(const struct layout *layout,
     uint64_t bytes = 0;
 
     while (trial_walk(&walk, trial, layout))
-        snapshot_add(&then, walk.piece);
+        if (!layout->parts->parts[walk.piece.part].is_empty)
+            snapshot_add(&then, walk.piece);
     snapshot_to_plan(&then, layout->parts, &plan, &arena);
     for (size_t i = 0; i < plan.n_shards; i += then.n) {
         uint32_t t = plan.shards[i].table;

@@ -288,7 +288,8 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     struct best best = nobody;
 
     assert(apart > 0);
-    for (uint32_t at = 0; at + apart <= n_devices; at += apart) {
+    for (uint32_t at = parts_form_of(draw->layout->parts, part)->first_device;
+         at + apart <= n_devices; at += apart) {
         uint32_t r = at;
 
         for (uint32_t i = at + 1; i < at + apart; i++)

@@ -54,7 +54,7 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
         (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */
         return SHARD_ROW;
     return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 &&
-                   table->dim / n >= problem_min_width(placing->problem)
+                   table->dim / n >= table_min_width(placing->problem, table)
                ? SHARD_COLUMN
                : 0;
 }

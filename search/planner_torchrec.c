@@ -21,8 +21,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns are cut in equal parts of at least so many. */
-#define MIN_COLUMNS 128u
 #define INDEX_BYTES 8
 
 /* In the order in which TorchRec lists them, which breaks ties. */
@@ -77,18 +75,21 @@ struct planner {
 
 /* --- options --- */
 
-/* Equal parts of at least MIN_COLUMNS and --min-width, whole vectors of four;
- * one of all columns where there are none such. */
+/* Equal parts of at least TORCHREC_MIN_COLUMNS and --min-width, whole vectors
+ * of four; one of all columns where there are none such. */
 static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 {
-    for (uint32_t columns = min_width > MIN_COLUMNS ? min_width : MIN_COLUMNS;
+    for (uint32_t columns = min_width > TORCHREC_MIN_COLUMNS
+                                ? min_width
+                                : TORCHREC_MIN_COLUMNS;
          columns < dim; columns += TABLE_COLUMN_STEP)
         if (dim % columns == 0)
             return dim / columns;
     return 1;
 }
 
-/* Cuts the table by the type; false where there is nothing to cut. */
+/* Cuts the table by the type; false where there is nothing to cut, or where
+ * sequences are not cut so. */
 static bool cut(struct sharding_option *option, const struct planner *planner,
                 const struct table *table, const struct sharding_type *type)
 {
@@ -107,7 +108,8 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
     option->n_full = option->n_shards;
     if (type->kind == SHARD_ROW)
         option->n_full = (uint32_t)(n_rows / ((n_rows - 1) / n + 1));
-    return !is_in_order || (n > 1 && (type->kind != SHARD_ROW || n_rows > 1));
+    return !(type->on_host && table->output == OUTPUT_SEQUENCE) &&
+           (!is_in_order || (n > 1 && (type->kind != SHARD_ROW || n_rows > 1)));
 }
 
 /* TorchRec reckons weights, state, and the indices and outputs of a batch,

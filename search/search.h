@@ -244,6 +244,9 @@ int contender_place(struct plan *plan, const struct contender *self,
 int rival_torchrec(struct placing *placing, struct err *err) MUST_CHECK;
 int rival_hugectr(struct placing *placing, struct err *err) MUST_CHECK;
 
+/* TorchRec cuts columns in equal parts of at least so many. */
+#define TORCHREC_MIN_COLUMNS 128u
+
 /* What a rule works on: devices are filled, ever again, and the plan gets the
  * shards of the fairest of these assignments. */
 struct placing {

@@ -521,7 +521,9 @@ void snapshot_to_plan(const struct snapshot *snapshot,
     struct snapshot sorted = {0};
     size_t n = 0;
 
-    snapshot_copy(&sorted, snapshot);
+    for (uint32_t i = 0; i < snapshot->n; i++)
+        if (!parts->parts[snapshot->pieces[i].part].is_empty)
+            snapshot_add(&sorted, snapshot->pieces[i]);
     sort_pieces(sorted.pieces, sorted.n, parts, false);
     for (uint32_t i = 0; i < sorted.n; i++)
         n += parts->of[parts_unit(parts, sorted.pieces[i].part)].n_tables;

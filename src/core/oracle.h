@@ -128,8 +128,7 @@ struct oracle {
     bool prices_empty_blocks; /* TorchRec's rule: where rows are cut over more
                                  ranks than there are blocks, the others hold
                                  blocks of no rows that cost as much as a full
-                                 one; a search makes no such cut where it has
-                                 another way */
+                                 one */
     bool prices_even_rows;    /* its authors know no hot rows: blocks of as many
                                  rows of a table are alike */
     int32_t floor_lane; /* lane whose sum is the physical floor of compute in

@@ -197,11 +197,48 @@ static void search_all_rows(void)
     arena_release(&arena);
 }
 
-/* Tables of about as many rows as there are ranks, under TorchRec's costs,
- * which know blocks of no rows: plans are legal, their bound too. */
+/* Under TorchRec's costs, which know blocks of no rows: no plan of another
+ * planner is below the bound, nor any plan at all. */
+static void judge_bound(size_t number, const struct plan *found,
+                        const struct oracle *oracle, size_t *n_judged,
+                        struct arena *arena)
+{
+    const struct contender_inputs inputs = {.oracle = oracle,
+                                            .torchrec = oracle};
+    struct exhaustive_options exhaustive;
+    struct err err = {0};
+
+    for (const struct contender *by = search_contenders; by->name; by++) {
+        struct plan plan = {.problem = found->problem, .bound_ms = NAN};
+
+        if (by->search || contender_place(&plan, by, &inputs, arena, &err))
+            continue;
+        ++*n_judged;
+        if (found->bound_ms > plan.total_ms * (1 + 1e-9))
+            ok(0, "problem %zu: a bound of %.9g ms, and %s has %.9g", number,
+               found->bound_ms, by->name, plan.total_ms);
+    }
+    exhaustive_options_init(&exhaustive);
+    for (size_t t = 0; t < found->problem.n_tables; t++)
+        if (found->problem.tables[t].dim > 16)
+            return; /* too many widths */
+    if (exhaustive_count(&found->problem, oracle, &exhaustive) <= MAX_PLANS) {
+        struct plan best = {.problem = found->problem, .bound_ms = NAN};
+
+        if (search_exhaustive(&best, oracle, &exhaustive, arena, &err))
+            return;
+        ++*n_judged;
+        if (found->bound_ms > price(&best, oracle, arena) * (1 + 1e-9))
+            ok(0, "problem %zu: a bound of %.9g ms, and a plan of %.9g", number,
+               found->bound_ms, best.total_ms);
+    }
+}
+
+/* Tables of about as many rows as there are ranks: plans are legal, their bound
+ * is one. */
 static void search_few_rows(size_t n)
 {
-    size_t n_legal = 0, n_plans = 0;
+    size_t n_legal = 0, n_plans = 0, n_judged = 0;
 
     for (size_t i = 0; i < n; i++) {
         struct search_options options;
@@ -216,11 +253,18 @@ static void search_few_rows(size_t n)
         rng_init(&rng, i, 17);
         tiny_problem(&problem, 1 + (unsigned)rng_below(&rng, SHARD_ALL_KINDS),
                      &rng, &arena);
-        fake_cluster(&problem, 4u << rng_below(&rng, 2), UINT64_C(1) << 40,
-                     &arena);
-        problem.cluster.devices_per_host = 2u << rng_below(&rng, 2);
-        for (size_t t = 0; t < problem.n_tables; t++)
+        fake_cluster(&problem, 2 + (uint32_t)rng_below(&rng, 7),
+                     UINT64_C(1) << 40, &arena);
+        if (problem.cluster.n_devices % 2 == 0)
+            problem.cluster.devices_per_host =
+                problem.cluster.n_devices / (1 + (uint32_t)rng_below(&rng, 2));
+        for (size_t t = 0; t < problem.n_tables; t++) {
             problem.tables[t].num_embeddings = 1 + rng_below(&rng, 12);
+            problem.tables[t].output =
+                rng_below(&rng, 2) ? OUTPUT_SEQUENCE : OUTPUT_POOLED;
+            if (!rng_below(&rng, 8))
+                problem.tables[t].dim = 512;
+        }
         search_options_init(&options);
         options.effort = 1000;
         plan = (struct plan){.problem = problem, .bound_ms = NAN};
@@ -232,12 +276,15 @@ static void search_few_rows(size_t n)
             price(&plan, oracle, &arena);
             n_legal++;
             n_plans++;
+            judge_bound(i, &plan, oracle, &n_judged, &arena);
         }
         oracle_close(oracle);
         arena_release(&arena);
     }
     is_i64((int64_t)n_legal, (int64_t)n, "few rows: all plans are legal");
-    ok(n_plans > n / 2, "few rows: %zu plans", n_plans);
+    ok(n_plans > n / 2 && n_judged > n,
+       "few rows: %zu plans, and %zu that they are judged by", n_plans,
+       n_judged);
 }
 
 int main(void)

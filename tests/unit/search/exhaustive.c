@@ -128,6 +128,7 @@ static void add_columns(struct exhaustive *all, struct way_list *list,
         bool is_same = n && width == done - pieces[n - 1].col_begin;
 
         if (width > table->dim - done ||
+            width < table_min_width(all->problem, table) ||
             (all->options->halves_only && !is_half(width, table->dim)))
             continue;
         for (uint32_t r = is_same ? pieces[n - 1].device : 0;
@@ -160,7 +161,7 @@ static void add_rows_over(struct exhaustive *all, struct way_list *list,
         pieces[n].row_end = (n + 1) * block < rows ? (n + 1) * block : rows;
         n++;
     }
-    if (n > 1 && (!all->oracle->prices_empty_blocks || n == n_devices))
+    if (n > 1)
         add_way(all, list, pieces, n);
 }
 
@@ -179,8 +180,8 @@ static void add_rows(struct exhaustive *all, struct way_list *list, uint32_t t)
             n += (uint32_t)(devices >> r & 1);
         for (uint32_t r = 0; r < cluster->n_devices; r += n_local)
             is_host |= devices == host << r;
-        if (all->oracle->row_cut == ROW_CUT_RANKS && !is_host &&
-            n != cluster->n_devices)
+        if (all->oracle->row_cut == ROW_CUT_RANKS && n != cluster->n_devices &&
+            (!is_host || all->problem->tables[t].output == OUTPUT_SEQUENCE))
             continue;
         add_rows_over(all, list, t, devices, n);
     }

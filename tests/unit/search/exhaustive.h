@@ -17,10 +17,11 @@
  *   - replicated;
  *
  * as far as problem, table and oracle allow; no grids, groups are refused, a
- * pinned table's pieces all stand on its device. Devices are not taken for
- * alike, as communication may tell them apart. Nothing is bounded either: so
- * it is right for any oracle, and takes time and memory of the product of the
- * tables' possibilities (a dim of 16 on 3 devices: 51 for table and column).
+ * pinned table's pieces all stand on its device, sequences are cut as the
+ * search cuts them. Devices are not taken for alike, as communication may tell
+ * them apart. Nothing is bounded either: so it is right for any oracle, and
+ * takes time and memory of the product of the tables' possibilities (a dim of
+ * 16 on 3 devices: 51 for table and column).
  */
 
 struct exhaustive_options {
