@@ -109,12 +109,16 @@ static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
     }
     form = &parts->of[unit].forms[way];
     rng_init(&rng, way, 0);
-    if (parts->of[unit].pin < 0)
+    if (parts->of[unit].device == NO_PIECE) {
         rebuild(&tryout->trial, &tryout->layout,
                 &(struct rebuild_unit){unit, form}, 1, &rng);
-    else
-        for (uint32_t i = 0; i < form->n_pieces; i++)
-            trial_add(&tryout->trial, forms_piece(parts, unit, form, i));
+        return;
+    }
+    for (uint32_t i = tryout->layout.first_of[unit]; i != NO_PIECE;
+         i = tryout->layout.pieces[i].next)
+        trial_remove(&tryout->trial, i);
+    for (uint32_t i = 0; i < form->n_pieces; i++)
+        trial_add(&tryout->trial, forms_piece(parts, unit, form, i));
 }
 
 /* In the way that exceeds least and then costs least. An open piece is not

@@ -131,6 +131,47 @@ static void try_scene(struct scene *scene, struct tally *tally)
     snapshot_release(&others);
 }
 
+/* A table that must be cut keeps both of its halves where one GPU is left. */
+static void test_one_left(void)
+{
+    static const uint64_t rows[] = {1000};
+    static const uint32_t dims[] = {16};
+    struct arena arena = {0};
+    struct problem two, one;
+    struct snapshot out = {0};
+    struct oracle oracle;
+    struct homes homes;
+    struct parts parts;
+    struct plan from;
+    struct err err;
+
+    fake_problem(&two, rows, dims, 1, 2, UINT64_C(1) << 30, &arena);
+    fake_problem(&one, rows, dims, 1, 1, UINT64_C(1) << 30, &arena);
+    one.kinds = two.kinds = SHARD_COLUMN;
+    from = fake_plan(&two,
+                     (struct shard[]){{.table = 0,
+                                       .kind = SHARD_COLUMN,
+                                       .row_end = 1000,
+                                       .col_end = 8,
+                                       .device = 0},
+                                      {.table = 0,
+                                       .kind = SHARD_COLUMN,
+                                       .row_end = 1000,
+                                       .col_begin = 8,
+                                       .col_end = 16,
+                                       .device = 1}},
+                     2, &arena);
+    homes_init(&homes, &one, &from, &arena);
+    oracle = fake_oracle(&one);
+    if (!parts_init(&parts, &one, &oracle, &homes, NULL, &arena, &err))
+        carry_over(&out, &parts);
+    is_i64(out.n, 2, "a table that must be cut has two pieces");
+    for (uint32_t i = 0; i < out.n; i++)
+        is_i64(out.pieces[i].device, 0, "on the one GPU that is left");
+    snapshot_release(&out);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     static const char *const names[] = {"a piece whose GPU is gone",
@@ -153,5 +194,6 @@ int main(void)
         is_i64((int64_t)tally.n_moved, 0, "the others stay");
         is_i64((int64_t)tally.n_worse, 0, "it has no better way");
     }
+    test_one_left();
     return tap_done();
 }
