@@ -114,9 +114,8 @@ static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
                 &(struct rebuild_unit){unit, form}, 1, &rng);
         return;
     }
-    for (uint32_t i = tryout->layout.first_of[unit]; i != NO_PIECE;
-         i = tryout->layout.pieces[i].next)
-        trial_remove(&tryout->trial, i);
+    trial_remove_unit(&tryout->trial, &tryout->layout, unit);
+    tryout->trial.is_apart = true;
     for (uint32_t i = 0; i < form->n_pieces; i++)
         trial_add(&tryout->trial, forms_piece(parts, unit, form, i));
 }
@@ -127,28 +126,17 @@ static bool place(struct tryout *tryout, uint32_t unit,
                   const struct change *open)
 {
     const struct parts *parts = tryout->layout.parts;
-    uint32_t n = open ? parts->n_devices : parts->of[unit].n_forms, best = 0;
-    double excess = INFINITY, least_ms = INFINITY;
+    const uint32_t n = open ? parts->n_devices : parts->of[unit].n_forms;
 
+    tryout_seek(tryout, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
         double total_ms;
 
         put(tryout, unit, open, way);
         total_ms = tryout_price(tryout);
-        if (isfinite(total_ms) &&
-            (tryout->trial.excess < excess ||
-             (tryout->trial.excess == excess && total_ms < least_ms))) {
-            excess = tryout->trial.excess;
-            least_ms = total_ms;
-            best = way;
-        }
+        tryout_note(tryout, tryout->trial.excess, total_ms);
     }
-    if (open && isinf(least_ms))
-        return false;
-    put(tryout, unit, open, best);
-    (void)tryout_price(tryout);
-    layout_commit(&tryout->layout, &tryout->trial);
-    return true;
+    return tryout_make(tryout);
 }
 
 /* --- the whole --- */

@@ -143,63 +143,24 @@ int watch_finish(const struct watch *watch, struct plan *plan,
     return plan_check(plan, err);
 }
 
-/* --- the best of many changes, one at a time --- */
+/* --- a layout that is good already --- */
 
-struct descent {
-    struct tryout tryout;
-    struct snapshot best; /* its changes, if any; its total what it comes to */
-};
-
-/* The trial that was priced comes to so much. */
-static void note_best(struct descent *descent, double value)
+static void begin(struct tryout *tryout, const struct snapshot *snapshot,
+                  const struct parts *parts, uint64_t move_limit_bytes)
 {
-    const struct trial *trial = &descent->tryout.trial;
-
-    if (value >= descent->best.total_ms)
-        return;
-    descent->best.total_ms = value;
-    descent->best.n = 0;
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        snapshot_add(&descent->best, trial->changes[c]);
-}
-
-/* What was noted comes true; false where nothing was. */
-static bool make_best(struct descent *descent)
-{
-    struct tryout *tryout = &descent->tryout;
-
-    if (!descent->best.n)
-        return false;
-    trial_clear(&tryout->trial);
-    for (uint32_t c = 0; c < descent->best.n; c++)
-        *trial_next(&tryout->trial) = descent->best.pieces[c];
-    descent->best.n = 0;
-    (void)tryout_price(tryout);
-    layout_commit(&tryout->layout, &tryout->trial);
-    return true;
-}
-
-static void descent_begin(struct descent *descent,
-                          const struct snapshot *snapshot,
-                          const struct parts *parts, uint64_t move_limit_bytes)
-{
-    *descent = (struct descent){0};
-    tryout_init(&descent->tryout, parts);
-    descent->tryout.layout.move_limit_bytes = move_limit_bytes;
-    snapshot_load(snapshot, &descent->tryout.layout);
+    tryout_init(tryout, parts);
+    tryout->layout.move_limit_bytes = move_limit_bytes;
+    snapshot_load(snapshot, &tryout->layout);
 }
 
 /* Returns how many changes were priced. */
-static uint64_t descent_end(struct descent *descent)
+static uint64_t end(struct tryout *tryout)
 {
-    const uint64_t n_priced = descent->tryout.n_priced;
+    const uint64_t n_priced = tryout->n_priced;
 
-    tryout_release(&descent->tryout);
-    snapshot_release(&descent->best);
+    tryout_release(tryout);
     return n_priced;
 }
-
-/* --- a layout that is good already --- */
 
 /* What a device has, of its room. */
 static double share_of(const struct layout *layout, uint32_t device,
@@ -211,13 +172,12 @@ static double share_of(const struct layout *layout, uint32_t device,
 /* So many quanta of a piece go to a device, or all of it, and another one comes
  * back for it or none. By memory the total may not fall either: a longer
  * search, which settles another layout, would end dearer than this one. */
-static void offer_shift(struct descent *descent, bool by_memory, uint32_t piece,
+static void offer_shift(struct tryout *tryout, bool by_memory, uint32_t piece,
                         uint32_t n_quanta, uint32_t to, uint32_t other)
 {
-    struct tryout *tryout = &descent->tryout;
     const struct layout *layout = &tryout->layout;
     struct trial *trial = &tryout->trial;
-    double total_ms, value = 0;
+    double total_ms, share = 0;
 
     if (tryout->n_priced >= MAX_PRICED)
         return;
@@ -231,16 +191,16 @@ static void offer_shift(struct descent *descent, bool by_memory, uint32_t piece,
                        total_ms < layout->total_ms * (1 - LEAST_GAIN))))
         return;
     for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
-        value =
-            fmax(value, share_of(layout, trial->devices[i], trial->bytes[i]));
-    note_best(descent, by_memory ? value : total_ms);
+        share =
+            fmax(share, share_of(layout, trial->devices[i], trial->bytes[i]));
+    tryout_note(tryout, 0, by_memory ? share : total_ms);
 }
 
 /* A piece to every other device, against each piece there or none, and some of
  * its columns. */
-static void offer_piece(struct descent *descent, bool by_memory, uint32_t piece)
+static void offer_piece(struct tryout *tryout, bool by_memory, uint32_t piece)
 {
-    const struct layout *layout = &descent->tryout.layout;
+    const struct layout *layout = &tryout->layout;
     const struct parts *parts = layout->parts;
     const struct piece *it = &layout->pieces[piece];
     const uint32_t n_quanta = parts_quanta(parts, it->part);
@@ -253,23 +213,22 @@ static void offer_piece(struct descent *descent, bool by_memory, uint32_t piece)
         if (r == it->device)
             continue;
         for (uint32_t n = 0; n == 0 || n < n_quanta; n++)
-            offer_shift(descent, by_memory, piece, n, r, NO_PIECE);
+            offer_shift(tryout, by_memory, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;
 
             if (other != it->part && parts_can_move(parts, other) &&
                 (!by_memory ||
                  parts->parts[other].bytes < parts->parts[it->part].bytes))
-                offer_shift(descent, by_memory, piece, 0, r,
-                            holding->pieces[i]);
+                offer_shift(tryout, by_memory, piece, 0, r, holding->pieces[i]);
         }
     }
 }
 
 /* The best change, made; false where none is better. */
-static bool step(struct descent *descent, bool by_memory)
+static bool step(struct tryout *tryout, bool by_memory)
 {
-    const struct layout *layout = &descent->tryout.layout;
+    const struct layout *layout = &tryout->layout;
     uint32_t full = 0;
     double most = 0;
 
@@ -278,26 +237,25 @@ static bool step(struct descent *descent, bool by_memory)
             most = share_of(layout, r, layout->bytes[r]);
             full = r;
         }
-    descent->best.total_ms =
-        (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN);
+    tryout_seek(tryout, 0,
+                (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN));
     for (uint32_t r = 0; r < layout->n_devices; r++)
         for (uint32_t i = 0; i < layout->holdings[r].n; i++)
             if (!by_memory || r == full)
-                offer_piece(descent, by_memory, layout->holdings[r].pieces[i]);
-    return make_best(descent);
+                offer_piece(tryout, by_memory, layout->holdings[r].pieces[i]);
+    return tryout_make(tryout);
 }
 
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms)
 {
-    struct descent descent;
+    struct tryout tryout;
 
-    descent_begin(&descent, snapshot, parts, NO_MOVE_LIMIT);
-    while (descent.tryout.layout.total_ms > most_ms &&
-           step(&descent, by_memory))
+    begin(&tryout, snapshot, parts, NO_MOVE_LIMIT);
+    while (tryout.layout.total_ms > most_ms && step(&tryout, by_memory))
         continue;
-    snapshot_save(snapshot, &descent.tryout.layout);
-    return descent_end(&descent);
+    snapshot_save(snapshot, &tryout.layout);
+    return end(&tryout);
 }
 
 /* --- a layout that is simpler --- */
@@ -305,72 +263,58 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 /* Of what the total may rise by, one share after the other. */
 static const double rises[] = {0, 0.125, 0.25, 0.5, 1};
 
-/* All pieces of a unit come off and some come instead: how many they are. */
-static uint32_t pieces_that_come(const struct trial *trial)
-{
-    uint32_t n = 0;
-
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        n += trial->changes[c].part != NO_PART;
-    return n;
-}
-
 /* The unit in its other forms, of fewer pieces than it has, each piece where
- * there is least to do: rows and replicas, too, become fewer. */
-static void offer_forms(struct descent *descent, double most_ms, uint32_t u)
+ * there is least to do: rows and replicas, too, become fewer. All of its pieces
+ * go and some come, so that the fewest changes are the fewest pieces. */
+static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
 {
-    const struct layout *layout = &descent->tryout.layout;
+    const struct layout *layout = &tryout->layout;
     const struct unit *unit = &layout->parts->of[u];
-    struct trial *trial = &descent->tryout.trial;
-    uint32_t least = 0;
+    struct trial *trial = &tryout->trial;
+    uint32_t most;
     struct rng rng;
 
-    for (uint32_t i = layout->first_of[u]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        least++;
+    trial_clear(trial);
+    trial_remove_unit(trial, layout, u);
+    most = 2 * trial->n_changes - 1;
     for (uint32_t f = 0; f < unit->n_forms && unit->device == NO_PIECE; f++) {
         struct rebuild_unit other = {u, &unit->forms[f]};
         double total_ms;
-        uint32_t n;
 
         if (other.form->kind == FORM_REPLICA)
             continue;
         rng_init(&rng, u, f);
         trial_clear(trial);
         rebuild(trial, layout, &other, 1, &rng);
-        total_ms = tryout_price(&descent->tryout);
-        n = pieces_that_come(trial);
-        if (n > least || (n == least && !descent->best.n) ||
-            trial->excess > 0 || total_ms > most_ms)
+        total_ms = tryout_price(tryout);
+        if (trial->n_changes > most || trial->excess > 0 ||
+            total_ms >= below_ms)
             continue;
-        if (n < least)
-            descent->best.total_ms = INFINITY;
-        least = n;
-        note_best(descent, total_ms);
+        if (trial->n_changes < most)
+            tryout_seek(tryout, 0, below_ms);
+        most = trial->n_changes;
+        tryout_note(tryout, trial->excess, total_ms);
     }
 }
 
 /* A piece of a unit goes to a device, or where it is none all of them do. */
-static void offer_merge(struct descent *descent, double most_ms, uint32_t unit,
-                        uint32_t piece, uint32_t device)
+static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
+                        uint32_t device)
 {
-    const struct layout *layout = &descent->tryout.layout;
-    struct trial *trial = &descent->tryout.trial;
+    const struct layout *layout = &tryout->layout;
+    struct trial *trial = &tryout->trial;
     double total_ms;
 
     trial_clear(trial);
     if (piece != NO_PIECE) {
         trial_send(trial, layout, piece, 0, device);
     } else {
-        for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-             i = layout->pieces[i].next)
-            trial_remove(trial, i);
+        trial_remove_unit(trial, layout, unit);
         trial_add(trial, (struct change){.part = layout->parts->of[unit].whole,
                                          .device = device});
     }
-    total_ms = tryout_price(&descent->tryout);
-    if (trial->excess <= 0 && total_ms <= most_ms)
-        note_best(descent, total_ms);
+    total_ms = tryout_price(tryout);
+    tryout_note(tryout, trial->excess, total_ms);
 }
 
 /* The narrowest piece that columns are cut of; NO_PIECE where there is none. */
@@ -392,27 +336,26 @@ static uint32_t narrowest(const struct layout *layout, uint32_t unit)
 }
 
 /* The cheapest way to fewer pieces, whole before all others; false where none
- * keeps within the limit. */
-static bool merge_pieces(struct descent *descent, double most_ms, uint32_t u)
+ * keeps below the limit. */
+static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
 {
-    const struct layout *layout = &descent->tryout.layout;
+    const struct layout *layout = &tryout->layout;
     const struct unit *unit = &layout->parts->of[u];
     const uint32_t first = layout->first_of[u], piece = narrowest(layout, u);
 
-    descent->best.total_ms = INFINITY;
     if (layout->pieces[first].next == NO_PIECE)
         return false;
+    tryout_seek(tryout, 0, below_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (unit->forms->kind == FORM_WHOLE && unit->device == NO_PIECE)
-            offer_merge(descent, most_ms, u, NO_PIECE, r);
-    if (!descent->best.n && piece != NO_PIECE)
+            offer_merge(tryout, u, NO_PIECE, r);
+    if (!tryout->best.n && piece != NO_PIECE)
         for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
             if (i != piece)
-                offer_merge(descent, most_ms, u, piece,
-                            layout->pieces[i].device);
-    if (!descent->best.n)
-        offer_forms(descent, most_ms, u);
-    return make_best(descent);
+                offer_merge(tryout, u, piece, layout->pieces[i].device);
+    if (!tryout->best.n)
+        offer_forms(tryout, below_ms, u);
+    return tryout_make(tryout);
 }
 
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
@@ -422,22 +365,23 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
     const double most_ms =
         oracle_queued_ms(parts->oracle, least_ms) * (1 + rise_frac);
     struct snapshot next = {0};
-    struct descent descent;
+    struct tryout tryout;
 
     if (!(rise_frac > 0))
         return 0;
-    descent_begin(&descent, snapshot, parts, move_limit_bytes);
+    begin(&tryout, snapshot, parts, move_limit_bytes);
     for (size_t i = 0; i < sizeof(rises) / sizeof(*rises); i++) {
+        const double limit_ms = least_ms + rises[i] * (most_ms - least_ms);
+
         for (uint32_t u = 0; u < parts->n_units; u++)
-            while (merge_pieces(&descent,
-                                least_ms + rises[i] * (most_ms - least_ms), u))
+            while (merge_pieces(&tryout, nextafter(limit_ms, INFINITY), u))
                 continue;
-        snapshot_save(&next, &descent.tryout.layout);
+        snapshot_save(&next, &tryout.layout);
         snapshot_price(&next, parts);
         if (next.total_ms > most_ms || next.excess > 0)
             break;
         snapshot_copy(snapshot, &next);
     }
     snapshot_release(&next);
-    return descent_end(&descent);
+    return end(&tryout);
 }

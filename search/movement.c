@@ -64,9 +64,7 @@ void homes_propose(struct trial *trial, const struct layout *layout,
 
     if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
         return;
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
-        trial_remove(trial, i);
+    trial_remove_unit(trial, layout, unit);
     trial->is_apart = true;
     for (uint32_t i = nearest->first_of[unit]; i != NO_PIECE;
          i = nearest->pieces[i].next) {

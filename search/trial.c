@@ -452,6 +452,7 @@ void tryout_release(struct tryout *tryout)
     layout_release(&tryout->layout);
     mem_free(tryout->trial.changes);
     mem_free(tryout->trial.moved);
+    snapshot_release(&tryout->best);
     arena_release(&tryout->trial.arena);
     *tryout = (struct tryout){0};
 }
@@ -469,4 +470,35 @@ double tryout_price(struct tryout *tryout)
     pricing_release(&pricing);
     total_ms = tryout->trial.total_ms;
     return is_fine && isfinite(total_ms) ? total_ms : INFINITY;
+}
+
+void tryout_seek(struct tryout *tryout, double excess, double value)
+{
+    tryout->best.n = 0;
+    tryout->best.excess = excess;
+    tryout->best.total_ms = value;
+}
+
+void tryout_note(struct tryout *tryout, double excess, double value)
+{
+    const struct trial *trial = &tryout->trial;
+
+    if (!isfinite(value) || excess > tryout->best.excess ||
+        (excess == tryout->best.excess && value >= tryout->best.total_ms))
+        return;
+    tryout_seek(tryout, excess, value);
+    for (uint32_t c = 0; c < trial->n_changes; c++)
+        snapshot_add(&tryout->best, trial->changes[c]);
+}
+
+bool tryout_make(struct tryout *tryout)
+{
+    if (!tryout->best.n)
+        return false;
+    trial_clear(&tryout->trial);
+    for (uint32_t c = 0; c < tryout->best.n; c++)
+        *trial_next(&tryout->trial) = tryout->best.pieces[c];
+    (void)tryout_price(tryout);
+    layout_commit(&tryout->layout, &tryout->trial);
+    return true;
 }

@@ -88,6 +88,14 @@ static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
     *trial_next(trial) = (struct change){.piece = piece, .part = NO_PART};
 }
+/* All pieces of a unit go. */
+static inline void trial_remove_unit(struct trial *trial,
+                                     const struct layout *layout, uint32_t unit)
+{
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next)
+        trial_remove(trial, i);
+}
 /* A piece comes; which one is not looked at. */
 static inline void trial_add(struct trial *trial, struct change piece)
 {
@@ -144,6 +152,8 @@ struct tryout {
     struct layout layout;
     struct trial trial;
     uint64_t n_priced;
+    struct snapshot best; /* of several: its changes; its excess, and what it
+                             comes to */
 };
 
 void tryout_init(struct tryout *tryout, const struct parts *parts);
@@ -157,5 +167,15 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
  * total, INFINITY where that is no number or pieces meet that must not
  * (trial_join), and its excess. layout_commit may follow. */
 double tryout_price(struct tryout *tryout);
+
+/* The best of several changes, one after the other: the least excess, then the
+ * least of what they come to, the first of equal ones; it must be less than
+ * these. */
+void tryout_seek(struct tryout *tryout, double excess, double value);
+/* The trial that was priced comes to so much; where that is no number it is not
+ * the best. */
+void tryout_note(struct tryout *tryout, double excess, double value);
+/* The best that was noted comes true; false where there is none. */
+bool tryout_make(struct tryout *tryout);
 
 #endif
