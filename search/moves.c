@@ -46,7 +46,7 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
  * how much of it shows. */
 static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 {
-    const double *max_ms = layout->tops->ms;
+    const double *max_ms = layout->most_ms;
     double left = 0;
     uint32_t k;
 
@@ -56,7 +56,7 @@ static uint32_t critical_device(const struct layout *layout, struct rng *rng)
     for (k = 0;
          k + 1 < layout->n_terms && left >= layout->weight[k] * max_ms[k]; k++)
         left -= layout->weight[k] * max_ms[k];
-    return layout->tops->device[k];
+    return layout->leader[k];
 }
 
 static uint32_t unit_of(const struct layout *layout, uint32_t piece)

@@ -19,7 +19,7 @@
  *     sums and loads are what the pieces add up to, but for rounding; a device
  *     without pieces has 0, not what rounding leaves
  *     terms, loads and total_ms are what the oracle says of these very sums,
- *     and tops are their largest
+ *     and most_ms are their largest
  *
  * A commit costs the pieces that change and devices x terms, whatever the
  * number of tables is.
@@ -164,80 +164,23 @@ static void drop(struct layout *layout, uint32_t idx)
  *
  * The total is a monotone function of the largest of each term, or comm's of
  * all sums, so most changes of a layout that is nearly even leave it alone:
- * only the devices in tops can lower it.
+ * only the leaders can lower it.
  */
 
-/* Of devices that are alike the first leads. */
-static bool leads(double ms, uint32_t device, double other_ms, uint32_t other)
+static void find_leaders(struct layout *layout)
 {
-    return ms > other_ms || (ms == other_ms && device < other);
-}
+    const size_t n_terms = layout->n_terms;
 
-/* Puts a device where it belongs among n that lead term k, or past their end;
- * where there is no room the last one goes. Returns how many there are. */
-static uint32_t put_top(struct top *tops, size_t k, uint32_t n, uint32_t device,
-                        double ms)
-{
-    uint32_t i = n < TOP_DEVICES ? n : TOP_DEVICES - 1;
+    for (size_t k = 0; k < n_terms; k++) {
+        const double *of = layout->terms_ms + k;
+        uint32_t leader = 0;
 
-    if (i < n && !leads(ms, device, tops[i].ms[k], tops[i].device[k]))
-        return n;
-    for (; i > 0 && leads(ms, device, tops[i - 1].ms[k], tops[i - 1].device[k]);
-         i--) {
-        tops[i].ms[k] = tops[i - 1].ms[k];
-        tops[i].device[k] = tops[i - 1].device[k];
+        for (uint32_t r = 1; r < layout->n_devices; r++)
+            if (of[r * n_terms] > of[leader * n_terms])
+                leader = r;
+        layout->leader[k] = leader;
+        layout->most_ms[k] = of[leader * n_terms];
     }
-    tops[i].ms[k] = ms;
-    tops[i].device[k] = device;
-    return n < TOP_DEVICES ? n + 1 : n;
-}
-
-/* The devices that lead a term: a trial that touches some of them finds the
- * largest of the others without a look at each. */
-static void find_top(struct layout *layout, size_t k)
-{
-    uint32_t n = 0;
-
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        n = put_top(layout->tops, k, n, r,
-                    layout->terms_ms[r * layout->n_terms + k]);
-    layout->n_tops[k] = n;
-}
-
-/* The same after a trial. Devices that do not lead stand behind the last that
- * does: only those that the trial touches are to be put anew, if any comes up
- * to it, and all are looked at where none is left to lead. */
-static void renew_top(struct layout *layout, const struct trial *trial,
-                      size_t k)
-{
-    struct top *tops = layout->tops;
-    const uint32_t n_before = layout->n_tops[k];
-    const double last_ms = tops[n_before - 1].ms[k];
-    const uint32_t last = tops[n_before - 1].device[k];
-    const bool has_all = n_before == layout->n_devices;
-    const uint32_t n_comers =
-        has_all || trial->most_ms[k] >= last_ms ? trial->n_devices : 0;
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < n_before; i++) {
-        if (trial->place[tops[i].device[k]] != NO_PIECE)
-            continue;
-        if (n < i) {
-            tops[n].ms[k] = tops[i].ms[k];
-            tops[n].device[k] = tops[i].device[k];
-        }
-        n++;
-    }
-    for (uint32_t i = 0; i < n_comers; i++) {
-        const uint32_t r = trial->devices[i];
-        const double ms = layout->terms_ms[r * layout->n_terms + k];
-
-        if (has_all || !leads(last_ms, last, ms, r))
-            n = put_top(tops, k, n, r, ms);
-    }
-    layout->n_tops[k] = n;
-    if (!n)
-        find_top(layout, k);
 }
 
 /* What its pieces take alone, as hold has it, or better where the oracle says
@@ -322,8 +265,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
     if (layout_counts_moves(layout))
         layout->all_moved_bytes = trial->all_moved_bytes;
-    for (size_t k = 0; k < n_terms; k++)
-        renew_top(layout, trial, k);
+    find_leaders(layout);
     if (layout->excess > 0 || trial->excess > 0)
         add_excess(layout);
     layout_check_sometimes(layout);
@@ -345,12 +287,12 @@ static void weigh_terms(struct layout *layout)
     double most_ms[ORACLE_MAX_TERMS];
 
     for (size_t k = 0; k < layout->n_terms; k++) {
-        const double ms = layout->tops->ms[k];
+        const double ms = layout->most_ms[k];
 
         layout->weight[k] = 1;
         if (!layout->has_terms || !oracle->step || !(ms > 0))
             continue;
-        memcpy(most_ms, layout->tops->ms, sizeof(most_ms));
+        memcpy(most_ms, layout->most_ms, sizeof(most_ms));
         most_ms[k] *= 1 + near_frac;
         layout->weight[k] =
             (oracle_terms_total_ms(oracle, most_ms) - layout->total_ms) /
@@ -372,13 +314,12 @@ void layout_price(struct layout *layout)
                              layout->compute_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         set_load(layout, r);
-    for (size_t k = 0; k < layout->n_terms; k++)
-        find_top(layout, k);
+    find_leaders(layout);
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);
     layout->total_ms = layout->has_terms
-                           ? oracle_terms_total_ms(oracle, layout->tops->ms)
+                           ? oracle_terms_total_ms(oracle, layout->most_ms)
                            : layout_true_total(layout);
     weigh_terms(layout);
 }

@@ -19,10 +19,6 @@
 #define NO_MOVE_LIMIT UINT64_MAX
 #define COUNT_MOVES (UINT64_MAX - 1)
 
-/* A trial touches few devices, so one of so many that lead a term leads those
- * that it leaves alone. */
-#define TOP_DEVICES 3
-
 struct piece {
     uint32_t part; /* NO_PART: free */
     uint32_t device;
@@ -67,13 +63,9 @@ struct layout {
     uint32_t style;            /* of its chain: tuning->changes[style] */
     bool is_partial;           /* pieces are to come: the caller says so */
     uint32_t n_unchecked;      /* commits since: search/state_check.h */
-    struct top {
-        double ms[ORACLE_MAX_TERMS];
-        uint32_t device[ORACLE_MAX_TERMS];
-    } tops[TOP_DEVICES]; /* [n_tops]: of each term the largest over the
-                            devices, and the runners-up: the first devices by
-                            term and number */
-    uint32_t n_tops[ORACLE_MAX_TERMS]; /* 1 at least, R at most */
+    double most_ms[ORACLE_MAX_TERMS];  /* [n_terms]: the largest of each over
+                                          the devices, */
+    uint32_t leader[ORACLE_MAX_TERMS]; /* and the first that has it */
     /* When all was last priced: by how much the total rises with each term's
      * largest; 1 where terms add up. What another term hides, and does not
      * come near, is 0 and need not be lowered. */

@@ -163,9 +163,9 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
 {
     const struct oracle *oracle = layout->parts->oracle;
     const uint32_t n = layout->n_devices;
-    const double total_ms =
-        layout->has_terms ? oracle_terms_total_ms(oracle, layout->tops->ms)
-                          : layout_true_total(layout);
+    const double total_ms = layout->has_terms
+                                ? oracle_terms_total_ms(oracle, layout->most_ms)
+                                : layout_true_total(layout);
     const double rounding = COST_ROUNDING * total_ms;
 
     oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
@@ -181,27 +181,21 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
     return check_loads(layout, fresh, err);
 }
 
-/* The devices that lead term k, and that nobody else does. */
-static int check_top(const struct layout *layout, size_t k, struct err *err)
+/* The first device that none exceeds in term k. */
+static int check_leader(const struct layout *layout, size_t k, struct err *err)
 {
-    const struct top *tops = layout->tops;
-    const uint32_t n = layout->n_tops[k];
-    uint32_t n_larger = 0;
+    const double *of = layout->terms_ms + k;
+    const uint32_t leader = layout->leader[k];
+    bool leads = leader < layout->n_devices;
 
-    if (n < 1 || n > TOP_DEVICES || n > layout->n_devices)
-        return wrong("how many devices lead a term", (uint32_t)k, err);
-    for (uint32_t i = 0; i < n; i++)
-        if (tops[i].device[k] >= layout->n_devices ||
-            tops[i].ms[k] !=
-                layout->terms_ms[tops[i].device[k] * layout->n_terms + k] ||
-            (i && (tops[i].ms[k] > tops[i - 1].ms[k] ||
-                   tops[i].device[k] == tops[i - 1].device[k])))
-            return wrong("the devices that lead a term", (uint32_t)k, err);
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        n_larger +=
-            layout->terms_ms[r * layout->n_terms + k] > tops[n - 1].ms[k];
-    if (n_larger >= n)
-        return wrong("the largest of a term", (uint32_t)k, err);
+    for (uint32_t r = 0; leads && r < layout->n_devices; r++) {
+        const double ms = of[r * layout->n_terms];
+
+        leads = ms < layout->most_ms[k] ||
+                (ms == layout->most_ms[k] && r >= leader);
+    }
+    if (!leads || of[leader * layout->n_terms] != layout->most_ms[k])
+        return wrong("the device that leads a term", (uint32_t)k, err);
     return 0;
 }
 
@@ -222,7 +216,7 @@ static int check_figures(const struct layout *layout, struct layout *fresh,
     if (!isfinite(layout->total_ms))
         return 0;
     for (size_t k = 0; k < layout->n_terms; k++)
-        if (check_top(layout, k, err))
+        if (check_leader(layout, k, err))
             return -1;
     return check_costs(layout, fresh, err);
 }

@@ -13,7 +13,7 @@
  *     tiling    the plan that they come to passes plan_check, memory aside
  *     devices   bytes, excess and moved bytes to the byte; sums, costs and
  *               loads to rounding, as they are added up afresh now and then
- *     totals    the largest terms and runners-up, the slowest, the total
+ *     totals    the largest of each term, who has it, the total
  *
  * Searches do so themselves after every so manieth change of a layout, and
  * abort where something is wrong.

@@ -89,7 +89,7 @@ static void chain_start(struct chain *chain, const struct snapshot *from)
     save(chain);
     chain->n_heavy = 0;
     for (uint32_t k = 0; k < layout->n_terms; k++) {
-        const double most_ms = layout->tops->ms[k];
+        const double most_ms = layout->most_ms[k];
         const double weight_ms = layout->weight[k] * most_ms;
 
         if (weight_ms > 0)

@@ -126,20 +126,15 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* The largest of term k over the devices that the trial leaves alone: the first
- * of those that lead it that is; all are looked at only where the trial touches
- * all of these. */
-static double untouched_top(const struct trial *trial,
-                            const struct layout *layout, size_t k)
+/* The largest of term k over the devices that the trial leaves alone: they are
+ * looked at only where it touches the one that leads. */
+static double untouched_most(const struct trial *trial,
+                             const struct layout *layout, size_t k)
 {
-    const struct top *tops = layout->tops;
     double most = 0;
 
-    if (trial->n_devices == layout->n_devices)
-        return 0;
-    for (uint32_t i = 0; i < layout->n_tops[k]; i++)
-        if (trial->place[tops[i].device[k]] == NO_PIECE)
-            return tops[i].ms[k];
+    if (trial->place[layout->leader[k]] == NO_PIECE)
+        return layout->most_ms[k];
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->place[r] == NO_PIECE)
             most = larger(layout->terms_ms[r * layout->n_terms + k], most);
@@ -154,13 +149,11 @@ static void price_terms(struct trial *trial, const struct layout *layout)
 
     oracle->ops->terms(oracle, trial->sums, trial->n_devices, trial->compute_ms,
                        trial->terms_ms);
-    memset(trial->most_ms, 0, sizeof(trial->most_ms));
+    for (size_t k = 0; k < n_terms; k++)
+        max_ms[k] = untouched_most(trial, layout, k);
     for (uint32_t i = 0; i < trial->n_devices; i++)
         for (size_t k = 0; k < n_terms; k++)
-            trial->most_ms[k] =
-                larger(trial->terms_ms[i * n_terms + k], trial->most_ms[k]);
-    for (size_t k = 0; k < n_terms; k++)
-        max_ms[k] = larger(trial->most_ms[k], untouched_top(trial, layout, k));
+            max_ms[k] = larger(trial->terms_ms[i * n_terms + k], max_ms[k]);
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 
@@ -441,7 +434,6 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
     trial->terms_ms = layout->has_terms
                           ? ARENA_NEW(arena, double, n * layout->n_terms)
                           : trial->compute_ms;
-    trial->most_ms[0] = INFINITY;
     trial->estimates = ARENA_NEW(arena, struct estimate, n);
     for (uint32_t r = 0; r < n; r++)
         trial->place[r] = trial->first_on[r] = NO_PIECE;

@@ -56,10 +56,8 @@ struct trial {
     double *sums;       /* [n_devices][width] */
     double *compute_ms; /* [n_devices] */
     double *terms_ms;   /* [n_devices][n_terms] */
-    double most_ms[ORACLE_MAX_TERMS]; /* the largest of each, from 0 up;
-                                         INFINITY where there are none */
-    bool is_given_up; /* whoever tries it knows that it will not come true:
-                         it is not priced, where there are terms */
+    bool is_given_up;   /* whoever tries it knows that it will not come true:
+                           it is not priced, where there are terms */
     double total_ms;
     double excess;            /* the layout's then */
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes

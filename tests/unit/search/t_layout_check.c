@@ -203,62 +203,36 @@ static bool spoil_total(struct layout *layout, uint32_t piece)
     return true;
 }
 
-static bool spoil_top(struct layout *layout, uint32_t piece)
+static bool spoil_most(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    layout->tops[0].device[0] = layout->tops[1].device[0];
-    layout->tops[0].ms[0] = layout->tops[1].ms[0];
+    layout->most_ms[0] *= 0.999;
     return true;
 }
 
-static bool spoil_runner_up(struct layout *layout, uint32_t piece)
+static bool spoil_leader(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    layout->tops[1].ms[0] *= 0.999;
-    return layout->n_tops[0] > 1;
+    layout->leader[0] = (layout->leader[0] + 1) % layout->n_devices;
+    return layout->n_devices > 1;
 }
 
-static bool spoil_order(struct layout *layout, uint32_t piece)
+/* What it has is its own, but not the largest. */
+static bool spoil_lead(struct layout *layout, uint32_t piece)
 {
-    const struct top first = layout->tops[0];
+    const uint32_t other = (layout->leader[0] + 1) % layout->n_devices;
+    const double most_ms = layout->most_ms[0];
 
     (void)piece;
-    layout->tops[0] = layout->tops[1];
-    layout->tops[1] = first;
-    return layout->n_tops[0] > 1 && first.ms[0] > layout->tops[0].ms[0];
-}
-
-/* The device that does not lead instead of the last one that does. */
-static bool spoil_last(struct layout *layout, uint32_t piece)
-{
-    struct top *last = &layout->tops[layout->n_tops[0] - 1];
-    uint32_t other = 0;
-
-    (void)piece;
-    for (uint32_t i = 0; i < layout->n_tops[0]; i++)
-        if (layout->tops[i].device[0] == other) {
-            other++;
-            i = UINT32_MAX; /* from the first on */
-        }
-    if (other == layout->n_devices ||
-        layout->terms_ms[other * layout->n_terms] >= last->ms[0])
-        return false;
-    last->device[0] = other;
-    last->ms[0] = layout->terms_ms[other * layout->n_terms];
-    return true;
+    layout->leader[0] = other;
+    layout->most_ms[0] = layout->terms_ms[other * layout->n_terms];
+    return layout->most_ms[0] < most_ms;
 }
 
 static bool spoil_none_leads(struct layout *layout, uint32_t piece)
 {
     (void)piece;
-    layout->n_tops[0] = 0;
-    return true;
-}
-
-static bool spoil_all_lead(struct layout *layout, uint32_t piece)
-{
-    (void)piece;
-    layout->n_tops[0] = layout->n_devices + 1;
+    layout->leader[0] = layout->n_devices;
     return true;
 }
 
@@ -312,14 +286,10 @@ static const struct {
     {"load", spoil_load, {"the load of a device"}},
     {"excess", spoil_excess, {"the excess"}},
     {"total", spoil_total, {"the total"}},
-    {"largest term", spoil_top, {"lead a term"}},
-    {"runner-up", spoil_runner_up, {"lead a term"}},
-    {"the first behind the second", spoil_order, {"lead a term"}},
-    {"the last of those that lead", spoil_last, {"the largest of a term"}},
-    {"a term that none leads", spoil_none_leads, {"how many devices lead"}},
-    {"more that lead than there are",
-     spoil_all_lead,
-     {"how many devices lead"}},
+    {"largest term", spoil_most, {"leads a term"}},
+    {"the device that has it", spoil_leader, {"leads a term"}},
+    {"both", spoil_lead, {"leads a term"}},
+    {"a device that there is not", spoil_none_leads, {"leads a term"}},
     {"bytes of a unit that move", spoil_moved, {"the bytes that a unit moves"}},
     {"bytes that move", spoil_all_moved, {"the bytes that move"}},
 };

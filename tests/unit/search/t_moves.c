@@ -276,21 +276,22 @@ static void check_shares(struct site *site)
 /* On a device that leads a term, by how large that is, or at any piece. */
 static void check_begin(struct site *site, bool anywhere)
 {
-    const struct top *top = &site->tryout.layout.tops[0];
+    const struct layout *layout = &site->tryout.layout;
+    const uint32_t *leader = layout->leader;
     unsigned n_from[N_DEVICES] = {0}, n = 0;
     double share[N_DEVICES] = {0}, sum = 0;
 
     do
         wander(site);
-    while (top->device[0] == top->device[1] || top->device[0] == ITS_DEVICE ||
-           top->device[1] == ITS_DEVICE);
+    while (leader[0] == leader[1] || leader[0] == ITS_DEVICE ||
+           leader[1] == ITS_DEVICE);
     for (uint32_t r = 0; anywhere && r < N_DEVICES; r++) {
-        const struct holding *on = &site->tryout.layout.holdings[r];
+        const struct holding *on = &layout->holdings[r];
 
         share[r] = on->n - (r == ITS_DEVICE);
     }
     for (uint32_t k = 0; !anywhere && k < 2; k++)
-        share[top->device[k]] = top->ms[k];
+        share[leader[k]] = layout->most_ms[k];
     for (uint32_t r = 0; r < N_DEVICES; r++)
         sum += share[r];
     allow(site, CHANGE_MOVE, 0);
