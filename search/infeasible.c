@@ -11,8 +11,9 @@
 #define MAX_DEVICES 65536
 /* More GPUs than this many times those there are, nobody buys. */
 #define MAX_GROWTH 64
-/* Nor a GPU of two exbibytes. */
-#define TOO_LARGE ((uint64_t)1 << 61)
+/* Nor a GPU of more than eight pebibytes, up to which doubles tell bytes apart.
+ */
+#define TOO_LARGE ((uint64_t)1 << 53)
 
 struct question {
     const struct problem *problem; /* not owned */

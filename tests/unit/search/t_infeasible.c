@@ -384,6 +384,32 @@ static void check_one_host(void)
     arena_release(&sick.arena);
 }
 
+/* No device of more than 8 PiB is tried, as doubles round such bytes: halving
+ * between 4.69 and 9.38 PiB did not end. */
+static void check_immense(void)
+{
+    static const char *const said[] = {
+        "; it would fit with 4.00 PiB a device",
+        "; no remedy was found, neither memory, devices nor cuts"};
+    const uint32_t dims[] = {64};
+
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t rows[] = {(i ? UINT64_C(166) : 128) << 37};
+        struct sickness sick = {0};
+        struct err err = {0};
+        struct rng rng;
+
+        arena_init(&sick.arena);
+        fake_problem(&sick.problem, rows, dims, 1, 2, 300 * MIB, &sick.arena);
+        sick.problem.kinds = SHARD_TABLE;
+        rng_init(&rng, 0, 0);
+        random_oracle_init(&sick.oracle, &sick.problem, &rng);
+        ok(!has_plan(&sick.problem, &sick, &err) && ends_with(err.msg, said[i]),
+           "%s PiB: %s", i ? "5.19" : "4", err.msg);
+        arena_release(&sick.arena);
+    }
+}
+
 /* What a search has ruled out of whole tables is a proof where no table may be
  * cut, whichever. */
 static void check_proof(void)
@@ -419,6 +445,7 @@ int main(void)
     check_group();
     check_items();
     check_one_host();
+    check_immense();
     check_proof();
     check_remedies();
     return tap_done();
