@@ -252,20 +252,22 @@ static bool is_short(const struct parts *parts, struct arena *arena,
 
 /* Devices that are there keep what they have, and what is to stay free of them
  * if they have more; others are like the roomiest. Hosts stay as large as they
- * are, but for those that nobody gave: these are as the new number divides, or
- * one that holds all. */
+ * are, or as they were asked for, but for those that nobody gave: these are as
+ * the new number divides, or one that holds all. */
 static void change_cluster(struct problem *problem, uint64_t least_memory,
                            uint32_t n_devices, struct question *question)
 {
     const struct cluster *given = &question->problem->cluster;
     struct cluster *cluster = &problem->cluster;
+    uint32_t asked = given->asked_host;
 
     cluster->n_devices = n_devices;
     if (given->host_size)
         cluster->devices_per_host =
             cluster_assumed_host(n_devices, given->host_size);
-    else if (given->devices_per_host >= given->n_devices)
-        cluster->devices_per_host = n_devices; /* one host holds all */
+    else if (given->devices_per_host >= given->n_devices) /* one holds all */
+        cluster->devices_per_host =
+            n_devices > asked && asked ? asked : n_devices;
     cluster->memory_bytes = ARENA_NEW(&question->arena, uint64_t, n_devices);
     cluster->reserve_bytes = ARENA_NEW(&question->arena, uint64_t, n_devices);
     for (uint32_t r = 0; r < n_devices; r++) {
@@ -341,13 +343,12 @@ static uint64_t least_of(struct question *question, bool of_memory)
 {
     const struct cluster *cluster = &question->problem->cluster;
     uint64_t low = cluster->n_devices, high, next;
-    uint64_t most = min_u64(low * MAX_GROWTH, MAX_DEVICES);
+    uint64_t most =
+        of_memory ? TOO_LARGE : min_u64(low * MAX_GROWTH, MAX_DEVICES);
 
     for (uint32_t r = 0; r < cluster->n_devices && of_memory; r++)
         if (!r || cluster->memory_bytes[r] < low)
             low = cluster->memory_bytes[r];
-    if (of_memory)
-        most = TOO_LARGE;
     high = low;
     do {
         low = high;

@@ -207,10 +207,10 @@ int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
                        const struct gpu_spec *gpu, struct cli *cli,
                        struct err *err)
 {
-    if (cli_given(cli, "gpus-per-host"))
-        take_hosts(cluster, cli_u64(cli, "gpus-per-host"),
-                   asked_per_domain(cli));
-    else if (cli_given(cli, "hosts-per-domain"))
+    if (cli_given(cli, "gpus-per-host")) {
+        cluster->asked_host = (uint32_t)cli_u64(cli, "gpus-per-host");
+        take_hosts(cluster, cluster->asked_host, asked_per_domain(cli));
+    } else if (cli_given(cli, "hosts-per-domain"))
         return err_set(err, ERR_USAGE,
                        "option '--hosts-per-domain' needs '--gpus-per-host'");
     else if (is_like(like, cluster->n_devices))

@@ -79,11 +79,13 @@ uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n)
 {
     uint32_t size = cluster->host_size, group = cluster_group(cluster);
     uint32_t step = n > group ? group : cluster->devices_per_host;
+    uint32_t asked = cluster->asked_host;
 
+    step = asked > step ? asked : step;
     if (size)
         while (n > size && cluster_assumed_host(n, size) == 1)
             n++;
-    else if (cluster->devices_per_host < cluster->n_devices)
+    else if (asked ? n > asked : cluster->devices_per_host < cluster->n_devices)
         n += (step - n % step) % step;
     return n;
 }

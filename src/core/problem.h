@@ -32,6 +32,8 @@ struct cluster {
      * are sold with, else 0. */
     const char *gpu, *reserve;
     uint32_t host_size;
+    uint32_t asked_host; /* nor in plans: devices of a host as somebody said, of
+                            which one host alone may have fewer; or 0 */
 };
 
 /* Gives a device at least so much memory; what is to stay free of it may be a

@@ -215,6 +215,10 @@ echo "exit $?"
 n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
 plan --gpus "$n" --memory 240MiB >report
 echo "with as many as that says: exit $?"
+plan --gpus 3 --gpus-per-host 3 --memory 240MiB >report
+n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
+plan --gpus "$n" --gpus-per-host 3 --memory 240MiB >report
+echo "in hosts of three: exit $?"
 
 echo "# NVLink domains"
 for per_domain in 1 2 4; do

@@ -286,6 +286,8 @@ static void test_whole_hosts(void)
         .n_devices = 16, .devices_per_host = 4, .hosts_per_domain = 4};
     struct cluster assumed = {
         .n_devices = 8, .devices_per_host = 8, .host_size = 8};
+    struct cluster part = {
+        .n_devices = 4, .devices_per_host = 4, .asked_host = 8};
 
     is_i64(cluster_group(&given), 4, "a group is a host");
     is_i64(cluster_group(&domains), 16, "or a domain of hosts");
@@ -297,6 +299,8 @@ static void test_whole_hosts(void)
     is_i64(cluster_whole_hosts(&assumed, 7), 7, "a part of one host");
     is_i64(cluster_whole_hosts(&assumed, 13), 14, "2 x 7 for a prime number");
     is_i64(cluster_whole_hosts(&assumed, 15), 15, "3 x 5 as it is");
+    is_i64(cluster_whole_hosts(&part, 7), 7, "less than the host asked for");
+    is_i64(cluster_whole_hosts(&part, 11), 16, "more: whole ones of those");
 }
 
 static void test_min_width(void)
