@@ -84,11 +84,10 @@ static void hold(struct layout *layout, uint32_t piece)
 {
     struct holding *holding = &layout->holdings[layout->pieces[piece].device];
 
-    if (holding->n == holding->capacity) {
-        holding->capacity = 2 * holding->capacity + 8;
-        holding->pieces = mem_grow(holding->pieces, holding->capacity,
-                                   sizeof(*holding->pieces));
-    }
+    if (holding->n == holding->capacity)
+        holding->pieces =
+            mem_room(holding->pieces, holding->n, &holding->capacity,
+                     sizeof(*holding->pieces));
     layout->pieces[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
     layout->load_ms[layout->pieces[piece].device] +=
@@ -118,11 +117,8 @@ static void insert(struct layout *layout, const struct change *change)
     if (idx != NO_PIECE) {
         layout->first_free = layout->pieces[idx].next;
     } else {
-        if (layout->n_pieces == layout->capacity) {
-            layout->capacity = 2 * layout->capacity + 64;
-            layout->pieces = mem_grow(layout->pieces, layout->capacity,
-                                      sizeof(*layout->pieces));
-        }
+        layout->pieces = mem_room(layout->pieces, layout->n_pieces,
+                                  &layout->capacity, sizeof(*layout->pieces));
         idx = layout->n_pieces++;
     }
     piece = &layout->pieces[idx];
@@ -332,27 +328,20 @@ void snapshot_release(struct snapshot *snapshot)
     *snapshot = (struct snapshot){0};
 }
 
-static void reserve(struct snapshot *snapshot, uint32_t n)
-{
-    if (snapshot->capacity >= n)
-        return;
-    snapshot->capacity = n + n / 2 + 8;
-    snapshot->pieces = mem_grow(snapshot->pieces, snapshot->capacity,
-                                sizeof(*snapshot->pieces));
-}
-
 void snapshot_add(struct snapshot *snapshot, struct change piece)
 {
-    reserve(snapshot, snapshot->n + 1);
+    if (snapshot->n == snapshot->capacity)
+        snapshot->pieces =
+            mem_room(snapshot->pieces, snapshot->n, &snapshot->capacity,
+                     sizeof(*snapshot->pieces));
     snapshot->pieces[snapshot->n++] = piece;
 }
 
 void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 {
-    reserve(to, from->n);
-    if (from->n)
-        memcpy(to->pieces, from->pieces, from->n * sizeof(*to->pieces));
-    to->n = from->n;
+    to->n = 0;
+    for (uint32_t i = 0; i < from->n; i++)
+        snapshot_add(to, from->pieces[i]);
     to->total_ms = from->total_ms;
     to->excess = from->excess;
 }

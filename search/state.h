@@ -32,7 +32,8 @@ struct piece {
 /* Pieces on one device, in any order: draws are of slots. */
 struct holding {
     uint32_t *pieces; /* [n], owned */
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
 };
 
 struct layout {
@@ -40,7 +41,8 @@ struct layout {
     struct arena arena;        /* of what does not grow */
     uint32_t n_devices;
     struct piece *pieces; /* [n_pieces], with holes */
-    uint32_t n_pieces, capacity, first_free, n_live;
+    size_t capacity;
+    uint32_t n_pieces, first_free, n_live;
     uint32_t *first_of;        /* [n_units]: a piece, or NO_PIECE */
     struct holding *holdings;  /* [R] */
     uint32_t *n_commits;       /* [R] since sums were last added up afresh */
@@ -139,7 +141,8 @@ double layout_true_total(const struct layout *layout);
  * best layouts are copied at the price of their pieces. Zeroed is empty. */
 struct snapshot {
     struct change *pieces; /* [n], owned; all with piece = NO_PIECE */
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     double total_ms, excess;
 };
 
