@@ -69,19 +69,30 @@ static inline void sum_part(struct trial *trial, const struct layout *layout,
 }
 
 /* What goes before what comes, so that a device that is emptied and filled is
- * empty once. Excess changes on touched devices alone, and with what their
- * units move. */
-void trial_sum(struct trial *trial, const struct layout *layout)
+ * empty once. On any device, or where it is not NO_PIECE on that alone. */
+static void sum_up(struct trial *trial, const struct layout *layout,
+                   uint32_t only)
 {
     const struct change *changes = trial->changes;
 
+    for (uint32_t c = 0; c < trial->n_changes; c++) {
+        const uint32_t i = changes[c].piece;
+
+        if (i != NO_PIECE &&
+            (only == NO_PIECE || layout->pieces[i].device == only))
+            sum_part(trial, layout, layout->pieces[i].part,
+                     layout->pieces[i].device, -1);
+    }
     for (uint32_t c = 0; c < trial->n_changes; c++)
-        if (changes[c].piece != NO_PIECE)
-            sum_part(trial, layout, layout->pieces[changes[c].piece].part,
-                     layout->pieces[changes[c].piece].device, -1);
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        if (changes[c].part != NO_PART)
+        if (changes[c].part != NO_PART &&
+            (only == NO_PIECE || changes[c].device == only))
             sum_part(trial, layout, changes[c].part, changes[c].device, 1);
+}
+
+/* Excess changes on touched devices alone, and with what their units move. */
+void trial_sum(struct trial *trial, const struct layout *layout)
+{
+    sum_up(trial, layout, NO_PIECE);
     trial->excess = layout->excess;
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         uint32_t r = trial->devices[i];
@@ -96,28 +107,12 @@ void trial_sum(struct trial *trial, const struct layout *layout)
 const double *trial_sum_on(struct trial *trial, const struct layout *layout,
                            uint32_t device)
 {
-    const size_t width = layout_width(layout);
-    const double *vectors = layout->parts->vectors;
-    uint32_t n_left = layout->holdings[device].n;
-    double *sum = trial->sums;
-
-    memcpy(sum, layout->sums + device * width, width * sizeof(*sum));
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        const uint32_t piece = trial->changes[c].piece;
-
-        if (piece == NO_PIECE || layout->pieces[piece].device != device)
-            continue;
-        add_lanes(sum, sum, vectors + layout->pieces[piece].part * width, -1,
-                  width);
-        if (!--n_left)
-            memset(sum, 0, width * sizeof(*sum));
-    }
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        if (trial->changes[c].part != NO_PART &&
-            trial->changes[c].device == device)
-            add_lanes(sum, sum, vectors + trial->changes[c].part * width, 1,
-                      width);
-    return sum;
+    sum_up(trial, layout, device);
+    if (!trial->n_devices)
+        return layout->sums + device * layout_width(layout);
+    trial->place[device] = NO_PIECE;
+    trial->n_devices = 0;
+    return trial->sums;
 }
 
 /* b where a is no number. */
