@@ -168,10 +168,11 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
                                 : layout_true_total(layout);
     const double rounding = COST_ROUNDING * total_ms;
 
-    oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
     if (layout->has_terms)
         oracle->ops->terms(oracle, layout->sums, n, fresh->compute_ms,
                            fresh->terms_ms);
+    else
+        oracle->ops->compute(oracle, layout->sums, n, fresh->compute_ms);
     if (compare("a term of a device", layout->terms_ms, fresh->terms_ms,
                 n * layout->n_terms, 1, rounding, err) ||
         compare("the compute of a device", layout->compute_ms,

@@ -417,20 +417,14 @@ bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 #define FULLNESS_MS 1e-6
 
 /* The one lane of a piece is its share of the roomiest device. */
-static void compute_nothing(const struct oracle *oracle, const double *sums,
-                            size_t n, double *compute_ms)
-{
-    (void)oracle;
-    (void)sums;
-    memset(compute_ms, 0, n * sizeof(*compute_ms));
-}
-
 static void price_fullness(const struct oracle *oracle, const double *sums,
                            size_t n, double *compute_ms, double *terms_ms)
 {
-    compute_nothing(oracle, sums, n, compute_ms);
-    for (size_t i = 0; i < n; i++)
+    (void)oracle;
+    for (size_t i = 0; i < n; i++) {
+        compute_ms[i] = 0;
         terms_ms[i] = 1 + FULLNESS_MS * sums[i];
+    }
 }
 
 static bool exceeds(void *ctx, uint64_t n_done)
@@ -461,8 +455,7 @@ static uint64_t keep_repaired(struct temper *temper, struct snapshot *io)
 uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                        unsigned patience)
 {
-    static const struct oracle_ops ops = {.compute = compute_nothing,
-                                          .terms = price_fullness};
+    static const struct oracle_ops ops = {.terms = price_fullness};
     const struct oracle oracle = {.ops = &ops,
                                   .problem = parts->problem,
                                   .name = "none",
