@@ -145,23 +145,6 @@ int watch_finish(const struct watch *watch, struct plan *plan,
 
 /* --- a layout that is good already --- */
 
-static void begin(struct tryout *tryout, const struct snapshot *snapshot,
-                  const struct parts *parts, uint64_t move_limit_bytes)
-{
-    tryout_init(tryout, parts);
-    tryout->layout.move_limit_bytes = move_limit_bytes;
-    snapshot_load(snapshot, &tryout->layout);
-}
-
-/* Returns how many changes were priced. */
-static uint64_t end(struct tryout *tryout)
-{
-    const uint64_t n_priced = tryout->n_priced;
-
-    tryout_release(tryout);
-    return n_priced;
-}
-
 /* What a device has, of its room. */
 static double share_of(const struct layout *layout, uint32_t device,
                        uint64_t bytes)
@@ -251,11 +234,12 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 {
     struct tryout tryout;
 
-    begin(&tryout, snapshot, parts, NO_MOVE_LIMIT);
+    tryout_init(&tryout, parts);
+    snapshot_load(snapshot, &tryout.layout);
     while (tryout.layout.total_ms > most_ms && step(&tryout, by_memory))
         continue;
     snapshot_save(snapshot, &tryout.layout);
-    return end(&tryout);
+    return tryout_release(&tryout);
 }
 
 /* --- a layout that is simpler --- */
@@ -369,7 +353,9 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
 
     if (!(rise_frac > 0))
         return 0;
-    begin(&tryout, snapshot, parts, move_limit_bytes);
+    tryout_init(&tryout, parts);
+    tryout.layout.move_limit_bytes = move_limit_bytes;
+    snapshot_load(snapshot, &tryout.layout);
     for (size_t i = 0; i < sizeof(rises) / sizeof(*rises); i++) {
         const double limit_ms = least_ms + rises[i] * (most_ms - least_ms);
 
@@ -383,5 +369,5 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
         snapshot_copy(snapshot, &next);
     }
     snapshot_release(&next);
-    return end(&tryout);
+    return tryout_release(&tryout);
 }

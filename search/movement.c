@@ -202,8 +202,6 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
             at++;
         if (at < trial->n_moved)
             continue; /* it is counted */
-        trial->moved = mem_room(trial->moved, trial->n_moved,
-                                &trial->moved_capacity, sizeof(*trial->moved));
         bytes = unit_bytes(layout, trial, unit);
         trial->moved[trial->n_moved++] = (struct unit_moved){unit, bytes};
         trial->all_moved_bytes = saturating_add(

@@ -430,18 +430,22 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
                           ? ARENA_NEW(arena, double, n * layout->n_terms)
                           : trial->compute_ms;
     trial->estimates = ARENA_NEW(arena, struct estimate, n);
+    if (parts->homes)
+        trial->moved = ARENA_NEW(arena, struct unit_moved, parts->n_units);
     for (uint32_t r = 0; r < n; r++)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
 }
 
-void tryout_release(struct tryout *tryout)
+uint64_t tryout_release(struct tryout *tryout)
 {
+    const uint64_t n_priced = tryout->n_priced;
+
     layout_release(&tryout->layout);
     mem_free(tryout->trial.changes);
-    mem_free(tryout->trial.moved);
     snapshot_release(&tryout->best);
     arena_release(&tryout->trial.arena);
     *tryout = (struct tryout){0};
+    return n_priced;
 }
 
 /* One alone has no memo, and little to allot. */

@@ -61,9 +61,8 @@ struct trial {
     double total_ms;
     double excess;            /* the layout's then */
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes
-                                 only */
+                                 only; room for all */
     uint32_t n_moved;
-    size_t moved_capacity;
     uint64_t all_moved_bytes;   /* the layout's then */
     struct estimate *estimates; /* [R]: while a change is thought of */
 };
@@ -155,7 +154,8 @@ struct tryout {
 };
 
 void tryout_init(struct tryout *tryout, const struct parts *parts);
-void tryout_release(struct tryout *tryout);
+/* Returns how many trials were priced. */
+uint64_t tryout_release(struct tryout *tryout);
 
 /* Prices the n trials, which were summed up. Totals may be no numbers. */
 void tryouts_price(struct tryout *const *tryouts, uint32_t n,
