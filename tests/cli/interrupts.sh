@@ -38,7 +38,7 @@ interrupted()
     shift
     "$NEUROSHARD" "$@" <&3 >stdout 2>stderr &
     pid=$!
-    while kill -0 $pid && ! $moment; do
+    while kill -0 $pid && ! { heeds $pid && $moment; }; do
         sleep 0.01
     done
     kill -INT $pid

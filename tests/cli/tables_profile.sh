@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What `tables profile` measures: known ids, by every source; what it refuses,
 # a sentence each, with the old list untouched; and what an interrupt leaves.
+. "$ROOT/tests/cli/common"
 
 ns=$NEUROSHARD
 corpus=$ROOT/tests/fuzz/corpus
@@ -205,7 +206,7 @@ mkfifo fifo
 exec 4<>fifo
 "$ns" tables profile - --dim 4 -o out <fifo >stdout 2>stderr &
 pid=$!
-until grep -q '^State:.S' /proc/$pid/status; do sleep 0.01; done
+wait_until heeds $pid
 cat pipe >fifo
 sleep 0.2
 kill -INT $pid
