@@ -558,6 +558,12 @@ def check_learning():
     check_failure("input", [*line, "--batch", "4096", "--precision", "fp16"])
 
 
+def worked_s(pid):
+    """The seconds of a processor that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
+
+
 def check_interrupts():
     """What an interrupt leaves is one document that says so: a report with
     the error, or a plan whose `stopped` tells."""
@@ -572,7 +578,8 @@ def check_interrupts():
             stderr=subprocess.DEVNULL,
             text=True,
         ) as program:
-            time.sleep(2)
+            while program.poll() is None and worked_s(program.pid) < 1:
+                time.sleep(0.05)
             program.send_signal(signal.SIGINT)
             document = parse(program.communicate()[0])
         why = reasons(name, document)
