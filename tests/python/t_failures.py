@@ -325,8 +325,8 @@ def check_interrupt(box):
     box.program("exec sleep 100")
     script = (
         "import neuroshard, signal\n"
-        "signal.alarm(1)\n"
         "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+        "signal.alarm(1)\n"
         "neuroshard.plan('x', 2)\n"
     )
     done = subprocess.run(
