@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/bench_summary.h"
+#include "io/csv.h"
 #include "io/samples_csv.h"
 #include "microbench/ceilings.h"
 
@@ -148,7 +149,7 @@ static int write_csv(const struct bench *bench, struct err *err)
     }
     if (!rc)
         rc = file_write_checked(cli_string(bench->cli, "csv"), text.data,
-                                text.len, samples_csv_check, err);
+                                text.len, csv_check, err);
     buf_release(&text);
     return rc;
 }

@@ -137,22 +137,6 @@ static int add_plan(json_t *document, const char *text, size_t len,
     return 0;
 }
 
-/* What plan writes with --trace; the page takes it apart. */
-static int parse_trace(json_t **content, const char *text, size_t len,
-                       const char *path, struct arena *arena, struct err *err)
-{
-    struct csv csv = {0};
-    bool found = true;
-    int rc = csv_init(&csv, arena_strndup(arena, text, len), len, path, err);
-
-    while (!rc && found)
-        rc = csv_next(&csv, &found, err);
-    csv_release(&csv);
-    if (!rc)
-        *content = json_pack("{s:s}", "trace", text);
-    return rc;
-}
-
 static int add_document(json_t *documents, const char *path,
                         struct arena *arena, struct err *err)
 {
@@ -163,8 +147,10 @@ static int add_document(json_t *documents, const char *path,
     if (file_read(&text, &len, path, arena, err) ||
         (strncmp(text, TRACE_HEAD, strlen(TRACE_HEAD))
              ? json_parse(&content, text, len, path, err)
-             : parse_trace(&content, text, len, path, arena, err)))
+             : csv_check(text, len, path, arena, err)))
         return -1;
+    if (!content) /* what plan writes with --trace; the page takes it apart */
+        content = json_pack("{s:s}", "trace", text);
     kind = page_kind(content);
     if (!kind) {
         json_decref(content);

@@ -167,6 +167,27 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
     return 0;
 }
 
+int csv_check(const char *text, size_t len, const char *source,
+              struct arena *arena, struct err *err)
+{
+    struct csv csv = {0};
+    size_t n_columns;
+    bool found = false;
+    int rc =
+        csv_init(&csv, arena_strndup(arena, text, len), len, source, err) ||
+        csv_next(&csv, &found, err);
+
+    n_columns = csv.n_fields;
+    while (!rc && found) {
+        rc = csv_next(&csv, &found, err);
+        if (!rc && found && csv.n_fields != n_columns)
+            rc = err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu",
+                         source, csv.record_line, csv.n_fields, n_columns);
+    }
+    csv_release(&csv);
+    return rc ? -1 : 0;
+}
+
 void csv_add(struct buf *out, const char *text)
 {
     const size_t len = strlen(text);

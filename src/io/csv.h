@@ -32,6 +32,11 @@ void csv_release(struct csv *csv); /* zeroed is fine */
  * ERR_INPUT where quotes are wrong. */
 int csv_next(struct csv *csv, bool *found, struct err *err) MUST_CHECK;
 
+/* Whether all of a text is records with as many fields each (a file_check);
+ * ERR_INPUT names the line. */
+int csv_check(const char *text, size_t len, const char *source,
+              struct arena *arena, struct err *err) MUST_CHECK;
+
 /* Appends a field, in quotes where it needs them to be read back. */
 void csv_add(struct buf *out, const char *text);
 

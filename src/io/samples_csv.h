@@ -13,8 +13,5 @@
 void samples_csv_header(struct buf *out);
 /* The sample has its setting. */
 void samples_csv_add(struct buf *out, const struct sample *sample);
-/* Whether each line has as many fields as the header (a file_check). */
-int samples_csv_check(const char *text, size_t len, const char *source,
-                      struct arena *arena, struct err *err) MUST_CHECK;
 
 #endif

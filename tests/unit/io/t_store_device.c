@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "io/csv.h"
 #include "io/samples_csv.h"
 #include "io/store_private.h"
 #include "tests/tap.h"
@@ -125,10 +126,10 @@ static void test_csv(struct store *store, struct arena *arena)
     is_i64((int64_t)n, 35, "the heading has as many columns as a line");
     samples_csv_add(&text, &samples[0]);
     samples_csv_add(&text, &samples[1]);
-    ok(!samples_csv_check(text.data, text.len, "s.csv", arena, &err),
+    ok(!csv_check(text.data, text.len, "s.csv", arena, &err),
        "what is written passes the check: %s", err.msg);
     buf_add(&text, "1,2\n", 4);
-    ok(samples_csv_check(text.data, text.len, "s.csv", arena, &err) == -1,
+    ok(csv_check(text.data, text.len, "s.csv", arena, &err) == -1,
        "a line of two fields does not");
     is_str(err.msg, "s.csv:4: 2 fields instead of 36", "and that is said");
     buf_release(&text);
