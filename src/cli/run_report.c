@@ -326,16 +326,6 @@ static json_t *timing_to_json(const struct timing *timing)
                      "p10_ms", timing->p10_ms, "p90_ms", timing->p90_ms);
 }
 
-static json_t *parts_to_json(const struct device_cost *cost)
-{
-    json_t *parts = json_object();
-
-    for (size_t p = 0; p < N_STEP_PARTS; p++)
-        json_object_set_new(parts, step_part_names[p],
-                            json_real_or_null(cost->parts_ms[p]));
-    return parts;
-}
-
 static json_t *rank_to_json(const struct run *run, uint32_t r)
 {
     const struct exec_rank *rank = &run->result.ranks[r];
@@ -356,11 +346,12 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
         predicted = json_pack("{s:f, s:f, s:f, s:f, s:o}", "compute_ms",
                               own->compute_ms, "bwd_comm_ms", own->bwd_comm_ms,
                               "fwd_comm_ms", own->fwd_comm_ms, "total_ms",
-                              own->total_ms, "phases_ms", parts_to_json(own));
+                              own->total_ms, "phases_ms",
+                              PLACE_ROW(own->parts_ms, step_part_fields));
     }
     return json_pack("{s:i, s:o, s:o, s:o}", "device", (int)r, "predicted",
                      predicted, "measured", measured, "phases_ms",
-                     parts_to_json(cost));
+                     PLACE_ROW(cost->parts_ms, step_part_fields));
 }
 
 static json_t *check_to_json(const struct run *run)

@@ -2,10 +2,32 @@
 #include "core/plan.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/ranked.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define PART(part) MEMBER_REAL, (part) * sizeof(double)
+const struct place_field step_part_fields[N_STEP_PARTS] = {
+    {"input", PART(STEP_INPUT), true, 0, PLAN_MAX_MS, NULL},
+    {"forward", PART(STEP_FORWARD), true, 0, PLAN_MAX_MS, NULL},
+    {"output", PART(STEP_OUTPUT), true, 0, PLAN_MAX_MS, NULL},
+    {"gradient", PART(STEP_GRADIENT), true, 0, PLAN_MAX_MS, NULL},
+    {"backward", PART(STEP_BACKWARD), true, 0, PLAN_MAX_MS, NULL},
+    {"replicas", PART(STEP_REPLICAS), true, 0, PLAN_MAX_MS, NULL},
+};
+
+json_t *shard_to_json(const struct shard *shard)
+{
+    return json_pack(
+        "{s:I, s:s, s:o, s:o, s:I, s:I, s:I}", "table",
+        (json_int_t)shard->table, "kind", shard_kind_name(shard->kind),
+        "row_begin", json_whole(shard->row_begin), "row_end",
+        json_whole(shard->row_end), "col_begin", (json_int_t)shard->col_begin,
+        "col_end", (json_int_t)shard->col_end, "device",
+        (json_int_t)shard->device);
+}
 
 static int compare_shards(const void *left, const void *right)
 {

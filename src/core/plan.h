@@ -83,6 +83,13 @@ static inline bool plan_waits_for_host(const struct plan *plan)
     return step_waits_for_host(&plan->cost, plan->total_ms);
 }
 
+/* Longer than any step, shorter than what sums up to infinity. */
+#define PLAN_MAX_MS 1e15
+/* As a plan file and others have them: what is [N_STEP_PARTS], and a shard,
+ * which the caller decrefs. */
+extern const struct place_field step_part_fields[N_STEP_PARTS];
+json_t *shard_to_json(const struct shard *shard);
+
 /* Fills the memory of devices[R]: what each holds. */
 void plan_count_memory(struct plan *plan);
 

@@ -80,15 +80,7 @@ static json_t *json_shards(const struct way *way, const struct plan *now,
         const struct shard *shard = &way->plan.shards[i];
 
         if (ways_share(&now->problem, table, shard->table))
-            json_array_append_new(
-                list, json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "table",
-                                (json_int_t)shard->table, "kind",
-                                shard_kind_name(shard->kind), "row_begin",
-                                (json_int_t)shard->row_begin, "row_end",
-                                (json_int_t)shard->row_end, "col_begin",
-                                (json_int_t)shard->col_begin, "col_end",
-                                (json_int_t)shard->col_end, "device",
-                                (json_int_t)shard->device));
+            json_array_append_new(list, shard_to_json(shard));
     }
     return list;
 }

@@ -16,9 +16,6 @@
 
 #define PLAN_FORMAT_VERSION 1
 
-/* Longer than any step, shorter than what sums up to infinity. */
-#define PLAN_MAX_MS 1e15
-
 #define PLAN(member) MEMBER_OF(struct plan, member)
 static const struct place_field head_fields[] = {
     {"version", PLAN(version), false, 0, 0, NULL},
@@ -88,17 +85,6 @@ static const struct place_field device_fields[] = {
     {"fwd_comm_ms", COST(fwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
     {"bwd_comm_ms", COST(bwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
     {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
-};
-
-/* Of what is [N_STEP_PARTS]. */
-#define PART(part) MEMBER_REAL, (part) * sizeof(double)
-static const struct place_field parts_fields[] = {
-    {"input", PART(STEP_INPUT), true, 0, PLAN_MAX_MS, NULL},
-    {"forward", PART(STEP_FORWARD), true, 0, PLAN_MAX_MS, NULL},
-    {"output", PART(STEP_OUTPUT), true, 0, PLAN_MAX_MS, NULL},
-    {"gradient", PART(STEP_GRADIENT), true, 0, PLAN_MAX_MS, NULL},
-    {"backward", PART(STEP_BACKWARD), true, 0, PLAN_MAX_MS, NULL},
-    {"replicas", PART(STEP_REPLICAS), true, 0, PLAN_MAX_MS, NULL},
 };
 
 #define JOB(member) MEMBER_OF(struct job, member)

@@ -290,7 +290,7 @@ static int read_parts(double parts_ms[N_STEP_PARTS],
         return 0;
     if (place_object(&parts, place, key, err))
         return -1;
-    return PLACE_FIELDS(parts_ms, &parts, parts_fields, err);
+    return PLACE_FIELDS(parts_ms, &parts, step_part_fields, err);
 }
 
 static int read_step(struct plan *plan, const struct json_place *root,

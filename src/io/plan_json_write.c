@@ -115,15 +115,8 @@ static json_t *from_table(const struct table *table)
 
 static json_t *from_shard(const struct shard *shard, const double *alone_ms)
 {
-    json_t *value = json_object();
+    json_t *value = shard_to_json(shard);
 
-    set(value, "table", json_whole(shard->table));
-    set(value, "kind", json_string(shard_kind_name(shard->kind)));
-    set(value, "row_begin", json_whole(shard->row_begin));
-    set(value, "row_end", json_whole(shard->row_end));
-    set(value, "col_begin", json_whole(shard->col_begin));
-    set(value, "col_end", json_whole(shard->col_end));
-    set(value, "device", json_whole(shard->device));
     if (alone_ms)
         set(value, "alone_ms", json_real_or_null(*alone_ms));
     return value;
@@ -134,7 +127,7 @@ static json_t *from_device(const struct device_cost *device)
     json_t *value = PLACE_ROW(device, device_fields);
 
     if (!isnan(device->parts_ms[0]))
-        set(value, "phases_ms", PLACE_ROW(device->parts_ms, parts_fields));
+        set(value, "phases_ms", PLACE_ROW(device->parts_ms, step_part_fields));
     set(value, "memory_bytes", PLACE_ROW(&device->memory, memory_fields));
     return value;
 }
@@ -191,7 +184,7 @@ static json_t *from_step(const struct plan *plan)
         append(list, json_real(job.dense_ms[i]));
     set(value, "dense_ms", list);
     if (plan_has_parts(plan))
-        set(value, "exposed_ms", PLACE_ROW(plan->exposed_ms, parts_fields));
+        set(value, "exposed_ms", PLACE_ROW(plan->exposed_ms, step_part_fields));
     return value;
 }
 

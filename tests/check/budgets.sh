@@ -7,12 +7,12 @@ set -eu
 
 budgets="
 src/base     3014  38
-src/core     4792  36
+src/core     4815  36
 src/device   6659  59
-src/io       5863  37
-src/emit     2800  19
+src/io       5846  37
+src/emit     2792  19
 src/exec     3765  26
-src/cli      6055  39
+src/cli      6038  39
 costmodel    7592  60
 search       6837  32
 microbench   1657  14
