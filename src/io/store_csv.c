@@ -29,22 +29,10 @@ static const char *column_type(const struct store *store, const char *table,
 /* --- writing --- */
 
 /* The columns of all tables, each name once: "id,device,...". */
-static int list_columns(struct buf *columns, struct store *store,
-                        struct err *err)
-{
-    struct buf sql = {0};
-    int rc;
-
-    buf_printf(&sql, "SELECT group_concat(name) FROM (SELECT name FROM (");
-    for (int i = 0; i < STORE_N_TABLES; i++)
-        buf_printf(&sql,
-                   "%sSELECT %d AS t, cid, name FROM pragma_table_info('%s')",
-                   i ? " UNION ALL " : "", i, store_tables[i]);
-    buf_printf(&sql, ") GROUP BY name ORDER BY min(1000 * t + cid))");
-    rc = store_ask(store, sql.data, columns, err);
-    buf_release(&sql);
-    return rc;
-}
+static const char columns_sql[] =
+    "SELECT group_concat(name) FROM (SELECT c.name FROM sqlite_schema AS t "
+    "JOIN pragma_table_info(t.name) AS c WHERE t.type = 'table' "
+    "GROUP BY c.name ORDER BY min(1000 * t.rowid + cid))";
 
 static void add_blob(struct buf *out, const void *blob, size_t size)
 {
@@ -112,7 +100,7 @@ static int add_table(struct buf *out, struct store *store, const char *table,
 int store_to_csv(struct buf *out, struct store *store, struct err *err)
 {
     struct buf columns = {0};
-    int rc = list_columns(&columns, store, err);
+    int rc = store_ask(store, columns_sql, &columns, err);
 
     buf_printf(out, "table,%s\n", columns.data);
     for (size_t i = 0; !rc && i < STORE_N_TABLES; i++)

@@ -70,15 +70,6 @@ const char *const store_tables[] = {"setting",     "sample",  "sample_table",
                                     "comm_sample", "ceiling", "canary",
                                     "training_log"};
 
-/* Runs the statement that buf holds, and releases it. */
-static int execute_buf(struct store *store, struct buf *sql, struct err *err)
-{
-    int rc = store_execute(store, sql->data, err);
-
-    buf_release(sql);
-    return rc;
-}
-
 static bool has_table(const struct store *store, const char *table)
 {
     return !sqlite3_table_column_metadata(store->db, NULL, table, NULL, NULL,
@@ -107,54 +98,39 @@ int store_check_table(struct store *store, const char *table, struct err *err)
     return rc;
 }
 
-/* Moves the rows of old_TABLE to the new one, column by column; what the old
- * one lacks gets its default. */
-static int move_rows(struct store *store, const char *table, struct err *err)
-{
-    struct buf sql = {0}, columns = {0};
-    int rc;
-
-    buf_printf(&sql,
-               "SELECT group_concat(printf('\"%%w\"', name), ', ') "
-               "FROM pragma_table_info('old_%s')",
-               table);
-    rc = store_ask(store, sql.data, &columns, err);
-    sql.len = 0;
-    buf_printf(&sql, "INSERT INTO %s (%s) SELECT %s FROM old_%s", table,
-               columns.data, columns.data, table);
-    if (!rc)
-        rc = store_execute(store, sql.data, err);
-    buf_release(&columns);
-    buf_release(&sql);
-    return rc;
-}
+/* Statements that move the rows of each old_TABLE to the new one, column by
+ * column; what the old one lacks gets its default. */
+static const char moves_sql[] =
+    "SELECT coalesce(group_concat(printf('INSERT INTO %s (%s) SELECT %s FROM "
+    "old_%s;', name, columns, columns, name), ''), '') FROM (SELECT new.name, "
+    "group_concat(printf('\"%w\"', old.name), ', ') AS columns "
+    "FROM sqlite_schema AS new JOIN pragma_table_info('old_' || new.name) AS "
+    "old WHERE new.type = 'table' AND new.rowid >= (SELECT rowid FROM "
+    "sqlite_schema WHERE name = 'setting') GROUP BY new.name "
+    "ORDER BY new.rowid)";
 
 /* The old tables step aside, data/schema.sql makes today's, and the rows move
  * over: one schema, and one way to it from any version. */
 static int upgrade(struct store *store, struct err *err)
 {
-    bool is_there[STORE_N_TABLES];
     struct buf sql = {0};
+    int rc = 0;
 
-    for (size_t i = 0; i < STORE_N_TABLES; i++) {
-        is_there[i] = has_table(store, store_tables[i]);
-        if (is_there[i] && store_check_table(store, store_tables[i], err))
-            return -1;
+    for (size_t i = 0; !rc && i < STORE_N_TABLES; i++) {
+        if (!has_table(store, store_tables[i]))
+            continue;
+        rc = store_check_table(store, store_tables[i], err);
+        buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;", store_tables[i],
+                   store_tables[i]);
     }
-    for (size_t i = 0; i < STORE_N_TABLES; i++)
-        if (is_there[i])
-            buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;",
-                       store_tables[i], store_tables[i]);
     buf_printf(&sql, "%s", store_schema_sql);
-    if (execute_buf(store, &sql, err))
-        return -1;
-    for (size_t i = 0; i < STORE_N_TABLES; i++)
-        if (is_there[i] && move_rows(store, store_tables[i], err))
-            return -1;
+    rc = rc || store_execute(store, sql.data, err) ||
+         store_ask(store, moves_sql, &sql, err);
     for (size_t i = STORE_N_TABLES; i-- > 0;)
-        if (is_there[i])
-            buf_printf(&sql, "DROP TABLE old_%s;", store_tables[i]);
-    return sql.len ? execute_buf(store, &sql, err) : 0;
+        buf_printf(&sql, "DROP TABLE IF EXISTS old_%s;", store_tables[i]);
+    rc = rc || store_execute(store, sql.data, err);
+    buf_release(&sql);
+    return rc ? -1 : 0;
 }
 
 /* Makes or upgrades the schema. Another process may be doing the same: who
