@@ -290,6 +290,7 @@ void search_bound(struct proven *proven, const struct problem *problem,
     struct err ignored = {0};
 
     *proven = (struct proven){.ms = NAN};
-    if (!parts_init(&parts, problem, oracle, NULL, NULL, arena, &ignored))
+    if (oracle->is_additive &&
+        !parts_init(&parts, problem, oracle, NULL, NULL, arena, &ignored))
         bound_find(proven, &parts);
 }

@@ -192,6 +192,34 @@ static void check_unit(void)
     arena_release(&arena);
 }
 
+static void refused_embed(const struct oracle *oracle,
+                          const struct shard *shards, size_t n, double *out)
+{
+    (void)shards;
+    memset(out, 0, n * oracle->width * sizeof(*out));
+    ok(0, "nothing is priced where nothing can be proven");
+}
+
+/* Of thousands of tables that would take a minute. */
+static void check_unproven(void)
+{
+    struct problem problem;
+    struct oracle_ops ops;
+    struct oracle oracle;
+    struct arena arena;
+    struct proven bound;
+
+    arena_init(&arena);
+    planted_problem(&problem, 2, &arena);
+    oracle = fake_oracle(&problem);
+    ops = *oracle.ops;
+    ops.embed = refused_embed;
+    oracle.ops = &ops;
+    search_bound(&bound, &problem, &oracle, &arena);
+    ok(isnan(bound.ms) && !bound.term, "no sums, no bound");
+    arena_release(&arena);
+}
+
 int main(void)
 {
     uint64_t n = tap_size(300, 10000);
@@ -205,5 +233,6 @@ int main(void)
        tally.n_mean, tally.n_piece, tally.n_memory);
     check_free_bytes();
     check_unit();
+    check_unproven();
     return tap_done();
 }
