@@ -27,8 +27,10 @@
 #define ADDITIVE_FIRST_STAGE (1.0 / 64)
 /* That one ends early where a stage gains little and the bound is near, or
  * after some stages where two gained as little; where there is no bound, one
- * that was not worth it is enough. A bound that is far off says that there may
- * be more to find. */
+ * that was not worth it is enough, or two where the best of the annealed starts
+ * has gained little since. A bound that is far off says that there may be more
+ * to find; where the host is waited for, there is nothing, and one start is
+ * annealed for a plan that is good beside a faster host, too. */
 #define SMALL_GAP 0.003
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
@@ -54,6 +56,7 @@ struct full {
     struct parts parts;
     struct tuning long_walk;
     double published_ms; /* before pieces were joined; INFINITY for none */
+    double annealed_ms;  /* the best before it went on; INFINITY: it did not */
     struct snapshot starts[STARTS_KEPT]; /* may be empty */
     struct snapshot start;               /* the cheapest, of any origin */
     struct temper temper;
@@ -181,6 +184,15 @@ static void tell_best(const void *ctx, struct buf *out)
                    100 * (best_ms / full->plan->bound_ms - 1));
 }
 
+/* Whether the host is waited for once a start is annealed. */
+static bool needs_no_more(const struct full *full)
+{
+    const struct step *step = full->parts.oracle->step;
+
+    return full->options->effort == SEARCH_EFFORT_AUTO && full->n_before &&
+           step && full->best.total_ms <= step->host_ms;
+}
+
 static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct full *full = ctx;
@@ -195,7 +207,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
     plan->stopped = watch_stops(&full->watch, full->options->time_limit_ms);
     if (plan->bound_ms >= best->total_ms * (1 - 1e-9))
         plan->stopped = "done";
-    if (!plan->stopped && n_done >= full->max_steps)
+    if (!plan->stopped && (n_done >= full->max_steps || needs_no_more(full)))
         plan->stopped = "budget";
     return !plan->stopped;
 }
@@ -251,9 +263,11 @@ static bool is_settled(const struct full *full, unsigned n_stages,
         return false;
     if (gap < SMALL_GAP)
         return gains[1] < LITTLE_GAIN;
-    return n_stages >= MIN_STAGES && !(gap > WIDE_GAP) &&
-           ((gains[0] < LITTLE_GAIN && gains[1] < LITTLE_GAIN) ||
-            (isnan(gap) && gains[1] < WORTH_GAIN));
+    return (n_stages > 1 &&
+            full->annealed_ms < full->best.total_ms * (1 + LITTLE_GAIN)) ||
+           (n_stages >= MIN_STAGES && !(gap > WIDE_GAP) &&
+            ((gains[0] < LITTLE_GAIN && gains[1] < LITTLE_GAIN) ||
+             (isnan(gap) && gains[1] < WORTH_GAIN)));
 }
 
 static void run_stages(struct full *full, uint64_t n_steps)
@@ -301,8 +315,10 @@ static bool run_starts(struct full *full, uint64_t n_steps)
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (!run_start(full, &full->starts[f], tuning->start_stages * n_steps))
             return false;
-    return !(kinds & ~ONE_SORT) ||
-           run_start(full, &full->best, tuning->best_stages * n_steps);
+    if (!(kinds & ~ONE_SORT))
+        return true;
+    full->annealed_ms = full->best.total_ms;
+    return run_start(full, &full->best, tuning->best_stages * n_steps);
 }
 
 /* Tempering begins from all. */
@@ -324,9 +340,9 @@ static void improve(struct full *full)
     double usual = (double)temper_effort(&full->parts, SEARCH_EFFORT_AUTO);
     double first = is_additive ? ADDITIVE_FIRST_STAGE : FIRST_STAGE;
     uint64_t n_steps = (uint64_t)(first * usual / TEMPER_CHAINS);
-    uint64_t effort = temper_effort(&full->parts, full->options->effort);
 
-    full->max_steps = effort / TEMPER_CHAINS;
+    full->max_steps =
+        temper_effort(&full->parts, full->options->effort) / TEMPER_CHAINS;
     temper_open(&full->temper, &full->parts, full->options->pool,
                 full->options->seed);
     full->temper.goes_on = goes_on;
@@ -378,7 +394,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    struct full full = {.options = options, .plan = plan};
+    struct full full = {
+        .options = options, .plan = plan, .annealed_ms = INFINITY};
     struct snapshot *found;
     struct proven bound;
     int rc = -1;
