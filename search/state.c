@@ -126,29 +126,23 @@ static void insert(struct layout *layout, const struct change *change)
                             .device = change->device,
                             .range = change->range,
                             .block = change->block,
-                            .prev = NO_PIECE,
                             .next = layout->first_of[unit]};
-    if (piece->next != NO_PIECE)
-        layout->pieces[piece->next].prev = idx;
     layout->first_of[unit] = idx;
     layout->n_live++;
     hold(layout, idx);
 }
 
-/* Out of its unit's list and its device; its place is the next that is
- * given out. */
+/* Out of its unit's list, which is short or loses its first, and its device;
+ * its place is the next that is given out. */
 static void drop(struct layout *layout, uint32_t idx)
 {
     struct piece *piece = &layout->pieces[idx];
-    uint32_t unit = parts_unit(layout->parts, piece->part);
+    uint32_t *at = &layout->first_of[parts_unit(layout->parts, piece->part)];
 
     let_go(layout, idx);
-    if (piece->prev != NO_PIECE)
-        layout->pieces[piece->prev].next = piece->next;
-    else
-        layout->first_of[unit] = piece->next;
-    if (piece->next != NO_PIECE)
-        layout->pieces[piece->next].prev = piece->prev;
+    while (*at != idx)
+        at = &layout->pieces[*at].next;
+    *at = piece->next;
     piece->part = NO_PART;
     piece->next = layout->first_free;
     layout->first_free = idx;

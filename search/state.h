@@ -22,11 +22,11 @@
 struct piece {
     uint32_t part; /* NO_PART: free */
     uint32_t device;
-    uint32_t range;      /* column range of its unit that it is of: pieces of
-                            one range are its row blocks */
-    uint32_t block;      /* row block, 0 where rows are not cut */
-    uint32_t prev, next; /* of its unit, or NO_PIECE */
-    uint32_t slot;       /* in its device's list */
+    uint32_t range; /* column range of its unit that it is of: pieces of
+                       one range are its row blocks */
+    uint32_t block; /* row block, 0 where rows are not cut */
+    uint32_t next;  /* of its unit, or NO_PIECE */
+    uint32_t slot;  /* in its device's list */
 };
 
 /* Pieces on one device, in any order: draws are of slots. */

@@ -47,7 +47,7 @@ static int check_free(const struct layout *layout, struct err *err)
 
 /* A piece of the unit's list, and of its cut. */
 static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
-                       uint32_t before, struct err *err)
+                       struct err *err)
 {
     const struct parts *parts = layout->parts;
     const struct piece *piece = &layout->pieces[i];
@@ -55,8 +55,6 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
 
     if (piece->part >= parts->n_parts || parts->parts[piece->part].unit != unit)
         return wrong("the part of a piece is of its unit", i, err);
-    if (piece->prev != before)
-        return wrong("the piece before a piece", i, err);
     if (piece->device >= layout->n_devices ||
         piece->slot >= layout->holdings[piece->device].n ||
         layout->holdings[piece->device].pieces[piece->slot] != i)
@@ -74,12 +72,12 @@ static int check_lists(const struct layout *layout, struct err *err)
     uint32_t n_live = 0, n_held = 0;
 
     for (uint32_t u = 0; u < layout->parts->n_units; u++) {
-        uint32_t before = NO_PIECE, i = layout->first_of[u];
+        uint32_t i = layout->first_of[u];
 
-        for (; i != NO_PIECE; before = i, i = layout->pieces[i].next)
+        for (; i != NO_PIECE; i = layout->pieces[i].next)
             if (i >= layout->n_pieces || ++n_live > layout->n_live)
                 return wrong("the list of a unit", u, err);
-            else if (check_piece(layout, u, i, before, err))
+            else if (check_piece(layout, u, i, err))
                 return -1;
     }
     for (uint32_t r = 0; r < layout->n_devices; r++)

@@ -40,14 +40,6 @@ static bool spoil_loop(struct layout *layout, uint32_t piece)
     return true;
 }
 
-static bool spoil_prev(struct layout *layout, uint32_t piece)
-{
-    uint32_t *prev = &layout->pieces[piece].prev;
-
-    *prev = *prev == NO_PIECE ? 0 : NO_PIECE;
-    return true;
-}
-
 static bool spoil_slot(struct layout *layout, uint32_t piece)
 {
     layout->pieces[piece].slot++;
@@ -261,10 +253,7 @@ static const struct {
 } faults[] = {
     {"the first of a unit", spoil_first, {"pieces in lists"}},
     {"the next of a unit", spoil_next, {"pieces in lists"}},
-    {"a list that goes round",
-     spoil_loop,
-     {"the list of a unit", "the piece before"}},
-    {"the one before", spoil_prev, {"the piece before"}},
+    {"a list that goes round", spoil_loop, {"the list of a unit"}},
     {"the slot", spoil_slot, {"the slot of a piece"}},
     {"pieces of a device, their number",
      spoil_holding,
