@@ -308,22 +308,18 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct parts *parts = draw->layout->parts;
     const struct estimate *on = &draw->trial->estimates[device];
-    const uint64_t room_bytes = parts->room_bytes[device];
     uint32_t least = 0, most = draw->of->n_quanta;
-    bool has_room; /* for the widest */
 
     if (draw->of->whole == NO_PART)
         most--;
     if (on->load_ms + parts->alone_ms[draw->of->columns] > draw->target_ms)
         return 0;
-    has_room = most && on->bytes + parts->parts[part_of(draw, most)].bytes <=
-                           room_bytes;
     while (least < most) {
         const uint32_t n = least + (most - least + 1) / 2;
         const uint32_t part = part_of(draw, n);
         const bool fits =
             !(on->load_ms + parts->alone_ms[part] > draw->target_ms) &&
-            (has_room || on->bytes + parts->parts[part].bytes <= room_bytes);
+            on->bytes + parts->parts[part].bytes <= parts->room_bytes[device];
 
         least = fits ? n : least;
         most = fits ? most : n - 1;
