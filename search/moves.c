@@ -261,17 +261,11 @@ struct best {
 };
 static const struct best nobody = {NO_PIECE, INFINITY, INFINITY};
 
-/* Most are no better whatever their memory is, or whatever they have to do, as
- * they are full: by how much is not worked out then. */
 static inline void consider(struct best *best, const struct layout *layout,
                             uint32_t device, double ms, uint64_t bytes)
 {
-    double excess;
+    const double excess = layout_excess(layout, device, bytes);
 
-    if (best->excess <= 0 &&
-        (ms >= best->ms || bytes > layout->parts->room_bytes[device]))
-        return;
-    excess = layout_excess(layout, device, bytes);
     if (excess < best->excess || (excess == best->excess && ms < best->ms))
         *best = (struct best){device, excess, ms};
 }
