@@ -446,22 +446,20 @@ static bool relax(struct problem *problem, const struct shard *shards, size_t n,
 {
     struct cluster *cluster = &problem->cluster;
     uint64_t *reserve = ARENA_NEW(arena, uint64_t, cluster->n_devices);
-    uint64_t *held = ARENA_NEW(arena, uint64_t, cluster->n_devices);
-    uint64_t of_samples = sample_memory(problem).total;
+    const uint64_t of_samples = sample_memory(problem).total;
     bool any = false;
 
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        reserve[r] = cluster->memory_bytes[r] -
+                     min_u64(cluster->memory_bytes[r], of_samples);
     for (size_t i = 0; i < n; i++)
         if (shards[i].device < cluster->n_devices)
-            held[shards[i].device] =
-                saturating_add(held[shards[i].device],
-                               shard_memory(problem, &shards[i]).total);
+            reserve[shards[i].device] -=
+                min_u64(reserve[shards[i].device],
+                        shard_memory(problem, &shards[i]).total);
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        uint64_t memory = cluster->memory_bytes[r];
-        uint64_t all = saturating_add(held[r], of_samples);
-        uint64_t left = all < memory ? memory - all : 0;
-
-        reserve[r] = min_u64(cluster->reserve_bytes[r], left);
-        any |= left < cluster->reserve_bytes[r];
+        any |= reserve[r] < cluster->reserve_bytes[r];
+        reserve[r] = min_u64(reserve[r], cluster->reserve_bytes[r]);
     }
     if (any)
         cluster->reserve_bytes = reserve;

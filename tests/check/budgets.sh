@@ -14,7 +14,7 @@ src/emit     2792  19
 src/exec     3765  26
 src/cli      6038  39
 costmodel    7592  60
-search       6834  32
+search       6833  32
 microbench   1657  14
 "
 
