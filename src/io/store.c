@@ -153,6 +153,7 @@ void *query_list(struct store *store, const struct statement *statement,
                  const void *const *bound, const void *ctx, size_t *n,
                  struct arena *arena, struct err *err)
 {
+    const struct store_list *listed = store_list(statement->listed);
     const size_t size = statement->item_bytes;
     size_t n_found = 0, cap = 0;
     char *list = NULL, *item;
@@ -166,8 +167,8 @@ void *query_list(struct store *store, const struct statement *statement,
     for (; !rc && has_row; n_found++) {
         list = mem_room(list, n_found, &cap, size);
         item = list + n_found * size;
-        take_row(query.stmt, query.reader.n_columns - (int)query.listed->n,
-                 query.listed, item, n_found ? item - size : NULL, arena);
+        take_row(query.stmt, query.reader.n_columns - (int)listed->n, listed,
+                 item, n_found ? item - size : NULL, arena);
         rc = (statement->finish && statement->finish(&query, item, err)) ||
              query_step(&query, &has_row, err);
     }
