@@ -266,18 +266,15 @@ int bench_print_ceilings(const struct bench *bench, struct err *err)
     if (store_ceilings(bench->store, &setting, &ceilings, &n, bench->cli->arena,
                        err))
         return -1;
-    if (!cli_given(bench->cli, "json")) {
-        cli_printf("%-6s %8s %9s %7s %9s %9s %9s %6s\n", "probe", "bytes", "n",
-                   "row,key", "median ms", "p10 ms", "p90 ms", "GB/s");
-        for (size_t i = 0; i < n; i++)
-            print_row(&ceilings[i]);
-        return 0;
-    }
     root = json_pack("{s:s, s:[]}", "device", bench->device->facts.name,
                      "ceilings");
-    for (size_t i = 0; i < n; i++)
+    cli_printf("%-6s %8s %9s %7s %9s %9s %9s %6s\n", "probe", "bytes", "n",
+               "row,key", "median ms", "p10 ms", "p90 ms", "GB/s");
+    for (size_t i = 0; i < n; i++) {
+        print_row(&ceilings[i]);
         json_array_append_new(json_object_get(root, "ceilings"),
                               to_json(&ceilings[i]));
+    }
     cli_print_json(root);
     return 0;
 }

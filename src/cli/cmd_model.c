@@ -27,11 +27,9 @@ static int import(struct cli *cli, struct err *err)
         model_import(&model, cli->args[1], cli->arena, err) ||
         training_save(&model, cli_string(cli, "output"), err))
         return -1;
-    if (cli_given(cli, "json"))
-        cli_print_json(json_pack("{s:s, s:s}", "output",
-                                 cli_shown(cli, "output"), "hash",
-                                 hash_text(hash, model.hash)));
-    else if (strcmp(cli_string(cli, "output"), "-") != 0)
+    cli_print_json(json_pack("{s:s, s:s}", "output", cli_shown(cli, "output"),
+                             "hash", hash_text(hash, model.hash)));
+    if (strcmp(cli_string(cli, "output"), "-") != 0)
         cli_printf("model           %s, hash %s\n", cli_shown(cli, "output"),
                    hash_text(hash, model.hash));
     return 0;
