@@ -40,7 +40,7 @@ static bool as_cut(struct snapshot *out, const struct parts *parts,
              piece.device != then->device ||
              (any ? now.row_begin != then->row_begin ||
                         now.row_end != then->row_end
-                  : first % apart || first < cut->first_device ||
+                  : first % apart || first < part->first_device ||
                         then->device >= n_devices ||
                         (!cut->fills_host && old->n_devices != n_devices))))
             return false;

@@ -194,7 +194,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
     cut.fills_host = fills_host;
     if (fills_host && has_empty && n_ranges == 1 &&
         block == (rows - 1) / parts->n_devices + 1)
-        cut.first_device = n_ways;
+        part.first_device = n_ways;
     cut.sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
     add_blocks(parts, part, (uint32_t)n_full - (last < block));
     rest = part;
@@ -351,8 +351,7 @@ struct shard parts_shard(const struct parts *parts, const struct part *part,
 
     if (part->kind != SHARD_TABLE)
         parts_place_block(&shard, part, 0, part->block);
-    shard.device =
-        parts->of[part->unit].forms[part->form].first_device + part->block;
+    shard.device = part->first_device + part->block;
     return shard;
 }
 

@@ -31,11 +31,12 @@ struct part {
                            are alike one with as much to do as they on average */
     uint32_t hottest;   /* and the one with most, which tells the bytes */
     uint32_t col_begin; /* of a block that stands, else 0 */
-    bool is_empty;      /* a block of no rows, which costs as much as the first
-                           one: oracle->prices_empty_blocks */
-    bool stands;        /* a block that is so in the plan to be replaced:
-                           rows and columns begin where they say */
-    uint64_t bytes;     /* by the problem's memory model */
+    uint32_t first_device; /* of the hosts that its cut's blocks may fill */
+    bool is_empty;  /* a block of no rows, which costs as much as the first
+                       one: oracle->prices_empty_blocks */
+    bool stands;    /* a block that is so in the plan to be replaced:
+                       rows and columns begin where they say */
+    uint64_t bytes; /* by the problem's memory model */
 };
 
 /*
@@ -56,12 +57,11 @@ struct form {
     const uint8_t *sorts; /* [n_blocks]: part of each, from `part` on; NULL: one
                              each */
     bool fills_host; /* row blocks are those of one host's devices, in order */
-    uint32_t first_device; /* of the hosts that they may fill */
-    uint64_t peak_bytes;   /* of the largest piece */
-    double bytes;          /* of all of them */
-    double load_ms;        /* its pieces alone, added up */
-    double peak_ms;        /* the dearest of them */
-    double least_ms;       /* and the cheapest */
+    uint64_t peak_bytes; /* of the largest piece */
+    double bytes;        /* of all of them */
+    double load_ms;      /* its pieces alone, added up */
+    double peak_ms;      /* the dearest of them */
+    double least_ms;     /* and the cheapest */
 };
 
 /* What is placed as one: a table, or all tables of a group. */

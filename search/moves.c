@@ -282,7 +282,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     struct best best = nobody;
 
     assert(apart > 0);
-    for (uint32_t at = parts_form_of(draw->layout->parts, part)->first_device;
+    for (uint32_t at = draw->layout->parts->parts[part].first_device;
          at + apart <= n_devices; at += apart) {
         uint32_t r = at;
 

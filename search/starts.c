@@ -240,8 +240,7 @@ static uint32_t find_room(struct builder *builder, const struct change *pieces,
     uint32_t found = NO_PIECE;
     struct loaded least = {0};
 
-    for (uint32_t at =
-             parts_form_of(builder->parts, pieces->part)->first_device;
+    for (uint32_t at = builder->parts->parts[pieces->part].first_device;
          at + apart <= cluster->n_devices; at += apart) {
         struct loaded most = {.load = -INFINITY};
         uint32_t i = 0;

@@ -131,12 +131,12 @@ static void check_ranks(const struct parts *parts, const struct unit *unit,
         const uint32_t n = form->n_blocks;
 
         parts_place_block(&first, part, 0, 0);
-        first.device = form->first_device;
+        first.device = parts->parts[form->part].first_device;
         tally->n_odd += shard_row_ranks(parts->problem, &first) != n;
         first.device = 0;
         tally->n_odd += (shard_row_ranks(parts->problem, &first) == n) !=
-                        (form->first_device == 0);
-        tally->n_later += form->first_device > 0;
+                        (parts->parts[form->part].first_device == 0);
+        tally->n_later += parts->parts[form->part].first_device > 0;
     }
 }
 
@@ -198,6 +198,7 @@ static void check_part(const struct parts *parts, const struct part *part,
         const struct shard shard = parts_shard(parts, part, unit->tables[t]);
 
         parts->oracle->ops->embed(parts->oracle, &shard, 1, room);
+        tally->n_device += shard.device >= parts->n_devices;
         least +=
             part->is_empty ? 0 : shard_memory(parts->problem, &shard).total;
         for (unsigned w = 0; w < RANDOM_WIDTH; w++)
