@@ -59,8 +59,9 @@ static bool is_coloured(void)
 {
     const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
-           !(term && !strcmp(term, "dumb"));
+    /* mpirun's terminal may end in a file. */
+    return isatty(STDOUT_FILENO) && !getenv("OMPI_COMM_WORLD_SIZE") &&
+           !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
 }
 
 void cli_print_report(void)

@@ -115,7 +115,8 @@ size_t cli_columns(const struct cli *cli);
 /* A command says what it has to say as a report and as a JSON document, of
  * which --json chooses one; the other one is dropped. */
 /* The report, to which a command appends; printed in the end, in lines of so
- * many columns. On a terminal labels are bold, but where NO_COLOR is set. */
+ * many columns. On a terminal other than mpirun's labels are bold, but where
+ * NO_COLOR is set. */
 struct buf *cli_text(void);
 #define cli_printf(...) buf_printf(cli_text(), __VA_ARGS__)
 /* Prints what there is of it by now. */
