@@ -58,27 +58,24 @@ static bool as_placed(struct snapshot *out, const struct parts *parts,
 {
     const struct unit *of = &parts->of[unit];
     const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
-    const struct form *form = NULL; /* NULL: columns, or whole */
+    const bool is_replica = shard_is_replica(kind);
 
     for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_forms; i++)
         if (of->forms[i].kind == FORM_CUT &&
             as_cut(out, parts, unit, &of->forms[i], old))
             return true;
     out->n = 0;
-    if (shard_is_replica(kind) && of->replica != NO_PART &&
-        old->n_devices == parts->n_devices)
-        form = &of->forms[parts->parts[of->replica].form];
-    if (!form && (shard_cuts_rows(kind) || shard_is_replica(kind)))
+    if (shard_cuts_rows(kind) ||
+        (is_replica && old->n_devices != parts->n_devices))
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
-        struct change now = {.piece = NO_PIECE, .range = i};
+        struct change now = {.piece = NO_PIECE, .range = is_replica ? 0 : i};
 
-        if (form)
-            now = forms_piece(parts, unit, form, i);
-        else
-            now.part =
-                parts_of_width(parts, unit, piece->col_end - piece->col_begin);
+        now.part = is_replica
+                       ? of->replica
+                       : parts_of_width(parts, unit,
+                                        piece->col_end - piece->col_begin);
         if (now.part == NO_PART)
             return false;
         now.device =
@@ -86,6 +83,26 @@ static bool as_placed(struct snapshot *out, const struct parts *parts,
         snapshot_add(out, now);
     }
     return old->n > 0;
+}
+
+bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
+                        const struct plan *plan)
+{
+    const struct problem *problem = parts->problem;
+    struct table_pieces *of = mem_alloc(problem->n_tables, sizeof(*of));
+    struct snapshot unit = {0};
+    bool is_fine = true;
+
+    out->n = 0;
+    table_pieces_find(of, problem->tables, problem->n_tables, plan);
+    for (uint32_t u = 0; is_fine && u < parts->n_units; u++) {
+        is_fine = as_placed(&unit, parts, u, &of[parts->of[u].tables[0]]);
+        for (uint32_t i = 0; i < unit.n; i++)
+            snapshot_add(out, unit.pieces[i]);
+    }
+    snapshot_release(&unit);
+    mem_free(of);
+    return is_fine && snapshot_join(out, parts);
 }
 
 /* --- anew --- */

@@ -3,6 +3,7 @@
 #include "base/progress.h"
 #include "search/finish.h"
 #include "search/fit.h"
+#include "search/movement.h"
 #include "search/search.h"
 #include "search/starts.h"
 #include "search/temper.h"
@@ -59,6 +60,7 @@ struct full {
     double annealed_ms;  /* the best before it went on; INFINITY: it did not */
     struct snapshot starts[STARTS_KEPT]; /* may be empty */
     struct snapshot start;               /* the cheapest, of any origin */
+    struct plan rival;                   /* the cheapest of others */
     struct temper temper;
     struct snapshot best; /* of all stages so far: no chain's best is worse */
     struct snapshot tempered[TEMPER_CHAINS]; /* where tempering stands */
@@ -105,18 +107,13 @@ static void offer(struct full *full, struct snapshot *layout)
         snapshot_copy(&full->start, layout);
 }
 
-/* The published search, where it can be asked; what it finds, pieces that meet
- * joined, bounds ours. */
+/* What the published search finds, pieces that meet joined, bounds ours. */
 static void offer_published(struct full *full, struct snapshot *next)
 {
     const struct parts *parts = &full->parts;
     struct search_options options;
     struct plan found;
 
-    full->published_ms = INFINITY;
-    if ((uint64_t)parts->problem->n_tables * parts->n_devices >
-        MAX_REFERENCE_WORK)
-        return;
     search_options_init(&options);
     options.pool = full->options->pool;
     if (!published_find(next, &found, parts, &options))
@@ -128,7 +125,35 @@ static void offer_published(struct full *full, struct snapshot *next)
         offer(full, next);
 }
 
-static int find_start(struct full *full, struct err *err)
+/* What other planners find bounds ours, too. */
+static void offer_rivals(struct full *full, struct snapshot *next,
+                         struct arena *arena)
+{
+    const struct search_options *options = full->options;
+    const struct contender_inputs inputs = {
+        .oracle = full->watch.oracle,
+        .torchrec = options->torchrec ? options->torchrec : &full->watch.base,
+        .seed = options->seed,
+        .limit_proposals = 1 + RIVAL_EFFORT / full->plan->problem.n_tables};
+
+    for (const struct contender *by = search_contenders; by->name; by++) {
+        struct plan found = {.problem = full->plan->problem};
+        struct err why = {0};
+
+        if (by->search || contender_place(&found, by, &inputs, arena, &why) ||
+            found.total_ms >= full->rival.total_ms ||
+            !snapshot_from_plan(next, &full->parts, &found)) {
+            if (why.code == ERR_INPUT) /* an answer was not finite */
+                full->watch.noted = true;
+            continue;
+        }
+        full->rival = found;
+        if (!full->start.n || found.total_ms < full->start.total_ms)
+            offer(full, next);
+    }
+}
+
+static int find_start(struct full *full, struct arena *arena, struct err *err)
 {
     double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
@@ -140,7 +165,11 @@ static int find_start(struct full *full, struct err *err)
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (full->starts[f].n)
             offer(full, &full->starts[f]);
-    offer_published(full, &next);
+    if ((uint64_t)full->parts.problem->n_tables * full->parts.n_devices <=
+        MAX_REFERENCE_WORK) {
+        offer_published(full, &next);
+        offer_rivals(full, &next, arena);
+    }
     if (!full->start.n && fit_by_memory(&next, &full->parts, &failure))
         offer(full, &next);
     snapshot_release(&next);
@@ -394,8 +423,11 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
-    struct full full = {
-        .options = options, .plan = plan, .annealed_ms = INFINITY};
+    struct full full = {.options = options,
+                        .plan = plan,
+                        .published_ms = INFINITY,
+                        .annealed_ms = INFINITY,
+                        .rival = {.total_ms = INFINITY}};
     struct snapshot *found;
     struct proven bound;
     int rc = -1;
@@ -412,7 +444,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         full.parts.tuning = options->tuning;
     full.long_walk = *full.parts.tuning;
     full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
-    if (find_start(&full, err))
+    if (find_start(&full, arena, err))
         goto out;
     bound_find(&bound, &full.parts);
     plan->search = "full";
@@ -428,6 +460,12 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     snapshot_to_plan(found, &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full.watch, plan, arena, err);
+    if (!rc && full.rival.total_ms < plan->total_ms &&
+        !(options->simplest_frac > 0)) {
+        plan->shards = full.rival.shards;
+        plan->n_shards = full.rival.n_shards;
+        rc = watch_finish(&full.watch, plan, arena, err);
+    }
     if (!rc)
         trace(&full, plan->n_evaluations, plan->total_ms);
 out:

@@ -78,6 +78,11 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
 double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
                        uint32_t n);
 
+/* The pieces of a plan of this very problem, those that meet joined; false
+ * where it has others than there are parts of. */
+bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
+                        const struct plan *plan);
+
 /*
  * The layout nearest to the plan that parts->homes are of: pieces stay on their
  * device where it still exists and the table can be cut so. Then come, dearest

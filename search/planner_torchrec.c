@@ -79,9 +79,7 @@ struct planner {
  * of four; one of all columns where there are none such. */
 static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 {
-    for (uint32_t columns = min_width > TORCHREC_MIN_COLUMNS
-                                ? min_width
-                                : TORCHREC_MIN_COLUMNS;
+    for (uint32_t columns = (uint32_t)max_u64(min_width, TORCHREC_MIN_COLUMNS);
          columns < dim; columns += TABLE_COLUMN_STEP)
         if (dim % columns == 0)
             return dim / columns;

@@ -50,6 +50,8 @@ struct search_options {
     bool is_logged;              /* progress goes to a log, too */
     const struct tuning *tuning; /* of the full search; NULL: as it is best */
     struct search_trace *trace;  /* of the full search; may be NULL */
+    const struct oracle *torchrec; /* of the full search: by which TorchRec's
+                                      planner plans; NULL: the search's */
     double simplest_frac; /* of the full search and search_replan: by which the
                              step may rise for fewer pieces (search/finish.h);
                              0: it may not */
@@ -81,7 +83,9 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * cuts it short; `stopped` says which. Its plan never costs more than that of
  * search_reference, which it runs where tables x devices <= 30,000, once its
  * pieces that meet are made one (search/trial.h); where that made it dearer,
- * all stages are run to do better than without.
+ * all stages are run to do better than without. Nor does it cost more than what
+ * any other planner below finds for no more tables x devices, of cuts that the
+ * search knows, TorchRec's with RIVAL_EFFORT; what is simpler may.
  *
  * Also sets bound_ms (struct proven). Fails as search_reference does, and
  * plans what that cannot: rows, grids, replicas.
@@ -244,6 +248,8 @@ int contender_place(struct plan *plan, const struct contender *self,
 int rival_torchrec(struct placing *placing, struct err *err) MUST_CHECK;
 int rival_hugectr(struct placing *placing, struct err *err) MUST_CHECK;
 
+/* Of TorchRec's planner, proposals times tables: some 40 ms of them. */
+#define RIVAL_EFFORT 1500000
 /* TorchRec cuts columns in equal parts of at least so many. */
 #define TORCHREC_MIN_COLUMNS 128u
 

@@ -91,7 +91,7 @@ static int run_task(struct tournament *run, const char *name,
                                       err)))
         goto out;
     run->given.oracle = oracle;
-    run->given.torchrec = torchrec;
+    run->given.torchrec = run->search.torchrec = torchrec;
     run->given.reference = rival_cost ? torchrec : oracle;
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;

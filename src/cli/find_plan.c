@@ -4,6 +4,7 @@
 #include "base/figures.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
@@ -44,11 +45,15 @@ int find_plan(struct plan *plan, struct plan_request *request,
     const uint64_t limit =
         cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit") : UINT64_MAX;
     struct search_options options;
+    struct oracle *torchrec = NULL;
     int rc;
 
     search_options_init(&options);
-    if (read_simplest(&options, cli, err))
+    if (read_simplest(&options, cli, err) ||
+        planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
+                               err))
         return -1;
+    options.torchrec = torchrec;
     planning_set_search(&options, cli);
     options.beam_depth = (unsigned)cli_u64(cli, "depth");
     options.beam_width = strcmp(cli_string(cli, "search"), "grid")
@@ -62,6 +67,7 @@ int find_plan(struct plan *plan, struct plan_request *request,
              : (is_full ? search_full : search_reference)(
                    plan, oracle, &options, cli->arena, err);
     pool_close(options.pool);
+    oracle_close(torchrec);
     if (rc)
         return -1;
     plan->version = NEUROSHARD_VERSION;

@@ -10,9 +10,6 @@
 /* The report of a plan, with what it is compared to: other planners under the
  * same costs. */
 
-/* Of TorchRec's planner, proposals times tables: some 40 ms of them. */
-#define RIVAL_EFFORT 1500000
-
 /* TorchRec's own costs: the oracle's, if they are its, else its defaults. */
 int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
                            const struct problem *problem, struct arena *arena,

@@ -12,9 +12,9 @@ src/device   6659  59
 src/io       5816  37
 src/emit     2792  19
 src/exec     3765  26
-src/cli      6033  39
+src/cli      6038  39
 costmodel    7592  60
-search       6833  32
+search       6885  32
 microbench   1657  14
 "
 
