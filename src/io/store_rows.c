@@ -155,7 +155,6 @@ static int read_tables(struct store *store, struct sample_list *list,
                "sample_table ON sample_id = id " OF_SETTINGS
                "ORDER BY id, table_idx",
         .listed = "table"};
-    const struct store_list *key_list = store_list("table_key");
     struct query query;
     bool found = false;
     int rc = query_begin(&query, store, &list_tables, list->of, err);
@@ -165,12 +164,10 @@ static int read_tables(struct store *store, struct sample_list *list,
         sample->tables =
             ARENA_NEW(arena, struct sample_table, sample->n_tables);
         for (uint32_t j = 0; !rc && j < sample->n_tables; j++) {
-            uint64_t key[2] = {0};
-
             rc = query_step(&query, &found, err);
-            if (!rc && found)
-                take_row(query.stmt, 0, key_list, key, NULL, arena);
-            if (!rc && (key[0] != (uint64_t)sample->id || key[1] != j))
+            if (!rc &&
+                (!found || sqlite3_column_int64(query.stmt, 0) != sample->id ||
+                 sqlite3_column_int64(query.stmt, 1) != j))
                 rc = err_set(err, ERR_INPUT,
                              "cost database '%s': sample %" PRId64
                              " lacks some of its %u tables",
