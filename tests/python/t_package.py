@@ -115,6 +115,12 @@ def check_tables():
         got["num_embeddings"] == 7 and got["zipf_alpha"] == 0.5,
         "a mapping beside it, too",
     )
+    refused(
+        lambda: neuroshard.plan([{**some, "num_embeddings": 8}], 1),
+        1,
+        "are the same thing",
+        "rows beside num_embeddings",
+    )
     plan = neuroshard.plan([{"name": "c", "rows": 7, "dim": 8, "x": 1}], 1)
     ok(
         len(plan.warnings) == 2 and "'x'" in plan.warnings[0],

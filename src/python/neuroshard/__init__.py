@@ -239,7 +239,7 @@ def _row(table: Union[Table, Mapping[str, Any]]) -> Dict[str, Any]:
     if isinstance(table, Table):
         table = vars(table)
     row = {key: value for key, value in table.items() if value is not None}
-    if "rows" in row:
+    if "rows" in row and "num_embeddings" not in row:
         row["num_embeddings"] = row.pop("rows")
     if not isinstance(row.get("sharding", ""), str):
         row["sharding"] = "|".join(row["sharding"])
