@@ -573,22 +573,23 @@ static int read_stream(struct id_tables *tables, struct err *err)
             return err_prefix(err, "standard input: frame %" PRIu64, n);
     }
     finish_tables(tables, 0);
-    return tables->n_tables
-               ? 0
-               : err_set(err, ERR_INPUT, "standard input has no ids");
+    return 0;
 }
 
 int ids_measure(struct id_tables *tables, char *const *paths, size_t n_paths,
                 struct err *err)
 {
+    const bool is_stream = n_paths == 1 && !strcmp(paths[0], "-");
     int rc;
 
     progress_start(&tables->progress, "ids", 0, tables->is_logged);
-    rc = n_paths == 1 && !strcmp(paths[0], "-")
-             ? read_stream(tables, err)
-             : read_files(tables, paths, n_paths, err);
+    rc = is_stream ? read_stream(tables, err)
+                   : read_files(tables, paths, n_paths, err);
     progress_finish(&tables->progress);
-    return rc;
+    return rc || tables->n_tables
+               ? rc
+               : err_set(err, ERR_INPUT, "%s has no ids",
+                         is_stream ? "standard input" : paths[0]);
 }
 
 void ids_release(struct id_tables *tables)

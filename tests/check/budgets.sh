@@ -9,7 +9,7 @@ budgets="
 src/base     3014  38
 src/core     4815  36
 src/device   6659  59
-src/io       5814  37
+src/io       5815  37
 src/emit     2792  19
 src/exec     3765  26
 src/cli      6038  39

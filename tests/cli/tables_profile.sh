@@ -143,6 +143,11 @@ one huge '<i8' '4294967296, 4294967296' 1
 bad compressed "$corpus/npz/deflated"
 bad from-pipe "$corpus/npz/pipe"
 bad cut-archive "$corpus/npz/cut"
+{
+    printf 'PK\005\006'
+    head -c 18 /dev/zero
+} >empty.npz
+bad no-arrays empty.npz
 head -c 400 days/user.npz >cut.npz
 bad cut-member cut.npz
 archive text.csv >text.npz
