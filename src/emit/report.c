@@ -221,8 +221,9 @@ static void print_rivals(const struct report *report, struct buf *out)
         const double more = rival->total_ms / ours_ms - 1;
 
         buf_printf(out, "%s  %s: ", i ? "      " : "rivals", rival->name);
-        if (isnan(rival->total_ms)) {
-            buf_printf(out, "no plan\n");
+        if (!isfinite(more)) {
+            buf_printf(out, "%s\n",
+                       ours_ms > 0 ? "no plan" : "no step to compare");
             continue;
         }
         buf_printf(out, "%.3f ms, %.1f %%", rival->total_ms, 100 * fabs(more));

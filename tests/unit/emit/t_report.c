@@ -408,6 +408,9 @@ static void test_rivals(void)
           "        B's: 47.133 ms, 10.0 % less\n"
           "        C's: no plan\n"
           "bound   ");
+    plan.total_ms = 0;
+    is_in(report_in(&plan, &options),
+          "\nrivals  A's planner: no step to compare\n");
 }
 
 /* Where there is room there are more columns, and names are whole. */
