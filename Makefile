@@ -340,8 +340,11 @@ test-long:
 	@CC='$(CC)' .ci/deps test
 	@$(AGAIN) run-test-long
 
-run-test-long: tests
+ANCHORS = $(O)/tests/bench/bench_anchors
+run-test-long: tests $(ANCHORS)
 	$(Q)TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_PYTHON) $(LONG_TESTS))
+	$(Q)NEUROSHARD_DATA='$(CURDIR)/data' $(ANCHORS) >$(ANCHORS).txt || \
+	    { grep '^FAIL' $(ANCHORS).txt; exit 1; }
 	$(Q)$(if $(filter full,$(SIZE)),TEST_SIZE='$(SIZE)' $(call PROVE,$(LONG_CLI)))
 
 run-unit-tests: $(TESTS)
@@ -642,7 +645,8 @@ make [TARGET] [SWITCH=VALUE]...
              DLRM_DIR: where facebookresearch/dlrm has dlrm_main.py
   test-report  pages of `report` in headless Chromium, installed like the rest;
              skipped where it cannot be had; SHOTS=DIR keeps pictures
-  test-long  the tests that draw their inputs, on many more of them;
+  test-long  the tests that draw their inputs, on many more of them, and the
+             bounds on what others have measured;
              SIZE=7 goes 7 % of the way from those of test
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
              time, and prints the share that the tests notice; RESUME=1 goes on
