@@ -28,11 +28,8 @@ static int read_floats(float **out, const struct json_place *place,
 {
     const json_t *list;
 
-    if (place_list(&list, place, key, err))
+    if (place_list_of(&list, place, key, n, "not", err))
         return -1;
-    if (json_array_size(list) != n)
-        return place_error(place, err, "%s has %zu numbers, not %zu", key,
-                           json_array_size(list), n);
     *out = ARENA_NEW(place->arena, float, n);
     for (size_t i = 0; i < n; i++) {
         double x;
@@ -103,11 +100,8 @@ static int read_features(uint32_t *inputs, uint32_t n,
     bool seen[NET_MAX_INPUTS] = {false};
     const json_t *list;
 
-    if (place_list(&list, place, "features", err))
+    if (place_list_of(&list, place, "features", n, "not", err))
         return -1;
-    if (json_array_size(list) != n)
-        return place_error(place, err, "features has %zu names, not %u",
-                           json_array_size(list), n);
     for (uint32_t i = 0; i < n; i++) {
         const char *name = json_string_value(json_array_get(list, i));
         uint32_t f = 0;

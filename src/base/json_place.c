@@ -121,6 +121,17 @@ int place_list(const json_t **out, const struct json_place *place,
     return 0;
 }
 
+int place_list_of(const json_t **out, const struct json_place *place,
+                  const char *key, size_t n, const char *what, struct err *err)
+{
+    if (place_list(out, place, key, err))
+        return -1;
+    if (json_array_size(*out) == n)
+        return 0;
+    return place_error(place, err, "%s has %zu entries, %s %zu", key,
+                       json_array_size(*out), what, n);
+}
+
 int place_element(struct json_place *out, const struct json_place *place,
                   const char *key, const json_t *list, size_t idx,
                   struct err *err)

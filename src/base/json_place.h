@@ -30,6 +30,11 @@ int place_object(struct json_place *out, const struct json_place *place,
 /* Member `key`, a list. */
 int place_list(const json_t **out, const struct json_place *place,
                const char *key, struct err *err) MUST_CHECK;
+/* A list with n entries; of one that has others the sentence says which ("not",
+ * "but T is"). */
+int place_list_of(const json_t **out, const struct json_place *place,
+                  const char *key, size_t n, const char *what,
+                  struct err *err) MUST_CHECK;
 /* Element idx of `list`, which is member `key`; an object. */
 int place_element(struct json_place *out, const struct json_place *place,
                   const char *key, const json_t *list, size_t idx,

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define GPUS "but the cluster's gpus are"
+
 /* A list of kind names, as a mask. */
 static int optional_kinds(unsigned *out, const struct json_place *place,
                           struct err *err)
@@ -71,25 +73,12 @@ static int read_head(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-/* Member `key`, a list with an entry a device. */
-static int list_of_devices(const json_t **out, const struct json_place *place,
-                           const char *key, uint32_t n, struct err *err)
-{
-    if (place_list(out, place, key, err))
-        return -1;
-    if (json_array_size(*out) == n)
-        return 0;
-    return place_error(place, err,
-                       "%s has %zu entries, but the cluster has %u gpus", key,
-                       json_array_size(*out), n);
-}
-
 static int read_bytes(uint64_t **out, const struct json_place *place,
                       const char *key, uint32_t n, struct err *err)
 {
     const json_t *list;
 
-    if (list_of_devices(&list, place, key, n, err))
+    if (place_list_of(&list, place, key, n, GPUS, err))
         return -1;
     *out = ARENA_NEW(place->arena, uint64_t, n);
     for (size_t r = 0; r < n; r++)
@@ -130,11 +119,8 @@ static int read_reals(double *out, const struct json_place *place,
 {
     const json_t *list;
 
-    if (place_list(&list, place, key, err))
+    if (place_list_of(&list, place, key, n, "not", err))
         return -1;
-    if (json_array_size(list) != n)
-        return place_error(place, err, "%s has %zu entries, not %zu", key,
-                           json_array_size(list), n);
     for (size_t i = 0; i < n; i++)
         if (place_list_double(&out[i], place, key, list, i, 0, max, err))
             return -1;
@@ -342,7 +328,7 @@ static int read_devices(struct plan *plan, const struct json_place *root,
                    ? 0
                    : place_error(root, err,
                                  "total_ms is given, but devices is missing");
-    if (list_of_devices(&list, root, "devices", n_devices, err))
+    if (place_list_of(&list, root, "devices", n_devices, GPUS, err))
         return -1;
     plan->devices = ARENA_NEW(root->arena, struct device_cost, n_devices);
     for (size_t r = 0; r < n_devices; r++) {

@@ -72,14 +72,9 @@ static struct json_place line_of(const struct reader *reader, const char *key)
 static int optional_list(const json_t **out, const struct json_place *place,
                          const char *key, size_t n, struct err *err)
 {
-    if (!place_has(place, key))
-        return 0;
-    if (place_list(out, place, key, err))
-        return -1;
-    if (json_array_size(*out) == n)
-        return 0;
-    return place_error(place, err, "%s has %zu entries, but T is %zu", key,
-                       json_array_size(*out), n);
+    return place_has(place, key)
+               ? place_list_of(out, place, key, n, "but T is", err)
+               : 0;
 }
 
 static int read_values(struct reader *reader, int which, struct err *err)

@@ -242,9 +242,9 @@ static void check_errors(struct arena *arena)
         {"[]", "net_compute.json: the file must be an object, not a list"},
         {"{}", "net_compute.json: features is missing"},
         {"{\"features\":[\"dim\"]}",
-         "net_compute.json: features has 1 names, not 20"},
+         "net_compute.json: features has 1 entries, not 20"},
         {"{" FEATURES ",\"feature_means\":[1]}",
-         "net_compute.json: feature_means has 1 numbers, not 20"},
+         "net_compute.json: feature_means has 1 entries, not 20"},
         {"{" FEATURES ",\"feature_means\":[" TWENTY "],\"feature_stds\":[0,1,1,"
          "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
          "net_compute.json: feature_stds[0] is 0, not in "},
