@@ -192,19 +192,18 @@ static int read_optimizer(enum optimizer *out, const struct reader *reader,
 {
     static const char *const names[] = {"sgd", "rwsadagrad", "adagrad", NULL};
     const char *name = reader->values[S_OPTIMIZER];
-    const int i = name ? text_choice(names, name) : 0;
+    int i;
 
-    *out = reader->values[ADAGRAD] ? OPTIMIZER_ADAGRAD : OPTIMIZER_SGD;
     if (is_main)
-        return 0;
-    if (i < 0)
-        return err_set(err, ERR_INPUT,
-                       "%s:%zu: --optimizer '%s' is none of sgd, rwsadagrad "
-                       "and adagrad",
-                       reader->source, reader->lines[S_OPTIMIZER],
-                       tables_shown(name, reader->arena));
+        name = reader->values[ADAGRAD] ? "adagrad" : "sgd";
+    i = text_choice(names, name ? name : "sgd");
     *out = (enum optimizer)i; /* they stand in one order */
-    return 0;
+    return i >= 0 ? 0
+                  : err_set(err, ERR_INPUT,
+                            "%s:%zu: --optimizer '%s' is none of sgd, "
+                            "rwsadagrad and adagrad",
+                            reader->source, reader->lines[S_OPTIMIZER],
+                            tables_shown(name, reader->arena));
 }
 
 static int fill_tables(struct table_list *list, const struct reader *reader,
@@ -254,11 +253,10 @@ static int fill_tables(struct table_list *list, const struct reader *reader,
 
 bool tables_is_dlrm(const char *text)
 {
-    int i = 0;
-
-    while (i < S_OPTIMIZER && !strstr(text, option_names[i]))
-        i++;
-    return i < S_OPTIMIZER;
+    for (int i = 0; i < S_OPTIMIZER; i++)
+        if (strstr(text, option_names[i]))
+            return true;
+    return false;
 }
 
 int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
