@@ -17,9 +17,11 @@
 #define BLOCK 8192
 #define NAME_MAX_BYTES 1024
 
+/* Numbers that lie one after the other in a file, or come through a pipe. */
 struct id_array {
     const char *path, *source; /* source: "file" or "file: member" */
     struct npy npy;            /* begin and end in the file */
+    int fd;                    /* of the file while it is open, else -1 */
 };
 
 /* Samples of one table that stand together, in an archive or a folder. */
@@ -28,6 +30,7 @@ struct id_part {
     struct id_array ids;
     struct id_array bags; /* lengths, or offsets; no path: a row is a sample */
     bool is_offsets;
+    int64_t end; /* of the ids of the last sample that was counted */
 };
 
 /* In the order of the files, but those of a table together. */
@@ -37,78 +40,70 @@ struct id_parts {
     uint64_t n_ids; /* of them all */
 };
 
-/* Numbers that are read one after the other. */
-struct reader {
-    const char *source;
-    int fd;
-    unsigned width;
-    uint64_t file_bytes;
-};
-
-/* From the first number of the array on. */
-static int reader_open(struct reader *reader, const struct id_array *array,
-                       struct err *err)
+/* From the first number on; without a header the file is the array. */
+static int array_open(struct id_array *array, struct err *err)
 {
     struct stat st;
 
-    *reader = (struct reader){array->source, -1, array->npy.width, 0};
     if (file_use(array->path, FILE_READ, err))
         return -1;
     /* A pipe, which is refused then, is not waited for. */
-    reader->fd = open(array->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (reader->fd < 0 || fstat(reader->fd, &st))
+    array->fd = open(array->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (array->fd < 0 || fstat(array->fd, &st))
         return err_set(err, ERR_IO, "cannot open '%s': %s", array->path,
                        strerror(errno));
     if (!S_ISREG(st.st_mode) ||
-        lseek(reader->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
+        lseek(array->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
         return err_set(err, ERR_INPUT,
                        "%s: it is no file; a pipe is read as '-'",
                        array->source);
-    reader->file_bytes = (uint64_t)st.st_size;
+    if (!array->npy.end)
+        array->npy.end = (uint64_t)st.st_size;
     return 0;
 }
 
-static void reader_close(const struct reader *reader)
+static void array_close(struct id_array *array)
 {
-    if (reader->fd >= 0)
-        close(reader->fd);
+    if (array->path && array->fd >= 0)
+        close(array->fd);
+    array->fd = -1;
 }
 
 /* So many bytes, or fewer where it ends; how many, or -1. */
-static ssize_t read_bytes(const struct reader *reader, void *out, size_t n,
+static ssize_t read_bytes(const struct id_array *array, void *out, size_t n,
                           struct err *err)
 {
     size_t len = 0;
     ssize_t got = 1;
 
     while (len < n && got) {
-        if (interrupt_wait(reader->fd, false))
+        if (interrupt_wait(array->fd, false))
             return err_set(err, ERR_INTERRUPTED,
                            "interrupted while %s is read; nothing is written",
-                           reader->source);
-        got = read(reader->fd, (char *)out + len, n - len);
+                           array->source);
+        got = read(array->fd, (char *)out + len, n - len);
         if (got < 0 && errno != EINTR && errno != EAGAIN)
-            return err_set(err, ERR_IO, "cannot read %s: %s", reader->source,
+            return err_set(err, ERR_IO, "cannot read %s: %s", array->source,
                            strerror(errno));
         len += got > 0 ? (size_t)got : 0;
     }
     return (ssize_t)len;
 }
 
-static int read_numbers(const struct reader *reader, int64_t *out, size_t n,
+static int read_numbers(const struct id_array *array, int64_t *out, size_t n,
                         struct err *err)
 {
     /* Narrow ones come to lie where they are read before they are written. */
-    char *raw = (char *)out + n * (sizeof(*out) - reader->width);
-    ssize_t len = read_bytes(reader, raw, n * reader->width, err);
+    char *raw = (char *)out + n * (sizeof(*out) - array->npy.width);
+    ssize_t len = read_bytes(array, raw, n * array->npy.width, err);
     int32_t narrow;
 
     if (len < 0)
         return -1;
-    if ((size_t)len < n * reader->width)
+    if ((size_t)len < n * array->npy.width)
         return err_set(err, ERR_INPUT, "%s: the numbers are cut",
-                       reader->source);
-    for (size_t i = 0; i < n && reader->width == sizeof(narrow); i++) {
+                       array->source);
+    for (size_t i = 0; i < n && array->npy.width == sizeof(narrow); i++) {
         memcpy(&narrow, raw + i * sizeof(narrow), sizeof(narrow));
         out[i] = narrow;
     }
@@ -119,9 +114,9 @@ static int read_numbers(const struct reader *reader, int64_t *out, size_t n,
 
 struct listing {
     struct id_parts *parts;
-    const char *path, *place;
-    const char *table;  /* of arrays whose names say none */
-    struct reader file; /* its source names the member, too */
+    const char *place;
+    const char *table;    /* of arrays whose names say none */
+    struct id_array file; /* its source names the member, too */
     struct arena *arena;
 };
 
@@ -187,6 +182,7 @@ static int add_array(const struct listing *listing, const char *name,
         return err_set(err, ERR_INPUT, "%s: the name cannot be printed",
                        array->source);
     *place = *array;
+    place->fd = -1;
     part->is_offsets |= is_offsets;
     listing->parts->n_ids +=
         is_bags ? 0 : array->npy.n_rows * array->npy.n_columns;
@@ -194,22 +190,21 @@ static int add_array(const struct listing *listing, const char *name,
 }
 
 /* The beginning of what lies there: how many bytes, or -1. */
-static ssize_t read_head(const struct listing *listing, uint64_t at,
+static ssize_t read_head(const struct id_array *file, uint64_t at,
                          char head[NPY_HEAD_MAX], struct err *err)
 {
-    return lseek(listing->file.fd, (off_t)at, SEEK_SET) < 0
+    return lseek(file->fd, (off_t)at, SEEK_SET) < 0
                ? 0
-               : read_bytes(&listing->file, head, NPY_HEAD_MAX, err);
+               : read_bytes(file, head, NPY_HEAD_MAX, err);
 }
 
 static int list_array(const struct listing *listing,
                       const struct npz_member *member, struct err *err)
 {
     const uint64_t bytes = member->end - member->begin;
-    struct id_array array = {.path = listing->path,
-                             .source = listing->file.source};
+    struct id_array array = listing->file;
     char head[NPY_HEAD_MAX];
-    ssize_t len = read_head(listing, member->begin, head, err);
+    ssize_t len = read_head(&array, member->begin, head, err);
 
     if (len < 0)
         return -1;
@@ -224,24 +219,30 @@ static int list_array(const struct listing *listing,
     return add_array(listing, member->name, &array, err);
 }
 
-static int list_archive(struct listing *listing, struct err *err)
+/* The arrays of an archive, or the only one. */
+static int list_file(struct listing *listing, struct err *err)
 {
-    const char *source = listing->file.source;
-    struct npz_member member = {0};
+    const struct id_array file = listing->file;
+    struct npz_member member = {listing->table, 0, file.npy.end};
 
     for (uint64_t at = 0;; at = member.end) {
-        char head[NPY_HEAD_MAX];
-        ssize_t len = read_head(listing, at, head, err);
+        char head[NPY_HEAD_MAX] = "";
+        ssize_t len = read_head(&file, at, head, err);
 
         if (len < 0)
             return -1;
+        if (!at && memcmp(head, "PK", 2) != 0) {
+            listing->table = "table";
+            listing->place = file_folder(file.path, listing->arena);
+            return list_array(listing, &member, err);
+        }
         if (npz_parse(&member, head, (size_t)len, listing->arena, err))
-            return err_prefix(err, "%s: byte %" PRIu64, source, at);
+            return err_prefix(err, "%s: byte %" PRIu64, file.source, at);
         if (!member.name)
             return 0;
         listing->file.source =
-            text_say(listing->arena, "%s: %s", source, member.name);
-        if (member.end > listing->file.file_bytes - at)
+            text_say(listing->arena, "%s: %s", file.source, member.name);
+        if (member.end > file.npy.end - at)
             return err_set(err, ERR_INPUT, "%s: the file ends before it",
                            listing->file.source);
         member.begin += at;
@@ -249,31 +250,6 @@ static int list_archive(struct listing *listing, struct err *err)
         if (list_array(listing, &member, err))
             return -1;
     }
-}
-
-static int list_file(struct listing *listing, struct err *err)
-{
-    char *name = arena_strdup(listing->arena, file_name(listing->path));
-    char head[NPY_HEAD_MAX] = "";
-    int rc = reader_open(
-        &listing->file,
-        &(struct id_array){listing->path, listing->file.source, {0}}, err);
-    const struct npz_member whole = {name, 0, listing->file.file_bytes};
-
-    rc = rc || read_head(listing, 0, head, err) < 0;
-    if (!rc && !memcmp(head, "PK", 2)) {
-        cut_suffix(name, ".npz");
-        listing->table = name;
-        listing->place = listing->path;
-        rc = list_archive(listing, err);
-    } else if (!rc) {
-        cut_suffix(name, ".npy");
-        listing->table = "table";
-        listing->place = file_folder(listing->path, listing->arena);
-        rc = list_array(listing, &whole, err);
-    }
-    reader_close(&listing->file);
-    return rc;
 }
 
 static int check_part(const struct id_part *part, struct err *err)
@@ -295,12 +271,21 @@ static int list_files(struct id_parts *parts, char *const *paths,
                       size_t n_paths, struct arena *arena, struct err *err)
 {
     for (size_t i = 0; i < n_paths; i++) {
+        char *name = arena_strdup(arena, file_name(paths[i]));
         struct listing listing = {.parts = parts,
-                                  .path = paths[i],
+                                  .place = paths[i],
+                                  .table = name,
+                                  .file.path = paths[i],
                                   .file.source = text_shown(paths[i], arena),
+                                  .file.fd = -1,
                                   .arena = arena};
+        int rc;
 
-        if (list_file(&listing, err))
+        if (!cut_suffix(name, ".npz"))
+            cut_suffix(name, ".npy");
+        rc = array_open(&listing.file, err) || list_file(&listing, err);
+        array_close(&listing.file);
+        if (rc)
             return -1;
     }
     for (size_t i = 0; i < parts->n_parts; i++)
@@ -311,156 +296,120 @@ static int list_files(struct id_parts *parts, char *const *paths,
 
 /* --- ids into a profile --- */
 
-static int add_ids(struct profile *profile, const struct reader *reader,
+static int add_ids(struct profile *profile, const struct id_array *array,
                    uint64_t n, struct progress *progress, struct err *err)
 {
     int64_t ids[BLOCK];
 
     for (size_t n_block; n; n -= n_block) {
         n_block = n < BLOCK ? (size_t)n : BLOCK;
-        if (read_numbers(reader, ids, n_block, err))
+        if (read_numbers(array, ids, n_block, err))
             return -1;
         if (profile_add(profile, ids, n_block, err))
-            return err_prefix(err, "%s", reader->source);
+            return err_prefix(err, "%s", array->source);
         progress_update(progress, progress->done += n_block);
     }
     return 0;
 }
 
-/* How the ids of a part fall to samples. */
-struct bags {
-    const struct id_part *part;
-    struct reader reader;
-    uint64_t n_left; /* samples */
-    int64_t end;     /* of the last one's ids */
-};
-
-static int bags_open(struct bags *bags, const struct id_part *part,
-                     struct err *err)
-{
-    int64_t first = 0;
-
-    *bags = (struct bags){
-        .part = part, .reader.fd = -1, .n_left = part->ids.npy.n_rows};
-    if (!part->bags.path)
-        return 0;
-    bags->n_left = part->bags.npy.n_rows;
-    if (reader_open(&bags->reader, &part->bags, err))
-        return -1;
-    if (!part->is_offsets)
-        return 0;
-    if (bags->n_left && read_numbers(&bags->reader, &first, 1, err))
-        return -1;
-    return bags->n_left-- && !first
-               ? 0
-               : err_set(err, ERR_INPUT, "%s: offsets begin with 0",
-                         part->bags.source);
-}
-
 /* Ids of the next n samples. */
-static int count_ids(struct bags *bags, uint64_t n, uint64_t *n_ids,
+static int count_ids(struct id_part *part, uint64_t n, uint64_t *n_ids,
                      struct err *err)
 {
-    const struct npy *ids = &bags->part->ids.npy;
-    const int64_t before = bags->end;
+    const struct npy *ids = &part->ids.npy;
+    const int64_t before = part->end;
     int64_t numbers[BLOCK];
 
-    bags->n_left -= n;
     *n_ids = n * ids->n_columns;
-    for (size_t n_block; bags->part->bags.path && n; n -= n_block) {
+    for (size_t n_block; part->bags.path && n; n -= n_block) {
         n_block = n < BLOCK ? (size_t)n : BLOCK;
-        if (read_numbers(&bags->reader, numbers, n_block, err))
+        if (read_numbers(&part->bags, numbers, n_block, err))
             return -1;
         for (size_t i = 0; i < n_block; i++) {
             int64_t end = numbers[i];
 
-            if ((!bags->part->is_offsets &&
-                 __builtin_add_overflow(end, bags->end, &end)) ||
-                end < bags->end || end > (int64_t)ids->n_rows)
+            if ((!part->is_offsets &&
+                 __builtin_add_overflow(end, part->end, &end)) ||
+                end < part->end || end > (int64_t)ids->n_rows)
                 return err_set(err, ERR_INPUT,
                                "%s: %" PRId64 " follows samples that have "
                                "%" PRId64 " of %" PRIu64 " ids",
-                               bags->reader.source, numbers[i], bags->end,
+                               part->bags.source, numbers[i], part->end,
                                ids->n_rows);
-            bags->end = end;
+            part->end = end;
         }
-        *n_ids = (uint64_t)(bags->end - before);
+        *n_ids = (uint64_t)(part->end - before);
     }
     return 0;
 }
 
-static int read_part(struct profile *profile, const struct id_part *part,
+static int read_part(struct profile *profile, struct id_part *part,
                      struct progress *progress, struct err *err)
 {
-    struct reader ids = {.fd = -1};
-    struct bags bags;
-    uint64_t n, n_ids;
-    int rc = bags_open(&bags, part, err) || reader_open(&ids, &part->ids, err);
+    const bool has_bags = part->bags.path;
+    uint64_t n_left = (has_bags ? &part->bags : &part->ids)->npy.n_rows;
+    uint64_t n, n_ids = 0;
+    int rc = (has_bags && array_open(&part->bags, err)) ||
+             array_open(&part->ids, err) ||
+             (part->is_offsets && n_left && count_ids(part, 1, &n_ids, err));
 
-    while (!rc && bags.n_left && !profile_is_full(profile)) {
-        n = min_u64(profile_room(profile), bags.n_left);
-        rc = count_ids(&bags, n, &n_ids, err) ||
-             add_ids(profile, &ids, n_ids, progress, err);
+    if (!rc && part->is_offsets && (!n_left-- || n_ids))
+        rc = err_set(err, ERR_INPUT, "%s: offsets begin with 0",
+                     part->bags.source);
+    while (!rc && n_left && !profile_is_full(profile)) {
+        n = min_u64(profile_room(profile), n_left);
+        rc = count_ids(part, n, &n_ids, err) ||
+             add_ids(profile, &part->ids, n_ids, progress, err);
         if (!rc)
             profile_end(profile, n);
+        n_left -= n;
     }
-    if (!rc && !bags.n_left && part->bags.path &&
-        (uint64_t)bags.end < part->ids.npy.n_rows)
+    if (!rc && !n_left && has_bags &&
+        (uint64_t)part->end < part->ids.npy.n_rows)
         rc = err_set(err, ERR_INPUT,
                      "%s: %" PRId64 " ids in all, but there are %" PRIu64,
-                     part->bags.source, bags.end, part->ids.npy.n_rows);
-    reader_close(&ids);
-    reader_close(&bags.reader);
+                     part->bags.source, part->end, part->ids.npy.n_rows);
+    array_close(&part->ids);
+    array_close(&part->bags);
     return rc ? -1 : 0;
 }
 
 /* --- tables --- */
 
-/* The table's line of the list, or a new one where no list is given. */
-static int init_table(struct id_table *table, const struct id_tables *tables,
-                      const char *name, struct err *err)
-{
-    const struct table_list *list = &tables->list;
-
-    table->list_idx = tables->n_tables;
-    table_init(&table->table);
-    table->table.name = arena_strdup(tables->arena, name);
-    table->table.dim = tables->dim;
-    if (!list->tables)
-        return 0;
-    for (size_t i = 0; i < list->n_tables; i++)
-        if (!strcmp(list->tables[i].name, name)) {
-            table->table = list->tables[i];
-            table->list_idx = i;
-        }
-    if (!table->table.num_embeddings)
-        return err_set(err, ERR_INPUT, "%s: no table is called '%s'",
-                       list->source, name);
-    if (table->table.num_embeddings > PROFILE_MAX_ROWS)
-        return err_set(err, ERR_INPUT,
-                       "%s: table '%s' has more than %" PRIu64 " rows",
-                       list->source, name, PROFILE_MAX_ROWS);
-    return 0;
-}
-
-/* Where the ids of that table go; a new one is the last. */
+/* Where the ids of that table go; a new one is the last, and what the list says
+ * of it, where one is given. */
 static struct profile *find_profile(struct id_tables *tables, const char *name,
                                     struct err *err)
 {
+    const struct table_list *list = &tables->list;
     struct profile_options options = tables->options;
-    struct id_table table = {0};
+    struct id_table new = {.list_idx = tables->n_tables};
 
     for (size_t i = 0; i < tables->n_tables; i++)
         if (!strcmp(tables->tables[i].table.name, name))
             return tables->tables[i].profile;
-    if (init_table(&table, tables, name, err))
-        return NULL;
-    options.n_rows = table.table.num_embeddings;
-    table.profile = profile_open(&options);
-    tables->tables =
-        mem_room(tables->tables, tables->n_tables, &tables->cap, sizeof(table));
-    tables->tables[tables->n_tables++] = table;
-    return table.profile;
+    table_init(&new.table);
+    new.table.name = arena_strdup(tables->arena, name);
+    new.table.dim = tables->dim;
+    for (size_t i = 0; i < list->n_tables; i++)
+        if (!strcmp(list->tables[i].name, name)) {
+            new.table = list->tables[i];
+            new.list_idx = i;
+        }
+    options.n_rows = new.table.num_embeddings;
+    if (list->tables && !options.n_rows)
+        err_set(err, ERR_INPUT, "%s: no table is called '%s'", list->source,
+                name);
+    else if (options.n_rows > PROFILE_MAX_ROWS)
+        err_set(err, ERR_INPUT, "%s: table '%s' has more than %" PRIu64 " rows",
+                list->source, name, PROFILE_MAX_ROWS);
+    else {
+        new.profile = profile_open(&options);
+        tables->tables = mem_room(tables->tables, tables->n_tables,
+                                  &tables->cap, sizeof(new));
+        tables->tables[tables->n_tables++] = new;
+    }
+    return new.profile;
 }
 
 /* Measures a table, which has no more ids. */
@@ -503,7 +452,7 @@ static int read_files(struct id_tables *tables, char *const *paths,
 
     tables->progress.total = parts.n_ids;
     for (size_t i = 0; !rc && i < parts.n_parts; i++) {
-        const struct id_part *part = &parts.parts[i];
+        struct id_part *part = &parts.parts[i];
         struct profile *profile = find_profile(tables, part->table, err);
 
         rc = !profile || read_part(profile, part, &tables->progress, err);
@@ -520,11 +469,11 @@ struct frame {
     int64_t n_samples, n_ids, name_bytes;
 };
 
-static int read_frame(struct id_tables *tables, const struct reader *reader,
+static int read_frame(struct id_tables *tables, const struct id_array *array,
                       const struct frame *frame, struct err *err)
 {
-    const struct reader unnamed = {"its ids", reader->fd, reader->width, 0};
     const uint64_t n_samples = (uint64_t)frame->n_samples;
+    struct id_array ids = *array;
     struct profile *profile;
     char name[NAME_MAX_BYTES + 1] = "";
     ssize_t len;
@@ -535,7 +484,7 @@ static int read_frame(struct id_tables *tables, const struct reader *reader,
                        "%" PRId64 " samples, %" PRId64 " ids, %" PRId64
                        " bytes of a name",
                        frame->n_samples, frame->n_ids, frame->name_bytes);
-    len = read_bytes(reader, name, (size_t)frame->name_bytes, err);
+    len = read_bytes(array, name, (size_t)frame->name_bytes, err);
     if (len < 0)
         return -1;
     if (len < frame->name_bytes || !*name || !text_is_printable(name))
@@ -548,8 +497,8 @@ static int read_frame(struct id_tables *tables, const struct reader *reader,
                        "%" PRIu64 " samples of table '%s', of which the GPU's "
                        "batch has room for %" PRIu64,
                        n_samples, name, profile_room(profile));
-    if (add_ids(profile, &unnamed, (uint64_t)frame->n_ids, &tables->progress,
-                err))
+    ids.source = "its ids";
+    if (add_ids(profile, &ids, (uint64_t)frame->n_ids, &tables->progress, err))
         return -1;
     profile_end(profile, n_samples);
     return 0;
@@ -557,11 +506,12 @@ static int read_frame(struct id_tables *tables, const struct reader *reader,
 
 static int read_stream(struct id_tables *tables, struct err *err)
 {
-    const struct reader reader = {"standard input", STDIN_FILENO, 8, 0};
+    const struct id_array array = {
+        .source = "standard input", .npy.width = 8, .fd = STDIN_FILENO};
 
     for (uint64_t n = 1;; n++) {
         struct frame frame = {0};
-        ssize_t len = read_bytes(&reader, &frame, sizeof(frame), err);
+        ssize_t len = read_bytes(&array, &frame, sizeof(frame), err);
 
         if (!len)
             break;
@@ -569,7 +519,7 @@ static int read_stream(struct id_tables *tables, struct err *err)
             return -1;
         if (len < (ssize_t)sizeof(frame)
                 ? err_set(err, ERR_INPUT, "it is cut")
-                : read_frame(tables, &reader, &frame, err))
+                : read_frame(tables, &array, &frame, err))
             return err_prefix(err, "standard input: frame %" PRIu64, n);
     }
     finish_tables(tables, 0);
