@@ -71,6 +71,17 @@ json_t *json_member(enum member_type type, const void *at)
     return NULL;
 }
 
+const char *json_cell(const json_t *value, struct arena *arena)
+{
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+    char *dumped = json_is_string(value) ? NULL : json_dumps(value, flags);
+    const char *text = dumped ? dumped : json_string_value(value);
+
+    text = arena_strdup(arena, text ? text : "");
+    mem_free(dumped);
+    return text;
+}
+
 char *json_to_text(const json_t *root)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(17);

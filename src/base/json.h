@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_BASE_JSON_H
 #define NEUROSHARD_BASE_JSON_H
 
-#include "base/err.h"
+#include "base/mem.h"
 #include "base/member.h"
 
 #include <jansson.h>
@@ -29,6 +29,10 @@ json_t *json_whole(uint64_t value);
 /* The member at that place: a number as above, true or false, or a text, null
  * for none, quoted where it is not printable. */
 json_t *json_member(enum member_type type, const void *at);
+
+/* A text as it is, what is none as JSON has it, and "" for NULL; in the
+ * arena. */
+const char *json_cell(const json_t *value, struct arena *arena) NEVER_NULL;
 
 /* Indented text of root with numbers that read back the same, ends in a
  * newline; the caller frees it with mem_free (or free). */

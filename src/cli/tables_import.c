@@ -35,21 +35,14 @@ static int read_source(struct table_list *list,
                        const struct tables_options *options, struct cli *cli,
                        struct err *err)
 {
-    const char *path = cli->args[0], *text = "";
-    size_t len;
+    const char *text = "";
 
-    if (cli->n_args > 1) {
-        for (size_t i = 0; i < cli->n_args; i++)
-            text = arena_printf(cli->arena, "%s%s ", text, cli->args[i]);
-        return tables_from_dlrm(list, text, strlen(text), "command line",
-                                options, cli->arena, err);
-    }
-    if (file_read(&text, &len, path, cli->arena, err))
-        return -1;
-    return tables_import(list, text, len,
-                         strcmp(path, "-") ? text_shown(path, cli->arena)
-                                           : "<stdin>",
-                         options, cli->arena, err);
+    if (cli->n_args == 1)
+        return tables_load(list, cli->args[0], options, cli->arena, err);
+    for (size_t i = 0; i < cli->n_args; i++)
+        text = arena_printf(cli->arena, "%s%s ", text, cli->args[i]);
+    return tables_from_dlrm(list, text, strlen(text), "command line", options,
+                            cli->arena, err);
 }
 
 static int run_import(struct cli *cli, struct err *err)

@@ -5,6 +5,7 @@
 #include "base/json_place.h"
 #include "base/text.h"
 #include "io/cluster_json.h"
+#include "io/tables_private.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -144,6 +145,30 @@ static int read_shards(struct reader *reader, const struct entry *entry,
     return 0;
 }
 
+/* "3,14,14", "0-95" or, in JSON, "3, 14]"; false where it is none. More than
+ * there are ranks are one that is none, and so not kept. */
+static bool read_ranks(struct entry *entry, const struct reader *reader,
+                       const char *text)
+{
+    const size_t most = reader->plan->problem.cluster.n_devices + strlen(text);
+    char *end;
+
+    entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
+    for (;; text = end + 1) {
+        uint64_t rank = strtoull(text, &end, 10), last = rank;
+
+        if (end == text)
+            return false;
+        if (*end == '-')
+            last = strtoull(end + 1, &end, 10);
+        for (; rank <= last && entry->n_ranks < most; rank++)
+            entry->ranks[entry->n_ranks++] =
+                (uint32_t)min_u64(rank, UINT32_MAX);
+        if (*end != ',')
+            return (!*end || *end == ']') && entry->n_ranks;
+    }
+}
+
 static int read_entry(struct reader *reader, json_t *value, const char *fqn,
                       struct err *err)
 {
@@ -154,20 +179,12 @@ static int read_entry(struct reader *reader, json_t *value, const char *fqn,
     if (json_unpack(value, "{s:s, s:s, s:o, s?o}", "sharding_type", &type,
                     "compute_kernel", &entry.kernel, "ranks", &ranks, "shards",
                     &shards) ||
-        !json_array_size(ranks))
+        !json_is_array(ranks) ||
+        !read_ranks(&entry, reader, json_cell(ranks, reader->arena) + 1))
         return err_set(err, ERR_INPUT,
                        "table '%s' has no sharding_type, compute_kernel and "
                        "ranks",
                        fqn);
-    entry.n_ranks = json_array_size(ranks);
-    entry.ranks = ARENA_NEW(reader->arena, uint32_t, entry.n_ranks);
-    for (size_t i = 0; i < entry.n_ranks; i++) {
-        const json_t *rank = json_array_get(ranks, i);
-        const json_int_t n =
-            json_is_integer(rank) ? json_integer_value(rank) : -1;
-
-        entry.ranks[i] = (uint32_t)min_u64((uint64_t)n, UINT32_MAX);
-    }
     if (check_entry(&entry, reader, err))
         return -1;
     if (strcmp(type, "data_parallel") != 0)
@@ -227,20 +244,23 @@ static int read_json(struct reader *reader, const char *text, size_t len,
     return rc ? -1 : 0;
 }
 
-/* Columns of "Parameter Info". */
+/* Columns of "Parameter Info", and what they are in a list. */
 enum { FQN, SHARDING, KERNEL, INDICES, POOLINGS, OUTPUT, DIM, ROWS, RANKS };
-static const char *const column_names[] = {
-    [FQN] = "FQN",
-    [SHARDING] = "Sharding",
-    [KERNEL] = "Compute Kernel",
-    [INDICES] = "Num Indices",
-    [POOLINGS] = "Sum Num Poolings",
-    [OUTPUT] = "Output",
-    [DIM] = "Emb Dim (CW Dim)",
-    [ROWS] = "Hash Size",
-    [RANKS] = "Ranks",
+static const struct {
+    const char *name;
+    size_t column;
+} printed_columns[] = {
+    [FQN] = {"FQN", COLUMN_NAME},
+    [SHARDING] = {"Sharding", N_TABLE_COLUMNS},
+    [KERNEL] = {"Compute Kernel", N_TABLE_COLUMNS},
+    [INDICES] = {"Num Indices", COLUMN_POOLING},
+    [POOLINGS] = {"Sum Num Poolings", COLUMN_OUTPUTS},
+    [OUTPUT] = {"Output", COLUMN_OUTPUT},
+    [DIM] = {"Emb Dim (CW Dim)", COLUMN_DIM},
+    [ROWS] = {"Hash Size", COLUMN_ROWS},
+    [RANKS] = {"Ranks", N_TABLE_COLUMNS},
 };
-#define N_COLUMNS (sizeof(column_names) / sizeof(*column_names))
+#define N_COLUMNS (sizeof(printed_columns) / sizeof(*printed_columns))
 #define MAX_CELLS 32
 
 /* The printed tables: of ranks, and of parameters, whose heading says where
@@ -269,30 +289,6 @@ static void split_line(struct printed *printed, char *line)
             *line++ = '\0';
             line += strspn(line, " ");
         }
-    }
-}
-
-/* "3,14,14" or "0-95"; false where it is none. More than there are ranks are
- * one that is none, and so not kept. */
-static bool read_ranks(struct entry *entry, const struct reader *reader,
-                       const char *text)
-{
-    const size_t most = reader->plan->problem.cluster.n_devices + strlen(text);
-    char *end;
-
-    entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
-    for (;; text = end + 1) {
-        uint64_t rank = strtoull(text, &end, 10), last = rank;
-
-        if (end == text)
-            return false;
-        if (*end == '-')
-            last = strtoull(end + 1, &end, 10);
-        for (; rank <= last && entry->n_ranks < most; rank++)
-            entry->ranks[entry->n_ranks++] =
-                (uint32_t)min_u64(rank, UINT32_MAX);
-        if (*end != ',')
-            return !*end && entry->n_ranks;
     }
 }
 
@@ -327,73 +323,61 @@ static void add_pieces(struct reader *reader, const struct entry *entry)
     }
 }
 
-static bool read_factor(const char *text, double *out)
+/* What the text says of a table. */
+static int read_cells(struct entry *entry, struct table *table,
+                      const struct reader *reader, char *const cells[N_COLUMNS],
+                      struct err *err)
 {
-    return text_to_double(text, out) && *out >= 0 && *out <= TABLES_MAX_FACTOR;
+    static const struct tables_options options = {0};
+    struct table_cells told = {.options = &options, .arena = reader->arena};
+    char *width = strstr(cells[DIM], " (");
+    size_t n_blocks, wrong = N_COLUMNS;
+
+    if (width)
+        *width++ = '\0';
+    for (size_t c = 0; c < N_COLUMNS; c++)
+        if (printed_columns[c].column < N_TABLE_COLUMNS) {
+            told.names[printed_columns[c].column] = printed_columns[c].name;
+            told.texts[printed_columns[c].column] = cells[c];
+        }
+    entry->fqn = cells[FQN];
+    entry->kernel = cells[KERNEL];
+    if (table_from_cells(table, &told, err))
+        return err_prefix(err, "table '%s'", entry->fqn);
+    if (width)
+        width[-1] = ' ';
+    entry->n_rows = table->num_embeddings;
+    entry->dim = table->dim;
+    entry->width = width ? strtoull(width + 1, NULL, 10) : entry->dim;
+    n_blocks = entry->width ? (entry->dim - 1) / entry->width + 1 : 1;
+    if (!read_ranks(entry, reader, cells[RANKS]) || entry->n_ranks % n_blocks)
+        wrong = RANKS;
+    if (!entry->width || entry->width > entry->dim)
+        wrong = DIM;
+    if (!text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]))
+        wrong = SHARDING;
+    return wrong == N_COLUMNS
+               ? 0
+               : err_set(err, ERR_INPUT, "table '%s' cannot have the %s '%s'",
+                         entry->fqn, printed_columns[wrong].name, cells[wrong]);
 }
 
-/* The first column whose cell cannot be; N_COLUMNS: none. */
-static size_t read_cells(struct entry *entry, struct table *table,
-                         const struct reader *reader,
-                         const char *const cells[N_COLUMNS])
-{
-    const int output = text_choice(table_output_names, cells[OUTPUT]);
-    size_t n_blocks = 1, c = 0;
-    char *end;
-
-    table->output = (enum table_output)output;
-    entry->dim = entry->width = strtoull(cells[DIM], &end, 10);
-    if (!strncmp(end, " (", 2))
-        entry->width = strtoull(end + 2, NULL, 10);
-    if (entry->width)
-        n_blocks = (entry->dim - 1) / entry->width + 1;
-
-    const bool is_right[N_COLUMNS] = {
-        [FQN] = text_is_printable(cells[FQN]),
-        [SHARDING] =
-            text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]),
-        [KERNEL] = true,
-        [INDICES] = read_factor(cells[INDICES], &table->pooling_factor),
-        [POOLINGS] = read_factor(cells[POOLINGS], &table->num_outputs),
-        [OUTPUT] = output >= 0,
-        [DIM] = entry->width && entry->width <= entry->dim &&
-                entry->dim <= TABLES_MAX_DIM,
-        [ROWS] = text_to_u64(cells[ROWS], &entry->n_rows) && entry->n_rows &&
-                 entry->n_rows <= INT64_MAX,
-        [RANKS] = read_ranks(entry, reader, cells[RANKS]) &&
-                  entry->n_ranks % n_blocks == 0,
-    };
-
-    while (c < N_COLUMNS && is_right[c])
-        c++;
-    return c;
-}
-
-/* What the text says of a table, which is listed where no list is given. */
+/* Lists the table where no list is given. */
 static int read_row(struct reader *reader, const struct printed *printed,
                     struct err *err)
 {
     struct problem *problem = &reader->plan->problem;
-    const char *cells[N_COLUMNS];
+    char *cells[N_COLUMNS];
     struct entry entry = {0};
     struct table table;
-    size_t wrong;
 
     for (size_t c = 0; c < N_COLUMNS; c++)
         cells[c] = printed->cells[printed->column[c]];
-    table_init(&table);
-    entry.fqn = cells[FQN];
-    entry.kernel = cells[KERNEL];
-    wrong = read_cells(&entry, &table, reader, cells);
-    if (wrong < N_COLUMNS)
-        return err_set(err, ERR_INPUT, "table '%s' cannot have the %s '%s'",
-                       entry.fqn, column_names[wrong], cells[wrong]);
-    table.name = json_object_get(reader->places, entry.fqn)
-                     ? arena_printf(reader->arena, "%s#2", entry.fqn)
-                     : entry.fqn;
+    if (read_cells(&entry, &table, reader, cells, err))
+        return -1;
+    if (json_object_get(reader->places, entry.fqn))
+        table.name = arena_printf(reader->arena, "%s#2", entry.fqn);
     if (reader->lists_tables && !json_object_get(reader->places, table.name)) {
-        table.num_embeddings = entry.n_rows;
-        table.dim = (uint32_t)entry.dim;
         place_name(reader, table.name, problem->n_tables);
         problem->tables[problem->n_tables++] = table;
     }
@@ -408,12 +392,12 @@ static int read_heading(struct printed *printed, struct err *err)
 {
     printed->cells[printed->n_cells] = NULL;
     for (size_t c = 0; c < N_COLUMNS; c++) {
-        int i =
-            text_choice((const char *const *)printed->cells, column_names[c]);
+        int i = text_choice((const char *const *)printed->cells,
+                            printed_columns[c].name);
 
         if (i < 0)
             return err_set(err, ERR_INPUT, "there is no column '%s'",
-                           column_names[c]);
+                           printed_columns[c].name);
         printed->column[c] = (size_t)i;
     }
     printed->within = WITHIN_TABLES;

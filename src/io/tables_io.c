@@ -2,7 +2,6 @@
 #include "io/tables_io.h"
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "io/plan_torchrec.h"
 #include "io/tables_private.h"
@@ -36,22 +35,30 @@ const char *tables_listed(const char *const *names, size_t n, size_t most,
     return n > most ? text_say(arena, "%s and %zu more", list, n - most) : list;
 }
 
-void tables_warn(const struct tables_options *options, const char *sentence)
+void tables_warn(const struct table_cells *cells, const char *where,
+                 const char *what)
 {
-    if (options->warn)
-        options->warn(options->warn_ctx, sentence);
-}
+    const struct tables_options *options = cells->options;
+    const size_t n = json_object_size(cells->unknown);
+    const char **names = ARENA_NEW(cells->arena, const char *, n), *key;
+    size_t i = 0;
+    json_t *value;
 
-void tables_warn_unknown(const struct tables_options *options,
-                         const char *source, const char *what,
-                         const char *const *names, size_t n,
-                         struct arena *arena)
-{
-    if (n == 0)
-        return;
-    tables_warn(options,
-                text_say(arena, "%s: unknown %s are left out: %s", source, what,
-                         tables_listed(names, n, MAX_LISTED, arena)));
+    json_object_foreach(cells->unknown, key, value)
+    {
+        names[i++] = key;
+    }
+    if (options->warn && n)
+        options->warn(
+            options->warn_ctx,
+            text_say(cells->arena, "%s: unknown %ss are left out: %s", where,
+                     what, tables_listed(names, n, MAX_LISTED, cells->arena)));
+    if (options->warn && !cells->names[COLUMN_POOLING])
+        options->warn(options->warn_ctx,
+                      text_say(cells->arena,
+                               "%s: no %s 'pooling_factor', so one look-up a "
+                               "sample is assumed for every table",
+                               where, what));
 }
 
 static bool is_json(const char *text)
@@ -60,21 +67,6 @@ static bool is_json(const char *text)
         text += 3;
     text += strspn(text, " \t\r\n");
     return *text == '{' || *text == '[';
-}
-
-int tables_load(struct table_list *list, const char *path,
-                const struct tables_options *options, struct arena *arena,
-                struct err *err)
-{
-    const char *source, *text;
-    size_t len;
-
-    if (file_read(&text, &len, path, arena, err))
-        return -1;
-    source = strcmp(path, "-") ? text_shown(path, arena) : "<stdin>";
-    if (is_json(text))
-        return tables_from_json(list, text, len, source, options, arena, err);
-    return tables_from_csv(list, text, len, source, options, arena, err);
 }
 
 int tables_name(struct table_list *list, const char *prefix,
@@ -115,9 +107,9 @@ out:
     return rc;
 }
 
-int tables_import(struct table_list *list, const char *text, size_t len,
-                  const char *source, const struct tables_options *options,
-                  struct arena *arena, struct err *err)
+int tables_from_text(struct table_list *list, const char *text, size_t len,
+                     const char *source, const struct tables_options *options,
+                     struct arena *arena, struct err *err)
 {
     static const struct {
         bool (*is_one)(const char *text);
@@ -132,9 +124,25 @@ int tables_import(struct table_list *list, const char *text, size_t len,
     };
 
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-        if (forms[i].is_one(text))
+        if ((options->columns || forms[i].is_one == is_json) &&
+            forms[i].is_one(text))
             return forms[i].read(list, text, len, source, options, arena, err);
     return tables_from_csv(list, text, len, source, options, arena, err);
+}
+
+int tables_load(struct table_list *list, const char *path,
+                const struct tables_options *options, struct arena *arena,
+                struct err *err)
+{
+    const char *text;
+    size_t len;
+
+    if (file_read(&text, &len, path, arena, err))
+        return -1;
+    return tables_from_text(list, text, len,
+                            strcmp(path, "-") ? text_shown(path, arena)
+                                              : "<stdin>",
+                            options, arena, err);
 }
 
 static int check_csv(const char *text, size_t len, const char *source,

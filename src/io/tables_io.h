@@ -49,12 +49,6 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Reads a file ("-": standard input); JSON where the first character that is
- * no blank is '{' or '[', else CSV. ERR_IO where it cannot be read. */
-int tables_load(struct table_list *list, const char *path,
-                const struct tables_options *options, struct arena *arena,
-                struct err *err) MUST_CHECK;
-
 /* What others have, in a form that only an import takes: the JSON that FBGEMM's
  * TBE reporter writes, TBEDataConfig; and a command line of dlrm_main.py or
  * dlrm_s_pytorch.py, or a script with one. text[len] must be a NUL. */
@@ -64,10 +58,16 @@ int tables_from_tbe(struct table_list *list, const char *text, size_t len,
 int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err) MUST_CHECK;
-/* A text in any of the forms, which its content tells. */
-int tables_import(struct table_list *list, const char *text, size_t len,
-                  const char *source, const struct tables_options *options,
-                  struct arena *arena, struct err *err) MUST_CHECK;
+
+/* JSON where the first character that is no blank is '{' or '[', else CSV; for
+ * an import any of the forms, which the content tells. */
+int tables_from_text(struct table_list *list, const char *text, size_t len,
+                     const char *source, const struct tables_options *options,
+                     struct arena *arena, struct err *err) MUST_CHECK;
+/* The same of a file ("-": standard input); ERR_IO where it cannot be read. */
+int tables_load(struct table_list *list, const char *path,
+                const struct tables_options *options, struct arena *arena,
+                struct err *err) MUST_CHECK;
 
 /* Appends the list as CSV: the first four columns, and others where a table
  * needs them. The reader makes the same list of it. */

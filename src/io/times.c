@@ -116,17 +116,6 @@ out:
     return rc;
 }
 
-/* A member as CSV would have it. */
-static const char *cell_of(const json_t *value, struct arena *arena)
-{
-    if (json_is_integer(value))
-        return arena_printf(arena, "%" JSON_INTEGER_FORMAT,
-                            json_integer_value(value));
-    if (json_is_real(value))
-        return arena_printf(arena, "%.17g", json_real_value(value));
-    return json_is_string(value) ? json_string_value(value) : "";
-}
-
 static int read_json(struct reader *reader, const char *text, size_t len,
                      struct err *err)
 {
@@ -144,8 +133,8 @@ static int read_json(struct reader *reader, const char *text, size_t len,
 
         reader->line = lines[i];
         for (unsigned c = 0; c < N_COLUMNS; c++)
-            cells[c] = cell_of(json_object_get(object, column_names[c]),
-                               reader->arena);
+            cells[c] = json_cell(json_object_get(object, column_names[c]),
+                                 reader->arena);
         rc = read_cells(reader, cells, err);
         arena_rewind(reader->arena, mark);
     }

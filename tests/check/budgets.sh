@@ -6,14 +6,14 @@
 set -eu
 
 budgets="
-src/base     3026  38
+src/base     3037  38
 src/core     4815  36
 src/device   6659  59
-src/io       5815  37
+src/io       5694  38
 src/emit     2793  19
 src/exec     3765  26
-src/cli      6038  39
-costmodel    7584  60
+src/cli      6031  39
+costmodel    7586  60
 search       6885  32
 microbench   1657  14
 "

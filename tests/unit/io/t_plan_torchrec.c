@@ -222,7 +222,8 @@ static void test_stats_refused(void)
         {HEAD ROW("a", "ZW", "fused", "8", "10", "0"),
          "plan:12: table 'a' cannot have the Sharding 'ZW'"},
         {HEAD ROW("a", "TW", "fused", "8", "1e1", "0"),
-         "plan:12: table 'a' cannot have the Hash Size '1e1'"},
+         "plan:12: table 'a': Hash Size '1e1' is not a whole number from 1 to "
+         "9223372036854775807"},
         {HEAD ROW("a", "CW", "fused", "8 (0)", "10", "0"),
          "plan:12: table 'a' cannot have the Emb Dim (CW Dim) '8 (0)'"},
         {HEAD ROW("a", "CW", "fused", "8 (4)", "10", "0,1,2"),
@@ -231,11 +232,13 @@ static void test_stats_refused(void)
          "plan:12: table 'a' has the kernel 'key_value'; only fused and dense "
          "keep it in the GPU's memory"},
         {HEAD "#   a   TW   fused   -1   3   pooled   8   10   0   #\n",
-         "plan:12: table 'a' cannot have the Num Indices '-1'"},
+         "plan:12: table 'a': Num Indices '-1' is not a number from 0 to "
+         "1000000"},
         {HEAD "#   a   TW   fused   1   3e7   pooled   8   10   0   #\n",
-         "plan:12: table 'a' cannot have the Sum Num Poolings '3e7'"},
+         "plan:12: table 'a': Sum Num Poolings '3e7' is not a number from 0 to "
+         "1000000"},
         {HEAD "#   a   TW   fused   1   3   pulled   8   10   0   #\n",
-         "plan:12: table 'a' cannot have the Output 'pulled'"},
+         "plan:12: table 'a': Output 'pulled' is not pooled or sequence"},
         {HEAD "#   a   TW   #\n", "plan:12: table 'a' lacks columns"},
         {"# --- Planner Statistics --- #\n#   FQN   Ranks   #\n",
          "plan:2: there is no column 'Sharding'"},

@@ -501,8 +501,8 @@ static void test_shared_files(void)
         {"meta_torchrec_1935.csv", NULL, 0, 1935},
         {"nvidia_synthetic_large_v3.csv", NULL, 0, 612},
         {"dlrm_t856_moments.json",
-         ":2: 'source' is no table, which would be an object with "
-         "'num_embeddings', 'embedding_dim' and 'pooling_factor'",
+         ":2: table 'source': it is no object with 'num_embeddings', "
+         "'embedding_dim' and 'pooling_factor'",
          64, 0},
         {"dlrm_datasets_locality.csv", ":1: the header has no column 'name'",
          64, 0},

@@ -18,8 +18,8 @@ static int import(const char *text, const char *names)
     buf_release(&notes);
     memset(&err, 0, sizeof(err));
     memset(&list, 0, sizeof(list));
-    return tables_import(&list, text, strlen(text), "run.sh", &options, &arena,
-                         &err);
+    return tables_from_text(&list, text, strlen(text), "run.sh", &options,
+                            &arena, &err);
 }
 
 /* As CSV without the notes, or why not. */

@@ -43,35 +43,44 @@ static void test_refused(void)
         {"a plan", "{\"neuroshard_plan\": 1, \"tables\": []}",
          "t.json:1: a plan, where a list of tables is expected"},
         {"a member that is no object", "{\n\"note\": \"x\"}",
-         "t.json:2: 'note' is no table, which would be an object with "
-         "'num_embeddings', 'embedding_dim' and 'pooling_factor'"},
-        {"empty name", "{\"\": {}}",
-         "t.json:1: the name '' is empty or not printable"},
+         "t.json:2: table 'note': it is no object with 'num_embeddings', "
+         "'embedding_dim' and 'pooling_factor'"},
+        {"empty name", "{\"\": {}}", "t.json:1: table '': the name is empty"},
         {"control in a name", "{\"a\\nb\": {}}",
-         "t.json:1: the name 'a\\u000ab' is empty or not printable"},
+         "t.json:1: table 'a\\u000ab': the name 'a\\u000ab' is not printable "
+         "text"},
         {"no rows", "{\"a\":\n{\"embedding_dim\": 4}}",
          "t.json:1: table 'a': num_embeddings is missing"},
         {"rows 0", "{\"a\": {\"num_embeddings\": 0, \"embedding_dim\": 4}}",
-         "t.json:1: table 'a': num_embeddings is 0, outside 1 to "
-         "9223372036854775807"},
+         "t.json:1: table 'a': num_embeddings '0' is not a whole number from 1 "
+         "to 9223372036854775807"},
         {"rows negative", "{\"a\": {\"num_embeddings\": -3}}",
-         "t.json:1: table 'a': num_embeddings is -3, not a whole number >= 0"},
+         "t.json:1: table 'a': num_embeddings '-3' is not a whole number from "
+         "1 to 9223372036854775807"},
+        {"rows a fraction", "{\"a\": {\"num_embeddings\": 3.0}}",
+         "t.json:1: table 'a': num_embeddings '3.0' is not a whole number from "
+         "1 to 9223372036854775807"},
         {"rows a text", "{\"a\": {\"num_embeddings\": \"3\"}}",
-         "t.json:1: table 'a': num_embeddings must be a whole number, not a "
-         "string"},
+         "t.json:1: table 'a': num_embeddings must be a number, not a text"},
+        {"rows twice", "{\"a\": {\"num_embeddings\": 3, \"rows\": 3}}",
+         "t.json:1: table 'a': num_embeddings and rows are the same thing"},
+        {"a bin", TABLE_A ", \"bin_0\": 1}}",
+         "t.json:1: table 'a': bin_1 is empty, but other bins are given"},
         {"no dim", "{\"a\": {\"num_embeddings\": 3}}",
-         "t.json:1: table 'a': embedding_dim is missing, and no option "
-         "'--dim D' fills it"},
+         "t.json:1: table 'a': embedding_dim is missing; option '--dim D' "
+         "fills empty cells"},
         {"dim 0", "{\"a\": {\"num_embeddings\": 3, \"embedding_dim\": 0}}",
-         "t.json:1: table 'a': embedding_dim is 0, outside 1 to 1048576"},
+         "t.json:1: table 'a': embedding_dim '0' is not a whole number from 1 "
+         "to 1048576"},
         {"dim too large",
          "{\"a\": {\"num_embeddings\": 3, \"embedding_dim\": 1048577}}",
-         "t.json:1: table 'a': embedding_dim is 1048577, outside 1 to "
-         "1048576"},
+         "t.json:1: table 'a': embedding_dim '1048577' is not a whole number "
+         "from 1 to 1048576"},
         {"pooling negative", TABLE_A ", \"pooling_factor\": -1}}",
-         "t.json:1: table 'a': pooling_factor is -1, not in 0 to 1000000"},
+         "t.json:1: table 'a': pooling_factor '-1' is not a number from 0 to "
+         "1000000"},
         {"order unknown", TABLE_A ", \"row_order\": \"random\"}}",
-         "t.json:1: table 'a': row_order must be one of hashed, frequency, "
+         "t.json:1: table 'a': row_order 'random' is not hashed, frequency or "
          "uniform"},
         {"order null", TABLE_A ", \"row_order\": null}}",
          "t.json:1: table 'a': row_order must be a text, not null"},
@@ -91,8 +100,8 @@ static void test_refused(void)
          "{\n \"a{\\\"[,\": {\"num_embeddings\": 1, \"embedding_dim\": 4,\n"
          " \"x\": [{\"y\": \"}\\\\\"}, 2]},\n\n"
          " \"b\": {\"num_embeddings\": 0}}",
-         "t.json:5: table 'b': num_embeddings is 0, outside 1 to "
-         "9223372036854775807"},
+         "t.json:5: table 'b': num_embeddings '0' is not a whole number from 1 "
+         "to 9223372036854775807"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -161,6 +170,19 @@ static void test_read(void)
        "the rest are defaults");
     is_str(list.source, "t.json", "source");
     ok(!warnings.data, "nothing to warn of");
+    is_i64(read_text("{\"a\": {\"rows\": 8, \"dim\": 4, \"hotness\": 1e1, "
+                     "\"zipf_alpha\": 0.5, \"precision\": \"fp16\", "
+                     "\"sharding\": \"row|table\", \"device\": 3, "
+                     "\"group\": \"g\", \"dedup\": 0.25}}",
+                     0),
+           0, "members by all names that columns of CSV have");
+    t = list.tables;
+    ok(t->num_embeddings == 8 && t->dim == 4 && t->pooling_factor == 10 &&
+           t->zipf_alpha == 0.5 && !t->skew_assumed &&
+           t->precision == PRECISION_FP16 &&
+           t->kinds == (SHARD_TABLE | SHARD_ROW) && t->device == 3 &&
+           !strcmp(t->group, "g") && t->dedup == 0.25 && !warnings.data,
+       "all are taken");
 }
 
 static void test_warnings(void)
@@ -173,8 +195,8 @@ static void test_warnings(void)
     is_near(list.tables[1].pooling_factor, 1, 0, "one look-up a sample");
     is_str(warnings.data,
            "t.json: unknown members are left out: 'mean', 'x'\n"
-           "t.json: no table has a 'pooling_factor', so one look-up a sample "
-           "is assumed for every table\n",
+           "t.json: no member 'pooling_factor', so one look-up a sample is "
+           "assumed for every table\n",
            "both are told, each once");
 }
 

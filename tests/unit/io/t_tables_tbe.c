@@ -22,8 +22,8 @@ static int import(const char *text)
 
     arena_release(&arena);
     memset(&err, 0, sizeof(err));
-    return tables_import(&list, text, strlen(text), "tbe.json", &options,
-                         &arena, &err);
+    return tables_from_text(&list, text, strlen(text), "tbe.json", &options,
+                            &arena, &err);
 }
 
 static const struct table *table(size_t idx)

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+#include "io/csv.h"
+#include "io/tables_private.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A column: its name and aliases with '|' between, the member of a table that
+ * its cells give, and what they may be. */
+struct column {
+    const char *names;
+    enum member_type type; /* by MEMBER_OF, like the next */
+    size_t offset;
+    double min, max; /* of a number; of whole ones 0x1p63 is INT64_MAX */
+    const char *const *choices; /* of an enum, from 0, the last one NULL */
+};
+
+#define TABLE(member) MEMBER_OF(struct table, member)
+#define BIN(k)                                \
+    {                                         \
+        "bin_" #k, TABLE(bins[k]), 0, 1, NULL \
+    }
+#define BINS_0_TO_16                                                        \
+    BIN(0), BIN(1), BIN(2), BIN(3), BIN(4), BIN(5), BIN(6), BIN(7), BIN(8), \
+        BIN(9), BIN(10), BIN(11), BIN(12), BIN(13), BIN(14), BIN(15), BIN(16)
+static const struct column columns[N_TABLE_COLUMNS] = {
+    {"name", TABLE(name), 0, 0, NULL},
+    {"num_embeddings|rows|hash_size", TABLE(num_embeddings), 1, 0x1p63, NULL},
+    {"dim|embedding_dim", TABLE(dim), 1, TABLES_MAX_DIM, NULL},
+    {"pooling_factor|hotness|multi_hot", TABLE(pooling_factor), 0,
+     TABLES_MAX_FACTOR, NULL},
+    {"zipf_alpha", TABLE(zipf_alpha), 0, TABLE_MAX_ZIPF, NULL},
+    {"sharding", TABLE(kinds), 1, SHARD_ALL_KINDS, NULL},
+    {"device", MEMBER_U64, offsetof(struct table, device), 0, TABLES_MAX_DEVICE,
+     NULL},
+    {"num_outputs|num_features", TABLE(num_outputs), 0, TABLES_MAX_FACTOR,
+     NULL},
+    {"output", TABLE(output), 0, OUTPUT_SEQUENCE, table_output_names},
+    {"precision", TABLE(precision), 0, N_PRECISIONS - 1, precision_names},
+    {"comm_precision", TABLE(comm_precision), 0, N_PRECISIONS - 1,
+     precision_names},
+    {"optimizer", TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
+    {"row_order", TABLE(row_order), 0, N_ROW_ORDERS - 1, row_order_names},
+    {"dedup", TABLE(dedup), TABLE_MIN_DEDUP, 1, NULL},
+    {"group", TABLE(group), 0, 0, NULL},
+    BINS_0_TO_16,
+};
+
+const char *table_column_names(size_t column)
+{
+    return columns[column].names;
+}
+
+size_t table_column(const char *name)
+{
+    size_t c = 0;
+
+    while (c < N_TABLE_COLUMNS && !text_is_one_of(columns[c].names, name))
+        c++;
+    return c;
+}
+
+bool table_column_is_words(size_t column)
+{
+    return columns[column].type == MEMBER_TEXT || columns[column].choices ||
+           column == COLUMN_SHARDING;
+}
+
+/* Of a whole number; pins name the devices that there are. */
+static uint64_t largest(const struct table_cells *cells, size_t column)
+{
+    if (column == COLUMN_DEVICE && cells->options->n_devices)
+        return cells->options->n_devices - 1;
+    return columns[column].max == 0x1p63 ? INT64_MAX
+                                         : (uint64_t)columns[column].max;
+}
+
+/* False where the text is nothing that the column takes. */
+static bool read_value(void *at, const struct table_cells *cells, size_t column)
+{
+    const struct column *format = &columns[column];
+    const char *text = cells->texts[column];
+    uint64_t n;
+    double x;
+
+    if (format->type == MEMBER_TEXT) {
+        *(const char **)at = arena_strdup(cells->arena, text);
+        return text_is_printable(text);
+    }
+    if (format->type == MEMBER_REAL) {
+        if (!text_to_double(text, &x))
+            return false;
+        *(double *)at = x + 0.0; /* no -0 */
+        return x >= format->min && x <= format->max;
+    }
+    if (format->choices)
+        n = (uint64_t)text_choice(format->choices, text);
+    else if (column == COLUMN_SHARDING)
+        n = shard_kinds_from_list(text, '|');
+    else if (!text_to_u64(text, &n))
+        return false;
+    if (format->type == MEMBER_U32)
+        *(uint32_t *)at = (uint32_t)n;
+    else
+        *(uint64_t *)at = n;
+    return n >= (uint64_t)format->min && n <= largest(cells, column);
+}
+
+/* What the column takes. */
+static const char *say_wanted(const struct table_cells *cells, size_t column)
+{
+    const struct column *format = &columns[column];
+
+    if (format->type == MEMBER_TEXT)
+        return "printable text";
+    if (format->choices)
+        return text_list(format->choices, " or ", cells->arena);
+    if (column == COLUMN_SHARDING)
+        return "a list of table, column, row, grid and replicate with '|' "
+               "between";
+    if (format->type == MEMBER_REAL)
+        return arena_printf(cells->arena, "a number from %g to %.0f",
+                            format->min, format->max);
+    return arena_printf(cells->arena, "a whole number from %.0f to %" PRIu64,
+                        format->min, largest(cells, column));
+}
+
+static bool is_given(const struct table_cells *cells, size_t column)
+{
+    return cells->texts[column] && *cells->texts[column];
+}
+
+static int check_bins(const struct table_cells *cells, struct table *table,
+                      struct err *err)
+{
+    double sum = 0;
+
+    table->has_bins = is_given(cells, COLUMN_BIN_0);
+    for (unsigned k = 0; k < REUSE_BINS; k++) {
+        if (is_given(cells, COLUMN_BIN_0 + k) != table->has_bins)
+            return err_set(err, ERR_INPUT,
+                           "bin_%u is empty, but other bins are given",
+                           table->has_bins ? k : 0);
+        sum += table->bins[k];
+    }
+    if (!table->has_bins)
+        return 0;
+    if (sum == 0 && table->pooling_factor > 0)
+        return err_set(err, ERR_INPUT,
+                       "all bins are 0, but the pooling factor is %g",
+                       table->pooling_factor);
+    if (sum != 0 && fabs(sum - 1) > TABLE_BINS_TOLERANCE)
+        return err_set(err, ERR_INPUT, "the bins add up to %g, not to 1", sum);
+    return 0;
+}
+
+int table_from_cells(struct table *table, const struct table_cells *cells,
+                     struct err *err)
+{
+    table_init(table);
+    table->dim = cells->options->dim;
+    table->pooling_factor = 1;
+    for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
+        if (is_given(cells, c) &&
+            !read_value((char *)table + columns[c].offset, cells, c))
+            return err_set(err, ERR_INPUT, "%s '%s' is not %s", cells->names[c],
+                           tables_shown(cells->texts[c], cells->arena),
+                           say_wanted(cells, c));
+    if (!table->name)
+        return err_set(err, ERR_INPUT, "the name is empty");
+    for (size_t c = COLUMN_ROWS; c <= COLUMN_DIM; c++)
+        if (!is_given(cells, c) && !(c == COLUMN_DIM && table->dim))
+            return err_set(
+                err, ERR_INPUT, "%s is %s%s", cells->names[c],
+                cells->texts[c] ? "empty" : "missing",
+                c == COLUMN_DIM ? "; option '--dim D' fills empty cells" : "");
+    if (check_bins(cells, table, err))
+        return -1;
+    table->skew_assumed = !table->has_bins && !is_given(cells, COLUMN_ZIPF);
+    return 0;
+}
+
+/* Whether the table has the default there, which an empty cell means. */
+static bool is_default(const struct table *table, size_t column)
+{
+    static const size_t bytes[] = {[MEMBER_U32] = sizeof(uint32_t),
+                                   [MEMBER_U64] = sizeof(uint64_t),
+                                   [MEMBER_REAL] = sizeof(double),
+                                   [MEMBER_TEXT] = sizeof(char *)};
+    const size_t offset = columns[column].offset;
+    struct table plain;
+
+    table_init(&plain);
+    if (column <= COLUMN_POOLING)
+        return false;
+    if (column == COLUMN_ZIPF)
+        return table->skew_assumed ||
+               (table->has_bins && table->zipf_alpha == DEFAULT_ZIPF_ALPHA);
+    if (column >= COLUMN_BIN_0)
+        return !table->has_bins;
+    return !memcmp((const char *)table + offset, (const char *)&plain + offset,
+                   bytes[columns[column].type]);
+}
+
+/* The number in as few digits as read back the same. */
+static void add_real(struct buf *out, double x)
+{
+    char text[32];
+    int digits = 6;
+
+    do
+        snprintf(text, sizeof(text), "%.*g", digits, x);
+    while (strtod(text, NULL) != x && digits++ < 17);
+    buf_printf(out, "%s", text);
+}
+
+static void add_kinds(struct buf *out, uint64_t kinds)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < N_SHARD_KINDS; i++)
+        if (kinds & shard_traits[i].kind) {
+            buf_printf(out, "%s%s", separator, shard_traits[i].name);
+            separator = "|";
+        }
+}
+
+bool table_add_cell(struct buf *out, const struct table *table, size_t column)
+{
+    const struct column *format = &columns[column];
+    const void *at = (const char *)table + format->offset;
+    uint64_t n;
+
+    if (is_default(table, column))
+        return false;
+    if (format->type == MEMBER_TEXT) {
+        csv_add(out, *(const char *const *)at);
+        return true;
+    }
+    if (format->type == MEMBER_REAL) {
+        add_real(out, *(const double *)at);
+        return true;
+    }
+    n = format->type == MEMBER_U32 ? *(const uint32_t *)at
+                                   : *(const uint64_t *)at;
+    if (format->choices)
+        buf_printf(out, "%s", format->choices[n]);
+    else if (column == COLUMN_SHARDING)
+        add_kinds(out, n);
+    else
+        buf_printf(out, "%" PRIu64, n);
+    return true;
+}
