@@ -136,30 +136,13 @@ static void place_knots(struct comm_curve *curve, const struct points *points,
     }
 }
 
-/* Normal equations in the knots' times over their guesses. */
-struct equations {
-    uint32_t n;
-    double a[COMM_MAX_KNOTS * COMM_MAX_KNOTS], b[COMM_MAX_KNOTS]; /* [n][n] */
-};
-
-static void add_row(struct equations *equations, const uint32_t *columns,
-                    const double *values, uint32_t n, double want,
-                    double weight)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t j = 0; j < n; j++)
-            equations->a[columns[i] * equations->n + columns[j]] +=
-                weight * values[i] * values[j];
-        equations->b[columns[i]] += weight * values[i] * want;
-    }
-}
-
-/* One reweighted least-squares step for the times at the knots. A latency
- * below 0 becomes 0, and the rest is fitted beside it. */
+/* One reweighted least-squares step for the times at the knots, over their
+ * guesses. A latency below 0 becomes 0, and the rest is fitted beside it. */
 static void refine(struct comm_curve *curve, const struct points *points,
                    const double *guess, int without_fold, bool has_latency)
 {
-    struct equations equations = {.n = curve->n_knots};
+    const uint32_t n = curve->n_knots;
+    double a[COMM_MAX_KNOTS * COMM_MAX_KNOTS] = {0}, b[COMM_MAX_KNOTS] = {0};
 
     for (size_t i = 0; i < points->n; i++) {
         const struct point *point = &points->at[i];
@@ -170,20 +153,19 @@ static void refine(struct comm_curve *curve, const struct points *points,
 
         if ((int)point->fold == without_fold)
             continue;
-        add_row(&equations, (const uint32_t[]){k - 1, k},
-                (const double[]){(1 - share) * guess[k - 1] / point->us,
-                                 share * guess[k] / point->us},
-                2, 1, 1 / fmax(residual, SMALL_RESIDUAL));
+        normal_add(a + (k - 1) * (n + 1), b + k - 1, n,
+                   (const double[]){(1 - share) * guess[k - 1] / point->us,
+                                    share * guess[k] / point->us},
+                   2, 1, 1 / fmax(residual, SMALL_RESIDUAL));
     }
-    for (uint32_t k = 2; k < curve->n_knots; k++)
-        add_row(&equations, (const uint32_t[]){k - 2, k - 1, k},
-                (const double[]){1, -2, 1}, 3, 0, SMOOTHNESS);
+    for (uint32_t k = 0; k + 2 < n; k++)
+        normal_add(a + k * (n + 1), b + k, n, (const double[]){1, -2, 1}, 3, 0,
+                   SMOOTHNESS);
     if (!has_latency)
-        add_row(&equations, (const uint32_t[]){0}, (const double[]){1}, 1, 0,
-                1e12);
-    solve_symmetric(equations.a, equations.b, equations.n);
-    for (uint32_t k = 0; k < curve->n_knots; k++)
-        curve->us[k] = equations.b[k] * guess[k];
+        a[0] += 1e12;
+    solve_symmetric(a, b, n);
+    for (uint32_t k = 0; k < n; k++)
+        curve->us[k] = b[k] * guess[k];
 }
 
 /* Fits a curve to the points that are not of a fold (-1: to all). */

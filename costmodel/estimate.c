@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/estimate.h"
 
+#include "costmodel/linear.h"
 #include "costmodel/roofline.h"
 
 #include <math.h>
@@ -29,18 +30,15 @@ static void fill_normal(struct normal *normal, const double *sums,
     for (size_t i = 0; i < n_rows; i++) {
         for (size_t k = 0; k < n; k++)
             x[k] = (k + 1 < n ? sums[i * (n - 1) + k] : 1) / ms[i];
-        for (size_t k = 0; k < n; k++) {
-            normal->b[k] += x[k];
-            for (size_t l = 0; l < n; l++)
-                normal->a[k][l] += x[k] * x[l];
-        }
+        normal_add(normal->a[0], normal->b, MAX_TOTALS + 1, x, n, 1, 1);
     }
     for (size_t k = 0; k < n; k++)
         normal->scale[k] = normal->a[k][k] > 0 ? 1 / sqrt(normal->a[k][k]) : 0;
     for (size_t k = 0; k < n; k++) {
         normal->b[k] *= normal->scale[k];
-        for (size_t l = 0; l < n; l++)
-            normal->a[k][l] *= normal->scale[k] * normal->scale[l];
+        for (size_t l = 0; l <= k; l++)
+            normal->a[l][k] = normal->a[k][l] *=
+                normal->scale[k] * normal->scale[l];
     }
 }
 

@@ -5,6 +5,16 @@
 
 #include <math.h>
 
+void normal_add(double *a, double *b, size_t stride, const double *x, size_t n,
+                double y, double weight)
+{
+    for (size_t i = 0; i < n; i++) {
+        b[i] += weight * x[i] * y;
+        for (size_t j = 0; j <= i; j++)
+            a[i * stride + j] += weight * x[i] * x[j];
+    }
+}
+
 /* By Cholesky's decomposition. */
 void solve_symmetric(double *a, double *w, size_t n)
 {
@@ -36,15 +46,8 @@ void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
 
     for (size_t i = 0; i < n_columns; i++)
         w[i] = 0;
-    for (size_t r = 0; r < n_rows; r++) {
-        const double *row = x + r * n_columns;
-
-        for (size_t i = 0; i < n_columns; i++) {
-            w[i] += row[i] * y[r];
-            for (size_t j = 0; j <= i; j++)
-                a[i * n_columns + j] += row[i] * row[j];
-        }
-    }
+    for (size_t r = 0; r < n_rows; r++)
+        normal_add(a, w, n_columns, x + r * n_columns, n_columns, y[r], 1);
     for (size_t i = 0; i < n_columns; i++)
         trace += a[i * n_columns + i];
     for (size_t i = 0; i < n_columns; i++)

@@ -9,6 +9,12 @@
 void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
                 size_t n_columns, double ridge);
 
+/* Least squares row by row: adds to the normal equations a w = b, of which a's
+ * lower triangle counts and whose rows are `stride` apart, that x[n] times the
+ * first n of w is to be y, with that weight. */
+void normal_add(double *a, double *b, size_t stride, const double *x, size_t n,
+                double y, double weight);
+
 /* w[n] becomes the x of a x = w; a[n][n] is symmetric and positive definite, of
  * which the lower triangle is used and overwritten. */
 void solve_symmetric(double *a, double *w, size_t n);

@@ -103,10 +103,8 @@ static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
             } else {
                 slope[k] = log_total(fit, i, k - N_SLOWED);
             }
-            b[k] -= weight * slope[k] * error;
-            for (size_t l = 0; l <= k; l++)
-                a[k * n + l] += weight * slope[k] * slope[l];
         }
+        normal_add(a, b, n, slope, n, -error, weight);
     }
     for (size_t k = 0; k < n; k++) {
         a[k * n + k] += ridge(k);
