@@ -262,35 +262,15 @@ static void phases(const struct oracle *base, const double *sums,
 {
     const struct comm_oracle *oracle = (const void *)base;
 
+    exchange_phases(oracle, sums, phases_ms[0]);
     for (uint32_t r = 0; r < base->problem->cluster.n_devices; r++) {
         const double *of = sums + r * (size_t)base->width;
 
-        exchange_phases(oracle, sums, phases_ms[r]);
+        if (r)
+            memcpy(phases_ms[r], phases_ms[0], sizeof(*phases_ms));
         own_phases(oracle, of, compute_ms[r],
                    forward_ms(oracle, of, compute_ms[r]), phases_ms[r]);
     }
-}
-
-/* The step of one assignment. */
-static double whole_step_ms(const struct comm_oracle *oracle,
-                            const double *sums, const double *compute_ms,
-                            double phases_ms[N_PHASES])
-{
-    const struct step *step = &oracle->step;
-    const unsigned n_terms = oracle->base.n_terms;
-    double most_ms[STEP_MAX_TERMS] = {0}, terms_ms[STEP_MAX_TERMS];
-
-    exchange_phases(oracle, sums, phases_ms);
-    for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++) {
-        const double *of = sums + r * (size_t)oracle->base.width;
-
-        own_phases(oracle, of, compute_ms[r],
-                   forward_ms(oracle, of, compute_ms[r]), phases_ms);
-        step_terms(step, phases_ms, terms_ms);
-        for (unsigned k = 0; k < n_terms; k++)
-            most_ms[k] = max_of(terms_ms[k], most_ms[k]);
-    }
-    return step_ms(step, most_ms);
 }
 
 static void price(const struct oracle *base, size_t n, const double *sums,
@@ -298,17 +278,23 @@ static void price(const struct oracle *base, size_t n, const double *sums,
 {
     const struct comm_oracle *oracle = (const void *)base;
     const uint32_t n_devices = base->problem->cluster.n_devices;
+    double(*phases_ms)[N_PHASES] = mem_alloc(n_devices, sizeof(*phases_ms));
+    struct step step = oracle->step;
 
+    step.host_ms = 0;
     for (size_t i = 0; i < n; i++, sums += (size_t)n_devices * base->width) {
-        double phases_ms[N_PHASES];
-        const double step = whole_step_ms(oracle, sums, compute_ms, phases_ms);
-        const double bwd = phases_ms[PHASE_GRADIENT] + phases_ms[PHASE_REDUCE];
+        double ms, bwd;
 
+        phases(base, sums, compute_ms, phases_ms);
+        ms = step_of_ranks(&step, n_devices,
+                           (const double(*)[N_PHASES])phases_ms);
+        bwd = phases_ms[0][PHASE_GRADIENT] + phases_ms[0][PHASE_REDUCE];
         for (uint32_t r = 0; r < n_devices; r++) {
             *bwd_ms++ = bwd;
-            *fwd_ms++ = step - (*compute_ms++ + bwd);
+            *fwd_ms++ = ms - (*compute_ms++ + bwd);
         }
     }
+    mem_free(phases_ms);
 }
 
 /* What a device takes to send its part of an all-to-all. */
