@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+const char *const comm_form_names[] = {
+    [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
+
 struct comm_curve comm_line(double alpha_us, double gbps)
 {
     return (struct comm_curve){.n_knots = 2,

@@ -18,6 +18,7 @@ enum comm_form {
     COMM_PORT, /* switched links: the busiest port, max(sent, received) */
     COMM_TOTAL /* shared memory: all bytes go through one copy bandwidth */
 };
+extern const char *const comm_form_names[];
 
 /*
  * Latency and bandwidth by message size: the time is a line between any two

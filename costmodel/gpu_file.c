@@ -9,8 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const exchange_names[] = {
-    [COMM_PORT] = "port", [COMM_TOTAL] = "total", NULL};
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
@@ -20,7 +18,7 @@ static const char *const basis_names[] = {"measured", "fitted", "data sheet",
 static const struct place_field members[] = {
     {"name", GPU(full_name), true, 0, 0, NULL},
     {"exchange", MEMBER_U32, offsetof(struct gpu_spec, comm_form), true, 0, 0,
-     exchange_names},
+     comm_form_names},
     {"memory_bytes", GPU(memory_bytes), true, 0x1p28, 0x1p44, NULL},
     {"gpus_per_host", GPU(gpus_per_host), true, 0, 1024, NULL},
     {"dram_gbps", GPU(dram_gbps), true, 1, 1e5, NULL},

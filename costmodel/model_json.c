@@ -92,12 +92,11 @@ static const struct place_field power_fields[] = {
     {"min", FEATURE(min), true, -MAX_FIGURE, MAX_FIGURE, NULL},
     {"max", FEATURE(max), true, -MAX_FIGURE, MAX_FIGURE, NULL},
 };
-static const char *const form_names[] = {"port", "total", NULL};
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field gpu_fields[] = {
     {"name", GPU(name), true, 0, 0, NULL},
     {"exchange", MEMBER_U32, offsetof(struct gpu_spec, comm_form), true, 0, 0,
-     form_names},
+     comm_form_names},
     {"launch_us", GPU(launch_us), true, 0, MAX_US, NULL},
     {"row_cycles", GPU(row_cycles), true, 0, MAX_MS, NULL},
     {"bag_row_us", GPU(bag_row_us), true, 0, MAX_US, NULL},
@@ -151,7 +150,7 @@ static const struct place_field error_fields[] = {
 };
 
 static const struct place_field form_field[] = {
-    {"form", MEMBER_OF(struct comm_fit, form), true, 0, 0, form_names}};
+    {"form", MEMBER_OF(struct comm_fit, form), true, 0, 0, comm_form_names}};
 static const struct place_field comm_source_field[] = {
     {"source", MEMBER_OF(struct comm_fit, source), true, 0, 0, NULL}};
 
