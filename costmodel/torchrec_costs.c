@@ -242,18 +242,19 @@ static void torchrec_terms(const struct oracle *oracle, const double *sums,
 static int parse_setting(struct torchrec *torchrec, const char *key,
                          const char *value, struct err *err)
 {
-    const struct {
-        const char *key;
-        double *gibps;
-    } bandwidths[] = {
-        {"hbm", &torchrec->hbm_gibps},
-        {"intra", &torchrec->intra_gibps},
-        {"inter", &torchrec->inter_gibps},
-    };
-    size_t i = 0;
+    static const char *const keys[] = {"hbm", "intra", "inter", "outputs",
+                                       NULL};
+    double *const bandwidths[] = {&torchrec->hbm_gibps, &torchrec->intra_gibps,
+                                  &torchrec->inter_gibps, NULL};
+    const int which = text_choice(keys, key);
     double gibps;
 
-    if (!strcmp(key, "outputs")) {
+    if (which < 0)
+        return err_set(err, ERR_USAGE,
+                       "cost model 'torchrec' has no setting '%s'; there are "
+                       "hbm, intra, inter, outputs",
+                       key);
+    if (!bandwidths[which]) {
         torchrec->is_legacy = !strcmp(value, "legacy");
         if (torchrec->is_legacy || !strcmp(value, "new"))
             return 0;
@@ -262,19 +263,12 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
                        "not '%s'",
                        value);
     }
-    while (i < 3 && strcmp(key, bandwidths[i].key) != 0)
-        i++;
-    if (i == 3)
-        return err_set(err, ERR_USAGE,
-                       "cost model 'torchrec' has no setting '%s'; there are "
-                       "hbm, intra, inter, outputs",
-                       key);
     if (!text_to_double(value, &gibps) || !(gibps > 0))
         return err_set(err, ERR_USAGE,
                        "cost model 'torchrec': %s is a bandwidth in GiB/s "
                        "above 0, not '%s'",
                        key, value);
-    *bandwidths[i].gibps = gibps;
+    *bandwidths[which] = gibps;
     return 0;
 }
 
