@@ -28,7 +28,6 @@
 /* Errors count up to so many usual ones, and a usual one is no smaller. */
 #define MOST_ERRORS 3.0
 #define LEAST_USUAL 0.005
-#define LEAST_MS 1e-6 /* a net without an estimate may say less than 0 */
 
 /* A fused or executed sample, and what the model says of it. */
 struct point {

@@ -13,7 +13,7 @@ src/io       5694  38
 src/emit     2793  19
 src/exec     3765  26
 src/cli      6031  39
-costmodel    7586  60
+costmodel    7555  60
 search       6885  32
 microbench   1657  14
 "
