@@ -45,6 +45,7 @@ struct learned {
     double floor_gbps;               /* 0: no floor is known */
     const struct gpu_spec *spec;     /* of what the model cannot know */
     const struct gpu_spec *measured; /* the GPU of the samples; NULL: unknown */
+    bool is_elsewhere;               /* the plan is for another one */
     uint32_t n_embed; /* lanes, 0 without a net; then what the estimate goes by,
                          the totals first */
     uint32_t n_sums;  /* of all these; then those below */
@@ -295,6 +296,7 @@ static int choose_constants(struct learned *learned,
         !strcmp(planned->full_name, spec->full_name))
         spec = planned;
     learned->measured = spec;
+    learned->is_elsewhere = gpu && (!spec || strcmp(spec->name, gpu) != 0);
     if (!spec && gpu_spec_get(&spec, gpu ? gpu : "h100", arena, err))
         return -1;
     whose = arena_printf(
@@ -330,14 +332,14 @@ static const char *doubt(const struct learned *learned, const char *file,
 {
     const struct model *model = &learned->model;
     const struct gpu_spec *spec = learned->measured;
-    const char *gpu = problem->cluster.gpu, *isa;
     char name[128], cpu[sizeof name + 4];
+    const char *isa;
 
-    if (gpu && (!spec || strcmp(spec->name, gpu) != 0))
+    if (learned->is_elsewhere)
         return text_say(arena,
                         "cost model '%s' was measured on '%s', but the "
                         "plan is for '%s'",
-                        file, model->device, gpu);
+                        file, model->device, problem->cluster.gpu);
     if (!spec || strcmp(spec->name, "cpu") != 0)
         return fast_mlp_warning(cpu_isa_best());
     isa = cpu_isa_name(cpu_isa_best());
@@ -367,14 +369,14 @@ static struct cost_error error_of(const struct model *model,
 }
 
 /* Whether the plan runs as the samples did. */
-static bool is_as_measured(const struct model *model,
+static bool is_as_measured(const struct learned *learned,
                            const struct problem *problem)
 {
     for (size_t i = 0; i < problem->n_tables; i++)
-        if (!model_covers(model, problem->tables[i].precision,
+        if (!model_covers(&learned->model, problem->tables[i].precision,
                           problem->tables[i].optimizer, (double)problem->batch))
             return false;
-    return true;
+    return !learned->is_elsewhere;
 }
 
 /* How unlike a range is to a table: another width of the weights first, then
@@ -542,7 +544,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
     learned->as_trained = learned->batch_ratio == 1
                               ? learned->as_planned
                               : use_tables(problem, learned->batch, arena);
-    basis = is_as_measured(model, problem) ? model->basis : BASIS_MODELLED;
+    basis = is_as_measured(learned, problem) ? model->basis : BASIS_MODELLED;
     learned->priced.base = (struct oracle){
         .problem = problem,
         .name = arena_printf(arena, "model:%s", text_shown(file, arena)),

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 
@@ -260,24 +261,32 @@ int planning_oracle(struct oracle **out, struct cli *cli,
 int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                             struct plan *plan, struct err *err)
 {
-    const char *spec = cli_string(cli, "cost");
+    const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
     bool is_own = !spec && !cli_given(cli, "gpu") && plan->cost.name;
+    struct cluster *cluster = &plan->problem.cluster;
+    const struct gpu_spec *asked;
 
     if (is_own)
         spec = plan->cost.name;
+    if (cli_given(cli, "gpu")) {
+        if (gpu_spec_get(&asked, gpu, cli->arena, err))
+            return -1;
+        cluster->gpu = asked->name;
+    }
     if (check_asked_bandwidths(cli, spec, err))
         return -1;
-    planning_set_bandwidths(&plan->problem.cluster, cli);
+    planning_set_bandwidths(cluster, cli);
     if (planning_set_job(&plan->problem, cli, err))
         return -1;
-    if (open_oracle(out, spec, cli_string(cli, "gpu"), &plan->problem, cli,
-                    err)) {
+    if (open_oracle(out, spec, cluster->gpu ? cluster->gpu : gpu,
+                    &plan->problem, cli, err)) {
         if (!is_own)
             return -1;
         /* What would be wrong usage in an option is a wrong value here. */
         if (err->code == ERR_USAGE)
             err->code = ERR_INPUT;
-        return err_prefix(err, "%s: cost_model.name", cli->args[0]);
+        return err_prefix(err, "%s: cost_model.name (--cost takes another)",
+                          cli->args[0]);
     }
     tell_doubts(*out, spec, cli);
     return 0;

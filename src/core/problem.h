@@ -26,10 +26,11 @@ struct cluster {
     /* What a device exchanges inside its group and across groups, where the
      * user says so; 0: as the cost model has it. */
     double intra_gbps, inter_gbps;
-    /* In no plan: what the devices are, or NULL; what is to stay free of each,
-     * as it was asked for ("15%", "4GiB"; in reserve_bytes already), or NULL;
-     * and where nobody said how many devices a host has, how many such hosts
-     * are sold with, else 0. */
+    /* What the devices are, or NULL; in a plan where its cost model was not
+     * measured there. In no plan: what is to stay free of each, as it was asked
+     * for ("15%", "4GiB"; in reserve_bytes already), or NULL; and where nobody
+     * said how many devices a host has, how many such hosts are sold with, else
+     * 0. */
     const char *gpu, *reserve;
     uint32_t host_size;
     uint32_t asked_host; /* nor in plans: devices of a host as somebody said, of

@@ -48,6 +48,7 @@ static const struct place_field total_fields[] = {
 
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field cluster_fields[] = {
+    {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
     {"gpus_per_host", CLUSTER(devices_per_host), false, 1, CLUSTER_MAX_GPUS,
      NULL},
     {"intra_gbps", CLUSTER(intra_gbps), false, CLUSTER_MIN_GBPS,

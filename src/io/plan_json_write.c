@@ -44,8 +44,9 @@ static json_t *from_kinds(unsigned kinds)
     return value;
 }
 
-static json_t *from_cluster(const struct cluster *cluster)
+static json_t *from_cluster(const struct plan *plan)
 {
+    const struct cluster *cluster = &plan->problem.cluster;
     json_t *value = json_object();
 
     set(value, "gpus", json_whole(cluster->n_devices));
@@ -56,6 +57,8 @@ static json_t *from_cluster(const struct cluster *cluster)
         from_list_u64(cluster->memory_bytes, cluster->n_devices));
     set(value, "reserve_bytes",
         from_list_u64(cluster->reserve_bytes, cluster->n_devices));
+    if (cluster->gpu && plan->cost.basis == BASIS_MODELLED)
+        set(value, "gpu", json_string(cluster->gpu));
     if (cluster->nccl_bytes)
         set(value, "nccl_bytes", json_whole(cluster->nccl_bytes));
     if (cluster->intra_gbps > 0)
@@ -200,7 +203,7 @@ static json_t *from_head(const struct plan *plan)
     set(root, "kinds", from_kinds(problem->kinds));
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         PLACE_SET_FIELDS(root, plan, min_width_field);
-    set(root, "cluster", from_cluster(&problem->cluster));
+    set(root, "cluster", from_cluster(plan));
     set(root, "cost_model", from_cost_source(&plan->cost));
     if (plan_has_parts(plan) || !job_is_default(&problem->job))
         set(root, "step", from_step(plan));

@@ -39,3 +39,29 @@ second/bin/neuroshard plan "$tables" --gpus 2 --gpu cpu 2>&1
 echo "== measured on something else"
 "$NEUROSHARD" plan "$tables" --gpus 2 --gpu h100 --effort 100 \
     --cost model:cpu-amd-epyc-2t.nsm 2>&1 >plan.txt | grep warning
+
+# about FILE : which GPUs a plan is for, and what its price rests on.
+about()
+{
+    grep -o '"gpu": "[^"]*"\|"basis": "[^"]*"\|"lookup_error_frac"' "$1"
+}
+
+echo "== and its plan knows that"
+"$NEUROSHARD" plan "$tables" --gpus 2 --gpu b200 --effort 100 \
+    --cost model:h100 -o other.json 2>&1 >report | grep warning
+about other.json
+"$NEUROSHARD" cost other.json --json 2>&1 >priced.json | grep warning
+about priced.json
+grep '"cost_model"' other.json >wanted
+grep '"cost_model"' priced.json | cmp - wanted
+echo "== of the GPU that was measured"
+"$NEUROSHARD" cost other.json --gpu H100 --cost model:h100 --json >priced.json
+about priced.json
+echo "== without a model"
+echo '{"neuroshard_plan": 1, "batch": 64,
+    "cluster": {"gpus": 1, "memory_bytes": [1000000], "gpu": "b200"},
+    "tables": [{"name": "a", "num_embeddings": 9, "dim": 4,
+        "pooling_factor": 1}],
+    "shards": [{"table": 0, "row_begin": 0, "row_end": 9, "col_begin": 0,
+        "col_end": 4, "device": 0}]}' >by_hand.json
+"$NEUROSHARD" cost by_hand.json --json | grep -o '"roofline:[^"]*"'

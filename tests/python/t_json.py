@@ -126,6 +126,7 @@ ANSWERS = [
     ),
     ("plan", ["cost", "p.json", "--cost", "roofline:h100"]),
     ("compare", ["compare", DLRM, "--gpus", "8", "--effort", "100"]),
+    ("compare", ["compare", KAGGLE, "--gpus", "2", "--cost", "torchrec"]),
     (
         "compare",
         [
@@ -147,6 +148,7 @@ ANSWERS = [
         ["compare", KAGGLE, "--gpus", "2", "--tasks", "3", *PLAN],
     ),
     ("explain", ["explain", "p.json"]),
+    ("explain", ["explain", "p.json", "--host-ms", "100"]),
     ("explain", ["explain", "wide.json"]),
     ("explain table", ["explain", "p.json", "cat_20"]),
     ("diff", ["diff", "p.json", "q.json"]),

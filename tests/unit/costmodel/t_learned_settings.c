@@ -220,6 +220,7 @@ static void test_default(struct model *model, struct arena *arena)
            "cost model 'h200' was measured on 'cuda:NVIDIA H999', but the plan "
            "is for 'l40s'",
            "which is said");
+    is_i64(oracle->basis, BASIS_MODELLED, "and it is not called measured");
 }
 
 /* A model makes its name that of a GPU: the one it was measured on. */
