@@ -693,6 +693,19 @@ def check_faults():
         *(model, constraints, "a TorchRec that has changed"),
         *(moved, "TorchRec is not as it was, AttributeError: no attribute"),
     )
+    for path, part in (
+        ("/none/used.csv", "'/none/used.csv'"),
+        (__file__, "without a name"),
+    ):
+        planner = NeuroShardPlanner(**stock_arguments(constraints), usage=path)
+        with Log() as log:
+            planner.plan(model, SHARDERS)
+        line = "".join(log.lines)
+        ok(
+            part in line and "as it was" not in line,
+            "a bad list of usage is no TorchRec that has changed",
+            line,
+        )
     planner = NeuroShardPlanner(
         **stock_arguments(constraints),
         fallback=False,

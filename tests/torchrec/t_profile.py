@@ -193,6 +193,11 @@ def check_failures(rng, work):
     refused(
         "no columns", "ids do not say how wide", lambda: profile(batches), 2
     )
+    refused(
+        "a list in no folder",
+        f"cannot create '{work}/none/",
+        lambda: profile(batches, dim=4, output=f"{work}/none/used.csv"),
+    )
     real = os.environ["NEUROSHARD"]
     os.environ["NEUROSHARD"] = f"{work}/none"
     refused("no program", "cannot run", lambda: profile(batches, dim=4), 127)

@@ -240,7 +240,9 @@ def rows(found: List[Found], usage: Usage) -> List[Columns]:
     if isinstance(usage, (str, os.PathLike)):
         with open(usage, encoding="utf-8", newline="") as file:
             lines = (line for line in file if line.strip("\n")[:1] != "#")
-            usage = {row.pop("name"): row for row in csv.DictReader(lines)}
+            usage = {row.pop("name", ""): row for row in csv.DictReader(lines)}
+        if "" in usage:
+            raise Error("the list of usage has lines without a name", 1)
     names = [table.name for table in found]
     if len(set(names)) < len(names):
         names = [f"{table.path}.{table.name}" for table in found]

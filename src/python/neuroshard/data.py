@@ -70,7 +70,8 @@ def profile(
                 for feature in config.feature_names:
                     tables_of[feature].append(config.name)
             tables = _write_list(folder / "tables.csv", configs)
-        written = folder / "profiled.csv"
+        listed = "profiled.csv" if output is None else os.path.abspath(output)
+        written = folder / listed
         args = ["tables", "profile", "-", f"--output={written}"]
         args += [f"--gpus={gpus}", f"--batch={gpus * size}"]
         args += [f"--tables={os.fspath(tables)}"] if tables else []
@@ -84,8 +85,6 @@ def profile(
         )
         _run(args, frames, folder / "messages", timeout_s)
         text = written.read_text(encoding="utf-8")
-    if output is not None:
-        Path(output).write_text(text, encoding="utf-8")
     lines = csv.DictReader(text.splitlines())
     return [{key: cell for key, cell in row.items() if cell} for row in lines]
 

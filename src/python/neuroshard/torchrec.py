@@ -190,7 +190,7 @@ def _why(error: Exception) -> str:
     """In one line. What is no Error is most likely a TorchRec that has changed
     where this module reaches into it."""
     text = " ".join(str(error).split())
-    if isinstance(error, (Error, ValueError)):
+    if isinstance(error, (Error, OSError, ValueError)):
         return text
     return f"TorchRec is not as it was, {type(error).__name__}: {text}"
 
