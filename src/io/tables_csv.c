@@ -119,8 +119,8 @@ static int check_columns(const struct reader *reader, struct err *err)
     static const char *const needed[] = {
         [COLUMN_NAME] = "'name'",
         [COLUMN_ROWS] = "'num_embeddings' (nor 'rows' nor 'hash_size')",
-        [COLUMN_DIM] = "'dim' (nor 'embedding_dim'), and no option '--dim D' "
-                       "gives one width to all",
+        [COLUMN_DIM] = ("'dim' (nor 'embedding_dim'), and no option '--dim D' "
+                        "gives one width to all"),
     };
     const char *const *names = reader->cells.names;
 
