@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,27 +38,32 @@ int lock_file(int fd)
     return fcntl(fd, F_SETLK, &whole);
 }
 
-/* Opens the file and tries to lock it: 1 done, 0 another process has it, -1
- * errno says why not. */
-static int try_lock(struct lock *lock)
+/* Opens the file and tries to lock n bytes of it, 0 for all behind `at`: 1
+ * done, 0 another process has one of them, -1 errno says why not. */
+static int try_lock(struct lock *lock, off_t at, off_t n)
 {
     struct stat ours, named;
-    int reason;
+    bool is_going = true;
+    int reason = 0;
 
-    lock->fd =
-        open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (lock->fd < 0)
-        return -1;
-    if (!lock_file(lock->fd)) {
-        /* The owner before may have removed the file that was opened. */
-        if (!fstat(lock->fd, &ours) && !stat(lock->path, &named) &&
+    while (is_going) {
+        struct flock part = {
+            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
+
+        lock->fd =
+            open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (lock->fd < 0)
+            return -1;
+        reason = fcntl(lock->fd, F_SETLK, &part) ? errno : 0;
+        if (!reason && !fstat(lock->fd, &ours) && !stat(lock->path, &named) &&
             ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
             return 1;
-        errno = EAGAIN;
+        /* An owner has removed the file that was opened, or is about to: it
+         * has all of it then. */
+        is_going = !reason || (n && !fcntl(lock->fd, F_GETLK, &part) &&
+                               (part.l_type == F_UNLCK || !part.l_len));
+        close(lock->fd);
     }
-    reason = errno;
-    close(lock->fd);
-    lock->fd = -1;
     errno = reason;
     return reason == EAGAIN || reason == EACCES ? 0 : -1;
 }
@@ -71,7 +75,7 @@ static void write_owner(const struct lock *lock)
     char text[OWNER_MAX];
     int len;
 
-    if (uname(&host))
+    if (!lock->path || uname(&host))
         return;
     len = snprintf(text, sizeof text, "process %ld on %.40s\n", (long)getpid(),
                    host.nodename);
@@ -113,33 +117,10 @@ static void drop(struct lock *lock)
     lock->path = NULL;
 }
 
-static int cannot_lock(const struct lock *lock, const char *path,
-                       struct err *err)
-{
-    return err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path,
-                   lock->path, strerror(errno));
-}
-
-int lock_try(struct lock *lock, const char *path, struct err *err)
-{
-    int got, rc = 0;
-
-    *lock = (struct lock){.path = lock_path(path), .fd = -1};
-    if (!lock->path)
-        return 0;
-    got = try_lock(lock);
-    if (got > 0) {
-        write_owner(lock);
-        return 0;
-    }
-    if (got < 0)
-        rc = cannot_lock(lock, path, err);
-    drop(lock);
-    return rc;
-}
-
-int lock_take(struct lock *lock, const char *path, double wait_s,
-              struct err *err)
+/* Tries for so long: 1 done, or nothing needs a lock, 0 another process has it,
+ * -1 with the err. */
+static int take(struct lock *lock, const char *path, off_t at, off_t n,
+                double wait_s, struct err *err)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
     const double start_ms = clock_ms();
@@ -147,51 +128,50 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
 
     *lock = (struct lock){.path = lock_path(path), .fd = -1};
     if (!lock->path)
-        return 0;
-    while ((got = try_lock(lock)) == 0 &&
+        return 1;
+    while ((got = try_lock(lock, at, n)) == 0 &&
            clock_ms() - start_ms < 1000 * wait_s && !interrupt_requested())
         nanosleep(&pause, NULL);
+    if (got < 0)
+        err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path, lock->path,
+                strerror(errno));
+    return got;
+}
+
+int lock_take(struct lock *lock, const char *path, double wait_s,
+              struct err *err)
+{
+    const int got = take(lock, path, 0, 0, wait_s, err);
+
     if (got > 0) {
         write_owner(lock);
         return 0;
     }
-    if (got < 0)
-        cannot_lock(lock, path, err);
-    else
+    if (!got)
         say_taken(lock, path, wait_s, err);
     drop(lock);
     return -1;
+}
+
+/* The last byte there may be would look like all behind it. */
+int lock_try(struct lock *lock, const char *path, uint64_t part,
+             struct err *err)
+{
+    const int got = take(lock, path, (off_t)(part >> 2), 1, 0, err);
+
+    if (got <= 0)
+        drop(lock);
+    return got < 0 ? -1 : 0;
 }
 
 void lock_release(struct lock *lock)
 {
     if (!lock->path)
         return;
-    /* While it is still locked: who waits for this file then finds that it
-     * has no name any more, and opens the next one. */
-    unlink(lock->path);
+    /* While it is still locked, all of it: who waits for this file then finds
+     * that it has no name any more, and opens the next one. */
+    if (!lock_file(lock->fd))
+        unlink(lock->path);
     close(lock->fd);
     drop(lock);
-}
-
-void lock_sweep(const char *begin)
-{
-    struct buf pattern = {0};
-    struct err ignored;
-    struct lock lock;
-    glob_t found = {0};
-
-    for (; *begin; begin++)
-        buf_printf(&pattern, strchr("*?[\\", *begin) ? "\\%c" : "%c", *begin);
-    buf_printf(&pattern, "*.lock");
-    glob(pattern.data, GLOB_NOSORT, NULL, &found);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        char *path = found.gl_pathv[i];
-
-        path[strlen(path) - strlen(".lock")] = '\0';
-        if (!lock_try(&lock, path, &ignored))
-            lock_release(&lock);
-    }
-    globfree(&found);
-    buf_release(&pattern);
 }

@@ -21,14 +21,13 @@ struct lock {
  * ERR_INTERRUPTED at an interrupt meanwhile. */
 int lock_take(struct lock *lock, const char *path, double wait_s,
               struct err *err) MUST_CHECK;
-/* The same without a wait: where another process has the lock nothing is
- * locked, which is no failure. */
-int lock_try(struct lock *lock, const char *path, struct err *err) MUST_CHECK;
-/* Removes the lock file. A zeroed lock is fine. */
+/* Locks one part of the work on that file, which its hash tells from the
+ * others, without a wait: where another process has it nothing is locked, which
+ * is no failure. A process has one part at a time, and nobody the whole. */
+int lock_try(struct lock *lock, const char *path, uint64_t part,
+             struct err *err) MUST_CHECK;
+/* Removes the lock file, unless others have parts. A zeroed lock is fine. */
 void lock_release(struct lock *lock);
-/* Removes the lock files of paths that begin so whose owners died. This process
- * has none of these locks: they would be lost. */
-void lock_sweep(const char *begin);
 
 /* Only the record lock, on a file that is open for writing, until it is closed.
  * -1 and errno where it is another's or there are no locks. */

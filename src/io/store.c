@@ -2,7 +2,6 @@
 #include "io/store_private.h"
 
 #include "base/file.h"
-#include "base/lock.h"
 
 #include <assert.h>
 #include <malloc.h>
@@ -272,15 +271,10 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err)
 {
     struct buf name = {0};
-    struct arena arena;
     int rc;
 
     if (file_use(path, FILE_DATABASE, err))
         return -1;
-    arena_init(&arena);
-    if (mode == STORE_WRITE)
-        lock_sweep(store_claims(path, &arena));
-    arena_release(&arena);
     /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
     buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
     rc = open_named(out, name.data, path, mode, err);

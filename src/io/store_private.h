@@ -39,7 +39,7 @@ int store_ask(struct store *store, const char *sql, struct buf *answer,
               struct err *err) MUST_CHECK;
 /* The tables, each behind those that its rows refer to. */
 #define STORE_N_TABLES 7
-extern const char *const store_tables[STORE_N_TABLES];
+extern const char *const store_tables[STORE_N_TABLES + 1]; /* and NULL */
 /* Whether each of a table's rows is one that today's schema takes. */
 int store_check_table(struct store *store, const char *table,
                       struct err *err) MUST_CHECK;
@@ -49,8 +49,6 @@ int store_check_table(struct store *store, const char *table,
     "sample LEFT JOIN (SELECT sample_id, count(*) AS n, max(table_idx) + 1 " \
     "AS n_there FROM sample_table GROUP BY sample_id) ON sample_id = id "    \
     "WHERE coalesce(n, 0) <> n_tables OR n <> n_there"
-/* How the locks of cases that are measured begin: "DB.case-", in the arena. */
-const char *store_claims(const char *path, struct arena *arena);
 
 /* A transaction: a writing one takes the lock at once, a reading one sees one
  * snapshot. The end commits where rc is 0 and rolls back where it is -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
-#include "base/file.h"
 #include "base/hash.h"
+#include "base/lock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -311,35 +311,21 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-const char *store_claims(const char *path, struct arena *arena)
-{
-    return arena_printf(arena, "%s.case-", file_target(path, arena));
-}
-
-/* By "DB.case-HASH.lock" beside the file. */
 static int claim_case(void *ctx, const struct sample_setting *setting,
                       uint64_t seed, uint64_t case_idx, struct lock *lock,
                       struct err *err)
 {
     const struct store *store = ctx;
-    char hash[HASH_TEXT_MAX];
     struct buf name = {0};
-    struct arena arena;
     int rc;
 
-    arena_init(&arena);
     buf_printf(&name, "%s %u %s %s %s %s %d %d %u %" PRIu64 " %" PRIu64,
                setting->device, setting->n_threads, setting->isa,
                or_empty(setting->driver), or_empty(setting->cuda),
                or_empty(setting->host), (int)setting->precision,
                (int)setting->optimizer, setting->batch, seed, case_idx);
-    hash_text(hash, hash_bytes(name.data, name.len, 0));
-    rc = lock_try(
-        lock,
-        arena_printf(&arena, "%s%s", store_claims(store->path, &arena), hash),
-        err);
+    rc = lock_try(lock, store->path, hash_bytes(name.data, name.len, 0), err);
     buf_release(&name);
-    arena_release(&arena);
     return rc;
 }
 

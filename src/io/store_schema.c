@@ -66,9 +66,9 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
     return 0;
 }
 
-const char *const store_tables[] = {"setting",     "sample",  "sample_table",
-                                    "comm_sample", "ceiling", "canary",
-                                    "training_log"};
+const char *const store_tables[] = {"setting",      "sample",  "sample_table",
+                                    "comm_sample",  "ceiling", "canary",
+                                    "training_log", NULL};
 
 static bool has_table(const struct store *store, const char *table)
 {

@@ -26,8 +26,9 @@ static bool exists(const char *path)
     return !lstat(path, &st);
 }
 
-/* A process that takes the lock, says so and holds it until it is killed. */
-static pid_t hold(const char *path)
+/* A process that takes the lock, or a part of it, says so and holds it until it
+ * is killed. */
+static pid_t hold_part(const char *path, uint64_t part)
 {
     struct lock lock;
     struct err err;
@@ -39,7 +40,8 @@ static pid_t hold(const char *path)
         return -1;
     child = fork();
     if (child == 0) {
-        byte = (char)('a' + lock_take(&lock, path, 0, &err));
+        byte = (char)('a' + (part ? lock_try(&lock, path, part, &err)
+                                  : lock_take(&lock, path, 0, &err)));
         if (write(said[1], &byte, 1) == 1)
             for (;;)
                 pause();
@@ -50,6 +52,11 @@ static pid_t hold(const char *path)
     close(said[0]);
     close(said[1]);
     return child;
+}
+
+static pid_t hold(const char *path)
+{
+    return hold_part(path, 0);
 }
 
 static void end(pid_t child)
@@ -93,11 +100,6 @@ static void test_held(void)
     ok(exists("model.lock"), "the lock of another is not removed");
     ok(!symlink("model", "link") && !file_write("model", "", 0, &err), "link");
     ok(lock_take(&lock, "link", 0, &err) == -1, "held by another name, too");
-    ok(!lock_try(&lock, "model", &err) && !lock.path, "tried, and not got");
-    ok(!lock_try(&lock, "free", &err) && lock.path && exists("free.lock"),
-       "tried and got");
-    lock_release(&lock);
-    ok(!exists("free.lock"), "and released");
     take_ok(&lock, "other");
     lock_release(&lock);
     end(child);
@@ -109,25 +111,69 @@ static void test_held(void)
     unlink("model");
 }
 
-static void test_sweep(void)
+/* Parts of one file: of others they are told by their numbers alone. */
+static void test_parts(void)
 {
-    static const char *const dead[] = {"c[1].db.case-a", "c[1].db.case-b",
-                                       "c1.db.case-a"};
-    const pid_t living = hold("c[1].db.case-c");
+    const uint64_t parts[] = {4, 1ull << 40, UINT64_MAX};
+    const pid_t one = hold_part("db", parts[0]),
+                two = hold_part("db", parts[2]);
+    struct lock lock = {0};
+    struct err err = {0};
 
-    for (size_t i = 0; i < 3; i++)
-        end(hold(dead[i]));
-    lock_sweep("c[1].db.case-");
-    ok(!exists("c[1].db.case-a.lock") && !exists("c[1].db.case-b.lock"),
-       "locks of the dead are swept");
-    ok(exists("c[1].db.case-c.lock"), "those of the living are not");
-    ok(exists("c1.db.case-a.lock"), "nor those of another file");
-    lock_sweep("c1.db.");
-    lock_sweep("none");
-    end(living);
-    lock_sweep("c[1].db.case-");
-    ok(!exists("c[1].db.case-c.lock") && !exists("c1.db.case-a.lock"),
-       "until they died");
+    for (size_t i = 0; i < 3; i++) {
+        ok(!lock_try(&lock, "db", parts[i], &err), "part %zu is tried", i);
+        ok((lock.path != NULL) == (i == 1), "part %zu is %s", i,
+           i == 1 ? "free" : "another's");
+        lock_release(&lock);
+        ok(exists("db.lock"), "the file stays for the others");
+    }
+    end(one);
+    ok(!lock_try(&lock, "db", parts[0], &err) && lock.path,
+       "a part of the dead is free");
+    lock_release(&lock);
+    end(two);
+    ok(exists("db.lock"), "the last one was killed, too");
+    ok(!lock_try(&lock, "db", 8, &err) && lock.path, "the next of any part");
+    lock_release(&lock);
+    ok(!exists("db.lock"), "removes the file");
+}
+
+/* Some processes go through one list of parts: who gets one marks it. */
+static void test_shared(void)
+{
+    enum { N_PROCESSES = 4, N_PARTS = 400 };
+    size_t n_marked = 0;
+    char name[32];
+
+    for (int p = 0; p < N_PROCESSES; p++) {
+        if (fork())
+            continue;
+        for (unsigned i = 0; i < N_PARTS; i++) {
+            struct lock lock;
+            struct err err;
+            int fd;
+
+            if (lock_try(&lock, "list", 4 * (i + 1), &err))
+                _exit(1);
+            if (!lock.path)
+                continue;
+            snprintf(name, sizeof name, "part-%u", i);
+            fd = open(name, O_CREAT | O_WRONLY, 0666);
+            if (fd < 0 || close(fd))
+                _exit(1);
+            lock_release(&lock);
+        }
+        _exit(0);
+    }
+    for (int status; wait(&status) > 0;)
+        ok(!status, "a process went through the list");
+    for (unsigned i = 0; i < N_PARTS; i++) {
+        snprintf(name, sizeof name, "part-%u", i);
+        n_marked += !unlink(name);
+    }
+    is_i64((int64_t)n_marked, N_PARTS,
+           "no part is left to a process that is at another one");
+    ok(!exists("list.lock"), "and no lock is left");
 }
 
 /* Some processes add to a number in a file, one after the other. */
@@ -174,7 +220,7 @@ static void test_refused(void)
 
     ok(lock_take(&lock, "no/such/folder", 1, &err) == -1 && err.code == ERR_IO,
        "%s", err.msg);
-    ok(lock_try(&lock, "no/such/folder", &err) == -1 && err.code == ERR_IO,
+    ok(lock_try(&lock, "no/such/folder", 2, &err) == -1 && err.code == ERR_IO,
        "tried: %s", err.msg);
     ok(!symlink("elsewhere", "trap.lock"), "a link in the lock's place");
     ok(lock_take(&lock, "trap", 1, &err) == -1 && !exists("elsewhere"),
@@ -208,7 +254,8 @@ int main(void)
     }
     test_take();
     test_held();
-    test_sweep();
+    test_parts();
+    test_shared();
     test_turns();
     test_refused();
     test_interrupt();
