@@ -164,6 +164,12 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
                                sizeof(*csv->fields));
         csv->fields[csv->n_fields++] = field;
     }
+    if (!csv->n_columns)
+        csv->n_columns = csv->n_fields;
+    if (*found && csv->n_fields != csv->n_columns)
+        return err_set(
+            err, ERR_INPUT, "%s:%zu: %zu fields, but the header has %zu",
+            csv->source, csv->record_line, csv->n_fields, csv->n_columns);
     return 0;
 }
 
@@ -171,19 +177,11 @@ int csv_check(const char *text, size_t len, const char *source,
               struct arena *arena, struct err *err)
 {
     struct csv csv = {0};
-    size_t n_columns;
-    bool found = false;
-    int rc =
-        csv_init(&csv, arena_strndup(arena, text, len), len, source, err) ||
-        csv_next(&csv, &found, err);
+    bool found = true;
+    int rc = csv_init(&csv, arena_strndup(arena, text, len), len, source, err);
 
-    n_columns = csv.n_fields;
-    while (!rc && found) {
+    while (!rc && found)
         rc = csv_next(&csv, &found, err);
-        if (!rc && found && csv.n_fields != n_columns)
-            rc = err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu",
-                         source, csv.record_line, csv.n_fields, n_columns);
-    }
     csv_release(&csv);
     return rc ? -1 : 0;
 }

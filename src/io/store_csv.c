@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_csv.h"
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "io/csv.h"
@@ -11,28 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_COLUMNS 128
-
-/* The declared type of a column, "INTEGER", "REAL", "TEXT", "BLOB"; NULL where
- * the table has no such column. */
-static const char *column_type(const struct store *store, const char *table,
-                               const char *column)
-{
-    const char *type;
-
-    return sqlite3_table_column_metadata(store->db, "main", table, column,
-                                         &type, NULL, NULL, NULL, NULL)
-               ? NULL
-               : type;
-}
+FILE_TEXT(store_export_sql, "src/io/store_export.sql");
 
 /* --- writing --- */
-
-/* The columns of all tables, each name once: "id,device,...". */
-static const char columns_sql[] =
-    "SELECT group_concat(name) FROM (SELECT c.name FROM sqlite_schema AS t "
-    "JOIN pragma_table_info(t.name) AS c WHERE t.type = 'table' "
-    "GROUP BY c.name ORDER BY min(1000 * t.rowid + cid))";
 
 static void add_blob(struct buf *out, const void *blob, size_t size)
 {
@@ -63,49 +45,26 @@ static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
     }
 }
 
-/* A table's rows, with nothing where it lacks a column. */
-static int add_table(struct buf *out, struct store *store, const char *table,
-                     const char *columns, struct err *err)
-{
-    struct buf sql = {0};
-    sqlite3_stmt *stmt = NULL;
-    char name[64];
-    int status;
-
-    buf_printf(&sql, "SELECT '%s'", table);
-    for (const char *at = columns; *at; at += *at == ',') {
-        const size_t len = strcspn(at, ",");
-
-        snprintf(name, sizeof(name), "%.*s", (int)len, at);
-        buf_printf(&sql, ", %s",
-                   column_type(store, table, name) ? name : "NULL");
-        at += len;
-    }
-    buf_printf(&sql, " FROM %s ORDER BY %s", table,
-               column_type(store, table, "id") ? "id" : "sample_id, table_idx");
-    status = sqlite3_prepare_v2(store->db, sql.data, -1, &stmt, NULL);
-    buf_release(&sql);
-    while (!status && (status = sqlite3_step(stmt)) == SQLITE_ROW) {
-        status = SQLITE_OK;
-        for (int i = 0; i < sqlite3_column_count(stmt); i++) {
-            buf_add(out, ",", i > 0);
-            add_value(out, stmt, i);
-        }
-        buf_add(out, "\n", 1);
-    }
-    sqlite3_finalize(stmt);
-    return store_check(store, status, err);
-}
-
 int store_to_csv(struct buf *out, struct store *store, struct err *err)
 {
-    struct buf columns = {0};
-    int rc = store_ask(store, columns_sql, &columns, err);
+    struct buf sql = {0};
+    sqlite3_stmt *stmt;
+    int status, rc = store_ask(store, store_export_sql, &sql, err);
 
-    buf_printf(out, "table,%s\n", columns.data);
-    for (size_t i = 0; !rc && i < STORE_N_TABLES; i++)
-        rc = add_table(out, store, store_tables[i], columns.data, err);
-    buf_release(&columns);
+    for (const char *at = sql.data; !rc && *at;) {
+        status = sqlite3_prepare_v2(store->db, at, -1, &stmt, &at);
+        while (!status && (status = sqlite3_step(stmt)) == SQLITE_ROW) {
+            status = SQLITE_OK;
+            for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+                buf_add(out, ",", i > 0);
+                add_value(out, stmt, i);
+            }
+            buf_add(out, "\n", 1);
+        }
+        rc = store_check(store, status, err);
+        sqlite3_finalize(stmt);
+    }
+    buf_release(&sql);
     return rc;
 }
 
@@ -121,14 +80,16 @@ int store_hash(uint64_t *hash, struct store *sorted, struct err *err)
 
 /* --- reading --- */
 
+#define MAX_COLUMNS 128
+
 struct csv_table {
-    sqlite3_stmt *insert;           /* NULL before its first row */
-    const char *types[MAX_COLUMNS]; /* of the file's columns; NULL: not there */
+    sqlite3_stmt *insert; /* NULL: the header has no column of it */
+    /* "INTEGER", "REAL", "TEXT", "BLOB" of the file's columns; NULL: not its */
+    const char *types[MAX_COLUMNS];
 };
 struct reader {
     struct store *store;
     struct csv csv;
-    size_t n_columns;
     const char *names[MAX_COLUMNS]; /* the file's, in the arena */
     struct csv_table tables[STORE_N_TABLES];
     struct sample_line {
@@ -138,11 +99,39 @@ struct reader {
     size_t n_samples, cap;
 };
 
+/* INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...): a value's
+ * number is 1 + that of its column. */
+static void prepare_insert(struct reader *reader, size_t table,
+                           size_t n_columns)
+{
+    sqlite3 *db = reader->store->db;
+    struct csv_table *into = &reader->tables[table];
+    struct buf sql = {0}, values = {0};
+
+    for (size_t c = 1; c < n_columns; c++) {
+        if (sqlite3_table_column_metadata(db, "main", store_tables[table],
+                                          reader->names[c], &into->types[c],
+                                          NULL, NULL, NULL, NULL))
+            continue;
+        if (sql.len)
+            buf_printf(&sql, ", %s", reader->names[c]);
+        else
+            buf_printf(&sql, "INSERT INTO %s (%s", store_tables[table],
+                       reader->names[c]);
+        buf_printf(&values, "%s?%zu", values.len ? ", " : ") VALUES (", c + 1);
+    }
+    buf_printf(&sql, "%s)", sql.len ? values.data : "");
+    sqlite3_prepare_v2(db, sql.data, -1, &into->insert, NULL);
+    buf_release(&values);
+    buf_release(&sql);
+}
+
 static int read_header(struct reader *reader, struct arena *arena,
                        struct err *err)
 {
     struct csv *csv = &reader->csv;
     bool found;
+    size_t n;
 
     if (csv_next(csv, &found, err))
         return -1;
@@ -151,51 +140,25 @@ static int read_header(struct reader *reader, struct arena *arena,
                        "%s:%zu: the header of a cost database begins with "
                        "'table'",
                        csv->source, csv->record_line);
-    for (size_t c = 0; c < csv->n_fields; c++) {
-        const char *name = arena_strdup(arena, csv->fields[c]);
-        bool is_known = !c;
+    /* Of more some are unknown or there twice. */
+    n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
+    for (size_t c = 0; c < n; c++)
+        reader->names[c] = arena_strdup(arena, csv->fields[c]);
+    for (size_t i = 0; i < STORE_N_TABLES; i++)
+        prepare_insert(reader, i, n);
+    for (size_t c = 1; c < n; c++) {
+        bool is_known = false;
 
         for (size_t i = 0; i < STORE_N_TABLES; i++)
-            is_known |= column_type(reader->store, store_tables[i], name) != 0;
+            is_known |= reader->tables[i].types[c] != NULL;
         for (size_t i = 0; i < c; i++)
-            is_known &= strcmp(name, reader->names[i]) != 0;
-        if (!is_known || c == MAX_COLUMNS)
+            is_known &= strcmp(reader->names[c], reader->names[i]) != 0;
+        if (!is_known)
             return err_set(err, ERR_INPUT,
                            "%s:%zu: column '%s' is unknown or there twice",
-                           csv->source, csv->record_line, name);
-        reader->names[c] = name;
+                           csv->source, csv->record_line, reader->names[c]);
     }
-    reader->n_columns = csv->n_fields;
     return 0;
-}
-
-/* INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...): a value's
- * number is 1 + that of its column. */
-static int prepare_insert(struct csv_table *table, struct reader *reader,
-                          const char *name, struct err *err)
-{
-    struct buf columns = {0}, sql = {0};
-    int rc;
-
-    buf_printf(&sql, "INSERT INTO %s (", name);
-    buf_printf(&columns, ") VALUES (");
-    for (size_t c = 1, n = 0; c < reader->n_columns; c++) {
-        table->types[c] = column_type(reader->store, name, reader->names[c]);
-        if (!table->types[c])
-            continue;
-        buf_printf(&sql, "%s%s", n ? ", " : "", reader->names[c]);
-        buf_printf(&columns, "%s?%zu", n ? ", " : "", c + 1);
-        n++;
-    }
-    buf_printf(&sql, "%s)", columns.data);
-    rc = sqlite3_prepare_v2(reader->store->db, sql.data, -1, &table->insert,
-                            NULL);
-    if (rc) /* it has no columns here */
-        rc = err_set(err, ERR_INPUT, "%s:%zu: the header has no column of '%s'",
-                     reader->csv.source, reader->csv.record_line, name);
-    buf_release(&columns);
-    buf_release(&sql);
-    return rc;
 }
 
 /* Shares with a blank between; how many, or -1. */
@@ -269,22 +232,16 @@ static int bind_record(struct reader *reader, const struct csv_table *table,
 static int read_record(struct reader *reader, struct err *err)
 {
     const struct csv *csv = &reader->csv;
-    struct csv_table *table = NULL;
+    const int idx = text_choice(store_tables, csv->fields[0]);
+    const struct csv_table *table = &reader->tables[idx < 0 ? 0 : idx];
     int status;
 
-    if (csv->n_fields != reader->n_columns)
-        return err_set(err, ERR_INPUT, "%s:%zu: %zu fields instead of %zu",
-                       csv->source, csv->record_line, csv->n_fields,
-                       reader->n_columns);
-    for (size_t i = 0; i < STORE_N_TABLES; i++)
-        if (!strcmp(csv->fields[0], store_tables[i]))
-            table = &reader->tables[i];
-    if (!table)
-        return err_set(err, ERR_INPUT, "%s:%zu: there is no table '%s'",
+    if (idx < 0 || !table->insert)
+        return err_set(err, ERR_INPUT,
+                       idx < 0 ? "%s:%zu: there is no table '%s'"
+                               : "%s:%zu: the header has no column of '%s'",
                        csv->source, csv->record_line, csv->fields[0]);
-    if ((!table->insert &&
-         prepare_insert(table, reader, csv->fields[0], err)) ||
-        bind_record(reader, table, err))
+    if (bind_record(reader, table, err))
         return -1;
     status = sqlite3_step(table->insert);
     sqlite3_reset(table->insert);

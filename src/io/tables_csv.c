@@ -11,7 +11,7 @@ struct reader {
     struct csv csv;
     struct table_cells cells; /* of the record; a name where the header has the
                                  column, which is in that field: */
-    size_t field_of[N_TABLE_COLUMNS], n_fields;
+    size_t field_of[N_TABLE_COLUMNS];
     struct table *tables; /* owned, grown */
     size_t n_tables, cap;
     json_t *lines; /* owned; where each table stands, by its name */
@@ -21,9 +21,6 @@ struct reader {
 static int read_table(struct reader *reader, struct table *table,
                       struct err *err)
 {
-    if (reader->csv.n_fields != reader->n_fields)
-        return err_set(err, ERR_INPUT, "%zu fields, but the header has %zu",
-                       reader->csv.n_fields, reader->n_fields);
     for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
         if (reader->cells.names[c])
             reader->cells.texts[c] = reader->csv.fields[reader->field_of[c]];
@@ -135,7 +132,7 @@ static int check_columns(const struct reader *reader, struct err *err)
         if (!names[c] && !(c == COLUMN_DIM && reader->cells.options->dim))
             return err_set(
                 err, ERR_INPUT, "the header has no column %s%s%s", needed[c],
-                c == COLUMN_NAME && reader->n_fields == 1
+                c == COLUMN_NAME && reader->csv.n_fields == 1
                     ? ", only one column; fields are separated by commas"
                     : "",
                 say_columns(reader, c));
@@ -210,7 +207,6 @@ static int read_columns(struct reader *reader, struct err *err)
 {
     const struct csv *csv = &reader->csv;
 
-    reader->n_fields = csv->n_fields;
     for (size_t i = 0; i < csv->n_fields; i++) {
         size_t column = column_of(reader, csv->fields[i]);
 

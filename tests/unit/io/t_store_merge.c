@@ -335,7 +335,7 @@ static void test_refused(struct arena *arena)
          "x.csv:2: the header of a cost database begins with 'table'"},
         {"table,id,ids\n", "x.csv:1: column 'ids' is unknown or there twice"},
         {"table,id,id\n", "x.csv:1: column 'id' is unknown or there twice"},
-        {"table,id\nsetting\n", "x.csv:2: 1 fields instead of 2"},
+        {"table,id\nsetting\n", "x.csv:2: 1 fields, but the header has 2"},
         {"table,id\n\nsettings,1\n", "x.csv:3: there is no table 'settings'"},
         {"table,id\nsample_table,\n",
          "x.csv:2: the header has no column of 'sample_table'"},

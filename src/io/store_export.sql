@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: MIT
+-- The statements whose rows are a database as text: first the names of the
+-- columns that its tables have, each once, then each table's rows, with nothing
+-- where it lacks a column.
+
+WITH
+tables AS (
+    SELECT rowid AS at, name FROM sqlite_schema WHERE type = 'table'),
+columns AS MATERIALIZED (
+    SELECT c.name AS name FROM tables AS t JOIN pragma_table_info(t.name) AS c
+    GROUP BY c.name ORDER BY min(1000 * at + cid))
+SELECT group_concat(statement, ' ') FROM (
+    SELECT 0 AS at,
+        'SELECT ''table'', ''' || group_concat(name, ''', ''') || ''';'
+        AS statement
+    FROM columns
+    UNION ALL
+    SELECT at,
+        'SELECT ''' || t.name || ''', ' || (
+            SELECT group_concat(coalesce(own.name, 'NULL'), ', ')
+            FROM columns AS c
+            LEFT JOIN pragma_table_info(t.name) AS own USING (name)) ||
+        ' FROM ' || t.name || ' ORDER BY ' || (
+            SELECT group_concat(name, ', ') FROM (
+                SELECT name FROM pragma_table_info(t.name)
+                WHERE pk ORDER BY pk)) || ';'
+    FROM tables AS t
+    ORDER BY at);
