@@ -149,12 +149,12 @@ int cli_open_world(struct world **out, const struct cli *cli,
 void cli_end_all(struct world *world, const struct err *err);
 
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c, those of
- * two words, tables and another, in tables_NAME.c, but for db. */
+ * two words in that of the first, but for tables_NAME.c. */
 extern const struct command command_bench, command_compare, command_cost,
     command_db_check, command_db_export, command_db_import, command_db_info,
     command_db_merge, command_diff, command_emit, command_eval, command_explain,
-    command_model, command_plan, command_record, command_report,
-    command_retrain, command_run, command_tables, command_tables_import,
-    command_tables_profile, command_train;
+    command_model_import, command_model_info, command_plan, command_record,
+    command_report, command_retrain, command_run, command_tables,
+    command_tables_import, command_tables_profile, command_train;
 
 #endif

@@ -16,9 +16,9 @@ static const struct command *const commands[] = {
     &command_run,           &command_emit,           &command_tables,
     &command_tables_import, &command_tables_profile, &command_bench,
     &command_record,        &command_train,          &command_eval,
-    &command_retrain,       &command_model,          &command_db_info,
-    &command_db_check,      &command_db_merge,       &command_db_export,
-    &command_db_import,
+    &command_retrain,       &command_model_info,     &command_model_import,
+    &command_db_info,       &command_db_check,       &command_db_merge,
+    &command_db_export,     &command_db_import,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -36,23 +36,20 @@ static void print_usage(FILE *out)
 }
 
 static int run_command(const struct command *command, int argc, char **argv,
-                       struct err *err)
+                       struct arena *arena, struct err *err)
 {
-    struct arena arena;
     struct cli *cli = NULL;
     int rc;
 
-    arena_init(&arena);
     file_claims_begin();
     rc = cpu_check_environment(err);
     if (!rc)
-        rc = cli_parse(&cli, command, argc, argv, &arena, err);
+        rc = cli_parse(&cli, command, argc, argv, arena, err);
     if (!rc && cli) {
         cli_answer_as(cli_given(cli, "json"), cli_columns(cli));
         rc = command->run(cli, err);
     }
     file_claims_end();
-    arena_release(&arena);
     return rc;
 }
 
@@ -66,22 +63,23 @@ static int finish_stdout(struct err *err)
     return 0;
 }
 
-/* Of the two words of a command that has them, or of the first: how many name
- * one. */
-static int find_command(const struct command **out, int argc, char **argv)
+/* How many of these words, of which the second may be "", name a command. */
+static int find_command(const struct command **out, const char *first,
+                        const char *second)
 {
-    char name[64];
+    const size_t len = strlen(first);
+    int n_words = 0;
 
-    for (int n_words = argc > 2 ? 2 : 1; n_words; n_words--) {
-        snprintf(name, sizeof(name), "%s%s%s", argv[1], n_words > 1 ? " " : "",
-                 n_words > 1 ? argv[2] : "");
-        for (size_t i = 0; i < N_COMMANDS; i++)
-            if (!strcmp(name, commands[i]->name)) {
-                *out = commands[i];
-                return n_words;
-            }
+    for (size_t i = 0; i < N_COMMANDS && n_words < 2; i++) {
+        const char *rest = commands[i]->name + len;
+
+        if (strncmp(commands[i]->name, first, len) ||
+            (*rest && (*rest != ' ' || strcmp(rest + 1, second) != 0)))
+            continue;
+        *out = commands[i];
+        n_words = *rest ? 2 : 1;
     }
-    return 0;
+    return n_words;
 }
 
 /* The second words of the commands that begin with this one: "import" ... of
@@ -111,43 +109,29 @@ static bool is_misspelt(const char *first, const char *second)
            text_nearest(names, second);
 }
 
-static int no_command(const char *first, const char *second, struct err *err)
+static int no_command(const char *first, const char *second,
+                      struct arena *arena, struct err *err)
 {
-    const char *names[N_COMMANDS + 1] = {0}, *nearest;
-    char given[128], meant[128] = "";
-    size_t n = 0;
+    const char *names[N_COMMANDS + 1] = {0}, *nearest, *meant = "";
     const bool is_pair = list_second_words(names, first) > 0;
+    const char *begin = is_pair ? arena_printf(arena, "%s ", first) : "";
+    const char *word = is_pair ? second : first;
 
     for (size_t i = 0; !is_pair && i < N_COMMANDS; i++)
         names[i] = commands[i]->name;
-    nearest = text_nearest(names, is_pair ? second : first);
-    snprintf(given, sizeof(given), "%s%s%s", first,
-             is_pair && *second ? " " : "", is_pair ? second : "");
+    nearest = text_nearest(names, word);
     if (nearest)
-        snprintf(meant, sizeof(meant), "did you mean '%s%s%s'? ",
-                 is_pair ? first : "", is_pair ? " " : "", nearest);
-    for (size_t i = 0; !nearest && is_pair && names[i]; i++)
-        n += (size_t)snprintf(meant + n, sizeof(meant) - n, "%s%s%s",
-                              i ? "" : "it goes on with ", names[i],
-                              names[i + 1] ? ", " : "; ");
+        meant = arena_printf(arena, "did you mean '%s%s'? ", begin, nearest);
+    else if (is_pair)
+        meant = arena_printf(arena, "it goes on with %s; ",
+                             text_list(names, " or ", arena));
     return err_set(err, ERR_USAGE,
-                   "no command '%s'; %s'neuroshard --help' lists them", given,
-                   meant);
-}
-
-/* For completions of shells (data/completion): not listed. */
-static int complete(int argc, char **argv)
-{
-    struct arena arena;
-
-    arena_init(&arena);
-    cli_complete(commands, N_COMMANDS, (size_t)argc - 2, argv + 2, &arena);
-    arena_release(&arena);
-    return 0;
+                   "no command '%s%s'; %s'neuroshard --help' lists them",
+                   *word ? begin : "", *word ? word : first, meant);
 }
 
 /* Also "help" before a command's name, in place of its --help. */
-static int dispatch(int argc, char **argv, struct err *err)
+static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
 {
     char help[] = "--help", *helped[] = {NULL, help, NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
@@ -168,16 +152,18 @@ static int dispatch(int argc, char **argv, struct err *err)
         puts("neuroshard " NEUROSHARD_VERSION);
         return 0;
     }
-    if (!strcmp(name, "complete"))
-        return complete(argc, argv);
-    n_words = find_command(&command, argc - is_help, argv + is_help);
+    if (!strcmp(name, "complete")) { /* for data/completion: not listed */
+        cli_complete(commands, N_COMMANDS, (size_t)argc - 2, argv + 2, arena);
+        return 0;
+    }
     name = argv[1 + is_help];
     second = argc > 2 + is_help ? argv[2 + is_help] : "";
+    n_words = find_command(&command, name, second);
     if (!n_words || (n_words == 1 && is_misspelt(name, second)))
-        return no_command(name, second, err);
+        return no_command(name, second, arena, err);
     if (is_help)
-        return run_command(command, 2, helped, err);
-    return run_command(command, argc - n_words, argv + n_words, err);
+        return run_command(command, 2, helped, arena, err);
+    return run_command(command, argc - n_words, argv + n_words, arena, err);
 }
 
 /* Before the command's own options tell, and where they are wrong. */
@@ -191,14 +177,17 @@ static bool asks_for_json(char **argv)
 int main(int argc, char **argv)
 {
     struct err err = {0}, unwritten = {0};
+    struct arena arena;
     int rc;
 
+    arena_init(&arena);
     interrupt_install();
     json_init();
     /* A write beyond the file-size limit then fails like any other. */
     signal(SIGXFSZ, SIG_IGN);
     cli_answer_as(asks_for_json(argv), SIZE_MAX);
-    rc = dispatch(argc, argv, &err);
+    rc = dispatch(argc, argv, &arena, &err);
+    arena_release(&arena);
     /* Commands that have a best so far write it and say no more. */
     if (rc >= 0 && interrupt_requested())
         rc = err_set(&err, ERR_INTERRUPTED,

@@ -223,12 +223,13 @@ ANSWERS = [
             "--force",
         ],
     ),
-    ("model", ["model", "info", "cpu.nsm"]),
-    ("model", ["model", "info", str(ROOT / "data/models/h100.nsm")]),
+    ("model info", ["model", "info", "cpu.nsm"]),
+    ("model info", ["model", "info", str(ROOT / "data/models/h100.nsm")]),
     (
-        "model",
+        "model info",
         ["model", "info", str(ROOT / "data/models/cpu-amd-epyc-2t.nsm")],
     ),
+    ("model import", ["model", "import", "nets", "-o", "net.nsm"]),
     ("db info", ["db", "info", "costs.db"]),
     ("db check", ["db", "check", "c.db"]),
     ("db merge", ["db", "merge", "costs.db", "c.db", "-o", "all.db"]),
@@ -376,6 +377,31 @@ def parse(text):
     return document
 
 
+def write_net():
+    """A compute net as the published ones, of fewer cells."""
+    features = [f"bin_{k}" for k in range(17)] + ["dim", "pooling_factor", "row"]
+    sizes = [20, 4, 2, 4, 1]
+    names = ["t_hidden.0", "t_hidden.1", "c_hidden.0", "c_hidden.1"]
+    net = {
+        "kind": "compute",
+        "features": features,
+        "feature_means": [0.0] * 20,
+        "feature_stds": [1.0] * 20,
+        "layers": [
+            {
+                "name": name,
+                "inp": inp,
+                "out": out,
+                "weight": [0.1] * (inp * out),
+                "bias": [0.1] * out,
+            }
+            for name, inp, out in zip(names, sizes, sizes[1:])
+        ],
+    }
+    Path("nets").mkdir()
+    Path("nets/net_compute.json").write_text(json.dumps(net))
+
+
 def write_inputs():
     head = "name,num_embeddings,dim,pooling_factor"
     half_gib = 1 << 20
@@ -402,6 +428,7 @@ def write_inputs():
     }
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8")
+    write_net()
     about = "{'descr': '<i8', 'fortran_order': False, 'shape': (12,), }\n"
     Path("ids.npy").write_bytes(
         b"\x93NUMPY\1\0"

@@ -121,8 +121,8 @@ static void test_train(const char *db)
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", first), 0, "eval");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", first, "--json"), 0,
            "eval as JSON");
-    is_i64(RUN(command_model, "model", "info", first), 0, "model info");
-    is_i64(RUN(command_model, "model", "info", first, "--json"), 0,
+    is_i64(RUN(command_model_info, "model info", first), 0, "model info");
+    is_i64(RUN(command_model_info, "model info", first, "--json"), 0,
            "model info as JSON");
 }
 
@@ -248,9 +248,9 @@ static void test_refusals(const char *db)
     ok(strstr(err.msg, "'neuroshard bench' makes one") != NULL, "%s", err.msg);
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", db), 1,
            "a database is no model");
-    is_i64(RUN(command_model, "model", "burn", model), 2, "no such verb");
-    is_i64(RUN(command_model, "model", "import", folder), 2, "import to where");
-    is_i64(RUN(command_model, "model", "import", folder, "-o", none), 1,
+    is_i64(RUN(command_model_import, "model import", folder), 2,
+           "import to where");
+    is_i64(RUN(command_model_import, "model import", folder, "-o", none), 1,
            "import of nothing");
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=7"), 1,
            "nothing of that batch");
