@@ -3,12 +3,10 @@
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
-#include "base/progress.h"
 #include "cli/training.h"
 #include "costmodel/comm_report.h"
 #include "costmodel/drift.h"
 #include "costmodel/model_report.h"
-#include "costmodel/train.h"
 
 #include <math.h>
 
@@ -44,8 +42,6 @@ struct curve {
         double mape;
     } points[N_SHARES];
     size_t n; /* those that could be trained */
-    struct progress progress;
-    uint64_t done; /* hundredths of trainings */
 };
 #define LEARNED(member) MEMBER_OF(struct learned, member)
 static const struct figure curve_figures[] = {
@@ -53,17 +49,6 @@ static const struct figure curve_figures[] = {
     {"mape", "mean %", 8, 2, FIGURE_PERCENT, LEARNED(mape)},
     {0},
 };
-
-static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
-                    double train_loss, double validation_loss)
-{
-    struct curve *curve = ctx;
-
-    (void)train_loss;
-    (void)validation_loss;
-    progress_update(&curve->progress, curve->done + 100ull * epoch / epochs);
-    return interrupt_requested();
-}
 
 /* What is held out, and a share of the other cases: one and the same order by
  * chance, so that a larger share has all of a smaller one. */
@@ -87,33 +72,30 @@ static size_t take_share(struct sample *out, const struct training *judged,
 static int find_curve(struct curve *curve, const struct training *judged,
                       struct err *err)
 {
-    struct cli *cli = judged->cli;
-    const double end_ms = clock_ms() + 1000 * cli_double(cli, "learning-curve");
-    struct sample *some = ARENA_NEW(cli->arena, struct sample, judged->n);
+    struct arena *arena = judged->cli->arena;
+    const double end_ms =
+        clock_ms() + 1000 * cli_double(judged->cli, "learning-curve");
+    struct training one = *judged;
     struct train_options options;
     struct paired paired;
 
     train_options_init(&options);
-    options.kind = model_kind(&judged->model);
-    options.on_epoch = on_epoch;
-    options.ctx = curve;
-    progress_start(&curve->progress, "training", 100 * N_SHARES,
-                   cli_given(cli, "verbose"));
+    one.samples = ARENA_NEW(arena, struct sample, judged->n);
     for (int i = 0; i < N_SHARES && !interrupt_requested(); i++) {
-        const size_t n = take_share(some, judged, ldexp(1, i + 1 - N_SHARES));
-        struct model model = {0};
-
-        curve->done = 100ull * (unsigned)i;
+        one.n = take_share(one.samples, judged, ldexp(1, i + 1 - N_SHARES));
+        one.model = (struct model){0};
         options.time_limit_s =
             fmax((end_ms - clock_ms()) / 1000 / (N_SHARES - i), 1e-3);
-        if (train_fit(&model, some, n, &options, cli->arena, err))
+        if (training_fit(
+                &one, (int)model_kind(&judged->model), &options,
+                arena_printf(arena, "model %d of %d, epochs", i + 1, N_SHARES),
+                err))
             continue;
-        evaluate_pair(&paired, &judged->model, &model, some, n);
+        evaluate_pair(&paired, &judged->model, &one.model, one.samples, one.n);
         curve->points[curve->n++] = (struct learned){
-            model.training.n_train + model.training.n_validation,
+            one.model.training.n_train + one.model.training.n_validation,
             paired.new_mape};
     }
-    progress_finish(&curve->progress);
     return curve->n || interrupt_requested() ? 0 : -1;
 }
 

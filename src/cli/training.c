@@ -227,6 +227,28 @@ static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
     return interrupt_requested();
 }
 
+int training_fit(struct training *training, int kind,
+                 struct train_options *options, const char *label,
+                 struct err *err)
+{
+    struct watched watched = {.best_loss = INFINITY};
+    int rc;
+
+    options->on_epoch = on_epoch;
+    options->ctx = &watched;
+    progress_start(&watched.progress, label, options->epochs,
+                   cli_given(training->cli, "verbose"));
+    watched.progress.tell = tell_best;
+    watched.progress.ctx = &watched;
+    if (kind >= 0)
+        options->kind = (enum model_kind)kind;
+    rc = (kind < 0 ? train_choose : train_fit)(
+        &training->model, training->samples, training->n, options,
+        training->cli->arena, err);
+    progress_finish(&watched.progress);
+    return rc;
+}
+
 int training_run(struct training *training, struct err *err)
 {
     static const char *const kinds[] = {[MODEL_ROOFLINE] = "roofline",
@@ -237,25 +259,12 @@ int training_run(struct training *training, struct err *err)
     struct model *model = &training->model;
     const int kind = text_choice(kinds, cli_string(cli, "kind"));
     struct train_options options;
-    struct watched watched = {.best_loss = INFINITY};
-    int rc;
 
     train_options_init(&options);
     options.epochs = (unsigned)cli_u64(cli, "epochs");
     options.time_limit_s = cli_double(cli, "time-limit");
     options.seed = cli_u64(cli, "seed");
-    options.on_epoch = on_epoch;
-    options.ctx = &watched;
-    progress_start(&watched.progress, "epochs", options.epochs,
-                   cli_given(cli, "verbose"));
-    watched.progress.tell = tell_best;
-    watched.progress.ctx = &watched;
-    if (kind >= 0)
-        options.kind = (enum model_kind)kind;
-    rc = (kind < 0 ? train_choose : train_fit)(
-        model, training->samples, training->n, &options, cli->arena, err);
-    progress_finish(&watched.progress);
-    if (rc)
+    if (training_fit(training, kind, &options, "epochs", err))
         return -1;
     evaluate_model(&training->evaluation, model, training->samples,
                    training->n);

@@ -3,6 +3,7 @@
 #define NEUROSHARD_CLI_TRAINING_H
 
 #include "cli/command.h"
+#include "costmodel/choose.h"
 #include "costmodel/evaluate.h"
 #include "io/store.h"
 
@@ -50,9 +51,13 @@ int training_choose_device(struct training *training, const char *name,
                                          const struct cli *),
                            struct err *err) MUST_CHECK;
 
-/* Trains the model by the training_options, evaluates and fits the
- * communication; errors and communication are in the model, too. Stops with the
- * best so far at an interrupt. */
+/* Trains the model, of a kind or for -1 of the one found best, with a progress
+ * under that label. Stops with the best so far at an interrupt. */
+int training_fit(struct training *training, int kind,
+                 struct train_options *options, const char *label,
+                 struct err *err) MUST_CHECK;
+/* The same by the training_options; evaluates and fits the
+ * communication; errors and communication are in the model, too. */
 int training_run(struct training *training, struct err *err) MUST_CHECK;
 
 /* How long a command waits for another that is replacing its model. */
