@@ -71,14 +71,10 @@ static void add_binding(json_t *found, const struct plan *plan,
                         const struct oracle *oracle, struct arena *arena)
 {
     const size_t n = plan->problem.n_tables;
-    double *without_ms = ARENA_NEW(arena, double, n);
+    const double *without_ms = what_if_without(plan, oracle, arena);
     json_t *saves = json_array();
-    struct what_if what_if;
     struct bottleneck binds;
 
-    what_if_init(&what_if, plan, oracle);
-    what_if_without(&what_if, without_ms);
-    what_if_release(&what_if);
     bottleneck_find(&binds, plan, oracle_waits(oracle), without_ms);
     for (size_t t = 0; t < n; t++)
         json_array_append_new(

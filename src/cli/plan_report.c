@@ -133,21 +133,17 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
 void plan_report(const struct plan *plan, const struct oracle *oracle,
                  bool with_rivals, const struct cli *cli)
 {
-    double *without_ms = ARENA_NEW(cli->arena, double, plan->problem.n_tables);
     struct rivals rivals = {0};
-    struct what_if what_if;
 
-    what_if_init(&what_if, plan, oracle);
-    what_if_without(&what_if, without_ms);
-    what_if_release(&what_if);
     if (with_rivals)
         find_rivals(&rivals, plan, oracle, cli->arena);
     emit_report(plan,
-                &(struct report_options){.n_columns = cli_columns(cli),
-                                         .waits = oracle_waits(oracle),
-                                         .without_ms = without_ms,
-                                         .plain_ms = plain_ms(plan, cli->arena),
-                                         .rivals = rivals.list,
-                                         .n_rivals = rivals.n},
+                &(struct report_options){
+                    .n_columns = cli_columns(cli),
+                    .waits = oracle_waits(oracle),
+                    .without_ms = what_if_without(plan, oracle, cli->arena),
+                    .plain_ms = plain_ms(plan, cli->arena),
+                    .rivals = rivals.list,
+                    .n_rivals = rivals.n},
                 cli_text());
 }

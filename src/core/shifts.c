@@ -4,8 +4,6 @@
 #include "base/ranked.h"
 #include "core/plan_check.h"
 
-#include <stdlib.h>
-
 #define N_GPUS_TRIED 32u
 #define N_GPUS_SWAPPED 8u
 #define MAX_TRIED 20000u
@@ -85,17 +83,6 @@ static void judge(const struct finder *finder, struct shift *shift)
         shift->other_table = now->problem.tables[come[1].table].name;
 }
 
-static int compare_shifts(const void *left, const void *right)
-{
-    const struct shift *a = left, *b = right;
-    const uint64_t keys[2][3] = {{a->shard, a->other, a->gpu},
-                                 {b->shard, b->other, b->gpu}};
-
-    if (a->total_ms != b->total_ms)
-        return a->total_ms < b->total_ms ? -1 : 1;
-    return ranked_compare(keys[0], keys[1], 3);
-}
-
 /* One piece, to each of n GPUs, and in exchange for what these hold. */
 static void shift_piece(struct finder *finder, size_t shard,
                         const struct ranked *gpus, uint32_t n)
@@ -152,6 +139,7 @@ void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
                             .arena = arena,
                             .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
     const struct ranked *gpus = rank_gpus(&finder, gpu);
+    struct ranked *order;
 
     *shifts = (struct shifts){
         .places = ARENA_NEW(arena, struct shift, plan->n_shards)};
@@ -160,10 +148,13 @@ void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
             may_go(&plan->problem, &plan->shards[i]))
             shift_piece(&finder, i, gpus,
                         n_others < N_GPUS_TRIED ? n_others : N_GPUS_TRIED);
-    qsort(finder.tried, finder.n, sizeof(*finder.tried), compare_shifts);
+    order = ARENA_NEW(arena, struct ranked, finder.n);
+    for (uint32_t i = 0; i < finder.n; i++)
+        order[i] = (struct ranked){finder.tried[i].total_ms, i};
+    ranked_sort(order, finder.n);
     for (size_t i = 0;
          i < finder.n && i < MAX_JUDGED && shifts->n_gains < MAX_GAINS; i++) {
-        struct shift *shift = &finder.tried[i];
+        struct shift *shift = &finder.tried[order[i].idx];
 
         judge(&finder, shift);
         if (!shift->why_not && shift->gain_ms > 0)

@@ -82,22 +82,27 @@ double what_if_step(struct what_if *what_if, const struct edit *edit)
     return isfinite(total_ms) ? oracle_queued_ms(oracle, total_ms) : INFINITY;
 }
 
-void what_if_without(struct what_if *what_if, double *step_ms)
+const double *what_if_without(const struct plan *plan,
+                              const struct oracle *oracle, struct arena *arena)
 {
-    const struct plan *plan = what_if->plan;
+    double *step_ms = ARENA_NEW(arena, double, plan->problem.n_tables);
     size_t *gone = mem_alloc(plan->n_shards, sizeof(*gone));
     struct edit edit = {.gone = gone};
+    struct what_if what_if;
 
+    what_if_init(&what_if, plan, oracle);
     for (size_t i = 0; i < plan->n_shards; i++) {
         const uint32_t table = plan->shards[i].table;
 
         gone[edit.n_gone++] = i;
         if (i + 1 < plan->n_shards && plan->shards[i + 1].table == table)
             continue;
-        step_ms[table] = what_if_step(what_if, &edit);
+        step_ms[table] = what_if_step(&what_if, &edit);
         edit.n_gone = 0;
     }
+    what_if_release(&what_if);
     mem_free(gone);
+    return step_ms;
 }
 
 /* Only devices that get a shard are looked at. */

@@ -40,8 +40,10 @@ void what_if_release(struct what_if *what_if);
  * must be able to price its kinds. */
 double what_if_step(struct what_if *what_if, const struct edit *edit);
 
-/* The same without each table, step_ms[n_tables]. */
-void what_if_without(struct what_if *what_if, double *step_ms);
+/* The total of a plan, as above, without each table: [n_tables], in the arena.
+ */
+const double *what_if_without(const struct plan *plan,
+                              const struct oracle *oracle, struct arena *arena);
 
 /* Whether each GPU that gets a shard has the memory for it. O(shards of the
  * edit). */

@@ -232,21 +232,17 @@ static void find_least(struct binding *binding)
 static void binding_find(struct binding *binding, struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
-    double *without_ms =
-        ARENA_NEW(explained->arena, double, plan->problem.n_tables);
-    struct report report;
+    const struct oracle *oracle = explained->what_if.oracle;
 
-    what_if_without(&explained->what_if, without_ms);
-    binding->options = (struct report_options){
-        .waits = oracle_waits(explained->what_if.oracle),
-        .without_ms = without_ms};
-    report_init(&report, plan, &binding->options);
-    *binding = (struct binding){.options = binding->options,
-                                .report = report,
-                                .plan = plan,
-                                .waits = binding->options.waits,
-                                .n_gpus = report.n_devices,
-                                .last = report.bottleneck.gpu};
+    *binding =
+        (struct binding){.options = {.waits = oracle_waits(oracle),
+                                     .without_ms = what_if_without(
+                                         plan, oracle, explained->arena)},
+                         .plan = plan,
+                         .waits = oracle_waits(oracle),
+                         .n_gpus = plan->problem.cluster.n_devices};
+    report_init(&binding->report, plan, &binding->options);
+    binding->last = binding->report.bottleneck.gpu;
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
     find_gpus(binding);
     find_least(binding);

@@ -47,7 +47,7 @@ static bool goes_on(const struct shard *shard, const struct shard *next)
 
 void page_fold_shards(json_t *content, const struct plan *plan)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *piece;
     size_t n;
 
     for (size_t i = 0; i < plan->n_shards; i += n) {
@@ -61,15 +61,10 @@ void page_fold_shards(json_t *content, const struct plan *plan)
             n = 1;
         for (size_t k = i; k < i + n; k++)
             alone_ms += plan->shard_ms ? plan->shard_ms[k] : 0;
-        json_array_append_new(
-            list, json_pack("{s:I, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:f}",
-                            "table", (json_int_t)first->table, "kind",
-                            shard_kind_name(first->kind), "n", (json_int_t)n,
-                            "device", (json_int_t)first->device, "row_begin",
-                            json_whole(first->row_begin), "row_end",
-                            json_whole(first[n - 1].row_end), "col_begin",
-                            (json_int_t)first->col_begin, "col_end",
-                            (json_int_t)first->col_end, "alone_ms", alone_ms));
+        json_array_append_new(list, piece = shard_to_json(first));
+        json_object_set_new(piece, "row_end", json_whole(first[n - 1].row_end));
+        json_object_set_new(piece, "n", json_integer((json_int_t)n));
+        json_object_set_new(piece, "alone_ms", json_real(alone_ms));
     }
     json_object_set_new(content, "pieces", list);
     json_object_del(content, "shards");

@@ -48,25 +48,25 @@ static void test_fold(void)
     for (uint32_t r = 0; r < N_GPUS; r++)
         fixture_shard(&plan, 0, 7, 0, 8, r);
     is_str(folded(&plan),
-           "[{\"table\":0,\"kind\":\"row\",\"n\":5,\"device\":1,"
-           "\"row_begin\":0,\"row_end\":50,\"col_begin\":0,\"col_end\":8,"
-           "\"alone_ms\":2.5},"
-           "{\"table\":1,\"kind\":\"replicate\",\"n\":6,\"device\":0,"
-           "\"row_begin\":0,\"row_end\":7,\"col_begin\":0,\"col_end\":8,"
-           "\"alone_ms\":3.0}]",
+           "[{\"table\":0,\"kind\":\"row\",\"row_begin\":0,"
+           "\"row_end\":50,\"col_begin\":0,\"col_end\":8,"
+           "\"device\":1,\"n\":5,\"alone_ms\":2.5},"
+           "{\"table\":1,\"kind\":\"replicate\",\"row_begin\":0,"
+           "\"row_end\":7,\"col_begin\":0,\"col_end\":8,"
+           "\"device\":0,\"n\":6,\"alone_ms\":3.0}]",
            "rows and replicas are a piece each");
     plan = fixture_plan(N_GPUS, N_GPUS, 64);
     add_rows(&plan, "few", 3, 0);
     is_str(folded(&plan),
-           "[{\"table\":0,\"kind\":\"row\",\"n\":1,\"device\":0,"
-           "\"row_begin\":0,\"row_end\":10,\"col_begin\":0,\"col_end\":8,"
-           "\"alone_ms\":0.5},"
-           "{\"table\":0,\"kind\":\"row\",\"n\":1,\"device\":1,"
-           "\"row_begin\":10,\"row_end\":20,\"col_begin\":0,\"col_end\":8,"
-           "\"alone_ms\":0.5},"
-           "{\"table\":0,\"kind\":\"row\",\"n\":1,\"device\":2,"
-           "\"row_begin\":20,\"row_end\":30,\"col_begin\":0,\"col_end\":8,"
-           "\"alone_ms\":0.5}]",
+           "[{\"table\":0,\"kind\":\"row\",\"row_begin\":0,"
+           "\"row_end\":10,\"col_begin\":0,\"col_end\":8,"
+           "\"device\":0,\"n\":1,\"alone_ms\":0.5},"
+           "{\"table\":0,\"kind\":\"row\",\"row_begin\":10,"
+           "\"row_end\":20,\"col_begin\":0,\"col_end\":8,"
+           "\"device\":1,\"n\":1,\"alone_ms\":0.5},"
+           "{\"table\":0,\"kind\":\"row\",\"row_begin\":20,"
+           "\"row_end\":30,\"col_begin\":0,\"col_end\":8,"
+           "\"device\":2,\"n\":1,\"alone_ms\":0.5}]",
            "a few are as they are");
 }
 
