@@ -6,13 +6,13 @@
 set -eu
 
 budgets="
-src/base     3037  38
+src/base     3014  38
 src/core     4815  36
 src/device   6659  59
-src/io       5698  38
-src/emit     2793  19
+src/io       5632  38
+src/emit     2784  19
 src/exec     3765  26
-src/cli      6040  39
+src/cli      6011  39
 costmodel    7557  60
 search       6885  32
 microbench   1657  14
