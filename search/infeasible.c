@@ -251,23 +251,14 @@ static bool is_short(const struct parts *parts, struct arena *arena,
  */
 
 /* Devices that are there keep what they have, and what is to stay free of them
- * if they have more; others are like the roomiest. Hosts stay as large as they
- * are, or as they were asked for, but for those that nobody gave: these are as
- * the new number divides, or one that holds all. */
+ * if they have more; others are like the roomiest. */
 static void change_cluster(struct problem *problem, uint64_t least_memory,
                            uint32_t n_devices, struct question *question)
 {
     const struct cluster *given = &question->problem->cluster;
     struct cluster *cluster = &problem->cluster;
-    uint32_t asked = given->asked_host;
 
-    cluster->n_devices = n_devices;
-    if (given->host_size)
-        cluster->devices_per_host =
-            cluster_assumed_host(n_devices, given->host_size);
-    else if (given->devices_per_host >= given->n_devices) /* one holds all */
-        cluster->devices_per_host =
-            n_devices > asked && asked ? asked : n_devices;
+    cluster_resize(cluster, n_devices);
     cluster->memory_bytes = ARENA_NEW(&question->arena, uint64_t, n_devices);
     cluster->reserve_bytes = ARENA_NEW(&question->arena, uint64_t, n_devices);
     for (uint32_t r = 0; r < n_devices; r++) {
@@ -280,12 +271,12 @@ static void change_cluster(struct problem *problem, uint64_t least_memory,
 }
 
 /* The question asked again, of a problem that is better off by an amount of
- * memory that no device has less of, or of devices, and by kinds that all
- * tables may be of besides their own: whether it packs, quickly. Sums first, as
- * they cost next to nothing: most amounts that are tried are too small by far.
- * What it takes of the arena is given back. */
+ * memory that no device has less of, or of devices, and by kinds that are
+ * allowed, also to tables of which the list says otherwise: whether it packs,
+ * quickly. Sums first, as they cost next to nothing: most amounts that are
+ * tried are too small by far. What it takes of the arena is given back. */
 static bool fits(struct question *question, bool of_memory, uint64_t amount,
-                 unsigned more_kinds)
+                 unsigned more_kinds, unsigned more_of_tables)
 {
     const uint32_t n_devices = question->problem->cluster.n_devices;
     struct arena *arena = &question->arena;
@@ -296,7 +287,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct parts parts;
     struct err ignored;
     const char *text;
-    bool yes;
+    bool yes, is_other = !more_of_tables;
 
     change_cluster(&problem, of_memory ? amount : 0,
                    of_memory ? n_devices : (uint32_t)amount, question);
@@ -304,9 +295,11 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
     for (size_t i = 0; i < problem.n_tables; i++) {
         problem.tables[i] = question->problem->tables[i];
-        problem.tables[i].kinds |= more_kinds;
+        is_other |= more_of_tables & ~problem.tables[i].kinds;
+        problem.tables[i].kinds |= more_of_tables;
     }
     yes =
+        is_other &&
         !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
         !is_short(&parts, arena, &text, &shortage) &&
         !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
@@ -355,12 +348,12 @@ static uint64_t least_of(struct question *question, bool of_memory)
         high = round_amount(question, of_memory, high ? 2 * high : 1);
         if (high > most)
             return 0;
-    } while (!fits(question, of_memory, high, 0));
+    } while (!fits(question, of_memory, high, 0, 0));
     while ((next = round_amount(question, of_memory, low + 1)) < high) {
         uint64_t middle = round_amount(question, of_memory, (low + high) / 2);
 
         middle = middle < high ? middle : next;
-        if (fits(question, of_memory, middle, 0))
+        if (fits(question, of_memory, middle, 0, 0))
             high = middle;
         else
             low = middle;
@@ -368,17 +361,20 @@ static uint64_t least_of(struct question *question, bool of_memory)
     return high;
 }
 
+static const struct {
+    enum shard_kind kind;
+    const char *name;
+} cuts[] = {{SHARD_COLUMN, "column cuts"},
+            {SHARD_ROW, "row cuts"},
+            {SHARD_TABLE, "whole tables"}};
+#define N_CUTS (sizeof cuts / sizeof *cuts)
+
 /* "it would fit with ...": also the first kind more that helps alone, of those
- * that the search makes and the cost model prices. */
+ * that the search makes and the cost model prices, as an option allows it; or
+ * where no option does, the first that the list would have to allow, too. */
 static const char *find_remedies(struct question *question,
                                  struct shortage *shortage)
 {
-    static const struct {
-        unsigned kind;
-        const char *name;
-    } more[] = {{SHARD_COLUMN, "column cuts"},
-                {SHARD_ROW, "row cuts"},
-                {SHARD_TABLE, "whole tables"}};
     const bool is_even = cluster_is_even(&question->problem->cluster);
     struct arena *arena = &question->arena;
     uint64_t memory = least_of(question, true);
@@ -394,14 +390,19 @@ static const char *find_remedies(struct question *question,
         text = arena_printf(
             arena, "%s%s%" PRIu64 " %s", text, *text ? ", or " : "", n_devices,
             is_even ? "such devices" : "devices, new like the roomiest");
-    for (size_t k = 0; k < sizeof more / sizeof *more; k++)
-        if ((question->oracle.kinds & more[k].kind) &&
-            fits(question, true, 0, more[k].kind)) {
-            text = arena_printf(arena, "%s%s%s allowed", text,
-                                *text ? ", or " : "", more[k].name);
-            shortage->fits_cuts = shard_kind_name(more[k].kind);
-            break;
-        }
+    for (size_t i = 0; i < 2 * N_CUTS; i++) {
+        const enum shard_kind kind = cuts[i % N_CUTS].kind;
+        const bool to_all = i >= N_CUTS;
+
+        if (!(question->oracle.kinds & kind) ||
+            !fits(question, true, 0, kind, to_all ? kind : 0))
+            continue;
+        text =
+            arena_printf(arena, "%s%s%s allowed%s", text, *text ? ", or " : "",
+                         cuts[i % N_CUTS].name, to_all ? " to all tables" : "");
+        shortage->fits_cuts = to_all ? NULL : shard_kind_name(kind);
+        break;
+    }
     return *text ? arena_printf(arena, "it would fit with %s", text)
                  : "no remedy was found, neither memory, devices nor cuts";
 }

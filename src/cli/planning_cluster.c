@@ -119,30 +119,20 @@ static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
                : 0;
 }
 
-/* Hosts and domains of so many, of which a smaller cluster has but a part. */
-static void take_hosts(struct cluster *cluster, uint64_t per_host,
-                       uint64_t per_domain)
+static uint32_t asked_per_domain(const struct cli *cli)
 {
-    uint32_t n = cluster->n_devices;
-
-    cluster->devices_per_host = (uint32_t)min_u64(per_host, n);
-    cluster->hosts_per_domain =
-        (uint32_t)min_u64(per_domain, n / cluster->devices_per_host);
-}
-
-static uint64_t asked_per_domain(const struct cli *cli)
-{
-    return cli_given(cli, "hosts-per-domain") ? cli_u64(cli, "hosts-per-domain")
-                                              : 1;
+    return cli_given(cli, "hosts-per-domain")
+               ? (uint32_t)cli_u64(cli, "hosts-per-domain")
+               : 1;
 }
 
 /* Whether so many GPUs are whole hosts, in whole domains. */
-static bool are_whole(uint32_t n_gpus, uint64_t per_host, uint64_t per_domain)
+static bool are_whole(uint32_t n_gpus, uint32_t per_host, uint32_t per_domain)
 {
     struct cluster cluster = {.n_devices = n_gpus};
     struct err ignored = {0};
 
-    take_hosts(&cluster, per_host, per_domain);
+    cluster_take_hosts(&cluster, per_host, per_domain);
     return !cluster_check_hosts(&cluster, &ignored);
 }
 
@@ -159,7 +149,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
         ARENA_NEW(cli->arena, uint32_t, asked->last - asked->u64 + 1);
     for (uint64_t n = asked->u64; n <= asked->last; n++)
         if (!asked->is_range || !cli_given(cli, "gpus-per-host") ||
-            are_whole((uint32_t)n, cli_u64(cli, "gpus-per-host"),
+            are_whole((uint32_t)n, (uint32_t)cli_u64(cli, "gpus-per-host"),
                       asked_per_domain(cli)))
             counts->n_gpus[counts->n++] = (uint32_t)n;
     if (counts->n)
@@ -209,12 +199,14 @@ int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
 {
     if (cli_given(cli, "gpus-per-host")) {
         cluster->asked_host = (uint32_t)cli_u64(cli, "gpus-per-host");
-        take_hosts(cluster, cluster->asked_host, asked_per_domain(cli));
+        cluster->asked_domain = asked_per_domain(cli);
+        cluster_take_hosts(cluster, cluster->asked_host, cluster->asked_domain);
     } else if (cli_given(cli, "hosts-per-domain"))
         return err_set(err, ERR_USAGE,
                        "option '--hosts-per-domain' needs '--gpus-per-host'");
     else if (is_like(like, cluster->n_devices))
-        take_hosts(cluster, like->devices_per_host, like->hosts_per_domain);
+        cluster_take_hosts(cluster, like->devices_per_host,
+                           like->hosts_per_domain);
     else
         return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
     if (!cluster_check_hosts(cluster, err))

@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/problem.h"
 
-#include "base/text.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-uint32_t cluster_group(const struct cluster *cluster)
-{
-    uint32_t n_hosts = cluster->hosts_per_domain;
-
-    return cluster->devices_per_host * (n_hosts ? n_hosts : 1);
-}
-
-const char *cluster_group_name(const struct cluster *cluster)
-{
-    return cluster->hosts_per_domain > 1 ? "NVLink domain" : "host";
-}
-
-void cluster_describe(const struct cluster *cluster, struct buf *out)
-{
-    uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
-    uint32_t n_groups = n / cluster_group(cluster);
-
-    buf_printf(out, "%u GPU%s, ", n, n == 1 ? "" : "s");
-    if (n <= per_host)
-        buf_printf(out, "1 host");
-    else
-        buf_printf(out, "%u hosts of %u%s", n / per_host, per_host,
-                   cluster->host_size ? " (assumed)" : "");
-    if (cluster->hosts_per_domain > 1)
-        buf_printf(out, " in %u NVLink domain%s", n_groups,
-                   n_groups == 1 ? "" : "s");
-}
 
 void job_describe(const struct job *job, struct buf *out)
 {
@@ -47,93 +17,6 @@ void job_describe(const struct job *job, struct buf *out)
         buf_printf(out, ", dense part not known");
     if (job->dedup != DEDUP_NONE)
         buf_printf(out, ", %s de-duplicated", dedup_names[job->dedup]);
-}
-
-int cluster_check_hosts(const struct cluster *cluster, struct err *err)
-{
-    uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
-    uint32_t per_domain = cluster->hosts_per_domain;
-
-    if (n % per_host)
-        return err_set(err, ERR_INPUT,
-                       "%u GPUs are no whole number of hosts with %u GPUs each",
-                       n, per_host);
-    if (per_domain && n / per_host % per_domain)
-        return err_set(err, ERR_INPUT,
-                       "%u hosts are no whole number of NVLink domains with %u "
-                       "hosts each",
-                       n / per_host, per_domain);
-    return 0;
-}
-
-uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size)
-{
-    uint32_t per_host = n_devices < host_size ? n_devices : host_size;
-
-    while (n_devices % per_host)
-        per_host--;
-    return per_host;
-}
-
-uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n)
-{
-    uint32_t size = cluster->host_size, group = cluster_group(cluster);
-    uint32_t step = n > group ? group : cluster->devices_per_host;
-    uint32_t asked = cluster->asked_host;
-
-    step = asked > step ? asked : step;
-    if (size)
-        while (n > size && cluster_assumed_host(n, size) == 1)
-            n++;
-    else if (asked ? n > asked : cluster->devices_per_host < cluster->n_devices)
-        n += (step - n % step) % step;
-    return n;
-}
-
-void cluster_raise_memory(struct cluster *cluster, uint32_t device,
-                          uint64_t least_bytes)
-{
-    uint64_t *memory = &cluster->memory_bytes[device], before, after;
-
-    if (*memory >= least_bytes)
-        return;
-    if (cluster->reserve && text_to_share(cluster->reserve, *memory, &before) &&
-        text_to_share(cluster->reserve, least_bytes, &after))
-        cluster->reserve_bytes[device] += after - before;
-    *memory = least_bytes;
-}
-
-/*
- * NCCL 2.x, by default: a channel to a peer of the same NVLink domain has a
- * buffer to receive in (4 MiB, and those of the protocols LL and LL128) and one
- * to send from, in pages of 2 MiB (its init and p2p transport). Exchanges open
- * 32 channels to each such peer, or 4 where the network is slower (its paths);
- * rings have as many of their own. What goes over the network has two shared
- * buffers of 32 channels x 16 steps x 128 KiB (its net transport). On 8 H100 an
- * exchange takes 3.28 GB (https://github.com/NVIDIA/nccl/issues/1685), by this
- * 3.22.
- */
-uint64_t cluster_nccl_bytes(const struct cluster *cluster)
-{
-    const uint64_t channel_bytes = 12 << 20, network_bytes = 128 << 20;
-    const uint64_t n_channels = 32, n_beside_network = 4;
-    uint32_t n = cluster->n_devices, group = cluster_group(cluster);
-
-    if (n <= 1)
-        return 0;
-    if (n <= group)
-        return channel_bytes * n_channels * n;
-    return channel_bytes * (n_channels + n_beside_network * (group - 1)) +
-           network_bytes;
-}
-
-bool cluster_is_even(const struct cluster *cluster)
-{
-    for (uint32_t r = 1; r < cluster->n_devices; r++)
-        if (cluster->memory_bytes[r] != cluster->memory_bytes[0] ||
-            cluster->reserve_bytes[r] != cluster->reserve_bytes[0])
-            return false;
-    return true;
 }
 
 /* A count of bytes that was computed in double, rounded up. */

@@ -33,8 +33,9 @@ struct cluster {
      * 0. */
     const char *gpu, *reserve;
     uint32_t host_size;
-    uint32_t asked_host; /* nor in plans: devices of a host as somebody said, of
-                            which one host alone may have fewer; or 0 */
+    /* Nor in plans: devices of a host and hosts of a domain as somebody said,
+     * of which the only one may have fewer (cluster_take_hosts); or 0. */
+    uint32_t asked_host, asked_domain;
 };
 
 /* Gives a device at least so much memory; what is to stay free of it may be a
@@ -55,11 +56,19 @@ void cluster_describe(const struct cluster *cluster, struct buf *out);
 int cluster_check_hosts(const struct cluster *cluster,
                         struct err *err) MUST_CHECK;
 
+/* Hosts of so many devices, and domains of so many hosts, of which a smaller
+ * cluster has but a part. */
+void cluster_take_hosts(struct cluster *cluster, uint32_t per_host,
+                        uint32_t per_domain);
 /* Devices of a host for n of them in hosts of up to host_size: the largest
  * divisor of n up to there. 1 where there is no other. */
 uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size);
-/* The least number of devices from n up that makes whole hosts such as the
- * cluster's: where they are assumed, any but of one device each. */
+/* Another number of devices, without their memory: in hosts and domains that
+ * stay as large as they are, or were asked for; but where nobody gave hosts in
+ * such as the number divides, and one that holds all holds all. */
+void cluster_resize(struct cluster *cluster, uint32_t n);
+/* The least number of devices from n >= 1 up that makes whole ones of these:
+ * where hosts are assumed, any but of one device each. */
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
 
 /* What the buffers of one communicator of NCCL take of a GPU whose group is one

@@ -215,10 +215,14 @@ echo "exit $?"
 n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
 plan --gpus "$n" --memory 240MiB >report
 echo "with as many as that says: exit $?"
-plan --gpus 3 --gpus-per-host 3 --memory 240MiB >report
-n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
-plan --gpus "$n" --gpus-per-host 3 --memory 240MiB >report
-echo "in hosts of three: exit $?"
+for hosts in "--gpus-per-host 3" "--gpus-per-host 3 --hosts-per-domain 3"; do
+    # shellcheck disable=SC2086
+    plan --gpus 3 $hosts --memory 240MiB >report
+    n=$(sed -n 's/.* or \([0-9]*\) such devices.*/\1/p' messages)
+    # shellcheck disable=SC2086
+    plan --gpus "$n" $hosts --memory 240MiB >report
+    echo "$hosts: $n, exit $?"
+done
 
 echo "# NVLink domains"
 for per_domain in 1 2 4; do

@@ -301,6 +301,9 @@ static void test_whole_hosts(void)
     is_i64(cluster_whole_hosts(&assumed, 15), 15, "3 x 5 as it is");
     is_i64(cluster_whole_hosts(&part, 7), 7, "less than the host asked for");
     is_i64(cluster_whole_hosts(&part, 11), 16, "more: whole ones of those");
+    part.asked_domain = 3;
+    is_i64(cluster_whole_hosts(&part, 17), 24, "to a domain of three of them");
+    is_i64(cluster_whole_hosts(&part, 25), 48, "and above it whole domains");
 }
 
 static void test_min_width(void)

@@ -165,7 +165,15 @@ static void check_items(void)
 
 /* --- what a sentence says would help does --- */
 
-enum remedy { MEMORY, DEVICES, COLUMN_CUTS, ROW_CUTS, N_REMEDIES };
+enum remedy {
+    MEMORY,
+    DEVICES,
+    COLUMN_CUTS,
+    ROW_CUTS,
+    COLUMN_CUTS_TO_ALL,
+    ROW_CUTS_TO_ALL,
+    N_REMEDIES
+};
 
 /* A problem without a plan, and how often it was said what would help. */
 struct sickness {
@@ -198,14 +206,37 @@ static bool has_plan(const struct problem *problem, struct sickness *sick,
                                     &failure, err);
 }
 
-/* Tables of a kind or two that take more than there is on devices of uneven
- * memory, some of it reserved; on one host or on hosts of two, cut over all or
- * over a host where blocks have to be those of the ranks. */
-static void fall_ill(struct sickness *sick, struct rng *rng)
+static unsigned draw_kinds(struct rng *rng)
 {
     static const unsigned kinds[] = {SHARD_TABLE,  SHARD_TABLE | SHARD_COLUMN,
                                      SHARD_COLUMN, SHARD_ROW,
                                      SHARD_ROW,    SHARD_TABLE | SHARD_ROW};
+
+    return kinds[rng_below(rng, sizeof kinds / sizeof *kinds)];
+}
+
+/* One host, hosts of two, or hosts and domains that were asked for, of which
+ * there may be but a part. */
+static void draw_hosts(struct cluster *cluster, struct rng *rng)
+{
+    struct err ignored = {0};
+
+    if (cluster->n_devices % 2 == 0 && rng_below(rng, 2))
+        cluster->devices_per_host = 2;
+    if (rng_below(rng, 3))
+        return;
+    do {
+        cluster->asked_host = 1 + (uint32_t)rng_below(rng, 4);
+        cluster->asked_domain = 1 + (uint32_t)rng_below(rng, 4);
+        cluster_take_hosts(cluster, cluster->asked_host, cluster->asked_domain);
+    } while (cluster_check_hosts(cluster, &ignored));
+}
+
+/* Tables of a kind or two that take more than there is on devices of uneven
+ * memory, some of it reserved, cut over all or over a host where blocks have to
+ * be those of the ranks. */
+static void fall_ill(struct sickness *sick, struct rng *rng)
+{
     const uint32_t n = 1 + (uint32_t)rng_below(rng, 5);
     const uint32_t n_devices = 1 + (uint32_t)rng_below(rng, 4);
     struct problem *problem = &sick->problem;
@@ -219,7 +250,12 @@ static void fall_ill(struct sickness *sick, struct rng *rng)
         need += (double)rows[i] * dims[i] * 4;
     }
     fake_problem(problem, rows, dims, n, n_devices, 0, &sick->arena);
-    problem->kinds = kinds[rng_below(rng, sizeof kinds / sizeof *kinds)];
+    problem->kinds = draw_kinds(rng);
+    for (uint32_t i = 0; i < n && rng_below(rng, 2); i++) {
+        problem->tables[i].kinds = draw_kinds(rng);
+        if (!(problem->tables[i].kinds & problem->kinds)) /* a way it needs */
+            problem->tables[i].kinds |= problem->kinds;
+    }
     for (uint32_t r = 0; r < n_devices; r++) {
         double share = rng_uniform(rng),
                room = 3 * need * share * share / n_devices;
@@ -228,8 +264,7 @@ static void fall_ill(struct sickness *sick, struct rng *rng)
         problem->cluster.memory_bytes[r] =
             (uint64_t)room + problem->cluster.reserve_bytes[r];
     }
-    if (n_devices % 2 == 0 && rng_below(rng, 2))
-        problem->cluster.devices_per_host = 2;
+    draw_hosts(&problem->cluster, rng);
     random_oracle_init(&sick->oracle, problem, rng);
     if (rng_below(rng, 2))
         sick->oracle.base.row_cut = ROW_CUT_RANKS;
@@ -240,8 +275,23 @@ static uint64_t room_of(const struct problem *problem, uint32_t r)
     return problem->cluster.memory_bytes[r] - problem->cluster.reserve_bytes[r];
 }
 
+/* Of the problem, which is what --shard says, or of its tables too. */
+static void allow(struct problem *problem, unsigned kinds, bool to_all,
+                  struct arena *arena)
+{
+    struct table *tables = ARENA_NEW(arena, struct table, problem->n_tables);
+
+    problem->kinds |= kinds;
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        tables[t] = problem->tables[t];
+        tables[t].kinds |= to_all ? kinds : 0;
+    }
+    problem->tables = tables;
+}
+
 /* As one would who was told so much: at least so much memory, or so many
- * devices, further ones like the roomiest and hosts of as many as before. */
+ * devices, further ones like the roomiest and hosts of as many as before, or as
+ * asked for. */
 static struct problem heal(const struct sickness *sick, enum remedy remedy,
                            uint64_t amount, struct arena *arena)
 {
@@ -253,6 +303,9 @@ static struct problem heal(const struct sickness *sick, enum remedy remedy,
     fake_cluster(&problem, n, 0, arena);
     if (given->devices_per_host < given->n_devices)
         problem.cluster.devices_per_host = given->devices_per_host;
+    if (given->asked_host)
+        cluster_take_hosts(&problem.cluster, given->asked_host,
+                           given->asked_domain);
     for (uint32_t r = 0; r < given->n_devices; r++)
         if (room_of(&sick->problem, r) > room_of(&sick->problem, roomiest))
             roomiest = r;
@@ -264,10 +317,12 @@ static struct problem heal(const struct sickness *sick, enum remedy remedy,
         if (remedy == MEMORY && problem.cluster.memory_bytes[r] < amount)
             problem.cluster.memory_bytes[r] = amount;
     }
-    if (remedy == COLUMN_CUTS)
-        problem.kinds |= SHARD_COLUMN;
-    if (remedy == ROW_CUTS)
-        problem.kinds |= SHARD_ROW;
+    if (remedy > DEVICES)
+        allow(&problem,
+              remedy == COLUMN_CUTS || remedy == COLUMN_CUTS_TO_ALL
+                  ? SHARD_COLUMN
+                  : SHARD_ROW,
+              remedy >= COLUMN_CUTS_TO_ALL, arena);
     return problem;
 }
 
@@ -277,21 +332,22 @@ static void take(struct sickness *sick, enum remedy remedy, uint64_t amount,
                  const char *said)
 {
     const struct cluster *given = &sick->problem.cluster;
-    const uint64_t step =
-        remedy == MEMORY ? amount / 50
-                         : cluster_whole_hosts(given, given->n_devices + 1) -
-                               given->n_devices;
     struct problem problem = heal(sick, remedy, amount, &sick->arena);
     struct err err = {0};
+    uint64_t less = amount - (remedy == MEMORY ? amount / 50 : 1);
 
     sick->n_said[remedy]++;
-    if (has_plan(&problem, sick, &err))
+    if (!cluster_check_hosts(&problem.cluster, &err) &&
+        has_plan(&problem, sick, &err))
         sick->n_helped[remedy]++;
     else
         printf("# %s\n# not with that: %s\n", said, err.msg);
-    if (remedy > DEVICES || (remedy == DEVICES && amount < step))
+    while (remedy == DEVICES &&
+           cluster_whole_hosts(given, (uint32_t)less) != less)
+        less--;
+    if (remedy > DEVICES || !less)
         return;
-    problem = heal(sick, remedy, amount - step, &sick->arena);
+    problem = heal(sick, remedy, less, &sick->arena);
     sick->n_scant[remedy] += has_plan(&problem, sick, &err);
 }
 
@@ -323,15 +379,21 @@ static void take_all(struct sickness *sick, const char *said)
     if (sscanf(text, "%lu %*[a-z ]", &n) == 1)
         take(sick, DEVICES, n, said);
     if (strstr(text, "column cuts allowed"))
-        take(sick, COLUMN_CUTS, 0, said);
+        take(sick, strstr(text, "to all") ? COLUMN_CUTS_TO_ALL : COLUMN_CUTS, 0,
+             said);
     if (strstr(text, "row cuts allowed"))
-        take(sick, ROW_CUTS, 0, said);
+        take(sick, strstr(text, "to all") ? ROW_CUTS_TO_ALL : ROW_CUTS, 0,
+             said);
 }
 
 static void check_remedies(void)
 {
-    static const char *const names[N_REMEDIES] = {"memory", "devices",
-                                                  "column cuts", "row cuts"};
+    static const char *const names[N_REMEDIES] = {"memory",
+                                                  "devices",
+                                                  "column cuts",
+                                                  "row cuts",
+                                                  "column cuts of all",
+                                                  "row cuts of all"};
     const unsigned n = (unsigned)tap_size(400, 6000);
     struct sickness sick = {0};
     unsigned n_sick = 0;
