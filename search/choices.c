@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* Widths of a unit: at most so many, and fewer for long lists. */
 #define MAX_QUANTA 64
@@ -21,10 +22,10 @@
 #define CHUNK 32
 
 /*
- * A list is gone through twice by the same code: parts and forms are counted
- * first, and written into arrays of that size then. What a number stands for
- * hangs on the list alone, not on costs, so plans of one list can be compared
- * part by part whatever the cost model.
+ * A list is gone through twice by the same code: parts, at most, and forms are
+ * counted first, and written into arrays of that size then. What a number
+ * stands for hangs on the list alone, not on costs, so plans of one list can be
+ * compared part by part whatever the cost model.
  */
 
 /* Pieces of one table are quanta, added up, so that what is cut off here can be
@@ -62,8 +63,8 @@ static uint32_t choose_quantum(const struct parts *parts, const struct unit *of,
     return quantum < problem_min_width(parts->problem) ? coarse : quantum;
 }
 
-/* The parts of a list are counted first and filled in then; while counting
- * parts->parts is NULL. A part is listed before the form that it is for. */
+/* While counting parts->parts is NULL. A part is listed before the form that it
+ * is for. */
 static uint32_t add_part(struct parts *parts, struct part part)
 {
     part.form = parts->of[part.unit].n_forms;
@@ -117,12 +118,12 @@ static void add_column_forms(struct parts *parts, uint32_t unit)
 
 /* The parts of n blocks such as this one, as few as are told apart: each is
  * priced as a block with about the mean to do. */
-static void add_blocks(struct parts *parts, struct part part, uint32_t n)
+static void add_blocks(struct parts *parts, struct part part, uint8_t *sorts,
+                       uint32_t n)
 {
     struct ranked *order = mem_alloc(n, sizeof(*order));
     struct shard shard =
         shard_whole(parts->problem, parts->of[part.unit].tables[0], 0);
-    uint8_t *sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
     double share = 1;
     uint8_t sort = 0;
 
@@ -140,8 +141,7 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
         end = (uint32_t)ranked_run_end(order, n, begin, share);
         for (uint32_t i = begin; i < end; i++) {
             mean += order[i].key / (end - begin);
-            if (sorts)
-                sorts[order[i].idx] = sort;
+            sorts[order[i].idx] = sort;
         }
         while (typical + 1 < end && order[typical].key < mean)
             typical++;
@@ -150,20 +150,43 @@ static void add_blocks(struct parts *parts, struct part part, uint32_t n)
         part.row_begin = part.block * part.n_rows;
         add_part(parts, part);
     }
-    parts->n_sorts += n;
     mem_free(order);
 }
 
 /* The next n blocks of a cut are of this part. */
 static void add_block(struct parts *parts, const struct form *cut,
-                      struct part part, uint64_t n)
+                      struct part part, uint8_t *sorts, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++, parts->n_sorts++)
-        if (parts->sorts)
-            parts->sorts[parts->n_sorts] =
-                (uint8_t)(parts->n_parts - cut->part);
-    if (n)
-        add_part(parts, part);
+    if (!n)
+        return;
+    memset(sorts, (int)(parts->n_parts - cut->part), n);
+    add_part(parts, part);
+}
+
+/* The unit's cut into the same blocks, of other ranges or of a host, that is
+ * listed already: its parts again. False where there is none. */
+static bool add_alike(struct parts *parts, struct form *cut, struct part part)
+{
+    const struct unit *of = &parts->of[part.unit];
+    uint32_t i = 0;
+
+    while (i < of->n_forms &&
+           (of->forms[i].kind != FORM_CUT ||
+            of->forms[i].n_blocks != cut->n_blocks ||
+            parts->parts[of->forms[i].part].n_rows != part.n_rows))
+        i++;
+    if (i == of->n_forms)
+        return false;
+    cut->sorts = of->forms[i].sorts;
+    for (uint32_t p = of->forms[i].part; p <= of->forms[i].last; p++) {
+        struct part like = parts->parts[p];
+
+        like.kind = part.kind;
+        like.width = part.width;
+        like.first_device = part.first_device;
+        add_part(parts, like);
+    }
+    return true;
 }
 
 /* As TorchRec cuts rows: blocks of ceil(rows / ways), the last one shorter, or
@@ -186,6 +209,7 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
                         .width = table->dim / n_ranges,
                         .n_rows = block},
                 rest;
+    uint8_t *sorts;
 
     if (n_full < 2)
         return;
@@ -195,15 +219,19 @@ static void add_cut(struct parts *parts, uint32_t unit, uint32_t n_ways,
     if (fills_host && has_empty && n_ranges == 1 &&
         block == (rows - 1) / parts->n_devices + 1)
         part.first_device = n_ways;
-    cut.sorts = parts->sorts ? parts->sorts + parts->n_sorts : NULL;
-    add_blocks(parts, part, (uint32_t)n_full - (last < block));
-    rest = part;
-    rest.row_begin = rows - last;
-    rest.n_rows = last;
-    rest.block = rest.hottest = (uint32_t)n_full - 1;
-    add_block(parts, &cut, rest, last < block);
-    part.is_empty = true;
-    add_block(parts, &cut, part, n_blocks - n_full);
+    if (!parts->parts) {
+        parts->n_parts += (uint32_t)min_u64(n_full, parts->most_sorts) + 2;
+    } else if (!add_alike(parts, &cut, part)) {
+        cut.sorts = sorts = ARENA_NEW(parts->arena, uint8_t, n_blocks);
+        add_blocks(parts, part, sorts, (uint32_t)n_full - (last < block));
+        rest = part;
+        rest.row_begin = rows - last;
+        rest.n_rows = last;
+        rest.block = rest.hottest = (uint32_t)n_full - 1;
+        add_block(parts, &cut, rest, sorts + rest.block, last < block);
+        part.is_empty = true;
+        add_block(parts, &cut, part, sorts + n_full, n_blocks - n_full);
+    }
     cut.last = parts->n_parts - 1;
     add_form(parts, unit, cut);
 }
@@ -339,7 +367,6 @@ static void add_units(struct parts *parts)
     parts->most_sorts =
         share_of(TOTAL_SORTS, parts->n_units, MIN_SORTS, MAX_SORTS);
     parts->n_parts = parts->n_forms = 0;
-    parts->n_sorts = 0;
     for (uint32_t u = 0; u < parts->n_units; u++)
         add_unit(parts, u, max_quanta);
 }
@@ -488,13 +515,12 @@ int parts_init(struct parts *parts, const struct problem *problem,
     parts->homes = homes;
     add_units(parts);
     parts->forms = ARENA_NEW(arena, struct form, parts->n_forms);
-    parts->sorts = ARENA_NEW(arena, uint8_t, parts->n_sorts);
     parts->parts = ARENA_NEW(arena, struct part, parts->n_parts);
+    add_units(parts);
     parts->alone_ms = ARENA_NEW(arena, double, parts->n_parts);
     if (oracle->ops->embed)
         parts->vectors =
             ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
-    add_units(parts);
     pool_run_range(pool, parts->n_parts, CHUNK, measure, parts);
     price_forms(parts);
     return check(parts, arena, err);

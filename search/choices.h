@@ -101,12 +101,11 @@ struct parts {
     struct unit *of;             /* [n_units], in the problem's canonical
                                          order: a permuted list is searched alike */
     uint32_t n_units;
-    struct form *forms; /* [n_forms] */
+    struct arena *arena; /* not owned: of all that is here */
+    struct form *forms;  /* [n_forms] */
     uint32_t n_forms;
     struct part *parts; /* [n_parts] */
     uint32_t n_parts;
-    uint8_t *sorts; /* [n_sorts], of all forms */
-    size_t n_sorts;
     uint32_t most_sorts; /* of a cut */
     double *vectors;     /* [n_parts][oracle->width]; NULL where not priced */
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its

@@ -60,6 +60,7 @@ int parts_collect(struct parts *parts, const struct problem *problem,
                             .n_devices = n_devices,
                             .room_bytes = room_bytes,
                             .tuning = &tuning_default,
+                            .arena = arena,
                             .of = ARENA_NEW(arena, struct unit, n)};
     problem_room_bytes(problem, room_bytes);
     for (uint32_t r = 0; r < n_devices; r++) {

@@ -14,7 +14,7 @@ src/emit     2784  19
 src/exec     3765  26
 src/cli      6011  39
 costmodel    7557  60
-search       6885  32
+search       6906  32
 microbench   1657  14
 "
 
