@@ -93,17 +93,15 @@ static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
         const double error = error_of(fit, x, i), far = error / TOLERANCE;
         const double weight = 1 / sqrt(1 + far * far);
 
-        for (size_t k = 0; k < n; k++) {
+        for (size_t k = 0; k < N_SLOWED; k++) {
             const double at = x[k];
 
-            if (k < N_SLOWED) {
-                x[k] += DERIVATIVE;
-                slope[k] = (error_of(fit, x, i) - error) / DERIVATIVE;
-                x[k] = at;
-            } else {
-                slope[k] = log_total(fit, i, k - N_SLOWED);
-            }
+            x[k] += DERIVATIVE;
+            slope[k] = (error_of(fit, x, i) - error) / DERIVATIVE;
+            x[k] = at;
         }
+        for (size_t k = N_SLOWED; k < n; k++)
+            slope[k] = log_total(fit, i, k - N_SLOWED);
         normal_add(a, b, n, slope, n, -error, weight);
     }
     for (size_t k = 0; k < n; k++) {
