@@ -13,7 +13,7 @@
  * error, with outliers weighing less, over knots that are evenly spaced in the
  * logarithm of the bytes. How many knots, and whether the busiest port or all
  * bytes decide, is chosen by tenfold cross-validation. Of few exchanges that
- * leaves two constants, the latency and the rate.
+ * leaves two constants, the latency and the rate, of what usually decides.
  */
 
 /* False where there is nothing to fit: in no group sizes of which one is twice

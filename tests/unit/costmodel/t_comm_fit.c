@@ -162,6 +162,9 @@ static void test_groups(struct arena *arena)
     is_i64(fit.n_curves, 2, "a curve each");
     ok(fit.form == COMM_PORT,
        "whatever the kind, what predicts better decides: the port");
+    ok(comm_fit_samples(&fit, list.at, 18, arena) && fit.form == COMM_TOTAL,
+       "of few the kind does");
+    ok(comm_fit_samples(&fit, list.at, list.n, arena), "all of them again");
     is_i64(fit.curves[0].n_ranks, 8, "the first that was seen");
     is_near(fit.curves[0].us[0], 8, 0.01, "its latency");
     is_near(comm_curve_gbps(&fit.curves[1]), 2.5, 0.01, "the other's rate");
