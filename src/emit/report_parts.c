@@ -419,7 +419,7 @@ void report_tables(const struct report *report, struct buf *out)
     for (size_t i = 0; i < plan->n_shards; i = emit_shards_end(plan, i)) {
         const double step_ms = without_ms[plan->shards[i].table];
 
-        if (plan->total_ms - step_ms >= REPORT_NOTABLE_FRAC * plan->total_ms)
+        if (plan->total_ms - step_ms > REPORT_NOTABLE_FRAC * plan->total_ms)
             ranked[n++] = (struct ranked){step_ms, (uint32_t)i};
     }
     ranked_sort(ranked, n);

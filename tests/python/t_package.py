@@ -225,6 +225,12 @@ def check_refusals():
         "no plan fits: status 3",
     )
     refused(lambda: neuroshard.plan(LIST, 2, output="x"), 2, "save", "output")
+    refused(
+        lambda: neuroshard.plan(LIST, 2, timeout_s=float("inf")),
+        126,
+        "cannot run",
+        "seconds that no clock counts",
+    )
     refused(lambda: neuroshard.price({}), 1, "is missing", "no plan at all")
     refused(
         lambda: neuroshard.plan([Table("\ud800", 1, 4)], 1),

@@ -195,7 +195,7 @@ def check_failures(rng, work):
     )
     refused(
         "a list in no folder",
-        f"cannot create '{work}/none/",
+        f"option '--output': cannot write '{work}/none/",
         lambda: profile(batches, dim=4, output=f"{work}/none/used.csv"),
     )
     real = os.environ["NEUROSHARD"]

@@ -115,7 +115,7 @@ def _run(
             f"{name} took longer than {timeout_s:g} s and was killed",
             -signal.SIGKILL,
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         status = 127 if isinstance(error, FileNotFoundError) else 126
         why = getattr(error, "strerror", None) or error
         raise Error(f"cannot run '{path}': {why}", status) from error

@@ -464,6 +464,10 @@ static void test_even(void)
     text = report_in(&plan, &options);
     is_in(text, " of the step; no one table\n");
     is_in(text, "\nwithout any one table the step is as long\n");
+    plan.total_ms = 0;
+    options.without_ms = (const double[]){0, 0};
+    is_in(report_in(&plan, &options),
+          "\nwithout any one table the step is as long\n");
 }
 
 static void test_one_gpu(void)
