@@ -229,6 +229,5 @@ const struct command command_bench = {
     .summary = "measure look-up costs of random table sets on this machine",
     .options = {own_options},
     .needs = {"db"},
-    .json = "print the summary as JSON",
     .run = run_bench,
 };

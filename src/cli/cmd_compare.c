@@ -205,7 +205,6 @@ const struct command command_compare = {
     .summary = "our plan beside those of the planners there are, in one table",
     .options = {count_options, cluster_options, bandwidth_options, job_options,
                 planning_options, progress_options, own_options},
-    .json = "print the table as JSON",
     .has_wide = true,
     .n_args = {1, MAX_FILES},
     .run = run_compare,

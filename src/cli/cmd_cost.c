@@ -50,7 +50,6 @@ const struct command command_cost = {
     .summary = "price a plan, also a hand-made one",
     .options = {pricing_options, placed_options, cluster_options,
                 bandwidth_options, job_options, own_options},
-    .json = "print the priced plan as JSON instead of the report",
     .has_wide = true,
     .n_args = {1, 1},
     .run = run_cost,

@@ -11,12 +11,12 @@
 #include <string.h>
 
 static const struct option_spec merge_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
      "the database that is made"},
     {0},
 };
 static const struct option_spec export_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
      "write there instead of to standard output"},
     {0},
 };
@@ -143,10 +143,8 @@ static int add_file(struct store *all, const char *path, struct err *err)
 static int run_merge(struct cli *cli, struct err *err)
 {
     struct work work = {.cli = cli, .path = cli_string(cli, "output")};
-    int rc;
+    int rc = store_open_memory(&work.store, work.path, err);
 
-    rc = cli_check_output(cli, err) ||
-         store_open_memory(&work.store, work.path, err);
     for (size_t i = 0; !rc && i < cli->n_args; i++)
         rc = add_file(work.store, cli->args[i], err);
     rc = rc || read_contents(&work, err) ||
@@ -158,8 +156,7 @@ static int run_export(struct cli *cli, struct err *err)
 {
     struct work work = {.cli = cli, .path = cli->args[0]};
     struct buf text = {0};
-    const int rc = cli_check_output(cli, err) ||
-                   store_open(&work.store, work.path, STORE_READ, err) ||
+    const int rc = store_open(&work.store, work.path, STORE_READ, err) ||
                    read_contents(&work, err) ||
                    store_to_csv(&text, work.sorted, err) ||
                    file_write_checked(cli_string(cli, "output"), text.data,
@@ -192,7 +189,6 @@ const struct command command_db_info = {
     .name = "db info",
     .synopsis = "DB [options]",
     .summary = "what a cost database holds",
-    .json = "print JSON instead of text",
     .n_args = {1, 1},
     .run = run_report,
 };
@@ -200,7 +196,6 @@ const struct command command_db_check = {
     .name = "db check",
     .synopsis = "DB [options]",
     .summary = "whether a cost database is whole",
-    .json = "print JSON instead of text",
     .n_args = {1, 1},
     .run = run_report,
 };
@@ -210,7 +205,6 @@ const struct command command_db_merge = {
     .summary = "put cost databases together into a new one",
     .options = {merge_options},
     .needs = {"output"},
-    .json = "print JSON instead of text",
     .n_args = {1, UINT_MAX},
     .run = run_merge,
 };
@@ -219,7 +213,6 @@ const struct command command_db_export = {
     .synopsis = "DB [options]",
     .summary = "write a cost database as text, with nothing lost",
     .options = {export_options},
-    .json = "say as JSON what was written",
     .n_args = {1, 1},
     .run = run_export,
 };
@@ -229,7 +222,6 @@ const struct command command_db_import = {
     .summary = "add what db export wrote to a cost database",
     .options = {import_options},
     .needs = {"db"},
-    .json = "print JSON instead of text",
     .n_args = {1, 1},
     .run = run_import,
 };

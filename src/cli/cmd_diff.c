@@ -59,7 +59,6 @@ const struct command command_diff = {
     .summary = "what moves where between two plans, and what it buys",
     .options = {own_options, placed_options, cluster_options,
                 bandwidth_options},
-    .json = "print all moves as JSON instead of the report",
     .has_wide = true,
     .n_args = {2, 2},
     .run = run_diff,

@@ -8,7 +8,7 @@
 static const struct option_spec own_options[] = {
     {"format", 'f', OPTION_CHOICE, "FORMAT", NULL, 0, 0, EMIT_FORMAT_NAMES,
      "what to write"},
-    {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
      "where to write it; '-' is standard output"},
     {"module", 0, OPTION_STRING, "FQN", EMIT_DEFAULT_MODULE, 0, 0, NULL,
      "torchrec: name of the module that holds the tables"},
@@ -58,7 +58,7 @@ static int run_emit(struct cli *cli, struct err *err)
     struct buf out = {0};
     int rc;
 
-    if (check_options(cli, format, err) || cli_check_output(cli, err) ||
+    if (check_options(cli, format, err) ||
         plan_load(&plan, cli->args[0], cli->arena, err))
         return -1;
     emitter = emit_format_find(format);
@@ -77,7 +77,6 @@ const struct command command_emit = {
     .summary = "write a plan for a training framework",
     .options = {own_options},
     .needs = {"format"},
-    .json = "say as JSON what was written",
     .n_args = {1, 1},
     .run = run_emit,
 };

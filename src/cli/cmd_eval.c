@@ -188,6 +188,5 @@ const struct command command_eval = {
     .summary = "tell how well a cost model predicts held-out samples",
     .options = {file_options, setting_options, progress_options},
     .needs = {"db", "model"},
-    .json = "print JSON",
     .run = run_eval,
 };

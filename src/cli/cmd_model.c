@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct option_spec import_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
      "the model file to write"},
     {0},
 };
@@ -19,8 +19,7 @@ static int run_import(struct cli *cli, struct err *err)
     struct model model;
     char hash[HASH_TEXT_MAX];
 
-    if (cli_check_output(cli, err) ||
-        model_import(&model, cli->args[0], cli->arena, err) ||
+    if (model_import(&model, cli->args[0], cli->arena, err) ||
         training_save(&model, cli_string(cli, "output"), err))
         return -1;
     cli_print_json(json_pack("{s:s, s:s}", "output", cli_shown(cli, "output"),
@@ -52,7 +51,6 @@ const struct command command_model_info = {
     .name = "model info",
     .synopsis = "FILE [options]",
     .summary = "print what is in a model file",
-    .json = "print all as JSON",
     .n_args = {1, 1},
     .run = run_info,
 };
@@ -62,7 +60,6 @@ const struct command command_model_import = {
     .summary = "make a model file of published nets",
     .options = {import_options},
     .needs = {"output"},
-    .json = "say as JSON what was written",
     .n_args = {1, 1},
     .run = run_import,
 };

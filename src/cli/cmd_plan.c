@@ -147,7 +147,6 @@ const struct command command_plan = {
     .options = {count_options, cluster_options, bandwidth_options, job_options,
                 planning_options, replanning_options, progress_options,
                 own_options},
-    .json = "print the plan as JSON instead of the report",
     .has_wide = true,
     .n_args = {1, 1},
     .run = run_plan,

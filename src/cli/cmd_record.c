@@ -352,7 +352,6 @@ const struct command command_record = {
     .summary = "put into the cost database what was measured elsewhere",
     .options = {own_options, device_options},
     .needs = {"db"},
-    .json = "print JSON",
     .n_args = {0, 1 + MAX_FILES},
     .run = run_record,
 };

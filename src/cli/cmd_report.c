@@ -16,7 +16,7 @@
 #define RIVAL_TIMES 50 /* of what TorchRec's planner may try for a report */
 
 static const struct option_spec own_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
      "the page to write; '-' is standard output"},
     {0},
 };
@@ -177,13 +177,10 @@ static void print_json(const struct cli *cli, json_t *documents, size_t n_bytes)
 
 static int run_report(struct cli *cli, struct err *err)
 {
-    json_t *documents;
+    json_t *documents = json_array();
     struct buf page = {0};
     int rc = 0;
 
-    if (cli_check_output(cli, err))
-        return -1;
-    documents = json_array();
     for (size_t i = 0; !rc && i < cli->n_args; i++)
         rc = add_document(documents, cli->args[i], cli->arena, err);
     if (!rc) {
@@ -202,7 +199,6 @@ const struct command command_report = {
     .synopsis = "FILE... -o PAGE",
     .summary = "draw a plan, or what others print with --json, for a browser",
     .options = {own_options},
-    .json = "say as JSON what was written",
     .n_args = {1, MAX_FILES},
     .run = run_report,
 };

@@ -255,6 +255,5 @@ const struct command command_retrain = {
     .options = {file_options, training_options, setting_options,
                 progress_options},
     .needs = {"db", "model"},
-    .json = "print the verdict as JSON",
     .run = run_retrain,
 };

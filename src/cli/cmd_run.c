@@ -179,7 +179,6 @@ const struct command command_run = {
     .synopsis = "PLAN [options]",
     .summary = "run a plan: compare it with an unsharded reference, time it",
     .options = {job_options, progress_options, own_options},
-    .json = "print the result as JSON",
     .n_args = {1, 1},
     .run = run_run,
 };

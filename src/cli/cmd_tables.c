@@ -205,7 +205,6 @@ const struct command command_tables = {
     .synopsis = "TABLES [options]",
     .summary = "print what a table list holds",
     .options = {own_options},
-    .json = "print JSON instead of text",
     .has_wide = true,
     .n_args = {1, 1},
     .run = run_tables,

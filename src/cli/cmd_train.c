@@ -82,6 +82,5 @@ const struct command command_train = {
     .options = {file_options, training_options, device_options, setting_options,
                 progress_options},
     .needs = {"db", "output"},
-    .json = "print the errors as JSON",
     .run = run_train,
 };

@@ -14,6 +14,7 @@ enum option_type {
     OPTION_FLAG,
     OPTION_STRING,
     OPTION_OUTPUT,   /* a file that is written, and not read */
+    OPTION_RESULT,   /* the same, of which --json tells: no standard output */
     OPTION_UPDATE,   /* a file that is read and replaced */
     OPTION_DATABASE, /* an SQLite file */
     OPTION_U64,
@@ -53,11 +54,10 @@ struct cli {
     char **args;         /* [n_args], as many as the command takes */
     size_t n_args;
     /* What follows is for the functions below. Of all groups in turn, then
-     * --json, --wide and --help. */
+     * --wide, --json and --help. */
     const struct option_spec *specs[COMMAND_MAX_OPTIONS];
     struct option_value values[COMMAND_MAX_OPTIONS];
     size_t n_specs;
-    struct option_spec json, wide; /* where the command has them */
 };
 
 struct command {
@@ -68,7 +68,6 @@ struct command {
      * ends with a NULL name. */
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
     const char *needs[3]; /* options that must be given, NULL after the last */
-    const char *json;     /* help of --json; NULL: there is none */
     bool has_wide;        /* --wide */
     unsigned n_args[2];   /* of files: at least, and at most */
     /* 0, -1 with the err, or the exit status of a success that has one of its
@@ -104,8 +103,6 @@ const char *cli_shown(const struct cli *cli, const char *name);
 uint64_t cli_u64(const struct cli *cli, const char *name);
 double cli_double(const struct cli *cli, const char *name);
 
-/* Standard output cannot be both --output and the answer of --json. */
-int cli_check_output(const struct cli *cli, struct err *err) MUST_CHECK;
 /* Whether --json asks for standard output to be one JSON document, also where
  * the command fails, and how many columns it may have where it is none. */
 void cli_answer_as(bool is_json, size_t n_columns);

@@ -29,27 +29,27 @@ static void add_option(struct cli *cli, const struct option_spec *spec)
 
 void cli_list_options(struct cli *cli)
 {
-    static const struct option_spec help = {.name = "help",
-                                            .letter = 'h',
-                                            .type = OPTION_FLAG,
-                                            .help = "this text"};
+    static const struct option_spec common[] = {
+        {.name = "help",
+         .letter = 'h',
+         .type = OPTION_FLAG,
+         .help = "this text"},
+        {.name = "json",
+         .type = OPTION_FLAG,
+         .help = "answer in JSON: what is printed, or what was written"},
+        {.name = "wide",
+         .type = OPTION_FLAG,
+         .help = "whole names, all columns and rows, however wide the "
+                 "terminal"},
+    };
     const struct command *command = cli->command;
 
     for (size_t g = 0; command->options[g]; g++)
         for (const struct option_spec *spec = command->options[g]; spec->name;
              spec++)
             add_option(cli, spec);
-    cli->json = (struct option_spec){
-        .name = "json", .type = OPTION_FLAG, .help = command->json};
-    cli->wide = (struct option_spec){.name = "wide",
-                                     .type = OPTION_FLAG,
-                                     .help = "whole names, all columns and "
-                                             "rows, however wide the terminal"};
-    if (command->json)
-        add_option(cli, &cli->json);
-    if (command->has_wide)
-        add_option(cli, &cli->wide);
-    add_option(cli, &help);
+    for (int i = command->has_wide ? 2 : 1; i >= 0; i--)
+        add_option(cli, &common[i]);
 }
 
 static bool is_within(uint64_t n, const struct option_spec *spec)
@@ -123,6 +123,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
                        spec->name, spec->choices, value->text);
     case OPTION_STRING:
     case OPTION_OUTPUT:
+    case OPTION_RESULT:
     case OPTION_UPDATE:
     case OPTION_DATABASE:
         if (*value->text)
@@ -264,10 +265,17 @@ static int claim_files(const struct cli *cli, struct err *err)
     for (size_t i = 0; i < cli->n_specs; i++) {
         enum option_type type = cli->specs[i]->type;
         unsigned uses = type == OPTION_OUTPUT     ? FILE_WRITE
+                        : type == OPTION_RESULT   ? FILE_WRITE
                         : type == OPTION_UPDATE   ? FILE_READ | FILE_WRITE
                         : type == OPTION_DATABASE ? FILE_DATABASE
                                                   : 0;
 
+        if (type == OPTION_RESULT && cli_given(cli, "json") &&
+            cli->values[i].text && !strcmp(cli->values[i].text, "-"))
+            return err_set(err, ERR_USAGE,
+                           "option '--json' says what was written to "
+                           "'--output FILE', which is needed beside it and not "
+                           "standard output");
         if (uses && cli->values[i].text &&
             file_claim(cli->values[i].text, uses, err))
             return err_prefix(err, "option '--%s'", cli->specs[i]->name);
@@ -419,15 +427,6 @@ uint64_t cli_u64(const struct cli *cli, const char *name)
 double cli_double(const struct cli *cli, const char *name)
 {
     return cli_value(cli, name)->number;
-}
-
-int cli_check_output(const struct cli *cli, struct err *err)
-{
-    if (!cli_given(cli, "json") || strcmp(cli_string(cli, "output"), "-") != 0)
-        return 0;
-    return err_set(err, ERR_USAGE,
-                   "option '--json' says what was written to '--output FILE', "
-                   "which is needed beside it and not standard output");
 }
 
 void cli_say(const char *sentence)

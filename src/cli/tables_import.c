@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct option_spec own_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", "-", 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
      "write the table list there instead of to standard output"},
     {"columns", 0, OPTION_STRING, "COLUMN=NAME,...", NULL, 0, 0, NULL,
      "columns that a CSV file has under other names"},
@@ -56,8 +56,7 @@ static int run_import(struct cli *cli, struct err *err)
         .notes = &notes,
     };
     struct table_list list = {0};
-    int rc = cli_check_output(cli, err) ||
-             read_names(&options.names, cli, err) ||
+    int rc = read_names(&options.names, cli, err) ||
              read_source(&list, &options, cli, err) ||
              tables_save(&list, notes.data ? notes.data : "",
                          cli_string(cli, "output"), err);
@@ -75,7 +74,6 @@ const struct command command_tables_import = {
     .synopsis = "SOURCE [options], or [options] -- COMMAND WORD...",
     .summary = "write a table list from what other programs have",
     .options = {own_options},
-    .json = "say as JSON what was written",
     .n_args = {1, UINT_MAX},
     .run = run_import,
 };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct option_spec own_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_RESULT, "FILE", NULL, 0, 0, NULL,
      "write the table list there"},
     {"tables", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "table list to start from: rows, dim and what is not measured"},
@@ -158,8 +158,6 @@ static int run_profile(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "ids do not say how wide tables are; '--dim D' or "
                        "'--tables FILE' does");
-    if (output && cli_check_output(cli, err))
-        return -1;
     if (tables &&
         tables_load(&measured.list, tables, &options, cli->arena, err))
         return -1;
@@ -178,7 +176,6 @@ const struct command command_tables_profile = {
     .synopsis = "SOURCE... [options]",
     .summary = "measure how tables are used in the ids of a job",
     .options = {progress_options, own_options},
-    .json = "print JSON instead of text",
     .n_args = {1, UINT_MAX},
     .run = run_profile,
 };

@@ -48,4 +48,4 @@ SELECT json_object(
         LEFT JOIN (
             SELECT setting_id AS c, count(*) AS n_exchanges
             FROM comm_sample GROUP BY c) ON c = id
-        GROUP BY {machine} ORDER BY min(id))));
+        GROUP BY device, n_threads, isa, driver, cuda, host ORDER BY min(id))));

@@ -102,15 +102,12 @@ int store_save(struct store *store, const char *path, struct err *err)
 
 int store_describe(json_t **out, struct store *store, struct err *err)
 {
-    struct buf sql = {0}, text = {0};
-    int rc;
+    struct buf text = {0};
+    const int rc = store_ask(store, store_describe_sql, &text, err) ||
+                   json_parse(out, text.data, text.len, store->path, err);
 
-    store_expand(&sql, store_describe_sql, NULL);
-    rc = store_ask(store, sql.data, &text, err) ||
-         json_parse(out, text.data, text.len, store->path, err);
     if (!rc)
         json_object_set_new(*out, "schema", json_integer(store->version));
-    buf_release(&sql);
     buf_release(&text);
     return rc ? -1 : 0;
 }
