@@ -9,10 +9,10 @@ budgets="
 src/base     3014  38
 src/core     4842  37
 src/device   6659  59
-src/io       5632  38
+src/io       5629  38
 src/emit     2784  19
 src/exec     3765  26
-src/cli      6011  39
+src/cli      5976  39
 costmodel    7557  60
 search       6906  32
 microbench   1657  14
