@@ -87,14 +87,12 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
     return 0;
 }
 
-/* lines are those on which the members begin. */
-static int read_members(struct gpu_spec *spec, struct json_place *place,
-                        const size_t *lines, struct err *err)
+static int read_members(struct gpu_spec *spec, const struct json_place *place,
+                        struct err *err)
 {
     json_t *object = (json_t *)(uintptr_t)place->object;
     const char *key, *known[N_MEMBERS + 1] = {0};
     json_t *value;
-    size_t i = 0;
 
     for (size_t m = 0; m < N_MEMBERS; m++)
         known[m] = members[m].key;
@@ -102,7 +100,6 @@ static int read_members(struct gpu_spec *spec, struct json_place *place,
     {
         const int m = text_choice(known, key);
 
-        place->line = lines[i++];
         if (m < 0)
             return place_unknown(place, key, known, err);
         if (members[m].type == MEMBER_TEXT || members[m].names
@@ -110,7 +107,6 @@ static int read_members(struct gpu_spec *spec, struct json_place *place,
                 : read_figure(spec, place, &members[m], err))
             return -1;
     }
-    place->line = 1;
     for (size_t m = 0; m < N_MEMBERS; m++)
         if (members[m].is_needed && !json_object_get(object, known[m]))
             return place_error(place, err, "%s is missing", known[m]);
@@ -126,9 +122,11 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
              place_root(&place, root, source, arena, err);
 
     *spec = (struct gpu_spec){.name = source};
-    if (!rc)
-        rc = read_members(spec, &place, place_child_lines(text, len, 1, arena),
-                          err);
+    if (!rc) {
+        place.line = 1;
+        place.lines = place_child_lines(text, len, 1, arena);
+        rc = read_members(spec, &place, err);
+    }
     json_decref(root);
     return rc ? -1 : 0;
 }

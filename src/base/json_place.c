@@ -13,6 +13,25 @@
 /* Above this a double no longer tells one whole number from the next. */
 #define DOUBLE_WHOLE_MAX 0x1p53
 
+size_t place_line(const struct json_place *place, const char *sentence)
+{
+    json_t *object = (json_t *)(uintptr_t)place->object, *value;
+    const size_t *line = place->lines;
+    const char *key;
+
+    if (!line)
+        return place->line;
+    json_object_foreach(object, key, value)
+    {
+        const size_t len = strlen(key);
+
+        if (!strncmp(sentence, key, len) && strchr(" [", sentence[len]))
+            return *line;
+        line++;
+    }
+    return place->line;
+}
+
 int place_error(const struct json_place *place, struct err *err,
                 const char *fmt, ...)
 {
@@ -23,7 +42,7 @@ int place_error(const struct json_place *place, struct err *err,
     text_sentence(sentence, sizeof(sentence), fmt, args);
     va_end(args);
     if (place->line)
-        snprintf(line, sizeof(line), ":%zu", place->line);
+        snprintf(line, sizeof(line), ":%zu", place_line(place, sentence));
     return err_set(err, ERR_INPUT, "%s%s: %s%s", place->source, line,
                    place->path, sentence);
 }
@@ -106,6 +125,8 @@ int place_object(struct json_place *out, const struct json_place *place,
     if (!json_is_object(value))
         return wrong_type(place, key, "an object", value, err);
     *out = *place;
+    out->line = place_line(place, key);
+    out->lines = NULL;
     out->object = value;
     snprintf(out->path, sizeof(out->path), "%.40s%s.", place->path, key);
     return 0;
@@ -142,6 +163,8 @@ int place_element(struct json_place *out, const struct json_place *place,
         return place_error(place, err, "%s[%zu] must be an object, not %s", key,
                            idx, type_of(value));
     *out = *place;
+    out->line = place_line(place, key);
+    out->lines = NULL;
     out->object = value;
     snprintf(out->path, sizeof(out->path), "%.30s%s[%zu].", place->path, key,
              idx);

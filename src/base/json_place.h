@@ -16,6 +16,7 @@ struct json_place {
     const json_t *object; /* borrowed */
     const char *source;   /* file name, not owned */
     size_t line;          /* in it, 0 where messages name none */
+    const size_t *lines;  /* of the members, by place_child_lines; or NULL */
     struct arena *arena;  /* where texts go; not owned */
     char path[64];        /* "shards[12]." or "" for the document itself */
     bool is_strict;       /* whole numbers are written as such */
@@ -111,7 +112,10 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena) NEVER_NULL;
 
-/* ERR_INPUT with "source: path" and then the sentence. */
+/* The line of the member with which a sentence begins, or of the place. */
+size_t place_line(const struct json_place *place, const char *sentence);
+/* ERR_INPUT with "source: path" and then the sentence, which begins with the
+ * member that it is of. */
 int place_error(const struct json_place *place, struct err *err,
                 const char *fmt, ...) PRINTF_LIKE(3, 4);
 

@@ -22,7 +22,6 @@ static const struct place_field file_fields[] = {
     {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL},
 };
-#define N_FILE_FIELDS (sizeof(file_fields) / sizeof(*file_fields))
 
 struct host {
     uint32_t count, gpus;
@@ -44,7 +43,6 @@ struct reader {
     struct arena *arena;
     const json_t *hosts;
     const size_t *lines; /* on which the hosts begin */
-    size_t pod_line;
 };
 
 /* "80GiB", or a whole number of bytes. */
@@ -177,58 +175,41 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     return 0;
 }
 
-/* What stands beside the hosts; lines are those of the file's members. */
-static int read_head(struct reader *reader, const json_t *root,
-                     const size_t *lines, struct err *err)
+/* What stands beside the hosts. */
+static int read_head(struct reader *reader, const struct json_place *root,
+                     struct err *err)
 {
     struct cluster *cluster = reader->cluster;
-    json_t *object = (json_t *)(uintptr_t)root;
-    struct json_place place = {.object = root,
-                               .source = reader->source,
-                               .line = 1,
-                               .arena = reader->arena};
-    const char *key;
-    json_t *value;
-    size_t i = 0;
-    int rc = 0;
 
-    json_object_foreach(object, key, value)
-    {
-        size_t f = 0;
-
-        place.line = lines[i++];
-        if (!strcmp(key, "pod_size"))
-            reader->pod_line = place.line;
-        while (f < N_FILE_FIELDS && strcmp(key, file_fields[f].key) != 0)
-            f++;
-        if (f < N_FILE_FIELDS)
-            rc = place_fields(cluster, &place, &file_fields[f], 1, err);
-        else if (!strcmp(key, "reserve"))
-            rc = read_reserve(&cluster->reserve, &place, reader, err);
-        else if (!strcmp(key, "hosts"))
-            rc = place_list(&reader->hosts, &place, key, err);
-        else
-            rc = place_unknown(&place, key, file_keys, err);
-        if (rc)
-            return -1;
-    }
+    if (place_check_keys(root, file_keys, err) ||
+        PLACE_FIELDS(cluster, root, file_fields, err) ||
+        read_reserve(&cluster->reserve, root, reader, err) ||
+        (place_has(root, "hosts") &&
+         place_list(&reader->hosts, root, "hosts", err)))
+        return -1;
     if (!json_array_size(reader->hosts))
-        return place_error(&place, err, "hosts is missing or empty");
+        return place_error(root, err, "hosts is missing or empty");
     return 0;
 }
 
-static int read_cluster(struct reader *reader, const json_t *root,
+static int read_cluster(struct reader *reader, const json_t *object,
                         const char *text, size_t len, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
+    const struct json_place root = {
+        .object = object,
+        .source = reader->source,
+        .line = 1,
+        .lines = place_child_lines(text, len, 1, reader->arena),
+        .arena = reader->arena,
+    };
 
-    if (!json_is_object(root))
+    if (!json_is_object(object))
         return err_set(err, ERR_INPUT,
                        "%s:1: a list; a cluster is an object with a member "
                        "'hosts'",
                        reader->source);
-    if (read_head(reader, root, place_child_lines(text, len, 1, reader->arena),
-                  err))
+    if (read_head(reader, &root, err))
         return -1;
     /* No other member is a list or an object: all that stands two deep is a
      * host. */
@@ -241,7 +222,8 @@ static int read_cluster(struct reader *reader, const json_t *root,
         if (add_host(reader, i, err))
             return -1;
     return cluster_check_hosts(cluster, err)
-               ? err_prefix(err, "%s:%zu", reader->source, reader->pod_line)
+               ? err_prefix(err, "%s:%zu", reader->source,
+                            place_line(&root, "pod_size"))
                : 0;
 }
 

@@ -28,7 +28,6 @@ static const struct {
 struct reader {
     struct arena *arena;
     struct json_place root;
-    const size_t *lines; /* of the root's members */
     uint64_t n_features;
     double *values[N_VALUES]; /* [n_features] each */
     double batch;             /* the mean of the features' */
@@ -50,24 +49,6 @@ static const struct place_field law_fields[] = {
     {"zipf_s", LAW(s), true, 0, TABLE_MAX_ZIPF, NULL},
 };
 
-/* The root as a place in the line of one of its members. */
-static struct json_place line_of(const struct reader *reader, const char *key)
-{
-    struct json_place place = reader->root;
-    json_t *object = (json_t *)(uintptr_t)place.object, *value;
-    const char *member;
-    size_t i = 0;
-
-    place.line = 1;
-    json_object_foreach(object, member, value)
-    {
-        if (key && !strcmp(member, key))
-            place.line = reader->lines[i];
-        i++;
-    }
-    return place;
-}
-
 /* Member `key` of a place, a list of n entries, or NULL. */
 static int optional_list(const json_t **out, const struct json_place *place,
                          const char *key, size_t n, struct err *err)
@@ -85,15 +66,13 @@ static int read_values(struct reader *reader, int which, struct err *err)
         which == TABLE ? (double)reader->n_features - 1 : values_of[which].max;
     const struct place_field all = {
         values_of[which].all, MEMBER_REAL, 0, true, min, max, NULL};
-    struct json_place place = line_of(reader, object ? object : key);
+    struct json_place place = reader->root;
     double *values = ARENA_NEW(reader->arena, double, reader->n_features);
     const json_t *list = NULL;
 
     if ((object && place_object(&place, &place, object, err)) ||
         optional_list(&list, &place, key, reader->n_features, err))
         return -1;
-    if (!list && !object)
-        place = line_of(reader, all.key);
     for (size_t i = 0; i < reader->n_features; i++) {
         values[i] = (double)i;
         if (list ? place_list_double(&values[i], &place, key, list, i, min, max,
@@ -186,7 +165,7 @@ static int fill_table(struct table *table, const struct used *used,
     static const char list_key[] = "indices_params_list";
     const bool has_list = place_has(&reader->root, list_key);
     const char *key = has_list ? list_key : "indices_params";
-    struct json_place place = line_of(reader, key);
+    struct json_place place = reader->root;
     const json_t *list = NULL;
 
     if (!used->n_features)
@@ -214,10 +193,10 @@ static int fill_table(struct table *table, const struct used *used,
 static int read_tables(struct table_list *list, struct reader *reader,
                        const struct tables_options *options, struct err *err)
 {
-    const struct json_place place = line_of(reader, "T");
     struct used *used;
 
-    if (place_u64(&reader->n_features, &place, "T", 1, MAX_FEATURES, err))
+    if (place_u64(&reader->n_features, &reader->root, "T", 1, MAX_FEATURES,
+                  err))
         return -1;
     for (int which = 0; which < N_VALUES; which++)
         if (read_values(reader, which, err))
@@ -262,7 +241,7 @@ int tables_from_tbe(struct table_list *list, const char *text, size_t len,
              place_root(&reader.root, root, source, arena, err);
 
     if (!rc) {
-        reader.lines = place_child_lines(text, len, 1, arena);
+        reader.root.lines = place_child_lines(text, len, 1, arena);
         reader.root.line = 1;
         *list = (struct table_list){.source = arena_strdup(arena, source)};
         rc = read_tables(list, &reader, options, err);

@@ -6,14 +6,14 @@
 set -eu
 
 budgets="
-src/base     3014  38
+src/base     3036  38
 src/core     4842  37
 src/device   6659  59
-src/io       5629  38
+src/io       5594  38
 src/emit     2784  19
 src/exec     3765  26
 src/cli      5976  39
-costmodel    7557  60
+costmodel    7555  60
 search       6906  32
 microbench   1657  14
 "
