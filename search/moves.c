@@ -2,6 +2,7 @@
 #include "search/moves.h"
 
 #include "search/movement.h"
+#include "search/state_check.h"
 
 #include <assert.h>
 #include <math.h>
@@ -26,6 +27,8 @@ struct draw {
     uint32_t piece, device, unit; /* at which it begins */
     /* of a rebuild: */
     double target_ms;      /* devices are full there */
+    double limit_ms;       /* of loads that add up exactly: what no device may
+                              have to do, else all is given up at once */
     const struct unit *of; /* the unit in hand */
 };
 
@@ -227,6 +230,13 @@ static void propose_trade(struct draw *draw)
 
 /* --- rebuilding --- */
 
+/* Where layouts are checked what is given up is made and priced all the same:
+ * temper.c looks whether it is turned down. */
+static bool goes_on(const struct draw *draw)
+{
+    return !draw->trial->is_given_up || layout_check_every;
+}
+
 static void take_off_unit(struct draw *draw, uint32_t unit)
 {
     const struct layout *layout = draw->layout;
@@ -250,6 +260,7 @@ static void put(struct draw *draw, const struct change *piece)
 
     on->load_ms += parts->alone_ms[piece->part];
     on->bytes += parts->parts[piece->part].bytes;
+    draw->trial->is_given_up |= on->load_ms > draw->limit_ms;
     trial_add(draw->trial, *piece);
 }
 
@@ -365,6 +376,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 /* All of the unit in hand, by columns. */
 static void pour(struct draw *draw)
 {
+    const struct parts *parts = draw->layout->parts;
     struct estimate *estimates = draw->trial->estimates;
     const uint32_t n_devices = draw->layout->n_devices;
     uint32_t left = draw->of->n_quanta, n_open = 0, n, r;
@@ -380,11 +392,16 @@ static void pour(struct draw *draw)
         estimates[r].room_quanta = 0;
         estimates[r].held_quanta = n;
     }
-    for (; left; left -= n) {
+    for (; left && goes_on(draw); left -= n) {
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
-        estimates[device_to_overfill(draw, n)].held_quanta += n;
+        r = device_to_overfill(draw, n);
+        estimates[r].held_quanta += n;
+        draw->trial->is_given_up |=
+            estimates[r].load_ms +
+                parts->alone_ms[part_of(draw, estimates[r].held_quanta)] >
+            draw->limit_ms;
     }
-    for (r = 0; r < n_devices; r++)
+    for (r = 0; r < n_devices && goes_on(draw); r++)
         if (estimates[r].held_quanta)
             put(draw, &(struct change){
                           .part = part_of(draw, estimates[r].held_quanta),
@@ -430,10 +447,13 @@ void rebuild(struct trial *trial, const struct layout *layout,
             (struct estimate){.load_ms = ms, .bytes = layout->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
+    draw.limit_ms = layout->has_terms && layout->parts->oracle->is_additive
+                        ? trial_limit_ms(trial, rng)
+                        : INFINITY;
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_units; i++)
         take_off_unit(&draw, units[i].unit);
-    for (uint32_t i = 0; i < n_units; i++) {
+    for (uint32_t i = 0; i < n_units && goes_on(&draw); i++) {
         const struct form *form = units[i].form;
         const uint32_t first = trial->n_changes;
 
@@ -445,7 +465,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
             trial->is_apart &= !draw.of->is_even;
             continue;
         }
-        for (uint32_t k = 0; k < form->n_pieces; k++) {
+        for (uint32_t k = 0; k < form->n_pieces && goes_on(&draw); k++) {
             struct change piece =
                 forms_piece(layout->parts, draw.unit, form, k);
 
@@ -524,6 +544,6 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
         propose_rebuild(&draw);
     else
         proposals[kind](&draw);
-    if (!trial_join(trial, layout))
+    if (!trial_join(trial, layout) && !trial->is_given_up)
         trial_clear(trial);
 }

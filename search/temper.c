@@ -254,19 +254,20 @@ struct snapshot *temper_best(const struct temper *temper)
 
 /* Whether a large trial would be turned down whatever all devices but one cost,
  * fit the memory, and lose all that makes them heavy: most are, by the device
- * that looked busiest when they were thought of. Draws as decide will, which
- * checks it where layouts are checked: there they are priced all the same. */
+ * that looked busiest when they were thought of, or, where costs add up, by
+ * what they were thought to come to. Draws as decide will, which checks it
+ * where layouts are checked: there they are priced all the same. */
 static bool is_hopeless(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
     const struct oracle *oracle = layout->parts->oracle;
     struct trial *trial = &chain->at.trial;
-    struct rng rng = chain->rng;
     double most_ms = layout->total_ms, compute_ms, terms_ms[ORACLE_MAX_TERMS];
     uint32_t busiest = NO_PIECE;
 
-    if (trial->n_changes < LARGE_TRIAL || !layout->has_terms)
-        return false;
+    if (trial->is_given_up || trial->n_changes < LARGE_TRIAL ||
+        !layout->has_terms || oracle->is_additive)
+        return trial->is_given_up;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->estimates[r].load_ms > most_ms)
             most_ms = trial->estimates[busiest = r].load_ms;
@@ -274,11 +275,8 @@ static bool is_hopeless(struct chain *chain)
         return false;
     oracle->ops->terms(oracle, trial_sum_on(trial, layout, busiest), 1,
                        &compute_ms, terms_ms);
-    return oracle_terms_total_ms(oracle, terms_ms) - layout->total_ms -
-               excess_ms(chain, layout->excess) -
-               layout->parts->tuning->heavy_weight * chain->all_heavy_ms >
-           ROUNDING * layout->total_ms -
-               chain->temperature_ms * log(rng_uniform(&rng));
+    return oracle_terms_total_ms(oracle, terms_ms) >
+           trial_limit_ms(trial, &chain->rng);
 }
 
 /* All that is drawn comes of the chain's own stream, so that it walks alike
@@ -288,6 +286,10 @@ static void propose_some(struct chain *chain)
     const struct layout *layout = &chain->at.layout;
     struct trial *trial = &chain->at.trial;
 
+    trial->limit_ms = (1 + ROUNDING) * layout->total_ms +
+                      excess_ms(chain, layout->excess) +
+                      layout->parts->tuning->heavy_weight * chain->all_heavy_ms;
+    trial->temperature_ms = chain->temperature_ms;
     for (unsigned i = 0; i < TRIES; i++) {
         propose(trial, layout, &chain->rng);
         if (!trial->n_changes)

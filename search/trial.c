@@ -21,6 +21,13 @@ void trial_clear(struct trial *trial)
     trial->is_apart = trial->is_given_up = false;
 }
 
+double trial_limit_ms(const struct trial *trial, const struct rng *rng)
+{
+    struct rng next = *rng;
+
+    return trial->limit_ms - trial->temperature_ms * log(rng_uniform(&next));
+}
+
 void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device)
 {
@@ -417,7 +424,7 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
     struct trial *trial = &tryout->trial;
     struct arena *arena = &trial->arena;
 
-    *tryout = (struct tryout){0};
+    *tryout = (struct tryout){.trial.limit_ms = INFINITY};
     layout_init(&tryout->layout, parts);
     trial->devices = ARENA_NEW(arena, uint32_t, n);
     trial->place = ARENA_NEW(arena, uint32_t, n);

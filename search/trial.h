@@ -58,6 +58,9 @@ struct trial {
     double *terms_ms;   /* [n_devices][n_terms] */
     bool is_given_up;   /* whoever tries it knows that it will not come true:
                            it is not priced, where there are terms */
+    double limit_ms;    /* what is worse may come true by chance alone, at a
+                           chain's temperature; INFINITY: all may */
+    double temperature_ms;
     double total_ms;
     double excess;            /* the layout's then */
     struct unit_moved *moved; /* [n_moved] units that it touches, with homes
@@ -68,6 +71,9 @@ struct trial {
 };
 
 void trial_clear(struct trial *trial);
+/* The most that a layout may cost to come true, by the next draw, which stays
+ * to be made. */
+double trial_limit_ms(const struct trial *trial, const struct rng *rng);
 /* One more change, for the caller to fill in. */
 static inline struct change *trial_next(struct trial *trial)
 {
