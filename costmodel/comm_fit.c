@@ -450,22 +450,18 @@ bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
     return complete;
 }
 
-static size_t witness_of(const char *kind)
-{
-    size_t w = 0;
-
-    while (w + 1 < N_WITNESSES && strcmp(witnesses[w].kind, kind))
-        w++;
-    return w;
-}
-
 void comm_fit_validate(struct comm_errors *errors,
                        const struct comm_sample *samples, size_t n,
                        const struct comm_sample *like)
 {
-    struct comm_sample *others = mem_alloc(n, sizeof(*others));
-    double *all = mem_alloc(n, 2 * sizeof(*all)), *uneven = all + n;
+    struct comm_sample *others;
+    double *all, *uneven;
+    struct arena arena;
 
+    arena_init(&arena);
+    others = ARENA_NEW(&arena, struct comm_sample, n);
+    all = ARENA_NEW(&arena, double, n);
+    uneven = ARENA_NEW(&arena, double, n);
     *errors = (struct comm_errors){0};
     for (unsigned fold = 0; fold < N_FOLDS; fold++) {
         struct comm_fit fit;
@@ -475,7 +471,7 @@ void comm_fit_validate(struct comm_errors *errors,
             if (is_like(&samples[i], like) && fold_of(&samples[i]) != fold)
                 others[n_others++] = samples[i];
         if (n_others < MIN_OTHERS ||
-            !fit_best_form(&fit, witness_of(like->kind), others, n_others))
+            !comm_fit_samples(&fit, others, n_others, &arena))
             continue;
         for (size_t i = 0; i < n; i++) {
             const struct comm_sample *sample = &samples[i];
@@ -497,8 +493,7 @@ void comm_fit_validate(struct comm_errors *errors,
     errors->p90_frac = stats_quantile(all, errors->n, 0.9);
     errors->uneven_median_frac = stats_median(uneven, errors->n_uneven);
     errors->uneven_p90_frac = stats_quantile(uneven, errors->n_uneven, 0.9);
-    mem_free(others);
-    mem_free(all);
+    arena_release(&arena);
 }
 
 const char *comm_fit_text(const struct comm_fit *fit, struct arena *arena)
