@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plan_judge.h"
 
+#include "base/ranked.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -27,9 +29,8 @@ static int compare_corners(const void *left, const void *right)
 {
     const struct corner *a = left, *b = right;
 
-    if (a->row != b->row)
-        return a->row < b->row ? -1 : 1;
-    return (a->col > b->col) - (a->col < b->col);
+    return ranked_compare((const uint64_t[]){a->row, a->col},
+                          (const uint64_t[]){b->row, b->col}, 2);
 }
 
 static struct corner *add_corners(struct corner *corner, int sign,
