@@ -170,10 +170,10 @@ static double change_of(const struct tally *tallies, size_t n, double *weight)
 
 /* The moment behind `begin` at which the mean changes most; `begin` where none
  * is a change. */
-static size_t find_change(const struct series *series, size_t begin)
+static size_t find_change(struct series *series, size_t begin)
 {
     const size_t n_classes = series->n_classes;
-    struct tally *tallies = mem_alloc(n_classes, sizeof(*tallies));
+    struct tally *tallies = ARENA_NEW(&series->arena, struct tally, n_classes);
     double most = LEAST_ERRORS;
     size_t at = begin;
 
@@ -197,7 +197,6 @@ static size_t find_change(const struct series *series, size_t begin)
             at = i + 1;
         }
     }
-    mem_free(tallies);
     return at;
 }
 
@@ -212,12 +211,12 @@ size_t drift_weigh(const char *since, struct sample *samples, size_t n)
 }
 
 static void judge_class(struct drift_class *class, unsigned number,
-                        const struct series *series, size_t begin,
+                        struct series *series, size_t begin,
                         const char *promoted)
 {
     const char *name = interval_classes[number];
-    double *took = mem_alloc(series->n, 2 * sizeof(*took));
-    double *says = took + series->n;
+    double *took = ARENA_NEW(&series->arena, double, series->n);
+    double *says = ARENA_NEW(&series->arena, double, series->n);
 
     for (int now = 0; now < 2; now++) {
         size_t n = 0;
@@ -236,7 +235,6 @@ static void judge_class(struct drift_class *class, unsigned number,
             took[i] /= says[i];
         class->ratio = stats_median(took, n);
     }
-    mem_free(took);
 }
 
 void drift_find(struct drift *drift, const struct model *model,
