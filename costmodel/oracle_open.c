@@ -116,9 +116,8 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
     if (gpu_spec_get(&spec, gpu, arena, err))
         return -1;
     file = shipped_model(spec->name, arena);
-    if (file ? oracle_learned_open(out, file, problem, arena, err)
-             : oracle_roofline_open(out, spec->name, problem, arena, err))
-        return -1;
-    oracle_keep_to(*out, problem);
-    return 0;
+    return oracle_open(out,
+                       file ? arena_printf(arena, "model:%s", file)
+                            : arena_printf(arena, "roofline:%s", spec->name),
+                       problem, arena, err);
 }
