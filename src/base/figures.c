@@ -140,14 +140,6 @@ json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
     return list;
 }
 
-static void add_quoted(const char *text, struct buf *out)
-{
-    buf_add(out, "\"", 1);
-    for (; *text; text++)
-        buf_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    buf_add(out, "\"", 1);
-}
-
 void figures_csv(json_t *object, bool keys, struct buf *out)
 {
     const char *key, *comma = "";
@@ -160,7 +152,7 @@ void figures_csv(json_t *object, bool keys, struct buf *out)
         if (keys)
             buf_printf(out, "%s", key);
         else if (json_is_string(value))
-            add_quoted(json_string_value(value), out);
+            text_csv(out, json_string_value(value));
         else if (json_is_boolean(value))
             buf_printf(out, "%d", json_is_true(value));
         else if (json_is_integer(value))

@@ -46,8 +46,8 @@ void figures_table(const struct figure *figures, const void *rows, size_t n,
 json_t *figures_object(const struct figure *figures, const void *row);
 json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
                      size_t row_bytes);
-/* The values of an object as a line of a CSV file: texts in quotes, nothing for
- * null. Or the object's keys. */
+/* The values of an object as a line of a CSV file, nothing for null; or the
+ * object's keys. */
 void figures_csv(json_t *object, bool keys, struct buf *out);
 
 #endif

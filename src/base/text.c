@@ -337,6 +337,21 @@ static uint32_t next_character(const unsigned char **at,
     return c;
 }
 
+void text_csv(struct buf *out, const char *text)
+{
+    const size_t len = strlen(text);
+
+    if (!len || (!strpbrk(text, ",\"\r\n") && !strchr("# \t", *text) &&
+                 !strchr(" \t", text[len - 1]))) {
+        buf_add(out, text, len);
+        return;
+    }
+    buf_add(out, "\"", 1);
+    for (; *text; text++)
+        buf_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    buf_add(out, "\"", 1);
+}
+
 bool text_is_utf8(const char *s, size_t len)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + len;

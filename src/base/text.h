@@ -68,6 +68,9 @@ size_t text_length(const char *text);
 /* The text in `width` columns, at least 1: padded, or cut in its middle; UTF-8
  * stays whole. */
 void text_column(struct buf *out, const char *text, unsigned width);
+/* The text as a field of comma-separated values (io/csv.h), in quotes where it
+ * needs them to be read back. */
+void text_csv(struct buf *out, const char *text);
 
 bool text_is_utf8(const char *s, size_t len);
 

@@ -35,26 +35,15 @@ static void offer_choices(const struct word *word, const char *choices)
     }
 }
 
-static void offer_values(const struct word *word,
-                         const struct option_spec *spec, struct arena *arena)
-{
-    if (spec->choices)
-        offer_choices(word, spec->choices);
-    else if (!strcmp(spec->name, "gpu"))
-        for (const char *const *gpu = file_list_data("gpus", ".json", arena);
-             *gpu; gpu++)
-            offer(word, *gpu, strlen(*gpu), "");
-}
-
 static const struct option_spec *find_spec(const struct cli *cli,
                                            const char *word)
 {
     for (size_t i = 0; i < cli->n_specs; i++) {
         const struct option_spec *spec = cli->specs[i];
-        const char letter[] = {'-', spec->letter, '\0'};
 
-        if (!strcmp(word, arena_printf(cli->arena, "--%s", spec->name)) ||
-            (spec->letter && !strcmp(word, letter)))
+        if (!strncmp(word, "--", 2) ? !strcmp(word + 2, spec->name)
+                                    : spec->letter && word[0] == '-' &&
+                                          word[1] == spec->letter && !word[2])
             return spec;
     }
     return NULL;
@@ -84,7 +73,11 @@ static void offer_arguments(const struct cli *cli, size_t n, char **words)
             spec = find_spec(cli, words[before - 1]);
     }
     if (spec && spec->type != OPTION_FLAG) {
-        offer_values(&word, spec, cli->arena);
+        const char *const *gpu = file_list_data("gpus", ".json", cli->arena);
+
+        offer_choices(&word, spec->choices ? spec->choices : "");
+        for (; !strcmp(spec->name, "gpu") && *gpu; gpu++)
+            offer(&word, *gpu, strlen(*gpu), "");
         return;
     }
     for (size_t i = 0; *word.text == '-' && i < cli->n_specs; i++)

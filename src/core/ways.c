@@ -439,7 +439,7 @@ static void tell_untried(struct finder *finder)
             way.why_not = "the cost model has no price for it";
         else if (finder->n_tables > 1 && kinds[k].kind != SHARD_TABLE)
             way.why_not = "the tables of a group stay whole";
-        finder->ways->untried[finder->ways->n_untried++] = way;
+        finder->ways->ways[finder->ways->n + finder->ways->n_untried++] = way;
     }
 }
 

@@ -23,11 +23,9 @@ struct way {
 struct ways {
     uint32_t table;
     double without_ms; /* the step without the table and its group */
-    struct way ways[MAX_WAYS];
-    size_t n;
-    /* Kinds of which there is none, with the reason. */
-    struct way untried[N_SHARD_KINDS];
-    size_t n_untried;
+    /* [n], and behind them kinds of which there is none, with the reason. */
+    struct way ways[MAX_WAYS + N_SHARD_KINDS];
+    size_t n, n_untried;
 };
 
 /* Of where a table goes whole, and of which piece goes where, the three best

@@ -185,18 +185,3 @@ int csv_check(const char *text, size_t len, const char *source,
     csv_release(&csv);
     return rc ? -1 : 0;
 }
-
-void csv_add(struct buf *out, const char *text)
-{
-    const size_t len = strlen(text);
-
-    if (!len || (!strpbrk(text, ",\"\r\n") && !strchr("# \t", *text) &&
-                 !strchr(" \t", text[len - 1]))) {
-        buf_add(out, text, len);
-        return;
-    }
-    buf_add(out, "\"", 1);
-    for (; *text; text++)
-        buf_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    buf_add(out, "\"", 1);
-}

@@ -38,7 +38,4 @@ int csv_next(struct csv *csv, bool *found, struct err *err) MUST_CHECK;
 int csv_check(const char *text, size_t len, const char *source,
               struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Appends a field, in quotes where it needs them to be read back. */
-void csv_add(struct buf *out, const char *text);
-
 #endif

@@ -2,7 +2,7 @@
 #include "io/samples_csv.h"
 
 #include "base/hash.h"
-#include "io/csv.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 
@@ -19,7 +19,7 @@ void samples_csv_header(struct buf *out)
 
 static void add_text(struct buf *out, const char *text)
 {
-    csv_add(out, text);
+    text_csv(out, text);
     buf_add(out, ",", 1);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_csv.h"
+#include "io/store_merge.h"
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "io/csv.h"
-#include "io/store_merge.h"
 #include "io/store_private.h"
 
 #include <stdio.h>
@@ -34,7 +33,7 @@ static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
         break;
     case SQLITE_INTEGER:
     case SQLITE_TEXT:
-        csv_add(out, (const char *)sqlite3_column_text(stmt, column));
+        text_csv(out, (const char *)sqlite3_column_text(stmt, column));
         break;
     case SQLITE_BLOB:
         add_blob(out, sqlite3_column_blob(stmt, column),

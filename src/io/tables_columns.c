@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
-#include "io/csv.h"
 #include "io/tables_private.h"
 
 #include <inttypes.h>
@@ -237,7 +236,7 @@ bool table_add_cell(struct buf *out, const struct table *table, size_t column)
     if (is_default(table, column))
         return false;
     if (format->type == MEMBER_TEXT) {
-        csv_add(out, *(const char *const *)at);
+        text_csv(out, *(const char *const *)at);
         return true;
     }
     if (format->type == MEMBER_REAL) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "io/store_csv.h"
 #include "io/store_merge.h"
 #include "tests/fuzz/target.h"
 

@@ -523,8 +523,8 @@ static void check_untried(struct scene *scene, const struct ways *ways,
         const char *why_not = NULL, *want = NULL;
 
         for (size_t i = 0; i < ways->n_untried; i++)
-            if (!strcmp(ways->untried[i].name, kinds[k].name))
-                why_not = ways->untried[i].why_not;
+            if (!strcmp(ways->ways[ways->n + i].name, kinds[k].name))
+                why_not = ways->ways[ways->n + i].why_not;
         tally->n_wrong += !why_not != ((there & kinds[k].kind) != 0);
         if (!has_price)
             want = "the cost model has no price for it";

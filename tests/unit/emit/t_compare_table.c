@@ -217,11 +217,11 @@ static const char csv[] =
     "task,planner,valid,total_ms,gain_error_frac,compute_ms,bwd_comm_ms,"
     "fwd_comm_ms,max_over_mean,memory_frac,search_ms,significant,cut_short_by,"
     "input,forward,output,gradient,backward,replicas,reason\n"
-    "\"first\",\"other\",1,6,,3,1.5,2,1.25,0.75,12,0,\"time\",,0,0,0,0,0,\n"
-    "\"first\",\"ours\",1,4,,1,1.5,2,1.25,0.75,0,0,,0.25,0.5,0.375,0.375,"
+    "first,other,1,6,,3,1.5,2,1.25,0.75,12,0,time,,0,0,0,0,0,\n"
+    "first,ours,1,4,,1,1.5,2,1.25,0.75,0,0,,0.25,0.5,0.375,0.375,"
     "0.75,0.125,\n"
-    "\"second\",\"other\",0,,,,,,,,,0,,,,,,,,\"no memory\"\n"
-    "\"second\",\"ours\",1,4,,1,1.5,2,1.25,0.75,0,0,,,0,0,0,0,0,\n";
+    "second,other,0,,,,,,,,,0,,,,,,,,no memory\n"
+    "second,ours,1,4,,1,1.5,2,1.25,0.75,0,0,,,0,0,0,0,0,\n";
 
 /* The job that totals are of is named in the first line. */
 static void test_job(struct comparison *comparison)

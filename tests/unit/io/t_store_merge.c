@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/store_csv.h"
 #include "io/store_merge.h"
 #include "io/store_private.h"
 #include "tests/tap.h"
