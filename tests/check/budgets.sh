@@ -6,13 +6,13 @@
 set -eu
 
 budgets="
-src/base     3036  38
-src/core     4842  37
+src/base     3043  38
+src/core     4837  37
 src/device   6659  59
-src/io       5594  38
-src/emit     2784  19
+src/io       5574  38
+src/emit     2778  19
 src/exec     3765  26
-src/cli      5976  39
+src/cli      5963  39
 costmodel    7555  60
 search       6906  32
 microbench   1657  14
