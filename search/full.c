@@ -71,26 +71,11 @@ struct full {
 #define SHARE_OF_FEW(id, name, few, many) few,
 #define SHARE_OF_MANY(id, name, few, many) many,
 
-/* What plans cost more without it, in %, with 200,000 changes and 5 seeds:
- * the largest mean of golden tasks (4 and 8 GPUs), four real lists by
- * roofline and by TorchRec's formulas, and tight memory. Seeds differ by
- * 0.06, 0.08, 0.28, 0.21 and 0.48 there. */
+#define TUNING_VALUE(type, name, value) .name = (value),
+
 const struct tuning tuning_default = {
     .changes = {{CHANGE_KINDS(SHARE_OF_FEW)}, {CHANGE_KINDS(SHARE_OF_MANY)}},
-    .rebuilds = 250,                 /* 25: tight; 2.5: roofline */
-    .n_rebuilt = TUNING_MAX_REBUILT, /* 15: tight; 0.3: TorchRec */
-    .recuts = 500,                   /* 0.3: TorchRec */
-    .pours = true,                   /* 12: tight; 0.3: TorchRec */
-    .anywhere = 500,                 /* 0.5: roofline */
-    .near_frac = 0.1,
-    .heavy_weight = 0.02,   /* 0.8: tight; 0.1: golden tasks */
-    .excess_weight = 100,   /* 118: one tight list, with a weight of 1 */
-    .n_prices = UINT32_MAX, /* 5: tight; 0.7: TorchRec */
-    .n_starts = STARTS_KEPT,
-    .start_stages = 2,
-    .best_stages = 16, /* 0.2: roofline, by default; one list 1.1 */
-    .tempered = 750,   /* 0.6: tight; 0.3: TorchRec */
-};
+    TUNING_FIELDS(TUNING_VALUE)};
 
 void search_options_init(struct search_options *options)
 {
