@@ -358,9 +358,7 @@ static void improve(struct full *full)
     full->max_steps =
         temper_effort(&full->parts, full->options->effort) / TEMPER_CHAINS;
     temper_open(&full->temper, &full->parts, full->options->pool,
-                full->options->seed);
-    full->temper.goes_on = goes_on;
-    full->temper.ctx = full;
+                full->options->seed, goes_on, full);
     temper_start(&full->temper, &full->start, 1);
     snapshot_copy(&full->best, temper_best(&full->temper));
     progress_start(&full->progress, "searching", full->max_steps,

@@ -257,9 +257,7 @@ static void anneal(struct replan *replan)
     if (replan->parts.n_devices < 2 || !effort)
         return;
     temper_open(&temper, &replan->parts, replan->options->pool,
-                replan->options->seed);
-    temper.goes_on = goes_on;
-    temper.ctx = replan;
+                replan->options->seed, goes_on, replan);
     replan->plan->stopped = "budget";
     for (unsigned cycle = 0; cycle < N_CYCLES && is_on; cycle++) {
         for (unsigned c = 0; c < TEMPER_CHAINS; c++) {

@@ -180,10 +180,14 @@ static void decide(struct chain *chain)
 /* --- chains in lock-step --- */
 
 void temper_open(struct temper *temper, const struct parts *parts,
-                 struct pool *pool, uint64_t seed)
+                 struct pool *pool, uint64_t seed, goes_on_fn *goes_on,
+                 void *ctx)
 {
-    *temper = (struct temper){
-        .pool = pool, .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP};
+    *temper =
+        (struct temper){.pool = pool,
+                        .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP,
+                        .goes_on = goes_on,
+                        .ctx = ctx};
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
@@ -486,9 +490,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
         unpriced.vectors[p] = (double)parts->parts[p].bytes /
                               ((double)parts->most_room_bytes + 1);
     unpriced.alone_ms = unpriced.vectors;
-    temper_open(&temper, &unpriced, NULL, REPAIR_SEED);
-    temper.goes_on = exceeds;
-    temper.ctx = &temper;
+    temper_open(&temper, &unpriced, NULL, REPAIR_SEED, exceeds, &temper);
     temper_start(&temper, io, 1);
     for (unsigned cycle = 0; cycle < N_REPAIR_CYCLES; cycle++)
         if (!temper_anneal(&temper, n_steps, REPAIR_HOT_FRAC))

@@ -36,6 +36,10 @@ struct chain {
     double all_heavy_ms; /* their sum, but for rounding */
 };
 
+/* Asked between rounds, some 10^4 steps or fewer apart, with the steps that
+ * each chain has done in this cycle. */
+typedef bool goes_on_fn(void *ctx, uint64_t n_done);
+
 struct temper {
     struct pool *pool; /* not owned; may be NULL */
     struct chain all[TEMPER_CHAINS];
@@ -46,9 +50,7 @@ struct temper {
     struct rng rng;                        /* of exchanges */
     uint64_t n_round_steps;                /* of this round, of each chain */
     double cooling;
-    /* Asked between rounds, some 10^4 steps or fewer apart, with the steps that
-     * each chain has done in this cycle. */
-    bool (*goes_on)(void *ctx, uint64_t n_done);
+    goes_on_fn *goes_on;
     void *ctx;
 };
 
@@ -56,9 +58,9 @@ struct temper {
  * SEARCH_EFFORT_AUTO, by the number of units, fewer where they are cheap. */
 uint64_t temper_effort(const struct parts *parts, uint64_t asked);
 
-/* The caller sets goes_on and ctx then. */
 void temper_open(struct temper *temper, const struct parts *parts,
-                 struct pool *pool, uint64_t seed);
+                 struct pool *pool, uint64_t seed, goes_on_fn *goes_on,
+                 void *ctx);
 void temper_close(struct temper *temper); /* a zeroed one is fine */
 /* Layouts priced since. */
 uint64_t temper_priced(const struct temper *temper);

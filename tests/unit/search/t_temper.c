@@ -27,9 +27,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
 static void temper_begin(struct temper *temper, const struct scene *scene,
                          struct asking *asking, struct pool *pool)
 {
-    temper_open(temper, &scene->parts, pool, 7);
-    temper->goes_on = goes_on;
-    temper->ctx = asking;
+    temper_open(temper, &scene->parts, pool, 7, goes_on, asking);
     temper_start(temper, &scene->start, 1);
     asking->n_asked = 0;
 }
@@ -207,9 +205,7 @@ static void look_begin(struct look *look, const struct scene *scene,
                        bool tempers)
 {
     *look = (struct look){.tempers = tempers, .hot_frac = 0.05};
-    temper_open(&look->temper, &scene->parts, NULL, 7);
-    look->temper.goes_on = look_on;
-    look->temper.ctx = look;
+    temper_open(&look->temper, &scene->parts, NULL, 7, look_on, look);
     temper_start(&look->temper, &scene->start, 1);
 }
 
