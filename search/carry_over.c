@@ -70,7 +70,7 @@ static bool as_placed(struct snapshot *out, const struct parts *parts,
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
-        struct change now = {.piece = NO_PIECE, .range = is_replica ? 0 : i};
+        struct change now = {.range = is_replica ? 0 : i};
 
         now.part = is_replica
                        ? of->replica
@@ -112,29 +112,18 @@ bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
 static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
                 uint32_t way)
 {
-    const struct parts *parts = tryout->layout.parts;
-    struct change piece;
     const struct form *form;
     struct rng rng;
 
     trial_clear(&tryout->trial);
     if (open) {
-        piece = *open;
-        piece.device = way;
-        trial_add(&tryout->trial, piece);
+        trial_add(&tryout->trial, *open);
+        tryout->trial.changes.pieces->device = way;
         return;
     }
-    form = &parts->of[unit].forms[way];
+    form = &tryout->layout.parts->of[unit].forms[way];
     rng_init(&rng, way, 0);
-    if (parts->of[unit].device == NO_PIECE) {
-        rebuild(&tryout->trial, &tryout->layout,
-                &(struct rebuild_unit){unit, form}, 1, &rng);
-        return;
-    }
-    trial_remove_unit(&tryout->trial, &tryout->layout, unit);
-    tryout->trial.is_apart = true;
-    for (uint32_t i = 0; i < form->n_pieces; i++)
-        trial_add(&tryout->trial, forms_piece(parts, unit, form, i));
+    rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
 }
 
 /* In the way that exceeds least and then costs least. An open piece is not

@@ -580,8 +580,7 @@ const struct form *forms_draw(const struct parts *parts, uint32_t unit,
 struct change forms_piece(const struct parts *parts, uint32_t unit,
                           const struct form *form, uint32_t i)
 {
-    struct change piece = {.piece = NO_PIECE,
-                           .part = i < form->n_last ? form->last : form->part,
+    struct change piece = {.part = i < form->n_last ? form->last : form->part,
                            .device = parts->of[unit].device,
                            .range = i / form->n_blocks,
                            .block = i % form->n_blocks};

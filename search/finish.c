@@ -260,23 +260,23 @@ static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
 
     trial_clear(trial);
     trial_remove_unit(trial, layout, u);
-    most = 2 * trial->n_changes - 1;
+    most = 2 * trial->changes.n - 1;
     for (uint32_t f = 0; f < unit->n_forms && unit->device == NO_PIECE; f++) {
-        struct rebuild_unit other = {u, &unit->forms[f]};
+        const struct form *form = &unit->forms[f];
         double total_ms;
 
-        if (other.form->kind == FORM_REPLICA)
+        if (form->kind == FORM_REPLICA)
             continue;
         rng_init(&rng, u, f);
         trial_clear(trial);
-        rebuild(trial, layout, &other, 1, &rng);
+        rebuild(trial, layout, &form, 1, &rng);
         total_ms = tryout_price(tryout);
-        if (trial->n_changes > most || trial->excess > 0 ||
+        if (trial->changes.n > most || trial->excess > 0 ||
             total_ms >= below_ms)
             continue;
-        if (trial->n_changes < most)
+        if (trial->changes.n < most)
             tryout_seek(tryout, 0, below_ms);
-        most = trial->n_changes;
+        most = trial->changes.n;
         tryout_note(tryout, trial->excess, total_ms);
     }
 }

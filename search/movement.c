@@ -67,14 +67,8 @@ void homes_propose(struct trial *trial, const struct layout *layout,
     trial_remove_unit(trial, layout, unit);
     trial->is_apart = true;
     for (uint32_t i = nearest->first_of[unit]; i != NO_PIECE;
-         i = nearest->pieces[i].next) {
-        const struct piece *it = &nearest->pieces[i];
-
-        trial_add(trial, (struct change){.part = it->part,
-                                         .device = it->device,
-                                         .range = it->range,
-                                         .block = it->block});
-    }
+         i = nearest->pieces[i].next)
+        trial_add(trial, layout_piece(nearest, i));
 }
 
 /* --- columns --- */
@@ -148,7 +142,7 @@ static uint64_t unit_bytes(const struct layout *layout,
                            const struct trial *trial, uint32_t unit)
 {
     const struct problem *problem = layout->parts->problem;
-    struct unit_walk walk = unit_walk_from(layout, unit, 0);
+    struct unit_walk walk = {.unit = unit, .held = layout->first_of[unit]};
     struct snapshot then = {0};
     struct plan plan;
     struct arena arena = {0};
@@ -189,8 +183,8 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
     const struct parts *parts = layout->parts;
 
     trial->all_moved_bytes = layout->all_moved_bytes;
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        const struct change *change = &trial->changes[c];
+    for (uint32_t c = 0; c < trial->changes.n; c++) {
+        const struct change *change = &trial->changes.pieces[c];
         uint32_t part = change->piece == NO_PIECE
                             ? change->part
                             : layout->pieces[change->piece].part;

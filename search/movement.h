@@ -102,10 +102,7 @@ void carry_over(struct snapshot *out, const struct parts *parts);
  * least, but never the first or the last. */
 #define FRONT_MAX 64
 struct front {
-    struct front_point {
-        uint64_t moved_bytes;
-        struct snapshot layout; /* priced, owned */
-    } points[FRONT_MAX];
+    struct snapshot points[FRONT_MAX]; /* priced, owned */
     uint32_t n;
 };
 
@@ -114,8 +111,8 @@ struct front {
 struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
                            double total_ms);
 /* The cheapest that moves at most so much, or NULL. */
-const struct front_point *front_within(const struct front *front,
-                                       uint64_t limit_bytes);
+const struct snapshot *front_within(const struct front *front,
+                                    uint64_t limit_bytes);
 /* Leaves out what gains less than that share of its total. */
 void front_thin(struct front *front, double gain_frac);
 void front_release(struct front *front);

@@ -416,12 +416,12 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
                             const struct change *piece, uint32_t first)
 {
     const struct trial *trial = draw->trial;
-    const struct change *block = &trial->changes[first + piece->block];
+    const struct change *block = &trial->changes.pieces[first + piece->block];
     const struct cluster *cluster = &draw->layout->parts->problem->cluster;
     uint32_t device;
 
     if (form->fills_host && piece->block)
-        return trial->changes[trial->n_changes - 1].device + 1;
+        return trial->changes.pieces[trial->changes.n - 1].device + 1;
     for (uint32_t range = 0; range < piece->range; range++)
         trial->first_on[block[range * form->n_blocks].device] = 0;
     device = device_for(draw, piece->part,
@@ -432,10 +432,10 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
 }
 
 void rebuild(struct trial *trial, const struct layout *layout,
-             const struct rebuild_unit *units, uint32_t n_units,
-             struct rng *rng)
+             const struct form *const *forms, uint32_t n_forms, struct rng *rng)
 {
     struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
+    const struct parts *parts = layout->parts;
     double mean = 0, most = 0;
 
     for (uint32_t r = 0; r < layout->n_devices; r++) {
@@ -447,33 +447,34 @@ void rebuild(struct trial *trial, const struct layout *layout,
             (struct estimate){.load_ms = ms, .bytes = layout->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
-    draw.limit_ms = layout->has_terms && layout->parts->oracle->is_additive
+    draw.limit_ms = layout->has_terms && parts->oracle->is_additive
                         ? trial_limit_ms(trial, rng)
                         : INFINITY;
     trial->is_apart = true;
-    for (uint32_t i = 0; i < n_units; i++)
-        take_off_unit(&draw, units[i].unit);
-    for (uint32_t i = 0; i < n_units && goes_on(&draw); i++) {
-        const struct form *form = units[i].form;
-        const uint32_t first = trial->n_changes;
+    for (uint32_t i = 0; i < n_forms; i++)
+        take_off_unit(&draw, parts_unit(parts, forms[i]->part));
+    for (uint32_t i = 0; i < n_forms && goes_on(&draw); i++) {
+        const struct form *form = forms[i];
+        const uint32_t first = trial->changes.n;
 
-        draw.unit = units[i].unit;
-        draw.of = &layout->parts->of[draw.unit];
-        if (draw.of->columns != NO_PART && layout->parts->tuning->pours &&
+        draw.unit = parts_unit(parts, form->part);
+        draw.of = &parts->of[draw.unit];
+        if (draw.of->columns != NO_PART && parts->tuning->pours &&
+            draw.of->device == NO_PIECE &&
             (form->kind == FORM_WHOLE || form->kind == FORM_COLUMNS)) {
             pour(&draw);
             trial->is_apart &= !draw.of->is_even;
             continue;
         }
         for (uint32_t k = 0; k < form->n_pieces && goes_on(&draw); k++) {
-            struct change piece =
-                forms_piece(layout->parts, draw.unit, form, k);
+            struct change piece = forms_piece(parts, draw.unit, form, k);
 
             if (piece.device == NO_PIECE)
                 piece.device = open_device(&draw, form, &piece, first);
             put(&draw, &piece);
         }
-        trial->is_apart &= form->kind == FORM_REPLICA;
+        trial->is_apart &=
+            form->kind == FORM_REPLICA || draw.of->device != NO_PIECE;
     }
 }
 
@@ -483,7 +484,7 @@ static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;
     const struct parts *parts = layout->parts;
-    struct rebuild_unit units[TUNING_MAX_REBUILT];
+    const struct form *forms[TUNING_MAX_REBUILT];
     uint32_t most = 1 + rng_draw(draw->rng, parts->tuning->n_rebuilt);
     uint32_t n = 0, n_pieces = layout->n_live, unit = draw->unit;
 
@@ -495,18 +496,17 @@ static void propose_rebuild(struct draw *draw)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
         is_out = parts->of[unit].pin >= 0;
         for (uint32_t k = 0; k < n; k++)
-            is_out |= units[k].unit == unit;
+            is_out |= parts_unit(parts, forms[k]->part) == unit;
         if (is_out)
             continue;
-        units[n].unit = unit;
-        units[n].form =
+        forms[n] =
             is_kept ? parts_form_of(parts,
                                     layout->pieces[layout->first_of[unit]].part)
                     : forms_draw(parts, unit, draw->rng);
-        n_pieces += units[n++].form->n_pieces;
+        n_pieces += forms[n++]->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
-        rebuild(draw->trial, layout, units, n, draw->rng);
+        rebuild(draw->trial, layout, forms, n, draw->rng);
 }
 
 /* --- any of them --- */

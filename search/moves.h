@@ -26,18 +26,15 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  * jobs around machines: it fills a device up to a target, is cut there, and
  * goes on with the next; so there are few pieces, and no gaps. The target lies
  * anywhere between the mean load and the highest one. Other forms go piece by
- * piece where there is least to do.
+ * piece where there is least to do. Loads are sums of alone_ms; a device with
+ * room goes before one without.
  */
-struct rebuild_unit {
-    uint32_t unit;
-    const struct form *form; /* FORM_COLUMNS: whatever the number of pieces */
-};
 
-/* Adds the changes to the trial. The units differ, and none is pinned. Loads
- * are sums of alone_ms; a device with room goes before one without.
- * O(devices x pieces). */
+/* Adds the changes to the trial that give each unit of these forms its form; of
+ * columns, whatever the number of pieces. The units differ; one that has a
+ * device of its own goes there. O(devices x pieces). */
 void rebuild(struct trial *trial, const struct layout *layout,
-             const struct rebuild_unit *units, uint32_t n_units,
+             const struct form *const *forms, uint32_t n_forms,
              struct rng *rng);
 
 #endif

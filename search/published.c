@@ -402,8 +402,7 @@ bool published_find(struct snapshot *found, struct plan *plan,
             break;
     }
     for (uint32_t i = 0; i < best->n; i++)
-        snapshot_add(found, (struct change){.piece = NO_PIECE,
-                                            .part = best->ranked[i],
+        snapshot_add(found, (struct change){.part = best->ranked[i],
                                             .device = best->placement[i],
                                             .range = i});
 out:

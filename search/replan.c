@@ -28,8 +28,8 @@
 
 /* --- the front --- */
 
-const struct front_point *front_within(const struct front *front,
-                                       uint64_t limit_bytes)
+const struct snapshot *front_within(const struct front *front,
+                                    uint64_t limit_bytes)
 {
     uint32_t i = 0;
 
@@ -41,7 +41,7 @@ const struct front_point *front_within(const struct front *front,
 /* The point's layout goes behind the others: its room is used again. */
 static void drop(struct front *front, uint32_t i)
 {
-    struct front_point point = front->points[i];
+    struct snapshot point = front->points[i];
 
     front->n--;
     memmove(&front->points[i], &front->points[i + 1],
@@ -52,12 +52,12 @@ static void drop(struct front *front, uint32_t i)
 /* Returns which one. */
 static uint32_t drop_least_gain(struct front *front)
 {
-    const struct front_point *points = front->points;
+    const struct snapshot *points = front->points;
     double least = INFINITY;
     uint32_t worst = 1;
 
     for (uint32_t i = 1; i + 1 < front->n; i++) {
-        double gain = points[i - 1].layout.total_ms - points[i].layout.total_ms;
+        double gain = points[i - 1].total_ms - points[i].total_ms;
 
         if (gain < least) {
             least = gain;
@@ -71,15 +71,15 @@ static uint32_t drop_least_gain(struct front *front)
 struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
                            double total_ms)
 {
-    const struct front_point *within = front_within(front, moved_bytes);
-    struct front_point point;
+    const struct snapshot *within = front_within(front, moved_bytes);
+    struct snapshot point;
     uint32_t at = 0;
 
-    if (within && total_ms >= within->layout.total_ms * (1 - ROUNDING_FRAC))
+    if (within && total_ms >= within->total_ms * (1 - ROUNDING_FRAC))
         return NULL;
     while (at < front->n && front->points[at].moved_bytes < moved_bytes)
         at++;
-    while (at < front->n && front->points[at].layout.total_ms >= total_ms)
+    while (at < front->n && front->points[at].total_ms >= total_ms)
         drop(front, at);
     if (front->n == FRONT_MAX && drop_least_gain(front) < at)
         at--;
@@ -89,14 +89,14 @@ struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
     front->points[at] = point;
     front->points[at].moved_bytes = moved_bytes;
     front->n++;
-    return &front->points[at].layout;
+    return &front->points[at];
 }
 
 void front_thin(struct front *front, double gain_frac)
 {
     for (uint32_t i = 1; i < front->n;)
-        if (front->points[i].layout.total_ms <
-            front->points[i - 1].layout.total_ms * (1 - gain_frac))
+        if (front->points[i].total_ms <
+            front->points[i - 1].total_ms * (1 - gain_frac))
             i++;
         else
             drop(front, i);
@@ -105,7 +105,7 @@ void front_thin(struct front *front, double gain_frac)
 void front_release(struct front *front)
 {
     for (uint32_t i = 0; i < FRONT_MAX; i++)
-        snapshot_release(&front->points[i].layout);
+        snapshot_release(&front->points[i]);
     *front = (struct front){0};
 }
 
@@ -150,7 +150,7 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
 
     trial_clear(&tryout->trial);
     homes_propose(&tryout->trial, layout, unit);
-    if (!tryout->trial.n_changes)
+    if (!tryout->trial.changes.n)
         return false;
     total_ms = tryout_price(tryout);
     if (!isfinite(total_ms) || tryout->trial.excess > layout->excess ||
@@ -238,11 +238,11 @@ static const struct snapshot *start_of(const struct replan *replan,
                                        uint64_t limit_bytes, unsigned cycle)
 {
     const struct front *front = &replan->front;
-    const struct front_point *within = front_within(front, limit_bytes);
+    const struct snapshot *within = front_within(front, limit_bytes);
 
     if (within)
-        return &within->layout;
-    return front->n && cycle % 2 ? &front->points[0].layout : &replan->nearest;
+        return within;
+    return front->n && cycle % 2 ? &front->points[0] : &replan->nearest;
 }
 
 /* Each chain under a limit of its own, from the best that keeps it; in each
@@ -288,7 +288,7 @@ static int refuse(struct replan *replan, struct err *err)
     struct plan_moves moves;
     struct buf why = {0};
 
-    snapshot_to_plan(&replan->front.points[0].layout, &replan->parts, &nearest,
+    snapshot_to_plan(&replan->front.points[0], &replan->parts, &nearest,
                      &replan->scratch);
     plan_moves_find(&moves, replan->from, &nearest, &replan->scratch);
     for (size_t i = 0; i < moves.n_moves; i++) {
@@ -383,7 +383,7 @@ static int write_plan(struct replan *replan, struct arena *arena,
     struct replan_report *report = replan->report;
     struct front *front = &replan->front;
     struct plan *plan = replan->plan;
-    const struct front_point *picked;
+    const struct snapshot *picked;
     struct snapshot found = {0};
     struct proven bound;
 
@@ -394,9 +394,9 @@ static int write_plan(struct replan *replan, struct arena *arena,
     report->n_front = front->n;
     report->front = ARENA_NEW(arena, struct replan_point, front->n);
     for (uint32_t i = 0; i < front->n; i++)
-        report->front[i] = (struct replan_point){
-            front->points[i].moved_bytes, front->points[i].layout.total_ms};
-    snapshot_copy(&found, &picked->layout);
+        report->front[i] = (struct replan_point){front->points[i].moved_bytes,
+                                                 front->points[i].total_ms};
+    snapshot_copy(&found, picked);
     plan->n_evaluations +=
         simplify(&found, &replan->parts, replan->options->simplest_frac,
                  replan->limit_bytes == NO_MOVE_LIMIT ? picked->moved_bytes

@@ -223,8 +223,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = layout_width(layout), n_terms = layout->n_terms;
 
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        const struct change *change = &trial->changes[c];
+    for (uint32_t c = 0; c < trial->changes.n; c++) {
+        const struct change *change = &trial->changes.pieces[c];
 
         if (change->part == NO_PART) {
             drop(layout, change->piece);
@@ -322,15 +322,6 @@ void snapshot_release(struct snapshot *snapshot)
     *snapshot = (struct snapshot){0};
 }
 
-void snapshot_add(struct snapshot *snapshot, struct change piece)
-{
-    if (snapshot->n == snapshot->capacity)
-        snapshot->pieces =
-            mem_room(snapshot->pieces, snapshot->n, &snapshot->capacity,
-                     sizeof(*snapshot->pieces));
-    snapshot->pieces[snapshot->n++] = piece;
-}
-
 void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 {
     to->n = 0;
@@ -345,14 +336,9 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
 {
     snapshot->n = 0;
-    for (uint32_t i = 0; i < layout->n_pieces; i++) {
-        const struct piece *it = &layout->pieces[i];
-
-        if (it->part != NO_PART)
-            snapshot_add(snapshot,
-                         (struct change){NO_PIECE, it->part, it->device,
-                                         it->range, it->block});
-    }
+    for (uint32_t i = 0; i < layout->n_pieces; i++)
+        if (layout->pieces[i].part != NO_PART)
+            snapshot_add(snapshot, layout_piece(layout, i));
     snapshot->total_ms = layout->total_ms;
     snapshot->excess = layout->excess;
 }

@@ -102,6 +102,15 @@ struct change {
     uint32_t piece, part, device, range, block;
 };
 
+/* A piece of the layout, as it stands. */
+static inline struct change layout_piece(const struct layout *layout,
+                                         uint32_t piece)
+{
+    const struct piece *it = &layout->pieces[piece];
+
+    return (struct change){piece, it->part, it->device, it->range, it->block};
+}
+
 /* Without a limit movement is counted when all is priced, not in trials. */
 static inline bool layout_counts_moves(const struct layout *layout)
 {
@@ -138,16 +147,25 @@ void layout_price(struct layout *layout);
 double layout_true_total(const struct layout *layout);
 
 /* A layout laid by: its pieces, its total and its excess, but no sums, so that
- * best layouts are copied at the price of their pieces. Zeroed is empty. */
+ * best layouts are copied at the price of their pieces. Zeroed is empty. Also a
+ * list of changes. */
 struct snapshot {
-    struct change *pieces; /* [n], owned; all with piece = NO_PIECE */
+    struct change *pieces; /* [n], owned; of a layout `piece` is no matter */
     uint32_t n;
     size_t capacity;
     double total_ms, excess;
+    uint64_t moved_bytes; /* of what stands on a front: search/movement.h */
 };
 
 void snapshot_release(struct snapshot *snapshot);
-void snapshot_add(struct snapshot *snapshot, struct change piece);
+static inline void snapshot_add(struct snapshot *snapshot, struct change piece)
+{
+    if (snapshot->n == snapshot->capacity)
+        snapshot->pieces =
+            mem_room(snapshot->pieces, snapshot->n, &snapshot->capacity,
+                     sizeof(*snapshot->pieces));
+    snapshot->pieces[snapshot->n++] = piece;
+}
 void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout);

@@ -158,7 +158,7 @@ static void decide(struct chain *chain)
     const struct trial *trial = &chain->at.trial;
     double rise = INFINITY;
 
-    if (!trial->n_changes)
+    if (!trial->changes.n)
         return;
     if (!trial->is_given_up && isfinite(trial->total_ms))
         rise = trial->total_ms - layout->total_ms +
@@ -269,7 +269,7 @@ static bool is_hopeless(struct chain *chain)
     double most_ms = layout->total_ms, compute_ms, terms_ms[ORACLE_MAX_TERMS];
     uint32_t busiest = NO_PIECE;
 
-    if (trial->is_given_up || trial->n_changes < LARGE_TRIAL ||
+    if (trial->is_given_up || trial->changes.n < LARGE_TRIAL ||
         !layout->has_terms || oracle->is_additive)
         return trial->is_given_up;
     for (uint32_t r = 0; r < layout->n_devices; r++)
@@ -296,7 +296,7 @@ static void propose_some(struct chain *chain)
     trial->temperature_ms = chain->temperature_ms;
     for (unsigned i = 0; i < TRIES; i++) {
         propose(trial, layout, &chain->rng);
-        if (!trial->n_changes)
+        if (!trial->changes.n)
             continue;
         chain->is_hopeless = is_hopeless(chain);
         trial->is_given_up = chain->is_hopeless && !layout_check_every;

@@ -17,7 +17,7 @@ void trial_clear(struct trial *trial)
 {
     for (uint32_t i = 0; i < trial->n_devices; i++)
         trial->place[trial->devices[i]] = NO_PIECE;
-    trial->n_devices = trial->n_changes = trial->n_moved = 0;
+    trial->n_devices = trial->changes.n = trial->n_moved = 0;
     trial->is_apart = trial->is_given_up = false;
 }
 
@@ -41,7 +41,7 @@ void trial_send(struct trial *trial, const struct layout *layout,
         change.part = parts_of_quanta(parts, unit, n_all - n_quanta);
         change.device = it->device;
     }
-    *trial_next(trial) = change;
+    snapshot_add(&trial->changes, change);
     if (change.part != it->part)
         trial_add(trial, (struct change){
                              .part = parts_of_quanta(parts, unit, n_quanta),
@@ -80,9 +80,9 @@ static inline void sum_part(struct trial *trial, const struct layout *layout,
 static void sum_up(struct trial *trial, const struct layout *layout,
                    uint32_t only)
 {
-    const struct change *changes = trial->changes;
+    const struct change *changes = trial->changes.pieces;
 
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
+    for (uint32_t c = 0; c < trial->changes.n; c++) {
         const uint32_t i = changes[c].piece;
 
         if (i != NO_PIECE &&
@@ -90,7 +90,7 @@ static void sum_up(struct trial *trial, const struct layout *layout,
             sum_part(trial, layout, layout->pieces[i].part,
                      layout->pieces[i].device, -1);
     }
-    for (uint32_t c = 0; c < trial->n_changes; c++)
+    for (uint32_t c = 0; c < trial->changes.n; c++)
         if (changes[c].part != NO_PART &&
             (only == NO_PIECE || changes[c].device == only))
             sum_part(trial, layout, changes[c].part, changes[c].device, 1);
@@ -166,9 +166,9 @@ static void price_terms(struct trial *trial, const struct layout *layout)
  * unit's list. */
 static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
 {
-    for (uint32_t i = 0; i < trial->n_changes; i++, ++*next) {
-        *next = *next < trial->n_changes ? *next : 0;
-        if (trial->changes[*next].piece == piece)
+    for (uint32_t i = 0; i < trial->changes.n; i++, ++*next) {
+        *next = *next < trial->changes.n ? *next : 0;
+        if (trial->changes.pieces[*next].piece == piece)
             return true;
     }
     return false;
@@ -178,23 +178,18 @@ static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
 bool trial_walk(struct unit_walk *walk, const struct trial *trial,
                 const struct layout *layout)
 {
-    while (walk->c < trial->n_changes) {
-        walk->piece = trial->changes[walk->c++];
+    while (walk->c < trial->changes.n) {
+        walk->piece = trial->changes.pieces[walk->c++];
         if (walk->piece.part != NO_PART &&
             parts_unit(layout->parts, walk->piece.part) == walk->unit)
             return true;
     }
     while (walk->held != NO_PIECE) {
-        const uint32_t i = walk->held;
-        const struct piece *piece = &layout->pieces[i];
-
-        walk->held = piece->next;
-        if (touches(trial, i, &walk->next))
-            continue;
-        walk->piece = (struct change){i, piece->part, piece->device,
-                                      piece->range, piece->block};
-        walk->is_held = true;
-        return true;
+        walk->piece = layout_piece(layout, walk->held);
+        walk->held = layout->pieces[walk->held].next;
+        walk->is_held = !touches(trial, walk->piece.piece, &walk->next);
+        if (walk->is_held)
+            return true;
     }
     return false;
 }
@@ -204,18 +199,19 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
 static bool join_last(struct trial *trial, const struct layout *layout,
                       struct unit_walk *walk, uint32_t into)
 {
-    const uint32_t part = parts_joined(layout->parts, trial->changes[into].part,
-                                       walk->piece.part);
+    const uint32_t part = parts_joined(
+        layout->parts, trial->changes.pieces[into].part, walk->piece.part);
 
     if (part == NO_PART)
         return false;
-    trial->changes[into].part = part;
+    trial->changes.pieces[into].part = part;
     if (walk->is_held)
         trial_remove(trial, walk->piece.piece);
     else if (walk->piece.piece != NO_PIECE)
-        trial->changes[walk->c - 1].part = NO_PART; /* it goes */
+        trial->changes.pieces[walk->c - 1].part = NO_PART; /* it goes */
     else
-        trial->changes[--walk->c] = trial->changes[--trial->n_changes];
+        trial->changes.pieces[--walk->c] =
+            trial->changes.pieces[--trial->changes.n];
     return true;
 }
 
@@ -224,7 +220,8 @@ static bool join_last(struct trial *trial, const struct layout *layout,
 static bool join_unit(struct trial *trial, const struct layout *layout,
                       uint32_t unit, uint32_t from)
 {
-    const struct unit_walk begin = unit_walk_from(layout, unit, from);
+    const struct unit_walk begin = {
+        .unit = unit, .c = from, .held = layout->first_of[unit]};
     struct unit_walk walk = begin;
     uint32_t alike = NO_PART;
     bool is_fine = true;
@@ -237,9 +234,9 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
         else if (!walk.is_held)
             *first = walk.c - 1;
     }
-    for (uint32_t c = from; c < trial->n_changes; c++)
-        if (trial->changes[c].part != NO_PART)
-            trial->first_on[trial->changes[c].device] = NO_PIECE;
+    for (uint32_t c = from; c < trial->changes.n; c++)
+        if (trial->changes.pieces[c].part != NO_PART)
+            trial->first_on[trial->changes.pieces[c].device] = NO_PIECE;
     if (!layout->parts->of[unit].is_even)
         return is_fine;
     for (walk = begin; trial_walk(&walk, trial, layout);) {
@@ -255,9 +252,9 @@ static bool meets(const struct trial *trial, const struct layout *layout,
                   uint32_t c)
 {
     const struct part *parts = layout->parts->parts;
-    const struct change *change = &trial->changes[c];
-    struct unit_walk walk =
-        unit_walk_from(layout, parts_unit(layout->parts, change->part), 0);
+    const struct change *change = &trial->changes.pieces[c];
+    const uint32_t unit = parts_unit(layout->parts, change->part);
+    struct unit_walk walk = {.unit = unit, .held = layout->first_of[unit]};
     struct shard mine, other;
 
     parts_place_block(&mine, &parts[change->part], 0, change->block);
@@ -282,12 +279,12 @@ bool trial_join(struct trial *trial, const struct layout *layout)
 
     if (trial->is_apart)
         return true;
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        part = trial->changes[c].part;
+    for (uint32_t c = 0; c < trial->changes.n; c++) {
+        part = trial->changes.pieces[c].part;
         if (part == NO_PART)
             continue;
         if (parts->parts[part].kind == SHARD_GRID) {
-            is_fine = is_fine && (trial->n_changes > MAX_BLOCKS ||
+            is_fine = is_fine && (trial->changes.n > MAX_BLOCKS ||
                                   !meets(trial, layout, c));
         } else if (parts_quanta(parts, part) &&
                    parts_unit(layout->parts, part) != last) {
@@ -335,22 +332,15 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
 
     assert(pricing->rows); /* there are no terms */
     for (uint32_t i = 0; i < n; i++) {
-        const struct trial *trial = &tryouts[i]->trial;
+        struct trial *trial = &tryouts[i]->trial;
 
+        trial->compute_ms = trial->terms_ms = pricing->rows_ms + n_rows;
         memcpy(pricing->rows + n_rows * oracle->width, trial->sums,
                trial->n_devices * oracle->width * sizeof(double));
         n_rows += trial->n_devices;
     }
     if (n_rows)
         oracle->ops->compute(oracle, pricing->rows, n_rows, pricing->rows_ms);
-    n_rows = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct trial *trial = &tryouts[i]->trial;
-
-        memcpy(trial->compute_ms, pricing->rows_ms + n_rows,
-               trial->n_devices * sizeof(double));
-        n_rows += trial->n_devices;
-    }
 }
 
 /* The nets take all devices of all trials in one call, which is most of the
@@ -406,7 +396,7 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
 
     for (uint32_t i = 0; i < n; i++) {
-        tryouts[i]->n_priced += tryouts[i]->trial.n_changes > 0;
+        tryouts[i]->n_priced += tryouts[i]->trial.changes.n > 0;
         if (oracle->ops->terms && !tryouts[i]->trial.is_given_up)
             price_terms(&tryouts[i]->trial, &tryouts[i]->layout);
     }
@@ -433,14 +423,13 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
     trial->bytes = ARENA_NEW(arena, uint64_t, n);
     trial->sums = ARENA_NEW(arena, double, n *layout_width(layout));
     trial->compute_ms = ARENA_NEW(arena, double, n);
-    trial->terms_ms = layout->has_terms
-                          ? ARENA_NEW(arena, double, n * layout->n_terms)
-                          : trial->compute_ms;
+    trial->terms_ms = ARENA_NEW(arena, double, n * layout->n_terms);
     trial->estimates = ARENA_NEW(arena, struct estimate, n);
     if (parts->homes)
         trial->moved = ARENA_NEW(arena, struct unit_moved, parts->n_units);
     for (uint32_t r = 0; r < n; r++)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
+    pricing_init(&tryout->alone, parts, 1);
 }
 
 uint64_t tryout_release(struct tryout *tryout)
@@ -448,24 +437,21 @@ uint64_t tryout_release(struct tryout *tryout)
     const uint64_t n_priced = tryout->n_priced;
 
     layout_release(&tryout->layout);
-    mem_free(tryout->trial.changes);
+    snapshot_release(&tryout->trial.changes);
     snapshot_release(&tryout->best);
+    pricing_release(&tryout->alone);
     arena_release(&tryout->trial.arena);
     *tryout = (struct tryout){0};
     return n_priced;
 }
 
-/* One alone has no memo, and little to allot. */
 double tryout_price(struct tryout *tryout)
 {
     const bool is_fine = trial_join(&tryout->trial, &tryout->layout);
     double total_ms;
-    struct pricing pricing;
 
-    pricing_init(&pricing, tryout->layout.parts, 1);
     trial_sum(&tryout->trial, &tryout->layout);
-    tryouts_price(&tryout, 1, &pricing);
-    pricing_release(&pricing);
+    tryouts_price(&tryout, 1, &tryout->alone);
     total_ms = tryout->trial.total_ms;
     return is_fine && isfinite(total_ms) ? total_ms : INFINITY;
 }
@@ -479,14 +465,12 @@ void tryout_seek(struct tryout *tryout, double excess, double value)
 
 void tryout_note(struct tryout *tryout, double excess, double value)
 {
-    const struct trial *trial = &tryout->trial;
-
     if (!isfinite(value) || excess > tryout->best.excess ||
         (excess == tryout->best.excess && value >= tryout->best.total_ms))
         return;
-    tryout_seek(tryout, excess, value);
-    for (uint32_t c = 0; c < trial->n_changes; c++)
-        snapshot_add(&tryout->best, trial->changes[c]);
+    snapshot_copy(&tryout->best, &tryout->trial.changes);
+    tryout->best.excess = excess;
+    tryout->best.total_ms = value;
 }
 
 bool tryout_make(struct tryout *tryout)
@@ -494,8 +478,7 @@ bool tryout_make(struct tryout *tryout)
     if (!tryout->best.n)
         return false;
     trial_clear(&tryout->trial);
-    for (uint32_t c = 0; c < tryout->best.n; c++)
-        *trial_next(&tryout->trial) = tryout->best.pieces[c];
+    snapshot_copy(&tryout->trial.changes, &tryout->best);
     (void)tryout_price(tryout);
     layout_commit(&tryout->layout, &tryout->trial);
     return true;

@@ -40,10 +40,8 @@ struct estimate {
 };
 
 struct trial {
-    struct arena arena;     /* of all that is [R] */
-    struct change *changes; /* [n_changes], owned */
-    size_t changes_capacity;
-    uint32_t n_changes;
+    struct arena arena; /* of all that is [R] */
+    struct snapshot changes;
     uint32_t *devices; /* [n_devices] that it touches; room for all */
     uint32_t n_devices;
     uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
@@ -54,7 +52,8 @@ struct trial {
     int64_t *n_held;    /* [n_devices] pieces then */
     uint64_t *bytes;    /* [n_devices] */
     double *sums;       /* [n_devices][width] */
-    double *compute_ms; /* [n_devices] */
+    double *compute_ms; /* [n_devices]; where there are no terms the pricing's
+                           that had it last, and so is: */
     double *terms_ms;   /* [n_devices][n_terms] */
     bool is_given_up;   /* whoever tries it knows that it will not come true:
                            it is not priced, where there are terms */
@@ -74,22 +73,14 @@ void trial_clear(struct trial *trial);
 /* The most that a layout may cost to come true, by the next draw, which stays
  * to be made. */
 double trial_limit_ms(const struct trial *trial, const struct rng *rng);
-/* One more change, for the caller to fill in. */
-static inline struct change *trial_next(struct trial *trial)
-{
-    if (trial->n_changes == trial->changes_capacity)
-        trial->changes =
-            mem_room(trial->changes, trial->n_changes, &trial->changes_capacity,
-                     sizeof(*trial->changes));
-    return &trial->changes[trial->n_changes++];
-}
 /* So many quanta of a column piece go to another device; or, where n_quanta is
  * 0 or all that it has, the piece. */
 void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device);
 static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
-    *trial_next(trial) = (struct change){.piece = piece, .part = NO_PART};
+    snapshot_add(&trial->changes,
+                 (struct change){.piece = piece, .part = NO_PART});
 }
 /* All pieces of a unit go. */
 static inline void trial_remove_unit(struct trial *trial,
@@ -103,10 +94,11 @@ static inline void trial_remove_unit(struct trial *trial,
 static inline void trial_add(struct trial *trial, struct change piece)
 {
     piece.piece = NO_PIECE;
-    *trial_next(trial) = piece;
+    snapshot_add(&trial->changes, piece);
 }
 /* The pieces that a unit has once the trial has come true: those that it puts,
- * in its order, then those that it leaves alone. */
+ * in its order, then those that it leaves alone. It begins with the unit, the
+ * first change to look at, and held = first_of[unit]. */
 struct unit_walk {
     uint32_t unit;
     uint32_t c;          /* the change behind that of `piece` */
@@ -114,12 +106,6 @@ struct unit_walk {
     bool is_held;        /* the layout has `piece` already */
     struct change piece;
 };
-static inline struct unit_walk unit_walk_from(const struct layout *layout,
-                                              uint32_t unit, uint32_t c)
-{
-    return (struct unit_walk){
-        .unit = unit, .c = c, .held = layout->first_of[unit]};
-}
 /* False at the end. What is walked may be changed, changes may be added. */
 bool trial_walk(struct unit_walk *walk, const struct trial *trial,
                 const struct layout *layout);
@@ -154,6 +140,7 @@ void pricing_release(struct pricing *pricing);
 struct tryout {
     struct layout layout;
     struct trial trial;
+    struct pricing alone; /* of this one; without a memo, which is large */
     uint64_t n_priced;
     struct snapshot best; /* of several: its changes; its excess, and what it
                              comes to */

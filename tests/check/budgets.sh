@@ -14,7 +14,7 @@ src/emit     2778  19
 src/exec     3765  26
 src/cli      5963  39
 costmodel    7555  60
-search       6906  32
+search       6846  32
 microbench   1657  14
 "
 

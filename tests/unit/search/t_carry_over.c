@@ -72,13 +72,13 @@ static void close_scene(struct scene *scene)
 static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
 {
     const struct unit *of = &scene->parts.of[scene->last];
+    const struct form *form = scene->is_new ? &of->forms[way] : NULL;
     struct rng rng;
 
     trial_clear(&tryout->trial);
     rng_init(&rng, 0, 0);
     if (scene->is_new)
-        rebuild(&tryout->trial, &tryout->layout,
-                &(struct rebuild_unit){scene->last, &of->forms[way]}, 1, &rng);
+        rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
     else
         trial_add(&tryout->trial,
                   (struct change){.part = of->whole, .device = way});

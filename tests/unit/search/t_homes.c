@@ -54,7 +54,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
             homes_propose(trial, layout,
                           rng_draw(&standing.rng, standing.parts.n_units));
         }
-        if (!trial->n_changes)
+        if (!trial->changes.n)
             continue;
         n++;
         (void)tryout_price(&standing.tryout);

@@ -324,7 +324,7 @@ static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
 
     for (unsigned i = 0; i < N_STEPS; i++) {
         propose(&tryout->trial, &tryout->layout, rng);
-        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
         tally->n_wrong += layout_check(&tryout->layout, &err) != 0;
         spoil_once(tryout, rng_draw(rng, tryout->layout.n_pieces), i % N_FAULTS,
@@ -382,7 +382,7 @@ static bool is_aborted(uint32_t every, unsigned n)
     layout_check_every = every;
     for (unsigned i = 0; i < n;) {
         propose(&tryout->trial, &tryout->layout, &standing.rng);
-        if (!tryout->trial.n_changes || !isfinite(tryout_price(tryout)))
+        if (!tryout->trial.changes.n || !isfinite(tryout_price(tryout)))
             continue;
         for (uint32_t k = 0; !i && k < tryout->trial.n_devices; k++)
             tryout->trial.bytes[k]++;

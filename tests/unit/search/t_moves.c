@@ -88,7 +88,7 @@ static void wander(struct site *site)
     site->tuning = tuning_default;
     for (unsigned i = 0; i < 5; i++) {
         propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
-        if (site->tryout.trial.n_changes &&
+        if (site->tryout.trial.changes.n &&
             isfinite(tryout_price(&site->tryout)))
             layout_commit(&site->tryout.layout, &site->tryout.trial);
     }
@@ -113,7 +113,7 @@ static void find_flow(struct flow *flow, const struct site *site)
                 site->parts.parts[piece->part].width / 4;
     }
     for (uint32_t u = 0; u < N_TABLES; u++)
-        for (struct unit_walk walk = unit_walk_from(layout, u, 0);
+        for (struct unit_walk walk = {.unit = u, .held = layout->first_of[u]};
              trial_walk(&walk, trial, layout);)
             flow->after[u][walk.piece.device] +=
                 site->parts.parts[walk.piece.part].width / 4;
@@ -203,7 +203,7 @@ static void check_kind(struct site *site, enum change_kind kind)
         wander(site);
         allow(site, kind, 0);
         propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
-        if (!trial->n_changes)
+        if (!trial->changes.n)
             continue;
         n_made++;
         find_flow(&flow, site);
@@ -266,7 +266,7 @@ static void check_shares(struct site *site)
     allow(site, CHANGE_MERGE, 300); /* which whole tables cannot */
     for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
         propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
-        n_rebuilds += site->tryout.trial.n_changes > 0;
+        n_rebuilds += site->tryout.trial.changes.n > 0;
     }
     /* where a pinned one would be the only one, none is */
     ok(n_rebuilds < 0.33 * 4 * N_TRIALS && n_rebuilds > 0.22 * 4 * N_TRIALS,
@@ -327,8 +327,8 @@ static void check_rebuilds(struct site *site, uint32_t recuts)
         unsigned n_off = 0, n_several = 0, n_pieces[N_TABLES] = {0};
 
         propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
-        for (uint32_t c = 0; c < trial->n_changes; c++) {
-            const struct change *change = &trial->changes[c];
+        for (uint32_t c = 0; c < trial->changes.n; c++) {
+            const struct change *change = &trial->changes.pieces[c];
 
             n_off += change->part == NO_PART;
             if (change->part == NO_PART)

@@ -32,7 +32,7 @@ static void site_close(struct site *site)
 /* Some units, in forms drawn at random, or else poured. */
 static void rebuild_some(struct site *site, bool pours)
 {
-    struct rebuild_unit units[TUNING_MAX_REBUILT];
+    const struct form *forms[TUNING_MAX_REBUILT];
     uint32_t order[SCENE_TABLES],
         n = 1 + rng_draw(&site->rng, TUNING_MAX_REBUILT);
 
@@ -42,12 +42,10 @@ static void rebuild_some(struct site *site, bool pours)
     for (uint32_t i = 0; i < n; i++) {
         const struct unit *of = &site->scene.parts.of[order[i]];
 
-        units[i].unit = order[i];
-        units[i].form =
-            &of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
+        forms[i] = &of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
     }
     trial_clear(&site->tryout.trial);
-    rebuild(&site->tryout.trial, &site->tryout.layout, units, n, &site->rng);
+    rebuild(&site->tryout.trial, &site->tryout.layout, forms, n, &site->rng);
 }
 
 /* Whether the loads and bytes that it went by are those of its changes. */
@@ -60,8 +58,8 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
 
     memcpy(ms, layout->load_ms, sizeof ms);
     memcpy(bytes, layout->bytes, sizeof bytes);
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        const struct change *change = &trial->changes[c];
+    for (uint32_t c = 0; c < trial->changes.n; c++) {
+        const struct change *change = &trial->changes.pieces[c];
         const struct piece *piece = &layout->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
@@ -146,7 +144,7 @@ static bool goes_best(const struct site *site, uint32_t unit)
 {
     const struct layout *layout = &site->tryout.layout;
     const struct trial *trial = &site->tryout.trial;
-    const struct change *put = &trial->changes[trial->n_changes - 1];
+    const struct change *put = &trial->changes.pieces[trial->changes.n - 1];
     double ms[SCENE_DEVICES], excess[SCENE_DEVICES];
     uint64_t bytes[SCENE_DEVICES];
     bool is_best = true;
@@ -185,14 +183,13 @@ static void check_devices(void)
     layout_price(&site.tryout.layout);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         const uint32_t u = rng_draw(&site.rng, SCENE_TABLES);
+        const struct form *whole = site.scene.parts.of[u].forms;
 
         rebuild_some(&site, false);
         (void)tryout_price(&site.tryout);
         layout_commit(&site.tryout.layout, &site.tryout.trial);
         trial_clear(&site.tryout.trial);
-        rebuild(&site.tryout.trial, &site.tryout.layout,
-                &(struct rebuild_unit){u, site.scene.parts.of[u].forms}, 1,
-                &site.rng);
+        rebuild(&site.tryout.trial, &site.tryout.layout, &whole, 1, &site.rng);
         n_wrong += !goes_best(&site, u);
     }
     is_i64(n_wrong, 0, "whole tables go where there is room, and least to do");
@@ -205,11 +202,11 @@ static bool has_two(const struct trial *trial)
     unsigned used = 0; /* a bit a device */
     bool any = false;
 
-    for (uint32_t c = 0; c < trial->n_changes; c++) {
-        if (trial->changes[c].part == NO_PART)
+    for (uint32_t c = 0; c < trial->changes.n; c++) {
+        if (trial->changes.pieces[c].part == NO_PART)
             continue;
-        any |= used >> trial->changes[c].device & 1;
-        used |= 1u << trial->changes[c].device;
+        any |= used >> trial->changes.pieces[c].device & 1;
+        used |= 1u << trial->changes.pieces[c].device;
     }
     return any;
 }
@@ -220,21 +217,21 @@ static void check_hosts(void)
 {
     struct standing standing;
     struct tryout *tryout = &standing.tryout;
-    struct rebuild_unit unit = {0};
+    const struct form *form;
     const struct parts *parts = &standing.parts;
     unsigned n_grids = 0, n_wrong = 0;
 
     standing_open(&standing, 3, ROW_CUT_RANKS, 1, UINT64_C(1) << 30);
     for (uint32_t i = 0; i < N_REBUILDS; i++) {
         propose(&tryout->trial, &tryout->layout, &standing.rng);
-        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
-        unit.form = &parts->of[0].forms[i % parts->of[0].n_forms];
-        if (!unit.form->fills_host || unit.form->n_ranges > 3)
+        form = &parts->of[0].forms[i % parts->of[0].n_forms];
+        if (!form->fills_host || form->n_ranges > 3)
             continue;
         trial_clear(&tryout->trial);
-        rebuild(&tryout->trial, &tryout->layout, &unit, 1, &standing.rng);
-        n_grids += unit.form->n_ranges > 1;
+        rebuild(&tryout->trial, &tryout->layout, &form, 1, &standing.rng);
+        n_grids += form->n_ranges > 1;
         n_wrong += has_two(&tryout->trial);
     }
     ok(n_grids > 50 && !n_wrong, "of %u grids the pieces of %u meet", n_grids,

@@ -296,20 +296,18 @@ static void check_front(void)
         for (uint32_t i = 1; i < front.n; i++)
             n_wrong += front.points[i].moved_bytes <=
                            front.points[i - 1].moved_bytes ||
-                       front.points[i].layout.total_ms >=
-                           front.points[i - 1].layout.total_ms;
+                       front.points[i].total_ms >= front.points[i - 1].total_ms;
         for (uint32_t b = 0; b < 1000; b++) {
-            const struct front_point *point = front_within(&front, b);
+            const struct snapshot *point = front_within(&front, b);
 
             if (front.n < FRONT_MAX || b == 999)
-                n_wrong +=
-                    (point ? point->layout.total_ms : INFINITY) != best[b];
+                n_wrong += (point ? point->total_ms : INFINITY) != best[b];
             n_wrong += !point && isfinite(best[b]);
         }
         front_thin(&front, 0.01);
         for (uint32_t i = 1; i < front.n; i++)
-            n_wrong += front.points[i].layout.total_ms >=
-                       0.99 * front.points[i - 1].layout.total_ms;
+            n_wrong +=
+                front.points[i].total_ms >= 0.99 * front.points[i - 1].total_ms;
         front_release(&front);
     }
     is_i64((int64_t)n_wrong, 0, "fronts are those of all that was offered");

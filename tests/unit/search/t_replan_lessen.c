@@ -38,7 +38,7 @@ static void change(struct replan *replan, struct rng *rng)
 
     for (uint32_t n = rng_draw(rng, N_CHANGES) + 1; n > 0; n--) {
         propose(&tryout->trial, &tryout->layout, rng);
-        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
     }
 }
@@ -50,7 +50,7 @@ static bool could_go(struct replan *replan, uint32_t unit)
 
     trial_clear(&tryout->trial);
     homes_propose(&tryout->trial, &tryout->layout, unit);
-    return tryout->trial.n_changes && isfinite(tryout_price(tryout)) &&
+    return tryout->trial.changes.n && isfinite(tryout_price(tryout)) &&
            tryout->trial.excess <= tryout->layout.excess &&
            tryout->trial.all_moved_bytes < tryout->layout.all_moved_bytes;
 }
@@ -108,7 +108,7 @@ static void check_order(void)
     const double pooling[] = {100, 1, 10};
     struct standing standing = {0};
     struct replan replan;
-    const struct front_point *points = replan.front.points;
+    const struct snapshot *points = replan.front.points;
     struct snapshot away = {0};
     struct err err = {0};
 
@@ -144,8 +144,8 @@ static void check_order(void)
     (void)replan_offer_layout(&replan);
     replan_lessen(&replan);
     if (ok(replan.front.n == 3, "three layouts: none, one or two are home"))
-        is_near(points[1].layout.total_ms / points[2].layout.total_ms, 1.01,
-                1e-9, "the one costs what the cheaper table does");
+        is_near(points[1].total_ms / points[2].total_ms, 1.01, 1e-9,
+                "the one costs what the cheaper table does");
     snapshot_release(&away);
     replan_close(&replan);
     layout_release(&standing.homes.nearest);

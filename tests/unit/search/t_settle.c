@@ -20,7 +20,7 @@ static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
         propose(&tryout->trial, &tryout->layout, rng);
-        if (tryout->trial.n_changes && isfinite(tryout_price(tryout)))
+        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
     }
 }

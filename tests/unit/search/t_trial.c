@@ -83,11 +83,11 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
         const double together_ms = trial->total_ms;
 
         tally->n++;
-        tally->n_empty += !trial->n_changes;
+        tally->n_empty += !trial->changes.n;
         tally->n_miscounted +=
-            tryouts[i]->n_priced - n_priced[i] != (trial->n_changes > 0);
+            tryouts[i]->n_priced - n_priced[i] != (trial->changes.n > 0);
         tally->n_other += price_alone(tryouts[i]) != together_ms;
-        if (trial->n_changes)
+        if (trial->changes.n)
             come_true(tryouts[i], tally);
     }
 }
@@ -165,9 +165,9 @@ static bool would_meet(const struct trial *trial, const struct layout *layout)
             continue;
         all[n] = (struct change){i, piece->part, piece->device, piece->range,
                                  piece->block};
-        for (uint32_t c = 0; c < trial->n_changes; c++)
-            if (trial->changes[c].piece == i)
-                all[n] = trial->changes[c];
+        for (uint32_t c = 0; c < trial->changes.n; c++)
+            if (trial->changes.pieces[c].piece == i)
+                all[n] = trial->changes.pieces[c];
         for (uint32_t k = 0; k < n; k++)
             if (all[k].device == all[n].device &&
                 all[k].block == all[n].block &&
@@ -198,9 +198,11 @@ static void check_meeting(void)
             if (piece->part != NO_PART &&
                 standing.parts.parts[piece->part].kind == SHARD_GRID &&
                 rng_below(&standing.rng, 2))
-                *trial_next(trial) = (struct change){
-                    k, piece->part, rng_draw(&standing.rng, STANDING_GPUS),
-                    piece->range, piece->block};
+                snapshot_add(
+                    &trial->changes,
+                    (struct change){k, piece->part,
+                                    rng_draw(&standing.rng, STANDING_GPUS),
+                                    piece->range, piece->block});
         }
         meet = would_meet(trial, layout);
         n_met += meet;
