@@ -20,7 +20,7 @@
 #define WORTH_FRAC 0.03
 #define POINTS_A_KNOT 3
 /* Of fewer exchanges tenths do not tell which form is better: of 4 to 14 that
- * copies of a host took, what they chose was 4 to 18 % farther off. */
+ * copies of a host took, what they chose was 2 to 22 % farther off. */
 #define MIN_TOLD 20
 /* Of places that tell how a curve grows, for what is known without them, and
  * that: by which part of what one rank and one host would take latency grows
