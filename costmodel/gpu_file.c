@@ -59,7 +59,7 @@ static bool is_date(const char *text)
     const size_t len = strlen(text);
 
     return len == strspn(text, "0123456789-") &&
-           (len == 4 || (text[4] == '-' && (len == 7 || len == 10)));
+           (len == 4 || ((len == 7 || len == 10) && text[4] == '-'));
 }
 
 static int read_figure(struct gpu_spec *spec, const struct json_place *place,
