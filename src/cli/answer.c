@@ -94,55 +94,45 @@ void cli_print_json(json_t *root)
         json_decref(root);
 }
 
-/* Amounts of 0 are those that nothing is known of. */
-static void set_bytes(json_t *object, const char *key, uint64_t bytes)
+/* Amounts of 0 are those that nothing is known of, and no members. */
+static json_t *known(uint64_t amount)
 {
-    if (bytes)
-        json_object_set_new(object, key, json_whole(bytes));
+    return amount ? json_whole(amount) : NULL;
 }
 
 static json_t *shortage_to_json(const struct shortage *shortage)
 {
     const char *name = shortage->name;
-    json_t *object = json_pack("{s:s, s:o, s:o, s:b}", "of", shortage->of,
-                               "need_bytes", json_whole(shortage->need_bytes),
-                               "have_bytes", json_whole(shortage->have_bytes),
-                               "proven", (int)shortage->is_proven);
+    const bool is_of_device = !*name && shortage->is_of_device;
 
-    if (*name)
-        json_object_set_new(object, "name", json_member(MEMBER_TEXT, &name));
-    else if (shortage->is_of_device)
-        json_object_set_new(object, "device", json_whole(shortage->device));
-    return object;
+    return json_pack("{s:s, s:o, s:o, s:b, s:o*, s:o*}", "of", shortage->of,
+                     "need_bytes", json_whole(shortage->need_bytes),
+                     "have_bytes", json_whole(shortage->have_bytes), "proven",
+                     (int)shortage->is_proven, "name",
+                     *name ? json_member(MEMBER_TEXT, &name) : NULL, "device",
+                     is_of_device ? json_whole(shortage->device) : NULL);
 }
 
 /* What would do, each of them alone. */
 static json_t *suggestions_to_json(const struct shortage *shortage)
 {
-    json_t *object = json_object();
-
-    set_bytes(object, "memory_bytes", shortage->fits_memory_bytes);
-    set_bytes(object, "gpus", shortage->fits_n_gpus);
-    set_bytes(object, "move_limit_bytes", shortage->fits_move_bytes);
-    if (shortage->fits_cuts)
-        json_object_set_new(object, "shard", json_string(shortage->fits_cuts));
-    return object;
+    return json_pack("{s:o*, s:o*, s:o*, s:s*}", "memory_bytes",
+                     known(shortage->fits_memory_bytes), "gpus",
+                     known(shortage->fits_n_gpus), "move_limit_bytes",
+                     known(shortage->fits_move_bytes), "shard",
+                     shortage->fits_cuts);
 }
 
 static json_t *error_to_json(const struct err *err)
 {
     const char *message = err->msg;
-    json_t *object = json_pack("{s:s, s:o, s:i}", "kind", err_kind(err->code),
-                               "message", json_member(MEMBER_TEXT, &message),
-                               "exit", err_exit_status(err->code));
+    const struct shortage *shortage = &err->shortage;
 
-    if (err->shortage.of) {
-        json_object_set_new(object, "shortage",
-                            shortage_to_json(&err->shortage));
-        json_object_set_new(object, "suggestions",
-                            suggestions_to_json(&err->shortage));
-    }
-    return object;
+    return json_pack(
+        "{s:s, s:o, s:i, s:o*, s:o*}", "kind", err_kind(err->code), "message",
+        json_member(MEMBER_TEXT, &message), "exit", err_exit_status(err->code),
+        "shortage", shortage->of ? shortage_to_json(shortage) : NULL,
+        "suggestions", shortage->of ? suggestions_to_json(shortage) : NULL);
 }
 
 void cli_end_answer(const struct err *err)

@@ -246,7 +246,7 @@ static json_t *json_gpus(const struct count *count)
 
 static void print_json(const struct counts *counts)
 {
-    json_t *list = json_array(), *root;
+    json_t *list = json_array(), *cost = NULL;
 
     for (size_t i = 0; i < counts->n; i++) {
         const struct count *count = &counts->list[i];
@@ -258,18 +258,15 @@ static void print_json(const struct counts *counts)
             json_object_set_new(object, "why_not", json_string(count->why_not));
         json_array_append_new(list, object);
     }
-    root = json_pack("{s:o, s:b, s:o, s:o, s:o}", "counts", list, "interrupted",
-                     (int)counts->is_interrupted, "smallest_gpus",
-                     json_gpus(counts->smallest), "fastest_gpus",
-                     json_gpus(counts->fastest), "within_5_percent_gpus",
-                     json_gpus(counts->near));
     if (counts->smallest)
-        json_object_set_new(root, "cost_model",
-                            json_pack("{s:s, s:s, s:s}", "name",
-                                      counts->cost.name, "basis",
-                                      cost_basis_names[counts->cost.basis],
-                                      "comm", counts->cost.comm));
-    cli_print_json(root);
+        cost = json_pack("{s:s, s:s, s:s}", "name", counts->cost.name, "basis",
+                         cost_basis_names[counts->cost.basis], "comm",
+                         counts->cost.comm);
+    cli_print_json(json_pack(
+        "{s:o, s:b, s:o, s:o, s:o, s:o*}", "counts", list, "interrupted",
+        (int)counts->is_interrupted, "smallest_gpus",
+        json_gpus(counts->smallest), "fastest_gpus", json_gpus(counts->fastest),
+        "within_5_percent_gpus", json_gpus(counts->near), "cost_model", cost));
 }
 
 /* --- all of them --- */

@@ -12,7 +12,7 @@ src/device   6659  59
 src/io       5574  38
 src/emit     2778  19
 src/exec     3765  26
-src/cli      5963  39
+src/cli      5951  39
 costmodel    7555  60
 search       6846  32
 microbench   1657  14
