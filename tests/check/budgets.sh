@@ -13,7 +13,7 @@ src/io       5574  38
 src/emit     2778  19
 src/exec     3765  26
 src/cli      5951  39
-costmodel    7555  60
+costmodel    7736  62
 search       6846  32
 microbench   1657  14
 "

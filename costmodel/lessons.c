@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "costmodel/lessons.h"
+
+#include "costmodel/linear.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Samples by which scales are chosen, at most. */
+#define MOST_SCALED 256
+/* Of the logarithms of what is chosen, around where they begin. */
+#define PRIOR_VARIANCE 2.25
+#define FREEDOM 4
+#define N_ROUNDS 3
+#define N_PASSES 6
+
+/* What is chosen, by its logarithm: the deviations of what is smooth and of
+ * noise, and each input's scale. */
+enum { SMOOTH, NOISE, SCALE };
+#define MOST_CHOSEN (SCALE + MAX_FEATURES + MAX_TOTALS)
+
+struct process {
+    size_t n_inputs;
+    double *x; /* [n_samples][n_inputs] */
+    /* Of what is known: the logarithm of measured over estimated time, less the
+     * mean; the variance of its noise over that of noise; its weight; [n][n] */
+    double *y, *loud, *weight, *covariances;
+    double start[MOST_CHOSEN], chosen[MOST_CHOSEN];
+    double per_scale[MOST_CHOSEN]; /* of an input */
+};
+
+/* Totals, and the features of tables in the mean, by their shares. */
+static void fill_inputs(double *x, const struct batch_builder *from, size_t i)
+{
+    const struct dataset *dataset = from->dataset;
+    const size_t n_features = dataset->features.n;
+
+    for (size_t k = 0; k < from->n_totals; k++)
+        *x++ = (double)from->scaled_totals[i * from->n_totals + k];
+    for (size_t f = 0; f < n_features; f++, x++)
+        for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
+            *x += (double)from->shares[j] *
+                  (double)from->scaled_rows[j * n_features + f];
+}
+
+static double covariance(const struct process *process, size_t i, size_t j)
+{
+    const size_t d = process->n_inputs;
+    double far = 0;
+
+    for (size_t k = 0; k < d; k++) {
+        const double x = process->x[i * d + k] - process->x[j * d + k];
+
+        far += pow(x * process->per_scale[k], 2);
+    }
+    return exp(2 * process->chosen[SMOOTH] - far / 2);
+}
+
+/* The weights of n samples, every nth; returns how unlikely what is chosen is,
+ * as a logarithm. */
+static double solve(struct process *process, size_t n, size_t nth)
+{
+    double *a = process->covariances, *w = process->weight, loss = 0;
+
+    for (size_t k = 0; k < process->n_inputs; k++)
+        process->per_scale[k] = exp(-process->chosen[SCALE + k]);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++)
+            a[i * n + j] = covariance(process, i * nth, j * nth);
+        a[i * n + i] +=
+            exp(2 * process->chosen[NOISE]) * process->loud[i * nth];
+        w[i] = process->y[i * nth];
+    }
+    solve_symmetric(a, w, n); /* which leaves Cholesky's factor */
+    for (size_t i = 0; i < n; i++)
+        loss += log(a[i * n + i]) + process->y[i * nth] * w[i] / 2;
+    for (size_t k = 0; k < SCALE + process->n_inputs; k++)
+        loss += pow(process->chosen[k] - process->start[k], 2) /
+                (2 * PRIOR_VARIANCE);
+    return loss;
+}
+
+/* The noise of each by what is left of it. */
+static void listen(struct process *process, size_t n, size_t nth)
+{
+    for (size_t i = 0; i < n; i++) {
+        double *loud = &process->loud[i * nth];
+        const double left =
+            exp(process->chosen[NOISE]) * *loud * process->weight[i];
+
+        *loud = (FREEDOM + left * left) / (FREEDOM + 1);
+    }
+}
+
+/* One after the other, a step this way or that, as long as it is likelier. */
+static void choose_scales(struct process *process, size_t n, size_t nth)
+{
+    for (int pass = 0; pass < N_PASSES; pass++) {
+        double least = solve(process, n, nth);
+
+        for (size_t k = 0; k < SCALE + process->n_inputs; k++) {
+            const double was = process->chosen[k];
+            double step = 1.0 / (1 << pass / 2), loss = INFINITY;
+
+            for (int side = 0; side < 2 && !(loss < least); side++) {
+                process->chosen[k] = was + step;
+                loss = solve(process, n, nth);
+                step = -step;
+            }
+            if (loss < least)
+                least = loss;
+            else
+                process->chosen[k] = was;
+        }
+        solve(process, n, nth);
+        listen(process, n, nth);
+    }
+}
+
+void lessons_price(double *ms, const struct batch_builder *all, size_t n_known)
+{
+    const size_t nth = 1 + n_known / MOST_SCALED;
+    const size_t n = all->dataset->n_samples;
+    const size_t d = all->n_totals + all->dataset->features.n;
+    struct process process = {.n_inputs = d, .start = {-2.3, -3.5}};
+    struct arena arena;
+    double mean = 0;
+
+    arena_init(&arena);
+    process.x = arena_alloc(&arena, n * d, sizeof(double));
+    process.y = ARENA_NEW(&arena, double, n_known);
+    process.loud = ARENA_NEW(&arena, double, n_known);
+    process.weight = ARENA_NEW(&arena, double, n_known);
+    process.covariances =
+        arena_alloc(&arena, n_known * n_known, sizeof(double));
+    for (size_t k = 0; k < d; k++)
+        process.start[SCALE + k] = log((double)d) / 2;
+    memcpy(process.chosen, process.start, sizeof(process.start));
+    for (size_t i = 0; i < n; i++)
+        fill_inputs(process.x + i * d, all, i);
+    for (size_t i = 0; i < n_known; i++) {
+        process.y[i] = log(ms[i] / all->unit[i]);
+        process.loud[i] = 1;
+        mean += process.y[i] / (double)n_known;
+    }
+    for (size_t i = 0; i < n_known; i++)
+        process.y[i] -= mean;
+    choose_scales(&process, n_known / nth, nth);
+    for (int round = 0; round < N_ROUNDS; round++) {
+        solve(&process, n_known, 1);
+        if (round + 1 < N_ROUNDS)
+            listen(&process, n_known, 1);
+    }
+    for (size_t i = n_known; i < n; i++) {
+        double log_ratio = mean;
+
+        for (size_t j = 0; j < n_known; j++)
+            log_ratio += process.weight[j] * covariance(&process, i, j);
+        ms[i] = all->unit[i] * exp(log_ratio);
+    }
+    arena_release(&arena);
+}
+
+static void draw_set(struct sample *out, const struct dataset *known,
+                     struct rng *rng, struct arena *arena)
+{
+    const size_t n = known->n_samples;
+    const struct sample *like = known->samples[rng_below(rng, n)];
+
+    *out = *like;
+    out->tables = ARENA_NEW(arena, struct sample_table, out->n_tables);
+    for (uint32_t t = 0; t < out->n_tables; t++) {
+        const struct sample *from;
+
+        do
+            from = known->samples[rng_below(rng, n)];
+        while (from->setting != like->setting);
+        out->tables[t] = from->tables[rng_below(rng, from->n_tables)];
+        out->tables[t].dim =
+            (uint32_t)min_u64(out->tables[t].dim, out->tables[0].dim);
+    }
+}
+
+void lessons_add(struct dataset *dataset, const struct estimate *estimate,
+                 size_t n, uint64_t seed, struct arena *arena)
+{
+    const size_t n_known = dataset->n_samples;
+    const struct feature_set features = dataset->features;
+    struct sample *all = ARENA_NEW(arena, struct sample, n_known + n);
+    struct rng rng;
+
+    rng_init(&rng, seed, 'L');
+    for (size_t i = 0; i < n_known; i++)
+        all[i] = *dataset->samples[i];
+    for (size_t i = n_known; i < n_known + n; i++)
+        draw_set(&all[i], dataset, &rng, arena);
+    dataset_init(dataset, &features, estimate, all, n_known + n, sample_trains,
+                 arena);
+}

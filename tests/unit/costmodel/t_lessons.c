@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Sets of tables that nobody measured, and what a Gaussian process says that
+ * they take, of a simulated GPU whose roofline is not right. */
+#include "costmodel/lessons.h"
+
+#include "base/stats.h"
+#include "costmodel/gemm.h"
+#include "costmodel/train.h"
+#include "tests/few_gpus.h"
+#include "tests/tap.h"
+
+#define N_KNOWN 150
+#define N_LESSONS 200
+#define N_ALL (N_KNOWN + N_LESSONS)
+
+static struct arena arena;
+
+/* What B takes for it. */
+static double truth(const struct sample *sample)
+{
+    double sums[FEW_LANES] = {0}, most = 0;
+
+    for (uint32_t t = 0; t < sample->n_tables; t++) {
+        const struct sample_table *table = &sample->tables[t];
+        const double n = table->pooling_factor * few_setting.batch;
+
+        few_add('B',
+                &(struct few_piece){(double)table->n_rows, table->dim, n,
+                                    few_setting.batch, table->n_unique,
+                                    table->bins},
+                sums);
+        most = fmax(most, n);
+    }
+    return few_ms('B', sums, most / sums[FEW_LOOKUPS]);
+}
+
+static struct sample *known_samples(void)
+{
+    return few_samples('B', N_KNOWN, 0.03, 1, &arena);
+}
+
+/* Known samples and lessons, with the roofline that is fitted to the former. */
+static void make(struct dataset *dataset, struct model *model,
+                 struct sample *samples)
+{
+    struct train_options options;
+    struct err err = {0};
+    double *column;
+
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    ok(!train_fit(model, samples, N_KNOWN, &options, &arena, &err),
+       "a roofline%s", err.msg);
+    feature_set_roofline(&model->features);
+    dataset_init(dataset, &model->features, &model->estimate, samples, N_KNOWN,
+                 sample_trains, &arena);
+    column = ARENA_NEW(&arena, double, dataset->first[N_KNOWN]);
+    for (unsigned f = 0; f < model->features.n; f++) {
+        for (uint32_t j = 0; j < dataset->first[N_KNOWN]; j++)
+            column[j] = dataset->rows[j * dataset->n_columns + f];
+        feature_scale(&model->features.at[f], column, dataset->first[N_KNOWN],
+                      1e-12);
+    }
+    lessons_add(dataset, &model->estimate, N_LESSONS, 1, &arena);
+}
+
+static bool is_of_setting(const struct sample_table *table,
+                          const struct sample_setting *setting,
+                          const struct sample *samples)
+{
+    for (size_t i = 0; i < N_KNOWN; i++)
+        for (uint32_t t = 0; t < samples[i].n_tables; t++)
+            if (samples[i].setting == setting &&
+                samples[i].tables[t].n_rows == table->n_rows &&
+                samples[i].tables[t].n_unique == table->n_unique &&
+                samples[i].tables[t].dim >= table->dim)
+                return true;
+    return false;
+}
+
+static void test_sets(void)
+{
+    struct sample *samples = known_samples();
+    struct sample_setting other = few_setting;
+    size_t n_same = 0, n_cut = 0, n_known = 0, n_tables = 0;
+    struct dataset dataset;
+    struct model model;
+
+    for (size_t i = 0; i < N_KNOWN; i += 3)
+        samples[i].setting = &other;
+    make(&dataset, &model, samples);
+    is_i64((int64_t)dataset.n_samples, N_ALL, "lessons behind what is known");
+    for (size_t i = 0; i < N_KNOWN; i++)
+        n_same += dataset.ms[i] == samples[i].total.median_ms &&
+                  dataset.samples[i]->tables == samples[i].tables;
+    is_i64((int64_t)n_same, N_KNOWN, "which is as it was");
+    for (size_t i = N_KNOWN; i < dataset.n_samples; i++) {
+        const struct sample *set = dataset.samples[i];
+
+        for (uint32_t t = 0; t < set->n_tables; t++, n_tables++) {
+            n_cut += set->tables[t].dim <= set->tables[0].dim;
+            n_known += is_of_setting(&set->tables[t], set->setting, samples);
+        }
+    }
+    is_i64((int64_t)n_cut, (int64_t)n_tables, "no wider than their first");
+    is_i64((int64_t)n_known, (int64_t)n_tables, "of tables of their setting");
+}
+
+/* The mean errors of what is said of lessons and, in *rough, of the roofline.
+ */
+static double judge(struct sample *samples, double *rough)
+{
+    double want[N_LESSONS], apes[N_LESSONS], *ms;
+    struct batch_builder builder;
+    struct dataset dataset;
+    struct model model;
+
+    make(&dataset, &model, samples);
+    ms = dataset.ms;
+    batch_builder_init(&builder, &dataset, &model.features, &model.estimate, 1,
+                       N_ALL, &arena);
+    lessons_price(ms, &builder, N_KNOWN);
+    for (size_t i = 0; i < N_LESSONS; i++)
+        want[i] = truth(dataset.samples[N_KNOWN + i]);
+    stats_apes(apes, want, builder.unit + N_KNOWN, N_LESSONS);
+    *rough = stats_mean(apes, N_LESSONS);
+    stats_apes(apes, want, ms + N_KNOWN, N_LESSONS);
+    return stats_mean(apes, N_LESSONS);
+}
+
+static void test_prices(void)
+{
+    struct sample *samples = known_samples();
+    double rough, mape = judge(samples, &rough), again = judge(samples, &rough);
+
+    ok(mape < 0.75 * rough, "%.2f %% off, the roofline %.2f %%", 100 * mape,
+       100 * rough);
+    ok(mape == again, "twice the same");
+    for (size_t i = 0; i < N_KNOWN; i += 15)
+        samples[i].total.median_ms *= 1.5;
+    again = judge(samples, &rough);
+    ok(again < 1.25 * mape, "disturbed samples count little: %.2f %% off",
+       100 * again);
+}
+
+int main(void)
+{
+    struct err err = {0};
+
+    arena_init(&arena);
+    if (gemm_init(&err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    test_sets();
+    test_prices();
+    arena_release(&arena);
+    return tap_done();
+}
