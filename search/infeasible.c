@@ -298,6 +298,10 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
         is_other |= more_of_tables & ~problem.tables[i].kinds;
         problem.tables[i].kinds |= more_of_tables;
     }
+    if (problem.device_batch) {
+        problem.batch = problem.device_batch * problem.cluster.n_devices;
+        problem_find_hot_rows(&problem, arena);
+    }
     yes =
         is_other &&
         !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&

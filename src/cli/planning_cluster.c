@@ -96,8 +96,10 @@ int planning_set_batch(struct problem *problem, struct cli *cli,
     const uint64_t batch = problem->batch;
 
     problem->batch = cli_u64(cli, "batch");
-    if (cli_given(cli, "batch-per-gpu"))
-        problem->batch = cli_u64(cli, "batch-per-gpu") * cluster->n_devices;
+    if (cli_given(cli, "batch-per-gpu")) {
+        problem->device_batch = cli_u64(cli, "batch-per-gpu");
+        problem->batch = problem->device_batch * cluster->n_devices;
+    }
     if ((double)problem->batch > PROBLEM_MAX_BATCH)
         return err_set(err, ERR_USAGE,
                        "option '--batch-per-gpu' makes a global batch of "

@@ -151,7 +151,8 @@ struct problem {
     const struct hot_rows *hot; /* [n_tables], not owned; NULL: all rows of a
                                    table are looked up alike */
     struct cluster cluster;
-    uint64_t batch; /* the global batch B; a device has B / R samples */
+    uint64_t batch;        /* the global batch B; a device has B / R samples */
+    uint64_t device_batch; /* what B is R times of, whatever R; 0: B stays */
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
     unsigned kinds;       /* kinds the user allows (--shard), a mask */

@@ -7,14 +7,14 @@ set -eu
 
 budgets="
 src/base     3043  38
-src/core     4837  37
+src/core     4838  37
 src/device   6659  59
 src/io       5574  38
 src/emit     2778  19
 src/exec     3765  26
-src/cli      5951  39
+src/cli      5953  39
 costmodel    7736  62
-search       6846  32
+search       6850  32
 microbench   1657  14
 "
 

@@ -268,3 +268,10 @@ for kinds in column,row column,row,grid row; do
         >report 2>messages
     echo "grids of $kinds: $(grep -c '"kind": "grid"' grids.json)"
 done
+
+echo "== GPUs that would do have the batch of a GPU each"
+printf 'name,rows,dim,pooling_factor,sharding\na,20000000,64,1,row\n' >rows.csv
+set -- --batch-per-gpu 65536 --memory 1GiB --reserve 0 --effort 100 --no-rivals
+"$NEUROSHARD" plan rows.csv --gpus 2 "$@" 2>&1 | grep -o 'or [0-9]* such'
+"$NEUROSHARD" plan rows.csv --gpus 6 "$@" 2>&1 | grep -o 'no plan fits\|^step'
+"$NEUROSHARD" plan rows.csv --gpus 7 "$@" 2>&1 | grep -o 'no plan fits\|^step'
