@@ -37,6 +37,7 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* Any of the device's pieces, all alike; NO_PIECE where it has none. */
 static uint32_t piece_on(const struct layout *layout, uint32_t device,
                          struct rng *rng)
 {
@@ -106,7 +107,8 @@ static uint32_t part_of(const struct draw *draw, uint32_t n_quanta)
     return parts_of_quanta(draw->layout->parts, draw->unit, n_quanta);
 }
 
-/* That of another piece of the same table, or NO_PIECE. */
+/* That of another piece of the same table, or NO_PIECE. The list is walked as a
+ * ring, by fewer steps than it has pieces: each other piece is as likely. */
 static uint32_t sibling_device(const struct draw *draw)
 {
     const struct layout *layout = draw->layout;
@@ -308,7 +310,10 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
 }
 
 /* The most quanta that the device takes before it is full, by load or by
- * memory. */
+ * memory; all of them only where the unit may stand whole. By bisection: no
+ * piece is cheaper or smaller than a narrower one of its unit; where a cost
+ * model has it otherwise what is found fits all the same, if it is not the
+ * most. */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct parts *parts = draw->layout->parts;
@@ -373,7 +378,10 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
     return best.device;
 }
 
-/* All of the unit in hand, by columns. */
+/* All of the unit in hand, by columns: devices that have room get what they
+ * take up to the target, one piece each, so there are at most as many pieces as
+ * devices. What is left when none has room goes to the least loaded, in shares,
+ * as one of them may take all that the others could not. */
 static void pour(struct draw *draw)
 {
     const struct parts *parts = draw->layout->parts;
@@ -479,7 +487,8 @@ void rebuild(struct trial *trial, const struct layout *layout,
 }
 
 /* The table in hand in a form drawn anew, and some others, drawn as it was, of
- * which a share keep theirs: they only make room. */
+ * which a share keep theirs: they only make room. Pieces are counted as if none
+ * were taken off, on the safe side of MAX_PIECES. */
 static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;

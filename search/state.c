@@ -157,6 +157,8 @@ static void drop(struct layout *layout, uint32_t idx)
  * only the leaders can lower it.
  */
 
+/* The first of devices that are alike, whatever the way there: a chain's draws
+ * hang on who leads. */
 static void find_leaders(struct layout *layout)
 {
     const size_t n_terms = layout->n_terms;
@@ -270,6 +272,8 @@ double layout_true_total(const struct layout *layout)
                                 layout->compute_ms);
 }
 
+/* A difference, in ms of the total a ms of the term, over a step of near_frac
+ * of it: so a term that another hides by less than that has a weight, too. */
 static void weigh_terms(struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
