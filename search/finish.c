@@ -134,7 +134,6 @@ int watch_finish(const struct watch *watch, struct plan *plan,
         return -1;
     plan->search_ms = clock_ms() - watch->start_ms;
     plan->shard_ms = NULL; /* of other shards */
-    plan_sort_shards(plan);
     plan_derive_kinds(plan);
     if (plan_price(plan, watch->oracle, arena, err))
         return -1;

@@ -202,7 +202,9 @@ static double load_with(const struct builder *builder, uint32_t r,
     if (builder->view->by_memory)
         return (double)device->bytes + (double)parts->parts[part].bytes -
                (double)parts->room_bytes[r];
-    if (device->tried && !memcmp(device->tried, vector, width * sizeof(double)))
+    if (device->tried == vector ||
+        (device->tried &&
+         !memcmp(device->tried, vector, width * sizeof(double))))
         return device->load_then;
     add_lanes(builder->trial_sum, builder->sums + r * width, vector, 1, width);
     device->tried = vector;

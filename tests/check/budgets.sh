@@ -14,7 +14,7 @@ src/emit     2778  19
 src/exec     3765  26
 src/cli      5953  39
 costmodel    7736  62
-search       6850  32
+search       6851  32
 microbench   1657  14
 "
 
