@@ -10,7 +10,7 @@ src/base     3043  38
 src/core     4838  37
 src/device   6659  59
 src/io       5574  38
-src/emit     2778  19
+src/emit     2780  19
 src/exec     3765  26
 src/cli      5953  39
 costmodel    7736  62
