@@ -60,7 +60,8 @@ struct full {
     double annealed_ms;  /* the best before it went on; INFINITY: it did not */
     struct snapshot starts[STARTS_KEPT]; /* may be empty */
     struct snapshot start;               /* the cheapest, of any origin */
-    struct plan rival;                   /* the cheapest of others */
+    struct rivals own, *rivals;          /* those, or of the options */
+    const struct plan *rival;            /* the cheapest of theirs */
     struct temper temper;
     struct snapshot best; /* of all stages so far: no chain's best is worse */
     struct snapshot tempered[TEMPER_CHAINS]; /* where tempering stands */
@@ -111,38 +112,36 @@ static void offer_published(struct full *full, struct snapshot *next)
 }
 
 /* What other planners find bounds ours, too. */
-static void offer_rivals(struct full *full, struct snapshot *next,
-                         struct arena *arena)
+static int offer_rivals(struct full *full, struct snapshot *next,
+                        struct err *err)
 {
-    const struct search_options *options = full->options;
+    const struct oracle *torchrec = full->options->torchrec;
     const struct contender_inputs inputs = {
         .oracle = full->watch.oracle,
-        .torchrec = options->torchrec ? options->torchrec : &full->watch.base,
-        .seed = options->seed,
-        .limit_proposals = 1 + RIVAL_EFFORT / full->plan->problem.n_tables};
+        .torchrec = torchrec ? torchrec : &full->watch.base,
+        .seed = full->options->seed};
 
-    for (const struct contender *by = search_contenders; by->name; by++) {
-        struct plan found = {.problem = full->plan->problem};
-        struct err why = {0};
+    if (rivals_ask(full->rivals, &full->plan->problem, inputs, err))
+        return -1;
+    for (size_t r = 0; r < N_RIVALS; r++) {
+        const struct plan *found = &full->rivals->of[r].plan;
 
-        if (by->search || contender_place(&found, by, &inputs, arena, &why) ||
-            found.total_ms >= full->rival.total_ms ||
-            !snapshot_from_plan(next, &full->parts, &found)) {
-            if (why.code == ERR_INPUT) /* an answer was not finite */
-                full->watch.noted = true;
+        if (found->total_ms >= full->rival->total_ms ||
+            !snapshot_from_plan(next, &full->parts, found))
             continue;
-        }
         full->rival = found;
-        if (!full->start.n || found.total_ms < full->start.total_ms)
+        if (!full->start.n || found->total_ms < full->start.total_ms)
             offer(full, next);
     }
+    return 0;
 }
 
-static int find_start(struct full *full, struct arena *arena, struct err *err)
+static int find_start(struct full *full, struct err *err)
 {
     double limit_ms = full->options->time_limit_ms;
     struct snapshot next = {0};
     struct fit_failure failure;
+    int rc;
 
     full->plan->n_evaluations +=
         starts_find(full->starts, &full->parts, full->options->pool,
@@ -151,14 +150,13 @@ static int find_start(struct full *full, struct arena *arena, struct err *err)
         if (full->starts[f].n)
             offer(full, &full->starts[f]);
     if ((uint64_t)full->parts.problem->n_tables * full->parts.n_devices <=
-        MAX_REFERENCE_WORK) {
+        MAX_REFERENCE_WORK)
         offer_published(full, &next);
-        offer_rivals(full, &next, arena);
-    }
-    if (!full->start.n && fit_by_memory(&next, &full->parts, &failure))
+    rc = offer_rivals(full, &next, err);
+    if (!rc && !full->start.n && fit_by_memory(&next, &full->parts, &failure))
         offer(full, &next);
     snapshot_release(&next);
-    if (watch_check(&full->watch, err))
+    if (rc || watch_check(&full->watch, err))
         return -1;
     if (!full->start.n)
         return infeasible_check(full->parts.problem, full->parts.oracle,
@@ -406,15 +404,20 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
 {
+    static const struct plan none = {.total_ms = INFINITY};
     struct full full = {.options = options,
                         .plan = plan,
                         .published_ms = INFINITY,
                         .annealed_ms = INFINITY,
-                        .rival = {.total_ms = INFINITY}};
+                        .own.arena = arena,
+                        .rivals = options->rivals,
+                        .rival = &none};
     struct snapshot *found;
     struct proven bound;
     int rc = -1;
 
+    if (!full.rivals)
+        full.rivals = &full.own;
     watch_init(&full.watch, oracle);
     plan->stopped = "done";
     plan->n_evaluations = 0;
@@ -427,7 +430,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         full.parts.tuning = options->tuning;
     full.long_walk = *full.parts.tuning;
     full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
-    if (find_start(&full, arena, err))
+    if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.parts);
     plan->search = "full";
@@ -443,10 +446,10 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     snapshot_to_plan(found, &full.parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full.watch, plan, arena, err);
-    if (!rc && full.rival.total_ms < plan->total_ms &&
+    if (!rc && full.rival->total_ms < plan->total_ms &&
         !(options->simplest_frac > 0)) {
-        plan->shards = full.rival.shards;
-        plan->n_shards = full.rival.n_shards;
+        plan->shards = full.rival->shards;
+        plan->n_shards = full.rival->n_shards;
         rc = watch_finish(&full.watch, plan, arena, err);
     }
     if (!rc)

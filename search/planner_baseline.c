@@ -7,6 +7,7 @@
  */
 #include "search/search.h"
 
+#include "base/clock.h"
 #include "base/ranked.h"
 #include "base/text.h"
 #include "search/finish.h"
@@ -269,3 +270,33 @@ const struct contender search_contenders[] = {
     {"neuroshard", .search = search_full},
     {0},
 };
+
+int rival_ask(struct rival *rival, const struct contender *by,
+              const struct problem *problem,
+              const struct contender_inputs *inputs, struct arena *arena,
+              struct err *err)
+{
+    const double start_ms = clock_ms();
+
+    *rival = (struct rival){.by = by, .plan.problem = *problem};
+    if (!contender_place(&rival->plan, by, inputs, arena, err))
+        return 0;
+    if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)
+        return -1;
+    rival->plan.total_ms = INFINITY;
+    rival->plan.search_ms = clock_ms() - start_ms;
+    rival->why_not = arena_strdup(arena, err->msg);
+    *err = (struct err){0};
+    return 0;
+}
+
+int rivals_ask(struct rivals *rivals, const struct problem *problem,
+               struct contender_inputs inputs, struct err *err)
+{
+    inputs.limit_proposals = 1 + RIVAL_EFFORT / problem->n_tables;
+    for (size_t i = 0; i < N_RIVALS; i++)
+        if (rival_ask(&rivals->of[i], &search_contenders[i], problem, &inputs,
+                      rivals->arena, err))
+            return -1;
+    return 0;
+}

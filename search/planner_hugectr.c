@@ -22,6 +22,8 @@
 #define PIECE_COST (7.0 / 4.0)
 #define MAX_ROUNDS 20
 #define FULL_WIDTH 128.0 /* of the sample's tables */
+/* Of more tables times GPUs nobody waits for it. */
+#define MAX_PLACES 250000u
 
 struct planner {
     struct placing *placing; /* not owned */
@@ -205,6 +207,11 @@ int rival_hugectr(struct placing *placing, struct err *err)
     struct planner planner = {
         placing, ARENA_NEW(&placing->scratch, struct cut_table, n_tables)};
 
+    if (n_tables > MAX_PLACES / n_gpus)
+        return err_set(err, ERR_NO_PLAN,
+                       "no plan was found: HugeCTR's planner is not asked "
+                       "where tables times GPUs are more than %u",
+                       MAX_PLACES);
     for (uint32_t t = 0; t < n_tables; t++) {
         const struct table *table = &placing->problem->tables[t];
         double width = table->dim / FULL_WIDTH;

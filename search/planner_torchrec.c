@@ -70,6 +70,7 @@ struct planner {
     struct filling *kept;         /* [n_ranks]: to go back to */
     struct ranked *hosts;         /* by load */
     double most_load;             /* of what stands */
+    size_t most_shards;           /* that the plan has room for */
     double end_ms;                /* of the clock */
 };
 
@@ -147,10 +148,8 @@ static struct size size_of(const struct problem *problem,
             ceil(vectors * columns * element_bytes)};
 }
 
-/* Cuts the table in each way there is, and prices it. Adds the most shards of
- * an option to *most_shards. */
-static int list_options(struct planner *planner, uint32_t t,
-                        size_t *most_shards, struct err *err)
+/* Cuts the table in each way there is, and prices it. */
+static int list_options(struct planner *planner, uint32_t t, struct err *err)
 {
     struct placing *placing = planner->placing;
     const struct problem *problem = placing->problem;
@@ -190,7 +189,6 @@ static int list_options(struct planner *planner, uint32_t t,
             "for table '%s'",
             table->name);
     candidate->placement = ARENA_NEW(&placing->scratch, uint32_t, n_shards);
-    *most_shards += n_shards;
     return 0;
 }
 
@@ -288,6 +286,7 @@ static void try_proposal(struct planner *planner)
 {
     struct placing *placing = planner->placing;
     struct plan *plan = placing->plan;
+    size_t n_shards = 0;
 
     plan->n_evaluations++;
     if (is_hopeless(planner))
@@ -300,6 +299,7 @@ static void try_proposal(struct planner *planner)
 
         placing->order[t] =
             (struct ranked){is_on_all ? -INFINITY : -option->all_storage, t};
+        n_shards += option->n_shards;
     }
     ranked_sort(placing->order, placing->n_tables);
     for (uint32_t i = 0; i < placing->n_tables; i++)
@@ -309,6 +309,11 @@ static void try_proposal(struct planner *planner)
             return;
     if (!placing_is_best(placing))
         return;
+    if (n_shards > planner->most_shards) {
+        planner->most_shards = 2 * n_shards;
+        plan->shards =
+            ARENA_NEW(placing->arena, struct shard, planner->most_shards);
+    }
     for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct candidate *candidate = &planner->candidates[t];
 
@@ -395,13 +400,10 @@ int rival_torchrec(struct placing *placing, struct err *err)
         .kept = ARENA_NEW(arena, struct filling, n_ranks),
         .hosts = ARENA_NEW(arena, struct ranked, n_ranks),
         .end_ms = limit_ms > 0 ? clock_ms() + limit_ms : INFINITY};
-    size_t most_shards = 0;
 
     for (uint32_t t = 0; t < n; t++)
-        if (list_options(&planner, t, &most_shards, err))
+        if (list_options(&planner, t, err))
             return -1;
-    placing->plan->shards =
-        ARENA_NEW(placing->arena, struct shard, most_shards);
     propose_greedily(&planner, false);
     propose_greedily(&planner, true);
     for (uint32_t type = 0; type < N_SHARDING_TYPES; type++) {

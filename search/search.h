@@ -52,9 +52,11 @@ struct search_options {
     struct search_trace *trace;  /* of the full search; may be NULL */
     const struct oracle *torchrec; /* of the full search: by which TorchRec's
                                       planner plans; NULL: the search's */
-    double simplest_frac; /* of the full search and search_replan: by which the
-                             step may rise for fewer pieces (search/finish.h);
-                             0: it may not */
+    struct rivals *rivals; /* of the full search: gets what other planners find
+                              (rivals_ask); may be NULL */
+    double simplest_frac;  /* of the full search and search_replan: by which the
+                              step may rise for fewer pieces (search/finish.h);
+                              0: it may not */
 };
 /* In stages, till they gain little: at most 2,400,000; where the oracle is
  * additive 12,000 a table, at least 640,000 and at most 2,400,000. A group
@@ -84,8 +86,8 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * search_reference, which it runs where tables x devices <= 30,000, once its
  * pieces that meet are made one (search/trial.h); where that made it dearer,
  * all stages are run to do better than without. Nor does it cost more than what
- * any other planner below finds for no more tables x devices, of cuts that the
- * search knows, TorchRec's with RIVAL_EFFORT; what is simpler may.
+ * any of the rivals below find (rivals_ask), of cuts that the search knows;
+ * what is simpler may.
  *
  * Also sets bound_ms (struct proven). Fails as search_reference does, and
  * plans what that cannot: rows, grids, replicas.
@@ -244,12 +246,35 @@ int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err) MUST_CHECK;
 
+/* What a planner finds. */
+struct rival {
+    const struct contender *by;
+    struct plan plan;    /* total_ms INFINITY where there is none */
+    const char *why_not; /* then a sentence, in the arena */
+};
+/* That it finds no plan, or cannot plan such tables, is an answer; fails of
+ * anything else. */
+int rival_ask(struct rival *rival, const struct contender *by,
+              const struct problem *problem,
+              const struct contender_inputs *inputs, struct arena *arena,
+              struct err *err) MUST_CHECK;
+
+/* All but our own, for our plan to begin from and to be compared with. */
+#define N_RIVALS 7
+struct rivals {
+    struct arena *arena;       /* of what they find */
+    struct rival of[N_RIVALS]; /* as search_contenders; `by` NULL: not asked */
+};
+/* The one rule: all are asked, TorchRec's with RIVAL_EFFORT. */
+int rivals_ask(struct rivals *rivals, const struct problem *problem,
+               struct contender_inputs inputs, struct err *err) MUST_CHECK;
+/* Of TorchRec's planner, proposals times tables: some 40 ms of them. */
+#define RIVAL_EFFORT 1500000
+
 /* The rules of others, each in a file of its own. */
 int rival_torchrec(struct placing *placing, struct err *err) MUST_CHECK;
 int rival_hugectr(struct placing *placing, struct err *err) MUST_CHECK;
 
-/* Of TorchRec's planner, proposals times tables: some 40 ms of them. */
-#define RIVAL_EFFORT 1500000
 /* TorchRec cuts columns in equal parts of at least so many. */
 #define TORCHREC_MIN_COLUMNS 128u
 

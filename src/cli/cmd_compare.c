@@ -80,6 +80,7 @@ static int run_task(struct tournament *run, const char *name,
         ARENA_NEW(run->arena, struct compare_entry, comparison->n_planners);
     const char *rival_cost = cli_string(run->cli, "rival-cost");
     struct oracle *oracle = NULL, *torchrec = NULL;
+    struct rival rival;
     int rc = -1;
 
     *task = (struct compare_task){
@@ -105,10 +106,11 @@ static int run_task(struct tournament *run, const char *name,
         if (is_ours && cli_given(run->cli, "plan") &&
             price_given(&entries[p], problem, oracle, run, err))
             goto out;
-        if (planner_try(&entries[is_ours ? comparison->n_planners - 1 : p],
-                        &search_contenders[p], problem, &run->given, run->arena,
-                        err))
+        if (rival_ask(&rival, &search_contenders[p], problem, &run->given,
+                      run->arena, err))
             goto out;
+        entries[is_ours ? comparison->n_planners - 1 : p] =
+            planner_entry(&rival);
         progress_update(&run->progress, run->progress.done + 1);
     }
     rc = 0;

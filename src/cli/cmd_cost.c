@@ -38,7 +38,7 @@ static int run_cost(struct cli *cli, struct err *err)
         cli_print_text(plan_to_json(&plan, cli->arena));
     } else if (!rc) {
         plan_bound(&plan, oracle, cli->arena);
-        plan_report(&plan, oracle, false, cli);
+        plan_report(&plan, oracle, NULL, cli);
     }
     oracle_close(oracle);
     return rc ? -1 : 0;

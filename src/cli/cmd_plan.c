@@ -66,7 +66,8 @@ static int write_plan(const struct plan_request *request,
                                           : plan_to_json(plan, cli->arena));
         return 0;
     }
-    plan_report(plan, oracle, !cli_given(cli, "no-rivals"), cli);
+    plan_report(plan, oracle,
+                cli_given(cli, "no-rivals") ? NULL : &request->rivals, cli);
     if (is_from) {
         cli_printf("\n");
         replanning_report(request, plan);

@@ -13,7 +13,6 @@
 
 #define MAX_FILES 64
 #define TRACE_HEAD "evaluations,"
-#define RIVAL_TIMES 50 /* of what TorchRec's planner may try for a report */
 
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_RESULT, "FILE", "-", 0, 0, NULL,
@@ -32,33 +31,30 @@ static json_t *rivals_to_json(const struct plan *plan,
                              .cost_model = oracle->name,
                              .hash = oracle->hash,
                              .basis = cost_basis_names[oracle->basis]};
-    struct contender_inputs inputs = {.oracle = oracle,
-                                      .limit_proposals =
-                                          1 + RIVAL_TIMES * RIVAL_EFFORT /
-                                                  plan->problem.n_tables};
+    struct rivals *rivals = ARENA_NEW(arena, struct rivals, 1);
+    struct compare_mean means[N_RIVALS + 1];
     struct oracle *torchrec = NULL;
-    struct compare_mean *means;
     struct err err = {0};
+    const size_t n = N_RIVALS;
     json_t *root;
-    size_t n = 0;
+    int rc;
 
     if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, arena, &err))
         return json_null();
-    inputs.torchrec = torchrec;
-    while (!search_contenders[n].search)
-        n++;
+    rivals->arena = arena;
+    rc = rivals_ask(
+        rivals, &plan->problem,
+        (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
+        &err);
+    oracle_close(torchrec);
+    if (rc)
+        return json_null();
     all.n_planners = n + 1;
     task.entries = ARENA_NEW(arena, struct compare_entry, n + 1);
     for (size_t i = 0; i < n; i++)
-        if (planner_try(&task.entries[i], &search_contenders[i], &plan->problem,
-                        &inputs, arena, &err)) {
-            task.entries[i].reason = arena_strdup(arena, err.msg);
-            err = (struct err){0};
-        }
-    oracle_close(torchrec);
+        task.entries[i] = planner_entry(&rivals->of[i]);
     task.entries[n].planner = "neuroshard";
     compare_fill(&task.entries[n], plan);
-    means = ARENA_NEW(arena, struct compare_mean, n + 1);
     compare_means(means, &all);
     root = compare_to_json(&all, means, 1);
     json_array_remove(json_object_get(root, "planners"), n);

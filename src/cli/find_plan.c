@@ -54,6 +54,8 @@ int find_plan(struct plan *plan, struct plan_request *request,
                                err))
         return -1;
     options.torchrec = torchrec;
+    options.rivals = &request->rivals;
+    options.rivals->arena = cli->arena;
     planning_set_search(&options, cli);
     options.beam_depth = (unsigned)cli_u64(cli, "depth");
     options.beam_width = strcmp(cli_string(cli, "search"), "grid")
@@ -66,6 +68,12 @@ int find_plan(struct plan *plan, struct plan_request *request,
                              &request->replanned, cli->arena, err)
              : (is_full ? search_full : search_reference)(
                    plan, oracle, &options, cli->arena, err);
+    if (!rc && !request->rivals.of->by && !cli_given(cli, "no-rivals") &&
+        !cli_given(cli, "json"))
+        rc = rivals_ask(
+            &request->rivals, &plan->problem,
+            (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
+            err);
     pool_close(options.pool);
     oracle_close(torchrec);
     if (rc)

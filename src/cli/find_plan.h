@@ -16,6 +16,7 @@ struct plan_request {
     struct plan from;               /* of --from: what stands now */
     struct replan_report replanned; /* of the search from there */
     struct search_trace trace;      /* of --trace; its points are mem_free'd */
+    struct rivals rivals;           /* what others find, to be reported */
 };
 
 /* Fills a plan whose problem is set: searched, from `from` where --from is

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/plan_report.h"
 
-#include "base/clock.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 
@@ -16,36 +15,16 @@ int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
         problem, arena, err);
 }
 
-int planner_try(struct compare_entry *entry, const struct contender *planner,
-                const struct problem *problem,
-                const struct contender_inputs *inputs, struct arena *arena,
-                struct err *err)
+struct compare_entry planner_entry(const struct rival *rival)
 {
-    struct plan plan = {.problem = *problem};
-    double start_ms = clock_ms();
-    int rc = contender_place(&plan, planner, inputs, arena, err);
+    struct compare_entry entry = {.planner = rival->by->name,
+                                  .search_ms = rival->plan.search_ms,
+                                  .reason = rival->why_not};
 
-    *entry = (struct compare_entry){.planner = planner->name,
-                                    .search_ms = clock_ms() - start_ms};
-    if (!rc) {
-        compare_fill(entry, &plan);
-        return 0;
-    }
-    if (err->code != ERR_NO_PLAN && err->code != ERR_USAGE)
-        return -1;
-    entry->reason = arena_strdup(arena, err->msg);
-    *err = (struct err){0};
-    return 0;
+    if (!rival->why_not)
+        compare_fill(&entry, &rival->plan);
+    return entry;
 }
-
-/* Of HugeCTR's, tables times GPUs: up to so many it takes some 40 ms, most of
- * them for the price of its row blocks. */
-#define HUGECTR_MAX 2048
-
-struct rivals {
-    struct report_rival list[2]; /* TorchRec's, the best greedy one */
-    size_t n;                    /* 0 where none could be asked */
-};
 
 static struct report_rival as_rival(const char *name,
                                     const struct compare_entry *entry,
@@ -60,46 +39,30 @@ static struct report_rival as_rival(const char *name,
                                  compare_gain_error(entry, &ours)};
 }
 
-static void find_rivals(struct rivals *rivals, const struct plan *plan,
-                        const struct oracle *oracle, struct arena *arena)
+/* TorchRec's, and the best greedy one. */
+static void list_rivals(struct report_rival list[2],
+                        const struct rivals *rivals, const struct plan *plan,
+                        struct arena *arena)
 {
-    struct contender_inputs inputs = {
-        .oracle = oracle,
-        .limit_proposals = 1 + RIVAL_EFFORT / plan->problem.n_tables};
-    const size_t size =
-        plan->problem.n_tables * plan->problem.cluster.n_devices;
-    struct compare_entry best = {0}, torchrec = {0};
-    struct oracle *costs = NULL;
-    struct err ignored = {0};
-    int rc =
-        planner_torchrec_costs(&costs, oracle, &plan->problem, arena, &ignored);
+    struct compare_entry best = {0};
 
-    inputs.torchrec = costs;
-    for (const struct contender *by = search_contenders; !rc && by->name;
-         by++) {
-        struct compare_entry entry;
+    for (size_t i = 0; i < N_RIVALS; i++) {
+        const struct contender *by = rivals->of[i].by;
+        const struct compare_entry entry = planner_entry(&rivals->of[i]);
 
-        if (!by->figure && by->rule != rival_torchrec &&
-            (by->rule != rival_hugectr || size > HUGECTR_MAX))
-            continue;
-        rc = planner_try(&entry, by, &plan->problem, &inputs, arena, &ignored);
         if (by->rule == rival_torchrec)
-            torchrec = entry;
-        else if (entry.valid && (!best.valid || entry.total_ms < best.total_ms))
+            list[0] =
+                as_rival(entry.cut_short_by ? "TorchRec's planner, cut short"
+                                            : "TorchRec's planner",
+                         &entry, plan);
+        else if ((by->rule || by->figure) && entry.valid &&
+                 (!best.valid || entry.total_ms < best.total_ms))
             best = entry;
     }
-    if (!rc) {
-        rivals->list[rivals->n++] =
-            as_rival(torchrec.cut_short_by ? "TorchRec's planner, cut short"
-                                           : "TorchRec's planner",
-                     &torchrec, plan);
-        rivals->list[rivals->n++] =
-            as_rival(best.valid ? arena_printf(arena, "the best greedy (%s)",
-                                               best.planner)
-                                : "the greedy planners",
-                     &best, plan);
-    }
-    oracle_close(costs);
+    list[1] = as_rival(
+        best.valid ? arena_printf(arena, "the best greedy (%s)", best.planner)
+                   : "the greedy planners",
+        &best, plan);
 }
 
 void plan_bound(struct plan *plan, const struct oracle *oracle,
@@ -131,19 +94,19 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
 }
 
 void plan_report(const struct plan *plan, const struct oracle *oracle,
-                 bool with_rivals, const struct cli *cli)
+                 const struct rivals *rivals, const struct cli *cli)
 {
-    struct rivals rivals = {0};
+    struct report_rival list[2];
 
-    if (with_rivals)
-        find_rivals(&rivals, plan, oracle, cli->arena);
+    if (rivals)
+        list_rivals(list, rivals, plan, cli->arena);
     emit_report(plan,
                 &(struct report_options){
                     .n_columns = cli_columns(cli),
                     .waits = oracle_waits(oracle),
                     .without_ms = what_if_without(plan, oracle, cli->arena),
                     .plain_ms = plain_ms(plan, cli->arena),
-                    .rivals = rivals.list,
-                    .n_rivals = rivals.n},
+                    .rivals = list,
+                    .n_rivals = rivals ? 2 : 0},
                 cli_text());
 }

@@ -12,9 +12,9 @@ src/device   6659  59
 src/io       5574  38
 src/emit     2780  19
 src/exec     3765  26
-src/cli      5953  39
+src/cli      5924  39
 costmodel    7736  62
-search       6851  32
+search       6908  32
 microbench   1657  14
 "
 
