@@ -27,11 +27,12 @@
 #define FIRST_STAGE (1.0 / 32)
 #define ADDITIVE_FIRST_STAGE (1.0 / 64)
 /* That one ends early where a stage gains little and the bound is near, or
- * after some stages where two gained as little; where there is no bound, one
- * that was not worth it is enough, or two where the best of the annealed starts
- * has gained little since. A bound that is far off says that there may be more
- * to find; where the host is waited for, there is nothing, and one start is
- * annealed for a plan that is good beside a faster host, too. */
+ * after some stages where two gained as little, or two where the best of the
+ * starts, annealed unless costs add up, has gained little since; where there is
+ * no bound, one that was not worth it is enough. A bound that is far off says
+ * that there may be more to find; where the host is waited for, there is
+ * nothing, and one start is annealed for a plan that is good beside a faster
+ * host, too. */
 #define SMALL_GAP 0.003
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
@@ -57,7 +58,7 @@ struct full {
     struct parts parts;
     struct tuning long_walk;
     double published_ms; /* before pieces were joined; INFINITY for none */
-    double annealed_ms;  /* the best before it went on; INFINITY: it did not */
+    double annealed_ms;  /* the best of the starts; INFINITY: none goes on */
     struct snapshot starts[STARTS_KEPT]; /* may be empty */
     struct snapshot start;               /* the cheapest, of any origin */
     struct rivals own, *rivals;          /* those, or of the options */
@@ -275,9 +276,11 @@ static bool is_settled(const struct full *full, unsigned n_stages,
         return false;
     if (gap < SMALL_GAP)
         return gains[1] < LITTLE_GAIN;
+    if (gap > WIDE_GAP)
+        return false;
     return (n_stages > 1 &&
             full->annealed_ms < full->best.total_ms * (1 + LITTLE_GAIN)) ||
-           (n_stages >= MIN_STAGES && !(gap > WIDE_GAP) &&
+           (n_stages >= MIN_STAGES &&
             ((gains[0] < LITTLE_GAIN && gains[1] < LITTLE_GAIN) ||
              (isnan(gap) && gains[1] < WORTH_GAIN)));
 }
@@ -322,8 +325,10 @@ static bool run_starts(struct full *full, uint64_t n_steps)
     const struct oracle *oracle = full->parts.oracle;
     const unsigned kinds = oracle->kinds & full->parts.problem->kinds;
 
+    full->annealed_ms = full->best.total_ms;
     if (oracle->is_additive)
         return true;
+    full->annealed_ms = INFINITY;
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (!run_start(full, &full->starts[f], tuning->start_stages * n_steps))
             return false;
