@@ -280,23 +280,42 @@ static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
     }
 }
 
-/* The unit whole on each device. */
-static void offer_whole(struct tryout *tryout, uint32_t u)
+/* A piece of a unit goes to a device, or where it is none all of them do. */
+static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
+                        uint32_t device)
 {
-    const struct unit *unit = &tryout->layout.parts->of[u];
+    const struct layout *layout = &tryout->layout;
+    struct trial *trial = &tryout->trial;
+    double total_ms;
 
-    if (unit->forms->kind != FORM_WHOLE || unit->device != NO_PIECE)
-        return;
-    for (uint32_t r = 0; r < tryout->layout.n_devices; r++) {
-        struct trial *trial = &tryout->trial;
-        double total_ms;
-
-        trial_clear(trial);
-        trial_remove_unit(trial, &tryout->layout, u);
-        trial_add(trial, (struct change){.part = unit->whole, .device = r});
-        total_ms = tryout_price(tryout);
-        tryout_note(tryout, trial->excess, total_ms);
+    trial_clear(trial);
+    if (piece != NO_PIECE) {
+        trial_send(trial, layout, piece, 0, device);
+    } else {
+        trial_remove_unit(trial, layout, unit);
+        trial_add(trial, (struct change){.part = layout->parts->of[unit].whole,
+                                         .device = device});
     }
+    total_ms = tryout_price(tryout);
+    tryout_note(tryout, trial->excess, total_ms);
+}
+
+/* The narrowest piece that columns are cut of; NO_PIECE where there is none. */
+static uint32_t narrowest(const struct layout *layout, uint32_t unit)
+{
+    const struct parts *parts = layout->parts;
+    uint32_t found = NO_PIECE, least = UINT32_MAX;
+
+    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
+         i = layout->pieces[i].next) {
+        const uint32_t n = parts_quanta(parts, layout->pieces[i].part);
+
+        if (n && n < least) {
+            least = n;
+            found = i;
+        }
+    }
+    return found;
 }
 
 /* The cheapest way to fewer pieces, whole before all others; false where none
@@ -304,11 +323,19 @@ static void offer_whole(struct tryout *tryout, uint32_t u)
 static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct layout *layout = &tryout->layout;
+    const struct unit *unit = &layout->parts->of[u];
+    const uint32_t first = layout->first_of[u], piece = narrowest(layout, u);
 
-    if (layout->pieces[layout->first_of[u]].next == NO_PIECE)
+    if (layout->pieces[first].next == NO_PIECE)
         return false;
     tryout_seek(tryout, 0, below_ms);
-    offer_whole(tryout, u);
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        if (unit->forms->kind == FORM_WHOLE && unit->device == NO_PIECE)
+            offer_merge(tryout, u, NO_PIECE, r);
+    if (!tryout->best.n && piece != NO_PIECE)
+        for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
+            if (i != piece)
+                offer_merge(tryout, u, piece, layout->pieces[i].device);
     if (!tryout->best.n)
         offer_forms(tryout, below_ms, u);
     return tryout_make(tryout);

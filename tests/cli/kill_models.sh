@@ -46,7 +46,7 @@ plan='plan tables.csv --memory 2GiB --batch 4096 --cost roofline:a100
 replan="$plan --gpus 3 --from old.json -o plan.json"
 
 # What there is before and after.
-"$ns" train --db costs.db -o old --epochs 1 --force >out
+"$ns" train --db costs.db -o old --kind roofline >out
 begin_ns=$(date +%s%N)
 "$ns" $train >out
 train_ns=$(($(date +%s%N) - begin_ns))

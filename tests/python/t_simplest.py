@@ -136,6 +136,11 @@ def main():
             f"{LISTS[0].stem}, where its host binds: {n_pieces} pieces",
             str(n_pieces),
         )
+        # 130 where a table's pieces do not become fewer one by one.
+        dcnv2 = ROOT / "data/tables/mlperf_dlrm_dcnv2_multihot.csv"
+        simple = plan(dcnv2, 16, COSTS[0], "--simplest-within", "10%")
+        n_pieces = len(simple["shards"])
+        ok(n_pieces <= 80, f"{dcnv2.stem} within 10 %: {n_pieces} pieces")
         both = [
             plan(
                 *["drawn.csv", 4, "model:h100.nsm", "--simplest-within", "5%"],
