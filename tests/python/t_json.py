@@ -379,7 +379,8 @@ def parse(text):
 
 def write_net():
     """A compute net as the published ones, of fewer cells."""
-    features = [f"bin_{k}" for k in range(17)] + ["dim", "pooling_factor", "row"]
+    features = [f"bin_{k}" for k in range(17)]
+    features += ["dim", "pooling_factor", "row"]
     sizes = [20, 4, 2, 4, 1]
     names = ["t_hidden.0", "t_hidden.1", "c_hidden.0", "c_hidden.1"]
     net = {

@@ -386,6 +386,9 @@ static void take_all(struct sickness *sick, const char *said)
              said);
 }
 
+/* Of fewer not each remedy is said. */
+#define ILL_ENOUGH 1500
+
 static void check_remedies(void)
 {
     static const char *const names[N_REMEDIES] = {"memory",
@@ -394,7 +397,7 @@ static void check_remedies(void)
                                                   "row cuts",
                                                   "column cuts of all",
                                                   "row cuts of all"};
-    const unsigned n = (unsigned)tap_size(400, 6000);
+    const unsigned n = (unsigned)tap_size(ILL_ENOUGH, 6000);
     struct sickness sick = {0};
     unsigned n_sick = 0;
 
@@ -415,7 +418,8 @@ static void check_remedies(void)
        "%u of %u have no plan, for %u nothing would help", n_sick, n,
        sick.n_none);
     for (unsigned i = 0; i < N_REMEDIES; i++)
-        ok(sick.n_said[i] > 0 && sick.n_helped[i] == sick.n_said[i] &&
+        ok((sick.n_said[i] > 0 || n < ILL_ENOUGH) &&
+               sick.n_helped[i] == sick.n_said[i] &&
                sick.n_scant[i] <= sick.n_said[i] / 20,
            "%s: said %u times, helps %u times; a little less does %u times",
            names[i], sick.n_said[i], sick.n_helped[i], sick.n_scant[i]);
