@@ -94,7 +94,8 @@ static void offer(struct full *full, struct snapshot *layout)
         snapshot_copy(&full->start, layout);
 }
 
-/* What the published search finds, pieces that meet joined, bounds ours. */
+/* What the published search finds, pieces that meet joined, bounds ours; and so
+ * does what it is left with where it finds nothing. */
 static void offer_published(struct full *full, struct snapshot *next)
 {
     const struct parts *parts = &full->parts;
@@ -103,8 +104,11 @@ static void offer_published(struct full *full, struct snapshot *next)
 
     search_options_init(&options);
     options.pool = full->options->pool;
-    if (!published_find(next, &found, parts, &options))
+    if (!published_find(next, &found, parts, &options)) {
+        if (fit_by_memory(next, parts, NULL))
+            offer(full, next);
         return;
+    }
     full->published_ms = next->total_ms;
     full->plan->n_evaluations +=
         found.n_evaluations + published_join(next, parts);
@@ -405,6 +409,30 @@ static struct snapshot *choose(struct full *full)
     return !best->n || start->total_ms < best->total_ms ? start : best;
 }
 
+/* The cheapest layout as a plan, or the plan of another planner where that is
+ * still cheaper, as exact prices are. */
+static int finish(struct full *full, struct arena *arena, struct err *err)
+{
+    const double simplest_frac = full->options->simplest_frac;
+    struct plan *plan = full->plan;
+    struct snapshot *found = choose(full);
+    int rc;
+
+    plan->n_evaluations +=
+        simplify(found, &full->parts, simplest_frac, NO_MOVE_LIMIT);
+    snapshot_to_plan(found, &full->parts, plan, arena);
+    plan_join_columns(plan, false, arena); /* what memory alone placed */
+    rc = watch_finish(&full->watch, plan, arena, err);
+    if (!rc && full->rival->total_ms < plan->total_ms && !(simplest_frac > 0)) {
+        plan->shards = full->rival->shards;
+        plan->n_shards = full->rival->n_shards;
+        rc = watch_finish(&full->watch, plan, arena, err);
+    }
+    if (!rc)
+        trace(full, plan->n_evaluations, plan->total_ms);
+    return rc;
+}
+
 int search_full(struct plan *plan, const struct oracle *oracle,
                 const struct search_options *options, struct arena *arena,
                 struct err *err)
@@ -417,7 +445,6 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                         .own.arena = arena,
                         .rivals = options->rivals,
                         .rival = &none};
-    struct snapshot *found;
     struct proven bound;
     int rc = -1;
 
@@ -445,20 +472,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     trace(&full, plan->n_evaluations, full.start.total_ms);
     if (plan->problem.cluster.n_devices > 1 && options->effort)
         improve(&full);
-    found = choose(&full);
-    plan->n_evaluations +=
-        simplify(found, &full.parts, options->simplest_frac, NO_MOVE_LIMIT);
-    snapshot_to_plan(found, &full.parts, plan, arena);
-    plan_join_columns(plan, false, arena); /* what memory alone placed */
-    rc = watch_finish(&full.watch, plan, arena, err);
-    if (!rc && full.rival->total_ms < plan->total_ms &&
-        !(options->simplest_frac > 0)) {
-        plan->shards = full.rival->shards;
-        plan->n_shards = full.rival->n_shards;
-        rc = watch_finish(&full.watch, plan, arena, err);
-    }
-    if (!rc)
-        trace(&full, plan->n_evaluations, plan->total_ms);
+    rc = finish(&full, arena, err);
 out:
     temper_close(&full.temper);
     snapshot_release(&full.best);

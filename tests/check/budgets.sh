@@ -14,7 +14,7 @@ src/emit     2780  19
 src/exec     3765  26
 src/cli      5924  39
 costmodel    7736  62
-search       6936  32
+search       6945  32
 microbench   1657  14
 "
 
