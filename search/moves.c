@@ -384,7 +384,6 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
  * as one of them may take all that the others could not. */
 static void pour(struct draw *draw)
 {
-    const struct parts *parts = draw->layout->parts;
     struct estimate *estimates = draw->trial->estimates;
     const uint32_t n_devices = draw->layout->n_devices;
     uint32_t left = draw->of->n_quanta, n_open = 0, n, r;
@@ -400,14 +399,9 @@ static void pour(struct draw *draw)
         estimates[r].room_quanta = 0;
         estimates[r].held_quanta = n;
     }
-    for (; left && goes_on(draw); left -= n) {
+    for (; left; left -= n) {
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
-        r = device_to_overfill(draw, n);
-        estimates[r].held_quanta += n;
-        draw->trial->is_given_up |=
-            estimates[r].load_ms +
-                parts->alone_ms[part_of(draw, estimates[r].held_quanta)] >
-            draw->limit_ms;
+        estimates[device_to_overfill(draw, n)].held_quanta += n;
     }
     for (r = 0; r < n_devices && goes_on(draw); r++)
         if (estimates[r].held_quanta)

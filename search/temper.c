@@ -167,7 +167,8 @@ static void decide(struct chain *chain)
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
-    assert(!chain->is_hopeless);
+    /* A rise that is no number fails the search in the end (watch_finish). */
+    assert(!chain->is_hopeless || isnan(rise));
     if (!chain->is_saved)
         save(chain);
     layout_commit(&chain->at.layout, trial);

@@ -19,17 +19,6 @@ struct tally {
     unsigned n_apart; /* devices that hold something else by themselves */
 };
 
-/* Alone, by a pricing that has seen nothing. */
-static double price_alone(struct tryout *tryout)
-{
-    struct pricing pricing;
-
-    pricing_init(&pricing, tryout->layout.parts, 1);
-    tryouts_price(&tryout, 1, &pricing);
-    pricing_release(&pricing);
-    return tryout->trial.total_ms;
-}
-
 static void come_true(struct tryout *tryout, struct tally *tally)
 {
     struct layout *layout = &tryout->layout;
@@ -81,14 +70,18 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
     for (unsigned i = 0; i < N_TOGETHER; i++) {
         struct trial *trial = &tryouts[i]->trial;
         const double together_ms = trial->total_ms;
+        struct pricing alone; /* one that has seen nothing */
 
         tally->n++;
         tally->n_empty += !trial->changes.n;
         tally->n_miscounted +=
             tryouts[i]->n_priced - n_priced[i] != (trial->changes.n > 0);
-        tally->n_other += price_alone(tryouts[i]) != together_ms;
+        pricing_init(&alone, tryouts[i]->layout.parts, 1);
+        tryouts_price(&tryouts[i], 1, &alone);
+        tally->n_other += trial->total_ms != together_ms;
         if (trial->changes.n)
             come_true(tryouts[i], tally);
+        pricing_release(&alone);
     }
 }
 
