@@ -6,23 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Candidates for a word: those that begin like it. */
-struct word {
-    const char *begin; /* "--NAME=", where the word has it */
-    const char *text;  /* of the word behind that */
-};
-
-static void offer(const struct word *word, const char *candidate, size_t len,
+/* What begins like the word that is being typed. */
+static void offer(const char *word, const char *candidate, size_t len,
                   const char *help)
 {
-    if (len >= strlen(word->text) &&
-        !strncmp(candidate, word->text, strlen(word->text)))
-        printf("%s%.*s\t%s\n", word->begin, (int)len, candidate, help);
+    if (len >= strlen(word) && !strncmp(candidate, word, strlen(word)))
+        printf("%.*s\t%s\n", (int)len, candidate, help);
 }
 
 /* "a|b:NAME" or "a, b:NAME" as "a" and "b:": what is in capitals or brackets is
  * for the user. */
-static void offer_choices(const struct word *word, const char *choices)
+static void offer_choices(const char *word, const char *choices)
 {
     while (*choices) {
         const size_t len = strcspn(choices, "|,");
@@ -50,43 +44,28 @@ static const struct option_spec *find_spec(const struct cli *cli,
 }
 
 /* What may follow a command's name: the last of the words is the one that is
- * being typed. Of "--NAME=VALUE" bash makes three words. */
+ * being typed. The shells give "--NAME=VALUE" as two words. */
 static void offer_arguments(const struct cli *cli, size_t n, char **words)
 {
-    struct word word = {"", words[n - 1]};
-    const struct option_spec *spec = NULL;
-    const char *equals = strchr(word.text, '=');
-    size_t before = n - 1;
+    const char *word = words[n - 1];
+    const struct option_spec *spec =
+        n > 1 ? find_spec(cli, words[n - 2]) : NULL;
 
-    if (!strncmp(word.text, "--", 2) && equals) {
-        spec = find_spec(cli, arena_strndup(cli->arena, word.text,
-                                            (size_t)(equals - word.text)));
-        word.begin = arena_strndup(cli->arena, word.text,
-                                   (size_t)(equals + 1 - word.text));
-        word.text = equals + 1;
-    } else {
-        if (!strcmp(word.text, "="))
-            word.text = "";
-        else if (before && !strcmp(words[before - 1], "="))
-            before--;
-        if (before)
-            spec = find_spec(cli, words[before - 1]);
-    }
     if (spec && spec->type != OPTION_FLAG) {
         const char *const *gpu = file_list_data("gpus", ".json", cli->arena);
 
-        offer_choices(&word, spec->choices ? spec->choices : "");
+        offer_choices(word, spec->choices ? spec->choices : "");
         for (; !strcmp(spec->name, "gpu") && *gpu; gpu++)
-            offer(&word, *gpu, strlen(*gpu), "");
+            offer(word, *gpu, strlen(*gpu), "");
         return;
     }
-    for (size_t i = 0; *word.text == '-' && i < cli->n_specs; i++)
-        offer(&word, arena_printf(cli->arena, "--%s", cli->specs[i]->name),
+    for (size_t i = 0; *word == '-' && i < cli->n_specs; i++)
+        offer(word, arena_printf(cli->arena, "--%s", cli->specs[i]->name),
               strlen(cli->specs[i]->name) + 2, cli->specs[i]->help);
 }
 
 /* The first words of commands, each once, or those behind one of them. */
-static void offer_commands(const struct word *word, const char *first,
+static void offer_commands(const char *word, const char *first,
                            const struct command *const *commands, size_t n)
 {
     const char *last = "";
@@ -108,17 +87,17 @@ void cli_complete(const struct command *const *commands, size_t n_commands,
                   size_t n, char **words, struct arena *arena)
 {
     const bool is_help = n > 1 && !strcmp(words[0], "help");
-    const struct word word = {"", n ? words[n - 1] : ""};
+    const char *word = n ? words[n - 1] : "";
     struct cli cli = {.arena = arena};
 
     n -= is_help;
     words += is_help;
     if (n < 2) {
-        offer_commands(&word, NULL, commands, n_commands);
+        offer_commands(word, NULL, commands, n_commands);
         return;
     }
     if (n == 2)
-        offer_commands(&word, words[0], commands, n_commands);
+        offer_commands(word, words[0], commands, n_commands);
     for (size_t i = 0; i < n_commands; i++)
         if (!strcmp(commands[i]->name, words[0]) ||
             (n > 2 &&
