@@ -25,40 +25,26 @@ static const struct option_spec own_options[] = {
 static json_t *rivals_to_json(const struct plan *plan,
                               const struct oracle *oracle, struct arena *arena)
 {
-    struct compare_task task = {.n_tables = plan->problem.n_tables};
-    struct comparison all = {.tasks = &task,
-                             .n_tasks = 1,
-                             .cost_model = oracle->name,
-                             .hash = oracle->hash,
-                             .basis = cost_basis_names[oracle->basis]};
+    struct compare_entry entries[N_RIVALS], ours = {0};
     struct rivals *rivals = ARENA_NEW(arena, struct rivals, 1);
-    struct compare_mean means[N_RIVALS + 1];
     struct oracle *torchrec = NULL;
     struct err err = {0};
-    const size_t n = N_RIVALS;
-    json_t *root;
     int rc;
 
-    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, arena, &err))
-        return json_null();
     rivals->arena = arena;
-    rc = rivals_ask(
-        rivals, &plan->problem,
-        (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
-        &err);
+    rc = planner_torchrec_costs(&torchrec, oracle, &plan->problem, arena,
+                                &err) ||
+         rivals_ask(
+             rivals, &plan->problem,
+             (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
+             &err);
     oracle_close(torchrec);
-    if (rc)
-        return json_null();
-    all.n_planners = n + 1;
-    task.entries = ARENA_NEW(arena, struct compare_entry, n + 1);
-    for (size_t i = 0; i < n; i++)
-        task.entries[i] = planner_entry(&rivals->of[i]);
-    task.entries[n].planner = "neuroshard";
-    compare_fill(&task.entries[n], plan);
-    compare_means(means, &all);
-    root = compare_to_json(&all, means, 1);
-    json_array_remove(json_object_get(root, "planners"), n);
-    return root;
+    compare_fill(&ours, plan);
+    for (size_t i = 0; !rc && i < N_RIVALS; i++) {
+        entries[i] = planner_entry(&rivals->of[i]);
+        compare_pair(&entries[i], &ours);
+    }
+    return rc ? json_null() : compare_entries_to_json(entries, N_RIVALS);
 }
 
 /* What binds the plan, and by how much its step would be shorter without each

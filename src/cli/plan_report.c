@@ -27,16 +27,10 @@ struct compare_entry planner_entry(const struct rival *rival)
 }
 
 static struct report_rival as_rival(const char *name,
-                                    const struct compare_entry *entry,
-                                    const struct plan *plan)
+                                    const struct compare_entry *entry)
 {
-    struct compare_entry ours = {0};
-
-    if (!entry->valid)
-        return (struct report_rival){name, NAN, NAN};
-    compare_fill(&ours, plan);
-    return (struct report_rival){name, entry->total_ms,
-                                 compare_gain_error(entry, &ours)};
+    return (struct report_rival){name, entry->valid ? entry->total_ms : NAN,
+                                 entry->gain_error_frac};
 }
 
 /* TorchRec's, and the best greedy one. */
@@ -44,17 +38,19 @@ static void list_rivals(struct report_rival list[2],
                         const struct rivals *rivals, const struct plan *plan,
                         struct arena *arena)
 {
-    struct compare_entry best = {0};
+    struct compare_entry best = {0}, ours = {0};
 
+    compare_fill(&ours, plan);
     for (size_t i = 0; i < N_RIVALS; i++) {
         const struct contender *by = rivals->of[i].by;
-        const struct compare_entry entry = planner_entry(&rivals->of[i]);
+        struct compare_entry entry = planner_entry(&rivals->of[i]);
 
+        compare_pair(&entry, &ours);
         if (by->rule == rival_torchrec)
             list[0] =
                 as_rival(entry.cut_short_by ? "TorchRec's planner, cut short"
                                             : "TorchRec's planner",
-                         &entry, plan);
+                         &entry);
         else if ((by->rule || by->figure) && entry.valid &&
                  (!best.valid || entry.total_ms < best.total_ms))
             best = entry;
@@ -62,7 +58,7 @@ static void list_rivals(struct report_rival list[2],
     list[1] = as_rival(
         best.valid ? arena_printf(arena, "the best greedy (%s)", best.planner)
                    : "the greedy planners",
-        &best, plan);
+        &best);
 }
 
 void plan_bound(struct plan *plan, const struct oracle *oracle,

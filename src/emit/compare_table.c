@@ -130,6 +130,18 @@ double compare_gain_error(const struct compare_entry *entry,
                : NAN;
 }
 
+void compare_pair(struct compare_entry *entry, const struct compare_entry *ours)
+{
+    entry->ratio = entry->gain_error_frac = NAN;
+    if (!entry->valid || !ours->valid)
+        return;
+    entry->ratio = entry->total_ms / ours->total_ms;
+    if (entry == ours)
+        return;
+    entry->gain_error_frac = compare_gain_error(entry, ours);
+    entry->is_significant = fabs(entry->ratio - 1) > entry->gain_error_frac;
+}
+
 static void pair_with_ours(struct compare_mean *mean,
                            const struct comparison *comparison, size_t planner)
 {
@@ -142,16 +154,11 @@ static void pair_with_ours(struct compare_mean *mean,
         mean->n_valid += entry->valid;
         mean->n_cut_short += entry->cut_short_by != NULL;
         mean->search_ms += entry->search_ms;
-        entry->ratio = entry->gain_error_frac = NAN;
+        compare_pair(entry, ours);
         if (!entry->valid || !ours->valid)
             continue;
         mean->n_paired++;
-        entry->ratio = entry->total_ms / ours->total_ms;
         mean->ratio += entry->ratio;
-        if (entry == ours)
-            continue;
-        entry->gain_error_frac = compare_gain_error(entry, ours);
-        entry->is_significant = fabs(entry->ratio - 1) > entry->gain_error_frac;
         mean->n_significant += entry->is_significant && entry->ratio > 1;
     }
     mean->search_ms /= (double)comparison->n_tasks;
@@ -279,13 +286,12 @@ void compare_print(const struct comparison *comparison,
     print_host(comparison, out);
 }
 
-static json_t *entries_to_json(const struct comparison *comparison, size_t task)
+json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n)
 {
     json_t *rows = json_array();
 
-    for (size_t p = 0; p < comparison->n_planners; p++) {
-        const struct compare_entry *entry = &comparison->tasks[task].entries[p];
-
+    for (size_t p = 0; p < n; p++) {
+        const struct compare_entry *entry = &entries[p];
         json_t *row = figures_object(figures_of(entry), entry);
 
         if (has_parts(entry))
@@ -306,7 +312,8 @@ json_t *compare_to_json(const struct comparison *comparison,
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:o}", "cost_model", comparison->cost_model, "hash",
         comparison->hash, "basis", comparison->basis, "planners",
-        is_one ? entries_to_json(comparison, 0)
+        is_one ? compare_entries_to_json(comparison->tasks->entries,
+                                         comparison->n_planners)
                : figures_list(mean_figures, means, comparison->n_planners,
                               sizeof(*means)));
     json_t *tasks;
@@ -318,8 +325,11 @@ json_t *compare_to_json(const struct comparison *comparison,
     json_object_set_new(root, "tasks", tasks = json_array());
     for (size_t t = 0; t < comparison->n_tasks; t++)
         json_array_append_new(
-            tasks, json_pack("{s:s, s:o}", "task", comparison->tasks[t].name,
-                             "planners", entries_to_json(comparison, t)));
+            tasks,
+            json_pack("{s:s, s:o}", "task", comparison->tasks[t].name,
+                      "planners",
+                      compare_entries_to_json(comparison->tasks[t].entries,
+                                              comparison->n_planners)));
     return root;
 }
 

@@ -52,6 +52,9 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan);
  * one cost model has priced both; NAN where that is not known. */
 double compare_gain_error(const struct compare_entry *entry,
                           const struct compare_entry *ours);
+/* Fills entry's ratio, gain_error_frac and is_significant; ours may be it. */
+void compare_pair(struct compare_entry *entry,
+                  const struct compare_entry *ours);
 
 /* One planner on all tasks. */
 struct compare_mean {
@@ -76,6 +79,7 @@ void compare_print(const struct comparison *comparison,
  * several, `planners` holds means and `tasks` the planners of each. */
 json_t *compare_to_json(const struct comparison *comparison,
                         const struct compare_mean *means, size_t n_common);
+json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n);
 /* A line a task and planner, whatever the number of tasks. */
 void compare_to_csv(const struct comparison *comparison, struct buf *out);
 

@@ -10,9 +10,9 @@ src/base     3043  38
 src/core     4838  37
 src/device   6659  59
 src/io       5574  38
-src/emit     2780  19
+src/emit     2793  19
 src/exec     3765  26
-src/cli      5924  39
+src/cli      5887  39
 costmodel    7736  62
 search       6945  32
 microbench   1657  14

@@ -93,7 +93,7 @@ for document in data["documents"]:
         assert found["binds"]["table_ms"] == max(saves)
         assert found["binds"]["table"] == names[saves.index(max(saves))]
         print(len(shards), "shards in", len(pieces), "pieces,",
-              len(document["found"]["rivals"]["planners"]), "rivals")
+              len(document["found"]["rivals"]), "rivals")
     assert alike(content, given), document["file"]
     print(document["kind"], "is what the file says")
 END
