@@ -153,7 +153,8 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
         return 0;
     }
     if (!strcmp(name, "complete")) { /* for data/completion: not listed */
-        cli_complete(commands, N_COMMANDS, (size_t)argc - 2, argv + 2, arena);
+        for (size_t i = 0; i < N_COMMANDS; i++)
+            cli_print_words(commands[i], i ? commands[i - 1]->name : "", arena);
         return 0;
     }
     name = argv[1 + is_help];

@@ -12,7 +12,7 @@ src/device   6659  59
 src/io       5574  38
 src/emit     2793  19
 src/exec     3765  26
-src/cli      5887  39
+src/cli      5848  39
 costmodel    7736  62
 search       6945  32
 microbench   1657  14
