@@ -124,7 +124,7 @@ const char *file_find_data(const char *name, struct arena *arena)
     const char *beside =
         file_folder(file_target("/proc/self/exe", arena), arena);
     const char *paths[] = {
-        wanted ? arena_printf(arena, "%s/%s", wanted, name) : "",
+        wanted && *wanted ? arena_printf(arena, "%s/%s", wanted, name) : "",
         arena_printf(arena, "%s../share/neuroshard/%s", beside, name),
         arena_printf(arena, "%sdata/%s", beside, name),
         arena_printf(arena, "%s/%s", NEUROSHARD_DATADIR, name),

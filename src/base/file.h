@@ -82,7 +82,7 @@ const char *file_target(const char *path, struct arena *arena) NEVER_NULL;
 int file_exists(const char *path);
 
 /* Path of a file shipped with the program, e.g. "models/h200.nsm": under
- * $NEUROSHARD_DATA where that is set, else ../share/neuroshard beside the
+ * $NEUROSHARD_DATA unless that is empty, else ../share/neuroshard beside the
  * folder of the running program, so that a moved prefix works, else data/
  * beside the program, as it is built, else DATADIR given at build time. NULL
  * where none has it. */

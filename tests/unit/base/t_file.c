@@ -338,6 +338,8 @@ static void test_find_data(void)
     is_str(text_list(file_list_data("models", ".nsm", &arena), " ", &arena),
            "a.b b", "those with a name and the suffix, sorted");
     ok(!*file_list_data("folder", "", &arena), "none without the folder");
+    setenv("NEUROSHARD_DATA", "", 1);
+    ok(!file_find_data("bin/sh", &arena), "an empty name is no folder");
     unsetenv("NEUROSHARD_DATA");
     ok(!file_find_data("model", &arena), "only there");
     for (size_t i = 0; i < 4; i++)
