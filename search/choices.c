@@ -277,15 +277,18 @@ static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
     bool any = parts->oracle->row_cut == ROW_CUT_ANY;
     bool is_sequence = parts->of[unit].first->output == OUTPUT_SEQUENCE;
     bool is_forced = parts->of[unit].kinds == SHARD_GRID;
+    enum rows_over over =
+        n_ranges == 1 ? parts->of[unit].first->rows_over : ROWS_OVER_ANY;
 
     if (n < 2 || (!any && is_sequence && n_ranges > 1))
         return;
-    if (any || n_ranges == 1 || (host >= n && is_forced))
+    if ((any || n_ranges == 1 || (host >= n && is_forced)) &&
+        (over != ROWS_OVER_HOST || host >= n))
         add_cut(parts, unit, n, n_ranges, false);
     if (host > 1 && host < n && (any || !is_sequence) &&
-        n_ranges <= (any ? n : n / host))
+        over != ROWS_OVER_ALL && n_ranges <= (any ? n : n / host))
         add_cut(parts, unit, host, n_ranges, !any);
-    for (uint32_t ways = 2; any && ways < n;
+    for (uint32_t ways = 2; any && over == ROWS_OVER_ANY && ways < n;
          ways += ways < 8 ? 1 : ways / (ways % 3 ? 2 : 3))
         if (ways != host)
             add_cut(parts, unit, ways, n_ranges, false);

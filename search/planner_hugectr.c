@@ -50,7 +50,8 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
     if (n == 1)
         return (enum shard_kind)(kinds & SHARD_TABLE);
     assert(n > 1);
-    if ((kinds & SHARD_ROW) && n <= last_row + 1 &&
+    if ((kinds & SHARD_ROW) && table->rows_over != ROWS_OVER_HOST &&
+        n <= last_row + 1 && (!table->rows_over || n == placing->n_devices) &&
         (placing->inputs->oracle->row_cut == ROW_CUT_ANY ||
          n == placing->n_devices) &&
         (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */

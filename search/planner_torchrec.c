@@ -107,6 +107,9 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
     option->n_full = option->n_shards;
     if (type->kind == SHARD_ROW)
         option->n_full = (uint32_t)(n_rows / ((n_rows - 1) / n + 1));
+    if (type->kind == SHARD_ROW && planner->n_local < placing->n_devices &&
+        table->rows_over == (type->on_host ? ROWS_OVER_ALL : ROWS_OVER_HOST))
+        return false;
     return !(type->on_host && table->output == OUTPUT_SEQUENCE) &&
            (!is_in_order || (n > 1 && (type->kind != SHARD_ROW || n_rows > 1)));
 }

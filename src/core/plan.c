@@ -538,6 +538,8 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
         hash = mix_u64(table->row_order, hash);
     if (table->dedup < 1)
         hash = mix_double(table->dedup, hash);
+    if (table->rows_over != ROWS_OVER_ANY)
+        hash = mix_u64(N_ROW_ORDERS + table->rows_over, hash);
     if (!table->has_bins)
         return mix_double(table->zipf_alpha, hash);
     for (unsigned k = 0; k < REUSE_BINS; k++)

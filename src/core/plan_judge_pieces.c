@@ -179,6 +179,14 @@ static int check_kinds(const struct plan *plan, const size_t *piece, size_t n,
                        " has shards of kind '%s', which the plan's problem "
                        "does not allow",
                        table->name, shard_kind_name(kind));
+    for (size_t i = 0; i < n && kind == SHARD_ROW && table->rows_over; i++)
+        if (!shard_row_ranks(&plan->problem, &plan->shards[piece[i]]))
+            return err_set(
+                err, ERR_INPUT,
+                "table " JUDGE_NAME " may be cut by rows over %s alone",
+                table->name,
+                table->rows_over == ROWS_OVER_ALL ? "all devices"
+                                                  : "the devices of one host");
     return 0;
 }
 

@@ -365,11 +365,13 @@ uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard)
 {
     const struct cluster *cluster = &problem->cluster;
-    const uint32_t n[] = {
-        shard_traits[shard_kind_idx(shard->kind)].is_within_group
-            ? 0
-            : cluster->n_devices,
-        cluster_group(cluster)};
+    const bool is_within_group =
+        shard_traits[shard_kind_idx(shard->kind)].is_within_group;
+    const enum rows_over over = is_within_group
+                                    ? ROWS_OVER_HOST
+                                    : problem->tables[shard->table].rows_over;
+    const uint32_t n[] = {over == ROWS_OVER_HOST ? 0 : cluster->n_devices,
+                          over == ROWS_OVER_ALL ? 0 : cluster_group(cluster)};
 
     for (int sign = 0; sign < N_ROW_SIGNS; sign++)
         for (int i = 0; i < 2; i++)
@@ -440,6 +442,7 @@ static int compare_tables(const struct table *a, const struct table *b)
         (c = compare_u64(b->row_order, a->row_order)) ||
         (c = compare_double(b->dedup, a->dedup)) ||
         (c = compare_u64(b->kinds, a->kinds)) ||
+        (c = compare_u64(b->rows_over, a->rows_over)) ||
         (c = compare_double((double)b->device, (double)a->device)))
         return c;
     for (unsigned k = 0; a->has_bins && k < REUSE_BINS; k++)

@@ -16,6 +16,7 @@ const char *const optimizer_names[] = {"sgd",
                                        NULL};
 const char *const table_output_names[] = {"pooled", "sequence", NULL};
 const char *const row_order_names[] = {"hashed", "frequency", "uniform", NULL};
+const char *const rows_over_names[] = {"any", "all", "host", NULL};
 const struct shard_traits shard_traits[N_SHARD_KINDS] = {
     {SHARD_TABLE, "table", "TW", "whole tables", false, false, false, false, 0},
     {SHARD_COLUMN, "column", "CW", "column pieces", false, true, false, false,

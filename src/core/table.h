@@ -44,6 +44,13 @@ enum row_order {
     ROW_ORDER_UNIFORM    /* dealt evenly over it */
 };
 #define N_ROW_ORDERS 3
+/* Over which devices the blocks of row shards may lie. */
+enum rows_over {
+    ROWS_OVER_ANY,
+    ROWS_OVER_ALL, /* of the cluster: TorchRec's row_wise */
+    ROWS_OVER_HOST /* of one host, or NVLink domain: its table_row_wise */
+};
+#define N_ROWS_OVER 3
 
 /* How a table may be cut; bits, so that a set of kinds is a mask. */
 enum shard_kind {
@@ -120,7 +127,8 @@ struct table {
     double bins[REUSE_BINS]; /* shares that add up to 1 within
                                 TABLE_BINS_TOLERANCE, or all 0 */
     enum row_order row_order;
-    unsigned kinds;    /* allowed kinds, a mask */
+    unsigned kinds; /* allowed kinds, a mask */
+    enum rows_over rows_over;
     int64_t device;    /* pin, or -1 */
     const char *group; /* tables of one group stay on one device; or NULL */
 };
@@ -138,7 +146,8 @@ void table_init(struct table *table);
 unsigned precision_bytes(enum precision precision);
 /* By value, and at the end NULL. */
 extern const char *const precision_names[], *const optimizer_names[];
-extern const char *const table_output_names[], *const row_order_names[];
+extern const char *const table_output_names[], *const row_order_names[],
+                                                   *const rows_over_names[];
 
 static inline const char *precision_name(enum precision precision)
 {

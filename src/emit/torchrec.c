@@ -74,7 +74,8 @@ static int add_rows(struct entry *entry, const char **sharding_type,
     uint32_t n_local = cluster_group(entry->cluster);
 
     *sharding_type = "row_wise";
-    if (add_blocks(entry, table, pieces, n, 0, n_ranks))
+    if ((table->rows_over != ROWS_OVER_HOST || n_local == n_ranks) &&
+        add_blocks(entry, table, pieces, n, 0, n_ranks))
         return 0;
     *sharding_type = "table_row_wise";
     if (n_local == n_ranks)

@@ -77,6 +77,7 @@ static const struct place_field other_fields[] = {
     {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
     {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
     {"group", TABLE(group), false, 0, 0, NULL},
+    {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
 };
 
 /* A net may put a part below zero; the judge knows how far. */

@@ -113,6 +113,8 @@ static json_t *from_table(const struct table *table)
         set(value, "device", json_integer(table->device));
     if (table->group)
         place_set_fields(value, table, &other_fields[2], 1);
+    if (table->rows_over != ROWS_OVER_ANY)
+        place_set_fields(value, table, &other_fields[3], 1);
     return value;
 }
 

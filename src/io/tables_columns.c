@@ -44,6 +44,7 @@ static const struct column columns[N_TABLE_COLUMNS] = {
     {"optimizer", TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
     {"row_order", TABLE(row_order), 0, N_ROW_ORDERS - 1, row_order_names},
     {"dedup", TABLE(dedup), TABLE_MIN_DEDUP, 1, NULL},
+    {"rows_over", TABLE(rows_over), 0, N_ROWS_OVER - 1, rows_over_names},
     {"group", TABLE(group), 0, 0, NULL},
     BINS_0_TO_16,
 };

@@ -82,6 +82,7 @@ def check_tables():
         row_order="frequency",
         dedup=0.5,
         sharding=["table", "column"],
+        rows_over="host",
         device=1,
         group="g",
     )
@@ -102,6 +103,7 @@ def check_tables():
         "row_order": "frequency",
         "dedup": 0.5,
         "kinds": ["table", "column"],
+        "rows_over": "host",
         "device": 1,
         "group": "g",
     }

@@ -363,6 +363,29 @@ def estimated_ms(options):
     return max(ranks.values())
 
 
+def check_rows_over():
+    """Rows over all ranks, or over those of a host, where only that is
+    allowed."""
+    model = collection(*(bags(f"t{i}", 10**6, 64) for i in range(8)))
+    allowed = ("row_wise", "table_row_wise")
+    arguments = stock_arguments(
+        {
+            f"t{i}": ParameterConstraints(
+                sharding_types=[allowed[i % 2]], pooling_factors=[10.0]
+            )
+            for i in range(8)
+        },
+        topology=topology(8, local_world_size=4),
+    )
+    planner = NeuroShardPlanner(**arguments, fallback=False, **QUICK)
+    found = planner.plan(model, SHARDERS).plan[""]
+    ok(
+        all(found[f"t{i}"].sharding_type == allowed[i % 2] for i in range(8)),
+        "row_wise or table_row_wise alone on two hosts",
+        f"{found}",
+    )
+
+
 def check_shadow(name, **more):
     model, constraints = shipped(name)
     arguments = stock_arguments(constraints, **more)
@@ -783,6 +806,7 @@ def main():
         check_usage(work)
         check_plan_loader(work)
     check_constraints()
+    check_rows_over()
     check_shadow("criteo_kaggle_26")
     check_shadow("nvidia_synthetic_tiny_v3")
     check_shadow("mlperf_dlrm_dcnv2_multihot")

@@ -67,6 +67,7 @@ class Table:
     row_order: Optional[str] = None
     dedup: Optional[float] = None
     sharding: Union[str, Sequence[str], None] = None
+    rows_over: Optional[str] = None
     device: Optional[int] = None
     group: Optional[str] = None
 

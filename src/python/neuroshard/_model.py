@@ -33,6 +33,8 @@ KINDS = {
     "grid_shard": "grid",
     "data_parallel": "replicate",
 }
+ROWS_OVER = {"row_wise": "all", "table_row_wise": "host"}
+KERNELS = ("fused", "dense")
 PRECISIONS = {
     "float32": "fp32",
     "float16": "fp16",
@@ -141,6 +143,7 @@ def _found(
     if getattr(config, "use_virtual_table", False):
         source.refuse("is a virtual one")
     types = _types(source, device)
+    over = [ROWS_OVER[kind] for kind in types if kind in ROWS_OVER]
     columns = {
         "num_embeddings": config.num_embeddings,
         "dim": config.embedding_dim,
@@ -150,6 +153,7 @@ def _found(
         "comm_precision": _comm_precision(source, by_torchrec),
         "optimizer": _optimizer(source),
         "sharding": _kinds(source, types),
+        "rows_over": over[0] if len(over) == 1 else "any",
     }
     return Found(source.path, config.name, types, columns)
 
@@ -157,16 +161,13 @@ def _found(
 def _types(source: Source, device: str) -> List[str]:
     """Sharding types whose kernel the program prices."""
     wanted = getattr(source.constraint, "sharding_types", None) or KINDS
-    kernels = getattr(source.constraint, "compute_kernels", None)
+    kernels = getattr(source.constraint, "compute_kernels", None) or KERNELS
     types = []
     for kind in source.sharder.sharding_types(device):
         kernel = "dense" if kind == "data_parallel" else "fused"
         offered = source.sharder.compute_kernels(kind, device)
-        if (
-            (kind in KINDS and kind in wanted)
-            and kernel in offered
-            and (not kernels or kernel in kernels)
-        ):
+        is_priced = kernel in offered and kernel in kernels
+        if is_priced and kind in KINDS and kind in wanted:
             types.append(kind)
     if not types:
         source.refuse(
@@ -226,12 +227,10 @@ def _optimizer(source: Source) -> str:
     default."""
     classes = getattr(source.parameter, "_optimizer_classes", None)
     fused = getattr(source.sharder, "fused_params", None) or {}
-    called = fused.get("optimizer", "sgd")
-    called = (
-        classes[0].__name__ if classes else getattr(called, "name", called)
-    )
-    key = called.lower().replace("_", "").replace("exact", "", 1)
-    return OPTIMIZERS.get(key) or source.refuse(f"has the optimizer {called}")
+    named = fused.get("optimizer", "sgd")
+    named = classes[0].__name__ if classes else getattr(named, "name", named)
+    key = named.lower().replace("_", "").replace("exact", "", 1)
+    return OPTIMIZERS.get(key) or source.refuse(f"has the optimizer {named}")
 
 
 def rows(found: List[Found], usage: Usage) -> List[Columns]:

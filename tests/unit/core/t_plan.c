@@ -406,6 +406,7 @@ static void test_each_input(struct arena *arena)
         OF_TABLE(has_bins),
         OF_TABLE(row_order),
         OF_TABLE(dedup),
+        OF_TABLE(rows_over),
 #undef OF_TABLE
         {&tables[0].bins[0], &(double){0.5}, sizeof(double)},
         {&tables[0].bins[REUSE_BINS - 1], &(double){0.5}, sizeof(double)},
@@ -455,6 +456,7 @@ static void test_each_input(struct arena *arena)
     other.has_bins = true;
     other.row_order = ROW_ORDER_FREQUENCY;
     other.dedup = 0.5;
+    other.rows_over = ROWS_OVER_HOST;
     tables[0].has_bins = true;
     job->dense_ms[0] = job->dense_ms[1] = 1; /* a default job is left out */
     hashes[N] = plan_inputs_hash(&plan, arena);

@@ -189,17 +189,17 @@ static void test_every_column(void)
 {
     const struct table *t;
 
-    is_i64(
-        read_text(
-            "group,device,dedup,row_order,sharding,zipf_alpha,optimizer,comm_"
-            "precision"
-            ",precision,output,num_outputs,pooling_factor,dim,"
-            "num_embeddings,name\n"
-            "g,3,0.3,uniform,table|row,0.5,adam,int8,bf16,sequence,2.5,80.25,"
-            "12,"
-            "5000000000,user/id\n",
-            0),
-        0, "every column, in another order");
+    is_i64(read_text("group,device,dedup,row_order,rows_over,sharding,zipf_"
+                     "alpha,optimizer,comm_"
+                     "precision"
+                     ",precision,output,num_outputs,pooling_factor,dim,"
+                     "num_embeddings,name\n"
+                     "g,3,0.3,uniform,host,table|row,0.5,adam,int8,bf16,"
+                     "sequence,2.5,80.25,"
+                     "12,"
+                     "5000000000,user/id\n",
+                     0),
+           0, "every column, in another order");
     t = table(0);
     is_str(t->name, "user/id", "name");
     is_i64((int64_t)t->num_embeddings, 5000000000, "rows beyond 32 bits");
@@ -215,6 +215,7 @@ static void test_every_column(void)
     is_i64(t->kinds, SHARD_TABLE | SHARD_ROW, "kinds");
     is_near(t->dedup, 0.3, 0, "dedup");
     is_i64(t->row_order, ROW_ORDER_UNIFORM, "order of rows");
+    is_i64(t->rows_over, ROWS_OVER_HOST, "what rows are cut over");
     is_i64(t->device, 3, "pin");
     is_str(t->group, "g", "group");
     is_str(list.source, "t.csv", "source");
@@ -371,19 +372,19 @@ static void test_written(void)
            "is written with four columns");
     is_i64(read_text("name,rows,dim,hotness,zipf_alpha,sharding,device,"
                      "num_outputs,output,precision,comm_precision,optimizer,"
-                     "row_order,dedup,group\n"
+                     "row_order,dedup,rows_over,group\n"
                      "a,9223372036854775807,4,0.1,0,row|table,3,2,sequence,"
-                     "fp16,int8,sgd,frequency,0.3333333333333333,\"#g\"\n"
-                     "b,1,4,1,,,,,,,,,,,\n",
+                     "fp16,int8,sgd,frequency,0.3333333333333333,all,\"#g\"\n"
+                     "b,1,4,1,,,,,,,,,,,,\n",
                      0),
            0, "one with every column");
     is_str(written(),
            "name,num_embeddings,dim,pooling_factor,zipf_alpha,sharding,device,"
            "num_outputs,output,precision,comm_precision,optimizer,row_order,"
-           "dedup,group\n"
+           "dedup,rows_over,group\n"
            "a,9223372036854775807,4,0.1,0,table|row,3,2,sequence,fp16,int8,"
-           "sgd,frequency,0.3333333333333333,\"#g\"\n"
-           "b,1,4,1,,,,,,,,,,,\n",
+           "sgd,frequency,0.3333333333333333,all,\"#g\"\n"
+           "b,1,4,1,,,,,,,,,,,,\n",
            "is written with all, defaults empty");
     is_i64(read_text(BINS_HEAD "a,1,4,1,0.5,0.25,0.25" ZEROS_14 "\n"
                                "b,1,4,1,,,,,,,,,,,,,,,,,\n",

@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Rows over all GPUs, or over those of one host, where a table says so.
+
+cat >tables.csv <<'LIST'
+name,num_embeddings,dim,pooling_factor,sharding,rows_over
+wide,10000000,64,10,row,all
+near,10000000,64,10,row,host
+few,3,64,10,row,all
+fewer,3,64,10,row,host
+LIST
+
+# planned OPTION... : how many GPUs each table's rows are over.
+planned()
+{
+    "$NEUROSHARD" plan tables.csv --effort 3000 "$@" -o plan.json \
+        >/dev/null 2>&1
+    "$NEUROSHARD" emit plan.json --format torchrec -o torchrec.json &&
+        grep -o '"[a-z]*": {"sharding_type": "[a-z_]*"' torchrec.json
+}
+
+echo "== two hosts"
+planned --gpus 8 --gpus-per-host 4
+echo "== one host"
+planned --gpus 4
+echo "== blocks of any number of GPUs"
+"$NEUROSHARD" plan tables.csv --gpus 8 --gpus-per-host 4 --row-cut any \
+    --effort 3000 -o plan.json >/dev/null 2>&1
+"$NEUROSHARD" emit plan.json --format text | cut -f 1 | sort | uniq -c |
+    sed 's/^ *//'
+echo "== a plan that does not keep to it"
+"$NEUROSHARD" plan tables.csv --gpus 8 --gpus-per-host 4 --effort 3000 \
+    -o plan.json >/dev/null 2>&1
+sed 's/"rows_over": "all"/"rows_over": "host"/' plan.json >other.json
+"$NEUROSHARD" cost other.json 2>&1
+sed 's/"rows_over": "host"/"rows_over": "all"/' plan.json >other.json
+"$NEUROSHARD" cost other.json 2>&1
+echo "== and what explain says of it"
+"$NEUROSHARD" explain plan.json wide --wide | grep 'rows over GPUs'
