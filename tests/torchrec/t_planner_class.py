@@ -32,6 +32,7 @@ from torchrec.distributed.fbgemm_qcomm_codec import (
     QCommsConfig,
     get_qcomm_codecs_registry,
 )
+from torchrec.distributed.model_parallel import DMPCollection
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.proposers import GreedyProposer
 from torchrec.distributed.planner.storage_reservations import (
@@ -383,6 +384,36 @@ def check_rows_over():
         all(found[f"t{i}"].sharding_type == allowed[i % 2] for i in range(8)),
         "row_wise or table_row_wise alone on two hosts",
         f"{found}",
+    )
+
+
+def check_two_dimensions():
+    """The plan of one group as DMPCollection deals it to the other."""
+    model = collection(bags("a", 4000, 64), bags("b", 10**6, 64))
+    planner = NeuroShardPlanner(
+        **stock_arguments(topology=topology(4, local_world_size=2)),
+        **{**QUICK, "shard": ["table", "row"], "fallback": False},
+    )
+    plan = planner.plan(model, SHARDERS)
+    wanted = [
+        [2 * rank + 1 for rank in entry.ranks]
+        for entry in plan.plan[""].values()
+    ]
+    with mock.patch(
+        "torchrec.distributed.model_parallel.get_local_size", lambda: 4
+    ):
+        DMPCollection._remap_sharding_plan(
+            mock.Mock(_device=torch.device("cuda")), plan, 3, 2, 4
+        )
+    found = list(plan.plan[""].values())
+    placed = [
+        [shard.placement.rank() for shard in entry.sharding_spec.shards]
+        for entry in found
+    ]
+    ok(
+        wanted == [entry.ranks for entry in found] == placed,
+        "a group of DMPCollection",
+        f"{placed}, not {wanted}",
     )
 
 
@@ -807,6 +838,7 @@ def main():
         check_plan_loader(work)
     check_constraints()
     check_rows_over()
+    check_two_dimensions()
     check_shadow("criteo_kaggle_26")
     check_shadow("nvidia_synthetic_tiny_v3")
     check_shadow("mlperf_dlrm_dcnv2_multihot")
