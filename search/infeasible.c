@@ -255,19 +255,10 @@ static bool is_short(const struct parts *parts, struct arena *arena,
 static void change_cluster(struct problem *problem, uint64_t least_memory,
                            uint32_t n_devices, struct question *question)
 {
-    const struct cluster *given = &question->problem->cluster;
-    struct cluster *cluster = &problem->cluster;
-
-    cluster_resize(cluster, n_devices);
-    cluster->memory_bytes = ARENA_NEW(&question->arena, uint64_t, n_devices);
-    cluster->reserve_bytes = ARENA_NEW(&question->arena, uint64_t, n_devices);
-    for (uint32_t r = 0; r < n_devices; r++) {
-        uint32_t like = r < given->n_devices ? r : question->roomiest;
-
-        cluster->memory_bytes[r] = given->memory_bytes[like];
-        cluster->reserve_bytes[r] = given->reserve_bytes[like];
-        cluster_raise_memory(cluster, r, least_memory);
-    }
+    cluster_grow(&problem->cluster, n_devices, question->roomiest,
+                 &question->arena);
+    for (uint32_t r = 0; r < n_devices; r++)
+        cluster_raise_memory(&problem->cluster, r, least_memory);
 }
 
 /* The question asked again, of a problem that is better off by an amount of

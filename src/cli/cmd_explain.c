@@ -28,26 +28,6 @@ static int find_table(uint32_t *t, const struct problem *problem,
     return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
 }
 
-/* The same cluster with one more GPU, or where there are several hosts one more
- * of these, such as the first. */
-static void add_gpus(struct cluster *cluster, struct arena *arena)
-{
-    const struct cluster given = *cluster;
-    const uint32_t n = cluster_whole_hosts(&given, given.n_devices + 1);
-
-    cluster->n_devices = n;
-    if (given.devices_per_host == given.n_devices)
-        cluster->devices_per_host = n;
-    cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n);
-    cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n);
-    for (uint32_t r = 0; r < n; r++) {
-        const uint32_t like = r < given.n_devices ? r : 0;
-
-        cluster->memory_bytes[r] = given.memory_bytes[like];
-        cluster->reserve_bytes[r] = given.reserve_bytes[like];
-    }
-}
-
 static void halve_weights(struct problem *problem, struct arena *arena)
 {
     struct table *tables = ARENA_NEW(arena, struct table, problem->n_tables);
@@ -85,16 +65,17 @@ static void find_anew(struct explained *explained, struct anew *anew,
                       const struct plan *plan, struct cli *cli)
 {
     double now_ms = plan->total_ms;
+    const uint32_t n_more = cluster_whole_hosts(
+        &plan->problem.cluster, plan->problem.cluster.n_devices + 1);
     struct problem problems[N_ANEW] = {plan->problem, plan->problem,
                                        plan->problem};
 
     for (size_t i = 0; i < N_ANEW; i++)
         problems[i].row_cut = plan_row_cut(plan);
-    add_gpus(&problems[1].cluster, cli->arena);
+    cluster_grow(&problems[1].cluster, n_more, 0, cli->arena);
     halve_weights(&problems[2], cli->arena);
     anew[0].what = "as it is";
-    anew[1].what =
-        arena_printf(cli->arena, "on %u GPUs", problems[1].cluster.n_devices);
+    anew[1].what = arena_printf(cli->arena, "on %u GPUs", n_more);
     anew[2].what = "with fp16 weights";
     for (size_t i = 0; i < N_ANEW; i++) {
         anew[i].total_ms = plan_anew(&problems[i], plan->cost.name, cli);

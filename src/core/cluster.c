@@ -82,6 +82,22 @@ void cluster_resize(struct cluster *cluster, uint32_t n)
                            cluster->hosts_per_domain);
 }
 
+void cluster_grow(struct cluster *cluster, uint32_t n, uint32_t like,
+                  struct arena *arena)
+{
+    const struct cluster given = *cluster;
+
+    cluster_resize(cluster, n);
+    cluster->memory_bytes = ARENA_NEW(arena, uint64_t, n);
+    cluster->reserve_bytes = ARENA_NEW(arena, uint64_t, n);
+    for (uint32_t r = 0; r < n; r++) {
+        const uint32_t of = r < given.n_devices ? r : like;
+
+        cluster->memory_bytes[r] = given.memory_bytes[of];
+        cluster->reserve_bytes[r] = given.reserve_bytes[of];
+    }
+}
+
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n)
 {
     for (;; n++) {

@@ -67,6 +67,10 @@ uint32_t cluster_assumed_host(uint32_t n_devices, uint32_t host_size);
  * stay as large as they are, or were asked for; but where nobody gave hosts in
  * such as the number divides, and one that holds all holds all. */
 void cluster_resize(struct cluster *cluster, uint32_t n);
+/* The same with their memory, in the arena: devices that are there keep theirs,
+ * others are like that one. */
+void cluster_grow(struct cluster *cluster, uint32_t n, uint32_t like,
+                  struct arena *arena);
 /* The least number of devices from n >= 1 up that makes whole ones of these:
  * where hosts are assumed, any but of one device each. */
 uint32_t cluster_whole_hosts(const struct cluster *cluster, uint32_t n);
