@@ -26,39 +26,33 @@ struct compare_entry planner_entry(const struct rival *rival)
     return entry;
 }
 
-static struct report_rival as_rival(const char *name,
-                                    const struct compare_entry *entry)
-{
-    return (struct report_rival){name, entry->valid ? entry->total_ms : NAN,
-                                 entry->gain_error_frac};
-}
-
 /* TorchRec's, and the best greedy one. */
-static void list_rivals(struct report_rival list[2],
+static void list_rivals(struct compare_entry list[2],
                         const struct rivals *rivals, const struct plan *plan,
                         struct arena *arena)
 {
-    struct compare_entry best = {0}, ours = {0};
+    struct compare_entry ours = {0};
 
     compare_fill(&ours, plan);
+    list[1] =
+        (struct compare_entry){.planner = "the greedy planners", .ratio = NAN};
     for (size_t i = 0; i < N_RIVALS; i++) {
         const struct contender *by = rivals->of[i].by;
         struct compare_entry entry = planner_entry(&rivals->of[i]);
 
         compare_pair(&entry, &ours);
-        if (by->rule == rival_torchrec)
-            list[0] =
-                as_rival(entry.cut_short_by ? "TorchRec's planner, cut short"
-                                            : "TorchRec's planner",
-                         &entry);
-        else if ((by->rule || by->figure) && entry.valid &&
-                 (!best.valid || entry.total_ms < best.total_ms))
-            best = entry;
+        if (by->rule == rival_torchrec) {
+            list[0] = entry;
+            list[0].planner = entry.cut_short_by
+                                  ? "TorchRec's planner, cut short"
+                                  : "TorchRec's planner";
+        } else if ((by->rule || by->figure) && entry.valid &&
+                   (!list[1].valid || entry.total_ms < list[1].total_ms)) {
+            list[1] = entry;
+            list[1].planner =
+                arena_printf(arena, "the best greedy (%s)", entry.planner);
+        }
     }
-    list[1] = as_rival(
-        best.valid ? arena_printf(arena, "the best greedy (%s)", best.planner)
-                   : "the greedy planners",
-        &best);
 }
 
 void plan_bound(struct plan *plan, const struct oracle *oracle,
@@ -92,7 +86,7 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
 void plan_report(const struct plan *plan, const struct oracle *oracle,
                  const struct rivals *rivals, const struct cli *cli)
 {
-    struct report_rival list[2];
+    struct compare_entry list[2];
 
     if (rivals)
         list_rivals(list, rivals, plan, cli->arena);

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "core/plan.h"
+#include "emit/compare_table.h"
 
 /*
  * A plan in the words of a framework, or of a person. Plans come here judged
@@ -34,13 +35,6 @@ struct emitter {
 /* NULL where there is none of that name. */
 const struct emitter *emit_format_find(const char *name);
 
-/* What another planner's plan takes by the same costs. */
-struct report_rival {
-    const char *name;  /* "TorchRec's planner" */
-    double total_ms;   /* NAN: it finds no plan */
-    double error_frac; /* what its ratio to ours may be off, NAN: not known */
-};
-
 /* What a report has besides the plan. Zeroed: nothing of it. */
 struct report_options {
     size_t n_columns; /* that lines may have; 0: 80, more than 1000: all that
@@ -49,7 +43,8 @@ struct report_options {
     const double *without_ms; /* [n_tables]: the step without each; or NULL */
     double plain_ms; /* the step if the job did not de-duplicate ids; NAN or 0:
                         not known */
-    const struct report_rival *rivals; /* [n_rivals] */
+    const struct compare_entry *rivals; /* [n_rivals]: paired with the plan, of
+                                           names as "TorchRec's planner" */
     size_t n_rivals;
 };
 

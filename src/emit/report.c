@@ -214,21 +214,20 @@ static void print_feed(const struct report *report, struct buf *out)
 
 static void print_rivals(const struct report *report, struct buf *out)
 {
-    const double ours_ms = report->plan->total_ms;
-
     for (size_t i = 0; i < report->options->n_rivals; i++) {
-        const struct report_rival *rival = &report->options->rivals[i];
-        const double more = rival->total_ms / ours_ms - 1;
+        const struct compare_entry *rival = &report->options->rivals[i];
+        const double more = rival->ratio - 1;
 
-        buf_printf(out, "%s  %s: ", i ? "      " : "rivals", rival->name);
+        buf_printf(out, "%s  %s: ", i ? "      " : "rivals", rival->planner);
         if (!isfinite(more)) {
             buf_printf(out, "%s\n",
-                       ours_ms > 0 ? "no plan" : "no step to compare");
+                       report->plan->total_ms > 0 ? "no plan"
+                                                  : "no step to compare");
             continue;
         }
         buf_printf(out, "%.3f ms, %.1f %%", rival->total_ms, 100 * fabs(more));
-        if (!isnan(rival->error_frac))
-            buf_printf(out, " +-%.0f %%", 100 * rival->error_frac);
+        if (!isnan(rival->gain_error_frac))
+            buf_printf(out, " +-%.0f %%", 100 * rival->gain_error_frac);
         buf_printf(out, " %s\n", more < 0 ? "less" : "more");
     }
 }

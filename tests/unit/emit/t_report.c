@@ -397,18 +397,24 @@ static void test_unlike_totals(void)
 
 static void test_rivals(void)
 {
-    const struct report_rival rivals[] = {{"A's planner", 104.74, 0.186},
-                                          {"B's", 47.133, NAN},
-                                          {"C's", NAN, NAN}};
+    struct compare_entry rivals[] = {
+        {.planner = "A's planner",
+         .total_ms = 104.74,
+         .gain_error_frac = 0.186},
+        {.planner = "B's", .total_ms = 47.133, .gain_error_frac = NAN},
+        {.planner = "C's", .total_ms = NAN}};
     const struct report_options options = {.rivals = rivals, .n_rivals = 3};
     struct plan plan = mixed_plan();
 
+    for (size_t i = 0; i < 3; i++)
+        rivals[i].ratio = rivals[i].total_ms / plan.total_ms;
     is_in(report_in(&plan, &options),
           "\nrivals  A's planner: 104.740 ms, 100.0 % +-19 % more\n"
           "        B's: 47.133 ms, 10.0 % less\n"
           "        C's: no plan\n"
           "bound   ");
     plan.total_ms = 0;
+    rivals[0].ratio = INFINITY;
     is_in(report_in(&plan, &options),
           "\nrivals  A's planner: no step to compare\n");
 }
