@@ -146,15 +146,17 @@ static int add_document(json_t *documents, const char *path,
 /* What was written, and what is in it. */
 static void print_json(const struct cli *cli, json_t *documents, size_t n_bytes)
 {
-    json_t *list = json_array(), *document;
+    json_t *document;
     size_t i;
 
-    json_array_foreach(documents, i, document) json_array_append_new(
-        list, json_pack("{s:O, s:O}", "file", json_object_get(document, "file"),
-                        "kind", json_object_get(document, "kind")));
-    cli_print_json(json_pack("{s:s, s:I, s:o}", "output",
+    json_array_foreach(documents, i, document)
+    {
+        json_object_del(document, "content");
+        json_object_del(document, "found");
+    }
+    cli_print_json(json_pack("{s:s, s:I, s:O}", "output",
                              cli_shown(cli, "output"), "bytes",
-                             (json_int_t)n_bytes, "documents", list));
+                             (json_int_t)n_bytes, "documents", documents));
 }
 
 static int run_report(struct cli *cli, struct err *err)

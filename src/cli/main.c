@@ -63,23 +63,12 @@ static int finish_stdout(struct err *err)
     return 0;
 }
 
-/* How many of these words, of which the second may be "", name a command. */
-static int find_command(const struct command **out, const char *first,
-                        const char *second)
+static const struct command *find_command(const char *name)
 {
-    const size_t len = strlen(first);
-    int n_words = 0;
-
-    for (size_t i = 0; i < N_COMMANDS && n_words < 2; i++) {
-        const char *rest = commands[i]->name + len;
-
-        if (strncmp(commands[i]->name, first, len) ||
-            (*rest && (*rest != ' ' || strcmp(rest + 1, second) != 0)))
-            continue;
-        *out = commands[i];
-        n_words = *rest ? 2 : 1;
-    }
-    return n_words;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(commands[i]->name, name))
+            return commands[i];
+    return NULL;
 }
 
 /* The second words of the commands that begin with this one: "import" ... of
@@ -159,8 +148,11 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
     }
     name = argv[1 + is_help];
     second = argc > 2 + is_help ? argv[2 + is_help] : "";
-    n_words = find_command(&command, name, second);
-    if (!n_words || (n_words == 1 && is_misspelt(name, second)))
+    command = find_command(arena_printf(arena, "%s %s", name, second));
+    n_words = command ? 2 : 1;
+    if (!command && !is_misspelt(name, second))
+        command = find_command(name);
+    if (!command)
         return no_command(name, second, arena, err);
     if (is_help)
         return run_command(command, 2, helped, arena, err);

@@ -10,9 +10,9 @@ src/base     3043  38
 src/core     4875  37
 src/device   6659  59
 src/io       5578  38
-src/emit     2794  19
+src/emit     2790  19
 src/exec     3765  26
-src/cli      5848  39
+src/cli      5826  39
 costmodel    7736  62
 search       6939  32
 microbench   1657  14
