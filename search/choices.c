@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Widths of a unit: at most so many, and fewer for long lists. */
+/* Widths of a unit: one a device, in 1 to 16 times this; few in long lists. */
 #define MAX_QUANTA 64
 #define MIN_QUANTA 8
 #define TOTAL_QUANTA 65536
@@ -266,10 +266,9 @@ static void add_standing_cut(struct parts *parts, uint32_t unit)
     add_form(parts, unit, cut);
 }
 
-/* Over how many devices rows are cut: all, one host's, and 2
- * to 8, 12, 16, 24, 32 ... No more ranges than a block's pieces have devices
- * to stand on: a grid over the ranks of one host is only for tables that may be
- * nothing else. */
+/* Over how many devices rows are cut: all, one host's, and 2 to 8, 12, 16 ...
+ * No more ranges than a block's pieces have devices to stand on: a grid over
+ * the ranks of one host is only for tables that may be nothing else. */
 static void add_cuts(struct parts *parts, uint32_t unit, uint32_t n_ranges)
 {
     const struct cluster *cluster = &parts->problem->cluster;
@@ -365,7 +364,8 @@ static uint32_t share_of(uint32_t total, uint32_t n, uint32_t least,
 static void add_units(struct parts *parts)
 {
     const uint32_t max_quanta =
-        share_of(TOTAL_QUANTA, parts->n_units, MIN_QUANTA, MAX_QUANTA);
+        share_of(TOTAL_QUANTA, parts->n_units, MIN_QUANTA,
+                 share_of(parts->n_devices, 0, MAX_QUANTA, 16 * MAX_QUANTA));
 
     parts->most_sorts =
         share_of(TOTAL_SORTS, parts->n_units, MIN_SORTS, MAX_SORTS);
