@@ -79,21 +79,11 @@ static inline size_t layout_width(const struct layout *layout)
     return layout->parts->oracle->width;
 }
 
-/* to = from + sign x vector, where from may be to: some lanes are read before
- * they are written, so that a compiler may take them at once. */
+/* to = from + sign x vector, where from may be to. */
 static inline void add_lanes(double *to, const double *from,
                              const double *vector, double sign, size_t width)
 {
-    double some[4];
-    size_t w = 0;
-
-    for (; w + 4 <= width; w += 4) {
-        for (size_t k = 0; k < 4; k++)
-            some[k] = from[w + k] + sign * vector[w + k];
-        for (size_t k = 0; k < 4; k++)
-            to[w + k] = some[k];
-    }
-    for (; w < width; w++)
+    for (size_t w = 0; w < width; w++)
         to[w] = from[w] + sign * vector[w];
 }
 
