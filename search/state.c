@@ -158,18 +158,27 @@ static void drop(struct layout *layout, uint32_t idx)
  */
 
 /* The first of devices that are alike, whatever the way there: a chain's draws
- * hang on who leads. */
-static void find_leaders(struct layout *layout)
+ * hang on who leads. Where only these n have changed since (or all: NULL), the
+ * others are looked at only where who led gives way. */
+static void find_leaders(struct layout *layout, const uint32_t *devices,
+                         uint32_t n)
 {
     const size_t n_terms = layout->n_terms;
 
     for (size_t k = 0; k < n_terms; k++) {
         const double *of = layout->terms_ms + k;
-        uint32_t leader = 0;
+        const double led_ms = of[layout->leader[k] * n_terms];
+        const bool is_all = !devices || !(led_ms >= layout->most_ms[k]);
+        uint32_t leader = is_all ? 0 : layout->leader[k];
+        const uint32_t n_seen = is_all ? layout->n_devices : n;
 
-        for (uint32_t r = 1; r < layout->n_devices; r++)
-            if (of[r * n_terms] > of[leader * n_terms])
+        for (uint32_t i = 0; i < n_seen; i++) {
+            const uint32_t r = is_all ? i : devices[i];
+            const double ms = of[r * n_terms], most_ms = of[leader * n_terms];
+
+            if (ms > most_ms || (ms == most_ms && r < leader))
                 leader = r;
+        }
         layout->leader[k] = leader;
         layout->most_ms[k] = of[leader * n_terms];
     }
@@ -257,7 +266,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
         layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
     if (layout_counts_moves(layout))
         layout->all_moved_bytes = trial->all_moved_bytes;
-    find_leaders(layout);
+    find_leaders(layout, trial->devices, trial->n_devices);
     if (layout->excess > 0 || trial->excess > 0)
         add_excess(layout);
     layout_check_sometimes(layout);
@@ -308,7 +317,7 @@ void layout_price(struct layout *layout)
                              layout->compute_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         set_load(layout, r);
-    find_leaders(layout);
+    find_leaders(layout, NULL, 0);
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);
