@@ -2,7 +2,6 @@
 #include "search/moves.h"
 
 #include "search/movement.h"
-#include "search/state_check.h"
 
 #include <assert.h>
 #include <math.h>
@@ -143,11 +142,10 @@ static void propose_move(struct draw *draw)
 /* On the device of the other piece the two become one (trial_join). */
 static void propose_merge(struct draw *draw)
 {
-    uint32_t to;
+    uint32_t to = NO_PIECE;
 
-    if (!quanta_of(draw, draw->piece) || !can_move(draw, draw->piece))
-        return;
-    to = sibling_device(draw);
+    if (quanta_of(draw, draw->piece) && can_move(draw, draw->piece))
+        to = sibling_device(draw);
     if (to != NO_PIECE)
         trial_send(draw->trial, draw->layout, draw->piece, 0, to);
 }
@@ -232,13 +230,6 @@ static void propose_trade(struct draw *draw)
 
 /* --- rebuilding --- */
 
-/* Where layouts are checked what is given up is made and priced all the same:
- * temper.c looks whether it is turned down. */
-static bool goes_on(const struct draw *draw)
-{
-    return !draw->trial->is_given_up || layout_check_every;
-}
-
 static void take_off_unit(struct draw *draw, uint32_t unit)
 {
     const struct layout *layout = draw->layout;
@@ -291,12 +282,11 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     const struct trial *trial = draw->trial;
     const struct estimate *estimates = trial->estimates;
     const uint64_t bytes = draw->layout->parts->parts[part].bytes;
-    const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
     assert(apart > 0);
     for (uint32_t at = draw->layout->parts->parts[part].first_device;
-         at + apart <= n_devices; at += apart) {
+         at + apart <= draw->layout->n_devices; at += apart) {
         uint32_t r = at;
 
         for (uint32_t i = at + 1; i < at + apart; i++)
@@ -342,11 +332,10 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
     const struct estimate *estimates = draw->trial->estimates;
-    const uint32_t n_devices = draw->layout->n_devices;
     uint32_t best = 0, most = 0;
     double best_ms = -INFINITY;
 
-    for (uint32_t r = 0; r < n_devices; r++) {
+    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
         const uint32_t room = least_of(estimates[r].room_quanta, n);
 
         if (room < most || (room == most && estimates[r].load_ms <= best_ms))
@@ -363,10 +352,9 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct parts *parts = draw->layout->parts;
     const struct estimate *estimates = draw->trial->estimates;
-    const uint32_t n_devices = draw->layout->n_devices;
     struct best best = nobody;
 
-    for (uint32_t r = 0; r < n_devices; r++) {
+    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
         const struct estimate *on = &estimates[r];
         const uint32_t then = part_of(draw, on->held_quanta + n);
 
@@ -403,7 +391,7 @@ static void pour(struct draw *draw)
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
         estimates[device_to_overfill(draw, n)].held_quanta += n;
     }
-    for (r = 0; r < n_devices && goes_on(draw); r++)
+    for (r = 0; r < n_devices && trial_is_priced(draw->trial); r++)
         if (estimates[r].held_quanta)
             put(draw, &(struct change){
                           .part = part_of(draw, estimates[r].held_quanta),
@@ -455,7 +443,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_forms; i++)
         take_off_unit(&draw, parts_unit(parts, forms[i]->part));
-    for (uint32_t i = 0; i < n_forms && goes_on(&draw); i++) {
+    for (uint32_t i = 0; i < n_forms && trial_is_priced(trial); i++) {
         const struct form *form = forms[i];
         const uint32_t first = trial->changes.n;
 
@@ -468,7 +456,8 @@ void rebuild(struct trial *trial, const struct layout *layout,
             trial->is_apart &= !draw.of->is_even;
             continue;
         }
-        for (uint32_t k = 0; k < form->n_pieces && goes_on(&draw); k++) {
+        for (uint32_t k = 0; k < form->n_pieces && trial_is_priced(trial);
+             k++) {
             struct change piece = forms_piece(parts, draw.unit, form, k);
 
             if (piece.device == NO_PIECE)

@@ -3,7 +3,6 @@
 
 #include "search/moves.h"
 #include "search/search.h"
-#include "search/state_check.h"
 
 #include <assert.h>
 #include <string.h>
@@ -160,7 +159,7 @@ static void decide(struct chain *chain)
 
     if (!trial->changes.n)
         return;
-    if (!trial->is_given_up && isfinite(trial->total_ms))
+    if (trial_is_priced(trial) && isfinite(trial->total_ms))
         rise = trial->total_ms - layout->total_ms +
                excess_ms(chain, trial->excess - layout->excess) +
                layout->parts->tuning->heavy_weight * heavier(chain);
@@ -168,7 +167,7 @@ static void decide(struct chain *chain)
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
     /* A rise that is no number fails the search in the end (watch_finish). */
-    assert(!chain->is_hopeless || isnan(rise));
+    assert(!trial->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
     layout_commit(&chain->at.layout, trial);
@@ -299,9 +298,8 @@ static void propose_some(struct chain *chain)
         propose(trial, layout, &chain->rng);
         if (!trial->changes.n)
             continue;
-        chain->is_hopeless = is_hopeless(chain);
-        trial->is_given_up = chain->is_hopeless && !layout_check_every;
-        if (!trial->is_given_up)
+        trial->is_given_up = is_hopeless(chain);
+        if (trial_is_priced(trial))
             trial_sum(trial, layout);
         break;
     }
@@ -353,11 +351,10 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
     const double best_ms = temper_best(temper)->total_ms;
     const double fall = log(COLD_FRAC / hot_frac) / (double)n_steps;
-    uint64_t n_rounds = n_steps / MAX_ROUND_STEPS + 1;
+    const uint64_t n_rounds =
+        max_u64(n_steps / MAX_ROUND_STEPS + 1, MIN_ROUNDS);
     bool is_on = true;
 
-    if (n_rounds < MIN_ROUNDS)
-        n_rounds = MIN_ROUNDS;
     temper->cooling = exp(fall);
     for (uint64_t round = 0; is_on && round < n_rounds; round++) {
         const uint64_t first = n_steps * round / n_rounds;
@@ -478,8 +475,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
 
     if (parts->n_devices < 2)
         return UINT64_MAX;
-    if (n_steps > MAX_WORK / parts->n_devices)
-        n_steps = MAX_WORK / parts->n_devices;
+    n_steps = min_u64(n_steps, MAX_WORK / parts->n_devices);
     n_steps = patience * n_steps / (N_REPAIR_CYCLES * TEMPER_CHAINS) + 1;
     tuning.heavy_weight = 0;
     tuning.excess_weight = 1;

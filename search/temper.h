@@ -25,7 +25,6 @@ struct chain {
     struct snapshot best; /* excess is 0 once it keeps all limits;
                              less is better than a lower total */
     bool is_saved;        /* the layout is no better than `best` */
-    bool is_hopeless;     /* what is tried, before all of it is priced */
     struct heavy {
         uint32_t term;
         double scale, weight_ms; /* 1 / the largest when the chain started,

@@ -397,7 +397,7 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
 
     for (uint32_t i = 0; i < n; i++) {
         tryouts[i]->n_priced += tryouts[i]->trial.changes.n > 0;
-        if (oracle->ops->terms && !tryouts[i]->trial.is_given_up)
+        if (oracle->ops->terms && trial_is_priced(&tryouts[i]->trial))
             price_terms(&tryouts[i]->trial, &tryouts[i]->layout);
     }
     if (oracle->ops->terms)

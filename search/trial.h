@@ -4,6 +4,7 @@
 
 #include "core/bwd_memo.h"
 #include "search/state.h"
+#include "search/state_check.h"
 
 /*
  * A change of some pieces, priced on the side: it costs the layout nothing
@@ -70,6 +71,12 @@ struct trial {
 };
 
 void trial_clear(struct trial *trial);
+/* Where layouts are checked what is given up is made and priced all the same:
+ * search/temper.c looks whether it is turned down. */
+static inline bool trial_is_priced(const struct trial *trial)
+{
+    return !trial->is_given_up || layout_check_every;
+}
 /* The most that a layout may cost to come true, by the next draw, which stays
  * to be made. */
 double trial_limit_ms(const struct trial *trial, const struct rng *rng);
