@@ -143,18 +143,6 @@ static int run_file(struct tournament *run, const char *path, struct err *err)
     return 0;
 }
 
-static int write_csv(const struct comparison *comparison, const char *path,
-                     struct err *err)
-{
-    struct buf out = {0};
-    int rc;
-
-    compare_to_csv(comparison, &out);
-    rc = file_write(path, out.data, out.len, err);
-    buf_release(&out);
-    return rc;
-}
-
 static void print_all(struct comparison *comparison, struct cli *cli)
 {
     struct compare_mean *means =
@@ -176,6 +164,7 @@ static int run_compare(struct cli *cli, struct err *err)
                   .limit_ms = 1000 * cli_double(cli, "rival-limit")},
         .comparison = {.tasks = ARENA_NEW(cli->arena, struct compare_task,
                                           n_tasks * cli->n_args)}};
+    struct buf csv = {0};
     int rc = 0;
 
     while (search_contenders[run.comparison.n_planners].name)
@@ -195,8 +184,11 @@ static int run_compare(struct cli *cli, struct err *err)
     progress_finish(&run.progress);
     if (!rc)
         print_all(&run.comparison, cli);
-    if (!rc && cli_given(cli, "csv"))
-        rc = write_csv(&run.comparison, cli_string(cli, "csv"), err);
+    if (!rc && cli_given(cli, "csv")) {
+        compare_to_csv(&run.comparison, &csv);
+        rc = file_write(cli_string(cli, "csv"), csv.data, csv.len, err);
+    }
+    buf_release(&csv);
     pool_close(run.search.pool);
     return rc;
 }

@@ -143,36 +143,28 @@ static int add_document(json_t *documents, const char *path,
                : add_plan(document, text, len, path, arena, err);
 }
 
-/* What was written, and what is in it. */
-static void print_json(const struct cli *cli, json_t *documents, size_t n_bytes)
-{
-    json_t *document;
-    size_t i;
-
-    json_array_foreach(documents, i, document)
-    {
-        json_object_del(document, "content");
-        json_object_del(document, "found");
-    }
-    cli_print_json(json_pack("{s:s, s:I, s:O}", "output",
-                             cli_shown(cli, "output"), "bytes",
-                             (json_int_t)n_bytes, "documents", documents));
-}
-
 static int run_report(struct cli *cli, struct err *err)
 {
-    json_t *documents = json_array();
+    json_t *documents = json_array(), *document;
     struct buf page = {0};
     int rc = 0;
+    size_t i;
 
-    for (size_t i = 0; !rc && i < cli->n_args; i++)
+    for (i = 0; !rc && i < cli->n_args; i++)
         rc = add_document(documents, cli->args[i], cli->arena, err);
     if (!rc) {
         page_print(documents, &page);
         rc = file_write(cli_string(cli, "output"), page.data, page.len, err);
     }
+    json_array_foreach(documents, i, document)
+    {
+        json_object_del(document, "content");
+        json_object_del(document, "found");
+    }
     if (!rc)
-        print_json(cli, documents, page.len);
+        cli_print_json(json_pack("{s:s, s:I, s:O}", "output",
+                                 cli_shown(cli, "output"), "bytes",
+                                 (json_int_t)page.len, "documents", documents));
     buf_release(&page);
     json_decref(documents);
     return rc;

@@ -12,7 +12,7 @@ src/device   6659  59
 src/io       5578  38
 src/emit     2790  19
 src/exec     3765  26
-src/cli      5826  39
+src/cli      5815  39
 costmodel    7736  62
 search       6940  32
 microbench   1657  14
