@@ -215,7 +215,7 @@ def check_rivals(name, *options):
     neuroshard("report", name, "-o", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
     data = re.search(r'<script type="application/json".*?>(.*)</script>', page)
-    found = json.loads(data[1])["documents"][0]["found"]["rivals"]["planners"]
+    found = json.loads(data[1])["documents"][0]["found"]["rivals"]
     options = [*options, "--effort", 1, "--host-ms", 0]
     said = answer("compare", *options)["planners"]
     same = [
