@@ -187,6 +187,10 @@ static const struct place_field evaluation_fields[] = {
     {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
 };
 
+/* Of an object: the rows of an array, each as an object. */
+#define SET_LIST(object, key, rows, n, fields) \
+    json_object_set_new(object, key, PLACE_LIST_ROWS(rows, n, fields))
+
 static json_t *estimate_to_json(const struct estimate *estimate)
 {
     const struct feature_set *totals = &estimate->totals;
@@ -199,10 +203,10 @@ static json_t *estimate_to_json(const struct estimate *estimate)
     else
         PLACE_SET_FIELDS(object, estimate, base_field);
     PLACE_SET_FIELDS(object, estimate, ratio_fields);
-    json_object_set_new(
-        object, "totals",
-        is_roofline ? PLACE_LIST_ROWS(totals->at, totals->n, power_fields)
-                    : PLACE_LIST_ROWS(totals->at, totals->n, total_fields));
+    if (is_roofline)
+        SET_LIST(object, "totals", totals->at, totals->n, power_fields);
+    else
+        SET_LIST(object, "totals", totals->at, totals->n, total_fields);
     return object;
 }
 
@@ -210,14 +214,10 @@ static json_t *setting_to_json(const struct model *model)
 {
     json_t *object = PLACE_ROW(model, setting_fields);
 
-    json_object_set_new(
-        object, "ranges",
-        PLACE_LIST_ROWS(model->ranges, model->n_ranges, range_fields));
+    SET_LIST(object, "ranges", model->ranges, model->n_ranges, range_fields);
     if (model->n_environments)
-        json_object_set_new(object, "environments",
-                            PLACE_LIST_ROWS(model->environments,
-                                            model->n_environments,
-                                            environment_fields));
+        SET_LIST(object, "environments", model->environments,
+                 model->n_environments, environment_fields);
     return object;
 }
 
@@ -253,9 +253,7 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
         PLACE_SET_FIELDS(object, &class->range, range_fields);
         json_array_append_new(classes, object);
     }
-    json_object_set_new(
-        root, "held_out",
-        PLACE_LIST_ROWS(evaluation->errors, N_PREDICTORS, error_fields));
+    SET_LIST(root, "held_out", evaluation->errors, N_PREDICTORS, error_fields);
     json_object_set_new(root, "settings", classes);
     PLACE_SET_FIELDS(root, evaluation, evaluation_fields);
     return root;
@@ -268,9 +266,8 @@ json_t *model_to_json(const struct model *model)
 
     PLACE_SET_FIELDS(root, model, source_field);
     json_object_set_new(root, "setting", setting_to_json(model));
-    json_object_set_new(
-        root, "features",
-        PLACE_LIST_ROWS(model->features.at, model->features.n, feature_fields));
+    SET_LIST(root, "features", model->features.at, model->features.n,
+             feature_fields);
     if (model->estimate.totals.n)
         json_object_set_new(root, "estimate",
                             estimate_to_json(&model->estimate));
@@ -279,18 +276,13 @@ json_t *model_to_json(const struct model *model)
                             PLACE_ROW(&model->mlp.shape, shape_fields));
     json_object_set_new(root, "training",
                         PLACE_ROW(&model->training, training_fields));
-    json_object_set_new(
-        root, "errors",
-        PLACE_LIST_ROWS(model->errors, model->n_errors, error_fields));
+    SET_LIST(root, "errors", model->errors, model->n_errors, error_fields);
     if (model->n_intervals)
-        json_object_set_new(root, "intervals",
-                            PLACE_LIST_ROWS(model->intervals,
-                                            model->n_intervals,
-                                            interval_fields));
+        SET_LIST(root, "intervals", model->intervals, model->n_intervals,
+                 interval_fields);
     if (model->choice.n)
-        json_object_set_new(root, "choice",
-                            PLACE_LIST_ROWS(model->choice.errors,
-                                            model->choice.n, error_fields));
+        SET_LIST(root, "choice", model->choice.errors, model->choice.n,
+                 error_fields);
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
     PLACE_SET_FIELDS(root, model, floor_field);
