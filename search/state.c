@@ -167,8 +167,8 @@ static void find_leaders(struct layout *layout, const uint32_t *devices,
 
     for (size_t k = 0; k < n_terms; k++) {
         const double *of = layout->terms_ms + k;
-        const double led_ms = of[layout->leader[k] * n_terms];
-        const bool is_all = !devices || !(led_ms >= layout->most_ms[k]);
+        const bool is_all = !devices || !(of[layout->leader[k] * n_terms] >=
+                                          layout->most_ms[k]);
         uint32_t leader = is_all ? 0 : layout->leader[k];
         const uint32_t n_seen = is_all ? layout->n_devices : n;
 
