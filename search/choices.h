@@ -147,11 +147,8 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector);
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
                         uint32_t width);
 /* Likewise of n quanta, 1 to n_quanta, of a unit that columns may be cut of. */
-static inline uint32_t parts_of_quanta(const struct parts *parts, uint32_t unit,
-                                       uint32_t n)
+static inline uint32_t parts_of_quanta(const struct unit *of, uint32_t n)
 {
-    const struct unit *of = &parts->of[unit];
-
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
 }
 /* The part that is as wide as two of one unit; NO_PART where there is none. */

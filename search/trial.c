@@ -33,19 +33,18 @@ void trial_send(struct trial *trial, const struct layout *layout,
 {
     const struct parts *parts = layout->parts;
     const struct piece *it = &layout->pieces[piece];
-    const uint32_t unit = parts_unit(layout->parts, it->part);
+    const struct unit *of = &parts->of[parts_unit(parts, it->part)];
     const uint32_t n_all = parts_quanta(parts, it->part);
     struct change change = {piece, it->part, device, it->range, it->block};
 
     if (n_quanta && n_quanta < n_all) {
-        change.part = parts_of_quanta(parts, unit, n_all - n_quanta);
+        change.part = parts_of_quanta(of, n_all - n_quanta);
         change.device = it->device;
     }
     snapshot_add(&trial->changes, change);
     if (change.part != it->part)
-        trial_add(trial, (struct change){
-                             .part = parts_of_quanta(parts, unit, n_quanta),
-                             .device = device});
+        trial_add(trial, (struct change){.part = parts_of_quanta(of, n_quanta),
+                                         .device = device});
 }
 
 /* The part goes from the device (sign -1), or comes (1). A device that is left
