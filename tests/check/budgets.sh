@@ -14,7 +14,7 @@ src/emit     2790  19
 src/exec     3765  26
 src/cli      5815  39
 costmodel    7720  62
-search       6974  32
+search       6978  32
 microbench   1657  14
 "
 
