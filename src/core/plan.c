@@ -423,7 +423,7 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT])
 {
     static const bool is_exchange[N_STEP_PARTS] = {
         [STEP_INPUT] = true, [STEP_OUTPUT] = true, [STEP_GRADIENT] = true};
-    double sum_ms = 0;
+    double sum_ms = 0, priced_ms;
 
     shares[SPLIT_LOOKUPS] = shares[SPLIT_EXCHANGES] = 0;
     for (unsigned p = 0; p < N_STEP_PARTS; p++) {
@@ -431,9 +431,14 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT])
             plan->exposed_ms[p];
         sum_ms += plan->exposed_ms[p];
     }
+    /* The dense part is given: it is nobody's error. */
+    priced_ms =
+        fmin(fmax(plan->total_ms - job_dense_ms(&plan->problem.job), sum_ms),
+             plan->total_ms);
     for (unsigned k = 0; k < N_SPLIT; k++)
-        shares[k] =
-            sum_ms > 0 && !plan_waits_for_host(plan) ? shares[k] / sum_ms : NAN;
+        shares[k] = sum_ms > 0 && !plan_waits_for_host(plan)
+                        ? shares[k] / sum_ms * priced_ms / plan->total_ms
+                        : NAN;
 }
 
 double plan_error_frac(const struct plan *plan)
@@ -572,8 +577,7 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     }
     hash = mix_u64(problem->batch, hash);
     hash = mix_u64(problem->memory_model, hash);
-    if (problem->dense_optimizer != DENSE_AS_TABLE &&
-        problem->dense_optimizer != DENSE_ADAM)
+    if (problem->dense_optimizer != DENSE_ADAM) /* what others have */
         hash = mix_u64(problem->dense_optimizer, hash);
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);

@@ -115,7 +115,8 @@ static bool is_common(const struct comparison *comparison, size_t task,
 }
 
 /* Look-ups of two plans are off by themselves, as those of two samples are;
- * exchanges on the same links alike, so that only their difference is off. */
+ * exchanges on the same links alike, so that only their difference is off. A
+ * ratio is off by the share that its larger total is. */
 double compare_gain_error(const struct compare_entry *entry,
                           const struct compare_entry *ours)
 {
@@ -126,7 +127,8 @@ double compare_gain_error(const struct compare_entry *entry,
     const double exchange_ms = more_ms * ours->cost.exchange_error.frac;
 
     return lookup_ms > 0 && (exchange_ms > 0 || more_ms <= 0)
-               ? hypot(lookup_ms, exchange_ms) / ours->total_ms
+               ? hypot(lookup_ms, exchange_ms) / ours->total_ms *
+                     fmin(entry->total_ms / ours->total_ms, 1)
                : NAN;
 }
 

@@ -29,7 +29,7 @@ void report_error(const struct plan *plan, struct buf *out)
     const double frac = plan_error_frac(plan);
 
     if (frac > 0)
-        buf_printf(out, " +-%.0f %%", 100 * frac);
+        buf_printf(out, frac < 0.01 ? " +-%.1g %%" : " +-%.0f %%", 100 * frac);
 }
 
 #define MOST_OUTSIDE 3

@@ -170,6 +170,7 @@ static void test_host(struct arena *arena)
 static void test_error(void)
 {
     struct plan plan = {
+        .total_ms = 8,
         .exposed_ms = {[STEP_INPUT] = 1,
                        [STEP_FORWARD] = 1,
                        [STEP_OUTPUT] = 2,
@@ -179,6 +180,12 @@ static void test_error(void)
 
     is_near(plan_error_frac(&plan), 0.3 * 5 / 7, 1e-12,
             "errors are independent: the root of squares");
+    plan.problem.job.dense_ms[1] = 1000;
+    plan.total_ms += 1000;
+    is_near(plan_error_frac(&plan), 0.3 * 5 / 7 * 8 / 1008, 1e-12,
+            "what is given is not off");
+    plan.problem.job.dense_ms[1] = 0;
+    plan.total_ms = 8;
     plan.cost.exchange_error.frac = 0;
     ok(plan_error_frac(&plan) == 0, "one that is not known leaves nothing");
     plan.exposed_ms[STEP_INPUT] = plan.exposed_ms[STEP_OUTPUT] = 0;
@@ -372,6 +379,16 @@ static void test_hash(struct arena *arena)
     plan.problem.min_width = 8;
     ok(strcmp(plan_inputs_hash(&plan, arena), after) != 0,
        "another width does");
+    plan.problem.min_width = 4;
+    for (unsigned k = 0; dense_optimizer_names[k]; k++)
+        for (unsigned j = 0; j < k; j++) {
+            plan.problem.dense_optimizer = (enum dense_optimizer)k;
+            before = plan_inputs_hash(&plan, arena);
+            plan.problem.dense_optimizer = (enum dense_optimizer)j;
+            ok(strcmp(plan_inputs_hash(&plan, arena), before) != 0,
+               "and so does %s for %s", dense_optimizer_names[j],
+               dense_optimizer_names[k]);
+        }
 }
 
 /* Any input that becomes another one changes the hash, and all of them change

@@ -368,7 +368,7 @@ static void test_gains(void)
     } gains[] = {
         {"beyond the error", 3.5, 1.5, 0.1, 0.2, 0.36400549446402593 / 4, 1, 1},
         {"within it", 3.5, 1.5, 0.3, 0.2, 1.0547511554864494 / 4, 0, 0},
-        {"slower by more", 1, 1, 0.1, 0.2, 0.3 / 4, 1, 0},
+        {"slower by more", 1, 1, 0.1, 0.2, 0.3 / 4 / 2, 1, 0},
         {"the same exchanges need no error", 5, 1, 0.1, 0, 0.5 / 4, 1, 1},
         {"other ones do", 5, 2, 0.1, 0, NAN, 0, 0},
         {"look-ups always do", 50, 1, 0, 0.2, NAN, 0, 0},
