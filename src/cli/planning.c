@@ -178,6 +178,13 @@ int planning_problem(struct problem *problem, const char *path,
     problem->tables = list.tables;
     problem->n_tables = list.n_tables;
     problem->source = list.source;
+    for (size_t i = 0; i < list.n_tables; i++)
+        if (problem->row_cut == ROW_CUT_ANY && list.tables[i].rows_over)
+            return err_set(
+                err, ERR_USAGE,
+                "option '--row-cut any' does not go with table '%s', "
+                "whose rows_over is '%s'",
+                list.tables[i].name, rows_over_names[list.tables[i].rows_over]);
     problem_find_hot_rows(problem, cli->arena);
     return 0;
 }

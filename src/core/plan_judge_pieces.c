@@ -179,14 +179,30 @@ static int check_kinds(const struct plan *plan, const size_t *piece, size_t n,
                        " has shards of kind '%s', which the plan's problem "
                        "does not allow",
                        table->name, shard_kind_name(kind));
-    for (size_t i = 0; i < n && kind == SHARD_ROW && table->rows_over; i++)
-        if (!shard_row_ranks(&plan->problem, &plan->shards[piece[i]]))
-            return err_set(
-                err, ERR_INPUT,
-                "table " JUDGE_NAME " may be cut by rows over %s alone",
-                table->name,
-                table->rows_over == ROWS_OVER_ALL ? "all devices"
-                                                  : "the devices of one host");
+    return 0;
+}
+
+/* Blocks of all devices stand on them in order, those of a host on its. */
+static int check_rows_over(const struct plan *plan, const size_t *piece,
+                           size_t n, enum shard_kind kind, struct err *err)
+{
+    const struct table *table = table_of(plan, piece[0]);
+    const bool over_all = table->rows_over == ROWS_OVER_ALL;
+    const uint32_t host = cluster_group(&plan->problem.cluster);
+    const uint32_t at = plan->shards[piece[0]].device;
+
+    for (size_t i = 0; i < n && kind == SHARD_ROW && table->rows_over; i++) {
+        const struct shard *block = &plan->shards[piece[i]];
+
+        if (!shard_row_ranks(&plan->problem, block) ||
+            (over_all ? at : at % host) || block->device != at + i)
+            return err_set(err, ERR_INPUT,
+                           "table " JUDGE_NAME
+                           " may be cut by rows over %s alone, in their order",
+                           table->name,
+                           over_all ? "all devices"
+                                    : "the devices of one host");
+    }
     return 0;
 }
 
@@ -237,7 +253,8 @@ int judge_pieces(const struct plan *plan, const size_t *piece, size_t n,
             return -1;
         kind = kind_of(plan, piece, n);
     }
-    if (check_kinds(plan, piece, n, kind, err))
+    if (check_kinds(plan, piece, n, kind, err) ||
+        check_rows_over(plan, piece, n, kind, err))
         return -1;
     return check_constraints(plan, piece, n, err);
 }

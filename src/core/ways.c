@@ -383,12 +383,16 @@ static struct edit cut_rows(const struct finder *finder, struct shard *come,
     return cut(finder, come, n_come);
 }
 
-/* Over all GPUs, or those of the best host: in row blocks; and replicated. */
+/* Over all GPUs, or those of the best host: in row blocks; and replicated. By
+ * ranks a sequence is cut over all of them alone, as TorchRec does it. */
 static void find_spread(struct finder *finder)
 {
     uint32_t n = finder->problem->cluster.n_devices;
     uint32_t per_host = cluster_group(&finder->problem->cluster);
     struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
+    const bool on_host =
+        plan_row_cut(finder->what_if->plan) == ROW_CUT_ANY ||
+        finder->problem->tables[whole.table].output != OUTPUT_SEQUENCE;
     struct shard *come = ARENA_NEW(finder->arena, struct shard, n);
 
     if (finder->n_tables > 1 || n < 2)
@@ -396,7 +400,7 @@ static void find_spread(struct finder *finder)
     if (can_price(finder, SHARD_ROW) && whole.row_end > 1) {
         add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
                 cut_rows(finder, come, n));
-        if (per_host > 1 && per_host < n)
+        if (on_host && per_host > 1 && per_host < n)
             find_places(finder,
                         &(struct mover){cut_rows(finder, come, per_host), come,
                                         UINT32_MAX, per_host},

@@ -735,6 +735,53 @@ static void test_random_tilings(void)
     is_i64(n_wrong, 0, "500 random tilings, seed 7: legal until one is moved");
 }
 
+/* Blocks over all devices, or a host's, stand there in order and nowhere else:
+ * by one device beside it is not the plan that was asked for. */
+static void test_rows_over(void)
+{
+    enum { N = 8, HOST = 4 };
+    uint64_t memory[N], reserve[N] = {0};
+    struct shard shards[N];
+    struct table table;
+    struct plan plan = {.problem = {.tables = &table,
+                                    .n_tables = 1,
+                                    .batch = 1,
+                                    .kinds = SHARD_ALL_KINDS,
+                                    .cluster = {.n_devices = N,
+                                                .devices_per_host = HOST,
+                                                .memory_bytes = memory,
+                                                .reserve_bytes = reserve}},
+                        .shards = shards};
+    unsigned n_wrong = 0;
+
+    for (int r = 0; r < N; r++)
+        memory[r] = UINT64_MAX;
+    table_init(&table);
+    table.name = "t";
+    table.num_embeddings = 8000;
+    table.dim = 4;
+    for (uint32_t n = HOST; n <= N; n += HOST)
+        for (uint32_t first = 0; first + n <= N; first += HOST)
+            for (uint32_t moved = 0; moved <= n; moved++) {
+                struct err err = {0};
+
+                plan.n_shards = n;
+                for (uint32_t b = 0; b < n; b++)
+                    shards[b] = (struct shard){
+                        0, SHARD_ROW, 8000 / n * b, 8000 / n * (b + 1),
+                        0, 4,         first + b};
+                if (moved < n)
+                    shards[moved].device = (first + moved + 1) % N;
+                table.rows_over = ROWS_OVER_ANY;
+                n_wrong += plan_check(&plan, &err) != 0;
+                table.rows_over = n == N ? ROWS_OVER_ALL : ROWS_OVER_HOST;
+                n_wrong += !plan_check(&plan, &err) != (moved == n);
+                table.rows_over = n == N ? ROWS_OVER_HOST : ROWS_OVER_ALL;
+                n_wrong += !plan_check(&plan, &err);
+            }
+    is_i64(n_wrong, 0, "rows over all, or a host: in their places alone");
+}
+
 /* 10,000 tables in 100,000 shards, and one table in 100,000. */
 static void test_large(void)
 {
@@ -797,6 +844,7 @@ int main(void)
     test_legal();
     test_broken();
     test_random_tilings();
+    test_rows_over();
     test_large();
     return tap_done();
 }
