@@ -12,7 +12,7 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Sorts shards, derives kinds, prices, hashes the inputs and judges. */
+/* Sorts shards, derives kinds, prices, hashes the inputs, judges and bounds. */
 static int price(struct plan *plan, const struct oracle *oracle,
                  struct arena *arena, struct err *err)
 {
@@ -21,7 +21,10 @@ static int price(struct plan *plan, const struct oracle *oracle,
         return -1;
     plan->version = NEUROSHARD_VERSION;
     plan->inputs_hash = plan_inputs_hash(plan, arena);
-    return plan_check(plan, err);
+    if (plan_check(plan, err))
+        return -1;
+    plan_bound(plan, oracle, arena);
+    return 0;
 }
 
 static int run_cost(struct cli *cli, struct err *err)
@@ -34,12 +37,10 @@ static int run_cost(struct cli *cli, struct err *err)
                    (cli_given(cli, "output") &&
                     plan_save(&plan, cli_string(cli, "output"), err));
 
-    if (!rc && cli_given(cli, "json")) {
+    if (!rc && cli_given(cli, "json"))
         cli_print_text(plan_to_json(&plan, cli->arena));
-    } else if (!rc) {
-        plan_bound(&plan, oracle, cli->arena);
+    else if (!rc)
         plan_report(&plan, oracle, NULL, cli);
-    }
     oracle_close(oracle);
     return rc ? -1 : 0;
 }

@@ -232,7 +232,7 @@ static int put_outputs(struct record *record, struct err *err)
 {
     const struct job_times *job = &record->job;
     const struct job_phase *all = &job->phases[2 * (size_t)job->n_ranks];
-    const bool is_gpu = !strncmp(record->training.device.device, "cuda:", 5);
+    const bool is_gpu = strncmp(record->training.device.device, "cpu:", 4) != 0;
     struct comm_sample sample = {
         .kind = is_gpu ? "nccl" : "mpi",
         .time = all[isnan(all[1].time.median_ms) ? 2 : 1].time,

@@ -48,7 +48,7 @@ static void print_gain(const struct plan_request *request,
     cli_printf("from    %s: %.4f ms as it stands",
                cli_shown(request->cli, "from"), standing->total_ms);
     if (standing->moved_bytes)
-        cli_printf(" but for %s that must move",
+        cli_printf(" but for %s that would move",
                    text_from_bytes(bytes, (double)standing->moved_bytes));
     if (!report->standing_fits)
         cli_printf(", which does not fit");

@@ -34,6 +34,10 @@ grep -c '"output_error"' run.json
 grep -o 'roofline:h100' cost.txt
 "$ns" cost plan.json -o again.json >/dev/null 2>&1
 cmp plan.json again.json && echo "priced again: the same bytes"
+"$ns" plan "$tables" --gpus 4 --cost torchrec --batch 256 --effort 20000 \
+    -o bound.json >/dev/null 2>&1
+"$ns" cost bound.json -o again.json >/dev/null 2>&1
+cmp bound.json again.json && grep -c '"bound_ms": [0-9]' again.json
 for format in torchrec dlrm text; do
     "$ns" emit plan.json --format "$format" -o out.$format
     test -s out.$format && echo "emitted $format"

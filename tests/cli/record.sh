@@ -91,7 +91,8 @@ sqlite3 fbgemm.db "ATTACH 'cuda.db' AS cuda;
     SELECT a.n_tables, round(1e6 * (b.forward_median_ms - a.forward_median_ms)),
     round(1e6 * (b.backward_median_ms - a.backward_median_ms)),
     round(1e6 * (b.total_median_ms - a.total_median_ms))
-    FROM sample a JOIN cuda.sample b USING (case_idx) ORDER BY 1, 2"
+    FROM sample a JOIN cuda.sample b USING (case_idx) ORDER BY 1, 2;
+    SELECT DISTINCT 'exchanged by ' || kind FROM comm_sample"
 
 echo "# what is no such job"
 cp "$corpus"/times/* .
