@@ -42,6 +42,18 @@ static bool is_in_fold(const struct trial *trial, const struct sample *sample,
     return (sample->case_idx - sample->case_idx / 10) % trial->n_folds == fold;
 }
 
+/* Whether the other folds have enough to validate a net by: few cases in many
+ * settings may have it all in one. */
+static bool leaves_enough(const struct trial *trial, uint64_t fold)
+{
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < trial->n; i++)
+        n_left += !is_in_fold(trial, &trial->known[i], fold) &&
+                  sample_split(&trial->known[i]) == SPLIT_VALIDATION;
+    return n_left >= TRAIN_MIN_VALIDATION;
+}
+
 /* What a model of that kind that learned from the other folds says of this one,
  * behind what was said of those before; nothing where too few are left. A net
  * alone needs the validation side, also where it is the fold. */
@@ -144,6 +156,8 @@ static void collect(struct trial *trial, const struct sample *samples, size_t n,
     trial->n_folds = min_u64(trial->n_folds, MOST_FOLDS);
     /* Each ninth of what is_in_fold numbers validates: in one fold of three. */
     trial->n_folds -= trial->n_folds % 3 == 0;
+    for (uint64_t fold = 0; trial->n_folds > 1 && fold < trial->n_folds; fold++)
+        trial->has_nets = trial->has_nets && leaves_enough(trial, fold);
     trial->judged = ARENA_NEW(arena, const struct sample *, n);
     trial->ms = ARENA_NEW(arena, double, n);
     for (int kind = 0; kind < N_MODEL_KINDS; kind++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "costmodel/trust.h"
 
+#include "base/ranked.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -25,6 +27,7 @@ static const struct {
 struct trust {
     struct cost_outside ranges[N_KNOWN];
     struct cost_outside *outside; /* [n], those of a table behind each other */
+    struct ranked *order;         /* [n]: less than 0 by their octaves */
     size_t n;
 };
 
@@ -51,7 +54,7 @@ static void find_ranges(struct trust *trust, const struct model *model)
     }
 }
 
-/* How many octaves outside; named unless its table has it already. */
+/* How many octaves outside; named, of a table the farthest. */
 static double check(struct trust *trust, unsigned what, const char *table,
                     double value)
 {
@@ -64,10 +67,15 @@ static double check(struct trust *trust, unsigned what, const char *table,
         return 0;
     at.table = table;
     at.value = value;
-    while (i-- > 0 && trust->outside[i].table == table)
-        if (trust->outside[i].feature == at.feature)
-            return octaves;
-    trust->outside[trust->n++] = at;
+    while (i > 0 && trust->outside[i - 1].table == table &&
+           trust->outside[i - 1].feature != at.feature)
+        i--;
+    if (!i || trust->outside[i - 1].table != table)
+        i = ++trust->n;
+    else if (octaves <= -trust->order[i - 1].key)
+        return octaves;
+    trust->outside[i - 1] = at;
+    trust->order[i - 1] = (struct ranked){-octaves, (uint32_t)(i - 1)};
     return octaves;
 }
 
@@ -90,8 +98,10 @@ size_t trust_judge(const struct model *model, const struct problem *problem,
     const uint32_t n_devices = problem->cluster.n_devices;
     struct device_load *loads = ARENA_NEW(arena, struct device_load, n_devices);
     double *octaves = ARENA_NEW(arena, double, n_devices), wider;
-    struct trust trust = {
-        .outside = ARENA_NEW(arena, struct cost_outside, OF_GPU * n + N_KNOWN)};
+    const size_t most = OF_GPU * n + N_KNOWN;
+    struct trust trust = {.outside =
+                              ARENA_NEW(arena, struct cost_outside, most),
+                          .order = ARENA_NEW(arena, struct ranked, most)};
     uint32_t slowest = 0;
 
     find_ranges(&trust, model);
@@ -127,6 +137,9 @@ size_t trust_judge(const struct model *model, const struct problem *problem,
         error->of = arena_printf(arena, "%s, widened", error->of);
     error->frac = expm1(wider * log1p(error->frac));
     error->pair_frac = expm1(wider * log1p(error->pair_frac));
-    *outside = trust.outside;
+    *outside = ARENA_NEW(arena, struct cost_outside, trust.n);
+    ranked_sort(trust.order, trust.n);
+    for (size_t i = 0; i < trust.n; i++)
+        (*outside)[i] = trust.outside[trust.order[i].idx];
     return trust.n;
 }

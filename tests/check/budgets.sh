@@ -7,13 +7,13 @@ set -eu
 
 budgets="
 src/base     3043  38
-src/core     4875  37
+src/core     4894  37
 src/device   6659  59
 src/io       5578  38
-src/emit     2790  19
+src/emit     2791  19
 src/exec     3765  26
-src/cli      5815  39
-costmodel    7720  62
+src/cli      5823  39
+costmodel    7742  62
 search       6978  32
 microbench   1657  14
 "

@@ -343,6 +343,32 @@ static void test_folds(struct arena *arena)
     }
 }
 
+/* Ten cases, each measured in twelve settings: all that validates is of one, so
+ * no net is judged by folds that lack it. */
+static void test_few_cases(struct arena *arena)
+{
+    enum { CASES = 10, TIMES = 12 };
+    struct sample *all = ARENA_NEW(arena, struct sample, CASES * TIMES);
+    struct train_options options;
+    const struct sample *samples;
+    struct model model;
+    struct err err = {0};
+    size_t n, n_all = 0;
+
+    samples = synthetic_samples(&n, 200, 3, arena);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < TIMES && samples[i].case_idx < CASES &&
+                           samples[i].kind == SAMPLE_FUSED;
+             k++)
+            all[n_all++] = samples[i];
+    train_options_init(&options);
+    options.epochs = 1;
+    is_i64((int64_t)n_all, CASES * TIMES, "ten cases in twelve settings");
+    ok(!train_choose(&model, all, n_all, &options, arena, &err) &&
+           model.choice.n == 1,
+       "a roofline is fitted to them%s", err.msg);
+}
+
 static void test_refusals(struct arena *arena)
 {
     struct train_options options;
@@ -397,6 +423,7 @@ int main(void)
     test_decay(&arena);
     test_owned(&arena);
     test_folds(&arena);
+    test_few_cases(&arena);
     test_refusals(&arena);
     arena_release(&arena);
     return tap_done();

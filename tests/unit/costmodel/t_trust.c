@@ -192,14 +192,15 @@ static void test_intervals(void)
     is_i64((int64_t)cost->n_outside, 0, "all is inside");
 
     for (uint32_t t = 0; t < 40; t++)
-        task.tables[t].dim = t == 7 ? 512 : t == 4 ? 1024 : task.tables[t].dim;
+        task.tables[t].dim = t == 7 ? 1024 : t == 4 ? 512 : task.tables[t].dim;
     cost = price(&task, &arena);
     is_i64((int64_t)cost->n_outside, 2, "two are outside");
-    is_str(cost->outside[0].table, "t4", "which");
-    is_str(cost->outside[1].table, "t7", "by table");
+    is_str(cost->outside[0].table, "t7", "which");
+    is_str(cost->outside[1].table, "t4", "the farthest first");
     is_str(cost->outside[0].feature, "columns", "in what");
     is_near(cost->outside[0].value, 1024, 0, "how many");
     is_near(cost->outside[0].most, 128, 1e-9, "of what is known");
+    task.tables[7].dim = 512;
     task.tables[4].pooling_factor = 0;
     task.tables[4].dim = 4;
     task.tables[7].pooling_factor = 200;
