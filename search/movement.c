@@ -313,7 +313,8 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
     if (n % naming.per_host || naming.per_host == 1)
         naming.per_host = naming.n_gpus;
     naming.n_hosts = naming.n_gpus / naming.per_host;
-    if (naming.per_host > RENAME_MAX_GPUS || naming.n_hosts > RENAME_MAX_GPUS)
+    if (naming.per_host > RENAME_MAX_GPUS || naming.n_hosts > RENAME_MAX_GPUS ||
+        n > RENAME_MOST_GPUS)
         return;
     naming.kept = mem_alloc(n * n, sizeof(double));
     naming.name = mem_alloc(n, sizeof(uint32_t));

@@ -65,9 +65,10 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
  *
  * Pieces that stand on every GPU, row blocks in the order of the ranks and
  * pinned ones stay where they are. Not done beyond RENAME_MAX_GPUS a host,
- * or so many hosts.
+ * or so many hosts, or RENAME_MOST_GPUS, whose pairs take 512 MiB.
  */
 #define RENAME_MAX_GPUS 1024u
+#define RENAME_MOST_GPUS 8192u
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
 
 /* Gives each of n rows a column of its own, column_of[n]: from its own number

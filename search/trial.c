@@ -269,7 +269,8 @@ static bool meets(const struct trial *trial, const struct layout *layout,
 }
 
 /* A unit's changes mostly follow each other; where they do not it is looked at
- * again, and found joined. */
+ * again, and found joined. Blocks that are tied to ranks stand where they must:
+ * those of two ranges on one device. */
 bool trial_join(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -284,6 +285,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
             continue;
         if (parts->parts[part].kind == SHARD_GRID) {
             is_fine = is_fine && (trial->changes.n > MAX_BLOCKS ||
+                                  !parts_can_move(parts, part) ||
                                   !meets(trial, layout, c));
         } else if (parts_quanta(parts, part) &&
                    parts_unit(layout->parts, part) != last) {

@@ -43,3 +43,9 @@ LIST
     -o plan.json >/dev/null 2>&1
 "$NEUROSHARD" explain plan.json wide --wide | grep '^rows over GPUs' ||
     echo "no way over one host's"
+echo "== a table that may be a grid alone, new on one host"
+sed -n '1p; 2s/,row,all$/,,/p' tables.csv >old.csv
+(cat old.csv && echo b,1000,64,1,grid,) >new.csv
+"$NEUROSHARD" plan old.csv --gpus 3 --effort 0 -o old.json >/dev/null 2>&1
+"$NEUROSHARD" plan new.csv --gpus 3 --effort 0 --from old.json -o plan.json \
+    >/dev/null 2>&1 && "$NEUROSHARD" emit plan.json --format text | cut -f 1,2,7 | grep b
