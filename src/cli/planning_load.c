@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* GPUs of a host, where a plan does not say how many. */
+#define OLD_HOST 8
+
 const struct option_spec placed_options[] = {
     {"tables", 0, OPTION_STRING, "TABLES", NULL, 0, 0, NULL,
      "table list of a plan of TorchRec's, which says less of them"},
@@ -63,9 +66,29 @@ static int ask_what_if(struct problem *problem, struct cli *cli,
                : 0;
 }
 
-/* GPUs, hosts and batch, as far as TorchRec does not say them, by the options;
- * `is_given`: those of the command are of the plan, and not of another. */
-static int set_cluster(struct problem *problem, bool is_given, struct cli *cli,
+/* Of a plan to be replaced, which need not fit what the options say of the new
+ * one: hosts as it says, else as it may have had. */
+static void set_old_cluster(struct problem *problem, struct cli *cli)
+{
+    struct cluster *cluster = &problem->cluster;
+    const uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
+    const uint32_t per_domain = cluster->hosts_per_domain;
+
+    *cluster =
+        (struct cluster){.n_devices = n,
+                         .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n),
+                         .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n)};
+    cluster_take_hosts(cluster,
+                       per_host ? per_host : cluster_assumed_host(n, OLD_HOST),
+                       per_domain ? per_domain : 1);
+    for (uint32_t r = 0; r < n; r++)
+        cluster->memory_bytes[r] = INT64_MAX;
+    problem->batch = max_u64(problem->batch, 1);
+}
+
+/* GPUs, hosts and batch, as far as TorchRec does not say them, by the options.
+ */
+static int set_cluster(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
     const struct cluster said = problem->cluster;
@@ -75,15 +98,14 @@ static int set_cluster(struct problem *problem, bool is_given, struct cli *cli,
     const bool has_batch =
         cli_given(cli, "batch") || cli_given(cli, "batch-per-gpu");
 
-    if (is_given && cli_given(cli, "cluster")) {
+    if (cli_given(cli, "cluster")) {
         problem->cluster = (struct cluster){0};
         if (planning_set_cluster(problem, cli, err))
             return -1;
     } else if (planning_set_gpus(problem, said.n_devices, like, cli, err))
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
-        (is_given && cli_given(cli, "gpus") &&
-         cli_u64(cli, "gpus") != said.n_devices))
+        (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))
         return err_set(err, ERR_INPUT,
                        "the plan is of %u ranks, not of as many GPUs as the "
                        "options say",
@@ -138,7 +160,9 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
         return err_set(err, ERR_INPUT,
                        "%s: the plan places %zu tables, of %zu in '%s'", source,
                        problem->n_tables, tables.n_tables, list);
-    if (set_cluster(problem, is_given, cli, err))
+    if (!is_given)
+        set_old_cluster(problem, cli);
+    else if (set_cluster(problem, cli, err))
         return err_prefix(err, "%s", source);
     plan_fill_kinds(plan);
     if (tables_is_stats(text) && (!is_given || cli->command->n_args[0] > 1))

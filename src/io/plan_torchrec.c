@@ -145,12 +145,14 @@ static int read_shards(struct reader *reader, const struct entry *entry,
     return 0;
 }
 
-/* "3,14,14", "0-95" or, in JSON, "3, 14]"; false where it is none. More than
- * there are ranks are one that is none, and so not kept. */
+/* "3,14,14", "0-95" or, in JSON, "3, 14]"; false where it is none. Of a range
+ * more than there are ranks are one that is none, and so not kept. */
 static bool read_ranks(struct entry *entry, const struct reader *reader,
                        const char *text)
 {
-    const size_t most = reader->plan->problem.cluster.n_devices + strlen(text);
+    const size_t most =
+        strlen(text) +
+        (strchr(text, '-') ? reader->plan->problem.cluster.n_devices : 0);
     char *end;
 
     entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
