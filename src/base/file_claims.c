@@ -182,14 +182,17 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
     return 0;
 }
 
+static bool is_stdout(const char *path, unsigned uses)
+{
+    return uses == FILE_WRITE && !strcmp(path, "-");
+}
+
 int file_claim(const char *path, unsigned uses, struct err *err)
 {
-    return note(path, uses, true, err);
+    return is_stdout(path, uses) ? 0 : note(path, uses, true, err);
 }
 
 int file_use(const char *path, enum file_use use, struct err *err)
 {
-    const bool is_stdout = use == FILE_WRITE && !strcmp(path, "-");
-
-    return is_stdout ? 0 : note(path, use, false, err);
+    return is_stdout(path, use) ? 0 : note(path, use, false, err);
 }

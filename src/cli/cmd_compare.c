@@ -3,8 +3,11 @@
 #include "base/progress.h"
 #include "cli/plan_report.h"
 #include "cli/planning.h"
+#include "core/plan_check.h"
 #include "costmodel/oracles.h"
 #include "microbench/tasks.h"
+
+#include <string.h>
 
 #define MAX_FILES 1000
 #define MAX_TASKS 100000
@@ -42,7 +45,25 @@ struct tournament {
     struct progress progress; /* counts plans */
 };
 
-/* That of --plan, for what the others are for. */
+/* The first table that another problem has not, or NULL. */
+static const char *find_other(const struct problem *of,
+                              const struct problem *other)
+{
+    for (size_t t = 0, k = 0; t < of->n_tables; t++, k++) {
+        size_t n_seen = 0; /* in the same order, mostly */
+
+        for (; n_seen < other->n_tables; n_seen++, k++)
+            if (!strcmp(of->tables[t].name,
+                        other->tables[k % other->n_tables].name))
+                break;
+        if (n_seen == other->n_tables)
+            return of->tables[t].name;
+    }
+    return NULL;
+}
+
+/* That of --plan, for what the others are for; invalid where it does not fit
+ * them. */
 static int price_given(struct compare_entry *entry,
                        const struct problem *problem,
                        const struct oracle *oracle,
@@ -50,6 +71,7 @@ static int price_given(struct compare_entry *entry,
 {
     const char *path = cli_string(run->cli, "plan");
     struct plan plan = {0};
+    struct err unfit = {0};
 
     entry->planner = "given";
     if (planning_load(&plan, path, run->cli->args[0], run->cli, err))
@@ -62,12 +84,19 @@ static int price_given(struct compare_entry *entry,
             "%u",
             path, plan.problem.n_tables, plan.problem.cluster.n_devices,
             problem->n_tables, problem->cluster.n_devices);
+    if (find_other(&plan.problem, problem))
+        return err_set(err, ERR_INPUT, "%s: table '%s' is none of the list's",
+                       path, find_other(&plan.problem, problem));
     plan.problem.cluster = problem->cluster;
     plan.problem.batch = problem->batch;
     plan.problem.job = problem->job;
+    problem_find_hot_rows(&plan.problem, run->arena);
     if (oracle_price_plan(&plan, oracle->name, run->arena, err))
         return -1;
-    compare_fill(entry, &plan);
+    if (!plan_check(&plan, &unfit))
+        compare_fill(entry, &plan);
+    else
+        entry->reason = arena_strdup(run->arena, unfit.msg);
     return 0;
 }
 

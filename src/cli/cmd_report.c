@@ -82,7 +82,8 @@ static json_t *find(const struct plan *plan, struct arena *arena)
     struct err err = {0};
 
     again.problem.row_cut = plan_row_cut(plan);
-    if (!oracle_open(&oracle, plan->cost.name, &again.problem, arena, &err) &&
+    if (plan->cost.name &&
+        !oracle_open(&oracle, plan->cost.name, &again.problem, arena, &err) &&
         !plan_price(&again, oracle, arena, &err) && plan->cost.hash &&
         !strcmp(again.cost.hash, plan->cost.hash)) {
         json_object_set_new(found, "rivals",
@@ -103,7 +104,7 @@ static int add_plan(json_t *document, const char *text, size_t len,
 
     if (plan_from_json(&plan, text, len, path, arena, err))
         return -1;
-    if (!plan.devices)
+    if (!plan.devices || isnan(plan.total_ms))
         return err_set(err, ERR_INPUT,
                        "%s: the plan is not priced, which 'neuroshard cost' "
                        "does",

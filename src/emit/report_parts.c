@@ -316,7 +316,7 @@ static void print_holders(const struct plan *plan, size_t begin, size_t end,
 {
     struct buf list = {0};
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end && list.len <= room; i++) {
         size_t k = begin;
 
         while (plan->shards[k].device != plan->shards[i].device)

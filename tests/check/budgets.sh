@@ -6,15 +6,15 @@
 set -eu
 
 budgets="
-src/base     3043  38
+src/base     3046  38
 src/core     4894  37
 src/device   6659  59
-src/io       5578  38
+src/io       5580  38
 src/emit     2791  19
 src/exec     3765  26
-src/cli      5823  39
+src/cli      5872  39
 costmodel    7742  62
-search       6978  32
+search       6981  32
 microbench   1657  14
 "
 

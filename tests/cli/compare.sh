@@ -28,6 +28,16 @@ echo "# no plan, and why"
 "$ns" compare "$dcn" --gpus 2 --memory 10GiB | sed -n '4,$p' |
     grep -v -e '^parts' -e '^+-' | cut -c 1-30
 
+echo "# a plan that is given"
+"$ns" plan "$dcn" --gpus 2 --memory 1TiB --effort 0 --shard table -o given.json \
+    >/dev/null 2>&1
+"$ns" compare "$dcn" --gpus 2 --memory 1TiB --plan given.json --effort 0 --json |
+    grep -A 1 '"given"'
+"$ns" compare "$dcn" --gpus 2 --memory 60GiB --plan given.json --effort 0 \
+    --json | grep -A 2 '"given"'
+"$ns" compare "$tables/criteo_kaggle_26.csv" --gpus 2 --plan given.json \
+    --effort 0 2>&1
+
 echo "# refused"
 for options in "--memory 1KiB --tasks 1" "--cost torchrec:hbm=fast"; do
     # shellcheck disable=SC2086 # options are several words

@@ -74,6 +74,10 @@ echo "== what is no input is written"
 "$NEUROSHARD" emit plan.json --format text -o folder/plan.json && sum | grep -c 'r/plan'
 "$NEUROSHARD" emit plan.json --format text -o hard.csv && cat list.csv
 "$NEUROSHARD" plan - --gpus 2 -o /dev/null <list.csv 2>&1 | grep -c '^plan '
+"$NEUROSHARD" emit - --format text <plan.json | grep -c .
+"$NEUROSHARD" tables import list.csv <list.csv 2>/dev/null
+"$NEUROSHARD" plan - --gpus 2 --effort 0 -o - <list.csv 2>&1 |
+    grep -c '"neuroshard_plan"'
 echo "== where nothing can be written is said before anything is searched"
 for file in none/plan.json folder list.csv/plan.json; do
     "$NEUROSHARD" plan list.csv --gpus 2 -o $file >stdout 2>stderr

@@ -145,3 +145,9 @@ sed 's/"roofline:h100"/"model:gone.nsm"/' plan.json >gone.json
 "$ns" report gone.json | python3 -c '
 import re, sys
 print(re.search(r"\"found\":.*?}", sys.stdin.read()).group())' | sed 's/[0-9]\.[0-9]*/N/'
+
+echo "# a plan that does not say what priced it"
+"$ns" cost plan.json --host-ms 0 --json |
+    sed 's/"cost_model": {[^}]*}/"cost_model": null/' >whose.json
+"$ns" report whose.json | grep -c '<html'
+"$ns" run whose.json --chunks 2 2>&1 || echo "status $?"
