@@ -32,6 +32,8 @@ static struct comm_curve overlapped(double alpha_us, double gbps)
  * 0.24 are bytes.
  */
 #define DOMAINS_FRAC 0.24
+#define MOST_OF_HOST 16 /* GPUs; of more it is a domain, whoever calls it so \
+                         */
 #define HOSTS_ALPHA_US 30
 #define RANK_ALPHA_US 0.6
 
@@ -39,8 +41,9 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
                                       const struct cluster *cluster)
 {
     const double n_ranks = cluster->n_devices;
-    const double n_hosts = fmax(2, n_ranks / fmax(1, cluster_group(cluster)));
-    const double frac = cluster->hosts_per_domain > 1
+    const uint32_t group = cluster_group(cluster);
+    const double n_hosts = fmax(2, n_ranks / fmax(1, group));
+    const double frac = group > MOST_OF_HOST
                             ? DOMAINS_FRAC
                             : 1 / (1.1 + 0.25 * (log2(n_hosts) - 1));
 

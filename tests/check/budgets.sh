@@ -13,7 +13,7 @@ src/io       5580  38
 src/emit     2791  19
 src/exec     3765  26
 src/cli      5872  39
-costmodel    7742  62
+costmodel    7744  62
 search       6981  32
 microbench   1657  14
 "

@@ -51,6 +51,13 @@ cmp there back && echo "the same price on each GPU"
     --json 2>/dev/null >compared.json
 grep -c '"planner": "given"' compared.json
 
+echo "== replaced on other GPUs, of less memory and in other hosts"
+"$NEUROSHARD" plan "$dcn" --gpus 2 --memory 1TiB --effort 0 -o large.json \
+    >/dev/null 2>&1
+"$NEUROSHARD" emit large.json --format torchrec -o large.torchrec
+"$NEUROSHARD" plan "$dcn" --gpus 12 --gpus-per-host 6 --effort 0 \
+    --from large.torchrec 2>/dev/null | grep -c '^from .*large.torchrec'
+
 echo "== constraints for its planner"
 printf '%s\n' name,rows,dim,hotness,num_features,sharding a,100,128,6,3,column \
     b,100,64,2,1,table c,50,16,1.5,1.5,replicate d,800,8,1,1,row >small.csv

@@ -300,6 +300,34 @@ static void test_refused(void)
     ok(read_text(&spec, ""), "nothing: %s", err.msg);
 }
 
+/* However many hosts it has, a domain is as a host of as many GPUs. */
+static void test_domains(void)
+{
+    const struct gpu_spec *spec = get("b200");
+    unsigned n_wrong = 0;
+
+    if (!ok(spec != NULL, "b200"))
+        return;
+    for (uint32_t group = 2; group <= 72; group++)
+        for (uint32_t per_host = 1; per_host < group; per_host++) {
+            const struct cluster host = {.n_devices = 4 * group,
+                                         .devices_per_host = group,
+                                         .hosts_per_domain = 1};
+            struct cluster domain = host;
+            struct comm_model apart, together;
+
+            if (group % per_host)
+                continue;
+            domain.devices_per_host = per_host;
+            domain.hosts_per_domain = group / per_host;
+            apart = gpu_spec_comm(spec, &domain);
+            together = gpu_spec_comm(spec, &host);
+            n_wrong += comm_curve_us(&apart.inter, 1e8) !=
+                       comm_curve_us(&together.inter, 1e8);
+        }
+    is_i64(n_wrong, 0, "a domain is priced as a host of so many GPUs");
+}
+
 int main(void)
 {
     arena_init(&arena);
@@ -307,6 +335,7 @@ int main(void)
     test_all();
     test_names();
     test_devices();
+    test_domains();
     test_read();
     test_refused();
     arena_release(&arena);
