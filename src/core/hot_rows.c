@@ -14,36 +14,6 @@
 /* A row that is used so often on average is so, give or take an eighth. */
 #define CERTAIN_FROM 64.0
 
-/* All uses of rows by bin. */
-static double sum_uses(const double rows[REUSE_BINS], double limit)
-{
-    double sum = 0;
-
-    for (unsigned k = 0; k < REUSE_BINS; k++)
-        sum += rows[k] * law_uses(reuse_bin_count(k), limit);
-    return sum;
-}
-
-/* The limit that leaves such a share of them: a bisection of its logarithm, as
- * uses rise with it. 0 where all are left. */
-static double find_limit(const double rows[REUSE_BINS], double kept)
-{
-    const double wanted = kept * sum_uses(rows, 0);
-    double low = log(1e-9), high = log(1e15);
-
-    if (kept >= 1)
-        return 0;
-    for (int step = 0; step < 60; step++) {
-        const double middle = (low + high) / 2;
-
-        if (sum_uses(rows, exp(middle)) < wanted)
-            low = middle;
-        else
-            high = middle;
-    }
-    return exp(low);
-}
-
 /* The same rows, used less; each still is. With no limit they are as they were.
  */
 static void use_less(double rows[REUSE_BINS], double limit)
@@ -57,9 +27,15 @@ static void use_less(double rows[REUSE_BINS], double limit)
             before[k];
 }
 
-void table_use_keep(struct table_use *use, double kept)
+void table_use_keep(struct table_use *use, const struct table *table,
+                    double n_lookups, double kept)
 {
-    use_less(use->bins, find_limit(use->bins, kept));
+    struct rank_law law;
+
+    if (kept >= 1)
+        return;
+    law_init(&law, table, n_lookups);
+    use_less(use->bins, law_limit(&law, n_lookups, kept));
 }
 
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
@@ -78,13 +54,8 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     law_init(&hot->law, table, n_lookups);
     row_map_init(&hot->map, table->row_order, n_rows,
                  row_order_seed(table->name));
-    if (hot->kept < 1) { /* what is left out hangs on all rows of the table */
-        double rows[REUSE_BINS] = {0};
-
-        law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, rows);
-        hot->limit = find_limit(rows, kept);
-        hot->n_uses = sum_uses(rows, hot->limit);
-    }
+    /* what is left out hangs on all rows of the table */
+    hot->limit = law_limit(&hot->law, n_lookups, hot->kept);
     if (table->row_order == ROW_ORDER_FREQUENCY)
         return;
     hot->n = (uint32_t)(n_rows < most ? n_rows : most);
@@ -119,15 +90,13 @@ static uint32_t n_before(const struct hot_rows *hot, uint64_t row)
     return low;
 }
 
-/* Of a table sorted by frequency; where ids are left out, by bins. */
+/* Of a table sorted by frequency. */
 static double sorted_share(const struct hot_rows *hot, double begin, double end)
 {
-    double rows[REUSE_BINS] = {0};
-
     if (!(hot->limit > 0))
         return law_before(&hot->law, end) - law_before(&hot->law, begin);
-    law_add_rows(&hot->law, hot->n_lookups, begin, end, rows);
-    return sum_uses(rows, hot->limit) / hot->n_uses;
+    return law_sum_uses(&hot->law, hot->n_lookups, begin, end, hot->limit) /
+           (hot->n_lookups * hot->kept);
 }
 
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)

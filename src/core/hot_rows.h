@@ -30,7 +30,7 @@ struct hot_rows {
     const float *before;   /* [n + 1]: what those have of all look-ups */
     double n_lookups;      /* of the batch */
     double kept;           /* of these, where ids are left out; else 1 */
-    double limit, n_uses;  /* then law_uses's, and all uses by bins */
+    double limit;          /* then law_uses's */
 };
 
 /* Of a batch of so many look-ups, of which a job that leaves out ids keeps a
@@ -39,8 +39,10 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
                    double n_lookups, double kept, struct arena *arena);
 /* The share of the table's look-ups that is of the rows from begin to end. */
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
-/* Leaves out ids such that a share of the look-ups is kept. */
-void table_use_keep(struct table_use *use, double kept);
+/* Leaves out ids such that a share of the look-ups is kept, of a batch of so
+ * many with those that are left out. */
+void table_use_keep(struct table_use *use, const struct table *table,
+                    double n_lookups, double kept);
 /* Adds the hot rows from begin to end (struct table_use), of a batch of so many
  * look-ups that are left. */
 void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,

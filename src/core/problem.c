@@ -107,7 +107,7 @@ struct table_use problem_use(const struct problem *problem, size_t t,
     struct table_use use = {0};
 
     use.n_unique = table_reuse(table, n_lookups, use.bins);
-    table_use_keep(&use, kept);
+    table_use_keep(&use, table, n_lookups, kept);
     if (problem->hot)
         hot_rows_add(&problem->hot[t], n_lookups * kept, 0,
                      table->num_embeddings, use.hot);

@@ -278,22 +278,43 @@ static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
     }
 }
 
-static void add_zipf(const struct rank_law *law, double n_lookups, double begin,
-                     double end, double rows[REUSE_BINS])
+/* Rows that are alike, and how often each is used on average. */
+struct alike {
+    double n_rows, mean;
+};
+/* 2^64 rows are LAW_EXACT_RANKS and 930 buckets. */
+#define MOST_ALIKE 1100
+
+static size_t split_zipf(const struct rank_law *law, double n_lookups,
+                         double begin, double end, struct alike out[MOST_ALIKE])
 {
     const double n_exact = fmin(end, LAW_EXACT_RANKS);
+    size_t n = 0;
 
     for (; begin < n_exact; begin++)
-        add_rows(rows, 1, n_lookups * pow(begin + 1, -law->alpha) / law->sum);
+        out[n++] = (struct alike){1, n_lookups * pow(begin + 1, -law->alpha) /
+                                         law->sum};
     while (begin < end) {
         double next =
             fmin(floor((begin + 1) * (1 + M_LN2 / BUCKETS_AN_OCTAVE)), end);
 
-        add_rows(rows, next - begin,
-                 n_lookups / law->sum / (next - begin) *
-                     power_integral(begin + 0.5, next + 0.5, law->alpha));
+        out[n++] = (struct alike){
+            next - begin,
+            n_lookups / law->sum / (next - begin) *
+                power_integral(begin + 0.5, next + 0.5, law->alpha)};
         begin = next;
     }
+    return n;
+}
+
+static void add_zipf(const struct rank_law *law, double n_lookups, double begin,
+                     double end, double rows[REUSE_BINS])
+{
+    struct alike alike[MOST_ALIKE];
+    const size_t n = split_zipf(law, n_lookups, begin, end, alike);
+
+    for (size_t i = 0; i < n; i++)
+        add_rows(rows, alike[i].n_rows, alike[i].mean);
 }
 
 /* What two ranges have in common. */
@@ -318,4 +339,62 @@ void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
     cold = common(begin, end, first_cold, law->n_rows);
     for (int k = 0; k < LAW_FIRST_HOT_BIN && cold > 0; k++)
         rows[k] += law->n_cold[k] * cold / (law->n_rows - first_cold);
+}
+
+/* --- what is left of uses --- */
+
+static size_t split_runs(const struct rank_law *law, double begin, double end,
+                         struct alike out[MOST_ALIKE])
+{
+    for (uint32_t i = 0; i < law->n_runs; i++)
+        out[i] = (struct alike){
+            common(begin, end, law->first_rank[i], law->first_rank[i + 1]),
+            run_share(law, i) * law->n_lookups};
+    return law->n_runs;
+}
+
+static size_t split(const struct rank_law *law, double n_lookups, double begin,
+                    double end, struct alike out[MOST_ALIKE])
+{
+    return law->has_bins ? split_runs(law, begin, end, out)
+                         : split_zipf(law, n_lookups, begin, end, out);
+}
+
+static double sum_uses(const struct alike *alike, size_t n, double limit)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += alike[i].n_rows * law_uses(alike[i].mean, limit);
+    return sum;
+}
+
+double law_sum_uses(const struct rank_law *law, double n_lookups, double begin,
+                    double end, double limit)
+{
+    struct alike alike[MOST_ALIKE];
+
+    return sum_uses(alike, split(law, n_lookups, begin, end, alike), limit);
+}
+
+/* A bisection of its logarithm, as uses rise with it. */
+double law_limit(const struct rank_law *law, double n_lookups, double kept)
+{
+    struct alike alike[MOST_ALIKE];
+    double low = log(1e-9), high = log(1e15), wanted;
+    size_t n;
+
+    if (kept >= 1)
+        return 0;
+    n = split(law, n_lookups, 0, law->n_rows, alike);
+    wanted = kept * sum_uses(alike, n, 0);
+    for (int step = 0; step < 40; step++) {
+        const double middle = (low + high) / 2;
+
+        if (sum_uses(alike, n, exp(middle)) < wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return exp(low);
 }

@@ -46,6 +46,13 @@ double law_of_rank(const struct rank_law *law, uint32_t rank);
  * which they fall at random, has its id but once: limit (1 - exp(-count /
  * limit)); all where the limit is 0. */
 double law_uses(double count, double limit);
+/* What is left so of all uses of these ranks in a batch of so many look-ups; of
+ * bins in the batch that the law is of. */
+double law_sum_uses(const struct rank_law *law, double n_lookups, double begin,
+                    double end, double limit);
+/* The limit that leaves such a share of the uses of all; 0 where that is all.
+ * Some 100 microseconds. */
+double law_limit(const struct rank_law *law, double n_lookups, double kept);
 
 /* Adds how many of the rows of these ranks are expected in each bin of the
  * histogram of reuse, in a batch of so many look-ups; of bins in the batch that

@@ -25,15 +25,20 @@ static void test_keep(void)
     for (int round = 0; round < 300; round++) {
         const double kept = 0.02 + 0.97 * rng_uniform(&rng);
         struct table_use use = {0}, less, all;
+        struct table table;
         double rows, uses, left;
 
+        table_init(&table);
+        table.num_embeddings = 100000000;
+        table.has_bins = true;
         for (unsigned k = 0; k < REUSE_BINS; k++)
             use.bins[k] = rng_below(&rng, 3) ? 0 : rng_uniform(&rng);
         rows = sum_of(use.bins, false);
         uses = sum_of(use.bins, true);
         all = less = use;
-        table_use_keep(&less, kept);
-        table_use_keep(&all, 1);
+        memcpy(table.bins, use.bins, sizeof(table.bins));
+        table_use_keep(&less, &table, 1000 * uses, kept);
+        table_use_keep(&all, &table, 1000 * uses, 1);
         left = sum_of(less.bins, true);
         n_lost += fabs(sum_of(less.bins, false) - rows) > 1e-9 * rows ||
                   memcmp(&all, &use, sizeof(use)) != 0;
@@ -46,8 +51,68 @@ static void test_keep(void)
     ok(n_less > 150, "%zu of 300 are used less", n_less);
 }
 
+/* How often each of n rows is used where each of n_hosts local batches has its
+ * id but once, in uses[]; all of them together. */
+static double use_once(double *uses, uint64_t n, double alpha, double n_lookups,
+                       double n_hosts)
+{
+    double sum = 0, all = 0;
+
+    for (uint64_t r = 0; r < n; r++)
+        sum += pow((double)r + 1, -alpha);
+    for (uint64_t r = 0; r < n; r++)
+        all += uses[r] =
+            law_uses(n_lookups * pow((double)r + 1, -alpha) / sum, n_hosts);
+    return all;
+}
+
+/* The limit and the blocks' shares are those that follow row by row, also where
+ * hot rows are used more often than the last bin says. */
+static void check_shares(const struct table *table, double n_lookups,
+                         double n_hosts)
+{
+    const uint64_t n = table->num_embeddings;
+    double *uses = mem_alloc(n, sizeof(*uses)), blocks[8] = {0}, worst = 0;
+    const double all = use_once(uses, n, table->zipf_alpha, n_lookups, n_hosts);
+    struct arena arena = {0};
+    struct hot_rows hot;
+
+    hot_rows_init(&hot, table, n_lookups, all / n_lookups, &arena);
+    ok(fabs(hot.limit / n_hosts - 1) < 0.01, "limit %g of %g", hot.limit,
+       n_hosts);
+    for (uint64_t r = 0; r < n; r++)
+        blocks[row_of_rank(&hot.map, r) / (n / 8)] += uses[r] / all;
+    for (uint64_t b = 0; b < 8; b++)
+        worst =
+            fmax(worst, fabs(blocks[b] - hot_rows_share(&hot, b * (n / 8),
+                                                        (b + 1) * (n / 8))));
+    ok(worst < 0.005, "zipf %g, %s: blocks to %.2g", table->zipf_alpha,
+       row_order_names[table->row_order], worst);
+    arena_release(&arena);
+    mem_free(uses);
+}
+
+static void test_shares(void)
+{
+    static const double alphas[] = {0.8, 1.05, 1.2, 1.5};
+
+    for (size_t i = 0; i < sizeof(alphas) / sizeof(alphas[0]); i++)
+        for (int order = 0; order < N_ROW_ORDERS; order++)
+            for (double n_hosts = 8; n_hosts <= 512; n_hosts *= 8) {
+                struct table table;
+
+                table_init(&table);
+                table.name = "t";
+                table.num_embeddings = 400000;
+                table.zipf_alpha = alphas[i];
+                table.row_order = (enum row_order)order;
+                check_shares(&table, 50 * 2048 * n_hosts, n_hosts);
+            }
+}
+
 int main(void)
 {
     test_keep();
+    test_shares();
     return tap_done();
 }

@@ -410,7 +410,7 @@ static void test_blocks(void)
 }
 
 /* What blocks use of rows adds up to what the table does. */
-static void test_use(enum row_order order, bool has_bins)
+static void test_use(enum row_order order, bool has_bins, enum dedup dedup)
 {
     struct table table;
     struct problem problem = {.tables = &table, .n_tables = 1, .batch = 65536};
@@ -424,6 +424,9 @@ static void test_use(enum row_order order, bool has_bins)
     table.pooling_factor = 10;
     table.row_order = order;
     table.has_bins = has_bins;
+    table.output = OUTPUT_SEQUENCE;
+    table.dedup = 0.5;
+    problem.job.dedup = dedup;
     for (int k = 0; k < 8; k++)
         table.bins[k] = 0.125;
     problem_find_hot_rows(&problem, &arena);
@@ -526,8 +529,10 @@ int main(void)
     test_blocks();
     test_dedup();
     for (int order = 0; order < N_ROW_ORDERS; order++) {
-        test_use((enum row_order)order, false);
-        test_use((enum row_order)order, true);
+        test_use((enum row_order)order, false, DEDUP_NONE);
+        test_use((enum row_order)order, true, DEDUP_NONE);
+        test_use((enum row_order)order, false, DEDUP_IDS);
+        test_use((enum row_order)order, true, DEDUP_IDS);
     }
     test_min_width();
     test_assumed_hosts();
