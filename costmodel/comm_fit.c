@@ -434,20 +434,31 @@ bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
     const uint32_t n_ranks = cluster->n_devices;
     const uint32_t per_host = comm_group_devices(cluster);
     const bool is_one_host = per_host == n_ranks;
-    bool grown = false, complete = true;
+    const char *own = model->source;
+    bool grown = false;
+    const bool inside = per_host > 1 && apply_level(fit, false, per_host, 1,
+                                                    &model->intra, &grown);
+    const bool across =
+        !is_one_host &&
+        apply_level(fit, true, n_ranks, fmax(2, (double)n_ranks / per_host),
+                    &model->inter, &grown);
+    const char *lacking = per_host > 1 && !inside   ? "inside a host"
+                          : !is_one_host && !across ? "across hosts"
+                                                    : NULL;
 
-    model->form = fit->form;
-    model->source = fit->source;
-    if (per_host > 1)
-        apply_level(fit, false, per_host, 1, &model->intra, &grown);
-    if (!is_one_host)
-        complete =
-            apply_level(fit, true, n_ranks, fmax(2, (double)n_ranks / per_host),
-                        &model->inter, &grown);
-    if (grown)
+    if (inside)
+        model->form = fit->form;
+    if (lacking && !inside && !across) {
         model->source =
-            arena_printf(arena, "%s, of other numbers of ranks", model->source);
-    return complete;
+            arena_printf(arena, "%s (none measured %s)", own, lacking);
+        return false;
+    }
+    model->source = arena_printf(arena, "%s%s", fit->source,
+                                 grown ? ", of other numbers of ranks" : "");
+    if (lacking)
+        model->source =
+            arena_printf(arena, "%s; %s %s", model->source, lacking, own);
+    return true;
 }
 
 void comm_fit_validate(struct comm_errors *errors,

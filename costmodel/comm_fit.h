@@ -29,9 +29,9 @@ bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
  * of a byte with each doubling, of the hosts or inside a host of the ranks.
  * Where the curves do not tell, and there is but one, latency and time across
  * hosts grow as published and inside a host not at all. Neither ever falls as
- * ranks and hosts become more. The source, in the arena, says so. What was not
- * measured stays as it is; false where a cluster of several hosts so keeps the
- * curve that it had across them.
+ * ranks and hosts become more. The source, in the arena, says so. A level that
+ * was not measured stays as it is, and the source says whose it is; false where
+ * that is all that the cluster has.
  */
 bool comm_fit_apply(const struct comm_fit *fit, const struct cluster *cluster,
                     struct arena *arena, struct comm_model *model);

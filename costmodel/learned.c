@@ -308,15 +308,13 @@ static int choose_constants(struct learned *learned,
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
     learned->spec = spec = model_spec(spec, model, arena);
     learned->priced.comm = job_comm(spec, &problem->cluster);
+    learned->priced.comm.source = whose;
     if (!model->has_comm)
         learned->priced.comm.source =
             arena_printf(arena, "%s (the model measured none)", whose);
-    else
+    else if (comm_fit_apply(&model->comm, &problem->cluster, arena,
+                            &learned->priced.comm))
         learned->priced.comm.error = (struct cost_error){0};
-    if (model->has_comm && !comm_fit_apply(&model->comm, &problem->cluster,
-                                           arena, &learned->priced.comm))
-        learned->priced.comm.source = arena_printf(
-            arena, "%s; across hosts %s", learned->priced.comm.source, whose);
     comm_model_ask(&learned->priced.comm, &problem->cluster, arena);
     learned->priced.comm.source = arena_printf(
         arena, "%s; forward and backward are told apart by roofline:%s",

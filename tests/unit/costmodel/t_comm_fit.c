@@ -284,21 +284,23 @@ static struct comm_fit make_fit(uint32_t n_curves)
     return fit;
 }
 
+#define GROWN "measured, of other numbers of ranks"
 static void test_apply(struct arena *arena)
 {
     static const struct {
         uint32_t n_curves, n_devices, per_host;
         double intra_us, inter_us;
-        bool is_complete, is_measured;
-        const char *what;
+        const char *source, *what;
     } cases[] = {
-        {3, 2, 2, 2, 40, true, true, "2 devices"},
-        {3, 4, 4, 3, 40, true, true, "4 devices"},
-        {3, 5, 5, 3, 40, true, false, "5 are more like 4 than like 8"},
-        {3, 128, 128, 1, 40, true, false, "128 are most like 8"},
-        {3, 8, 2, 2, 40, false, true, "hosts of 2: no network was measured"},
-        {4, 8, 4, 3, 4, true, true, "hosts of 4: it was"},
-        {4, 8, 8, 1, 40, true, true, "one host of 8 has no network"},
+        {3, 2, 2, 2, 40, "measured", "2 devices"},
+        {3, 4, 4, 3, 40, "measured", "4 devices"},
+        {3, 5, 5, 3, 40, GROWN, "5 are more like 4 than like 8"},
+        {3, 128, 128, 1, 40, GROWN, "128 are most like 8"},
+        {3, 8, 2, 2, 40, "measured; across hosts published",
+         "hosts of 2: no network was measured"},
+        {4, 8, 4, 3, 4, "measured", "hosts of 4: it was"},
+        {4, 8, 8, 1, 40, "measured", "one host of 8 has no network"},
+        {3, 1, 1, 10, 40, "measured", "one device exchanges nothing"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -306,18 +308,52 @@ static void test_apply(struct arena *arena)
         const struct cluster cluster = {.n_devices = cases[i].n_devices,
                                         .devices_per_host = cases[i].per_host};
         struct comm_model model = {.intra = comm_line(10, 100),
-                                   .inter = comm_line(40, 10)};
-        bool is_complete = comm_fit_apply(&fit, &cluster, arena, &model);
+                                   .inter = comm_line(40, 10),
+                                   .source = "published"};
+        const bool is_measured = comm_fit_apply(&fit, &cluster, arena, &model);
 
-        ok(is_complete == cases[i].is_complete &&
-               model.intra.us[0] == cases[i].intra_us &&
+        ok(is_measured && model.intra.us[0] == cases[i].intra_us &&
                model.inter.us[0] == cases[i].inter_us &&
-               model.form == COMM_TOTAL,
+               (model.form == COMM_TOTAL) == (cases[i].n_devices > 1),
            "%s", cases[i].what);
-        is_str(model.source,
-               cases[i].is_measured ? "measured"
-                                    : "measured, of other numbers of ranks",
-               "and so it says");
+        is_str(model.source, cases[i].source, "and so it says");
+    }
+}
+
+/* Of a fit of one level alone the other keeps what it had, form and all, and
+ * where that is all there is nothing is called measured. */
+static void test_one_level(struct arena *arena)
+{
+    static const struct {
+        bool is_inter;
+        uint32_t per_host;
+        bool is_measured;
+        enum comm_form form;
+        const char *source;
+    } cases[] = {
+        {true, 8, false, COMM_PORT, "published (none measured inside a host)"},
+        {true, 4, true, COMM_PORT, "measured; inside a host published"},
+        {true, 1, true, COMM_PORT, GROWN},
+        {false, 8, true, COMM_TOTAL, "measured"},
+        {false, 4, true, COMM_TOTAL, GROWN "; across hosts published"},
+        {false, 1, false, COMM_PORT, "published (none measured across hosts)"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct cluster cluster = {.n_devices = 8,
+                                        .devices_per_host = cases[i].per_host};
+        struct comm_fit fit = make_fit(4);
+        struct comm_model model = {.source = "published"};
+
+        fit.n_curves = 1;
+        if (cases[i].is_inter)
+            fit.curves[0] = fit.curves[3];
+        ok(comm_fit_apply(&fit, &cluster, arena, &model) ==
+                   cases[i].is_measured &&
+               model.form == cases[i].form,
+           "%s alone, hosts of %u", cases[i].is_inter ? "across" : "inside",
+           cases[i].per_host);
+        is_str(model.source, cases[i].source, "as it says");
     }
 }
 
@@ -430,7 +466,7 @@ static void test_alike(struct arena *arena)
 {
     const struct cluster cluster = {.n_devices = 16, .devices_per_host = 4};
     struct comm_fit fit = {.n_curves = 3, .source = "measured"};
-    struct comm_model model = {0};
+    struct comm_model model = {.source = "published"};
 
     for (uint32_t i = 0; i < 3; i++) {
         fit.curves[i] = comm_line(10 * (i + 1), 40);
@@ -439,7 +475,8 @@ static void test_alike(struct arena *arena)
     }
     ok(comm_fit_apply(&fit, &cluster, arena, &model), "2, 4 and 8 hosts");
     is_near(model.inter.us[0], 20, 0, "as it was measured on 4");
-    is_str(model.source, "measured", "which needs no label");
+    is_str(model.source, "measured; inside a host published",
+           "which needs no label");
 }
 
 /* Inside a host, any number of ranks that was not measured. */
@@ -478,6 +515,7 @@ int main(void)
     arena_init(&arena);
     test_lines(&arena);
     test_apply(&arena);
+    test_one_level(&arena);
     test_growth();
     test_alike(&arena);
     test_inside(&arena);
