@@ -99,7 +99,8 @@ struct sentinels sample_sentinels(const struct sample *samples, size_t n);
 struct comm_sample {
     const char *kind; /* "copy" (ranks of one process), "mpi", "shm", "nccl" */
     uint32_t n_ranks;
-    uint32_t n_hosts;     /* that the ranks are on; 1: inside a host */
+    uint32_t n_hosts;     /* or NVLink domains that the ranks are on; 1: inside
+                             one */
     uint64_t total_bytes; /* all blocks that leave their rank or stay */
     uint64_t max_bytes;   /* the largest max(sent, received) of a rank */
     struct timing time;

@@ -259,7 +259,8 @@ static int put_comm(const struct exec_result *result,
                     const struct exec_options *options, struct err *err)
 {
     const struct placement *placement = set->placement;
-    const struct table *table = placement->plan->problem.tables;
+    const struct problem *problem = &placement->plan->problem;
+    const struct table *table = problem->tables;
     struct sample_setting setting =
         device_setting(&placement->device->facts, table->precision,
                        table->optimizer, placement->batch);
@@ -268,6 +269,9 @@ static int put_comm(const struct exec_result *result,
     if (!options->sink || !options->sink->put_comm || set->n != 1)
         return 0;
     sample = alltoall_sample(placement->comm, &set->exchanges[0].alltoall);
+    if (problem->cluster.hosts_per_domain)
+        sample.n_hosts =
+            (sample.n_hosts - 1) / problem->cluster.hosts_per_domain + 1;
     sample.time = result->exchanges[PHASE_OUTPUT];
     sample.n_iterations = options->n_iterations;
     return options->sink->put_comm(options->sink->ctx, &setting, &sample, err);

@@ -197,7 +197,7 @@ bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
         most = fmax(most, sent[r]);
     }
     sample->n_ranks = n_ranks;
-    sample->n_hosts = (n_ranks - 1) / cluster->devices_per_host + 1;
+    sample->n_hosts = (n_ranks - 1) / cluster_group(cluster) + 1;
     sample->total_bytes = (uint64_t)sum;
     sample->max_bytes = (uint64_t)fmax(most, sum / n_ranks);
     return n_ranks > 1 && sample->max_bytes > 0;

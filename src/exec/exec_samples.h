@@ -23,8 +23,8 @@ bool exec_samples_planned(struct sample *sample, struct sample_setting *setting,
                           const struct plan *plan, uint32_t rank,
                           struct arena *arena);
 
-/* The exchange of a plan's outputs, as bytes between ranks and hosts; false
- * where nothing is exchanged. */
+/* The exchange of a plan's outputs, as bytes between ranks and hosts, or NVLink
+ * domains; false where nothing is exchanged. */
 bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
                            struct arena *arena);
 

@@ -710,6 +710,10 @@ static void test_samples(void)
     ok(!run(&fixture, &result, &options, &err) && kept.n == 4 &&
            result.n_stored == 2,
        "another seed is another measurement");
+    fixture.world->n_hosts = 3;
+    fixture.plan.problem.cluster.hosts_per_domain = 3;
+    ok(!run(&fixture, &result, &options, &err) && kept.comm.n_hosts == 1,
+       "hosts of one NVLink domain count as one");
     fixture_release(&fixture);
 }
 

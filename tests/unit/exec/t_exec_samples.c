@@ -130,6 +130,13 @@ static void check_exchange(void)
     is_i64((int64_t)sample.total_bytes, 100 * 4 * (8 + 16), "by all of them");
     is_i64(sample.n_ranks, 4, "ranks");
     is_i64(sample.n_hosts, 2, "on two hosts");
+    for (uint32_t n = 1; n <= 2; n++) {
+        fixture.plan.problem.cluster.devices_per_host = 1;
+        fixture.plan.problem.cluster.hosts_per_domain = 2 * n;
+        ok(exec_samples_exchange(&sample, &fixture.plan, &fixture.arena) &&
+               sample.n_hosts == 2 / n,
+           "four hosts, %u in an NVLink domain", 2 * n);
+    }
     fixture.plan.n_shards = 0;
     add_replicas(&fixture);
     plan_derive_kinds(&fixture.plan);
