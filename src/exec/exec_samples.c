@@ -75,7 +75,8 @@ static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
                (unsigned long long)batch);
 }
 
-/* The shard of a table of n_rows, which may be scaled. */
+/* The shard of a table of n_rows, which may be scaled. What is as by default is
+ * left out where it came later, so that older samples keep their numbers. */
 static void describe_piece(struct buf *text, const struct table *table,
                            uint64_t n_rows, const struct shard *shard)
 {
@@ -89,6 +90,10 @@ static void describe_piece(struct buf *text, const struct table *table,
                shard->col_end - shard->col_begin);
     for (unsigned b = 0; table->has_bins && b < REUSE_BINS; b++)
         buf_printf(text, "%.17g\n", table->bins[b]);
+    if (table->row_order != ROW_ORDER_HASHED)
+        buf_printf(text, "rows %s\n", row_order_names[table->row_order]);
+    if (table->comm_precision != PRECISION_FP32)
+        buf_printf(text, "sent %s\n", precision_name(table->comm_precision));
 }
 
 static uint64_t case_number(struct buf *text)

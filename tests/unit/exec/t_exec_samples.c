@@ -39,6 +39,8 @@ struct work {
     double pooling, skew;
     uint32_t dim, first_col;
     const char *name;
+    enum row_order row_order;
+    enum precision comm_precision;
 };
 
 /* What is expected of the plan is what was realised, about, and is the same
@@ -84,9 +86,12 @@ static struct kept run(const struct work *works)
     fixture_init(&fixture, N_RANKS, works->batch);
     for (uint32_t r = 0; r < N_RANKS; r++) {
         const struct work *work = &works[r];
+        struct table *table = add_table(&fixture, work->name, work->n_rows,
+                                        work->dim, work->pooling);
 
-        add_table(&fixture, work->name, work->n_rows, work->dim, work->pooling)
-            ->zipf_alpha = work->skew;
+        table->zipf_alpha = work->skew;
+        table->row_order = work->row_order;
+        table->comm_precision = work->comm_precision;
         add_columns(&fixture, r, work->first_col, work->dim);
         if (work->first_col)
             add_columns(&fixture, r, 0, work->first_col);
@@ -147,9 +152,15 @@ static void check_exchange(void)
 
 int main(void)
 {
-    const struct work plain = {1000, 64, 3, 1, 16, 0, "a"};
+    const struct work plain = {.n_rows = 1000,
+                               .batch = 64,
+                               .pooling = 3,
+                               .skew = 1,
+                               .dim = 16,
+                               .name = "a"};
     struct work works[N_RANKS] = {plain, plain};
-    struct work others[] = {plain, plain, plain, plain, plain, plain, plain};
+    struct work others[] = {plain, plain, plain, plain, plain,
+                            plain, plain, plain, plain, plain};
     struct kept first;
 
     works[1].name = "b";
@@ -162,6 +173,9 @@ int main(void)
     others[4].first_col = 4;
     others[5].name = "c";
     others[6].first_col = 8;
+    others[7].row_order = ROW_ORDER_FREQUENCY;
+    others[8].row_order = ROW_ORDER_UNIFORM;
+    others[9].comm_precision = PRECISION_FP16;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct kept now;
 
