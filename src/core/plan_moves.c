@@ -92,12 +92,27 @@ static void match_overlap(struct matching *matching, const struct shard *old,
     note_move(matching, common, from, bytes);
 }
 
+/* Cells that the old table had, by whatever pieces, as the new plan stores
+ * them.
+ */
+static uint64_t had_bytes(const struct matching *matching,
+                          const struct shard *piece)
+{
+    const struct table *old = matching->before->table;
+    const struct shard all = {.row_end = old ? old->num_embeddings : 0,
+                              .col_end = old ? old->dim : 0};
+    struct shard common;
+
+    return overlap(&common, &all, piece)
+               ? stored(matching->after, piece, &common).total
+               : 0;
+}
+
 /* A new piece against all old ones. */
 static void match_piece(struct matching *matching, const struct shard *piece)
 {
     const struct table_pieces *before = matching->before;
-    const struct table_pieces *after = matching->after;
-    uint64_t whole = stored(after, piece, piece).total, found = 0;
+    const uint64_t whole = stored(matching->after, piece, piece).total;
     size_t n = before->table ? before->n : 0;
 
     if (n && shard_is_replica(before->pieces[0].kind))
@@ -105,14 +120,11 @@ static void match_piece(struct matching *matching, const struct shard *piece)
     for (size_t i = 0; i < n; i++) {
         struct shard common;
 
-        if (!overlap(&common, &before->pieces[i], piece))
-            continue;
-        found = saturating_add(found, stored(after, piece, &common).total);
-        match_overlap(matching, &before->pieces[i], &common);
+        if (overlap(&common, &before->pieces[i], piece))
+            match_overlap(matching, &before->pieces[i], &common);
     }
-    if (found < whole)
-        matching->bytes.added =
-            saturating_add(matching->bytes.added, whole - found);
+    matching->bytes.added = saturating_add(matching->bytes.added,
+                                           whole - had_bytes(matching, piece));
 }
 
 static struct moved_bytes match_table(struct matching *matching)

@@ -219,6 +219,39 @@ static void check_formats(struct arena *arena)
     is_i64((int64_t)moves.bytes.added, 50 * 16 * 2, "further ones are new");
 }
 
+/* A table of 100 x 16 that grows to 150 x 24 has as much that is new, however
+ * the old one was cut: 50 rows with their state, and 8 columns of the others;
+ * a second new piece brings a state of each row of its own. */
+static void check_growth(struct arena *arena)
+{
+    static const struct cells quarters[] = {{0, 100, 0, 4, 0},
+                                            {0, 100, 4, 8, 1},
+                                            {0, 100, 8, 12, 1},
+                                            {0, 100, 12, 16, 0}};
+    static const struct cells grown[] = {{0, 150, 0, 24, 1}};
+    static const struct cells grown_halves[] = {{0, 150, 0, 12, 0},
+                                                {0, 150, 12, 24, 1}};
+    static const struct {
+        const struct cells *cells;
+        size_t n;
+    } cuts[] = {{whole_0, 1}, {halves, 2}, {thirds, 2},
+                {rows, 2},    {twice, 2},  {quarters, 4}};
+    const uint64_t weights = 4 * (150 * 24 - 100 * 16), states = 4 * 50;
+
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+        for (uint64_t n = 1; n <= 2; n++) {
+            struct plan before = make_plan(2, cuts[i].cells, cuts[i].n, arena);
+            struct plan after =
+                make_plan(2, n == 1 ? grown : grown_halves, n, arena);
+
+            after.problem.tables[0].num_embeddings = 150;
+            after.problem.tables[0].dim = 24;
+            plan_derive_kinds(&after);
+            is_i64((int64_t)find(&before, &after, arena).bytes.added,
+                   (int64_t)(weights + n * states), "what is new");
+        }
+}
+
 static void check_tables(struct arena *arena)
 {
     struct plan before = make_plan(2, whole_0, 1, arena);
@@ -395,6 +428,7 @@ int main(void)
     check_replicas(&arena);
     check_move(&arena);
     check_formats(&arena);
+    check_growth(&arena);
     check_tables(&arena);
     check_random();
     arena_release(&arena);
