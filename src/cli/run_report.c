@@ -239,7 +239,8 @@ static void print_step(const struct run *run)
                 : "");
 }
 
-/* Between GPUs: the input of their step is as predicted, permuting and all. */
+/* Between GPUs: the input of their step is as predicted, permuting and all, or
+ * where nothing is, this. */
 static bool has_gpu_ids(const struct run *run)
 {
     return run->result.comm == EXEC_COMM_MEASURED &&
@@ -253,8 +254,11 @@ static void print_ids(const struct run *run)
     if (has_gpu_ids(run))
         cli_printf(
             "exchange of ids alone: %.3f ms measured (p10 %.3f, p90 %.3f); "
-            "the input is as predicted\n",
-            ids->median_ms, ids->p10_ms, ids->p90_ms);
+            "the input is %s\n",
+            ids->median_ms, ids->p10_ms, ids->p90_ms,
+            run_is_priced(run) && plan_has_parts(&run->plan)
+                ? "as predicted"
+                : "no more than that, as none was predicted");
 }
 
 static void print_check(const struct run *run)

@@ -219,8 +219,8 @@ static const char *basis_of(const struct exec_result *result,
 }
 
 /* The ranks' communication and totals; from the timed exchanges where they are
- * real. The input of a GPU is as predicted: its ids are permuted by the host
- * here, and their exchange is a part of it. */
+ * real. The input of a GPU is as predicted, where it is: its ids are permuted
+ * by the host here, and their exchange is a part of it. */
 static void fill_comm(struct exec_result *result,
                       const struct placement *placement,
                       const struct step *step, struct arena *arena)
@@ -243,7 +243,8 @@ static void fill_comm(struct exec_result *result,
                 phases_ms[PHASE_GRADIENT] = phases_ms[PHASE_REDUCE] = NAN;
         if (result->comm != EXEC_COMM_MEASURED)
             continue;
-        if (device_is_host(placement->device))
+        if (device_is_host(placement->device) || !is_priced ||
+            !plan_has_parts(plan))
             phases_ms[PHASE_INPUT] = exchanges[PHASE_INPUT].median_ms;
         phases_ms[PHASE_OUTPUT] = exchanges[PHASE_OUTPUT].median_ms;
         phases_ms[PHASE_GRADIENT] = exchanges[PHASE_GRADIENT].median_ms;

@@ -11,7 +11,7 @@ src/core     4925  37
 src/device   6659  59
 src/io       5580  38
 src/emit     2791  19
-src/exec     3773  26
+src/exec     3774  26
 src/cli      5872  39
 costmodel    7744  62
 search       6981  32

@@ -78,5 +78,7 @@ hashes cpu.json >cpu
 hashes four.json | cmp cpu - && echo "four GPUs have the bits of a CPU:"
 grep -c _hash cpu
 grep -oE '"processes": [0-9]+|"kind": "nccl"|"passed": true' four.json
+echo "a plan that predicts none has that input:"
+grep -oE '"input": [0-9.e-]+' four.json | grep -vc ': 0\.0$'
 "$ns" run plan.json --ranks 4 --iterations 12 --device cuda 2>/dev/null |
     sed -n '/^exchange of ids/s/[0-9][0-9.]*/N/gp'
