@@ -87,6 +87,21 @@ double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
     return ceil(bags * rate->bag_ns + ids * rate->id_ns);
 }
 
+/* What a device takes to tell apart by row blocks what it has of all the
+ * table's look-ups, whichever of the blocks are its own. */
+static double bucketize_ns(const struct problem *problem,
+                           const struct shard *shard,
+                           const struct id_rate *rate)
+{
+    const double n_devices = problem->cluster.n_devices;
+    struct shard all = *shard;
+
+    all.row_begin = 0;
+    all.row_end = problem->tables[shard->table].num_embeddings;
+    return comm_id_work_ns(rate, ceil(shard_bags(problem, &all)) / n_devices,
+                           ceil(shard_lookups(problem, &all)) / n_devices);
+}
+
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 const struct id_rates *rates, double out[COMM_LANES])
 {
@@ -103,8 +118,8 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
     out[COMM_LANE_INPUT] = PROBLEM_ID_BYTES * ids + PROBLEM_LENGTH_BYTES * bags;
     out[COMM_LANE_PERMUTE] = comm_id_work_ns(&rates->permute, bags, ids);
     if (shard_cuts_rows(shard->kind))
-        out[COMM_LANE_BUCKETIZE] = comm_id_work_ns(
-            &rates->bucketize, bags / problem->cluster.n_devices, ids);
+        out[COMM_LANE_BUCKETIZE] =
+            bucketize_ns(problem, shard, &rates->bucketize);
     out[COMM_LANE_OUTPUT] = shard_output_bytes(problem, shard);
 }
 

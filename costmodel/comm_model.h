@@ -160,8 +160,8 @@ static inline bool comm_has_replicas(const double lanes[COMM_LANES])
  * nothing, any other at least its latency.
  *
  * Ids are permuted where they came; before, a device that has row blocks
- * bucketizes its own batch, the Rth part of all bags. Compute without the
- * replicas' update is split into forward and backward by what the device's
+ * bucketizes its own batch, the Rth part of all bags and ids. Compute without
+ * the replicas' update is split into forward and backward by what the device's
  * shards take alone. Then ops->phases says what the phases of core/step.h take,
  * exchanges as all ranks wait for them, and ops->comm of the step
  *

@@ -27,10 +27,12 @@ static void check_embed(void)
     const struct id_rates ids = {.permute = {20, 0.5, 0.25},
                                  .bucketize = {30, 2, 1}};
     double lanes[COMM_LANES], n_ids;
+    struct arena arena = {0};
     struct table table;
     struct shard shard;
 
     table_init(&table);
+    table.name = "t";
     table.num_embeddings = 50;
     table.dim = 16;
     table.pooling_factor = 3;
@@ -66,8 +68,15 @@ static void check_embed(void)
     n_ids = ceil(shard_lookups(&problem, &shard));
     is_near(lanes[COMM_LANE_INPUT], n_ids * 8 + 2 * 1000 * 4, 0,
             "it gets its ids, with chance on its side, and all lengths");
-    is_near(lanes[COMM_LANE_BUCKETIZE], 2 * 1000 * 2 / 4.0 + n_ids, 0,
-            "what it sends is told apart by blocks");
+    problem_find_hot_rows(&problem, &arena);
+    for (shard.row_end = 10; shard.row_end <= 50; shard.row_end += 10) {
+        comm_embed(&problem, &shard, &ids, lanes);
+        is_near(lanes[COMM_LANE_BUCKETIZE], (2 * 1000 * 2 + 3 * 1000) / 4.0, 0,
+                "what it sends is told apart by blocks, whichever it has");
+        shard.row_begin = shard.row_end;
+    }
+    problem.hot = NULL;
+    arena_release(&arena);
 
     shard = shard_whole(&problem, 0, 0);
     shard.kind = SHARD_REPLICATE;
