@@ -39,9 +39,9 @@
 #define WORTH_GAIN 0.002
 #define MIN_STAGES 4
 /* Unless costs add up the last stage is run whole, and where one of the last
- * two was worth it there are more, to so many times the budget: DCNv2 on 8
- * H100s, 2.173, 2.177 and 2.172 ms (seeds 0 to 2), cut short 2.173, 2.191 and
- * 2.172. */
+ * two gained there are more, to so many times the budget: DCNv2 on 8 H100s,
+ * 2.173, 2.177 and 2.172 ms (seeds 0 to 2), cut short 2.173, 2.191 and 2.172.
+ */
 #define MOST_USUAL 2
 /* Heaviness leads down fast, but keeps from most ways between plans of few
  * tables: once the chains have done so many steps a unit it counts this share.
@@ -293,14 +293,15 @@ static bool is_settled(const struct full *full, unsigned n_stages,
            (n_stages >= MIN_STAGES && fmax(gains[0], gains[1]) < little);
 }
 
-/* Whether a stage of so many steps more begins within the usual budget, or ends
- * within the largest where one of the last two was worth it. */
-static bool is_worth(const struct full *full, uint64_t n_steps,
-                     const double *gains)
+/* Whether a stage of so many steps more is not worth it: it has to begin within
+ * the usual budget, or end within the largest where the last two gained. */
+static bool is_enough(const struct full *full, unsigned n_stages,
+                      uint64_t n_steps, const double *gains)
 {
-    return full->n_before < full->usual_steps ||
-           (full->n_before + n_steps <= full->max_steps &&
-            fmax(gains[0], gains[1]) >= WORTH_GAIN);
+    if (full->n_before < full->usual_steps)
+        return is_settled(full, n_stages, gains);
+    return full->n_before + n_steps > full->max_steps ||
+           fmax(gains[0], gains[1]) < LITTLE_GAIN;
 }
 
 static void run_stages(struct full *full, uint64_t n_steps)
@@ -313,8 +314,7 @@ static void run_stages(struct full *full, uint64_t n_steps)
         gains[1] = before_ms / full->best.total_ms - 1;
         n_steps *= 2;
         if (full->options->effort == SEARCH_EFFORT_AUTO &&
-            (is_settled(full, stage + 1, gains) ||
-             !is_worth(full, n_steps, gains)))
+            is_enough(full, stage + 1, n_steps, gains))
             break;
         before_ms = full->best.total_ms;
     }
