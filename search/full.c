@@ -37,6 +37,7 @@
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
 #define WORTH_GAIN 0.002
+#define NO_GAIN 0.0001
 #define MIN_STAGES 4
 /* Unless costs add up the last stage is run whole, and where one of the last
  * two gained there are more, to so many times the budget: DCNv2 on 8 H100s,
@@ -301,7 +302,7 @@ static bool is_enough(const struct full *full, unsigned n_stages,
     if (full->n_before < full->usual_steps)
         return is_settled(full, n_stages, gains);
     return full->n_before + n_steps > full->max_steps ||
-           fmax(gains[0], gains[1]) < LITTLE_GAIN;
+           fmax(gains[0], gains[1]) < NO_GAIN;
 }
 
 static void run_stages(struct full *full, uint64_t n_steps)
