@@ -144,6 +144,11 @@ int watch_finish(const struct watch *watch, struct plan *plan,
 
 /* --- a layout that is good already --- */
 
+/* What is made less: the fullest device's share of its room, at the same total;
+ * the total; or the total with no more pieces, by what the slowest devices
+ * have. */
+enum aim { LESS_FULL, LESS_MS, AS_SIMPLE };
+
 /* What a device has, of its room. */
 static double share_of(const struct layout *layout, uint32_t device,
                        uint64_t bytes)
@@ -154,11 +159,12 @@ static double share_of(const struct layout *layout, uint32_t device,
 /* So many quanta of a piece go to a device, or all of it, and another one comes
  * back for it or none. By memory the total may not fall either: a longer
  * search, which settles another layout, would end dearer than this one. */
-static void offer_shift(struct tryout *tryout, bool by_memory, uint32_t piece,
+static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint32_t n_quanta, uint32_t to, uint32_t other)
 {
     const struct layout *layout = &tryout->layout;
     struct trial *trial = &tryout->trial;
+    const bool by_memory = aim == LESS_FULL;
     double total_ms, share = 0;
 
     if (tryout->n_priced >= MAX_PRICED)
@@ -179,36 +185,42 @@ static void offer_shift(struct tryout *tryout, bool by_memory, uint32_t piece,
 }
 
 /* A piece to every other device, against each piece there or none, and some of
- * its columns. */
-static void offer_piece(struct tryout *tryout, bool by_memory, uint32_t piece)
+ * its columns; where there may be no more pieces, to its siblings only. */
+static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece)
 {
     const struct layout *layout = &tryout->layout;
     const struct parts *parts = layout->parts;
     const struct piece *it = &layout->pieces[piece];
     const uint32_t n_quanta = parts_quanta(parts, it->part);
+    const uint32_t first = layout->first_of[parts_unit(parts, it->part)];
 
     if (!parts_can_move(parts, it->part))
         return;
+    for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
+         i = layout->pieces[i].next)
+        for (uint32_t n = 1; i != piece && n < n_quanta; n++)
+            offer_shift(tryout, aim, piece, n, layout->pieces[i].device,
+                        NO_PIECE);
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const struct holding *holding = &layout->holdings[r];
 
         if (r == it->device)
             continue;
-        for (uint32_t n = 0; n == 0 || n < n_quanta; n++)
-            offer_shift(tryout, by_memory, piece, n, r, NO_PIECE);
+        for (uint32_t n = 0; !n || (n < n_quanta && aim != AS_SIMPLE); n++)
+            offer_shift(tryout, aim, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = layout->pieces[holding->pieces[i]].part;
 
             if (other != it->part && parts_can_move(parts, other) &&
-                (!by_memory ||
+                (aim != LESS_FULL ||
                  parts->parts[other].bytes < parts->parts[it->part].bytes))
-                offer_shift(tryout, by_memory, piece, 0, r, holding->pieces[i]);
+                offer_shift(tryout, aim, piece, 0, r, holding->pieces[i]);
         }
     }
 }
 
 /* The best change, made; false where none is better. */
-static bool step(struct tryout *tryout, bool by_memory)
+static bool step(struct tryout *tryout, enum aim aim)
 {
     const struct layout *layout = &tryout->layout;
     uint32_t full = 0;
@@ -220,11 +232,16 @@ static bool step(struct tryout *tryout, bool by_memory)
             full = r;
         }
     tryout_seek(tryout, 0,
-                (by_memory ? most : layout->total_ms) * (1 - LEAST_GAIN));
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        for (uint32_t i = 0; i < layout->holdings[r].n; i++)
-            if (!by_memory || r == full)
-                offer_piece(tryout, by_memory, layout->holdings[r].pieces[i]);
+                (1 - LEAST_GAIN) *
+                    (aim == LESS_FULL ? most : layout->total_ms));
+    for (uint32_t r = 0; r < layout->n_devices; r++) {
+        bool is_in = aim == LESS_FULL ? r == full : aim == LESS_MS;
+
+        for (uint32_t k = 0; k < layout->n_terms; k++)
+            is_in |= aim == AS_SIMPLE && layout->leader[k] == r;
+        for (uint32_t i = 0; is_in && i < layout->holdings[r].n; i++)
+            offer_piece(tryout, aim, layout->holdings[r].pieces[i]);
+    }
     return tryout_make(tryout);
 }
 
@@ -235,7 +252,8 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 
     tryout_init(&tryout, parts);
     snapshot_load(snapshot, &tryout.layout);
-    while (tryout.layout.total_ms > most_ms && step(&tryout, by_memory))
+    while (tryout.layout.total_ms > most_ms &&
+           step(&tryout, by_memory ? LESS_FULL : LESS_MS))
         continue;
     snapshot_save(snapshot, &tryout.layout);
     return tryout_release(&tryout);
@@ -243,8 +261,15 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 
 /* --- a layout that is simpler --- */
 
-/* Of what the total may rise by, one share after the other. */
-static const double rises[] = {0, 0.125, 0.25, 0.5, 1};
+/* The limits of the total, one after the other: whatever it may rise by they
+ * are the same, so that who allows more gets no worse. The least, then by this
+ * share more, and by so many times that of the one before. */
+#define FIRST_RISE 0.001
+#define NEXT_RISE 1.25
+/* What was joined costs less again once the others have settled: the last limit
+ * is so many times as far as the total may rise, and the second at least.
+ * Beyond what it may the layouts are on the way only. */
+#define MOST_RISE 3
 
 /* The unit in its other forms, of fewer pieces than it has, each piece where
  * there is least to do: rows and replicas, too, become fewer. All of its pieces
@@ -341,13 +366,29 @@ static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
     return tryout_make(tryout);
 }
 
+/* The layout is laid by where its total is within what it may be, and it has
+ * fewer pieces, or as many and costs less. */
+static void keep_simplest(struct snapshot *best, const struct layout *layout,
+                          double most_ms)
+{
+    struct snapshot next = {0};
+
+    snapshot_save(&next, layout);
+    snapshot_price(&next, layout->parts);
+    if (next.total_ms <= most_ms && next.excess <= 0 &&
+        (next.n < best->n ||
+         (next.n == best->n && next.total_ms < best->total_ms)))
+        snapshot_copy(best, &next);
+    snapshot_release(&next);
+}
+
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
                   double rise_frac, uint64_t move_limit_bytes)
 {
     const double least_ms = snapshot->total_ms;
-    const double most_ms =
-        oracle_queued_ms(parts->oracle, least_ms) * (1 + rise_frac);
-    struct snapshot next = {0};
+    const double queued_ms = oracle_queued_ms(parts->oracle, least_ms);
+    const double most_ms = queued_ms * (1 + rise_frac);
+    double limit_ms, rise = 0;
     struct tryout tryout;
 
     if (!(rise_frac > 0))
@@ -355,18 +396,15 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
     tryout_init(&tryout, parts);
     tryout.layout.move_limit_bytes = move_limit_bytes;
     snapshot_load(snapshot, &tryout.layout);
-    for (size_t i = 0; i < sizeof(rises) / sizeof(*rises); i++) {
-        const double limit_ms = least_ms + rises[i] * (most_ms - least_ms);
-
+    do {
+        limit_ms = least_ms + rise * queued_ms;
         for (uint32_t u = 0; u < parts->n_units; u++)
             while (merge_pieces(&tryout, nextafter(limit_ms, INFINITY), u))
-                continue;
-        snapshot_save(&next, &tryout.layout);
-        snapshot_price(&next, parts);
-        if (next.total_ms > most_ms || next.excess > 0)
-            break;
-        snapshot_copy(snapshot, &next);
-    }
-    snapshot_release(&next);
+                keep_simplest(snapshot, &tryout.layout, most_ms);
+        while (step(&tryout, AS_SIMPLE))
+            keep_simplest(snapshot, &tryout.layout, most_ms);
+        rise = fmax(FIRST_RISE, rise * NEXT_RISE);
+    } while (rise <= FIRST_RISE ||
+             limit_ms < least_ms + MOST_RISE * (most_ms - least_ms));
     return tryout_release(&tryout);
 }

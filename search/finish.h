@@ -49,8 +49,11 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 /* A unit becomes whole, pieces of it become one, or it is cut otherwise into
  * fewer, as long as the step that the job waits for rises by no more than this
  * share of it, the memory suffices and no more moves than that: what costs
- * little goes first. Nothing is done for a share of 0. Returns how many changes
- * were priced. */
+ * little goes first, and in between what is left settles. Of what is walked
+ * through, which is the same whatever the share, it is the layout of the fewest
+ * pieces, then the cheapest: a larger share has no more, and of as many costs
+ * no more. Nothing is done for a share of 0. Returns how many changes were
+ * priced. */
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
                   double rise_frac, uint64_t move_limit_bytes);
 
