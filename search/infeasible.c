@@ -81,17 +81,18 @@ static const char *room(const struct parts *parts, uint64_t bytes,
 
 /* The least that a table takes in all, of one kind of shards: where it is cut
  * twice the smaller half, as more pieces take no less, and without what
- * rounding up to bytes may have added. And the least of a piece that some
- * device must hold: narrow columns, and rows by the pigeonhole principle. */
+ * rounding up to bytes may have added; one row has no halves. And the least of
+ * a piece that some device must hold: narrow columns, and rows by the
+ * pigeonhole principle. */
 static struct memory_items least_of_kind(const struct problem *problem,
                                          uint32_t table, enum shard_kind kind,
                                          uint64_t *piece_bytes)
 {
     const uint32_t n_devices = problem->cluster.n_devices;
-    const uint32_t n_rows = shard_cuts_rows(kind) ? 2 : 1;
+    struct shard piece = shard_whole(problem, table, 0), half;
+    const uint32_t n_rows = shard_cuts_rows(kind) && piece.row_end > 1 ? 2 : 1;
     const uint32_t n_columns = shard_cuts_columns(kind) ? 2 : 1;
     const uint32_t n_cuts = n_rows * n_columns;
-    struct shard piece = shard_whole(problem, table, 0), half;
     struct memory_items sum = {0};
 
     assert(n_devices > 0);

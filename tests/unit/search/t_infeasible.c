@@ -476,6 +476,42 @@ static void check_immense(void)
     }
 }
 
+/* A table of one row has no halves by rows, which would take nothing but what
+ * they put out: what a sentence says that it takes is more than there is. */
+static void check_one_row(void)
+{
+    const uint64_t rows[] = {1000, 1};
+    const uint32_t dims[] = {64, 128};
+    const unsigned kinds[] = {SHARD_TABLE, SHARD_ALL_KINDS,
+                              SHARD_TABLE | SHARD_ROW};
+
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct problem problem;
+        struct random_oracle oracle;
+        struct rng rng;
+        struct arena arena;
+        struct err err = {0};
+
+        arena_init(&arena);
+        fake_problem(&problem, rows, dims, 2, 2, 300 * MIB, &arena);
+        problem.kinds = kinds[i];
+        problem.memory_model = MEMORY_FULL;
+        problem.batch = 1000;
+        problem.tables[1].pooling_factor = 200000;
+        for (uint32_t r = 0; r < 2; r++)
+            problem.cluster.memory_bytes[r] += sample_memory(&problem).total;
+        rng_init(&rng, 0, 0);
+        random_oracle_init(&oracle, &problem, &rng);
+        ok(infeasible_check(&problem, &oracle.base, SHARD_ALL_KINDS, NULL,
+                            &err) &&
+               !strcmp(err.shortage.of, "table") &&
+               err.shortage.need_bytes > err.shortage.have_bytes &&
+               strstr(err.msg, "input)"),
+           "one row, kinds %x: %s", kinds[i], err.msg);
+        arena_release(&arena);
+    }
+}
+
 /* What a search has ruled out of whole tables is a proof where no table may be
  * cut, whichever. */
 static void check_proof(void)
@@ -512,6 +548,7 @@ int main(void)
     check_items();
     check_one_host();
     check_immense();
+    check_one_row();
     check_proof();
     check_remedies();
     return tap_done();
