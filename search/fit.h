@@ -26,9 +26,9 @@ bool fit_by_memory(struct snapshot *out, const struct parts *parts,
  * Why there is no plan, and what would help. "No plan fits" is said where that
  * is proven: of the bytes that the tables take however they are cut, of a piece
  * as small as it may be, of pins, or of every placement of what may not be cut;
- * else "no plan was found". Then comes the least change that would do: memory
- * of a device, number of devices, or a kind that is not allowed; each was tried
- * by packing quickly.
+ * else "no plan was found". Then comes a change near the least that would do:
+ * memory of a device, number of devices, or a kind that is not allowed; each
+ * was tried by packing quickly.
  *
  * search_kinds are those that the search makes at all; proofs are about all
  * that table, problem and oracle allow.
