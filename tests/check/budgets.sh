@@ -14,7 +14,7 @@ src/emit     2791  19
 src/exec     3774  26
 src/cli      5875  39
 costmodel    7764  62
-search       6981  32
+search       7007  32
 microbench   1657  14
 "
 
