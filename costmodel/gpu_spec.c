@@ -32,8 +32,9 @@ static struct comm_curve overlapped(double alpha_us, double gbps)
  * 0.24 are bytes.
  */
 #define DOMAINS_FRAC 0.24
-#define MOST_OF_HOST 16 /* GPUs; of more it is a domain, whoever calls it so \
-                         */
+#define MOST_OF_HOST                                        \
+    16 /* GPUs; of more it is a domain, whoever calls it so \
+        */
 #define HOSTS_ALPHA_US 30
 #define RANK_ALPHA_US 0.6
 

@@ -63,7 +63,8 @@ struct plan {
 };
 
 /* Which shares of total_ms are look-ups and exchanges, by the parts of the step
- * that are exposed; what is left is the dense part. NAN where they are not known, or a host is waited for. */
+ * that are exposed; what is left is the dense part. NAN where they are not
+ * known, or a host is waited for. */
 enum { SPLIT_LOOKUPS, SPLIT_EXCHANGES, N_SPLIT };
 void plan_split(const struct plan *plan, double shares[N_SPLIT]);
 /* The error of total_ms: those of look-ups and of exchanges, independent of

@@ -13,7 +13,7 @@ src/io       5580  38
 src/emit     2791  19
 src/exec     3774  26
 src/cli      5875  39
-costmodel    7764  62
+costmodel    7765  62
 search       7007  32
 microbench   1657  14
 "

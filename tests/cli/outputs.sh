@@ -75,7 +75,8 @@ echo "== what is no input is written"
 "$NEUROSHARD" emit plan.json --format text -o hard.csv && cat list.csv
 "$NEUROSHARD" plan - --gpus 2 -o /dev/null <list.csv 2>&1 | grep -c '^plan '
 "$NEUROSHARD" emit - --format text <plan.json | grep -c .
-"$NEUROSHARD" tables import list.csv <list.csv 2>/dev/null
+cp list.csv same.csv
+"$NEUROSHARD" tables import - <same.csv 2>/dev/null
 "$NEUROSHARD" plan - --gpus 2 --effort 0 -o - <list.csv 2>&1 |
     grep -c '"neuroshard_plan"'
 echo "== where nothing can be written is said before anything is searched"
