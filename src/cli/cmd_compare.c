@@ -49,14 +49,13 @@ struct tournament {
 static const char *find_other(const struct problem *of,
                               const struct problem *other)
 {
-    for (size_t t = 0, k = 0; t < of->n_tables; t++, k++) {
-        size_t n_seen = 0; /* in the same order, mostly */
+    for (size_t t = 0, n = other->n_tables; t < of->n_tables; t++) {
+        size_t k = 0; /* in the same order, mostly */
 
-        for (; n_seen < other->n_tables; n_seen++, k++)
-            if (!strcmp(of->tables[t].name,
-                        other->tables[k % other->n_tables].name))
-                break;
-        if (n_seen == other->n_tables)
+        while (k < n &&
+               strcmp(of->tables[t].name, other->tables[(t + k) % n].name))
+            k++;
+        if (k == n)
             return of->tables[t].name;
     }
     return NULL;
@@ -69,7 +68,7 @@ static int price_given(struct compare_entry *entry,
                        const struct oracle *oracle,
                        const struct tournament *run, struct err *err)
 {
-    const char *path = cli_string(run->cli, "plan");
+    const char *path = cli_string(run->cli, "plan"), *other;
     struct plan plan = {0};
     struct err unfit = {0};
 
@@ -84,9 +83,10 @@ static int price_given(struct compare_entry *entry,
             "%u",
             path, plan.problem.n_tables, plan.problem.cluster.n_devices,
             problem->n_tables, problem->cluster.n_devices);
-    if (find_other(&plan.problem, problem))
+    other = find_other(&plan.problem, problem);
+    if (other)
         return err_set(err, ERR_INPUT, "%s: table '%s' is none of the list's",
-                       path, find_other(&plan.problem, problem));
+                       path, other);
     plan.problem.cluster = problem->cluster;
     plan.problem.batch = problem->batch;
     plan.problem.job = problem->job;
