@@ -241,7 +241,11 @@ programs    = $(patsubst %.c,$(O)/%,$(1))
 # The longest first, so that no core waits for one at the end.
 TESTS       = $(call programs,$(PROP_TESTS) $(UNIT_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
-PYTHON_TESTS = $(sort $(wildcard tests/python/t_*.py))
+# Sanitizers look at the commands of neither the tutorial nor a default search
+# for the first time, and take minutes for them.
+PYTHON_TESTS = $(sort $(filter-out \
+    $(if $(filter asan tsan,$(CONFIG)),%/t_tutorial.py %/t_default_effort.py),\
+    $(wildcard tests/python/t_*.py)))
 CLI_TESTS   = $(sort $(wildcard tests/cli/*.sh))
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
