@@ -11,13 +11,6 @@
 /* How exactly costs must add up, relative to the plan's total. */
 #define COST_TOLERANCE 1e-6
 
-/* The pieces of table t are order[first[t]] ... order[first[t + 1] - 1],
- * indices into plan->shards. */
-struct pieces {
-    size_t *first; /* [n_tables + 1] */
-    size_t *order; /* [n_shards] */
-};
-
 static int check_text(const char *text, const char *what, size_t idx,
                       struct err *err)
 {
@@ -193,66 +186,63 @@ static int check_shards(const struct plan *plan, struct err *err)
     return 0;
 }
 
-/* Counting sort by table; pieces keep their order. */
-static void pieces_init(struct pieces *pieces, const struct plan *plan)
+static int compare_pieces(const void *left, const void *right)
 {
-    size_t n_tables = plan->problem.n_tables;
+    const struct shard *a = *(const struct shard *const *)left;
+    const struct shard *b = *(const struct shard *const *)right;
 
-    pieces->first = mem_alloc(n_tables + 2, sizeof(*pieces->first));
-    pieces->order = mem_alloc(plan->n_shards, sizeof(*pieces->order));
-    /* One place further up, so that filling shifts the ends to the starts. */
-    for (size_t i = 0; i < plan->n_shards; i++)
-        pieces->first[plan->shards[i].table + 2]++;
-    for (size_t t = 2; t <= n_tables; t++)
-        pieces->first[t] += pieces->first[t - 1];
-    for (size_t i = 0; i < plan->n_shards; i++)
-        pieces->order[pieces->first[plan->shards[i].table + 1]++] = i;
+    if (a->table != b->table)
+        return a->table < b->table ? -1 : 1;
+    return (a > b) - (a < b);
 }
 
-static int check_tables(const struct plan *plan, const struct pieces *pieces,
-                        struct err *err)
+/* pieces[n_shards], by table and then as they stand. */
+static int check_tables(const struct plan *plan,
+                        const struct shard *const *pieces, struct err *err)
 {
-    const struct problem *problem = &plan->problem;
+    size_t n_left = plan->n_shards;
 
-    for (size_t t = 0; t < problem->n_tables; t++) {
-        size_t n = pieces->first[t + 1] - pieces->first[t];
+    for (size_t t = 0; t < plan->problem.n_tables; t++) {
+        struct judged judged = {plan, &plan->problem.tables[t], pieces, 0};
 
-        if (!n)
+        while (judged.n < n_left && pieces[judged.n]->table == t)
+            judged.n++;
+        if (!judged.n)
             return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no shards",
-                           problem->tables[t].name);
-        if (judge_pieces(plan, pieces->order + pieces->first[t], n, err))
+                           judged.table->name);
+        if (judge_pieces(&judged, err))
             return -1;
+        pieces += judged.n;
+        n_left -= judged.n;
     }
     return 0;
 }
 
 /* Each table of a group is on one device by now; here all on the same. */
-static int check_groups(const struct plan *plan, const struct pieces *pieces,
-                        struct err *err)
+static int check_groups(const struct plan *plan,
+                        const struct shard *const *pieces, struct err *err)
 {
     const struct table *tables = plan->problem.tables;
-    struct named *members = mem_alloc(plan->problem.n_tables, sizeof(*members));
+    struct named *members = mem_alloc(plan->n_shards, sizeof(*members));
     size_t n_members = 0;
     int rc = 0;
 
-    for (size_t t = 0; t < plan->problem.n_tables; t++)
-        if (tables[t].group)
-            members[n_members++] = (struct named){tables[t].group, t};
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (tables[pieces[i]->table].group)
+            members[n_members++] =
+                (struct named){tables[pieces[i]->table].group, i};
     qsort(members, n_members, sizeof(*members), compare_named);
     for (size_t i = 1; i < n_members && !rc; i++) {
-        size_t a = members[i - 1].idx, b = members[i].idx;
-        uint32_t device_a =
-            plan->shards[pieces->order[pieces->first[a]]].device;
-        uint32_t device_b =
-            plan->shards[pieces->order[pieces->first[b]]].device;
+        const struct shard *a = pieces[members[i - 1].idx];
+        const struct shard *b = pieces[members[i].idx];
 
         if (!strcmp(members[i - 1].name, members[i].name) &&
-            device_a != device_b)
+            a->device != b->device)
             rc = err_set(err, ERR_INPUT,
                          "tables " JUDGE_NAME " and " JUDGE_NAME
                          " of group " JUDGE_NAME " are on devices %u and %u",
-                         tables[a].name, tables[b].name, members[i].name,
-                         device_a, device_b);
+                         tables[a->table].name, tables[b->table].name,
+                         members[i].name, a->device, b->device);
     }
     mem_free(members);
     return rc;
@@ -348,15 +338,17 @@ static int check_costs(const struct plan *plan, struct err *err)
 
 int plan_check(const struct plan *plan, struct err *err)
 {
-    struct pieces pieces;
+    const struct shard **pieces;
     int rc;
 
     if (check_problem(&plan->problem, err) || check_shards(plan, err))
         return -1;
-    pieces_init(&pieces, plan);
-    rc = check_tables(plan, &pieces, err) || check_groups(plan, &pieces, err) ||
+    pieces = mem_alloc(plan->n_shards, sizeof(struct shard *));
+    for (size_t i = 0; i < plan->n_shards; i++)
+        pieces[i] = &plan->shards[i];
+    qsort(pieces, plan->n_shards, sizeof(struct shard *), compare_pieces);
+    rc = check_tables(plan, pieces, err) || check_groups(plan, pieces, err) ||
          judge_memory(plan, err) || check_costs(plan, err);
-    mem_free(pieces.first);
-    mem_free(pieces.order);
+    mem_free(pieces);
     return rc ? -1 : 0;
 }

@@ -9,11 +9,17 @@
 /* Names are cut here, so that the rest of a sentence stands. */
 #define JUDGE_NAME "'%.80s'"
 
-/* The n >= 1 pieces of one table, indices into plan->shards, each known to be
- * inside it and not empty: they tile it or are replicas, and their kinds,
- * widths and devices are as they must be. O(n log n + R). */
-int judge_pieces(const struct plan *plan, const size_t *piece, size_t n,
-                 struct err *err) MUST_CHECK;
+/* The n >= 1 pieces of one table, in plan->shards and in their order, each
+ * known to be inside it and not empty. */
+struct judged {
+    const struct plan *plan;
+    const struct table *table;
+    const struct shard *const *pieces; /* [n] */
+    size_t n;
+};
+/* They tile the table or are replicas, and their kinds, widths and devices are
+ * as they must be. O(n log n + R). */
+int judge_pieces(const struct judged *judged, struct err *err) MUST_CHECK;
 
 /* No device holds more than it has, and the memory stored in plan->devices,
  * where there is any, is what the shards take. */

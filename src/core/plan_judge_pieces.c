@@ -6,9 +6,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static const struct table *table_of(const struct plan *plan, size_t shard_idx)
+/* By which sentences name it. */
+static size_t idx_of(const struct judged *judged, size_t i)
 {
-    return &plan->problem.tables[plan->shards[shard_idx].table];
+    return (size_t)(judged->pieces[i] - judged->plan->shards);
 }
 
 /*
@@ -45,14 +46,14 @@ static struct corner *add_corners(struct corner *corner, int sign,
 }
 
 /* The point is held by none or by several of the n pieces. */
-static int bad_tiling(const struct plan *plan, const size_t *piece, size_t n,
-                      const struct corner *point, struct err *err)
+static int bad_tiling(const struct judged *judged, const struct corner *point,
+                      struct err *err)
 {
-    const char *name = table_of(plan, piece[0])->name;
+    const char *name = judged->table->name;
     const struct shard *holder = NULL;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct shard *shard = &plan->shards[piece[i]];
+    for (size_t i = 0; i < judged->n; i++) {
+        const struct shard *shard = judged->pieces[i];
 
         if (point->row < shard->row_begin || point->row >= shard->row_end ||
             point->col < shard->col_begin || point->col >= shard->col_end)
@@ -72,18 +73,17 @@ static int bad_tiling(const struct plan *plan, const size_t *piece, size_t n,
                    name, point->row, point->col);
 }
 
-static int check_tiling(const struct plan *plan, const size_t *piece, size_t n,
-                        struct err *err)
+static int check_tiling(const struct judged *judged, struct err *err)
 {
-    const struct table *table = table_of(plan, piece[0]);
-    struct corner *corners = mem_alloc(n + 1, 4 * sizeof(*corners));
+    const struct table *table = judged->table;
+    struct corner *corners = mem_alloc(judged->n + 1, 4 * sizeof(*corners));
     struct corner *corner =
         add_corners(corners, -1, 0, table->num_embeddings, 0, table->dim);
-    size_t n_corners = 4 * (n + 1);
+    size_t n_corners = 4 * (judged->n + 1);
     int rc = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct shard *shard = &plan->shards[piece[i]];
+    for (size_t i = 0; i < judged->n; i++) {
+        const struct shard *shard = judged->pieces[i];
 
         corner = add_corners(corner, 1, shard->row_begin, shard->row_end,
                              shard->col_begin, shard->col_end);
@@ -97,7 +97,7 @@ static int check_tiling(const struct plan *plan, const size_t *piece, size_t n,
              end++)
             sum += corners[end].sign;
         if (sum)
-            rc = bad_tiling(plan, piece, n, &corners[begin], err);
+            rc = bad_tiling(judged, &corners[begin], err);
     }
     mem_free(corners);
     return rc;
@@ -114,23 +114,22 @@ static bool is_full_width(const struct table *table, const struct shard *shard)
 }
 
 /* Whole on each device once. */
-static int check_replicas(const struct plan *plan, const size_t *piece,
-                          size_t n, struct err *err)
+static int check_replicas(const struct judged *judged, struct err *err)
 {
-    const struct table *table = table_of(plan, piece[0]);
-    uint32_t n_devices = plan->problem.cluster.n_devices;
+    const struct table *table = judged->table;
+    uint32_t n_devices = judged->plan->problem.cluster.n_devices;
     size_t *copies = mem_alloc(n_devices, sizeof(*copies));
     int rc = 0;
 
-    for (size_t i = 0; i < n && !rc; i++) {
-        const struct shard *shard = &plan->shards[piece[i]];
+    for (size_t i = 0; i < judged->n && !rc; i++) {
+        const struct shard *shard = judged->pieces[i];
 
         copies[shard->device]++;
         if (!is_full_height(table, shard) || !is_full_width(table, shard))
             rc = err_set(err, ERR_INPUT,
                          "table " JUDGE_NAME
                          " is replicated, but shards[%zu] is not whole",
-                         table->name, piece[i]);
+                         table->name, idx_of(judged, i));
     }
     for (uint32_t r = 0; r < n_devices && !rc; r++)
         if (copies[r] != 1)
@@ -143,37 +142,36 @@ static int check_replicas(const struct plan *plan, const size_t *piece,
 }
 
 /* What the pieces of a table that is not replicated amount to. */
-static enum shard_kind kind_of(const struct plan *plan, const size_t *piece,
-                               size_t n)
+static enum shard_kind kind_of(const struct judged *judged)
 {
-    const struct table *table = table_of(plan, piece[0]);
+    const struct table *table = judged->table;
     bool rows_are_cut = false, columns_are_cut = false;
 
-    for (size_t i = 0; i < n; i++) {
-        rows_are_cut |= !is_full_height(table, &plan->shards[piece[i]]);
-        columns_are_cut |= !is_full_width(table, &plan->shards[piece[i]]);
+    for (size_t i = 0; i < judged->n; i++) {
+        rows_are_cut |= !is_full_height(table, judged->pieces[i]);
+        columns_are_cut |= !is_full_width(table, judged->pieces[i]);
     }
     return shard_kind_of_cuts(rows_are_cut, columns_are_cut, false);
 }
 
-static int check_kinds(const struct plan *plan, const size_t *piece, size_t n,
-                       enum shard_kind kind, struct err *err)
+static int check_kinds(const struct judged *judged, enum shard_kind kind,
+                       struct err *err)
 {
-    const struct table *table = table_of(plan, piece[0]);
+    const struct table *table = judged->table;
 
-    for (size_t i = 0; i < n; i++)
-        if (plan->shards[piece[i]].kind != kind)
+    for (size_t i = 0; i < judged->n; i++)
+        if (judged->pieces[i]->kind != kind)
             return err_set(
                 err, ERR_INPUT,
                 "shards[%zu].kind is '%s', but the shards of table " JUDGE_NAME
                 " are of kind '%s'",
-                piece[i], shard_kind_name(plan->shards[piece[i]].kind),
+                idx_of(judged, i), shard_kind_name(judged->pieces[i]->kind),
                 table->name, shard_kind_name(kind));
     if (!(table->kinds & kind))
         return err_set(err, ERR_INPUT,
                        "table " JUDGE_NAME " may not have shards of kind '%s'",
                        table->name, shard_kind_name(kind));
-    if (!(plan->problem.kinds & kind))
+    if (!(judged->plan->problem.kinds & kind))
         return err_set(err, ERR_INPUT,
                        "table " JUDGE_NAME
                        " has shards of kind '%s', which the plan's problem "
@@ -183,18 +181,19 @@ static int check_kinds(const struct plan *plan, const size_t *piece, size_t n,
 }
 
 /* Blocks of all devices stand on them in order, those of a host on its. */
-static int check_rows_over(const struct plan *plan, const size_t *piece,
-                           size_t n, enum shard_kind kind, struct err *err)
+static int check_rows_over(const struct judged *judged, enum shard_kind kind,
+                           struct err *err)
 {
-    const struct table *table = table_of(plan, piece[0]);
+    const struct table *table = judged->table;
     const bool over_all = table->rows_over == ROWS_OVER_ALL;
-    const uint32_t host = cluster_group(&plan->problem.cluster);
-    const uint32_t at = plan->shards[piece[0]].device;
+    const uint32_t host = cluster_group(&judged->plan->problem.cluster);
+    const uint32_t at = judged->pieces[0]->device;
 
-    for (size_t i = 0; i < n && kind == SHARD_ROW && table->rows_over; i++) {
-        const struct shard *block = &plan->shards[piece[i]];
+    for (size_t i = 0; i < judged->n && kind == SHARD_ROW && table->rows_over;
+         i++) {
+        const struct shard *block = judged->pieces[i];
 
-        if (!shard_row_ranks(&plan->problem, block) ||
+        if (!shard_row_ranks(&judged->plan->problem, block) ||
             (over_all ? at : at % host) || block->device != at + i)
             return err_set(err, ERR_INPUT,
                            "table " JUDGE_NAME
@@ -207,54 +206,47 @@ static int check_rows_over(const struct plan *plan, const size_t *piece,
 }
 
 /* Widths of cut columns, the pin, and one device for a table of a group. */
-static int check_constraints(const struct plan *plan, const size_t *piece,
-                             size_t n, struct err *err)
+static int check_constraints(const struct judged *judged, struct err *err)
 {
-    const struct table *table = table_of(plan, piece[0]);
-    const struct shard *first = &plan->shards[piece[0]];
+    const struct table *table = judged->table;
+    const uint32_t first = judged->pieces[0]->device;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct shard *shard = &plan->shards[piece[i]];
+    for (size_t i = 0; i < judged->n; i++) {
+        const struct shard *shard = judged->pieces[i];
         uint32_t width = shard->col_end - shard->col_begin;
 
         if (width < table->dim && width % TABLE_COLUMN_STEP)
             return err_set(err, ERR_INPUT,
                            "shards[%zu] cuts %u columns from table " JUDGE_NAME
                            ", which is no multiple of %u",
-                           piece[i], width, table->name, TABLE_COLUMN_STEP);
+                           idx_of(judged, i), width, table->name,
+                           TABLE_COLUMN_STEP);
         if (table->device >= 0 && shard->device != (uint64_t)table->device)
             return err_set(err, ERR_INPUT,
                            "table " JUDGE_NAME " is pinned to device %" PRId64
                            ", but shards[%zu] is on device %u",
-                           table->name, table->device, piece[i], shard->device);
-        if (table->group && shard->device != first->device)
+                           table->name, table->device, idx_of(judged, i),
+                           shard->device);
+        if (table->group && shard->device != first)
             return err_set(err, ERR_INPUT,
                            "table " JUDGE_NAME " of group " JUDGE_NAME
                            " is on devices %u and %u, but a group stays on one",
-                           table->name, table->group, first->device,
-                           shard->device);
+                           table->name, table->group, first, shard->device);
     }
     return 0;
 }
 
-int judge_pieces(const struct plan *plan, const size_t *piece, size_t n,
-                 struct err *err)
+int judge_pieces(const struct judged *judged, struct err *err)
 {
-    enum shard_kind kind = SHARD_REPLICATE;
+    enum shard_kind kind;
     bool is_replicated = false;
 
-    for (size_t i = 0; i < n; i++)
-        is_replicated |= plan->shards[piece[i]].kind == SHARD_REPLICATE;
-    if (is_replicated) {
-        if (check_replicas(plan, piece, n, err))
-            return -1;
-    } else {
-        if (check_tiling(plan, piece, n, err))
-            return -1;
-        kind = kind_of(plan, piece, n);
-    }
-    if (check_kinds(plan, piece, n, kind, err) ||
-        check_rows_over(plan, piece, n, kind, err))
+    for (size_t i = 0; i < judged->n; i++)
+        is_replicated |= judged->pieces[i]->kind == SHARD_REPLICATE;
+    if (is_replicated ? check_replicas(judged, err) : check_tiling(judged, err))
         return -1;
-    return check_constraints(plan, piece, n, err);
+    kind = is_replicated ? SHARD_REPLICATE : kind_of(judged);
+    if (check_kinds(judged, kind, err) || check_rows_over(judged, kind, err))
+        return -1;
+    return check_constraints(judged, err);
 }
