@@ -115,21 +115,27 @@ static int wrong_type(const struct json_place *place, const char *key,
                        type_of(got));
 }
 
+/* What `name`, a member or "key[3]", has; an object. */
+static int enter(struct json_place *out, const struct json_place *place,
+                 const char *name, const json_t *value, struct err *err)
+{
+    if (!json_is_object(value))
+        return wrong_type(place, name, "an object", value, err);
+    *out = *place;
+    out->line = place_line(place, name);
+    out->lines = NULL;
+    out->object = value;
+    snprintf(out->path, sizeof(out->path), "%.30s%.32s.", place->path, name);
+    return 0;
+}
+
 int place_object(struct json_place *out, const struct json_place *place,
                  const char *key, struct err *err)
 {
     const json_t *value;
 
-    if (find(&value, place, key, err))
-        return -1;
-    if (!json_is_object(value))
-        return wrong_type(place, key, "an object", value, err);
-    *out = *place;
-    out->line = place_line(place, key);
-    out->lines = NULL;
-    out->object = value;
-    snprintf(out->path, sizeof(out->path), "%.40s%s.", place->path, key);
-    return 0;
+    return find(&value, place, key, err) ? -1
+                                         : enter(out, place, key, value, err);
 }
 
 int place_list(const json_t **out, const struct json_place *place,
@@ -157,18 +163,10 @@ int place_element(struct json_place *out, const struct json_place *place,
                   const char *key, const json_t *list, size_t idx,
                   struct err *err)
 {
-    const json_t *value = json_array_get(list, idx);
+    char name[64];
 
-    if (!json_is_object(value))
-        return place_error(place, err, "%s[%zu] must be an object, not %s", key,
-                           idx, type_of(value));
-    *out = *place;
-    out->line = place_line(place, key);
-    out->lines = NULL;
-    out->object = value;
-    snprintf(out->path, sizeof(out->path), "%.30s%s[%zu].", place->path, key,
-             idx);
-    return 0;
+    snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
+    return enter(out, place, name, json_array_get(list, idx), err);
 }
 
 /* Printable, or as hash_text prints it; copied into the arena. */
