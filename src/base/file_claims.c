@@ -165,8 +165,8 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
     struct identity identity;
     const struct claim *claim;
 
-    if (!claims.is_on)
-        return 0;
+    if (!claims.is_on || (uses == FILE_WRITE && !strcmp(path, "-")))
+        return 0; /* standard output is no file */
     if ((uses & FILE_WRITE) && check_target(path, err))
         return -1;
     if (!identify(&identity, path))
@@ -182,17 +182,12 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
     return 0;
 }
 
-static bool is_stdout(const char *path, unsigned uses)
-{
-    return uses == FILE_WRITE && !strcmp(path, "-");
-}
-
 int file_claim(const char *path, unsigned uses, struct err *err)
 {
-    return is_stdout(path, uses) ? 0 : note(path, uses, true, err);
+    return note(path, uses, true, err);
 }
 
 int file_use(const char *path, enum file_use use, struct err *err)
 {
-    return is_stdout(path, use) ? 0 : note(path, use, false, err);
+    return note(path, use, false, err);
 }
