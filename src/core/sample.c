@@ -76,6 +76,7 @@ struct sentinels sample_sentinels(const struct sample *samples, size_t n)
 {
     struct sentinels sentinels = {.drift_frac = NAN, .spread_frac = NAN};
     double *ms = mem_alloc(n, sizeof(*ms)), early, late;
+    struct timing time;
     size_t n_ms = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -87,9 +88,8 @@ struct sentinels sample_sentinels(const struct sample *samples, size_t n)
         early = stats_median(ms, n_ms / 2);
         late = stats_median(ms + n_ms / 2, n_ms - n_ms / 2);
         sentinels.drift_frac = late / early - 1;
-        sentinels.spread_frac =
-            (stats_quantile(ms, n_ms, 0.9) - stats_quantile(ms, n_ms, 0.1)) /
-            stats_median(ms, n_ms);
+        time = timing_of(ms, n_ms);
+        sentinels.spread_frac = (time.p90_ms - time.p10_ms) / time.median_ms;
     }
     mem_free(ms);
     return sentinels;
