@@ -301,39 +301,28 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n)
 #define NO_CHARACTER UINT32_MAX
 
 /* The character that begins at *at, which moves behind it, or behind one byte
- * where none does. Unicode 15, table 3-7: the second byte's range shuts out
- * overlong forms, surrogates and what lies beyond U+10FFFF. */
+ * where none does: no overlong form, no surrogate, nothing beyond U+10FFFF
+ * (Unicode 15, table 3-7). */
 static uint32_t next_character(const unsigned char **at,
                                const unsigned char *end)
 {
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned char *p = *at;
-    unsigned char first = *p++, low = 0x80, high = 0xbf;
-    uint32_t c;
-    int n_more;
+    const unsigned char first = *p++;
+    const int n_more = (first >= 0xc0) + (first >= 0xe0) + (first >= 0xf0);
+    uint32_t c = n_more ? first & (0x3fu >> n_more) : first;
 
     *at = p;
-    if (first < 0x80)
-        return first;
-    if (first < 0xc2 || first > 0xf4)
+    if (text_goes_on((char)first) || first >= 0xf8 || end - p < n_more)
         return NO_CHARACTER;
-    n_more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
-    c = first & (0x3fu >> n_more);
-    if (first == 0xe0)
-        low = 0xa0;
-    else if (first == 0xed)
-        high = 0x9f;
-    else if (first == 0xf0)
-        low = 0x90;
-    else if (first == 0xf4)
-        high = 0x8f;
-    if (end - p < n_more)
-        return NO_CHARACTER;
-    for (; n_more; n_more--, low = 0x80, high = 0xbf) {
-        if (*p < low || *p > high)
+    for (int i = 0; i < n_more; i++) {
+        if (!text_goes_on((char)p[i]))
             return NO_CHARACTER;
-        c = c << 6 | (*p++ & 0x3fu);
+        c = c << 6 | (p[i] & 0x3fu);
     }
-    *at = p;
+    if (c < least[n_more] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+        return NO_CHARACTER;
+    *at = p + n_more;
     return c;
 }
 
