@@ -6,11 +6,12 @@
 void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle, size_t n)
 {
     const size_t n_devices = oracle->problem->cluster.n_devices;
+    const size_t size = 2 * n_devices * sizeof(double);
 
     *memo = (struct bwd_memo){.oracle = oracle, .n_devices = n_devices};
-    memo->entries =
-        mem_alloc(BWD_MEMO_ENTRIES, (1 + 2 * n_devices) * sizeof(double));
-    memo->asked = mem_alloc(n, 2 * n_devices * sizeof(double));
+    memo->entries = memset(mem_alloc(BWD_MEMO_ENTRIES, size), 0xff,
+                           BWD_MEMO_ENTRIES * size);
+    memo->asked = mem_alloc(n, size);
     memo->answered = memo->asked + n * n_devices;
     memo->missing = mem_alloc(n, sizeof(*memo->missing));
 }
@@ -23,23 +24,17 @@ void bwd_memo_release(struct bwd_memo *memo)
     *memo = (struct bwd_memo){0};
 }
 
-/* Of the bits; never 0, which an empty entry has. */
-static uint64_t hash_of(const double *lanes, size_t n)
+/* By the bits of the lanes. */
+static double *entry_of(const struct bwd_memo *memo, const double *lanes)
 {
     uint64_t hash = 0, bits;
 
-    for (size_t r = 0; r < n; r++) {
+    for (size_t r = 0; r < memo->n_devices; r++) {
         memcpy(&bits, &lanes[r], sizeof(bits));
         hash = (hash ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 32;
     }
-    return hash | 1;
-}
-
-static double *entry_of(const struct bwd_memo *memo, uint64_t hash)
-{
-    return memo->entries +
-           (hash >> 8) % BWD_MEMO_ENTRIES * (1 + 2 * memo->n_devices);
+    return memo->entries + (hash >> 8) % BWD_MEMO_ENTRIES * 2 * memo->n_devices;
 }
 
 void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
@@ -51,12 +46,10 @@ void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
 
     for (size_t i = 0; i < n; i++) {
         const double *mine = lanes + i * n_devices;
-        const uint64_t hash = hash_of(mine, n_devices);
-        double *entry = entry_of(memo, hash);
+        const double *entry = entry_of(memo, mine);
 
-        if (!memcmp(entry, &hash, sizeof(hash)) &&
-            !memcmp(entry + 1, mine, size)) {
-            memcpy(bwd_ms + i * n_devices, entry + 1 + n_devices, size);
+        if (!memcmp(entry, mine, size)) {
+            memcpy(bwd_ms + i * n_devices, entry + n_devices, size);
             continue;
         }
         memcpy(memo->asked + n_missing * n_devices, mine, size);
@@ -68,12 +61,10 @@ void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
     for (size_t k = 0; k < n_missing; k++) {
         const double *mine = memo->asked + k * n_devices;
         const double *answer = memo->answered + k * n_devices;
-        const uint64_t hash = hash_of(mine, n_devices);
-        double *entry = entry_of(memo, hash);
+        double *entry = entry_of(memo, mine);
 
-        memcpy(entry, &hash, sizeof(hash));
-        memcpy(entry + 1, mine, size);
-        memcpy(entry + 1 + n_devices, answer, size);
+        memcpy(entry, mine, size);
+        memcpy(entry + n_devices, answer, size);
         memcpy(bwd_ms + memo->missing[k] * n_devices, answer, size);
     }
 }
