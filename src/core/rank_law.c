@@ -307,41 +307,11 @@ static size_t split_zipf(const struct rank_law *law, double n_lookups,
     return n;
 }
 
-static void add_zipf(const struct rank_law *law, double n_lookups, double begin,
-                     double end, double rows[REUSE_BINS])
-{
-    struct alike alike[MOST_ALIKE];
-    const size_t n = split_zipf(law, n_lookups, begin, end, alike);
-
-    for (size_t i = 0; i < n; i++)
-        add_rows(rows, alike[i].n_rows, alike[i].mean);
-}
-
 /* What two ranges have in common. */
 static double common(double begin, double end, double from, double to)
 {
     return fmax(fmin(end, to) - fmax(begin, from), 0);
 }
-
-void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
-                  double end, double rows[REUSE_BINS])
-{
-    const double first_cold = law->first_rank[law->n_runs - law->has_cold];
-    double cold;
-
-    if (!law->has_bins) {
-        add_zipf(law, n_lookups, begin, end, rows);
-        return;
-    }
-    for (uint32_t i = 0; i + law->has_cold < law->n_runs; i++)
-        rows[reuse_bin_of(run_share(law, i) * law->n_lookups)] +=
-            common(begin, end, law->first_rank[i], law->first_rank[i + 1]);
-    cold = common(begin, end, first_cold, law->n_rows);
-    for (int k = 0; k < LAW_FIRST_HOT_BIN && cold > 0; k++)
-        rows[k] += law->n_cold[k] * cold / (law->n_rows - first_cold);
-}
-
-/* --- what is left of uses --- */
 
 static size_t split_runs(const struct rank_law *law, double begin, double end,
                          struct alike out[MOST_ALIKE])
@@ -359,6 +329,27 @@ static size_t split(const struct rank_law *law, double n_lookups, double begin,
     return law->has_bins ? split_runs(law, begin, end, out)
                          : split_zipf(law, n_lookups, begin, end, out);
 }
+
+void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
+                  double end, double rows[REUSE_BINS])
+{
+    const double first_cold = law->first_rank[law->n_runs - law->has_cold];
+    struct alike alike[MOST_ALIKE];
+    const size_t n =
+        split(law, n_lookups, begin, end, alike) - (law->has_cold ? 1 : 0);
+    double cold;
+
+    for (size_t i = 0; i < n; i++)
+        if (law->has_bins)
+            rows[reuse_bin_of(alike[i].mean)] += alike[i].n_rows;
+        else
+            add_rows(rows, alike[i].n_rows, alike[i].mean);
+    cold = law->has_cold ? common(begin, end, first_cold, law->n_rows) : 0;
+    for (int k = 0; k < LAW_FIRST_HOT_BIN && cold > 0; k++)
+        rows[k] += law->n_cold[k] * cold / (law->n_rows - first_cold);
+}
+
+/* --- what is left of uses --- */
 
 static double sum_uses(const struct alike *alike, size_t n, double limit)
 {
