@@ -29,9 +29,15 @@ bool oracle_waits(const struct oracle *oracle)
 
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem)
 {
-    oracle->kinds &= ~problem_barred_kinds(problem);
-    if (problem->row_cut == ROW_CUT_RANKS)
-        oracle->row_cut = ROW_CUT_RANKS;
+    const bool bars_grids =
+        !problem->asks_for_grids && problem->cluster.hosts_per_domain > 1;
+
+    if (problem->row_cut != ROW_CUT_RANKS)
+        return;
+    oracle->row_cut = ROW_CUT_RANKS;
+    for (size_t i = 0; i < problem->n_tables && bars_grids; i++)
+        if (problem->tables[i].optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
+            oracle->kinds &= ~(unsigned)SHARD_GRID;
 }
 
 static void add_vector(const struct oracle *oracle, double *sums,

@@ -141,7 +141,9 @@ void oracle_close(struct oracle *oracle); /* NULL is fine */
 /* Whether it has devices wait for each other; else each adds up by itself. */
 bool oracle_waits(const struct oracle *oracle);
 
-/* Leaves out what the problem bars; for who opens an oracle. */
+/* Leaves out what the problem bars: where rows are cut as TorchRec cuts them
+ * all other cuts of rows, and grids over several hosts, for which it has no
+ * row-wise Adagrad. For who opens an oracle. */
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 
 /* sums[R][width] += sign x vectors[n][width], as embedded of the shards, in

@@ -380,17 +380,6 @@ uint32_t shard_row_ranks(const struct problem *problem,
     return 0;
 }
 
-unsigned problem_barred_kinds(const struct problem *problem)
-{
-    if (problem->row_cut == ROW_CUT_ANY || problem->asks_for_grids ||
-        problem->cluster.hosts_per_domain <= 1)
-        return 0;
-    for (size_t i = 0; i < problem->n_tables; i++)
-        if (problem->tables[i].optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-            return SHARD_GRID;
-    return 0;
-}
-
 uint32_t table_min_width(const struct problem *problem,
                          const struct table *table)
 {

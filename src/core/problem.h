@@ -275,10 +275,6 @@ unsigned memory_largest(const struct memory_items *items);
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard);
 
-/* Kinds that a plan cut as TorchRec cuts had better not have: it has no
- * row-wise Adagrad for grids over several hosts. */
-unsigned problem_barred_kinds(const struct problem *problem);
-
 /* problem->min_width, whatever it stands for. */
 static inline uint32_t problem_min_width(const struct problem *problem)
 {
