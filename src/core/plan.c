@@ -259,14 +259,6 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
     return is_changed;
 }
 
-static bool is_finite(const double *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return false;
-    return true;
-}
-
 /* vectors[n_shards][width], as embedded. */
 static int check_finite(const struct plan *plan, const struct oracle *oracle,
                         const double *vectors, struct err *err)
@@ -276,13 +268,17 @@ static int check_finite(const struct plan *plan, const struct oracle *oracle,
             return err_set(err, ERR_INPUT,
                            "cost model '%s' gives no finite cost for gpu %u",
                            oracle->name, r);
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (!is_finite(vectors + i * oracle->width, oracle->width) ||
-            !isfinite(plan->shard_ms[i]))
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        double sum = plan->shard_ms[i];
+
+        for (uint32_t w = 0; w < oracle->width; w++)
+            sum += vectors[i * oracle->width + w];
+        if (!isfinite(sum))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
                 oracle->name, plan->problem.tables[plan->shards[i].table].name);
+    }
     return 0;
 }
 
