@@ -43,7 +43,8 @@ static struct edit edit_of(const struct shift *shift, const struct plan *plan,
     return (struct edit){gone, n, come, n};
 }
 
-/* Prices a shift roughly; false where there is no memory for it. */
+/* Prices a shift roughly; false where there is no memory for it, or too many
+ * were tried. */
 static bool try(struct finder *finder, struct shift *shift)
 {
     const struct plan *plan = finder->what_if->plan;
@@ -51,6 +52,8 @@ static bool try(struct finder *finder, struct shift *shift)
     size_t gone[2];
     const struct edit edit = edit_of(shift, plan, gone, come);
 
+    if (finder->shifts->n_moves + finder->shifts->n_swaps >= MAX_TRIED)
+        return false;
     ++*(edit.n_gone > 1 ? &finder->shifts->n_swaps : &finder->shifts->n_moves);
     if (!what_if_fits(finder->what_if, &edit))
         return false;
@@ -95,15 +98,13 @@ static void shift_piece(struct finder *finder, size_t shard,
         struct shift shift = {
             .shard = shard, .other = NO_SHARD, .gpu = gpus[i].idx};
 
-        if (shifts->n_moves + shifts->n_swaps < MAX_TRIED &&
-            try(finder, &shift) && shift.total_ms < best.total_ms)
+        if (try(finder, &shift) && shift.total_ms < best.total_ms)
             best = shift;
         for (size_t j = 0; i < N_GPUS_SWAPPED && j < plan->n_shards; j++) {
             shift.other = j;
             if (plan->shards[j].device == shift.gpu &&
                 plan->shards[j].table != plan->shards[shard].table &&
-                may_go(&plan->problem, &plan->shards[j]) &&
-                shifts->n_moves + shifts->n_swaps < MAX_TRIED)
+                may_go(&plan->problem, &plan->shards[j]))
                 try(finder, &shift);
         }
     }

@@ -32,23 +32,19 @@ struct finder {
 
 /* --- what a way amounts to --- */
 
-/* "GPU 3 is 1.20 GiB short, mostly weights" of the first that is. */
-static const char *shortage(const struct plan *plan, struct arena *arena)
+/* "GPU 3 is 1.20 GiB short, mostly weights" */
+static const char *describe_shortage(const struct plan *plan,
+                                     const struct shortage *shortage,
+                                     struct arena *arena)
 {
-    const struct cluster *cluster = &plan->problem.cluster;
+    const struct memory_items *items = &plan->devices[shortage->device].memory;
+    char text[TEXT_BYTES_MAX];
 
-    for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        const struct memory_items *items = &plan->devices[r].memory;
-        char text[TEXT_BYTES_MAX];
-
-        if (items->total <= cluster->memory_bytes[r])
-            continue;
-        text_from_bytes(text,
-                        (double)(items->total - cluster->memory_bytes[r]));
-        return arena_printf(arena, "GPU %u is %s short, mostly %s", r, text,
-                            memory_item_names[memory_largest(items)]);
-    }
-    return "the memory is exceeded";
+    text_from_bytes(text,
+                    (double)(shortage->need_bytes - shortage->have_bytes));
+    return arena_printf(arena, "GPU %u is %s short, mostly %s",
+                        shortage->device, text,
+                        memory_item_names[memory_largest(items)]);
 }
 
 static bool is_same_set(const struct plan *a, const struct plan *b)
@@ -83,7 +79,8 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
         way.change_ms = way.total_ms - finder->what_if->plan->total_ms;
         way.is_allowed = !plan_check(&way.plan, &err);
         if (err.code == ERR_NO_PLAN)
-            way.why_not = shortage(&way.plan, finder->arena);
+            way.why_not =
+                describe_shortage(&way.plan, &err.shortage, finder->arena);
         else if (!way.is_allowed)
             way.why_not = arena_strdup(finder->arena, err.msg);
     }
@@ -302,7 +299,7 @@ static void find_moves(struct finder *finder)
     size_t n = 0;
 
     if (!(shard_cuts_rows(now) || shard_cuts_columns(now)) ||
-        finder->n_tables > 1 || stands_by_rank(finder))
+        stands_by_rank(finder))
         return;
     for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
         pieces[n] = plan->shards[chosen[n].option];
@@ -336,8 +333,7 @@ static void find_columns(struct finder *finder)
     struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
     struct shard come[MAX_COLUMN_PIECES];
 
-    if (finder->n_tables > 1 || table->dim % TABLE_COLUMN_STEP || n < 2 ||
-        !can_price(finder, SHARD_COLUMN))
+    if (table->dim % TABLE_COLUMN_STEP || !can_price(finder, SHARD_COLUMN))
         return;
     piece.kind = SHARD_COLUMN;
     for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n &&
@@ -395,8 +391,6 @@ static void find_spread(struct finder *finder)
         finder->problem->tables[whole.table].output != OUTPUT_SEQUENCE;
     struct shard *come = ARENA_NEW(finder->arena, struct shard, n);
 
-    if (finder->n_tables > 1 || n < 2)
-        return;
     if (can_price(finder, SHARD_ROW) && whole.row_end > 1) {
         add_way(finder, arena_printf(finder->arena, "rows over all %u GPUs", n),
                 cut_rows(finder, come, n));
@@ -408,11 +402,9 @@ static void find_spread(struct finder *finder)
     }
     if (!can_price(finder, SHARD_REPLICATE))
         return;
-    for (uint32_t r = 0; r < n; r++) {
-        come[r] = whole;
-        come[r].kind = SHARD_REPLICATE;
-    }
-    set_devices(come, n, 0, n);
+    whole.kind = SHARD_REPLICATE;
+    for (; whole.device < n; whole.device++)
+        come[whole.device] = whole;
     add_way(finder, "replicated", cut(finder, come, n));
 }
 
@@ -485,9 +477,11 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
     without = cut(&finder, NULL, 0);
     ways->without_ms = what_if_step(what_if, &without);
     find_whole(&finder);
-    find_moves(&finder);
-    find_columns(&finder);
-    find_spread(&finder);
+    if (finder.n_tables == 1 && finder.problem->cluster.n_devices > 1) {
+        find_moves(&finder);
+        find_columns(&finder);
+        find_spread(&finder);
+    }
     tell_untried(&finder);
 }
 
