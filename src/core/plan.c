@@ -29,7 +29,7 @@ json_t *shard_to_json(const struct shard *shard)
         (json_int_t)shard->device);
 }
 
-static int compare_shards(const void *left, const void *right)
+int shard_compare(const void *left, const void *right)
 {
     const struct shard *a = left, *b = right;
     const uint64_t x[] = {a->table, a->col_begin, a->row_begin, a->device};
@@ -38,7 +38,7 @@ static int compare_shards(const void *left, const void *right)
     return ranked_compare(x, y, 4);
 }
 
-/* The shard stands first, so that compare_shards orders these too. */
+/* The shard stands first, so that shard_compare orders these too. */
 struct priced_shard {
     struct shard shard;
     double alone_ms;
@@ -51,7 +51,7 @@ void plan_sort_shards(struct plan *plan)
     for (size_t i = 0; i < plan->n_shards; i++)
         priced[i] = (struct priced_shard){
             plan->shards[i], plan->shard_ms ? plan->shard_ms[i] : 0};
-    qsort(priced, plan->n_shards, sizeof(*priced), compare_shards);
+    qsort(priced, plan->n_shards, sizeof(*priced), shard_compare);
     for (size_t i = 0; i < plan->n_shards; i++) {
         plan->shards[i] = priced[i].shard;
         if (plan->shard_ms)

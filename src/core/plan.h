@@ -108,8 +108,9 @@ double plan_used_frac(const struct plan *plan, uint32_t device);
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Sorts shards by (table, col_begin, row_begin, device), and shard_ms with
- * them. */
+/* By (table, col_begin, row_begin, device), of two struct shard, for qsort. */
+int shard_compare(const void *left, const void *right);
+/* Sorts shards so, and shard_ms with them. */
 void plan_sort_shards(struct plan *plan);
 
 /* Whether what priced a plan told the parts of its step. */

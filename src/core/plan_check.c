@@ -190,13 +190,12 @@ static int compare_pieces(const void *left, const void *right)
 {
     const struct shard *a = *(const struct shard *const *)left;
     const struct shard *b = *(const struct shard *const *)right;
+    const int c = shard_compare(a, b);
 
-    if (a->table != b->table)
-        return a->table < b->table ? -1 : 1;
-    return (a > b) - (a < b);
+    return c ? c : (a > b) - (a < b);
 }
 
-/* pieces[n_shards], by table and then as they stand. */
+/* pieces[n_shards], in order. */
 static int check_tables(const struct plan *plan,
                         const struct shard *const *pieces, struct err *err)
 {

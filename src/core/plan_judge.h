@@ -9,8 +9,8 @@
 /* Names are cut here, so that the rest of a sentence stands. */
 #define JUDGE_NAME "'%.80s'"
 
-/* The n >= 1 pieces of one table, in plan->shards and in their order, each
- * known to be inside it and not empty. */
+/* The n >= 1 pieces of one table, in plan->shards, by shard_compare, each known
+ * to be inside it and not empty. */
 struct judged {
     const struct plan *plan;
     const struct table *table;
