@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/ranked.h"
+#include "core/what_if.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -259,10 +260,11 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
     return is_changed;
 }
 
-/* vectors[n_shards][width], as embedded. */
-static int check_finite(const struct plan *plan, const struct oracle *oracle,
-                        const double *vectors, struct err *err)
+static int check_finite(const struct plan *plan, const struct what_if *what_if,
+                        struct err *err)
 {
+    const struct oracle *oracle = what_if->oracle;
+
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
         if (!isfinite(plan->devices[r].total_ms))
             return err_set(err, ERR_INPUT,
@@ -272,7 +274,7 @@ static int check_finite(const struct plan *plan, const struct oracle *oracle,
         double sum = plan->shard_ms[i];
 
         for (uint32_t w = 0; w < oracle->width; w++)
-            sum += vectors[i * oracle->width + w];
+            sum += what_if->vectors[i * oracle->width + w];
         if (!isfinite(sum))
             return err_set(
                 err, ERR_INPUT,
@@ -365,36 +367,30 @@ uint32_t plan_fullest(const struct plan *plan)
     return fullest;
 }
 
-static void add_up(struct plan *plan, const struct oracle *oracle,
-                   const double *sums, const double *compute, const double *fwd,
-                   const double *bwd)
+static void add_up(struct plan *plan, const struct what_if *what_if)
 {
-    const uint32_t n_devices = plan->problem.cluster.n_devices;
+    const int32_t floor_lane = what_if->oracle->floor_lane;
+    const double *sums = what_if->sums;
 
-    plan->total_ms =
-        oracle_queued_ms(oracle, oracle_total_ms(n_devices, compute, bwd, fwd));
-    plan->bound_ms = NAN;
     plan->n_floored = 0;
-    for (uint32_t r = 0; r < n_devices; r++) {
+    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
         struct device_cost *device = &plan->devices[r];
 
-        device->compute_ms = compute[r];
-        device->bwd_comm_ms = bwd[r];
-        device->fwd_comm_ms = fwd[r];
-        device->total_ms = compute[r] + bwd[r] + fwd[r];
-        if (oracle->floor_lane >= 0) {
-            double floor_ms =
-                sums[r * (size_t)oracle->width + (uint32_t)oracle->floor_lane];
-
-            plan->n_floored += floor_ms > 0 && compute[r] <= floor_ms;
-        }
+        device->compute_ms = what_if->compute_ms[r];
+        device->bwd_comm_ms = what_if->bwd_comm_ms[r];
+        device->fwd_comm_ms = what_if->fwd_comm_ms[r];
+        device->total_ms =
+            device->compute_ms + device->bwd_comm_ms + device->fwd_comm_ms;
+        plan->n_floored += floor_lane >= 0 && sums[floor_lane] > 0 &&
+                           device->compute_ms <= sums[floor_lane];
+        sums += what_if->oracle->width;
     }
 }
 
 /* The parts of the step, and what is exposed of them. */
-static void split_step(struct plan *plan, const struct oracle *oracle,
-                       const double *sums, const double *compute)
+static void split_step(struct plan *plan, const struct what_if *what_if)
 {
+    const struct oracle *oracle = what_if->oracle;
     const uint32_t n_devices = plan->problem.cluster.n_devices;
     double(*phases_ms)[N_PHASES];
 
@@ -407,7 +403,7 @@ static void split_step(struct plan *plan, const struct oracle *oracle,
         return;
     }
     phases_ms = mem_alloc(n_devices, sizeof(*phases_ms));
-    oracle->ops->phases(oracle, sums, compute, phases_ms);
+    oracle->ops->phases(oracle, what_if->sums, what_if->compute_ms, phases_ms);
     for (uint32_t r = 0; r < n_devices; r++)
         step_parts(phases_ms[r], plan->devices[r].parts_ms);
     step_exposed(oracle->step, n_devices, (const double(*)[N_PHASES])phases_ms,
@@ -454,29 +450,22 @@ double plan_error_frac(const struct plan *plan)
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err)
 {
-    uint32_t n_devices = plan->problem.cluster.n_devices;
-    uint32_t width = oracle->width;
-    double *vectors, *sums, *compute, *fwd, *bwd;
+    struct what_if what_if;
     int rc;
 
     if (check_pieces(plan, oracle, err))
         return -1;
-    plan->devices = ARENA_NEW(arena, struct device_cost, n_devices);
+    plan->devices =
+        ARENA_NEW(arena, struct device_cost, plan->problem.cluster.n_devices);
     plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);
-    vectors = mem_alloc(plan->n_shards * (size_t)width, sizeof(double));
-    sums = mem_alloc(n_devices * ((size_t)width + 3), sizeof(double));
-    compute = sums + n_devices * (size_t)width;
-    fwd = compute + n_devices;
-    bwd = fwd + n_devices;
-
-    oracle->ops->embed(oracle, plan->shards, plan->n_shards, vectors);
-    oracle->ops->compute(oracle, vectors, plan->n_shards, plan->shard_ms);
-    oracle_add_shards(oracle, plan->shards, vectors, plan->n_shards, 1, sums);
-    oracle->ops->compute(oracle, sums, n_devices, compute);
-    oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
+    what_if_init(&what_if, plan, oracle); /* with nothing edited */
+    plan->total_ms = what_if_step(&what_if, &(struct edit){0});
+    plan->bound_ms = NAN;
+    oracle->ops->compute(oracle, what_if.vectors, plan->n_shards,
+                         plan->shard_ms);
     plan_count_memory(plan);
-    add_up(plan, oracle, sums, compute, fwd, bwd);
-    split_step(plan, oracle, sums, compute);
+    add_up(plan, &what_if);
+    split_step(plan, &what_if);
     /* A net may put a small shard below zero. */
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0)
@@ -497,11 +486,10 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     }
     if (oracle->ops->judge)
         plan->cost.n_outside = oracle->ops->judge(
-            oracle, plan->shards, plan->n_shards, compute,
+            oracle, plan->shards, plan->n_shards, what_if.compute_ms,
             &plan->cost.lookup_error, &plan->cost.outside, arena);
-    rc = check_finite(plan, oracle, vectors, err);
-    mem_free(vectors);
-    mem_free(sums);
+    rc = check_finite(plan, &what_if, err);
+    what_if_release(&what_if);
     return rc;
 }
 

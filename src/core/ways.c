@@ -136,7 +136,8 @@ static void set_devices(struct shard *shards, size_t n, uint32_t first,
 static const struct candidate *rank_devices(const struct finder *finder,
                                             struct edit edit)
 {
-    const uint32_t n_devices = finder->problem->cluster.n_devices;
+    const struct cluster *cluster = &finder->problem->cluster;
+    const uint32_t n_devices = cluster->n_devices;
     const size_t n = edit.n_come;
     struct candidate *found =
         ARENA_NEW(finder->arena, struct candidate, n_devices);
@@ -153,7 +154,7 @@ static const struct candidate *rank_devices(const struct finder *finder,
     for (uint32_t r = 0; r < n_devices; r++)
         found[r] =
             (struct candidate){.fits = finder->what_if->edited_bytes[r] <=
-                                       finder->what_if->room_bytes[r],
+                                       cluster->memory_bytes[r],
                                .step_ms = finder->what_if->compute_ms[r],
                                .device = r};
     qsort(found, n_devices, sizeof(*found), compare_candidates);

@@ -19,22 +19,13 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->vectors = ARENA_NEW(arena, double, plan->n_shards *width);
     what_if->sums = ARENA_NEW(arena, double, n *width);
     what_if->step_sums = ARENA_NEW(arena, double, n *width);
-    what_if->bytes = ARENA_NEW(arena, uint64_t, n);
     what_if->edited_bytes = ARENA_NEW(arena, uint64_t, n);
-    what_if->room_bytes = ARENA_NEW(arena, uint64_t, n);
-    problem_room_bytes(&plan->problem, what_if->room_bytes);
     what_if->compute_ms = ARENA_NEW(arena, double, n);
     what_if->bwd_comm_ms = ARENA_NEW(arena, double, n);
     what_if->fwd_comm_ms = ARENA_NEW(arena, double, n);
     oracle->ops->embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
     oracle_add_shards(oracle, plan->shards, what_if->vectors, plan->n_shards, 1,
                       what_if->sums);
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-
-        what_if->bytes[shard->device] = saturating_add(
-            what_if->bytes[shard->device], bytes_of(what_if, shard));
-    }
 }
 
 void what_if_release(struct what_if *what_if)
@@ -108,13 +99,15 @@ const double *what_if_without(const struct plan *plan,
 /* Only devices that get a shard are looked at. */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit)
 {
+    const struct plan *plan = what_if->plan;
     uint64_t *bytes = what_if->edited_bytes;
     bool fits = true;
 
     for (size_t i = 0; i < edit->n_come; i++)
-        bytes[edit->come[i].device] = what_if->bytes[edit->come[i].device];
+        bytes[edit->come[i].device] =
+            plan->devices[edit->come[i].device].memory.total;
     for (size_t i = 0; i < edit->n_gone; i++) {
-        const struct shard *shard = &what_if->plan->shards[edit->gone[i]];
+        const struct shard *shard = &plan->shards[edit->gone[i]];
 
         bytes[shard->device] -= bytes_of(what_if, shard);
     }
@@ -122,7 +115,7 @@ bool what_if_fits(struct what_if *what_if, const struct edit *edit)
         uint32_t r = edit->come[i].device;
 
         bytes[r] = saturating_add(bytes[r], bytes_of(what_if, &edit->come[i]));
-        fits &= bytes[r] <= what_if->room_bytes[r];
+        fits &= bytes[r] <= plan->problem.cluster.memory_bytes[r];
     }
     return fits;
 }

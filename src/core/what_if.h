@@ -19,14 +19,13 @@ struct edit {
 };
 
 struct what_if {
-    const struct plan *plan;     /* not owned; priced, shards in order */
+    const struct plan *plan;     /* not owned; shards in order, its memory
+                                    counted where that is asked for */
     const struct oracle *oracle; /* not owned */
     struct arena arena;          /* owned; has all that follows */
     double *vectors;             /* [n_shards][width] */
     double *sums;                /* [R][width] */
-    uint64_t *bytes;             /* [R]: of the shards, no reserve */
-    uint64_t *edited_bytes;      /* [R]: of those that get one */
-    uint64_t *room_bytes;        /* [R]: for shards */
+    uint64_t *edited_bytes;      /* [R]: taken of those that get a shard */
     /* Of the step priced last: [R] each, and sums [R][width]. */
     double *compute_ms, *bwd_comm_ms, *fwd_comm_ms, *step_sums;
 };
