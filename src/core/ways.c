@@ -70,20 +70,19 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
     if (ways->n == MAX_WAYS)
         return;
     finder->tried |= edit.come->kind;
-    if (what_if_apply(&way.plan, finder->what_if, &edit, finder->arena, &err)) {
-        way.why_not = arena_strdup(finder->arena, err.msg);
-    } else {
+    if (!what_if_apply(&way.plan, finder->what_if, &edit, finder->arena,
+                       &err)) {
         if (is_same_set(&way.plan, finder->what_if->plan))
             return;
         way.total_ms = way.plan.total_ms;
         way.change_ms = way.total_ms - finder->what_if->plan->total_ms;
         way.is_allowed = !plan_check(&way.plan, &err);
-        if (err.code == ERR_NO_PLAN)
-            way.why_not =
-                describe_shortage(&way.plan, &err.shortage, finder->arena);
-        else if (!way.is_allowed)
-            way.why_not = arena_strdup(finder->arena, err.msg);
     }
+    if (err.code == ERR_NO_PLAN)
+        way.why_not =
+            describe_shortage(&way.plan, &err.shortage, finder->arena);
+    else if (err.code)
+        way.why_not = arena_strdup(finder->arena, err.msg);
     ways->ways[ways->n++] = way;
 }
 
