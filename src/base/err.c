@@ -3,8 +3,6 @@
 
 #include "base/text.h"
 
-#include <string.h>
-
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 {
     va_list args;
@@ -19,16 +17,15 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 
 int err_prefix(struct err *err, const char *fmt, ...)
 {
-    const struct shortage shortage = err->shortage;
-    char prefix[sizeof err->msg], old[sizeof err->msg];
+    const struct err old = *err;
+    char prefix[sizeof err->msg];
     va_list args;
 
     va_start(args, fmt);
     text_sentence(prefix, sizeof prefix, fmt, args);
     va_end(args);
-    memcpy(old, err->msg, sizeof old);
-    err_set(err, err->code, "%s: %s", prefix, old);
-    err->shortage = shortage;
+    err_set(err, old.code, "%s: %s", prefix, old.msg);
+    err->shortage = old.shortage;
     return -1;
 }
 
