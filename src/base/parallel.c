@@ -28,8 +28,8 @@
  * is lost.
  */
 struct pool {
-    unsigned size, n_spawned;
-    struct worker *workers; /* owned; n_spawned of them */
+    unsigned size;          /* the caller included */
+    struct worker *workers; /* owned; size - 1 of them */
     double spin_ms;
 
     void (*fn)(void *ctx, size_t task, unsigned thread);
@@ -138,20 +138,19 @@ static void *worker_main(void *arg)
 
 /* Workers take no signals, so that they interrupt the caller's system calls
  * and no one else's. */
-static void spawn_workers(struct pool *pool, unsigned n_workers)
+static void spawn_workers(struct pool *pool, unsigned n_threads)
 {
     sigset_t all, kept;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &kept);
-    while (pool->n_spawned < n_workers) {
-        struct worker *worker = &pool->workers[pool->n_spawned];
+    for (pool->size = 1; pool->size < n_threads; pool->size++) {
+        struct worker *worker = &pool->workers[pool->size - 1];
 
         worker->pool = pool;
-        worker->thread = pool->n_spawned + 1;
+        worker->thread = pool->size;
         if (pthread_create(&worker->id, NULL, worker_main, worker))
             break;
-        pool->n_spawned++;
     }
     pthread_sigmask(SIG_SETMASK, &kept, NULL);
 }
@@ -168,8 +167,7 @@ struct pool *pool_open(unsigned n_threads)
     pool->workers = mem_alloc(n_threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
-    spawn_workers(pool, n_threads - 1);
-    pool->size = pool->n_spawned + 1;
+    spawn_workers(pool, n_threads);
     return pool;
 }
 
@@ -179,7 +177,7 @@ void pool_close(struct pool *pool)
         return;
     atomic_store(&pool->is_closing, true);
     announce_run(pool);
-    for (unsigned i = 0; i < pool->n_spawned; i++)
+    for (unsigned i = 0; i + 1 < pool->size; i++)
         pthread_join(pool->workers[i].id, NULL);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
