@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_CHUNK ((size_t)64 << 10)
+#define READ_CHUNK ((size_t)256 << 10)
 #define MAX_LINKS 40 /* as the kernel follows */
 
 static bool is_standard(const char *path)
@@ -33,11 +33,7 @@ static int read_all(struct buf *buf, int fd)
     do {
         if (interrupt_wait(fd, false))
             return EINTR;
-        if (buf->cap - buf->len < READ_CHUNK) {
-            buf->cap = buf->cap * 2 + READ_CHUNK;
-            buf->data = mem_grow(buf->data, buf->cap, 1);
-        }
-        n = read(fd, buf->data + buf->len, buf->cap - buf->len);
+        n = read(fd, buf_reserve(buf, READ_CHUNK), READ_CHUNK);
         if (n > 0)
             buf->len += (size_t)n;
         if (buf->len > FILE_MAX_BYTES)

@@ -244,8 +244,7 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
                               block->cap - block->used);
 }
 
-/* Room for len more bytes and a NUL. */
-static char *buf_reserve(struct buf *buf, size_t len)
+char *buf_reserve(struct buf *buf, size_t len)
 {
     if (buf->cap - buf->len <= len) {
         buf->cap = (buf->len + len + 1) * 3 / 2 + 64;

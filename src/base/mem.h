@@ -71,6 +71,8 @@ struct buf {
     char *data; /* owned; NULL while empty */
     size_t len, cap;
 };
+/* Room for len more bytes and a NUL, behind those that there are. */
+char *buf_reserve(struct buf *buf, size_t len) NEVER_NULL;
 void buf_add(struct buf *buf, const char *data, size_t len);
 void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_release(struct buf *buf);
