@@ -308,7 +308,7 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena)
 {
-    size_t line = 1, at = 0, n = 0, cap = 0, *lines = NULL, *kept;
+    size_t line = 1, at = 0, n = 0, cap = 0, *lines = NULL;
     bool in_string = false, before_child = false;
 
     for (const char *p = text; p < text + len; p++) {
@@ -332,11 +332,7 @@ const size_t *place_child_lines(const char *text, size_t len, size_t depth,
         else if (*p == ',')
             before_child = at == depth;
     }
-    kept = ARENA_NEW(arena, size_t, n);
-    if (n)
-        memcpy(kept, lines, n * sizeof(*kept));
-    mem_free(lines);
-    return kept;
+    return arena_keep(arena, lines, n, sizeof(*lines));
 }
 
 /* False where value is no whole number that fits. */

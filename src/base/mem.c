@@ -187,6 +187,16 @@ char *arena_strndup(struct arena *arena, const char *s, size_t len)
     return copy;
 }
 
+void *arena_keep(struct arena *arena, void *list, size_t n, size_t size)
+{
+    void *kept = arena_alloc(arena, n, size);
+
+    if (n)
+        memcpy(kept, list, n * size);
+    mem_free(list);
+    return kept;
+}
+
 /* The length of the text, without its NUL. */
 PRINTF_LIKE(1, 0) static size_t printed_len(const char *fmt, va_list args)
 {

@@ -60,6 +60,9 @@ void *arena_alloc(struct arena *arena, size_t n, size_t size) NEVER_NULL;
 char *arena_strdup(struct arena *arena, const char *s) NEVER_NULL;
 /* Copies len bytes and appends a NUL. */
 char *arena_strndup(struct arena *arena, const char *s, size_t len) NEVER_NULL;
+/* A copy of n items of a list by mem_grow, which is freed. */
+void *arena_keep(struct arena *arena, void *list, size_t n,
+                 size_t size) NEVER_NULL;
 NEVER_NULL char *arena_printf(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 /* Everything allocated after the mark dies at the rewind. */

@@ -232,19 +232,6 @@ static int compare_moves(const void *left, const void *right)
     return ranked_compare(x, y, 5);
 }
 
-/* Into the arena, in order. */
-static void keep_moves(struct plan_moves *moves, struct arena *arena)
-{
-    struct move *found = moves->moves;
-
-    moves->moves = ARENA_NEW(arena, struct move, moves->n_moves);
-    if (moves->n_moves) {
-        memcpy(moves->moves, found, moves->n_moves * sizeof(*found));
-        qsort(moves->moves, moves->n_moves, sizeof(*found), compare_moves);
-    }
-    mem_free(found);
-}
-
 /* Of the tables that the new plan has, in its order, or of those that the old
  * one had and it has not. */
 static void note_tables(struct plan_moves *moves, const struct plan *before,
@@ -294,5 +281,7 @@ void plan_moves_find(struct plan_moves *moves, const struct plan *before,
                   before->problem.n_tables + after->problem.n_tables);
     note_tables(moves, before, after, false);
     note_tables(moves, before, after, true);
-    keep_moves(moves, arena);
+    moves->moves =
+        arena_keep(arena, moves->moves, moves->n_moves, sizeof(*moves->moves));
+    qsort(moves->moves, moves->n_moves, sizeof(*moves->moves), compare_moves);
 }
