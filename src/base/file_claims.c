@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@
 struct identity {
     dev_t dev;
     ino_t ino;
-    char name[NAME_MAX + 1];
+    uint64_t name_hash; /* else 0 */
 };
 
 struct claim {
@@ -45,20 +46,18 @@ void file_claims_end(void)
 }
 
 /* The folder and the name that a file will have. */
-static bool identify_new(char name[NAME_MAX + 1], struct stat *folder,
+static bool identify_new(uint64_t *name_hash, struct stat *folder,
                          const char *path)
 {
     struct arena arena;
-    const char *target, *last;
+    const char *target, *name;
     bool can_be;
 
     arena_init(&arena);
     target = file_target(path, &arena);
-    last = file_name(target);
-    can_be =
-        strlen(last) <= NAME_MAX && !stat(file_folder(target, &arena), folder);
-    if (can_be)
-        memcpy(name, last, strlen(last) + 1);
+    name = file_name(target);
+    *name_hash = hash_bytes(name, strlen(name), 0);
+    can_be = !stat(file_folder(target, &arena), folder);
     arena_release(&arena);
     return can_be;
 }
@@ -75,7 +74,7 @@ static bool identify(struct identity *identity, const char *path)
         if (!S_ISREG(st.st_mode))
             return false;
     } else if (is_stdin || errno != ENOENT ||
-               !identify_new(identity->name, &st, path)) {
+               !identify_new(&identity->name_hash, &st, path)) {
         return false;
     }
     identity->dev = st.st_dev;
@@ -95,7 +94,7 @@ static struct claim *find(const char *path, const struct identity *identity)
         const struct identity *other = &claims.list[i].identity;
 
         if (other->dev == identity->dev && other->ino == identity->ino &&
-            !strcmp(other->name, identity->name))
+            other->name_hash == identity->name_hash)
             return &claims.list[i];
     }
     return NULL;
