@@ -259,8 +259,7 @@ bool text_to_share(const char *s, uint64_t whole, uint64_t *out)
         return text_to_bytes(s, out) && *out <= whole;
     if (len > sizeof number)
         return false;
-    memcpy(number, s, len - 1);
-    number[len - 1] = '\0';
+    snprintf(number, sizeof number, "%.*s", (int)len - 1, s);
     if (!text_to_double(number, &percent) || percent < 0 || percent > 100)
         return false;
     *out = (uint64_t)((double)whole * percent / 100);
