@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mem.h"
 
-#include "base/host_device.h"
-
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,9 +6,6 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-
-EXTERN_C_BEGIN
 
 /*
  * Numbers out of text and back. Every parser takes the whole string (leading
@@ -95,7 +92,5 @@ void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
 /* The same in the arena. */
 NEVER_NULL const char *text_say(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
-
-EXTERN_C_END
 
 #endif

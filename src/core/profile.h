@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "core/table.h"
 
-EXTERN_C_BEGIN
-
 /*
  * What the ids that a job looks up in one table say of it: pooling, reuse of
  * rows by batch, ids that repeat, the hottest rows and the Zipf exponent.
@@ -78,7 +76,5 @@ void profile_end(struct profile *profile, uint64_t n_samples);
 /* No more is added then. The list of rows is the arena's. O(n_rows). */
 void profile_finish(struct profile *profile, struct profile_result *result,
                     struct arena *arena);
-
-EXTERN_C_END
 
 #endif

@@ -4,8 +4,6 @@
 
 #include "core/table.h"
 
-EXTERN_C_BEGIN
-
 /*
  * How the look-ups of a batch fall to a table's rows, from the hottest on, rank
  * 0: by its Zipf exponent, or by its histogram as index streams realise it
@@ -79,7 +77,5 @@ void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
 void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
                    uint64_t n_rows, uint64_t unique[REUSE_BINS],
                    uint64_t lookups[REUSE_BINS]);
-
-EXTERN_C_END
 
 #endif

@@ -193,11 +193,9 @@ void step_exposed(const struct step *step, size_t n_ranks,
     ms = step_of_ranks(&alone, n_ranks, phases_ms);
 
     for (unsigned part = 0; part < N_STEP_PARTS; part++) {
-        memcpy(without, phases_ms, n_ranks * sizeof(*without));
         for (size_t r = 0; r < n_ranks; r++)
             for (unsigned p = 0; p < N_PHASES; p++)
-                if (parts[p] == part)
-                    without[r][p] = 0;
+                without[r][p] = parts[p] == part ? 0 : phases_ms[r][p];
         exposed_ms[part] =
             max_of(ms - step_of_ranks(&alone, n_ranks,
                                       (const double(*)[N_PHASES])without),

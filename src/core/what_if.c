@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-static uint64_t bytes_of(const struct what_if *what_if,
-                         const struct shard *shard)
-{
-    return shard_memory(&what_if->plan->problem, shard).total;
-}
-
 void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
 {
@@ -109,12 +103,13 @@ bool what_if_fits(struct what_if *what_if, const struct edit *edit)
     for (size_t i = 0; i < edit->n_gone; i++) {
         const struct shard *shard = &plan->shards[edit->gone[i]];
 
-        bytes[shard->device] -= bytes_of(what_if, shard);
+        bytes[shard->device] -= shard_memory(&plan->problem, shard).total;
     }
     for (size_t i = 0; i < edit->n_come; i++) {
         uint32_t r = edit->come[i].device;
 
-        bytes[r] = saturating_add(bytes[r], bytes_of(what_if, &edit->come[i]));
+        bytes[r] = saturating_add(
+            bytes[r], shard_memory(&plan->problem, &edit->come[i]).total);
         fits &= bytes[r] <= plan->problem.cluster.memory_bytes[r];
     }
     return fits;
