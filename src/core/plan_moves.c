@@ -149,43 +149,39 @@ struct moved_bytes table_moves_count(const struct table_pieces *before,
 
 static int compare_names(const void *left, const void *right)
 {
-    const struct table *const *a = left, *const *b = right;
+    const struct table_pieces *a = left, *b = right;
 
-    return strcmp((*a)->name, (*b)->name);
+    return strcmp(a->table->name, b->table->name);
 }
 
 void table_pieces_find(struct table_pieces *out, const struct table *tables,
                        size_t n, const struct plan *plan)
 {
-    size_t n_old = plan->problem.n_tables;
-    const struct table **sorted = mem_alloc(n_old, sizeof(struct table *));
-    size_t *first = mem_alloc(n_old + 1, sizeof(*first));
+    const struct problem *problem = &plan->problem;
+    const struct table_pieces none = {.n_devices = problem->cluster.n_devices,
+                                      .dense_optimizer =
+                                          problem->dense_optimizer};
+    struct table_pieces *all = mem_alloc(problem->n_tables, sizeof(*all));
 
-    for (size_t t = 0; t < n_old; t++)
-        sorted[t] = &plan->problem.tables[t];
-    qsort(sorted, n_old, sizeof(struct table *), compare_names);
-    for (size_t i = 0; i < plan->n_shards; i++)
-        first[plan->shards[i].table + 1]++;
-    for (size_t t = 0; t < n_old; t++)
-        first[t + 1] += first[t];
-    for (size_t t = 0; t < n; t++) {
-        const struct table *key = &tables[t];
-        const struct table **found =
-            bsearch(&key, sorted, n_old, sizeof(struct table *), compare_names);
-        size_t at;
-
-        out[t] = (struct table_pieces){
-            .n_devices = plan->problem.cluster.n_devices,
-            .dense_optimizer = plan->problem.dense_optimizer};
-        if (!found)
-            continue;
-        at = (size_t)(*found - plan->problem.tables);
-        out[t].table = *found;
-        out[t].pieces = plan->shards + first[at];
-        out[t].n = first[at + 1] - first[at];
+    for (size_t t = 0; t < problem->n_tables; t++) {
+        all[t] = none;
+        all[t].table = &problem->tables[t];
     }
-    mem_free(sorted);
-    mem_free(first);
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        struct table_pieces *of = &all[plan->shards[i].table];
+
+        if (!of->n++)
+            of->pieces = &plan->shards[i];
+    }
+    qsort(all, problem->n_tables, sizeof(*all), compare_names);
+    for (size_t t = 0; t < n; t++) {
+        const struct table_pieces key = {.table = &tables[t]};
+        const struct table_pieces *found =
+            bsearch(&key, all, problem->n_tables, sizeof(*all), compare_names);
+
+        out[t] = found ? *found : none;
+    }
+    mem_free(all);
 }
 
 static uint64_t weights_of(const struct table_pieces *pieces, size_t idx)
