@@ -249,22 +249,8 @@ static int check_groups(const struct plan *plan,
 
 /* --- costs --- */
 
-/* A plan is priced as a whole or not at all. */
-static int check_unpriced(const struct plan *plan, struct err *err)
-{
-    for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
-        const struct device_cost *device = &plan->devices[r];
-
-        if (!isnan(device->compute_ms) || !isnan(device->bwd_comm_ms) ||
-            !isnan(device->fwd_comm_ms) || !isnan(device->total_ms))
-            return err_set(err, ERR_INPUT,
-                           "device %u has a cost, but the plan has no total",
-                           r);
-    }
-    return 0;
-}
-
-/* A net may put a part below zero, but not by more than the plan's total. */
+/* A plan is priced as a whole or not at all. A net may put a part below zero,
+ * but not by more than the plan's total. */
 static int check_device_cost(const struct plan *plan, uint32_t r,
                              struct err *err)
 {
@@ -273,6 +259,14 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
                       device->fwd_comm_ms};
     double sum = parts[0] + parts[1] + parts[2];
 
+    if (isnan(plan->total_ms)) {
+        /* NAN where all of them are */
+        if (isnan(fmin(fmin(parts[0], parts[1]),
+                       fmin(parts[2], device->total_ms))))
+            return 0;
+        return err_set(err, ERR_INPUT,
+                       "device %u has a cost, but the plan has no total", r);
+    }
     if (isnan(sum) || isnan(device->total_ms))
         return err_set(err, ERR_INPUT,
                        "device %u lacks a cost, but the plan has a total", r);
@@ -311,9 +305,7 @@ static int check_costs(const struct plan *plan, struct err *err)
         return -1;
     if (!plan->devices)
         return 0;
-    if (isnan(plan->total_ms))
-        return check_unpriced(plan, err);
-    if (!isfinite(plan->total_ms) || plan->total_ms < 0)
+    if (isinf(plan->total_ms) || plan->total_ms < 0)
         return err_set(err, ERR_INPUT,
                        "the plan's total of %g ms is not a time",
                        plan->total_ms);
@@ -322,6 +314,8 @@ static int check_costs(const struct plan *plan, struct err *err)
             return -1;
         slowest = fmax(slowest, plan->devices[r].total_ms);
     }
+    if (isnan(plan->total_ms))
+        return 0;
     if (fabs(slowest - plan->total_ms) > COST_TOLERANCE * fabs(slowest))
         return err_set(err, ERR_INPUT,
                        "the plan's total is %.9g ms, but its slowest device "
