@@ -208,20 +208,6 @@ static int check_file(const struct output *output, int fd, struct arena *arena,
     return check(output, back, len, err);
 }
 
-/* Fills the file and puts it at `target`. mode 0: leave it. */
-static int fill_and_rename(const struct output *output, int fd,
-                           const char *temp_path, const char *target,
-                           mode_t mode, struct arena *arena, struct err *err)
-{
-    if ((mode && fchmod(fd, mode)) || write_all(fd, output) || fsync(fd))
-        return cannot_write(output, errno, err);
-    if (check_file(output, fd, arena, err))
-        return -1;
-    if (rename(temp_path, target))
-        return cannot_write(output, errno, err);
-    return 0;
-}
-
 /* mode 0: that of a new file. */
 static int write_atomically(const struct output *output, mode_t mode,
                             struct err *err)
@@ -229,23 +215,24 @@ static int write_atomically(const struct output *output, mode_t mode,
     struct arena arena;
     const char *target, *folder;
     char *temp_path;
-    int fd, rc;
+    int fd, rc = -1;
 
     arena_init(&arena);
     target = file_target(output->path, &arena);
     folder = file_folder(target, &arena);
     remove_orphans(folder);
     fd = open_temp(&temp_path, folder, &arena);
-    if (fd < 0) {
-        rc = cannot_write(output, errno, err);
-    } else {
-        rc = fill_and_rename(output, fd, temp_path, target, mode, &arena, err);
-        if (rc)
-            unlink(temp_path);
+    if (fd < 0 || (mode && fchmod(fd, mode)) || write_all(fd, output) ||
+        fsync(fd))
+        cannot_write(output, errno, err);
+    else if (!check_file(output, fd, &arena, err))
+        rc = rename(temp_path, target) ? cannot_write(output, errno, err) : 0;
+    if (rc && fd >= 0)
+        unlink(temp_path);
+    if (fd >= 0)
         close(fd); /* fsync has answered for the data */
-        if (!rc)
-            sync_folder(folder);
-    }
+    if (!rc)
+        sync_folder(folder);
     arena_release(&arena);
     return rc;
 }
