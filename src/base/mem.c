@@ -226,11 +226,8 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 
 struct arena_mark arena_mark(const struct arena *arena)
 {
-    struct arena_mark mark = {arena->head, 0};
-
-    if (arena->head)
-        mark.used = arena->head->used;
-    return mark;
+    return (struct arena_mark){arena->head,
+                               arena->head ? arena->head->used : 0};
 }
 
 /* A mark of the empty arena keeps the oldest block, so that a loop of mark,
