@@ -33,22 +33,17 @@ const char *cpu_isa_name(enum cpu_isa isa)
     return isa_names[isa];
 }
 
-/* The one that the environment allows at most; false where it names none. */
-static bool isa_wanted(enum cpu_isa *isa)
+/* The one that the environment allows at most; -1 where it names none. */
+static int isa_wanted(void)
 {
     const char *wanted = getenv("NEUROSHARD_ISA");
-    int choice =
-        wanted && *wanted ? text_choice(isa_names, wanted) : CPU_AVX512;
 
-    *isa = choice < 0 ? CPU_AVX512 : (enum cpu_isa)choice;
-    return choice >= 0;
+    return wanted && *wanted ? text_choice(isa_names, wanted) : CPU_AVX512;
 }
 
 int cpu_check_environment(struct err *err)
 {
-    enum cpu_isa isa;
-
-    if (isa_wanted(&isa))
+    if (isa_wanted() >= 0)
         return 0;
     return err_set(err, ERR_USAGE,
                    "NEUROSHARD_ISA in the environment is one of portable, "
@@ -58,9 +53,9 @@ int cpu_check_environment(struct err *err)
 
 enum cpu_isa cpu_isa_best(void)
 {
-    enum cpu_isa isa;
+    const int wanted = isa_wanted();
+    enum cpu_isa isa = wanted < 0 ? CPU_AVX512 : (enum cpu_isa)wanted;
 
-    (void)isa_wanted(&isa);
     while (!cpu_has(isa))
         isa--;
     return isa;
