@@ -24,7 +24,7 @@ struct profile {
     uint64_t n_counts;
     /* Sums over the batches that tell. */
     uint64_t told_rows[REUSE_BINS], told_ids, told_unique, told_local_unique;
-    uint64_t all_samples, all_ids, n_batches;
+    struct profile_result result; /* its first three */
 };
 
 struct profile *profile_open(const struct profile_options *options)
@@ -54,7 +54,7 @@ uint64_t profile_room(const struct profile *profile)
 bool profile_is_full(const struct profile *profile)
 {
     return profile->options.max_batches &&
-           profile->n_batches >= profile->options.max_batches;
+           profile->result.n_batches >= profile->options.max_batches;
 }
 
 uint64_t profile_bytes(const struct profile *profile)
@@ -208,8 +208,8 @@ static void end_batch(struct profile *profile, bool tells)
         profile->told_unique += n_unique;
         profile->told_local_unique += profile->n_local_unique;
     }
-    profile->all_ids += n;
-    profile->all_samples += profile->n_samples;
+    profile->result.n_ids += n;
+    profile->result.n_samples += profile->n_samples;
     profile->n_ids = profile->local_begin = 0;
     profile->n_samples = profile->n_local_unique = 0;
 }
@@ -223,7 +223,7 @@ void profile_end(struct profile *profile, uint64_t n_samples)
         end_local_batch(profile);
     if (profile->n_samples == profile->options.batch) {
         end_batch(profile, true);
-        profile->n_batches++;
+        profile->result.n_batches++;
     }
 }
 
@@ -339,17 +339,14 @@ void profile_finish(struct profile *profile, struct profile_result *result,
     double n_ids, n_unique;
 
     end_local_batch(profile);
-    end_batch(profile, !profile->n_batches);
+    end_batch(profile, !profile->result.n_batches);
     n_ids = fmax((double)profile->told_ids, 1);
     n_unique = fmax((double)profile->told_unique, 1);
-    *result = (struct profile_result){
-        .n_samples = profile->all_samples,
-        .n_ids = profile->all_ids,
-        .n_batches = profile->n_batches,
-        .n_rows = options->n_rows ? options->n_rows : profile->end_row,
-        .unique_frac = (double)profile->told_unique / n_ids,
-        .local_unique_frac = (double)profile->told_local_unique / n_ids,
-        .hottest = ARENA_NEW(arena, struct hottest_row, options->n_hottest)};
+    *result = profile->result;
+    result->n_rows = options->n_rows ? options->n_rows : profile->end_row;
+    result->unique_frac = (double)profile->told_unique / n_ids;
+    result->local_unique_frac = (double)profile->told_local_unique / n_ids;
+    result->hottest = ARENA_NEW(arena, struct hottest_row, options->n_hottest);
     for (unsigned k = 0; k < REUSE_BINS; k++)
         result->bins[k] = (double)profile->told_rows[k] / n_unique;
     finish_rows(profile, result);
