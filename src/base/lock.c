@@ -96,19 +96,19 @@ static void read_owner(char owner[OWNER_MAX], const char *path)
         snprintf(owner, OWNER_MAX, "another process");
 }
 
-static int say_taken(const struct lock *lock, const char *path, double wait_s,
-                     struct err *err)
+static void say_taken(const struct lock *lock, const char *path, double wait_s,
+                      struct err *err)
 {
     char owner[OWNER_MAX];
 
     read_owner(owner, lock->path);
     if (interrupt_requested())
-        return err_set(err, ERR_INTERRUPTED,
-                       "interrupted while %s held the lock of '%s'", owner,
-                       path);
-    return err_set(err, ERR_IO,
-                   "cannot write '%s': %s has held its lock '%s' for %g s",
-                   path, owner, lock->path, wait_s);
+        err_set(err, ERR_INTERRUPTED,
+                "interrupted while %s held the lock of '%s'", owner, path);
+    else
+        err_set(err, ERR_IO,
+                "cannot write '%s': %s has held its lock '%s' for %g s", path,
+                owner, lock->path, wait_s);
 }
 
 static void drop(struct lock *lock)
@@ -118,7 +118,7 @@ static void drop(struct lock *lock)
 }
 
 /* Tries for so long: 1 done, or nothing needs a lock, 0 another process has it,
- * -1 with the err. */
+ * which is told where all was asked for, -1 with the err. */
 static int take(struct lock *lock, const char *path, off_t at, off_t n,
                 double wait_s, struct err *err)
 {
@@ -135,33 +135,27 @@ static int take(struct lock *lock, const char *path, off_t at, off_t n,
     if (got < 0)
         err_set(err, ERR_IO, "cannot lock '%s' by '%s': %s", path, lock->path,
                 strerror(errno));
+    else if (!got && !n)
+        say_taken(lock, path, wait_s, err);
+    if (got <= 0)
+        drop(lock);
     return got;
 }
 
 int lock_take(struct lock *lock, const char *path, double wait_s,
               struct err *err)
 {
-    const int got = take(lock, path, 0, 0, wait_s, err);
-
-    if (got > 0) {
-        write_owner(lock);
-        return 0;
-    }
-    if (!got)
-        say_taken(lock, path, wait_s, err);
-    drop(lock);
-    return -1;
+    if (take(lock, path, 0, 0, wait_s, err) <= 0)
+        return -1;
+    write_owner(lock);
+    return 0;
 }
 
 /* The last byte there may be would look like all behind it. */
 int lock_try(struct lock *lock, const char *path, uint64_t part,
              struct err *err)
 {
-    const int got = take(lock, path, (off_t)(part >> 2), 1, 0, err);
-
-    if (got <= 0)
-        drop(lock);
-    return got < 0 ? -1 : 0;
+    return take(lock, path, (off_t)(part >> 2), 1, 0, err) < 0 ? -1 : 0;
 }
 
 void lock_release(struct lock *lock)
