@@ -313,21 +313,16 @@ static double common(double begin, double end, double from, double to)
     return fmax(fmin(end, to) - fmax(begin, from), 0);
 }
 
-static size_t split_runs(const struct rank_law *law, double begin, double end,
-                         struct alike out[MOST_ALIKE])
+static size_t split(const struct rank_law *law, double n_lookups, double begin,
+                    double end, struct alike out[MOST_ALIKE])
 {
+    if (!law->has_bins)
+        return split_zipf(law, n_lookups, begin, end, out);
     for (uint32_t i = 0; i < law->n_runs; i++)
         out[i] = (struct alike){
             common(begin, end, law->first_rank[i], law->first_rank[i + 1]),
             run_share(law, i) * law->n_lookups};
     return law->n_runs;
-}
-
-static size_t split(const struct rank_law *law, double n_lookups, double begin,
-                    double end, struct alike out[MOST_ALIKE])
-{
-    return law->has_bins ? split_runs(law, begin, end, out)
-                         : split_zipf(law, n_lookups, begin, end, out);
 }
 
 void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
