@@ -100,19 +100,6 @@ static struct claim *find(const char *path, const struct identity *identity)
     return NULL;
 }
 
-static void add(const char *path, const struct identity *identity,
-                unsigned uses)
-{
-    struct claim *claim;
-    size_t size = strlen(path) + 1;
-
-    claims.list =
-        mem_room(claims.list, claims.n, &claims.cap, sizeof *claims.list);
-    claim = &claims.list[claims.n++];
-    *claim = (struct claim){mem_grow(NULL, size, 1), *identity, uses};
-    memcpy(claim->path, path, size);
-}
-
 /* An SQLite file, or the log of changes beside one. */
 static bool is_database(const char *path)
 {
@@ -162,7 +149,7 @@ static int check_target(const char *path, struct err *err)
 static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
 {
     struct identity identity;
-    const struct claim *claim;
+    struct claim *claim;
 
     if (!claims.is_on || (uses == FILE_WRITE && !strcmp(path, "-")))
         return 0; /* standard output is no file */
@@ -176,8 +163,13 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
                        "'%s' is given for two uses, of which one would "
                        "overwrite what the other reads",
                        path);
-    if (!claim && (is_claim || uses != FILE_WRITE))
-        add(path, &identity, uses);
+    if (claim || (!is_claim && uses == FILE_WRITE))
+        return 0;
+    claims.list =
+        mem_room(claims.list, claims.n, &claims.cap, sizeof *claims.list);
+    claim = &claims.list[claims.n++];
+    *claim = (struct claim){mem_alloc(strlen(path) + 1, 1), identity, uses};
+    memcpy(claim->path, path, strlen(path) + 1);
     return 0;
 }
 
