@@ -83,9 +83,11 @@ static void write_owner(const struct lock *lock)
         return;
 }
 
-static void read_owner(char owner[OWNER_MAX], const char *path)
+static void say_taken(const struct lock *lock, const char *path, double wait_s,
+                      struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char owner[OWNER_MAX];
+    int fd = open(lock->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     ssize_t len = fd < 0 ? 0 : read(fd, owner, OWNER_MAX - 1);
 
     if (fd >= 0)
@@ -94,14 +96,6 @@ static void read_owner(char owner[OWNER_MAX], const char *path)
     owner[strcspn(owner, "\n")] = '\0';
     if (!*owner)
         snprintf(owner, OWNER_MAX, "another process");
-}
-
-static void say_taken(const struct lock *lock, const char *path, double wait_s,
-                      struct err *err)
-{
-    char owner[OWNER_MAX];
-
-    read_owner(owner, lock->path);
     if (interrupt_requested())
         err_set(err, ERR_INTERRUPTED,
                 "interrupted while %s held the lock of '%s'", owner, path);
