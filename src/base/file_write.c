@@ -84,21 +84,14 @@ static int write_standard(const struct output *output, struct err *err)
 }
 
 /* A named pipe that nobody reads yet is waited for, until an interrupt. */
-static int open_special(const char *path)
-{
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    int fd;
-
-    while ((fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK)) < 0 &&
-           errno == ENXIO && !interrupt_requested())
-        nanosleep(&pause, NULL);
-    return fd;
-}
-
 static int write_special(const struct output *output, struct err *err)
 {
-    int fd = open_special(output->path), reason = 0;
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    int fd, reason = 0;
 
+    while ((fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK)) < 0 &&
+           errno == ENXIO && !interrupt_requested())
+        nanosleep(&pause, NULL);
     if (fd < 0 && interrupt_requested())
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted while '%s' waits for a reader",
