@@ -92,39 +92,26 @@ static void match_overlap(struct matching *matching, const struct shard *old,
     note_move(matching, common, from, bytes);
 }
 
-/* Cells that the old table had, by whatever pieces, as the new plan stores
- * them.
- */
-static uint64_t had_bytes(const struct matching *matching,
-                          const struct shard *piece)
-{
-    const struct table *old = matching->before->table;
-    const struct shard all = {.row_end = old ? old->num_embeddings : 0,
-                              .col_end = old ? old->dim : 0};
-    struct shard common;
-
-    return overlap(&common, &all, piece)
-               ? stored(matching->after, piece, &common).total
-               : 0;
-}
-
-/* A new piece against all old ones. */
+/* A new piece against all old ones; cells that the old table had by none are
+ * added, as the new plan stores them. */
 static void match_piece(struct matching *matching, const struct shard *piece)
 {
     const struct table_pieces *before = matching->before;
-    const uint64_t whole = stored(matching->after, piece, piece).total;
-    size_t n = before->table ? before->n : 0;
+    const struct table *old = before->table;
+    const struct shard all = {.row_end = old ? old->num_embeddings : 0,
+                              .col_end = old ? old->dim : 0};
+    uint64_t added = stored(matching->after, piece, piece).total;
+    size_t n = old ? before->n : 0;
+    struct shard common;
 
     if (n && shard_is_replica(before->pieces[0].kind))
         n = 1;
-    for (size_t i = 0; i < n; i++) {
-        struct shard common;
-
+    for (size_t i = 0; i < n; i++)
         if (overlap(&common, &before->pieces[i], piece))
             match_overlap(matching, &before->pieces[i], &common);
-    }
-    matching->bytes.added = saturating_add(matching->bytes.added,
-                                           whole - had_bytes(matching, piece));
+    if (overlap(&common, &all, piece))
+        added -= stored(matching->after, piece, &common).total;
+    matching->bytes.added = saturating_add(matching->bytes.added, added);
 }
 
 static struct moved_bytes match_table(struct matching *matching)
