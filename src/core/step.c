@@ -46,21 +46,15 @@ unsigned step_n_terms(const struct step *step)
     return step->n_chunks > 1 ? N_TERMS : pipelines[step->pipeline].n_terms;
 }
 
-/* What a rank does between input and look-up. */
-static double before_ms(const struct step *step,
-                        const double phases_ms[N_PHASES])
-{
-    if (step->pipeline == PIPELINE_SEMISYNC)
-        return 0; /* ahead */
-    return phases_ms[PHASE_PERMUTE] +
-           (step->pipeline == PIPELINE_PREFETCH ? phases_ms[PHASE_CACHE] : 0);
-}
-
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms)
 {
     const unsigned n_terms = step_n_terms(step);
-    const double before = before_ms(step, phases_ms);
+    const bool is_ahead = step->pipeline == PIPELINE_SEMISYNC;
+    const bool fills_cache = step->pipeline == PIPELINE_PREFETCH;
+    /* Between input and look-up. */
+    const double before = (is_ahead ? 0 : phases_ms[PHASE_PERMUTE]) +
+                          (fills_cache ? phases_ms[PHASE_CACHE] : 0);
     const double forward = phases_ms[PHASE_FORWARD]; /* in chunks: look_up */
     const double look_up =
         forward > 0 ? forward + (step->n_chunks - 1) * step->look_up_ms : 0;
