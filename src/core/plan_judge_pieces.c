@@ -141,19 +141,6 @@ static int check_replicas(const struct judged *judged, struct err *err)
     return rc;
 }
 
-/* What the pieces of a table that is not replicated amount to. */
-static enum shard_kind kind_of(const struct judged *judged)
-{
-    const struct table *table = judged->table;
-    bool rows_are_cut = false, columns_are_cut = false;
-
-    for (size_t i = 0; i < judged->n; i++) {
-        rows_are_cut |= !is_full_height(table, judged->pieces[i]);
-        columns_are_cut |= !is_full_width(table, judged->pieces[i]);
-    }
-    return shard_kind_of_cuts(rows_are_cut, columns_are_cut, false);
-}
-
 static int check_kinds(const struct judged *judged, enum shard_kind kind,
                        struct err *err)
 {
@@ -238,14 +225,17 @@ static int check_constraints(const struct judged *judged, struct err *err)
 
 int judge_pieces(const struct judged *judged, struct err *err)
 {
+    bool is_replicated = false, cuts_rows = false, cuts_columns = false;
     enum shard_kind kind;
-    bool is_replicated = false;
 
-    for (size_t i = 0; i < judged->n; i++)
+    for (size_t i = 0; i < judged->n; i++) {
         is_replicated |= judged->pieces[i]->kind == SHARD_REPLICATE;
+        cuts_rows |= !is_full_height(judged->table, judged->pieces[i]);
+        cuts_columns |= !is_full_width(judged->table, judged->pieces[i]);
+    }
     if (is_replicated ? check_replicas(judged, err) : check_tiling(judged, err))
         return -1;
-    kind = is_replicated ? SHARD_REPLICATE : kind_of(judged);
+    kind = shard_kind_of_cuts(cuts_rows, cuts_columns, is_replicated);
     if (check_kinds(judged, kind, err) || check_rows_over(judged, kind, err))
         return -1;
     return check_constraints(judged, err);
