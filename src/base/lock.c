@@ -68,21 +68,6 @@ static int try_lock(struct lock *lock, off_t at, off_t n)
     return reason == EAGAIN || reason == EACCES ? 0 : -1;
 }
 
-/* For people; nothing depends on it. */
-static void write_owner(const struct lock *lock)
-{
-    struct utsname host;
-    char text[OWNER_MAX];
-    int len;
-
-    if (!lock->path || uname(&host))
-        return;
-    len = snprintf(text, sizeof text, "process %ld on %.40s\n", (long)getpid(),
-                   host.nodename);
-    if (ftruncate(lock->fd, 0) || write(lock->fd, text, (size_t)len) < 0)
-        return;
-}
-
 static void say_taken(const struct lock *lock, const char *path, double wait_s,
                       struct err *err)
 {
@@ -139,9 +124,19 @@ static int take(struct lock *lock, const char *path, off_t at, off_t n,
 int lock_take(struct lock *lock, const char *path, double wait_s,
               struct err *err)
 {
+    struct utsname host;
+    char text[OWNER_MAX];
+    int len;
+
     if (take(lock, path, 0, 0, wait_s, err) <= 0)
         return -1;
-    write_owner(lock);
+    if (!lock->path || uname(&host))
+        return 0;
+    /* For people; nothing depends on it. */
+    len = snprintf(text, sizeof text, "process %ld on %.40s\n", (long)getpid(),
+                   host.nodename);
+    if (ftruncate(lock->fd, 0) || write(lock->fd, text, (size_t)len) < 0)
+        return 0;
     return 0;
 }
 
