@@ -160,15 +160,6 @@ static const struct candidate *rank_devices(const struct finder *finder,
     return found;
 }
 
-static struct candidate try(const struct finder *finder,
-                            const struct edit *edit, size_t option,
-                            uint32_t device)
-{
-    return (struct candidate){what_if_fits(finder->what_if, edit),
-                              what_if_step(finder->what_if, edit), option,
-                              device};
-}
-
 /* Shards that may go from one place to another, which is a device, or a host:
  * all of a table and its group made whole, one piece, or row blocks. */
 struct mover {
@@ -224,7 +215,9 @@ static void find_places(struct finder *finder, const struct mover *movers,
             if (first == mover->but || ++n_ranked[first] < n_of)
                 continue;
             set_devices(mover->come, mover->edit.n_come, first, n_of);
-            found[n_found++] = try(finder, &mover->edit, m, first);
+            found[n_found++] = (struct candidate){
+                what_if_fits(finder->what_if, &mover->edit),
+                what_if_step(finder->what_if, &mover->edit), m, first};
         }
     }
     qsort(found, n_found, sizeof(*found), compare_candidates);
@@ -447,37 +440,31 @@ bool ways_share(const struct problem *problem, uint32_t a, uint32_t b)
     return a == b || (group && other && !strcmp(group, other));
 }
 
-static void collect(struct finder *finder)
-{
-    const struct plan *plan = finder->what_if->plan;
-    const struct problem *problem = finder->problem;
-    const uint32_t table = finder->ways->table;
-
-    finder->tables = ARENA_NEW(finder->arena, uint32_t, problem->n_tables);
-    finder->gone = ARENA_NEW(finder->arena, size_t, plan->n_shards);
-    for (uint32_t t = 0; t < problem->n_tables; t++)
-        if (ways_share(problem, table, t))
-            finder->tables[finder->n_tables++] = t;
-    for (size_t i = 0; i < plan->n_shards; i++)
-        if (ways_share(problem, table, plan->shards[i].table))
-            finder->gone[finder->n_gone++] = i;
-}
-
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena)
 {
+    const struct plan *plan = what_if->plan;
+    const struct problem *problem = &plan->problem;
     struct finder finder = {.ways = ways,
                             .what_if = what_if,
-                            .problem = &what_if->plan->problem,
-                            .arena = arena};
+                            .problem = problem,
+                            .arena = arena,
+                            .tables =
+                                ARENA_NEW(arena, uint32_t, problem->n_tables),
+                            .gone = ARENA_NEW(arena, size_t, plan->n_shards)};
     struct edit without;
 
     *ways = (struct ways){.table = table};
-    collect(&finder);
+    for (uint32_t t = 0; t < problem->n_tables; t++)
+        if (ways_share(problem, table, t))
+            finder.tables[finder.n_tables++] = t;
+    for (size_t i = 0; i < plan->n_shards; i++)
+        if (ways_share(problem, table, plan->shards[i].table))
+            finder.gone[finder.n_gone++] = i;
     without = cut(&finder, NULL, 0);
     ways->without_ms = what_if_step(what_if, &without);
     find_whole(&finder);
-    if (finder.n_tables == 1 && finder.problem->cluster.n_devices > 1) {
+    if (finder.n_tables == 1 && problem->cluster.n_devices > 1) {
         find_moves(&finder);
         find_columns(&finder);
         find_spread(&finder);
