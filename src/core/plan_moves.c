@@ -194,18 +194,6 @@ static enum table_fate fate_of(const struct table_pieces *before,
     return bytes->moved || held ? FATE_MOVED : FATE_KEPT;
 }
 
-static void note_table(struct plan_moves *moves, struct table_moves table)
-{
-    struct moved_bytes *sum = &moves->bytes;
-
-    moves->tables[moves->n_tables++] = table;
-    moves->n_fates[table.fate]++;
-    sum->moved = saturating_add(sum->moved, table.bytes.moved);
-    sum->kept = saturating_add(sum->kept, table.bytes.kept);
-    sum->added = saturating_add(sum->added, table.bytes.added);
-    sum->removed = saturating_add(sum->removed, table.bytes.removed);
-}
-
 static int compare_moves(const void *left, const void *right)
 {
     const struct move *a = left, *b = right;
@@ -225,6 +213,7 @@ static void note_tables(struct plan_moves *moves, const struct plan *before,
     size_t n = problem->n_tables;
     struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
     struct matching matching = {.moves = moves};
+    struct moved_bytes *sum = &moves->bytes;
 
     table_pieces_find(was, problem->tables, n, before);
     table_pieces_find(now, problem->tables, n, after);
@@ -246,7 +235,12 @@ static void note_tables(struct plan_moves *moves, const struct plan *before,
                 stored(&was[t], &was[t].pieces[i], &was[t].pieces[i]).total);
         if (was[t].table && now[t].table)
             table.fate = fate_of(&was[t], &now[t], &table.bytes);
-        note_table(moves, table);
+        moves->tables[moves->n_tables++] = table;
+        moves->n_fates[table.fate]++;
+        sum->moved = saturating_add(sum->moved, table.bytes.moved);
+        sum->kept = saturating_add(sum->kept, table.bytes.kept);
+        sum->added = saturating_add(sum->added, table.bytes.added);
+        sum->removed = saturating_add(sum->removed, table.bytes.removed);
     }
     mem_free(was);
 }
