@@ -283,9 +283,11 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
     return 0;
 }
 
-/* What stands beside the costs must be finite too where it is given. */
-static int check_figures(const struct plan *plan, struct err *err)
+static int check_costs(const struct plan *plan, struct err *err)
 {
+    double slowest = plan->cost.host_ms > 0 ? plan->cost.host_ms : -INFINITY;
+
+    /* What stands beside the costs must be finite too where it is given. */
     for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 || isinf(plan->shard_ms[i]))
             return err_set(err, ERR_INPUT,
@@ -294,15 +296,6 @@ static int check_figures(const struct plan *plan, struct err *err)
     if (plan->bound_ms < 0 || isinf(plan->bound_ms))
         return err_set(err, ERR_INPUT, "the lower bound of %g ms is not a time",
                        plan->bound_ms);
-    return 0;
-}
-
-static int check_costs(const struct plan *plan, struct err *err)
-{
-    double slowest = plan->cost.host_ms > 0 ? plan->cost.host_ms : -INFINITY;
-
-    if (check_figures(plan, err))
-        return -1;
     if (!plan->devices)
         return 0;
     if (isinf(plan->total_ms) || plan->total_ms < 0)
