@@ -114,41 +114,31 @@ static void shift_piece(struct finder *finder, size_t shard,
     }
 }
 
-/* All GPUs but one, those first that are ready soonest. */
-static const struct ranked *rank_gpus(const struct finder *finder, uint32_t gpu)
-{
-    const struct plan *plan = finder->what_if->plan;
-    const uint32_t n = plan->problem.cluster.n_devices;
-    struct ranked *ranked = ARENA_NEW(finder->arena, struct ranked, n);
-
-    for (uint32_t r = 0; r < n; r++)
-        ranked[r] = (struct ranked){r == gpu ? INFINITY
-                                             : plan->devices[r].compute_ms +
-                                                   plan->devices[r].bwd_comm_ms,
-                                    r};
-    ranked_sort(ranked, n);
-    return ranked;
-}
-
 void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
                  struct arena *arena)
 {
     const struct plan *plan = what_if->plan;
-    const uint32_t n_others = plan->problem.cluster.n_devices - 1;
+    const uint32_t n = plan->problem.cluster.n_devices;
     struct finder finder = {.shifts = shifts,
                             .what_if = what_if,
                             .arena = arena,
                             .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
-    const struct ranked *gpus = rank_gpus(&finder, gpu);
-    struct ranked *order;
+    struct ranked *gpus = ARENA_NEW(arena, struct ranked, n), *order;
 
+    /* The others, those first that are ready soonest. */
+    for (uint32_t r = 0; r < n; r++)
+        gpus[r] = (struct ranked){r == gpu ? INFINITY
+                                           : plan->devices[r].compute_ms +
+                                                 plan->devices[r].bwd_comm_ms,
+                                  r};
+    ranked_sort(gpus, n);
     *shifts = (struct shifts){
         .places = ARENA_NEW(arena, struct shift, plan->n_shards)};
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shards[i].device == gpu &&
             may_go(&plan->problem, &plan->shards[i]))
             shift_piece(&finder, i, gpus,
-                        n_others < N_GPUS_TRIED ? n_others : N_GPUS_TRIED);
+                        (uint32_t)min_u64(n - 1, N_GPUS_TRIED));
     order = ARENA_NEW(arena, struct ranked, finder.n);
     for (uint32_t i = 0; i < finder.n; i++)
         order[i] = (struct ranked){finder.tried[i].total_ms, i};
