@@ -80,29 +80,20 @@ static void wake(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Polls until *value == than (until_equal) or differs from it; false once
- * spin_ms are over. */
-static bool spin(const struct pool *pool, const atomic_uint *value,
-                 unsigned than, bool until_equal)
+/* Until *value == than (until_equal) or differs from it: polls for spin_ms, and
+ * then sleeps. */
+static void wait_until(struct pool *pool, const atomic_uint *value,
+                       unsigned than, bool until_equal)
 {
-    double end_ms = pool->spin_ms > 0 ? clock_ms() + pool->spin_ms : 0;
+    const double end_ms = pool->spin_ms > 0 ? clock_ms() + pool->spin_ms : 0;
 
     do {
         for (int i = 0; i < 16; i++) {
             if ((atomic_load(value) == than) == until_equal)
-                return true;
+                return;
             _mm_pause();
         }
     } while (end_ms > 0 && clock_ms() < end_ms);
-    return false;
-}
-
-/* Likewise, and then sleeps. */
-static void wait_until(struct pool *pool, const atomic_uint *value,
-                       unsigned than, bool until_equal)
-{
-    if (spin(pool, value, than, until_equal))
-        return;
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->n_asleep, 1);
     while ((atomic_load(value) == than) != until_equal)
