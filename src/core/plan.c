@@ -142,12 +142,16 @@ static size_t join_touching(struct shard *pieces, size_t n)
     return n_left;
 }
 
-/* Likewise, one a device. */
+/* Likewise, one a device; but not in a grid whose ranges are cut into other
+ * rows, where they do not stand side by side. */
 static size_t join_devices(struct shard *pieces, size_t n)
 {
     uint32_t col = pieces[0].col_begin;
     size_t n_left = 0;
 
+    for (size_t i = 1; i < n; i++)
+        if (pieces[i].col_begin != pieces[i - 1].col_end)
+            return n;
     for (size_t i = 0; i < n; i++) {
         size_t mate = 0;
 
@@ -190,15 +194,6 @@ struct shards {
     size_t n, capacity;
 };
 
-/* Not in a grid whose ranges are cut into other rows. */
-static bool are_side_by_side(const struct shard *pieces, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        if (pieces[i].col_begin != pieces[i - 1].col_end)
-            return false;
-    return true;
-}
-
 /* Adds n pieces of the same rows, joined where something is to be done about
  * them. */
 static void add_pieces(struct shards *out, const struct problem *problem,
@@ -209,7 +204,7 @@ static void add_pieces(struct shards *out, const struct problem *problem,
 
     if (is_to_join)
         n = join_touching(pieces, n);
-    if (is_to_join && are_uneven(pieces, n) && are_side_by_side(pieces, n))
+    if (is_to_join && are_uneven(pieces, n))
         n = join_devices(pieces, n);
     for (size_t i = 0; i < n; i++) {
         uint32_t n_equal = is_to_join ? n_equal_pieces(problem, &pieces[i]) : 1;
