@@ -108,21 +108,6 @@ static double power_integral(double a, double b, double alpha)
     return pow(a, 1 - alpha) * log_ratio * expm1(x) / x;
 }
 
-static void init_zipf(struct rank_law *law, double alpha)
-{
-    const int n =
-        (int)(law->n_rows < LAW_EXACT_RANKS ? law->n_rows : LAW_EXACT_RANKS);
-
-    law->alpha = alpha;
-    for (int r = 0; r < n; r++)
-        law->exact[r + 1] = law->exact[r] + pow(r + 1.0, -alpha);
-    law->sum = law->exact[n];
-    if (law->n_rows > n)
-        law->sum += power_integral(n + 0.5, law->n_rows + 0.5, alpha);
-    for (int r = 0; r < n; r++)
-        law->exact[r + 1] /= law->sum;
-}
-
 /* A run of so many ranks behind the others. */
 static void add_run(struct rank_law *law, double n_ranks, double share)
 {
@@ -162,12 +147,22 @@ static void init_bins(struct rank_law *law, const struct table *table,
 
 void law_init(struct rank_law *law, const struct table *table, double n_lookups)
 {
+    const int n = (int)min_u64(table->num_embeddings, LAW_EXACT_RANKS);
+
     *law = (struct rank_law){.has_bins = table->has_bins,
-                             .n_rows = (double)table->num_embeddings};
-    if (law->has_bins)
+                             .n_rows = (double)table->num_embeddings,
+                             .alpha = table->zipf_alpha};
+    if (law->has_bins) {
         init_bins(law, table, n_lookups);
-    else
-        init_zipf(law, table->zipf_alpha);
+        return;
+    }
+    for (int r = 0; r < n; r++)
+        law->exact[r + 1] = law->exact[r] + pow(r + 1.0, -law->alpha);
+    law->sum = law->exact[n];
+    if (law->n_rows > n)
+        law->sum += power_integral(n + 0.5, law->n_rows + 0.5, law->alpha);
+    for (int r = 0; r < n; r++)
+        law->exact[r + 1] /= law->sum;
 }
 
 /* The run that a rank is of. */
