@@ -61,17 +61,6 @@ enum cpu_isa cpu_isa_best(void)
     return isa;
 }
 
-static unsigned n_cpus_by_affinity(void)
-{
-    unsigned long mask[128];
-    long n_bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    unsigned n_cpus = 0;
-
-    for (size_t i = 0; n_bytes > 0 && i < (size_t)n_bytes / sizeof *mask; i++)
-        n_cpus += (unsigned)__builtin_popcountl(mask[i]);
-    return n_cpus ? n_cpus : 1;
-}
-
 /* A container's share, "200000 100000" for two processors or "max 100000". */
 static unsigned n_cpus_by_quota(void)
 {
@@ -92,9 +81,14 @@ static unsigned n_cpus_by_quota(void)
 
 unsigned cpu_count(void)
 {
-    unsigned n_allowed = n_cpus_by_affinity(), n_paid = n_cpus_by_quota();
+    const unsigned n_paid = n_cpus_by_quota();
+    unsigned long mask[128];
+    long n_bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned n_allowed = 0;
 
-    return n_allowed < n_paid ? n_allowed : n_paid;
+    for (size_t i = 0; n_bytes > 0 && i < (size_t)n_bytes / sizeof *mask; i++)
+        n_allowed += (unsigned)__builtin_popcountl(mask[i]);
+    return (unsigned)max_u64(min_u64(n_allowed, n_paid), 1);
 }
 
 const char *cpu_model_name(char *buf, size_t size)
