@@ -28,17 +28,17 @@ void what_if_release(struct what_if *what_if)
     *what_if = (struct what_if){0};
 }
 
-static void edit_sums(struct what_if *what_if, const struct edit *edit)
+double what_if_step(struct what_if *what_if, const struct edit *edit)
 {
     const struct oracle *oracle = what_if->oracle;
-    size_t n_devices = what_if->plan->problem.cluster.n_devices;
-    size_t width = oracle->width, n_gone = edit->n_gone;
-    size_t n = n_gone > edit->n_come ? n_gone : edit->n_come;
-    double *vectors = mem_alloc(n * width, sizeof(double));
+    const size_t n = what_if->plan->problem.cluster.n_devices;
+    const size_t width = oracle->width, n_gone = edit->n_gone;
+    double *vectors =
+        mem_alloc(max_u64(n_gone, edit->n_come) * width, sizeof(double));
     struct shard *gone = mem_alloc(n_gone, sizeof(*gone));
+    double total_ms;
 
-    memcpy(what_if->step_sums, what_if->sums,
-           n_devices * width * sizeof(double));
+    memcpy(what_if->step_sums, what_if->sums, n * width * sizeof(double));
     for (size_t i = 0; i < n_gone; i++) {
         gone[i] = what_if->plan->shards[edit->gone[i]];
         memcpy(vectors + i * width, what_if->vectors + edit->gone[i] * width,
@@ -50,15 +50,6 @@ static void edit_sums(struct what_if *what_if, const struct edit *edit)
                       what_if->step_sums);
     mem_free(vectors);
     mem_free(gone);
-}
-
-double what_if_step(struct what_if *what_if, const struct edit *edit)
-{
-    const struct oracle *oracle = what_if->oracle;
-    size_t n = what_if->plan->problem.cluster.n_devices;
-    double total_ms;
-
-    edit_sums(what_if, edit);
     oracle->ops->compute(oracle, what_if->step_sums, n, what_if->compute_ms);
     oracle->ops->comm(oracle, 1, what_if->step_sums, what_if->compute_ms,
                       what_if->fwd_comm_ms, what_if->bwd_comm_ms);
