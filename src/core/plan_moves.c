@@ -47,30 +47,6 @@ struct matching {
     struct moved_bytes bytes;
 };
 
-static void note_move(struct matching *matching, const struct shard *cells,
-                      uint32_t from, uint64_t bytes)
-{
-    struct plan_moves *moves = matching->moves;
-
-    if (!moves)
-        return;
-    moves->moves = mem_room(moves->moves, moves->n_moves, &matching->capacity,
-                            sizeof(*moves->moves));
-    moves->moves[moves->n_moves++] = (struct move){
-        .table = cells->table,
-        .row_begin = cells->row_begin,
-        .row_end = cells->row_end,
-        .col_begin = cells->col_begin,
-        .col_end = cells->col_end,
-        .from = from,
-        .to = cells->device,
-        .bytes = bytes,
-    };
-    moves->sent_bytes[from] = saturating_add(moves->sent_bytes[from], bytes);
-    moves->received_bytes[cells->device] =
-        saturating_add(moves->received_bytes[cells->device], bytes);
-}
-
 /* `common` has the kind and the device of the new piece. */
 static void match_overlap(struct matching *matching, const struct shard *old,
                           const struct shard *common)
@@ -79,48 +55,63 @@ static void match_overlap(struct matching *matching, const struct shard *old,
     bool keeps_state = optimizer_of(matching->before, old) ==
                        optimizer_of(matching->after, common);
     uint64_t bytes = keeps_state ? items.total : items.weights;
+    struct plan_moves *moves = matching->moves;
     /* Who gives the cells of the old piece; itself, if it holds them. */
     uint32_t from = shard_is_replica(old->kind)
                         ? common->device % matching->before->n_devices
                         : old->device;
+    uint32_t to = common->device;
 
-    if (from == common->device) {
+    if (from == to) {
         matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);
         return;
     }
     matching->bytes.moved = saturating_add(matching->bytes.moved, bytes);
-    note_move(matching, common, from, bytes);
+    if (!moves)
+        return;
+    moves->moves = mem_room(moves->moves, moves->n_moves, &matching->capacity,
+                            sizeof(*moves->moves));
+    moves->moves[moves->n_moves++] = (struct move){
+        .table = common->table,
+        .row_begin = common->row_begin,
+        .row_end = common->row_end,
+        .col_begin = common->col_begin,
+        .col_end = common->col_end,
+        .from = from,
+        .to = to,
+        .bytes = bytes,
+    };
+    moves->sent_bytes[from] = saturating_add(moves->sent_bytes[from], bytes);
+    moves->received_bytes[to] =
+        saturating_add(moves->received_bytes[to], bytes);
 }
 
-/* A new piece against all old ones; cells that the old table had by none are
+/* Each new piece against all old ones; cells that the old table had by none are
  * added, as the new plan stores them. */
-static void match_piece(struct matching *matching, const struct shard *piece)
+static struct moved_bytes match_table(struct matching *matching)
 {
     const struct table_pieces *before = matching->before;
+    const struct table_pieces *after = matching->after;
     const struct table *old = before->table;
     const struct shard all = {.row_end = old ? old->num_embeddings : 0,
                               .col_end = old ? old->dim : 0};
-    uint64_t added = stored(matching->after, piece, piece).total;
     size_t n = old ? before->n : 0;
     struct shard common;
 
     if (n && shard_is_replica(before->pieces[0].kind))
         n = 1;
-    for (size_t i = 0; i < n; i++)
-        if (overlap(&common, &before->pieces[i], piece))
-            match_overlap(matching, &before->pieces[i], &common);
-    if (overlap(&common, &all, piece))
-        added -= stored(matching->after, piece, &common).total;
-    matching->bytes.added = saturating_add(matching->bytes.added, added);
-}
-
-static struct moved_bytes match_table(struct matching *matching)
-{
-    const struct table_pieces *after = matching->after;
-
     matching->bytes = (struct moved_bytes){0};
-    for (size_t i = 0; i < after->n; i++)
-        match_piece(matching, &after->pieces[i]);
+    for (size_t k = 0; k < after->n; k++) {
+        const struct shard *piece = &after->pieces[k];
+        uint64_t added = stored(after, piece, piece).total;
+
+        for (size_t i = 0; i < n; i++)
+            if (overlap(&common, &before->pieces[i], piece))
+                match_overlap(matching, &before->pieces[i], &common);
+        if (overlap(&common, &all, piece))
+            added -= stored(after, piece, &common).total;
+        matching->bytes.added = saturating_add(matching->bytes.added, added);
+    }
     return matching->bytes;
 }
 
