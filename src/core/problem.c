@@ -412,10 +412,13 @@ static int compare_double(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* Larger tables first; all content before the name, so that lists that differ
- * in names only are searched alike. */
-static int compare_tables(const struct table *a, const struct table *b)
+/* Of pointers into one array: larger tables first; all content before the name,
+ * so that lists that differ in names only are searched alike; what is alike
+ * stays in its order. */
+static int compare_tables(const void *left, const void *right)
 {
+    const struct table *a = *(const struct table *const *)left;
+    const struct table *b = *(const struct table *const *)right;
     int c;
 
     if ((c = compare_u64(b->num_embeddings, a->num_embeddings)) ||
@@ -437,16 +440,7 @@ static int compare_tables(const struct table *a, const struct table *b)
     for (unsigned k = 0; a->has_bins && k < REUSE_BINS; k++)
         if ((c = compare_double(b->bins[k], a->bins[k])))
             return c;
-    return strcmp(a->name, b->name);
-}
-
-/* Of one array: what is alike stays in its order. */
-static int compare_places(const void *left, const void *right)
-{
-    const struct table *a = *(const struct table *const *)left;
-    const struct table *b = *(const struct table *const *)right;
-    int c = compare_tables(a, b);
-
+    c = strcmp(a->name, b->name);
     return c ? c : (a > b) - (a < b);
 }
 
@@ -457,7 +451,7 @@ void problem_canonical_order(const struct problem *problem, uint32_t *order)
 
     for (size_t i = 0; i < problem->n_tables; i++)
         sorted[i] = &problem->tables[i];
-    qsort(sorted, problem->n_tables, sizeof(struct table *), compare_places);
+    qsort(sorted, problem->n_tables, sizeof(struct table *), compare_tables);
     for (size_t i = 0; i < problem->n_tables; i++)
         order[i] = (uint32_t)(sorted[i] - problem->tables);
     mem_free(sorted);
