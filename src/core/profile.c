@@ -308,35 +308,11 @@ static double solve_zipf(uint64_t n_rows, uint64_t n_ids, double want,
     return low;
 }
 
-static void finish_rows(const struct profile *profile,
-                        struct profile_result *result)
-{
-    double terms[SMALL] = {0}, sum = 0;
-
-    for (int c = 1; c < SMALL; c++)
-        terms[c] = c * log(c);
-    for (uint64_t row = 0; row < profile->n_counts; row++) {
-        const uint32_t uses = profile->counts[row];
-
-        if (!uses)
-            continue;
-        result->n_used++;
-        sum += uses < SMALL ? terms[uses] : uses * log(uses);
-        keep_hottest(result, profile->options.n_hottest, row, uses);
-    }
-    result->used_frac =
-        (double)result->n_used / (double)max_u64(result->n_rows, 1);
-    result->zipf_alpha =
-        result->n_rows > 1 && result->n_ids
-            ? solve_zipf(result->n_rows, result->n_ids, sum, terms)
-            : NAN;
-}
-
 void profile_finish(struct profile *profile, struct profile_result *result,
                     struct arena *arena)
 {
     const struct profile_options *options = &profile->options;
-    double n_ids, n_unique;
+    double n_ids, n_unique, terms[SMALL] = {0}, sum = 0;
 
     end_local_batch(profile);
     end_batch(profile, !profile->result.n_batches);
@@ -349,5 +325,21 @@ void profile_finish(struct profile *profile, struct profile_result *result,
     result->hottest = ARENA_NEW(arena, struct hottest_row, options->n_hottest);
     for (unsigned k = 0; k < REUSE_BINS; k++)
         result->bins[k] = (double)profile->told_rows[k] / n_unique;
-    finish_rows(profile, result);
+    for (int c = 1; c < SMALL; c++)
+        terms[c] = c * log(c);
+    for (uint64_t row = 0; row < profile->n_counts; row++) {
+        const uint32_t uses = profile->counts[row];
+
+        if (!uses)
+            continue;
+        result->n_used++;
+        sum += uses < SMALL ? terms[uses] : uses * log(uses);
+        keep_hottest(result, options->n_hottest, row, uses);
+    }
+    result->used_frac =
+        (double)result->n_used / (double)max_u64(result->n_rows, 1);
+    result->zipf_alpha =
+        result->n_rows > 1 && result->n_ids
+            ? solve_zipf(result->n_rows, result->n_ids, sum, terms)
+            : NAN;
 }
