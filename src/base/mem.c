@@ -138,23 +138,6 @@ void arena_release(struct arena *arena)
     }
 }
 
-static void arena_add_block(struct arena *arena, size_t n_bytes)
-{
-    struct arena_block *block;
-    size_t cap = arena->head ? min_u64(2 * arena->head->cap, ARENA_BLOCK_BYTES)
-                             : ARENA_FIRST_BYTES;
-
-    cap = max_u64(cap, n_bytes);
-    block = aligned_alloc(ALIGN, padded(1, sizeof *block + cap));
-    if (!block)
-        mem_exhausted(1, n_bytes);
-    block->older = arena->head;
-    block->used = 0;
-    block->cap = cap;
-    ASAN_POISON_MEMORY_REGION(block_data(block), cap);
-    arena->head = block;
-}
-
 void *arena_alloc(struct arena *arena, size_t n, size_t size)
 {
     size_t n_bytes = padded(n, size);
@@ -162,8 +145,16 @@ void *arena_alloc(struct arena *arena, size_t n, size_t size)
     char *ptr;
 
     if (!block || block->cap - block->used < n_bytes) {
-        arena_add_block(arena, n_bytes);
-        block = arena->head;
+        size_t cap = block ? min_u64(2 * block->cap, ARENA_BLOCK_BYTES)
+                           : ARENA_FIRST_BYTES;
+
+        cap = max_u64(cap, n_bytes);
+        block = aligned_alloc(ALIGN, padded(1, sizeof *block + cap));
+        if (!block)
+            mem_exhausted(1, n_bytes);
+        *block = (struct arena_block){.older = arena->head, .cap = cap};
+        ASAN_POISON_MEMORY_REGION(block_data(block), cap);
+        arena->head = block;
     }
     ptr = block_data(block) + block->used;
     block->used += n_bytes;
