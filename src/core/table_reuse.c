@@ -19,34 +19,24 @@ unsigned reuse_bin_of(double count)
     return k;
 }
 
-/* A histogram that was given: unique rows follow from the mean count. */
-static double unique_of_bins(const struct table *table, double n_lookups)
-{
-    double share = 0, lookups = 0, unique;
-
-    for (unsigned k = 0; k < REUSE_BINS; k++) {
-        share += table->bins[k];
-        lookups += table->bins[k] * reuse_bin_count(k);
-    }
-    if (share <= 0)
-        return 0;
-    unique = n_lookups * share / lookups;
-    return fmin(unique, (double)table->num_embeddings);
-}
-
 double table_reuse(const struct table *table, double n_lookups,
                    double bins[REUSE_BINS])
 {
     double n_rows = (double)table->num_embeddings, unique = 0;
+    double share = 0, lookups = 0; /* of a histogram that was given */
     double rows[REUSE_BINS] = {0};
     struct rank_law law;
 
     memset(bins, 0, REUSE_BINS * sizeof(bins[0]));
     if (n_lookups <= 0)
         return 0;
-    if (table->has_bins) {
-        memcpy(bins, table->bins, REUSE_BINS * sizeof(bins[0]));
-        return unique_of_bins(table, n_lookups);
+    if (table->has_bins) { /* unique rows follow from the mean count */
+        for (unsigned k = 0; k < REUSE_BINS; k++) {
+            bins[k] = table->bins[k];
+            share += bins[k];
+            lookups += bins[k] * reuse_bin_count(k);
+        }
+        return share > 0 ? fmin(n_lookups * share / lookups, n_rows) : 0;
     }
     if (table->num_embeddings == 1) { /* no chance in it, so no Poisson */
         bins[reuse_bin_of(n_lookups)] = 1;
