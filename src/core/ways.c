@@ -246,25 +246,6 @@ static void find_whole(struct finder *finder)
         find_places(finder, &mover, 1, N_BEST);
 }
 
-/* The table's shards, those on the GPUs that are ready last first; in the
- * arena. */
-static const struct candidate *rank_pieces(const struct finder *finder)
-{
-    const struct plan *plan = finder->what_if->plan;
-    struct candidate *all =
-        ARENA_NEW(finder->arena, struct candidate, finder->n_gone);
-
-    for (size_t i = 0; i < finder->n_gone; i++) {
-        uint32_t r = plan->shards[finder->gone[i]].device;
-
-        all[i] = (struct candidate){.option = finder->gone[i],
-                                    .step_ms = -plan->devices[r].compute_ms -
-                                               plan->devices[r].bwd_comm_ms};
-    }
-    qsort(all, finder->n_gone, sizeof(*all), compare_candidates);
-    return all;
-}
-
 /* Whether the rows are cut over all ranks, or over those of a host: a block by
  * itself has no other place then. */
 static bool stands_by_rank(const struct finder *finder)
@@ -281,11 +262,13 @@ static bool stands_by_rank(const struct finder *finder)
     return true;
 }
 
-/* One piece of a table that is cut goes to another GPU. */
+/* One piece of a table that is cut goes to another GPU, those first that are on
+ * the GPUs that are ready last. */
 static void find_moves(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    const struct candidate *chosen = rank_pieces(finder);
+    struct candidate *chosen =
+        ARENA_NEW(finder->arena, struct candidate, finder->n_gone);
     struct shard pieces[N_PIECES_TRIED];
     struct mover movers[N_PIECES_TRIED];
     enum shard_kind now = plan->shards[finder->gone[0]].kind;
@@ -294,6 +277,14 @@ static void find_moves(struct finder *finder)
     if (!(shard_cuts_rows(now) || shard_cuts_columns(now)) ||
         stands_by_rank(finder))
         return;
+    for (size_t i = 0; i < finder->n_gone; i++) {
+        uint32_t r = plan->shards[finder->gone[i]].device;
+
+        chosen[i] = (struct candidate){.option = finder->gone[i],
+                                       .step_ms = -plan->devices[r].compute_ms -
+                                                  plan->devices[r].bwd_comm_ms};
+    }
+    qsort(chosen, finder->n_gone, sizeof(*chosen), compare_candidates);
     for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
         pieces[n] = plan->shards[chosen[n].option];
         movers[n] = (struct mover){{&chosen[n].option, 1, &pieces[n], 1},
