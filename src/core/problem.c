@@ -211,34 +211,6 @@ static double input_bytes(const struct problem *problem,
            PROBLEM_LENGTH_BYTES * shard_bags(problem, shard);
 }
 
-/* Of the step, outputs and their gradients. A replica's gradient is dense: that
- * is what the all-reduce carries. Files of MEMORY_BATCH know but the mean
- * look-ups of rows. */
-static void add_step_memory(struct memory_items *items,
-                            const struct problem *problem,
-                            const struct shard *shard)
-{
-    const bool is_batch = problem->memory_model == MEMORY_BATCH;
-    double n_copies = copies_kept[problem->job.pipeline].permuted +
-                      shard_cuts_rows(shard->kind);
-    struct problem mean = *problem;
-    double outputs;
-
-    if (is_batch)
-        mean.hot = NULL;
-    else
-        items->input =
-            bytes_from_double(n_copies * input_bytes(problem, shard));
-    outputs = 2 * shard_output_bytes(&mean, shard) +
-              is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
-    if (shard_is_replica(shard->kind))
-        outputs += 4 * (double)(shard->row_end - shard->row_begin) *
-                   (shard->col_end - shard->col_begin);
-    items->outputs = bytes_from_double(outputs);
-    items->total = saturating_add(items->total,
-                                  saturating_add(items->input, items->outputs));
-}
-
 struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer, uint64_t n_rows,
                                  uint32_t n_columns)
@@ -254,20 +226,40 @@ struct memory_items cells_memory(const struct table *table,
     return items;
 }
 
+/* Of the step, outputs and their gradients. A replica's gradient is dense: that
+ * is what the all-reduce carries. Files of MEMORY_BATCH know but the mean
+ * look-ups of rows. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
+    const uint64_t n_rows = shard->row_end - shard->row_begin;
+    const uint32_t n_columns = shard->col_end - shard->col_begin;
+    const bool is_batch = problem->memory_model == MEMORY_BATCH;
+    const double n_copies = copies_kept[problem->job.pipeline].permuted +
+                            shard_cuts_rows(shard->kind);
     struct memory_items items = cells_memory(
         table, optimizer_of_kind(table, shard->kind, problem->dense_optimizer),
-        shard->row_end - shard->row_begin, shard->col_end - shard->col_begin);
+        n_rows, n_columns);
+    struct problem mean = *problem;
+    double outputs;
 
     if (problem->memory_model == MEMORY_WEIGHTS) {
         items.optimizer = 0;
         items.total = items.weights;
-    } else {
-        add_step_memory(&items, problem, shard);
+        return items;
     }
+    if (is_batch)
+        mean.hot = NULL;
+    else
+        items.input = bytes_from_double(n_copies * input_bytes(problem, shard));
+    outputs = 2 * shard_output_bytes(&mean, shard) +
+              is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
+    if (shard_is_replica(shard->kind))
+        outputs += 4 * (double)n_rows * n_columns;
+    items.outputs = bytes_from_double(outputs);
+    items.total =
+        saturating_add(items.total, saturating_add(items.input, items.outputs));
     return items;
 }
 
