@@ -47,32 +47,24 @@ static void print_duration(double s, struct buf *out)
         buf_printf(out, "%" PRIu64 ":%02" PRIu64 " h", n / 3600, n / 60 % 60);
 }
 
-/* Negative where there is no telling. */
-static double seconds_left(const struct progress *progress, uint64_t done,
-                           double spent_s)
-{
-    double left_s = -1, until_limit_s = progress->limit_s - spent_s;
-
-    if (done && done < progress->total)
-        left_s = (double)(progress->total - done) / (double)done * spent_s;
-    if (progress->limit_s > 0 && (left_s < 0 || until_limit_s < left_s))
-        left_s = until_limit_s > 0 ? until_limit_s : 0;
-    return left_s;
-}
-
 /* What has been done in so many seconds. */
 static void print_line(const struct progress *progress, double spent_s,
                        struct buf *out)
 {
-    const double left_s = seconds_left(progress, progress->done, spent_s);
-    const double rate = (double)progress->done / spent_s;
+    const double done = (double)progress->done, rate = done / spent_s;
+    const double until_limit_s = progress->limit_s - spent_s;
+    double left_s = -1; /* where there is no telling */
     char n[TEXT_BYTES_MAX];
 
+    if (progress->done && progress->done < progress->total)
+        left_s = (double)(progress->total - progress->done) / done * spent_s;
+    if (progress->limit_s > 0 && (left_s < 0 || until_limit_s < left_s))
+        left_s = until_limit_s > 0 ? until_limit_s : 0;
     buf_printf(out, "%s: %s", progress->label,
                text_from_count(n, progress->done));
     if (progress->total)
         buf_printf(out, " of %s (%.0f %%)", text_from_count(n, progress->total),
-                   100 * (double)progress->done / (double)progress->total);
+                   100 * done / (double)progress->total);
     if (rate < 10)
         buf_printf(out, ", %.2f/s", rate);
     else
