@@ -75,14 +75,6 @@ static int check(const struct output *output, const char *data, size_t len,
     return rc;
 }
 
-static int write_standard(const struct output *output, struct err *err)
-{
-    if (fflush(stdout) || write_all(STDOUT_FILENO, output))
-        return err_set(err, ERR_IO, "cannot write standard output: %s",
-                       strerror(errno));
-    return 0;
-}
-
 /* A named pipe that nobody reads yet is waited for, until an interrupt. */
 static int write_special(const struct output *output, struct err *err)
 {
@@ -168,18 +160,6 @@ static int open_temp(char **temp_path, const char *folder, struct arena *arena)
     return fd;
 }
 
-/* Makes a rename outlast a power cut. The new file is whole and in place
- * whatever this answers, so its answer is not asked for. */
-static void sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0)
-        return;
-    (void)fsync(fd);
-    close(fd);
-}
-
 /* Reads the file again and checks what came back. */
 static int check_file(const struct output *output, int fd, struct arena *arena,
                       struct err *err)
@@ -224,8 +204,12 @@ static int write_atomically(const struct output *output, mode_t mode,
         unlink(temp_path);
     if (fd >= 0)
         close(fd); /* fsync has answered for the data */
-    if (!rc)
-        sync_folder(folder);
+    /* Makes the rename outlast a power cut. The new file is whole and in place
+     * whatever this answers, so its answer is not asked for. */
+    if (!rc && (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
     arena_release(&arena);
     return rc;
 }
@@ -245,8 +229,12 @@ int file_write_checked(const char *path, const void *data, size_t len,
         return write_atomically(&output, old.st_mode & 07777, err);
     if (check(&output, data, len, err))
         return -1;
-    return is_standard ? write_standard(&output, err)
-                       : write_special(&output, err);
+    if (!is_standard)
+        return write_special(&output, err);
+    if (fflush(stdout) || write_all(STDOUT_FILENO, &output))
+        return err_set(err, ERR_IO, "cannot write standard output: %s",
+                       strerror(errno));
+    return 0;
 }
 
 int file_write(const char *path, const void *data, size_t len, struct err *err)
