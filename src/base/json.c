@@ -39,22 +39,12 @@ json_t *json_whole(uint64_t value)
     return json_string(digits);
 }
 
-/* Texts are UTF-8 when they are printable. */
-static json_t *from_text(const char *text)
-{
-    struct arena scratch;
-    json_t *value;
-
-    if (!text)
-        return json_null();
-    arena_init(&scratch);
-    value = json_string(text_shown(text, &scratch));
-    arena_release(&scratch);
-    return value;
-}
-
 json_t *json_member(enum member_type type, const void *at)
 {
+    struct arena scratch;
+    const char *text;
+    json_t *value;
+
     switch (type) {
     case MEMBER_U32:
         return json_integer(*(const uint32_t *)at);
@@ -66,9 +56,15 @@ json_t *json_member(enum member_type type, const void *at)
         return json_boolean(*(const bool *)at);
     case MEMBER_TEXT:
     case MEMBER_HASH:
-        return from_text(*(const char *const *)at);
+        break;
     }
-    return NULL;
+    text = *(const char *const *)at;
+    if (!text)
+        return json_null();
+    arena_init(&scratch);
+    value = json_string(text_shown(text, &scratch)); /* so it is UTF-8 */
+    arena_release(&scratch);
+    return value;
 }
 
 const char *json_cell(const json_t *value, struct arena *arena)
