@@ -389,14 +389,13 @@ static void split_step(struct plan *plan, const struct what_if *what_if)
     const uint32_t n_devices = plan->problem.cluster.n_devices;
     double(*phases_ms)[N_PHASES];
 
-    if (!oracle->step) {
-        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
-            plan->exposed_ms[p] = NAN;
-            for (uint32_t r = 0; r < n_devices; r++)
-                plan->devices[r].parts_ms[p] = NAN;
-        }
-        return;
+    for (unsigned p = 0; p < N_STEP_PARTS; p++) {
+        plan->exposed_ms[p] = NAN;
+        for (uint32_t r = 0; r < n_devices; r++)
+            plan->devices[r].parts_ms[p] = NAN;
     }
+    if (!oracle->step)
+        return;
     phases_ms = mem_alloc(n_devices, sizeof(*phases_ms));
     oracle->ops->phases(oracle, what_if->sums, what_if->compute_ms, phases_ms);
     for (uint32_t r = 0; r < n_devices; r++)
