@@ -140,14 +140,6 @@ static void end_local_batch(struct profile *profile)
     profile->local_begin = profile->n_ids;
 }
 
-/* As reuse_bin_of. */
-static unsigned bin_of(uint32_t count)
-{
-    const unsigned k = count > 1 ? 32 - (unsigned)__builtin_clz(count - 1) : 0;
-
-    return k < REUSE_BINS ? k : REUSE_BINS - 1;
-}
-
 /* Room for the rows of the batch among the counts. */
 static void grow_counts(struct profile *profile)
 {
@@ -173,10 +165,12 @@ static void add_runs(uint64_t bins[REUSE_BINS], uint32_t *counts,
     for (size_t i = 0; i < n; i++) {
         uint32_t *all = &counts[rows[i]];
         const uint32_t count = last[i] - before;
+        /* As reuse_bin_of. */
+        const int k = count > 1 ? 32 - __builtin_clz(count - 1) : 0;
 
         __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
         before = last[i];
-        bins[bin_of(count)]++;
+        bins[k < REUSE_BINS ? k : REUSE_BINS - 1]++;
         *all = *all > UINT32_MAX - count ? UINT32_MAX : *all + count;
     }
 }
