@@ -15,11 +15,6 @@
 #define READ_CHUNK ((size_t)256 << 10)
 #define MAX_LINKS 40 /* as the kernel follows */
 
-static bool is_standard(const char *path)
-{
-    return !strcmp(path, "-");
-}
-
 /* 0, or the errno of what failed; EFBIG for more than FILE_MAX_BYTES, of a
  * regular file before anything is read, EINTR for an interrupt. */
 static int read_all(struct buf *buf, int fd)
@@ -42,34 +37,20 @@ static int read_all(struct buf *buf, int fd)
     return n < 0 ? errno : 0;
 }
 
-static int cannot_read(const char *path, int reason, struct err *err)
-{
-    bool is_stdin = is_standard(path);
-    const char *quote = is_stdin ? "" : "'";
-    const char *name = is_stdin ? "standard input" : path;
-
-    if (reason == EINTR)
-        return err_set(err, ERR_INTERRUPTED, "interrupted while %s%s%s is read",
-                       quote, name, quote);
-    if (reason == EFBIG)
-        return err_set(err, ERR_IO,
-                       "%s%s%s holds more than %zu MiB, the most that is read",
-                       quote, name, quote, FILE_MAX_BYTES >> 20);
-    return err_set(err, ERR_IO, "cannot read %s%s%s: %s", quote, name, quote,
-                   strerror(reason));
-}
-
 int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err)
 {
+    const bool is_stdin = !strcmp(path, "-");
+    const char *quote = is_stdin ? "" : "'";
+    const char *name = is_stdin ? "standard input" : path;
     struct buf buf = {0};
     int fd, reason;
 
     if (file_use(path, FILE_READ, err))
         return -1;
     /* A named pipe without a writer is waited for while it is read. */
-    fd = is_standard(path) ? STDIN_FILENO
-                           : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd =
+        is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path,
                        strerror(errno));
@@ -79,7 +60,17 @@ int file_read(const char **text, size_t *len, const char *path,
     buf_release(&buf);
     if (fd != STDIN_FILENO)
         close(fd);
-    return reason ? cannot_read(path, reason, err) : 0;
+    if (!reason)
+        return 0;
+    if (reason == EINTR)
+        return err_set(err, ERR_INTERRUPTED, "interrupted while %s%s%s is read",
+                       quote, name, quote);
+    if (reason == EFBIG)
+        return err_set(err, ERR_IO,
+                       "%s%s%s holds more than %zu MiB, the most that is read",
+                       quote, name, quote, FILE_MAX_BYTES >> 20);
+    return err_set(err, ERR_IO, "cannot read %s%s%s: %s", quote, name, quote,
+                   strerror(reason));
 }
 
 int file_exists(const char *path)
