@@ -45,41 +45,33 @@ void file_claims_end(void)
     memset(&claims, 0, sizeof claims);
 }
 
-/* The folder and the name that a file will have. */
-static bool identify_new(uint64_t *name_hash, struct stat *folder,
-                         const char *path)
-{
-    struct arena arena;
-    const char *target, *name;
-    bool can_be;
-
-    arena_init(&arena);
-    target = file_target(path, &arena);
-    name = file_name(target);
-    *name_hash = hash_bytes(name, strlen(name), 0);
-    can_be = !stat(file_folder(target, &arena), folder);
-    arena_release(&arena);
-    return can_be;
-}
-
 /* False where it cannot be mistaken for another file: no regular one, or one
  * that cannot be there. */
 static bool identify(struct identity *identity, const char *path)
 {
-    bool is_stdin = !strcmp(path, "-");
+    bool is_stdin = !strcmp(path, "-"), can_be;
+    struct arena arena;
+    const char *target;
     struct stat st;
 
     memset(identity, 0, sizeof *identity);
     if (!(is_stdin ? fstat(STDIN_FILENO, &st) : stat(path, &st))) {
-        if (!S_ISREG(st.st_mode))
-            return false;
-    } else if (is_stdin || errno != ENOENT ||
-               !identify_new(&identity->name_hash, &st, path)) {
+        can_be = S_ISREG(st.st_mode);
+    } else if (is_stdin || errno != ENOENT) {
         return false;
+    } else { /* the folder and the name that it will have */
+        arena_init(&arena);
+        target = file_target(path, &arena);
+        identity->name_hash =
+            hash_bytes(file_name(target), strlen(file_name(target)), 0);
+        can_be = !stat(file_folder(target, &arena), &st);
+        arena_release(&arena);
     }
-    identity->dev = st.st_dev;
-    identity->ino = st.st_ino;
-    return true;
+    if (can_be) {
+        identity->dev = st.st_dev;
+        identity->ino = st.st_ino;
+    }
+    return can_be;
 }
 
 /* By its path, where another file may be meanwhile, or by the file. */
