@@ -60,16 +60,6 @@ static void run_tasks(struct pool *pool, unsigned thread)
         pool->fn(pool->ctx, task, thread);
 }
 
-static bool join_run(struct pool *pool)
-{
-    unsigned state = atomic_load(&pool->state);
-
-    while (state & IS_OPEN)
-        if (atomic_compare_exchange_weak(&pool->state, &state, state + 1))
-            return true;
-    return false;
-}
-
 /* After a change of what others may wait for. */
 static void wake(struct pool *pool)
 {
@@ -112,18 +102,22 @@ static void *worker_main(void *arg)
 {
     const struct worker *worker = arg;
     struct pool *pool = worker->pool;
-    unsigned seen = 0;
+    unsigned seen = 0, state;
 
     for (;;) {
         wait_until(pool, &pool->run, seen, false);
         seen = atomic_load(&pool->run);
         if (atomic_load(&pool->is_closing))
             return NULL;
-        if (join_run(pool)) {
-            run_tasks(pool, worker->thread);
-            if (atomic_fetch_sub(&pool->state, 1) == 1)
-                wake(pool);
-        }
+        state = atomic_load(&pool->state);
+        while ((state & IS_OPEN) &&
+               !atomic_compare_exchange_weak(&pool->state, &state, state + 1))
+            ;
+        if (!(state & IS_OPEN))
+            continue;
+        run_tasks(pool, worker->thread);
+        if (atomic_fetch_sub(&pool->state, 1) == 1)
+            wake(pool);
     }
 }
 
