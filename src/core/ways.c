@@ -246,22 +246,6 @@ static void find_whole(struct finder *finder)
         find_places(finder, &mover, 1, N_BEST);
 }
 
-/* Whether the rows are cut over all ranks, or over those of a host: a block by
- * itself has no other place then. */
-static bool stands_by_rank(const struct finder *finder)
-{
-    const struct plan *plan = finder->what_if->plan;
-
-    for (size_t i = 0; i < finder->n_gone; i++) {
-        const struct shard *shard = &plan->shards[finder->gone[i]];
-
-        if (!shard_cuts_rows(shard->kind) ||
-            !shard_row_ranks(finder->problem, shard))
-            return false;
-    }
-    return true;
-}
-
 /* One piece of a table that is cut goes to another GPU, those first that are on
  * the GPUs that are ready last. */
 static void find_moves(struct finder *finder)
@@ -272,18 +256,23 @@ static void find_moves(struct finder *finder)
     struct shard pieces[N_PIECES_TRIED];
     struct mover movers[N_PIECES_TRIED];
     enum shard_kind now = plan->shards[finder->gone[0]].kind;
+    bool is_tied = true;
     size_t n = 0;
 
-    if (!(shard_cuts_rows(now) || shard_cuts_columns(now)) ||
-        stands_by_rank(finder))
-        return;
     for (size_t i = 0; i < finder->n_gone; i++) {
-        uint32_t r = plan->shards[finder->gone[i]].device;
+        const struct shard *shard = &plan->shards[finder->gone[i]];
+        const uint32_t r = shard->device;
 
+        is_tied &= shard_cuts_rows(shard->kind) &&
+                   shard_row_ranks(finder->problem, shard);
         chosen[i] = (struct candidate){.option = finder->gone[i],
                                        .step_ms = -plan->devices[r].compute_ms -
                                                   plan->devices[r].bwd_comm_ms};
     }
+    /* Where rows are cut over all ranks, or over those of a host, a block by
+     * itself has no other place. */
+    if (is_tied || !(shard_cuts_rows(now) || shard_cuts_columns(now)))
+        return;
     qsort(chosen, finder->n_gone, sizeof(*chosen), compare_candidates);
     for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
         pieces[n] = plan->shards[chosen[n].option];
@@ -293,17 +282,6 @@ static void find_moves(struct finder *finder)
                                    1};
     }
     find_places(finder, movers, n, N_BEST);
-}
-
-/* " 0 3 5" and, after N_LISTED, " ..." */
-static const char *device_list(const struct finder *finder,
-                               const struct shard *shards, size_t n)
-{
-    const char *text = "";
-
-    for (size_t i = 0; i < n && i < N_LISTED; i++)
-        text = arena_printf(finder->arena, "%s %u", text, shards[i].device);
-    return n > N_LISTED ? arena_printf(finder->arena, "%s ...", text) : text;
 }
 
 /* In even column pieces, none too narrow, on the devices that stand first in
@@ -324,6 +302,7 @@ static void find_columns(struct finder *finder)
                          n_quanta / k * TABLE_COLUMN_STEP >= min_width;
          k *= 2) {
         const struct candidate *order;
+        const char *gpus = "";
 
         piece.col_begin = 0;
         piece.col_end = TABLE_COLUMN_STEP * ((n_quanta - 1) / k + 1);
@@ -335,10 +314,12 @@ static void find_columns(struct finder *finder)
             piece.device = order[i].device;
             come[i] = piece;
             piece.col_begin = piece.col_end;
+            if (i < N_LISTED)
+                gpus = arena_printf(finder->arena, "%s %u", gpus, piece.device);
         }
         add_way(finder,
-                arena_printf(finder->arena, "%u column pieces on GPUs%s", k,
-                             device_list(finder, come, k)),
+                arena_printf(finder->arena, "%u column pieces on GPUs%s%s", k,
+                             gpus, k > N_LISTED ? " ..." : ""),
                 cut(finder, come, k));
     }
 }
