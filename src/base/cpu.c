@@ -11,21 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool cpu_has(enum cpu_isa isa)
-{
-    unsigned eax, ebx, ecx, edx;
-    const bool f16c =
-        __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
-    const bool avx2 =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
-
-    return isa == CPU_PORTABLE ||
-           (avx2 && (isa == CPU_AVX2 || (__builtin_cpu_supports("avx512f") &&
-                                         __builtin_cpu_supports("avx512bw") &&
-                                         __builtin_cpu_supports("avx512vl") &&
-                                         __builtin_cpu_supports("avx512dq"))));
-}
-
 static const char *const isa_names[] = {"portable", "avx2", "avx512", NULL};
 
 const char *cpu_isa_name(enum cpu_isa isa)
@@ -53,12 +38,19 @@ int cpu_check_environment(struct err *err)
 
 enum cpu_isa cpu_isa_best(void)
 {
+    unsigned eax, ebx, ecx, edx;
+    const bool f16c =
+        __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+    const bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512dq");
+    const int best = avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_PORTABLE;
     const int wanted = isa_wanted();
-    enum cpu_isa isa = wanted < 0 ? CPU_AVX512 : (enum cpu_isa)wanted;
 
-    while (!cpu_has(isa))
-        isa--;
-    return isa;
+    return (enum cpu_isa)(wanted >= 0 && wanted < best ? wanted : best);
 }
 
 /* A container's share, "200000 100000" for two processors or "max 100000". */
