@@ -106,18 +106,17 @@ void mem_free(void *ptr)
 
 /* The header fills one ALIGN, so that the data behind it is aligned too. */
 struct arena_block {
-    _Alignas(64) struct arena_block *older; /* owned */
-    size_t used, cap;                       /* bytes of data */
+    struct arena_block *older; /* owned */
+    size_t used, cap;          /* bytes of data */
+    _Alignas(64) char data[];
 };
 
-static char *block_data(struct arena_block *block)
+static void free_newest(struct arena *arena)
 {
-    return (char *)(block + 1);
-}
+    struct arena_block *block = arena->head;
 
-static void block_free(struct arena_block *block)
-{
-    ASAN_UNPOISON_MEMORY_REGION(block_data(block), block->cap);
+    arena->head = block->older;
+    ASAN_UNPOISON_MEMORY_REGION(block->data, block->cap);
     mem_free(block);
 }
 
@@ -128,14 +127,8 @@ void arena_init(struct arena *arena)
 
 void arena_release(struct arena *arena)
 {
-    struct arena_block *block;
-
-    if (!arena)
-        return;
-    while ((block = arena->head)) {
-        arena->head = block->older;
-        block_free(block);
-    }
+    while (arena && arena->head)
+        free_newest(arena);
 }
 
 void *arena_alloc(struct arena *arena, size_t n, size_t size)
@@ -153,10 +146,10 @@ void *arena_alloc(struct arena *arena, size_t n, size_t size)
         if (!block)
             mem_exhausted(1, n_bytes);
         *block = (struct arena_block){.older = arena->head, .cap = cap};
-        ASAN_POISON_MEMORY_REGION(block_data(block), cap);
+        ASAN_POISON_MEMORY_REGION(block->data, cap);
         arena->head = block;
     }
-    ptr = block_data(block) + block->used;
+    ptr = block->data + block->used;
     block->used += n_bytes;
     ASAN_UNPOISON_MEMORY_REGION(ptr, n * size);
     return memset(ptr, 0, n * size);
@@ -228,15 +221,13 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
     struct arena_block *block;
 
     while ((block = arena->head) && block != mark.block &&
-           (mark.block || block->older)) {
-        arena->head = block->older;
-        block_free(block);
-    }
+           (mark.block || block->older))
+        free_newest(arena);
     assert(block || !mark.block);
     if (!block)
         return;
     block->used = mark.used;
-    ASAN_POISON_MEMORY_REGION(block_data(block) + block->used,
+    ASAN_POISON_MEMORY_REGION(block->data + block->used,
                               block->cap - block->used);
 }
 
