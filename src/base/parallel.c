@@ -121,12 +121,21 @@ static void *worker_main(void *arg)
     }
 }
 
-/* Workers take no signals, so that they interrupt the caller's system calls
- * and no one else's. */
-static void spawn_workers(struct pool *pool, unsigned n_threads)
+struct pool *pool_open(unsigned n_threads)
 {
+    struct pool *pool = mem_alloc(1, sizeof *pool);
+    unsigned n_cpus = cpu_count();
     sigset_t all, kept;
 
+    if (!n_threads)
+        n_threads = n_cpus;
+    /* A thread that spins in place of one that works helps nobody. */
+    pool->spin_ms = n_threads <= n_cpus ? SPIN_MS : 0;
+    pool->workers = mem_alloc(n_threads, sizeof *pool->workers);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    /* Workers take no signals, so that they interrupt the caller's system calls
+     * and no one else's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &kept);
     for (pool->size = 1; pool->size < n_threads; pool->size++) {
@@ -138,21 +147,6 @@ static void spawn_workers(struct pool *pool, unsigned n_threads)
             break;
     }
     pthread_sigmask(SIG_SETMASK, &kept, NULL);
-}
-
-struct pool *pool_open(unsigned n_threads)
-{
-    struct pool *pool = mem_alloc(1, sizeof *pool);
-    unsigned n_cpus = cpu_count();
-
-    if (!n_threads)
-        n_threads = n_cpus;
-    /* A thread that spins in place of one that works helps nobody. */
-    pool->spin_ms = n_threads <= n_cpus ? SPIN_MS : 0;
-    pool->workers = mem_alloc(n_threads, sizeof *pool->workers);
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->changed, NULL);
-    spawn_workers(pool, n_threads);
     return pool;
 }
 
