@@ -140,22 +140,6 @@ static void end_local_batch(struct profile *profile)
     profile->local_begin = profile->n_ids;
 }
 
-/* Room for the rows of the batch among the counts. */
-static void grow_counts(struct profile *profile)
-{
-    const uint64_t n = profile->n_counts, wanted = profile->options.n_rows;
-
-    if (profile->end_row <= n)
-        return;
-    /* What is grown by a sixteenth is moved seldom and wastes little. */
-    profile->n_counts =
-        wanted ? wanted : profile->end_row + profile->end_row / 16;
-    profile->counts =
-        mem_grow(profile->counts, profile->n_counts, sizeof(uint32_t));
-    mem_expect_random(profile->counts, profile->n_counts, sizeof(uint32_t));
-    memset(profile->counts + n, 0, (profile->n_counts - n) * sizeof(uint32_t));
-}
-
 /* Adds runs to the counts: of each its row, and the place of its last id. */
 static void add_runs(uint64_t bins[REUSE_BINS], uint32_t *counts,
                      const uint32_t *rows, const uint32_t *last, size_t n)
@@ -180,11 +164,22 @@ static void add_runs(uint64_t bins[REUSE_BINS], uint32_t *counts,
 static void end_batch(struct profile *profile, bool tells)
 {
     uint64_t untold[REUSE_BINS] = {0};
+    const uint64_t n_counts = profile->n_counts,
+                   wanted = profile->options.n_rows;
     const size_t n = profile->n_ids;
     uint32_t *rows, *last;
     size_t n_unique = 0;
 
-    grow_counts(profile);
+    if (profile->end_row > n_counts) {
+        /* What is grown by a sixteenth is moved seldom and wastes little. */
+        profile->n_counts =
+            wanted ? wanted : profile->end_row + profile->end_row / 16;
+        profile->counts =
+            mem_grow(profile->counts, profile->n_counts, sizeof(uint32_t));
+        mem_expect_random(profile->counts, profile->n_counts, sizeof(uint32_t));
+        memset(profile->counts + n_counts, 0,
+               (profile->n_counts - n_counts) * sizeof(uint32_t));
+    }
     rows = sort(profile->ids, profile->spare, n, profile->end_row);
     last = rows == profile->ids ? profile->spare : profile->ids;
     /* In place and without a branch, which no processor could foresee. */
