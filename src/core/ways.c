@@ -27,25 +27,11 @@ struct finder {
     size_t n_tables;
     size_t *gone; /* [n_gone], indices into the plan's shards */
     size_t n_gone;
-    unsigned tried; /* kinds, a mask */
+    enum shard_kind now; /* of those */
+    unsigned tried;      /* kinds, a mask */
 };
 
 /* --- what a way amounts to --- */
-
-/* "GPU 3 is 1.20 GiB short, mostly weights" */
-static const char *describe_shortage(const struct plan *plan,
-                                     const struct shortage *shortage,
-                                     struct arena *arena)
-{
-    const struct memory_items *items = &plan->devices[shortage->device].memory;
-    char text[TEXT_BYTES_MAX];
-
-    text_from_bytes(text,
-                    (double)(shortage->need_bytes - shortage->have_bytes));
-    return arena_printf(arena, "GPU %u is %s short, mostly %s",
-                        shortage->device, text,
-                        memory_item_names[memory_largest(items)]);
-}
 
 static bool is_same_set(const struct plan *a, const struct plan *b)
 {
@@ -66,6 +52,8 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
     struct ways *ways = finder->ways;
     struct way way = {.name = name, .total_ms = NAN, .change_ms = NAN};
     struct err err = {0};
+    const struct shortage *lack = &err.shortage;
+    char text[TEXT_BYTES_MAX];
 
     if (ways->n == MAX_WAYS)
         return;
@@ -79,8 +67,12 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
         way.is_allowed = !plan_check(&way.plan, &err);
     }
     if (err.code == ERR_NO_PLAN)
-        way.why_not =
-            describe_shortage(&way.plan, &err.shortage, finder->arena);
+        way.why_not = arena_printf(
+            finder->arena, "GPU %u is %s short, mostly %s", lack->device,
+            text_from_bytes(text,
+                            (double)(lack->need_bytes - lack->have_bytes)),
+            memory_item_names[memory_largest(
+                &way.plan.devices[lack->device].memory)]);
     else if (err.code)
         way.why_not = arena_strdup(finder->arena, err.msg);
     ways->ways[ways->n++] = way;
@@ -233,12 +225,14 @@ static void find_places(struct finder *finder, const struct mover *movers,
 
 static void find_whole(struct finder *finder)
 {
-    const struct shard *now = &finder->what_if->plan->shards[finder->gone[0]];
+    const struct plan *plan = finder->what_if->plan;
     struct shard *come =
         ARENA_NEW(finder->arena, struct shard, finder->n_tables);
-    const struct mover mover = {
-        cut(finder, come, finder->n_tables), come,
-        now->kind == SHARD_TABLE ? now->device : UINT32_MAX, 1};
+    const struct mover mover = {cut(finder, come, finder->n_tables), come,
+                                finder->now == SHARD_TABLE
+                                    ? plan->shards[finder->gone[0]].device
+                                    : UINT32_MAX,
+                                1};
 
     for (size_t i = 0; i < finder->n_tables; i++)
         come[i] = shard_whole(finder->problem, finder->tables[i], 0);
@@ -255,7 +249,6 @@ static void find_moves(struct finder *finder)
         ARENA_NEW(finder->arena, struct candidate, finder->n_gone);
     struct shard pieces[N_PIECES_TRIED];
     struct mover movers[N_PIECES_TRIED];
-    enum shard_kind now = plan->shards[finder->gone[0]].kind;
     bool is_tied = true;
     size_t n = 0;
 
@@ -271,7 +264,8 @@ static void find_moves(struct finder *finder)
     }
     /* Where rows are cut over all ranks, or over those of a host, a block by
      * itself has no other place. */
-    if (is_tied || !(shard_cuts_rows(now) || shard_cuts_columns(now)))
+    if (is_tied ||
+        !(shard_cuts_rows(finder->now) || shard_cuts_columns(finder->now)))
         return;
     qsort(chosen, finder->n_gone, sizeof(*chosen), compare_candidates);
     for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
@@ -385,8 +379,6 @@ static void tell_untried(struct finder *finder)
         {SHARD_ROW, "not in rows", "there are not two rows and two GPUs"},
         {SHARD_REPLICATE, "not replicated", "there is no other GPU"},
     };
-    const struct plan *plan = finder->what_if->plan;
-    const enum shard_kind now = plan->shards[finder->gone[0]].kind;
 
     for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
         struct way way = {.name = kinds[k].name,
@@ -394,7 +386,7 @@ static void tell_untried(struct finder *finder)
                           .change_ms = NAN,
                           .why_not = kinds[k].why_not};
 
-        if (kinds[k].kind == now || (finder->tried & kinds[k].kind))
+        if (kinds[k].kind == finder->now || (finder->tried & kinds[k].kind))
             continue;
         if (!can_price(finder, kinds[k].kind))
             way.why_not = "the cost model has no price for it";
@@ -433,6 +425,7 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
     for (size_t i = 0; i < plan->n_shards; i++)
         if (ways_share(problem, table, plan->shards[i].table))
             finder.gone[finder.n_gone++] = i;
+    finder.now = plan->shards[finder.gone[0]].kind;
     without = cut(&finder, NULL, 0);
     ways->without_ms = what_if_step(what_if, &without);
     find_whole(&finder);
