@@ -201,47 +201,31 @@ const char *text_list(const char *const *names, const char *last,
 
 bool text_to_bytes(const char *s, uint64_t *out)
 {
-    static const struct {
-        const char *name;
-        uint64_t n_bytes;
-    } units[] = {
-        {"", 1},
-        {"B", 1},
-        {"KiB", UINT64_C(1) << 10},
-        {"MiB", UINT64_C(1) << 20},
-        {"GiB", UINT64_C(1) << 30},
-        {"TiB", UINT64_C(1) << 40},
-        {"k", UINT64_C(1) << 10},
-        {"m", UINT64_C(1) << 20},
-        {"g", UINT64_C(1) << 30},
-        {"t", UINT64_C(1) << 40},
-        {"KB", UINT64_C(1000)},
-        {"MB", UINT64_C(1000000)},
-        {"GB", UINT64_C(1000000000)},
-        {"TB", UINT64_C(1000000000000)},
-    };
+    static const char letters[] = "kmgt";
     const size_t len = strspn(s, DIGITS ".");
     const char *name = s + len + (s[len] == ' ');
+    const char *letter =
+        *name ? strchr(letters, tolower((unsigned char)*name)) : NULL;
+    const char *rest = name + (letter != NULL);
+    const bool is_decimal = letter && !strcasecmp(rest, "B");
+    uint64_t unit = 1, n;
     char number[64];
-    size_t i = 0;
-    uint64_t n;
     double x;
 
-    if (len >= sizeof number || (s[len] && !*name))
+    if (len >= sizeof number || (s[len] && !*name) ||
+        (*rest && strcasecmp(rest, letter ? "iB" : "B") != 0 && !is_decimal))
         return false;
+    for (const char *at = letters; letter && at <= letter; at++)
+        unit *= is_decimal ? 1000 : 1024;
     snprintf(number, sizeof number, "%.*s", (int)len, s);
-    while (i < N_ELEMS(units) && strcasecmp(name, units[i].name) != 0)
-        i++;
-    if (i == N_ELEMS(units))
-        return false;
     /* Whole numbers exactly, fractions of a unit to the nearest byte. */
     if (text_to_u64(number, &n)) {
-        if (__builtin_mul_overflow(n, units[i].n_bytes, &n))
+        if (__builtin_mul_overflow(n, unit, &n))
             return false;
     } else {
-        if (units[i].n_bytes == 1 || !text_to_double(number, &x))
+        if (unit == 1 || !text_to_double(number, &x))
             return false;
-        x = round(x * (double)units[i].n_bytes);
+        x = round(x * (double)unit);
         n = x < 0x1p63 ? (uint64_t)x : UINT64_MAX;
     }
     if (n <= INT64_MAX)
