@@ -113,32 +113,29 @@ static bool is_full_width(const struct table *table, const struct shard *shard)
     return shard->col_begin == 0 && shard->col_end == table->dim;
 }
 
-/* Whole on each device once. */
+/* Whole on each device once: so they are ordered by it. */
 static int check_replicas(const struct judged *judged, struct err *err)
 {
     const struct table *table = judged->table;
-    uint32_t n_devices = judged->plan->problem.cluster.n_devices;
-    size_t *copies = mem_alloc(n_devices, sizeof(*copies));
-    int rc = 0;
+    size_t begin = 0, end = 0;
 
-    for (size_t i = 0; i < judged->n && !rc; i++) {
-        const struct shard *shard = judged->pieces[i];
-
-        copies[shard->device]++;
-        if (!is_full_height(table, shard) || !is_full_width(table, shard))
-            rc = err_set(err, ERR_INPUT,
-                         "table " JUDGE_NAME
-                         " is replicated, but shards[%zu] is not whole",
-                         table->name, idx_of(judged, i));
+    for (size_t i = 0; i < judged->n; i++)
+        if (!is_full_height(table, judged->pieces[i]) ||
+            !is_full_width(table, judged->pieces[i]))
+            return err_set(err, ERR_INPUT,
+                           "table " JUDGE_NAME
+                           " is replicated, but shards[%zu] is not whole",
+                           table->name, idx_of(judged, i));
+    for (uint32_t r = 0; r < judged->plan->problem.cluster.n_devices; r++) {
+        for (begin = end; end < judged->n && judged->pieces[end]->device == r;)
+            end++;
+        if (end - begin != 1)
+            return err_set(err, ERR_INPUT,
+                           "table " JUDGE_NAME
+                           " is replicated, but device %u has %zu copies",
+                           table->name, r, end - begin);
     }
-    for (uint32_t r = 0; r < n_devices && !rc; r++)
-        if (copies[r] != 1)
-            rc = err_set(err, ERR_INPUT,
-                         "table " JUDGE_NAME
-                         " is replicated, but device %u has %zu copies",
-                         table->name, r, copies[r]);
-    mem_free(copies);
-    return rc;
+    return 0;
 }
 
 static int check_kinds(const struct judged *judged, enum shard_kind kind,
