@@ -92,12 +92,6 @@ static void wait_until(struct pool *pool, const atomic_uint *value,
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void announce_run(struct pool *pool)
-{
-    atomic_fetch_add(&pool->run, 1);
-    wake(pool);
-}
-
 static void *worker_main(void *arg)
 {
     const struct worker *worker = arg;
@@ -155,7 +149,8 @@ void pool_close(struct pool *pool)
     if (!pool)
         return;
     atomic_store(&pool->is_closing, true);
-    announce_run(pool);
+    atomic_fetch_add(&pool->run, 1);
+    wake(pool);
     for (unsigned i = 0; i + 1 < pool->size; i++)
         pthread_join(pool->workers[i].id, NULL);
     pthread_cond_destroy(&pool->changed);
@@ -182,7 +177,8 @@ void pool_run(struct pool *pool, size_t n_tasks,
     pool->n_tasks = n_tasks;
     atomic_store(&pool->next_task, 0);
     atomic_store(&pool->state, IS_OPEN);
-    announce_run(pool);
+    atomic_fetch_add(&pool->run, 1);
+    wake(pool);
     run_tasks(pool, 0);
     atomic_fetch_and(&pool->state, ~IS_OPEN);
     wait_until(pool, &pool->state, 0, true);
