@@ -17,9 +17,7 @@ static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
     for (int k = 0; k < REUSE_BINS; k++) {
         double exact = (double)total * weight[k] / sum;
 
-        out[k] = (uint64_t)exact;
-        if (out[k] > total - given) /* rounding only */
-            out[k] = total - given;
+        out[k] = min_u64((uint64_t)exact, total - given); /* rounding only */
         rest[k] = weight[k] > 0 ? exact - (double)out[k] : -1;
         given += out[k];
     }
@@ -232,17 +230,14 @@ double law_uses(double count, double limit)
 static double poisson_cdf(double m, double mean)
 {
     double distance = m + 2.0 / 3.0 - mean;
-    double t = (m + 0.5) / mean;
-    double g = 0;
+    double t = (m + 0.5) / mean, g;
 
     if (distance * distance >
         NORMAL_REACH * NORMAL_REACH * (mean > m ? mean : m))
         return distance > 0;
     /* g(t) is 0/0 at t = 1 and about (1 - t) / 3 beside it */
-    if (fabs(1 - t) > 1e-3)
-        g = (1 - t * t + 2 * t * log(t)) / ((1 - t) * (1 - t));
-    else
-        g = (1 - t) / 3;
+    g = fabs(1 - t) > 1e-3 ? (1 - t * t + 2 * t * log(t)) / ((1 - t) * (1 - t))
+                           : (1 - t) / 3;
     distance += 0.02 / (m + 1);
     return 0.5 * erfc(-distance * sqrt((1 + g) / mean) * M_SQRT1_2);
 }
