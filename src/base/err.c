@@ -29,25 +29,22 @@ int err_prefix(struct err *err, const char *fmt, ...)
     return -1;
 }
 
+static const struct {
+    const char *kind;
+    int exit_status;
+} codes[] = {
+    [ERR_NONE] = {"none", 0},       [ERR_INPUT] = {"input", 1},
+    [ERR_IO] = {"io", 1},           [ERR_USAGE] = {"usage", 2},
+    [ERR_OVERWRITE] = {"usage", 2}, [ERR_NO_PLAN] = {"no_plan", 3},
+    [ERR_DEVICE] = {"device", 1},   [ERR_INTERRUPTED] = {"interrupted", 130},
+};
+
 const char *err_kind(enum err_code code)
 {
-    static const char *const kinds[] = {
-        [ERR_NONE] = "none",       [ERR_INPUT] = "input",
-        [ERR_IO] = "io",           [ERR_USAGE] = "usage",
-        [ERR_OVERWRITE] = "usage", [ERR_NO_PLAN] = "no_plan",
-        [ERR_DEVICE] = "device",   [ERR_INTERRUPTED] = "interrupted",
-    };
-
-    return kinds[code];
+    return codes[code].kind;
 }
 
 int err_exit_status(enum err_code code)
 {
-    static const int statuses[] = {
-        [ERR_NONE] = 0,   [ERR_INPUT] = 1,         [ERR_IO] = 1,
-        [ERR_USAGE] = 2,  [ERR_OVERWRITE] = 2,     [ERR_NO_PLAN] = 3,
-        [ERR_DEVICE] = 1, [ERR_INTERRUPTED] = 130,
-    };
-
-    return statuses[code];
+    return codes[code].exit_status;
 }
