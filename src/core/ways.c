@@ -40,9 +40,8 @@ static bool is_same_set(const struct plan *a, const struct plan *b)
     for (size_t i = 0; is_same && i < a->n_shards; i++) {
         const struct shard *p = &a->shards[i], *q = &b->shards[i];
 
-        is_same = p->table == q->table && p->device == q->device &&
-                  p->row_begin == q->row_begin && p->row_end == q->row_end &&
-                  p->col_begin == q->col_begin && p->col_end == q->col_end;
+        is_same = !shard_compare(p, q) && p->row_end == q->row_end &&
+                  p->col_end == q->col_end;
     }
     return is_same;
 }
@@ -92,13 +91,13 @@ static int compare_candidates(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
 
-    if (a->fits != b->fits)
-        return a->fits ? -1 : 1;
-    if (a->step_ms != b->step_ms)
-        return a->step_ms < b->step_ms ? -1 : 1;
-    if (a->option != b->option)
-        return a->option < b->option ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
+    const double x[] = {!a->fits, a->step_ms, (double)a->option, a->device};
+    const double y[] = {!b->fits, b->step_ms, (double)b->option, b->device};
+    int k = 0;
+
+    while (k < 3 && x[k] == y[k])
+        k++;
+    return (x[k] > y[k]) - (x[k] < y[k]);
 }
 
 static bool can_price(const struct finder *finder, unsigned kind)
