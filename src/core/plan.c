@@ -189,69 +189,61 @@ static uint32_t n_equal_pieces(const struct problem *problem,
     return n < table->dim ? n : 1;
 }
 
-struct shards {
-    struct shard *shards; /* owned */
-    size_t n, capacity;
-};
-
-/* Adds n pieces of the same rows, joined where something is to be done about
- * them. */
-static void add_pieces(struct shards *out, const struct problem *problem,
-                       struct shard *pieces, size_t n, bool only_uneven)
+/* n pieces of the same rows, joined where something is to be done about them;
+ * returns how many are left. */
+static size_t join(struct shard *pieces, size_t n, bool only_uneven)
 {
-    const bool is_to_join = n > 1 && !shard_is_replica(pieces->kind) &&
-                            (!only_uneven || are_uneven(pieces, n));
-
-    if (is_to_join)
-        n = join_touching(pieces, n);
-    if (is_to_join && are_uneven(pieces, n))
-        n = join_devices(pieces, n);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t n_equal = is_to_join ? n_equal_pieces(problem, &pieces[i]) : 1;
-        uint32_t width = width_of(&pieces[i]) / n_equal;
-
-        for (uint32_t k = 0; k < n_equal; k++) {
-            struct shard shard = pieces[i];
-
-            shard.col_begin += k * width;
-            shard.col_end = shard.col_begin + width;
-            out->shards = mem_room(out->shards, out->n, &out->capacity,
-                                   sizeof(*out->shards));
-            out->shards[out->n++] = shard;
-        }
-    }
+    if (n < 2 || shard_is_replica(pieces->kind) ||
+        (only_uneven && !are_uneven(pieces, n)))
+        return n;
+    n = join_touching(pieces, n);
+    return are_uneven(pieces, n) ? join_devices(pieces, n) : n;
 }
 
 bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
 {
     struct shard *sorted = mem_alloc(plan->n_shards, sizeof(*sorted));
-    struct shards out = {0};
+    struct shard *joined = NULL;
+    size_t n_joined = 0, capacity = 0;
     bool is_changed;
 
     if (plan->n_shards)
         memcpy(sorted, plan->shards, plan->n_shards * sizeof(*sorted));
     qsort(sorted, plan->n_shards, sizeof(*sorted), compare_by_rows);
-    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
+    for (size_t begin = 0, end, n; begin < plan->n_shards; begin = end) {
         for (end = begin + 1;
              end < plan->n_shards && sorted[end].table == sorted[begin].table &&
              sorted[end].row_begin == sorted[begin].row_begin &&
              sorted[end].row_end == sorted[begin].row_end;)
             end++;
-        add_pieces(&out, &plan->problem, sorted + begin, end - begin,
-                   only_uneven);
+        n = join(sorted + begin, end - begin, only_uneven);
+        for (size_t i = begin; i < begin + n; i++) {
+            const uint32_t n_equal =
+                n < end - begin ? n_equal_pieces(&plan->problem, &sorted[i])
+                                : 1;
+            struct shard piece = sorted[i];
+
+            piece.col_end = piece.col_begin;
+            for (uint32_t k = 0; k < n_equal; k++) {
+                piece.col_begin = piece.col_end;
+                piece.col_end += width_of(&sorted[i]) / n_equal;
+                joined = mem_room(joined, n_joined, &capacity, sizeof(*joined));
+                joined[n_joined++] = piece;
+            }
+        }
     }
-    is_changed = out.n && out.n != plan->n_shards;
-    for (size_t i = 0; i < out.n && !is_changed; i++)
-        is_changed = out.shards[i].col_begin != sorted[i].col_begin;
+    is_changed = n_joined && n_joined != plan->n_shards;
+    for (size_t i = 0; i < n_joined && !is_changed; i++)
+        is_changed = joined[i].col_begin != sorted[i].col_begin;
     if (is_changed) {
-        plan->shards = ARENA_NEW(arena, struct shard, out.n);
-        memcpy(plan->shards, out.shards, out.n * sizeof(*out.shards));
-        plan->n_shards = out.n;
+        plan->shards = ARENA_NEW(arena, struct shard, n_joined);
+        memcpy(plan->shards, joined, n_joined * sizeof(*joined));
+        plan->n_shards = n_joined;
         plan->shard_ms = NULL; /* of other shards */
         plan_derive_kinds(plan);
     }
     mem_free(sorted);
-    mem_free(out.shards);
+    mem_free(joined);
     return is_changed;
 }
 
