@@ -59,20 +59,20 @@ static int cannot_write(const struct output *output, int reason,
 
 /* Whether the program reads `data`, which is to stay, as it should. */
 static int check(const struct output *output, const char *data, size_t len,
-                 struct err *err)
+                 struct arena *arena, struct err *err)
 {
-    struct arena arena;
-    int rc;
-
-    if (!output->check)
+    if (!output->check || !output->check(data, len, output->path, arena, err))
         return 0;
-    arena_init(&arena);
-    rc = output->check(data, len, output->path, &arena, err);
-    arena_release(&arena);
-    if (rc)
-        err_prefix(err, "'%s' is not written, as it could not be read again",
-                   output->path);
-    return rc;
+    return err_prefix(err, "'%s' is not written, as it could not be read again",
+                      output->path);
+}
+
+static int write_standard(const struct output *output, struct err *err)
+{
+    if (fflush(stdout) || write_all(STDOUT_FILENO, output))
+        return err_set(err, ERR_IO, "cannot write standard output: %s",
+                       strerror(errno));
+    return 0;
 }
 
 /* A named pipe that nobody reads yet is waited for, until an interrupt. */
@@ -178,27 +178,24 @@ static int check_file(const struct output *output, int fd, struct arena *arena,
     } while (n > 0 || (n < 0 && errno == EINTR));
     if (n < 0)
         return cannot_write(output, errno, err);
-    return check(output, back, len, err);
+    return check(output, back, len, arena, err);
 }
 
 /* mode 0: that of a new file. */
 static int write_atomically(const struct output *output, mode_t mode,
-                            struct err *err)
+                            struct arena *arena, struct err *err)
 {
-    struct arena arena;
-    const char *target, *folder;
+    const char *target = file_target(output->path, arena);
+    const char *folder = file_folder(target, arena);
     char *temp_path;
     int fd, rc = -1;
 
-    arena_init(&arena);
-    target = file_target(output->path, &arena);
-    folder = file_folder(target, &arena);
     remove_orphans(folder);
-    fd = open_temp(&temp_path, folder, &arena);
+    fd = open_temp(&temp_path, folder, arena);
     if (fd < 0 || (mode && fchmod(fd, mode)) || write_all(fd, output) ||
         fsync(fd))
         cannot_write(output, errno, err);
-    else if (!check_file(output, fd, &arena, err))
+    else if (!check_file(output, fd, arena, err))
         rc = rename(temp_path, target) ? cannot_write(output, errno, err) : 0;
     if (rc && fd >= 0)
         unlink(temp_path);
@@ -210,7 +207,6 @@ static int write_atomically(const struct output *output, mode_t mode,
         (void)fsync(fd);
         close(fd);
     }
-    arena_release(&arena);
     return rc;
 }
 
@@ -220,21 +216,21 @@ int file_write_checked(const char *path, const void *data, size_t len,
     const struct output output = {path, data, len, reader};
     bool is_standard = !strcmp(path, "-");
     struct stat old = {.st_mode = S_IFREG};
+    struct arena arena;
+    int rc = -1;
 
     if (file_use(path, FILE_WRITE, err))
         return -1;
     if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
+    arena_init(&arena);
     if (!is_standard && S_ISREG(old.st_mode))
-        return write_atomically(&output, old.st_mode & 07777, err);
-    if (check(&output, data, len, err))
-        return -1;
-    if (!is_standard)
-        return write_special(&output, err);
-    if (fflush(stdout) || write_all(STDOUT_FILENO, &output))
-        return err_set(err, ERR_IO, "cannot write standard output: %s",
-                       strerror(errno));
-    return 0;
+        rc = write_atomically(&output, old.st_mode & 07777, &arena, err);
+    else if (!check(&output, data, len, &arena, err))
+        rc = is_standard ? write_standard(&output, err)
+                         : write_special(&output, err);
+    arena_release(&arena);
+    return rc;
 }
 
 int file_write(const char *path, const void *data, size_t len, struct err *err)
