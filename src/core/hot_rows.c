@@ -128,37 +128,27 @@ void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
     }
 }
 
-/* Of bins as much as of the whole is known: it may be of another batch than the
- * law. */
-static void add_sorted(const struct hot_rows *hot, double n_lookups,
-                       uint64_t begin, uint64_t end,
-                       const double all[REUSE_BINS], double rows[REUSE_BINS])
-{
-    double by_law[REUSE_BINS] = {0};
-
-    law_add_rows(&hot->law, n_lookups, (double)begin, (double)end, rows);
-    use_less(rows, hot->limit);
-    if (!hot->law.has_bins)
-        return;
-    law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, by_law);
-    use_less(by_law, hot->limit);
-    for (unsigned k = 0; k < REUSE_BINS; k++)
-        rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
-}
-
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
                               uint64_t begin, uint64_t end,
                               const struct table_use *whole)
 {
     const double n_rows = (double)(end - begin);
     const double share = n_rows / hot->law.n_rows;
-    double all[REUSE_BINS], rows[REUSE_BINS] = {0};
+    double all[REUSE_BINS], rows[REUSE_BINS] = {0}, by_law[REUSE_BINS] = {0};
     struct table_use use = {0};
 
     for (unsigned k = 0; k < REUSE_BINS; k++)
         all[k] = whole->n_unique * whole->bins[k];
     if (hot->map.order == ROW_ORDER_FREQUENCY) {
-        add_sorted(hot, n_lookups, begin, end, all, rows);
+        law_add_rows(&hot->law, n_lookups, (double)begin, (double)end, rows);
+        use_less(rows, hot->limit);
+        /* Of bins as much as of the whole is known: it may be of another batch
+         * than the law. */
+        if (hot->law.has_bins)
+            law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, by_law);
+        use_less(by_law, hot->limit);
+        for (unsigned k = 0; hot->law.has_bins && k < REUSE_BINS; k++)
+            rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
     } else {
         for (unsigned k = 0; k < REUSE_BINS; k++)
             rows[k] = fmax(all[k] - whole->hot[k], 0) * share;
