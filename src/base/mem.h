@@ -18,10 +18,9 @@
 EXTERN_C_BEGIN
 
 #define NEVER_NULL __attribute__((returns_nonnull))
-#define NEVER_RETURNS __attribute__((noreturn))
 
 /* Says that there is no memory for n * size bytes, and ends the program. */
-void mem_exhausted(size_t n, size_t size) NEVER_RETURNS;
+void mem_exhausted(size_t n, size_t size) __attribute__((noreturn));
 
 /* Zeroed block of n * size bytes, aligned to 64; free with mem_free. An
  * overflowing product is more than there is. n * size == 0 gives a valid
