@@ -125,18 +125,13 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
               struct err *err)
 {
     struct utsname host;
-    char text[OWNER_MAX];
-    int len;
 
     if (take(lock, path, 0, 0, wait_s, err) <= 0)
         return -1;
-    if (!lock->path || uname(&host))
-        return 0;
     /* For people; nothing depends on it. */
-    len = snprintf(text, sizeof text, "process %ld on %.40s\n", (long)getpid(),
-                   host.nodename);
-    if (ftruncate(lock->fd, 0) || write(lock->fd, text, (size_t)len) < 0)
-        return 0;
+    if (lock->path && !uname(&host) && !ftruncate(lock->fd, 0))
+        dprintf(lock->fd, "process %ld on %.40s\n", (long)getpid(),
+                host.nodename);
     return 0;
 }
 
