@@ -15,7 +15,7 @@ double stats_median(double *x, size_t n); /* sorts x in place */
 double stats_mse(const double *want, const double *got, size_t n);
 /* |got - want| / |want| of each, as fractions; want != 0. */
 void stats_apes(double *apes, const double *want, const double *got, size_t n);
-/* Kendall's tau-b in O(n^2): 10,000 take some hundredths of a second. */
+/* Kendall's tau-b in O(n^2): 10,000 take a tenth of a second. */
 double stats_kendall_tau(const double *x, const double *y, size_t n);
 
 #endif
