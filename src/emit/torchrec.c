@@ -153,6 +153,19 @@ static int add_table(struct entry *entry, const char **sharding_type,
     return 0;
 }
 
+/* TorchRec keeps tables in a ModuleDict of torch's, by their names, which are
+ * parts of the names of parameters. */
+static int check_name(const struct table *table, const char *prefix,
+                      struct err *err)
+{
+    if (!strchr(prefix, '.') && !strchr(table->name, '.'))
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "table '%s%s' has a dot in its name, which TorchRec cannot "
+                   "give to a table",
+                   prefix, table->name);
+}
+
 /* An EmbeddingCollection knows no cuts that are tied to a host. */
 static int check_sequence(const struct table *table, const char *sharding_type,
                           struct err *err)
@@ -231,7 +244,8 @@ static int print_table(const struct module *module, const char *whole_type,
     const char *sharding_type = NULL;
     int rc = -1;
 
-    if (check_widths(table, pieces, end - begin, entry.cluster->n_devices,
+    if (check_name(table, module->prefix, err) ||
+        check_widths(table, pieces, end - begin, entry.cluster->n_devices,
                      err) ||
         add_table(&entry, &sharding_type, table, pieces, end - begin, err) ||
         check_sequence(table, sharding_type, err))

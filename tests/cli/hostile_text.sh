@@ -177,7 +177,7 @@ name,num_embeddings,dim,pooling_factor
 "$(touch PWNED)`touch PWNED`",1000,16,2
 END_OF_PLAN,1000,16,2
 END_OF_PYTHON,1000,16,1
-"""""; import os; os.system('touch PWNED'); """"",1000,16,1
+"""""; open('PWNED', 'w'); """"",1000,16,1
 END
 "$NEUROSHARD" plan list.csv --gpus 1 --search grid -o plan.json >/dev/null 2>&1
 try "emit dlrm" emit plan.json --format dlrm -o out

@@ -408,6 +408,25 @@ static void test_refused_modules(void)
                    "width");
 }
 
+/* A ModuleDict of torch's takes no such names. */
+static void test_refused_names(void)
+{
+    struct plan plan = fixture_plan(1, 1, 64);
+    struct emit_options options = {.prefix = "ebc."};
+    struct err err = {0};
+
+    fixture_whole(&plan, "user.id", 8, 8, 1, 0);
+    fixture_finish(&plan);
+    refuses(&plan, "table 'user.id' has a dot in its name, which TorchRec "
+                   "cannot give to a table");
+    plan.problem.tables[0].name = "user";
+    ok(!emitted(&plan, &options, &err), "nor a prefix with a dot");
+    is_str(err.msg,
+           "table 'ebc.user' has a dot in its name, which TorchRec cannot give "
+           "to a table",
+           "with the whole name");
+}
+
 /* Pieces of the columns of two sequence tables; a third is whole. */
 static void test_sequence_pieces(void)
 {
@@ -597,6 +616,7 @@ int main(void)
     test_outputs();
     test_refused_cuts();
     test_refused_modules();
+    test_refused_names();
     test_sequence_pieces();
     test_domains();
     test_text_format();
