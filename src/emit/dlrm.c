@@ -197,7 +197,7 @@ static int print_python(const struct plan *plan,
         const struct table *table = &plan->problem.tables[features->order[i]];
 
         buf_printf(out, "    ");
-        emit_json_string(out, "", feature_name(features, features->order[i]));
+        emit_json(out, json_string(feature_name(features, features->order[i])));
         buf_printf(out, ": (%u, \"%s\"),\n", table->dim,
                    precision_name(table->precision));
     }

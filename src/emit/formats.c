@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
-#include "base/json.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +19,30 @@ const struct emitter *emit_format_find(const char *name)
     return NULL;
 }
 
-void emit_json_string(struct buf *out, const char *prefix, const char *text)
+void emit_json(struct buf *out, json_t *value)
 {
-    json_t *value = json_sprintf("%s%s", prefix, text);
-    char *quoted = json_dumps(value, JSON_ENCODE_ANY);
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
 
-    if (!quoted) /* a text that is not UTF-8 breaks the contract */
+    if (!text) /* what is not UTF-8 breaks the contract */
         abort();
-    buf_printf(out, "%s", quoted);
-    mem_free(quoted);
+    buf_printf(out, "%s", text);
+    mem_free(text);
     json_decref(value);
+}
+
+void emit_members(struct buf *out, json_t *object, const char *between)
+{
+    const char *key, *separator = "";
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        buf_printf(out, "%s", separator);
+        emit_json(out, json_string(key));
+        buf_printf(out, ": ");
+        emit_json(out, json_incref(value));
+        separator = between;
+    }
 }
 
 int emit_check_json(const char *text, size_t len, const char *source,

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_EMIT_FORMATS_H
 #define NEUROSHARD_EMIT_FORMATS_H
 
+#include "base/json.h"
 #include "emit/emit.h"
 
 /*
@@ -23,8 +24,10 @@ EMIT_FORMATS(EMIT_DECLARE)
 #define EMIT_CHOICE(name, text) "|" text
 #define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
-/* Appends prefix and text (UTF-8) as a JSON string, quoted and escaped. */
-void emit_json_string(struct buf *out, const char *prefix, const char *text);
+/* Appends a value, which it takes, as JSON in one line. */
+void emit_json(struct buf *out, json_t *value);
+/* The members of an object, each as above. */
+void emit_members(struct buf *out, json_t *object, const char *between);
 
 /* Whether a text is JSON, for a file_check. */
 int emit_check_json(const char *text, size_t len, const char *source,
@@ -32,5 +35,11 @@ int emit_check_json(const char *text, size_t len, const char *source,
 
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);
+
+/* A plan as TorchRec has it, {module: {table: {sharding_type ...}}}, which the
+ * caller decrefs. */
+int emit_torchrec_modules(json_t **out, const struct plan *plan,
+                          const struct emit_options *options,
+                          struct err *err) MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <string.h>
 
 /*
@@ -21,33 +21,33 @@
 /* A table's entry while it is put together. */
 struct entry {
     const struct cluster *cluster;
-    const char *whole_type;   /* sharding type of a table that is not cut */
-    struct buf ranks, shards; /* the lists' elements as JSON; owned */
+    const struct table *table;
+    const char *type; /* of sharding */
+    json_t *ranks, *shards;
 };
 
-static void add_shard(struct entry *entry, const struct shard *shard)
+static void add_shard(const struct entry *entry, const struct shard *shard)
 {
-    const char *separator = entry->ranks.len ? ", " : "";
-
-    buf_printf(&entry->ranks, "%s%u", separator, shard->device);
-    buf_printf(&entry->shards,
-               "%s{\"shard_offsets\": [%" PRIu64 ", %u], "
-               "\"shard_sizes\": [%" PRIu64 ", %u], "
-               "\"placement\": \"rank:%u/cuda:%u\"}",
-               separator, shard->row_begin, shard->col_begin,
-               shard->row_end - shard->row_begin,
-               shard->col_end - shard->col_begin, shard->device,
-               shard->device % entry->cluster->devices_per_host);
+    json_array_append_new(entry->ranks, json_integer(shard->device));
+    json_array_append_new(
+        entry->shards,
+        json_pack(
+            "{s:[I, I], s:[I, I], s:o}", "shard_offsets",
+            (json_int_t)shard->row_begin, (json_int_t)shard->col_begin,
+            "shard_sizes", (json_int_t)(shard->row_end - shard->row_begin),
+            (json_int_t)(shard->col_end - shard->col_begin), "placement",
+            json_sprintf("rank:%u/cuda:%u", shard->device,
+                         shard->device % entry->cluster->devices_per_host)));
 }
 
 /* Rows of one range of columns in equal blocks over ranks first .. first + n,
  * the empty ones at the end of the table too; false where the pieces, by rows,
  * are not just those blocks that hold rows. */
-static bool add_blocks(struct entry *entry, const struct table *table,
-                       const struct shard *pieces, size_t n_pieces,
-                       uint32_t first, uint32_t n)
+static bool add_blocks(const struct entry *entry, const struct shard *pieces,
+                       size_t n_pieces, uint32_t first, uint32_t n)
 {
-    uint64_t n_rows = table->num_embeddings, block = (n_rows - 1) / n + 1;
+    const uint64_t n_rows = entry->table->num_embeddings;
+    const uint64_t block = (n_rows - 1) / n + 1;
 
     if (n_pieces != (n_rows - 1) / block + 1)
         return false;
@@ -66,88 +66,85 @@ static bool add_blocks(struct entry *entry, const struct table *table,
 }
 
 /* Over all ranks, or over those of one host or NVLink domain. */
-static int add_rows(struct entry *entry, const char **sharding_type,
-                    const struct table *table, const struct shard *pieces,
-                    size_t n, struct err *err)
+static int add_rows(struct entry *entry, const struct shard *pieces, size_t n,
+                    struct err *err)
 {
-    uint32_t n_ranks = entry->cluster->n_devices;
-    uint32_t n_local = cluster_group(entry->cluster);
+    const uint32_t n_ranks = entry->cluster->n_devices;
+    const uint32_t n_local = cluster_group(entry->cluster);
 
-    *sharding_type = "row_wise";
-    if ((table->rows_over != ROWS_OVER_HOST || n_local == n_ranks) &&
-        add_blocks(entry, table, pieces, n, 0, n_ranks))
+    entry->type = "row_wise";
+    if ((entry->table->rows_over != ROWS_OVER_HOST || n_local == n_ranks) &&
+        add_blocks(entry, pieces, n, 0, n_ranks))
         return 0;
-    *sharding_type = "table_row_wise";
+    entry->type = "table_row_wise";
     if (n_local == n_ranks)
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u",
-                       table->name, n_ranks);
-    if (!add_blocks(entry, table, pieces, n,
-                    pieces[0].device / n_local * n_local, n_local))
+                       entry->table->name, n_ranks);
+    if (!add_blocks(entry, pieces, n, pieces[0].device / n_local * n_local,
+                    n_local))
         return err_set(err, ERR_INPUT,
                        "table '%s': TorchRec cuts rows only into equal blocks "
                        "in the order of the ranks, over all %u or over the %u "
                        "of one %s",
-                       table->name, n_ranks, n_local,
+                       entry->table->name, n_ranks, n_local,
                        cluster_group_name(entry->cluster));
     return 0;
 }
 
 /* Column blocks, each cut by rows over the ranks of one host or domain. */
-static int add_grid(struct entry *entry, const struct table *table,
-                    const struct shard *pieces, size_t n, struct err *err)
+static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
+                    struct err *err)
 {
-    uint32_t n_local = cluster_group(entry->cluster);
+    const uint32_t n_local = cluster_group(entry->cluster);
 
+    entry->type = "grid_shard";
     /* TorchRec 1.9.2 counts the rows of that state by hosts. */
     if (entry->cluster->hosts_per_domain > 1 &&
-        table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
+        entry->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
         return err_set(err, ERR_INPUT,
                        "table '%s' is a grid over NVLink domains of several "
                        "hosts, for which TorchRec has no row-wise Adagrad",
-                       table->name);
+                       entry->table->name);
     for (size_t begin = 0, end; begin < n; begin = end) {
         for (end = begin + 1;
              end < n && pieces[end].col_begin == pieces[begin].col_begin &&
              pieces[end].col_end == pieces[begin].col_end;)
             end++;
-        if (!add_blocks(entry, table, &pieces[begin], end - begin,
+        if (!add_blocks(entry, &pieces[begin], end - begin,
                         pieces[begin].device / n_local * n_local, n_local))
             return err_set(err, ERR_INPUT,
                            "table '%s': TorchRec cuts a grid only into column "
                            "blocks, each in equal row blocks over the %u "
                            "ranks of one %s",
-                           table->name, n_local,
+                           entry->table->name, n_local,
                            cluster_group_name(entry->cluster));
     }
     return 0;
 }
 
-/* Fills the entry and names its sharding type. */
-static int add_table(struct entry *entry, const char **sharding_type,
-                     const struct table *table, const struct shard *pieces,
-                     size_t n, struct err *err)
+/* Fills the entry, whose sharding type is that of a table that is not cut. An
+ * EmbeddingCollection knows no cuts that are tied to a host. */
+static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
+                      struct err *err)
 {
-    switch (pieces[0].kind) {
-    case SHARD_TABLE:
-        *sharding_type = entry->whole_type;
-        break;
-    case SHARD_COLUMN:
-        *sharding_type = "column_wise";
-        break;
-    case SHARD_REPLICATE:
-        *sharding_type = "data_parallel";
-        break;
-    case SHARD_ROW:
-        return add_rows(entry, sharding_type, table, pieces, n, err);
-    case SHARD_GRID:
-        *sharding_type = "grid_shard";
-        return add_grid(entry, table, pieces, n, err);
-    default:
-        return err_set(err, ERR_INPUT, "table '%s' has shards of no kind",
-                       table->name);
+    const enum shard_kind kind = pieces[0].kind;
+
+    if (kind == SHARD_ROW || kind == SHARD_GRID) {
+        if ((kind == SHARD_ROW ? add_rows : add_grid)(entry, pieces, n, err))
+            return -1;
+        if (entry->table->output != OUTPUT_SEQUENCE ||
+            !strcmp(entry->type, "row_wise"))
+            return 0;
+        return err_set(err, ERR_INPUT,
+                       "table '%s' is a sequence, which TorchRec cuts by "
+                       "columns or by rows over all ranks, not as %s",
+                       entry->table->name, entry->type);
     }
+    assert(kind);
+    if (kind != SHARD_TABLE)
+        entry->type = kind == SHARD_COLUMN ? "column_wise" : "data_parallel";
     for (size_t i = 0; i < n; i++)
         add_shard(entry, &pieces[i]);
     return 0;
@@ -155,36 +152,22 @@ static int add_table(struct entry *entry, const char **sharding_type,
 
 /* TorchRec keeps tables in a ModuleDict of torch's, by their names, which are
  * parts of the names of parameters. */
-static int check_name(const struct table *table, const char *prefix,
-                      struct err *err)
+static int check_name(const char *name, struct err *err)
 {
-    if (!strchr(prefix, '.') && !strchr(table->name, '.'))
+    if (!strchr(name, '.'))
         return 0;
     return err_set(err, ERR_INPUT,
-                   "table '%s%s' has a dot in its name, which TorchRec cannot "
+                   "table '%s' has a dot in its name, which TorchRec cannot "
                    "give to a table",
-                   prefix, table->name);
-}
-
-/* An EmbeddingCollection knows no cuts that are tied to a host. */
-static int check_sequence(const struct table *table, const char *sharding_type,
-                          struct err *err)
-{
-    if (table->output != OUTPUT_SEQUENCE ||
-        (strcmp(sharding_type, "table_row_wise") &&
-         strcmp(sharding_type, "grid_shard")))
-        return 0;
-    return err_set(err, ERR_INPUT,
-                   "table '%s' is a sequence, which TorchRec cuts by columns "
-                   "or by rows over all ranks, not as %s",
-                   table->name, sharding_type);
+                   name);
 }
 
 /* FBGEMM reads four columns at a time, of replicas too. */
-static int check_widths(const struct table *table, const struct shard *pieces,
-                        size_t n, uint32_t n_ranks, struct err *err)
+static int check_widths(const struct entry *entry, const struct shard *pieces,
+                        size_t n, struct err *err)
 {
-    uint32_t *widths = mem_alloc(n_ranks, sizeof(*widths)); /* 0: none yet */
+    uint32_t *widths = /* 0: none yet */
+        mem_alloc(entry->cluster->n_devices, sizeof(*widths));
     int rc = 0;
 
     for (size_t i = 0; !rc && i < n; i++) {
@@ -195,13 +178,13 @@ static int check_widths(const struct table *table, const struct shard *pieces,
             rc = err_set(err, ERR_INPUT,
                          "table '%s' has %u columns, but TorchRec's kernels "
                          "take multiples of %u",
-                         table->name, width, TABLE_COLUMN_STEP);
+                         entry->table->name, width, TABLE_COLUMN_STEP);
         else if (widths[rank] && widths[rank] != width)
             rc = err_set(err, ERR_INPUT,
                          "table '%s' has pieces of %u and of %u columns on "
                          "rank %u, but TorchRec takes those of one rank to be "
                          "of one width",
-                         table->name, widths[rank], width, rank);
+                         entry->table->name, widths[rank], width, rank);
         widths[rank] = width;
     }
     mem_free(widths);
@@ -223,71 +206,27 @@ static const char *find_whole_type(const struct plan *plan,
     return "table_wise";
 }
 
-/* The tables of one kind of output, which stand in one module. */
-struct module {
-    const struct plan *plan;
-    const char *name, *prefix;
-    enum table_output output;
-};
-
-/* One line: "name": {...}. */
-static int print_table(const struct module *module, const char *whole_type,
-                       size_t begin, size_t end, struct buf *out,
-                       struct err *err)
+/* Adds a table's entry to those of its module, by its name there. */
+static int add_table(json_t *module, struct entry *entry, const char *prefix,
+                     const struct shard *pieces, size_t n, struct err *err)
 {
-    const struct plan *plan = module->plan;
-    const struct shard *pieces = plan->shards + begin;
-    const struct table *table = &plan->problem.tables[pieces[0].table];
-    bool is_replicated = shard_is_replica(pieces[0].kind);
-    struct entry entry = {.cluster = &plan->problem.cluster,
-                          .whole_type = whole_type};
-    const char *sharding_type = NULL;
-    int rc = -1;
+    const bool is_replicated = shard_is_replica(pieces[0].kind);
+    json_t *name = json_sprintf("%s%s", prefix, entry->table->name), *object;
+    int rc;
 
-    if (check_name(table, module->prefix, err) ||
-        check_widths(table, pieces, end - begin, entry.cluster->n_devices,
-                     err) ||
-        add_table(&entry, &sharding_type, table, pieces, end - begin, err) ||
-        check_sequence(table, sharding_type, err))
-        goto out;
-    emit_json_string(out, module->prefix, table->name);
-    buf_printf(out,
-               ": {\"sharding_type\": \"%s\", \"compute_kernel\": \"%s\", "
-               "\"ranks\": [%s]",
-               sharding_type, is_replicated ? "dense" : "fused",
-               entry.ranks.data);
-    if (!is_replicated)
-        buf_printf(out, ", \"shards\": [%s]", entry.shards.data);
-    buf_add(out, "}", 1);
-    rc = 0;
-out:
-    buf_release(&entry.ranks);
-    buf_release(&entry.shards);
-    return rc;
-}
-
-static int print_module(const struct module *module, struct buf *out,
-                        struct err *err)
-{
-    const struct plan *plan = module->plan;
-    const char *whole_type = find_whole_type(plan, module->output);
-    const char *separator = "";
-
-    buf_add(out, "  ", 2);
-    emit_json_string(out, "", module->name);
-    buf_add(out, ": {", 3);
-    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
-        end = emit_shards_end(plan, begin);
-        if (plan->problem.tables[plan->shards[begin].table].output !=
-            module->output)
-            continue;
-        buf_printf(out, "%s\n    ", separator);
-        separator = ",";
-        if (print_table(module, whole_type, begin, end, out, err))
-            return -1;
-    }
-    buf_printf(out, "\n  }");
-    return 0;
+    entry->ranks = json_array();
+    entry->shards = json_array();
+    rc = check_name(json_string_value(name), err) ||
+         check_widths(entry, pieces, n, err) ||
+         add_pieces(entry, pieces, n, err);
+    object =
+        json_pack("{s:s, s:s, s:o, s:O*}", "sharding_type", entry->type,
+                  "compute_kernel", is_replicated ? "dense" : "fused", "ranks",
+                  entry->ranks, "shards", is_replicated ? NULL : entry->shards);
+    json_object_set_new(module, json_string_value(name), object);
+    json_decref(entry->shards);
+    json_decref(name);
+    return rc ? -1 : 0;
 }
 
 /* The first table with that output, or NULL. */
@@ -336,44 +275,88 @@ static int check_sequences(const struct plan *plan, struct err *err)
     return 0;
 }
 
-static int print_plan(const struct plan *plan,
-                      const struct emit_options *options, struct buf *out,
+/* The tables with that output, if there are any, which stand in one module. */
+static int add_module(json_t *modules, const char *name, const char *prefix,
+                      const struct plan *plan, enum table_output output,
                       struct err *err)
+{
+    const char *whole_type = find_whole_type(plan, output);
+    json_t *module;
+
+    if (!find_output(&plan->problem, output))
+        return 0;
+    json_object_set_new(modules, name, module = json_object());
+    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
+        const struct shard *pieces = &plan->shards[begin];
+        struct entry entry = {.cluster = &plan->problem.cluster,
+                              .table = &plan->problem.tables[pieces->table],
+                              .type = whole_type};
+
+        end = emit_shards_end(plan, begin);
+        if (entry.table->output == output &&
+            add_table(module, &entry, prefix, pieces, end - begin, err))
+            return -1;
+    }
+    return 0;
+}
+
+int emit_torchrec_modules(json_t **out, const struct plan *plan,
+                          const struct emit_options *options, struct err *err)
 {
     const struct table *pooled = find_output(&plan->problem, OUTPUT_POOLED);
     const struct table *sequence = find_output(&plan->problem, OUTPUT_SEQUENCE);
     const char *name = options->module ? options->module : EMIT_DEFAULT_MODULE;
+    const char *sequence_name =
+        options->sequence_module ? options->sequence_module : name;
     const char *prefix = options->prefix ? options->prefix : "";
-    const struct module pooled_module = {plan, name, prefix, OUTPUT_POOLED};
-    const struct module sequence_module = {
-        plan, options->sequence_module ? options->sequence_module : name,
-        prefix, OUTPUT_SEQUENCE};
-    const struct cluster *cluster = &plan->problem.cluster;
 
-    if (pooled && sequence && !strcmp(name, sequence_module.name))
+    if (pooled && sequence && !strcmp(name, sequence_name))
         return err_set(err, ERR_INPUT,
                        "table '%s' is pooled and '%s' is a sequence, which "
                        "TorchRec keeps in two modules: name the second with "
                        "--sequence-module",
                        pooled->name, sequence->name);
-    if (!text_is_printable(name) || !text_is_printable(sequence_module.name) ||
+    if (!text_is_printable(name) || !text_is_printable(sequence_name) ||
         !text_is_printable(prefix))
         return err_set(err, ERR_INPUT,
                        "the names of modules and the prefix must be printable");
     if (check_sequences(plan, err))
         return -1;
+    *out = json_object();
+    if (!add_module(*out, name, prefix, plan, OUTPUT_POOLED, err) &&
+        !add_module(*out, sequence_name, prefix, plan, OUTPUT_SEQUENCE, err))
+        return 0;
+    json_decref(*out);
+    return -1;
+}
+
+/* A table a line. */
+static int print_plan(const struct plan *plan,
+                      const struct emit_options *options, struct buf *out,
+                      struct err *err)
+{
+    const struct cluster *cluster = &plan->problem.cluster;
+    const char *name, *separator = "";
+    json_t *modules, *tables;
+
+    if (emit_torchrec_modules(&modules, plan, options, err))
+        return -1;
     buf_printf(out, "{\"world_size\": %u, \"local_world_size\": %u, ",
                cluster->n_devices, cluster->devices_per_host);
     if (cluster->hosts_per_domain > 1)
         buf_printf(out, "\"pod_size\": %u, ", cluster->hosts_per_domain);
-    buf_printf(out, "\"plan\": {\n");
-    if (pooled && print_module(&pooled_module, out, err))
-        return -1;
-    if (pooled && sequence)
-        buf_printf(out, ",\n");
-    if (sequence && print_module(&sequence_module, out, err))
-        return -1;
+    buf_printf(out, "\"plan\": {");
+    json_object_foreach(modules, name, tables)
+    {
+        buf_printf(out, "%s\n  ", separator);
+        emit_json(out, json_string(name));
+        buf_printf(out, ": {\n    ");
+        emit_members(out, tables, ",\n    ");
+        buf_printf(out, "\n  }");
+        separator = ",";
+    }
     buf_printf(out, "\n}}\n");
+    json_decref(modules);
     return 0;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
 #include "emit/formats.h"
 
 #include <assert.h>
@@ -66,37 +65,33 @@ static int print_constraints(const struct plan *plan,
                              const struct emit_options *options,
                              struct buf *out, struct err *err)
 {
-    const struct emit_options modules = {.module = "pooled",
-                                         .sequence_module = "sequence",
-                                         .prefix = options->prefix};
-    const char *prefix = options->prefix ? options->prefix : "";
-    const struct problem *problem = &plan->problem;
-    struct buf text = {0};
-    json_t *root = NULL;
-    int rc = emit_torchrec.emit(plan, &modules, &text, err) ||
-             json_parse(&root, text.data, text.len, "plan", err);
+    const struct emit_options names = {.module = "pooled",
+                                       .sequence_module = "sequence",
+                                       .prefix = options->prefix};
+    json_t *modules, *root = json_object();
+    int rc = emit_torchrec_modules(&modules, plan, &names, err);
 
-    for (size_t i = 0; !rc && i < problem->n_tables; i++) {
-        const struct table *table = &problem->tables[i];
-        json_t *name = json_sprintf("%s%s", prefix, table->name);
-        const json_t *module = json_object_get(
-            json_object_get(root, "plan"),
-            table->output == OUTPUT_SEQUENCE ? "sequence" : "pooled");
-        json_t *constraints = constraints_of(
-            table, json_object_get(module, json_string_value(name)));
-        char *dumped = json_dumps(constraints, 0);
+    for (size_t i = 0; !rc && i < plan->problem.n_tables; i++) {
+        const struct table *table = &plan->problem.tables[i];
+        const bool is_sequence = table->output == OUTPUT_SEQUENCE;
+        const json_t *module =
+            json_object_get(modules, is_sequence ? "sequence" : "pooled");
+        json_t *name = json_sprintf(
+            "%s%s", options->prefix ? options->prefix : "", table->name);
+        const char *key = json_string_value(name);
 
-        buf_printf(out, i ? ",\n " : "{");
-        emit_json_string(out, prefix, table->name);
-        buf_printf(out, ": %s", dumped);
-        mem_free(dumped);
-        json_decref(constraints);
+        json_object_set_new(
+            root, key, constraints_of(table, json_object_get(module, key)));
         json_decref(name);
     }
-    buf_printf(out, "}\n");
+    if (!rc) {
+        buf_printf(out, "{");
+        emit_members(out, root, ",\n ");
+        buf_printf(out, "}\n");
+        json_decref(modules);
+    }
     json_decref(root);
-    buf_release(&text);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 const struct emitter emit_torchrec_constraints = {print_constraints,
