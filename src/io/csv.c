@@ -27,8 +27,6 @@ static int check_text(const char *text, size_t len, const char *source,
     const char *end = text + len;
     size_t line = 1;
 
-    if (!memchr(text, '\0', len) && text_is_utf8(text, len))
-        return 0;
     for (const char *p = text, *next; p < end; p = next, line++) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
 
@@ -60,7 +58,8 @@ void csv_release(struct csv *csv)
 }
 
 /* csv->at stands on the opening quote; leaves it behind the closing one and
- * *end on the NUL-to-be of the field. */
+ * *end on the NUL-to-be of the field. Where that fails the sentence lacks its
+ * place, csv->line. */
 static int read_quoted(struct csv *csv, char **end, struct err *err)
 {
     size_t line = csv->line;
@@ -73,15 +72,15 @@ static int read_quoted(struct csv *csv, char **end, struct err *err)
             csv->line++;
         *out++ = *in;
     }
-    if (!*in)
-        return err_set(err, ERR_INPUT, "%s:%zu: a quoted field is not closed",
-                       csv->source, line);
+    if (!*in) {
+        csv->line = line;
+        return err_set(err, ERR_INPUT, "a quoted field is not closed");
+    }
     *end = out;
     csv->at = skip_blanks(in + 1);
     if (*csv->at != ',' && !is_line_end(csv->at))
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: text after the closing quote of a field",
-                       csv->source, csv->line);
+                       "text after the closing quote of a field");
     return 0;
 }
 
@@ -93,13 +92,9 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
         p++;
     if (*p == '"')
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: a quote in a field that does not start with "
-                       "one",
-                       csv->source, csv->line);
+                       "a quote in a field that does not start with one");
     if (*p == '\r' && !is_line_end(p))
-        return err_set(err, ERR_INPUT,
-                       "%s:%zu: a carriage return inside a line", csv->source,
-                       csv->line);
+        return err_set(err, ERR_INPUT, "a carriage return inside a line");
     csv->at = p;
     while (p > start && (p[-1] == ' ' || p[-1] == '\t'))
         p--;
@@ -147,22 +142,20 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
         char *field = skip_blanks(csv->at), *end = field;
 
         csv->at = field;
-        if (*field == '"') {
-            field++;
-            if (read_quoted(csv, &end, err))
-                return -1;
-        } else if (read_plain(csv, &end, err)) {
-            return -1;
-        }
+        if (*field == '"' ? read_quoted(csv, &end, err)
+                          : read_plain(csv, &end, err))
+            return err_prefix(err, "%s:%zu", csv->source, csv->line);
+        field += *field == '"';
         more = *csv->at == ',';
         if (more)
             csv->at++;
         else
             next_line(csv);
         *end = '\0'; /* last: it may be where the comma or line end stood */
-        csv->fields = mem_room(csv->fields, csv->n_fields, &csv->cap,
+        csv->fields = mem_room(csv->fields, csv->n_fields + 1, &csv->cap,
                                sizeof(*csv->fields));
         csv->fields[csv->n_fields++] = field;
+        csv->fields[csv->n_fields] = NULL;
     }
     if (!csv->n_columns)
         csv->n_columns = csv->n_fields;

@@ -15,11 +15,12 @@
  * records have as many fields as the first.
  */
 struct csv {
-    const char *source; /* name for messages; not owned */
-    char *at;           /* what is not read yet, within the caller's text */
-    size_t line;        /* of `at`, from 1 */
-    size_t record_line; /* where the record last read begins */
-    char **fields;      /* owned; [n_fields] of that record, in the text */
+    const char *source;  /* name for messages; not owned */
+    char *at;            /* what is not read yet, within the caller's text */
+    size_t line;         /* of `at`, from 1 */
+    size_t record_line;  /* where the record last read begins */
+    const char **fields; /* owned; [n_fields] of that record, in the text, and
+                            NULL */
     size_t n_fields, cap;
     size_t n_columns; /* of the first record; 0 before it */
 };

@@ -162,10 +162,7 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
         n_lines++;
     reader.hosts = ARENA_NEW(arena, const char *, n_lines);
     out->rows = ARENA_NEW(arena, struct nccl_row, n_lines);
-    for (char *line = copy, *next; line; line = next) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
+    for (char *line; (line = strsep(&copy, "\n"));) {
         line_number++;
         if (read_line(&reader, line, err))
             return err_prefix(err, "%s:%zu", source, line_number);

@@ -446,13 +446,9 @@ static int read_stats(struct reader *reader, const char *text, size_t len,
             ARENA_NEW(reader->arena, struct table, n_lines);
         reader->is_placed = ARENA_NEW(reader->arena, bool, n_lines);
     }
-    for (char *line = copy, *next; line; line = next, number++) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
+    for (char *line; (line = strsep(&copy, "\n")); number++)
         if (read_line(reader, &printed, line, err))
             return err_prefix(err, "%s:%zu", reader->source, number);
-    }
     return 0;
 }
 

@@ -67,17 +67,14 @@ static int read_tables(struct reader *reader, struct err *err)
  * does. */
 static const char *nearest_field(const struct reader *reader, size_t column)
 {
-    const struct csv *csv = &reader->csv;
-    const char **fields =
-        ARENA_NEW(reader->cells.arena, const char *, csv->n_fields + 1);
+    const char *const *fields = reader->csv.fields;
     char *rest = arena_strdup(reader->cells.arena, table_column_names(column));
     const char *asked = reader->asked[column], *nearest;
 
-    memcpy(fields, csv->fields, csv->n_fields * sizeof(*fields));
     nearest = asked ? text_nearest(fields, asked) : NULL;
     for (char *name; !nearest && (name = strtok_r(rest, "|", &rest));) {
         nearest = text_nearest(fields, name);
-        for (size_t i = 0; !nearest && i < csv->n_fields; i++)
+        for (size_t i = 0; !nearest && fields[i]; i++)
             if (strlen(fields[i]) > strlen(name) &&
                 !strcmp(fields[i] + strlen(fields[i]) - strlen(name), name))
                 nearest = fields[i];
@@ -103,8 +100,8 @@ static const char *say_columns(const struct reader *reader, size_t column)
                               tables_shown(nearest, reader->cells.arena));
     return text_say(
         reader->cells.arena, "; its columns are %s; %s '--columns %.*s=%s'",
-        tables_listed((const char *const *)csv->fields, csv->n_fields,
-                      MAX_COLUMNS_LISTED, reader->cells.arena),
+        tables_listed(csv->fields, csv->n_fields, MAX_COLUMNS_LISTED,
+                      reader->cells.arena),
         nearest ? "did you mean" : "another is named by",
         (int)strcspn(name, "|"), name,
         nearest ? tables_shown(nearest, reader->cells.arena) : "NAME");

@@ -73,41 +73,28 @@ static int read_csv(struct reader *reader, char *text, size_t len,
                     struct err *err)
 {
     const char *cells[N_COLUMNS];
-    size_t field_of[N_COLUMNS];
+    int field_of[N_COLUMNS];
     struct csv csv;
-    bool found;
-    int rc = -1;
+    bool found = true;
+    int rc = csv_init(&csv, text, len, reader->source, err) ||
+             csv_next(&csv, &found, err);
 
-    if (csv_init(&csv, text, len, reader->source, err) ||
-        csv_next(&csv, &found, err))
-        goto out;
-    for (unsigned c = 0; c < N_COLUMNS; c++) {
-        size_t f = 0;
-
-        while (f < csv.n_fields && strcmp(csv.fields[f], column_names[c]))
-            f++;
-        if (f == csv.n_fields) {
-            err_set(err, ERR_INPUT,
-                    "%s:%zu: the heading lacks '%s' of step,rank,phase,ms",
-                    reader->source, csv.record_line, column_names[c]);
-            goto out;
-        }
-        field_of[c] = f;
+    for (unsigned c = 0; !rc && c < N_COLUMNS; c++) {
+        field_of[c] = found ? text_choice(csv.fields, column_names[c]) : -1;
+        if (field_of[c] < 0)
+            rc = err_set(err, ERR_INPUT,
+                         "%s:%zu: the heading lacks '%s' of step,rank,phase,ms",
+                         reader->source, csv.record_line, column_names[c]);
     }
-    while (!csv_next(&csv, &found, err)) {
+    while (!rc && found) {
+        rc = csv_next(&csv, &found, err);
         reader->line = csv.record_line;
-        if (!found) {
-            rc = 0;
-            break;
-        }
-        for (unsigned c = 0; c < N_COLUMNS; c++)
+        for (unsigned c = 0; !rc && found && c < N_COLUMNS; c++)
             cells[c] = csv.fields[field_of[c]];
-        if (read_cells(reader, cells, err))
-            break;
+        rc = rc || (found && read_cells(reader, cells, err));
     }
-out:
     csv_release(&csv);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 static int read_json(struct reader *reader, const char *text, size_t len,
