@@ -128,17 +128,12 @@ static void prepare_insert(struct reader *reader, size_t table,
 static int read_header(struct reader *reader, struct arena *arena,
                        struct err *err)
 {
-    struct csv *csv = &reader->csv;
-    bool found;
+    const struct csv *csv = &reader->csv;
     size_t n;
 
-    if (csv_next(csv, &found, err))
-        return -1;
-    if (!found || strcmp(csv->fields[0], "table") != 0)
+    if (!csv->n_fields || strcmp(csv->fields[0], "table") != 0)
         return err_set(err, ERR_INPUT,
-                       "%s:%zu: the header of a cost database begins with "
-                       "'table'",
-                       csv->source, csv->record_line);
+                       "the header of a cost database begins with 'table'");
     /* Of more some are unknown or there twice. */
     n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
     for (size_t c = 0; c < n; c++)
@@ -154,8 +149,8 @@ static int read_header(struct reader *reader, struct arena *arena,
             is_known &= strcmp(reader->names[c], reader->names[i]) != 0;
         if (!is_known)
             return err_set(err, ERR_INPUT,
-                           "%s:%zu: column '%s' is unknown or there twice",
-                           csv->source, csv->record_line, reader->names[c]);
+                           "column '%s' is unknown or there twice",
+                           reader->names[c]);
     }
     return 0;
 }
@@ -213,14 +208,12 @@ static int bind_record(struct reader *reader, const struct csv_table *table,
         const char *text = csv->fields[c];
 
         if (!type && *text)
-            return err_set(err, ERR_INPUT,
-                           "%s:%zu: table '%s' has no column '%s'", csv->source,
-                           csv->record_line, csv->fields[0], reader->names[c]);
+            return err_set(err, ERR_INPUT, "table '%s' has no column '%s'",
+                           csv->fields[0], reader->names[c]);
         if (type && (*text || *type == 'T') &&
             !bind_cell(table->insert, (int)c + 1, type, text))
-            return err_set(err, ERR_INPUT, "%s:%zu: %s '%s' is not %s",
-                           csv->source, csv->record_line, reader->names[c],
-                           text,
+            return err_set(err, ERR_INPUT, "%s '%s' is not %s",
+                           reader->names[c], text,
                            *type == 'I'   ? "a whole number"
                            : *type == 'R' ? "a number"
                                           : "17 shares with blanks between");
@@ -237,22 +230,38 @@ static int read_record(struct reader *reader, struct err *err)
 
     if (idx < 0 || !table->insert)
         return err_set(err, ERR_INPUT,
-                       idx < 0 ? "%s:%zu: there is no table '%s'"
-                               : "%s:%zu: the header has no column of '%s'",
-                       csv->source, csv->record_line, csv->fields[0]);
+                       idx < 0 ? "there is no table '%s'"
+                               : "the header has no column of '%s'",
+                       csv->fields[0]);
     if (bind_record(reader, table, err))
         return -1;
     status = sqlite3_step(table->insert);
     sqlite3_reset(table->insert);
     if (status != SQLITE_DONE)
-        return err_set(err, ERR_INPUT, "%s:%zu: %s", csv->source,
-                       csv->record_line, sqlite3_errmsg(reader->store->db));
+        return err_set(err, ERR_INPUT, "%s", sqlite3_errmsg(reader->store->db));
     if (strcmp(csv->fields[0], "sample") != 0)
         return 0;
     reader->samples = mem_room(reader->samples, reader->n_samples, &reader->cap,
                                sizeof(*reader->samples));
     reader->samples[reader->n_samples++] = (struct sample_line){
         sqlite3_last_insert_rowid(reader->store->db), csv->record_line};
+    return 0;
+}
+
+/* The first record is the header. */
+static int read_records(struct reader *reader, struct arena *arena,
+                        struct err *err)
+{
+    const struct csv *csv = &reader->csv;
+    bool found = true;
+
+    for (bool is_header = true; found; is_header = false) {
+        if (csv_next(&reader->csv, &found, err))
+            return -1;
+        if (is_header ? read_header(reader, arena, err)
+                      : found && read_record(reader, err))
+            return err_prefix(err, "%s:%zu", csv->source, csv->record_line);
+    }
     return 0;
 }
 
@@ -273,20 +282,6 @@ static int check_samples(const struct reader *reader, struct err *err)
     return rc;
 }
 
-static int read_records(struct reader *reader, struct arena *arena,
-                        struct err *err)
-{
-    bool found = true;
-    int rc = read_header(reader, arena, err);
-
-    while (!rc && found) {
-        rc = csv_next(&reader->csv, &found, err);
-        if (!rc && found)
-            rc = read_record(reader, err);
-    }
-    return rc ? -1 : check_samples(reader, err);
-}
-
 int store_from_csv(struct store **out, const char *text, size_t len,
                    const char *source, struct arena *arena, struct err *err)
 {
@@ -295,7 +290,10 @@ int store_from_csv(struct store **out, const char *text, size_t len,
              csv_init(&reader.csv, arena_strndup(arena, text, len), len, source,
                       err) ||
              store_begin(reader.store, STORE_WRITE, err) ||
-             store_end(reader.store, read_records(&reader, arena, err), err);
+             store_end(reader.store,
+                       read_records(&reader, arena, err) ||
+                           check_samples(&reader, err),
+                       err);
 
     for (size_t i = 0; i < STORE_N_TABLES; i++)
         sqlite3_finalize(reader.tables[i].insert);

@@ -31,10 +31,8 @@ int store_copy(sqlite3 *into, const char *name, struct store *from,
 /* Makes sure that the database has the schema of this program. */
 int store_prepare(struct store *store, struct err *err) MUST_CHECK;
 
-/* What a statement without values answers, as a number or a text; 0 or "" for
- * no row. */
-int store_ask_i64(struct store *store, const char *sql, int64_t *value,
-                  struct err *err) MUST_CHECK;
+/* What a statement without values answers, as a text, none of which is NULL; ""
+ * for no row. */
 int store_ask(struct store *store, const char *sql, struct buf *answer,
               struct err *err) MUST_CHECK;
 /* The tables, each behind those that its rows refer to. */

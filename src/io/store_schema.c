@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define RETRY_MS 5
-#define APPLICATION_ID 0x4e534831 /* as in data/schema.sql */
+#define APPLICATION_ID "0x4e534831" /* as in data/schema.sql */
 FILE_TEXT(store_schema_sql, "data/schema.sql");
 
 int store_ask(struct store *store, const char *sql, struct buf *answer,
@@ -28,30 +28,24 @@ int store_ask(struct store *store, const char *sql, struct buf *answer,
     return status;
 }
 
-int store_ask_i64(struct store *store, const char *sql, int64_t *value,
-                  struct err *err)
-{
-    struct buf answer = {0};
-    int rc = store_ask(store, sql, &answer, err);
-
-    *value = strtoll(answer.data, NULL, 10);
-    buf_release(&answer);
-    return rc;
-}
-
 /* Whose database this is; version 0: nothing is in it yet. */
 static int read_version(struct store *store, int64_t *version, struct err *err)
 {
-    int64_t application_id, n_objects;
+    struct buf answer = {0};
+    const int rc = store_ask(
+        store,
+        "SELECT CASE WHEN application_id = " APPLICATION_ID " THEN user_version"
+        " WHEN application_id OR user_version OR EXISTS "
+        "(SELECT 1 FROM sqlite_schema) THEN 'another' ELSE '' END "
+        "FROM pragma_application_id, pragma_user_version",
+        &answer, err);
+    const char first = *answer.data;
 
-    if (store_ask_i64(store, "SELECT count(*) FROM sqlite_schema", &n_objects,
-                      err) ||
-        store_ask_i64(store, "PRAGMA application_id", &application_id, err) ||
-        store_ask_i64(store, "PRAGMA user_version", version, err))
-        return -1;
-    if (!n_objects && !application_id && !*version)
-        return 0;
-    if (application_id != APPLICATION_ID)
+    *version = strtoll(answer.data, NULL, 10);
+    buf_release(&answer);
+    if (rc || !first)
+        return rc;
+    if (first == 'a')
         return err_set(err, ERR_INPUT,
                        "'%s' is a database of another program, not a cost "
                        "database",
