@@ -16,8 +16,12 @@
 
 #define PLAN_FORMAT_VERSION 1
 
+/* What stands together in a table is read together; the writer has parts of it,
+ * those from one of these places to the next, beside other things or only where
+ * they are no default. */
+enum { OF_DENSE_OPTIMIZER = 5, OF_MIN_WIDTH, OF_SEARCH, OF_TOTAL = 12 };
 #define PLAN(member) MEMBER_OF(struct plan, member)
-static const struct place_field head_fields[] = {
+static const struct place_field plan_fields[] = {
     {"version", PLAN(version), false, 0, 0, NULL},
     {"inputs_hash", MEMBER_HASH, offsetof(struct plan, inputs_hash), false, 0,
      0, NULL},
@@ -25,23 +29,15 @@ static const struct place_field head_fields[] = {
     {"batch", PLAN(problem.batch), true, 1, PROBLEM_MAX_BATCH, NULL},
     {"memory_model", PLAN(problem.memory_model), false, 0, 0,
      memory_model_names},
-};
-static const struct place_field dense_optimizer_field[] = {
     {"dense_optimizer", PLAN(problem.dense_optimizer), false, 0, 0,
      dense_optimizer_names},
-};
-static const struct place_field min_width_field[] = {
     {"min_width", PLAN(problem.min_width), false, TABLE_COLUMN_STEP,
      TABLES_MAX_DIM, NULL},
-};
-static const struct place_field search_fields[] = {
     {"search", PLAN(search), false, 0, 0, NULL},
     {"stopped", PLAN(stopped), false, 0, 0, NULL},
     {"seed", PLAN(seed), false, 0, 0x1p64, NULL},
     {"n_evaluations", PLAN(n_evaluations), false, 0, 0x1p64, NULL},
     {"n_floored", PLAN(n_floored), false, 0, CLUSTER_MAX_GPUS, NULL},
-};
-static const struct place_field total_fields[] = {
     {"total_ms", PLAN(total_ms), false, 0, PLAN_MAX_MS, NULL},
     {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
 };
@@ -58,6 +54,7 @@ static const struct place_field cluster_fields[] = {
     {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
 };
 
+enum { OF_ROW_ORDER = 11, OF_DEDUP, OF_GROUP, OF_ROWS_OVER };
 #define TABLE(member) MEMBER_OF(struct table, member)
 static const struct place_field table_fields[] = {
     {"name", TABLE(name), true, 0, 0, NULL},
@@ -71,9 +68,6 @@ static const struct place_field table_fields[] = {
     {"optimizer", TABLE(optimizer), false, 0, 0, optimizer_names},
     {"zipf_alpha", TABLE(zipf_alpha), false, 0, TABLE_MAX_ZIPF, NULL},
     {"skew_assumed", TABLE(skew_assumed), false, 0, 0, NULL},
-};
-/* Not written where they are the default. */
-static const struct place_field other_fields[] = {
     {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
     {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
     {"group", TABLE(group), false, 0, 0, NULL},
@@ -89,15 +83,12 @@ static const struct place_field device_fields[] = {
     {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
 };
 
+enum { OF_JOB_DEDUP = 2, OF_JOB_HOST };
 #define JOB(member) MEMBER_OF(struct job, member)
 static const struct place_field job_fields[] = {
     {"pipeline", JOB(pipeline), true, 0, 0, pipeline_names},
     {"chunks", JOB(n_chunks), true, 1, JOB_MAX_CHUNKS, NULL},
-};
-static const struct place_field job_dedup_field[] = {
     {"dedup", JOB(dedup), false, 0, 0, dedup_names},
-};
-static const struct place_field job_host_field[] = {
     {"host_ms", JOB(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
 };
 
@@ -120,31 +111,27 @@ static const struct place_field io_memory_fields[] = {
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };
 
+/* Of a shard. */
 static const struct place_field alone_field[] = {
     {"alone_ms", MEMBER_REAL, 0, false, 0, PLAN_MAX_MS, NULL}};
 
+static const struct place_field measured_field[] = {
+    {"measured", MEMBER_BOOL, 0, false, 0, 0, NULL}};
+/* Of an error two each, not written where the first is 0. */
+enum { OF_BASIS = 2, OF_LOOKUP_ERROR = 5, OF_EXCHANGE_ERROR = 7, OF_HOST = 9 };
 #define SOURCE(member) MEMBER_OF(struct cost_source, member)
 static const struct place_field cost_fields[] = {
     {"name", SOURCE(name), true, 0, 0, NULL},
     {"hash", MEMBER_HASH, offsetof(struct cost_source, hash), false, 0, 0,
      NULL},
-};
-static const struct place_field measured_field[] = {
-    {"measured", MEMBER_BOOL, 0, false, 0, 0, NULL}};
-static const struct place_field basis_fields[] = {
     {"basis", SOURCE(basis), false, 0, 0, cost_basis_names},
     {"comm", SOURCE(comm), false, 0, 0, NULL},
     {"device", SOURCE(device), false, 0, 0, NULL},
-};
-static const struct place_field host_field[] = {
-    {"host_ms", SOURCE(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
-};
-/* Two each, not written where the first is 0. */
-static const struct place_field error_fields[] = {
     {"lookup_error_frac", SOURCE(lookup_error.frac), false, 0, 1e6, NULL},
     {"lookup_error_of", SOURCE(lookup_error.of), false, 0, 0, NULL},
     {"exchange_error_frac", SOURCE(exchange_error.frac), false, 0, 1e6, NULL},
     {"exchange_error_of", SOURCE(exchange_error.of), false, 0, 0, NULL},
+    {"host_ms", SOURCE(host_ms), false, 0, JOB_MAX_DENSE_MS, NULL},
 };
 
 #endif

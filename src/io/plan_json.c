@@ -57,11 +57,7 @@ static int read_head(struct plan *plan, const struct json_place *root,
 {
     struct problem *problem = &plan->problem;
 
-    if (PLACE_FIELDS(plan, root, head_fields, err) ||
-        PLACE_FIELDS(plan, root, min_width_field, err) ||
-        PLACE_FIELDS(plan, root, search_fields, err) ||
-        PLACE_FIELDS(plan, root, total_fields, err) ||
-        PLACE_FIELDS(plan, root, dense_optimizer_field, err) ||
+    if (PLACE_FIELDS(plan, root, plan_fields, err) ||
         optional_kinds(&problem->kinds, root, err))
         return -1;
     if (problem->min_width % TABLE_COLUMN_STEP)
@@ -161,7 +157,6 @@ static int read_table(struct table *table, const struct json_place *place,
 
     table_init(table);
     if (PLACE_FIELDS(table, place, table_fields, err) ||
-        PLACE_FIELDS(table, place, other_fields, err) ||
         read_skew(table, place, err) ||
         optional_kinds(&table->kinds, place, err))
         return -1;
@@ -290,11 +285,9 @@ static int read_step(struct plan *plan, const struct json_place *root,
         return 0;
     if (place_object(&place, root, "step", err) ||
         PLACE_FIELDS(job, &place, job_fields, err) ||
-        PLACE_FIELDS(job, &place, job_dedup_field, err) ||
-        PLACE_FIELDS(job, &place, job_host_field, err) ||
         read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS, err))
         return -1;
-    job->asks_host = place_has(&place, job_host_field->key);
+    job->asks_host = place_has(&place, job_fields[OF_JOB_HOST].key);
     return read_parts(plan->exposed_ms, &place, "exposed_ms", err);
 }
 
@@ -370,16 +363,12 @@ static int read_cost_model(struct cost_source *cost,
     if (!place_has(root, "cost_model"))
         return 0;
     if (place_object(&place, root, "cost_model", err) ||
-        PLACE_FIELDS(cost, &place, cost_fields, err) ||
         PLACE_FIELDS(&is_measured, &place, measured_field, err))
         return -1;
     cost->basis = is_measured ? BASIS_MEASURED : BASIS_ANALYTIC;
-    return PLACE_FIELDS(cost, &place, basis_fields, err) ||
-                   PLACE_FIELDS(cost, &place, error_fields, err) ||
-                   PLACE_FIELDS(cost, &place, host_field, err) ||
-                   read_outside(cost, &place, err)
-               ? -1
-               : 0;
+    if (PLACE_FIELDS(cost, &place, cost_fields, err))
+        return -1;
+    return read_outside(cost, &place, err);
 }
 
 static int read_plan(struct plan *plan, const struct json_place *root,

@@ -74,16 +74,16 @@ static json_t *from_cost_source(const struct cost_source *cost)
 
     if (!cost->name)
         return json_null();
-    value = PLACE_ROW(cost, cost_fields);
+    value = place_row(cost, cost_fields, OF_BASIS);
     set(value, measured_field->key,
         json_boolean(cost->basis == BASIS_MEASURED));
-    PLACE_SET_FIELDS(value, cost, basis_fields);
+    place_set_fields(value, cost, &cost_fields[OF_BASIS], 3);
     if (cost->lookup_error.frac > 0)
-        place_set_fields(value, cost, &error_fields[0], 2);
+        place_set_fields(value, cost, &cost_fields[OF_LOOKUP_ERROR], 2);
     if (cost->exchange_error.frac > 0)
-        place_set_fields(value, cost, &error_fields[2], 2);
+        place_set_fields(value, cost, &cost_fields[OF_EXCHANGE_ERROR], 2);
     if (cost->host_ms > 0)
-        PLACE_SET_FIELDS(value, cost, host_field);
+        place_set_fields(value, cost, &cost_fields[OF_HOST], 1);
     if (cost->n_outside)
         set(value, "outside",
             PLACE_LIST_ROWS(cost->outside, cost->n_outside,
@@ -94,12 +94,12 @@ static json_t *from_cost_source(const struct cost_source *cost)
 /* Constraints, bins and an order of rows only where there are any. */
 static json_t *from_table(const struct table *table)
 {
-    json_t *value = PLACE_ROW(table, table_fields);
+    json_t *value = place_row(table, table_fields, OF_ROW_ORDER);
 
     if (table->row_order != ROW_ORDER_HASHED)
-        place_set_fields(value, table, &other_fields[0], 1);
+        place_set_fields(value, table, &table_fields[OF_ROW_ORDER], 1);
     if (table->dedup < 1)
-        place_set_fields(value, table, &other_fields[1], 1);
+        place_set_fields(value, table, &table_fields[OF_DEDUP], 1);
     if (table->has_bins) {
         json_t *bins = json_array();
 
@@ -112,9 +112,9 @@ static json_t *from_table(const struct table *table)
     if (table->device >= 0)
         set(value, "device", json_integer(table->device));
     if (table->group)
-        place_set_fields(value, table, &other_fields[2], 1);
+        place_set_fields(value, table, &table_fields[OF_GROUP], 1);
     if (table->rows_over != ROWS_OVER_ANY)
-        place_set_fields(value, table, &other_fields[3], 1);
+        place_set_fields(value, table, &table_fields[OF_ROWS_OVER], 1);
     return value;
 }
 
@@ -180,11 +180,11 @@ static json_t *from_step(const struct plan *plan)
     json_t *value, *list = json_array();
 
     job.n_chunks = job_n_chunks(&job);
-    value = PLACE_ROW(&job, job_fields);
+    value = place_row(&job, job_fields, OF_JOB_DEDUP);
     if (job.dedup != DEDUP_NONE)
-        PLACE_SET_FIELDS(value, &job, job_dedup_field);
+        place_set_fields(value, &job, &job_fields[OF_JOB_DEDUP], 1);
     if (job.asks_host)
-        PLACE_SET_FIELDS(value, &job, job_host_field);
+        place_set_fields(value, &job, &job_fields[OF_JOB_HOST], 1);
     for (int i = 0; i < 2; i++)
         append(list, json_real(job.dense_ms[i]));
     set(value, "dense_ms", list);
@@ -199,17 +199,17 @@ static json_t *from_head(const struct plan *plan)
     json_t *root = json_object();
 
     set(root, "neuroshard_plan", json_integer(PLAN_FORMAT_VERSION));
-    PLACE_SET_FIELDS(root, plan, head_fields);
+    place_set_fields(root, plan, plan_fields, OF_DENSE_OPTIMIZER);
     if (problem->dense_optimizer != DENSE_AS_TABLE)
-        PLACE_SET_FIELDS(root, plan, dense_optimizer_field);
+        place_set_fields(root, plan, &plan_fields[OF_DENSE_OPTIMIZER], 1);
     set(root, "kinds", from_kinds(problem->kinds));
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
-        PLACE_SET_FIELDS(root, plan, min_width_field);
+        place_set_fields(root, plan, &plan_fields[OF_MIN_WIDTH], 1);
     set(root, "cluster", from_cluster(plan));
     set(root, "cost_model", from_cost_source(&plan->cost));
     if (plan_has_parts(plan) || !job_is_default(&problem->job))
         set(root, "step", from_step(plan));
-    PLACE_SET_FIELDS(root, plan, search_fields);
+    place_set_fields(root, plan, &plan_fields[OF_SEARCH], OF_TOTAL - OF_SEARCH);
     return root;
 }
 
@@ -231,7 +231,7 @@ json_t *plan_document(const struct plan *plan)
             append(list, from_device(&plan->devices[r]));
         set(root, "devices", list);
     }
-    PLACE_SET_FIELDS(root, plan, total_fields);
+    place_set_fields(root, plan, &plan_fields[OF_TOTAL], 2);
     if (!plan->devices)
         set(root, "total_ms", json_null());
     return root;
