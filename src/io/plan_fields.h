@@ -42,11 +42,13 @@ static const struct place_field plan_fields[] = {
     {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
 };
 
+enum { OF_GPU = 2 };
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field cluster_fields[] = {
-    {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
+    {"gpus", CLUSTER(n_devices), true, 1, CLUSTER_MAX_GPUS, NULL},
     {"gpus_per_host", CLUSTER(devices_per_host), false, 1, CLUSTER_MAX_GPUS,
      NULL},
+    {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
     {"intra_gbps", CLUSTER(intra_gbps), false, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL},
     {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,

@@ -88,19 +88,17 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
 {
     struct json_place place;
 
-    if (place_object(&place, root, "cluster", err) ||
-        place_u32(&cluster->n_devices, &place, "gpus", 1, CLUSTER_MAX_GPUS,
-                  err))
-        return -1;
-    cluster->devices_per_host = cluster->n_devices;
     /* First the list that the file must have: it bounds what is allocated. */
-    if (PLACE_FIELDS(cluster, &place, cluster_fields, err) ||
+    if (place_object(&place, root, "cluster", err) ||
+        PLACE_FIELDS(cluster, &place, cluster_fields, err) ||
         (place_has(&place, "pod_size") &&
          place_u32(&cluster->hosts_per_domain, &place, "pod_size", 1,
                    cluster->n_devices, err)) ||
         read_bytes(&cluster->memory_bytes, &place, "memory_bytes",
                    cluster->n_devices, err))
         return -1;
+    if (!cluster->devices_per_host)
+        cluster->devices_per_host = cluster->n_devices;
     cluster->reserve_bytes =
         ARENA_NEW(root->arena, uint64_t, cluster->n_devices);
     return place_has(&place, "reserve_bytes")

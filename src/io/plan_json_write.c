@@ -47,10 +47,8 @@ static json_t *from_kinds(unsigned kinds)
 static json_t *from_cluster(const struct plan *plan)
 {
     const struct cluster *cluster = &plan->problem.cluster;
-    json_t *value = json_object();
+    json_t *value = place_row(cluster, cluster_fields, OF_GPU);
 
-    set(value, "gpus", json_whole(cluster->n_devices));
-    set(value, "gpus_per_host", json_whole(cluster->devices_per_host));
     if (cluster->hosts_per_domain > 1)
         set(value, "pod_size", json_whole(cluster->hosts_per_domain));
     set(value, "memory_bytes",
