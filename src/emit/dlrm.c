@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -16,7 +17,7 @@
 
 #define TABLE_PREFIX "t_"
 
-FILE_TEXT(dlrm_head_sh, "src/emit/dlrm_head.sh");
+FILE_TEXT(dlrm_script_sh, "src/emit/dlrm_script.sh");
 FILE_TEXT(dlrm_multi_hot_sh, "src/emit/dlrm_multi_hot.sh");
 FILE_TEXT(dlrm_driver_py, "src/emit/dlrm_driver.py");
 
@@ -137,118 +138,86 @@ static int check_replicas(const struct plan *plan, struct err *err)
     return 0;
 }
 
-static void print_head(const struct plan *plan, const struct features *features,
-                       struct buf *out)
+/* A template with what the words, which stand in it as {{word}}, mean. */
+static void expand(struct buf *out, const char *template, const json_t *words)
+{
+    for (const char *at; (at = strstr(template, "{{"));) {
+        char word[16] = "";
+
+        buf_add(out, template, (size_t)(at - template));
+        sscanf(at, "{{%15[a-z_]", word);
+        buf_printf(out, "%s", json_string_value(json_object_get(words, word)));
+        template = strstr(at, "}}") + 2;
+    }
+    buf_printf(out, "%s", template);
+}
+
+/* Gives a word its meaning, which is released. */
+static void set_word(json_t *words, const char *word, struct buf *text)
+{
+    json_object_set_new(words, word, json_string(text->len ? text->data : ""));
+    buf_release(text);
+}
+
+static json_t *words_of_job(const struct plan *plan,
+                            const struct features *features)
 {
     const struct problem *problem = &plan->problem;
-    uint32_t n_local = problem->cluster.devices_per_host;
+    const struct cluster *cluster = &problem->cluster;
+    const uint32_t n_gpus = cluster->n_devices;
+    const enum optimizer optimizer = problem->tables[0].optimizer;
+    struct buf notes = {0}, pod = {0};
+    json_t *words = json_pack(
+        "{s:o, s:o, s:o, s:s, s:o, s:o, s:s}", "hosts",
+        json_sprintf("%u", n_gpus / cluster->devices_per_host), "local",
+        json_sprintf("%u", cluster->devices_per_host), "job",
+        json_sprintf("%zu tables on %u GPUs, global batch %" PRIu64
+                     ", inputs %s",
+                     problem->n_tables, n_gpus, problem->batch,
+                     plan->inputs_hash ? plan->inputs_hash : "unknown"),
+        "optimizer", optimizer_name(optimizer), "width",
+        json_sprintf("%u", features->width), "batch",
+        json_sprintf("%.0f", fmax(round((double)problem->batch / n_gpus), 1)),
+        "adagrad",
+        optimizer == OPTIMIZER_ADAGRAD || optimizer == OPTIMIZER_ROWWISE_ADAGRAD
+            ? "    --adagrad\n"
+            : "");
 
-    buf_printf(
-        out,
-        "#!/usr/bin/env bash\n"
-        "#SBATCH --nodes=%u --ntasks-per-node=1 --gpus-per-node=%u\n"
-        "#SBATCH --exclusive\n"
-        "# Trains torchrec_dlrm/dlrm_main.py with a plan of neuroshard:\n"
-        "# %zu tables on %u GPUs, global batch %" PRIu64 ", inputs %s.\n",
-        problem->cluster.n_devices / n_local, n_local, problem->n_tables,
-        problem->cluster.n_devices, problem->batch,
-        plan->inputs_hash ? plan->inputs_hash : "unknown");
     if (features->n_rounded)
-        buf_printf(out,
+        buf_printf(&notes,
                    "# DLRM takes whole numbers of look-ups >= 1: those of %zu "
                    "tables are rounded.\n",
                    features->n_rounded);
-    if (problem->batch % problem->cluster.n_devices)
-        buf_printf(out, "# The batch of a GPU is rounded.\n");
-    buf_printf(out, "%s", dlrm_head_sh);
-}
-
-static int print_plan_file(const struct plan *plan,
-                           const struct features *features, struct buf *out,
-                           struct err *err)
-{
-    const struct emit_options options = {
-        .prefix = features->have_prefix ? "" : TABLE_PREFIX,
-    };
-
-    buf_printf(out, "cat >\"$work/plan.json\" <<'END_OF_PLAN'\n");
-    if (emit_torchrec.emit(plan, &options, out, err))
-        return -1;
-    buf_printf(out, "END_OF_PLAN\n\n");
-    return 0;
-}
-
-static int print_python(const struct plan *plan,
-                        const struct features *features, struct buf *out,
-                        struct err *err)
-{
-    const struct emit_options options = {0};
-    const char *rest = strstr(dlrm_driver_py, "# OPTIMIZER and TABLES");
-
-    buf_printf(out, "cat >\"$work/loader.py\" <<'END_OF_PYTHON'\n");
-    if (emit_torchrec_loader.emit(plan, &options, out, err))
-        return -1;
-    buf_printf(out, "END_OF_PYTHON\n\n"
-                    "cat >\"$work/train.py\" <<'END_OF_PYTHON'\n");
-    buf_add(out, dlrm_driver_py, (size_t)(rest - dlrm_driver_py));
-    buf_printf(out, "OPTIMIZER = \"%s\"\nTABLES = {\n",
-               optimizer_name(plan->problem.tables[0].optimizer));
-    for (size_t i = 0; i < plan->problem.n_tables; i++) {
-        const struct table *table = &plan->problem.tables[features->order[i]];
-
-        buf_printf(out, "    ");
-        emit_json(out, json_string(feature_name(features, features->order[i])));
-        buf_printf(out, ": (%u, \"%s\"),\n", table->dim,
-                   precision_name(table->precision));
-    }
-    buf_printf(out, "}\n");
-    buf_printf(out, "%sEND_OF_PYTHON\n\n", strchr(rest, '\n') + 1);
-    return 0;
-}
-
-static void print_arguments(const struct plan *plan,
-                            const struct features *features, struct buf *out)
-{
-    const struct problem *problem = &plan->problem;
-    const struct table *first = &problem->tables[0];
-    double batch = (double)problem->batch / problem->cluster.n_devices;
-
-    buf_printf(out, "args=(\n    --num_embeddings_per_feature \"");
-    for (size_t i = 0; i < problem->n_tables; i++)
-        buf_printf(out, "%s%" PRIu64, i ? "," : "",
-                   problem->tables[features->order[i]].num_embeddings);
-    buf_printf(out,
-               "\"\n    --embedding_dim %u\n"
-               "    --dense_arch_layer_sizes \"512,256,%u\"\n"
-               "    --batch_size %.0f\n",
-               features->width, features->width, fmax(round(batch), 1));
-    if (first->optimizer == OPTIMIZER_ADAGRAD ||
-        first->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-        buf_printf(out, "    --adagrad\n");
-    buf_printf(out, ")\n");
-    if (!features->are_multi_hot)
-        return;
-    buf_printf(out, "%s    args+=(--multi_hot_sizes \"", dlrm_multi_hot_sh);
-    for (size_t i = 0; i < problem->n_tables; i++)
-        buf_printf(out, "%s%ld", i ? "," : "",
-                   hotness(&problem->tables[features->order[i]]));
-    buf_printf(out, "\" --multi_hot_distribution_type uniform)\nfi\n");
-}
-
-static void print_launch(const struct cluster *cluster, struct buf *out)
-{
-    uint32_t n_local = cluster->devices_per_host;
-
+    if (problem->batch % n_gpus)
+        buf_printf(&notes, "# The batch of a GPU is rounded.\n");
     if (cluster->hosts_per_domain > 1)
-        buf_printf(out, "\nexport TORCHREC_RESOLVED_POD_SIZE=%u\n",
+        buf_printf(&pod, "\nexport TORCHREC_RESOLVED_POD_SIZE=%u\n",
                    cluster->hosts_per_domain);
-    buf_printf(out,
-               "\ntorchrun --nnodes %u --nproc_per_node %u \\\n"
-               "    --node_rank \"${NODE_RANK:-${SLURM_NODEID:-0}}\" \\\n"
-               "    --master_addr \"${MASTER_ADDR:-localhost}\" \\\n"
-               "    --master_port \"${MASTER_PORT:-29500}\" \\\n"
-               "    \"$work/train.py\" \"${args[@]}\" \"$@\"\n",
-               cluster->n_devices / n_local, n_local);
+    set_word(words, "notes", &notes);
+    set_word(words, "pod", &pod);
+    return words;
+}
+
+/* Of each table, in the order of the features. */
+static void add_words_of_tables(json_t *words, const struct features *features)
+{
+    struct buf tables = {0}, rows = {0}, hot = {0};
+
+    for (size_t i = 0; i < features->problem->n_tables; i++) {
+        const uint32_t t = features->order[i];
+        const struct table *table = &features->problem->tables[t];
+        const char *comma = i ? "," : "";
+
+        buf_printf(&tables, "    ");
+        emit_json(&tables, json_string(feature_name(features, t)));
+        buf_printf(&tables, ": (%u, \"%s\"),\n", table->dim,
+                   precision_name(table->precision));
+        buf_printf(&rows, "%s%" PRIu64, comma, table->num_embeddings);
+        buf_printf(&hot, "%s%ld", comma, hotness(table));
+    }
+    set_word(words, "tables", &tables);
+    set_word(words, "rows", &rows);
+    set_word(words, "hotness", &hot);
 }
 
 static int print_script(const struct plan *plan,
@@ -256,26 +225,35 @@ static int print_script(const struct plan *plan,
                         struct err *err)
 {
     const struct problem *problem = &plan->problem;
-    struct features features = {0};
-    int rc = -1;
+    struct buf text[4] = {0};
+    struct emit_options torchrec = {0};
+    struct features features;
+    json_t *words;
+    int rc;
 
     (void)options;
     for (size_t i = 0; i < problem->n_tables; i++)
         if (check_table(&problem->tables[i], &problem->tables[0], err))
-            goto out;
+            return -1;
     if (check_replicas(plan, err))
-        goto out;
+        return -1;
     features_init(&features, problem);
-    print_head(plan, &features, out);
-    if (print_plan_file(plan, &features, out, err) ||
-        print_python(plan, &features, out, err))
-        goto out;
-    print_arguments(plan, &features, out);
-    print_launch(&problem->cluster, out);
-    rc = 0;
-out:
+    words = words_of_job(plan, &features);
+    add_words_of_tables(words, &features);
+    torchrec.prefix = features.have_prefix ? "" : TABLE_PREFIX;
+    rc = emit_torchrec.emit(plan, &torchrec, &text[0], err) ||
+         emit_torchrec_loader.emit(plan, &torchrec, &text[1], err);
+    expand(&text[2], dlrm_driver_py, words);
+    if (features.are_multi_hot)
+        expand(&text[3], dlrm_multi_hot_sh, words);
+    set_word(words, "plan", &text[0]);
+    set_word(words, "loader", &text[1]);
+    set_word(words, "driver", &text[2]);
+    set_word(words, "multi_hot", &text[3]);
+    expand(out, dlrm_script_sh, words);
+    json_decref(words);
     mem_free(features.order);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 const struct emitter emit_dlrm = {print_script, NULL};

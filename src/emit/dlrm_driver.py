@@ -8,7 +8,9 @@ from loader import load_plan
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLAN = os.path.join(HERE, "plan.json")
-# OPTIMIZER and TABLES, as the plan has them, stand here.
+OPTIMIZER = "{{optimizer}}"
+TABLES = {
+{{tables}}}
 WIDTH = max(dim for dim, _ in TABLES.values())
 
 

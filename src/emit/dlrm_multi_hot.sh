@@ -6,3 +6,5 @@ for arg in "$@"; do
     fi
 done
 if [[ $is_multi_hot == no ]]; then
+    args+=(--multi_hot_sizes "{{hotness}}" --multi_hot_distribution_type uniform)
+fi
