@@ -39,8 +39,7 @@ static const char *const host_keys[] = {"count", "gpus", "memory", "used",
 
 struct reader {
     struct cluster *cluster;
-    const char *source;
-    struct arena *arena;
+    struct json_place root;
     const json_t *hosts;
     const size_t *lines; /* on which the hosts begin */
 };
@@ -69,7 +68,7 @@ static int read_size(uint64_t *bytes, const struct json_place *place,
 /* The same, or a percentage of a GPU's memory: kept as it is written, until the
  * memory is known. */
 static int read_reserve(const char **out, const struct json_place *place,
-                        const struct reader *reader, struct err *err)
+                        struct err *err)
 {
     const json_t *value = json_object_get(place->object, "reserve");
     const char *text = json_string_value(value);
@@ -84,8 +83,8 @@ static int read_reserve(const char **out, const struct json_place *place,
                            text);
     if (!text && read_size(&bytes, place, "reserve", value, err))
         return -1;
-    *out = text ? arena_strdup(reader->arena, text)
-                : arena_printf(reader->arena, "%" PRIu64, bytes);
+    *out = text ? arena_strdup(place->arena, text)
+                : arena_printf(place->arena, "%" PRIu64, bytes);
     return 0;
 }
 
@@ -142,15 +141,14 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
 static int add_host(const struct reader *reader, size_t idx, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
-    struct json_place root = {.source = reader->source,
-                              .line = reader->lines[idx],
-                              .arena = reader->arena};
-    struct json_place place;
+    struct json_place place, root = reader->root;
     struct host host = {.count = 1};
     uint64_t *memory = cluster->memory_bytes + cluster->n_devices;
     uint64_t *used = cluster->reserve_bytes + cluster->n_devices;
     uint64_t n;
 
+    root.line = reader->lines[idx];
+    root.lines = NULL;
     if (place_element(&place, &root, "hosts", reader->hosts, idx, err) ||
         place_check_keys(&place, host_keys, err) ||
         PLACE_FIELDS(&host, &place, host_fields, err))
@@ -175,55 +173,32 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     return 0;
 }
 
-/* What stands beside the hosts. */
-static int read_head(struct reader *reader, const struct json_place *root,
-                     struct err *err)
+static int read_cluster(struct reader *reader, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
+    const struct json_place *root = &reader->root;
 
+    if (!json_is_object(root->object))
+        return err_set(err, ERR_INPUT,
+                       "%s:1: a list; a cluster is an object with a member "
+                       "'hosts'",
+                       root->source);
     if (place_check_keys(root, file_keys, err) ||
         PLACE_FIELDS(cluster, root, file_fields, err) ||
-        read_reserve(&cluster->reserve, root, reader, err) ||
+        read_reserve(&cluster->reserve, root, err) ||
         (place_has(root, "hosts") &&
          place_list(&reader->hosts, root, "hosts", err)))
         return -1;
     if (!json_array_size(reader->hosts))
         return place_error(root, err, "hosts is missing or empty");
-    return 0;
-}
-
-static int read_cluster(struct reader *reader, const json_t *object,
-                        const char *text, size_t len, struct err *err)
-{
-    struct cluster *cluster = reader->cluster;
-    const struct json_place root = {
-        .object = object,
-        .source = reader->source,
-        .line = 1,
-        .lines = place_child_lines(text, len, 1, reader->arena),
-        .arena = reader->arena,
-    };
-
-    if (!json_is_object(object))
-        return err_set(err, ERR_INPUT,
-                       "%s:1: a list; a cluster is an object with a member "
-                       "'hosts'",
-                       reader->source);
-    if (read_head(reader, &root, err))
-        return -1;
-    /* No other member is a list or an object: all that stands two deep is a
-     * host. */
-    reader->lines = place_child_lines(text, len, 2, reader->arena);
-    cluster->memory_bytes =
-        ARENA_NEW(reader->arena, uint64_t, CLUSTER_MAX_GPUS);
-    cluster->reserve_bytes =
-        ARENA_NEW(reader->arena, uint64_t, CLUSTER_MAX_GPUS);
+    cluster->memory_bytes = ARENA_NEW(root->arena, uint64_t, CLUSTER_MAX_GPUS);
+    cluster->reserve_bytes = ARENA_NEW(root->arena, uint64_t, CLUSTER_MAX_GPUS);
     for (size_t i = 0; i < json_array_size(reader->hosts); i++)
         if (add_host(reader, i, err))
             return -1;
     return cluster_check_hosts(cluster, err)
-               ? err_prefix(err, "%s:%zu", reader->source,
-                            place_line(&root, "pod_size"))
+               ? err_prefix(err, "%s:%zu", root->source,
+                            place_line(root, "pod_size"))
                : 0;
 }
 
@@ -231,11 +206,19 @@ int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
                       const char *source, struct arena *arena, struct err *err)
 {
     struct reader reader = {
-        .cluster = cluster, .source = source, .arena = arena};
+        .cluster = cluster,
+        .root = {.source = source, .line = 1, .arena = arena}};
     json_t *root = NULL;
-    int rc = json_parse(&root, text, len, source, err) ||
-             read_cluster(&reader, root, text, len, err);
+    int rc = json_parse(&root, text, len, source, err);
 
+    if (!rc) {
+        reader.root.object = root;
+        reader.root.lines = place_child_lines(text, len, 1, arena);
+        /* No other member is a list or an object: all that stands two deep is
+         * a host. */
+        reader.lines = place_child_lines(text, len, 2, arena);
+        rc = read_cluster(&reader, err);
+    }
     json_decref(root);
     return rc ? -1 : 0;
 }
