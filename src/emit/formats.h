@@ -30,8 +30,7 @@ void emit_json(struct buf *out, json_t *value);
 void emit_members(struct buf *out, json_t *object, const char *between);
 
 /* Whether a text is JSON, for a file_check. */
-int emit_check_json(const char *text, size_t len, const char *source,
-                    struct arena *arena, struct err *err) MUST_CHECK;
+file_check emit_check_json MUST_CHECK;
 
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);

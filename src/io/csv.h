@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_CSV_H
 #define NEUROSHARD_IO_CSV_H
 
-#include "base/mem.h"
+#include "base/file.h"
 
 #include <stdbool.h>
 
@@ -36,7 +36,6 @@ void csv_release(struct csv *csv); /* zeroed is fine */
 int csv_next(struct csv *csv, bool *found, struct err *err) MUST_CHECK;
 
 /* Whether all of a text is records (a file_check); ERR_INPUT names the line. */
-int csv_check(const char *text, size_t len, const char *source,
-              struct arena *arena, struct err *err) MUST_CHECK;
+file_check csv_check MUST_CHECK;
 
 #endif

@@ -26,8 +26,6 @@ int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
 
 /* Of an import: the tables that the planner has printed. */
 bool tables_is_stats(const char *text);
-int tables_from_stats(struct table_list *list, const char *text, size_t len,
-                      const char *source, const struct tables_options *options,
-                      struct arena *arena, struct err *err) MUST_CHECK;
+tables_reader tables_from_stats MUST_CHECK;
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_merge.h"
 
-#include "base/file.h"
 #include "base/json.h"
 #include "io/store_private.h"
 

@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_IO_STORE_MERGE_H
 #define NEUROSHARD_IO_STORE_MERGE_H
 
+#include "base/file.h"
 #include "io/store.h"
 
 #include <jansson.h>
@@ -48,8 +49,7 @@ int store_from_csv(struct store **out, const char *text, size_t len,
                    const char *source, struct arena *arena,
                    struct err *err) MUST_CHECK;
 /* Whether that can be done (a file_check). */
-int store_csv_check(const char *text, size_t len, const char *source,
-                    struct arena *arena, struct err *err) MUST_CHECK;
+file_check store_csv_check MUST_CHECK;
 /* Hash of the text of a database from store_sorted: what it holds, and no more.
  */
 int store_hash(uint64_t *hash, struct store *sorted,

@@ -113,9 +113,7 @@ int tables_from_text(struct table_list *list, const char *text, size_t len,
 {
     static const struct {
         bool (*is_one)(const char *text);
-        int (*read)(struct table_list *list, const char *text, size_t len,
-                    const char *source, const struct tables_options *options,
-                    struct arena *arena, struct err *err);
+        tables_reader *read;
     } forms[] = {
         {tables_is_tbe, tables_from_tbe},
         {tables_is_stats, tables_from_stats},

@@ -42,28 +42,22 @@ struct tables_options {
 
 /* Each takes the whole text; `source` is the name for messages. The list
  * lives in the arena. ERR_INPUT is "source:line: what is wrong". */
-int tables_from_csv(struct table_list *list, const char *text, size_t len,
-                    const char *source, const struct tables_options *options,
-                    struct arena *arena, struct err *err) MUST_CHECK;
-int tables_from_json(struct table_list *list, const char *text, size_t len,
-                     const char *source, const struct tables_options *options,
-                     struct arena *arena, struct err *err) MUST_CHECK;
+typedef int tables_reader(struct table_list *list, const char *text, size_t len,
+                          const char *source,
+                          const struct tables_options *options,
+                          struct arena *arena, struct err *err);
+tables_reader tables_from_csv MUST_CHECK;
+tables_reader tables_from_json MUST_CHECK;
 
 /* What others have, in a form that only an import takes: the JSON that FBGEMM's
  * TBE reporter writes, TBEDataConfig; and a command line of dlrm_main.py or
  * dlrm_s_pytorch.py, or a script with one. text[len] must be a NUL. */
-int tables_from_tbe(struct table_list *list, const char *text, size_t len,
-                    const char *source, const struct tables_options *options,
-                    struct arena *arena, struct err *err) MUST_CHECK;
-int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
-                     const char *source, const struct tables_options *options,
-                     struct arena *arena, struct err *err) MUST_CHECK;
+tables_reader tables_from_tbe MUST_CHECK;
+tables_reader tables_from_dlrm MUST_CHECK;
 
 /* JSON where the first character that is no blank is '{' or '[', else CSV; for
  * an import any of the forms, which the content tells. */
-int tables_from_text(struct table_list *list, const char *text, size_t len,
-                     const char *source, const struct tables_options *options,
-                     struct arena *arena, struct err *err) MUST_CHECK;
+tables_reader tables_from_text MUST_CHECK;
 /* The same of a file ("-": standard input); ERR_IO where it cannot be read. */
 int tables_load(struct table_list *list, const char *path,
                 const struct tables_options *options, struct arena *arena,

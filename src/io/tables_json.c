@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json_place.h"
-#include "base/text.h"
 #include "io/tables_private.h"
 
 #include <string.h>
