@@ -116,25 +116,6 @@ static json_t *from_table(const struct table *table)
     return value;
 }
 
-static json_t *from_shard(const struct shard *shard, const double *alone_ms)
-{
-    json_t *value = shard_to_json(shard);
-
-    if (alone_ms)
-        set(value, "alone_ms", json_real_or_null(*alone_ms));
-    return value;
-}
-
-static json_t *from_device(const struct device_cost *device)
-{
-    json_t *value = PLACE_ROW(device, device_fields);
-
-    if (!isnan(device->parts_ms[0]))
-        set(value, "phases_ms", PLACE_ROW(device->parts_ms, step_part_fields));
-    set(value, "memory_bytes", PLACE_ROW(&device->memory, memory_fields));
-    return value;
-}
-
 static int add_to_buf(const char *data, size_t len, void *buf)
 {
     buf_add(buf, data, len);
@@ -213,20 +194,30 @@ static json_t *from_head(const struct plan *plan)
 
 json_t *plan_document(const struct plan *plan)
 {
-    json_t *root = from_head(plan), *list = json_array();
+    json_t *root = from_head(plan), *list = json_array(), *value;
 
     for (size_t i = 0; i < plan->problem.n_tables; i++)
         append(list, from_table(&plan->problem.tables[i]));
     set(root, "tables", list);
     list = json_array();
-    for (size_t i = 0; i < plan->n_shards; i++)
-        append(list, from_shard(&plan->shards[i],
-                                plan->shard_ms ? &plan->shard_ms[i] : NULL));
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        append(list, value = shard_to_json(&plan->shards[i]));
+        if (plan->shard_ms)
+            PLACE_SET_FIELDS(value, &plan->shard_ms[i], alone_field);
+    }
     set(root, "shards", list);
     if (plan->devices) {
         list = json_array();
-        for (size_t r = 0; r < plan->problem.cluster.n_devices; r++)
-            append(list, from_device(&plan->devices[r]));
+        for (size_t r = 0; r < plan->problem.cluster.n_devices; r++) {
+            const struct device_cost *device = &plan->devices[r];
+
+            append(list, value = PLACE_ROW(device, device_fields));
+            if (!isnan(device->parts_ms[0]))
+                set(value, "phases_ms",
+                    PLACE_ROW(device->parts_ms, step_part_fields));
+            set(value, "memory_bytes",
+                PLACE_ROW(&device->memory, memory_fields));
+        }
         set(root, "devices", list);
     }
     place_set_fields(root, plan, &plan_fields[OF_TOTAL], 2);

@@ -18,15 +18,6 @@ struct reader {
     const char *asked[N_TABLE_COLUMNS]; /* fields that the options name */
 };
 
-static int read_table(struct reader *reader, struct table *table,
-                      struct err *err)
-{
-    for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
-        if (reader->cells.names[c])
-            reader->cells.texts[c] = reader->csv.fields[reader->field_of[c]];
-    return table_from_cells(table, &reader->cells, err);
-}
-
 /* No other has its name. */
 static int check_name(const struct reader *reader, const char *name,
                       struct err *err)
@@ -44,6 +35,7 @@ static int check_name(const struct reader *reader, const char *name,
 
 static int read_tables(struct reader *reader, struct err *err)
 {
+    struct table_cells *cells = &reader->cells;
     struct table *table;
     bool found;
 
@@ -55,7 +47,10 @@ static int read_tables(struct reader *reader, struct err *err)
         reader->tables = mem_room(reader->tables, reader->n_tables,
                                   &reader->cap, sizeof(*reader->tables));
         table = &reader->tables[reader->n_tables++];
-        if (read_table(reader, table, err) ||
+        for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
+            if (cells->names[c])
+                cells->texts[c] = reader->csv.fields[reader->field_of[c]];
+        if (table_from_cells(table, cells, err) ||
             check_name(reader, table->name, err))
             return err_prefix(err, "%s:%zu", reader->csv.source,
                               reader->csv.record_line);
