@@ -14,13 +14,11 @@
 #define MAX_MS 1e9
 #define MAX_TEXT 200
 
-#define TIME(row, member, time) \
-    MEMBER_REAL, offsetof(row, member) + offsetof(struct timing, time)
-#define TIMING(prefix, row, member)                                    \
-    {prefix "median_ms", TIME(row, member, median_ms), .max = MAX_MS}, \
-        {prefix "p10_ms", TIME(row, member, p10_ms), .max = MAX_MS},   \
-    {                                                                  \
-        prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
+#define TIMING(prefix, OF, member)                             \
+    {prefix "median_ms", OF(member.median_ms), .max = MAX_MS}, \
+        {prefix "p10_ms", OF(member.p10_ms), .max = MAX_MS},   \
+    {                                                          \
+        prefix "p90_ms", OF(member.p90_ms), .max = MAX_MS      \
     }
 
 /* What tells a device comes first, then what tells a machine. */
@@ -45,12 +43,12 @@ static const struct store_column sample_columns[] = {
     {"kind", SAMPLE(kind), .names = sample_kind_names},
     {"part", SAMPLE(part), .max = 1e6},
     {"n_tables", SAMPLE(n_tables), .max = 1e6},
-    TIMING("forward_", struct sample, forward),
-    TIMING("backward_", struct sample, backward),
-    TIMING("total_", struct sample, total),
-    TIMING("linearise_", struct sample, linearise),
-    TIMING("sort_", struct sample, sort),
-    TIMING("update_", struct sample, update),
+    TIMING("forward_", SAMPLE, forward),
+    TIMING("backward_", SAMPLE, backward),
+    TIMING("total_", SAMPLE, total),
+    TIMING("linearise_", SAMPLE, linearise),
+    TIMING("sort_", SAMPLE, sort),
+    TIMING("update_", SAMPLE, update),
     {"sm_mhz", SAMPLE(health.sm_mhz), .max = 1e6},
     {"memory_mhz", SAMPLE(health.memory_mhz), .max = 1e6},
     {"temperature_c", SAMPLE(health.temperature_c), .max = 1e6},
@@ -80,7 +78,7 @@ static const struct store_column comm_columns[] = {
     {"n_hosts", COMM(n_hosts), .min = 1, .max = 1e6},
     {"total_bytes", COMM(total_bytes), .max = MAX_COUNT},
     {"max_bytes", COMM(max_bytes), .max = MAX_COUNT},
-    TIMING("", struct comm_sample, time),
+    TIMING("", COMM, time),
     {"n_iterations", COMM(n_iterations), .max = MAX_U32},
 };
 
@@ -92,7 +90,7 @@ static const struct store_column ceiling_columns[] = {
     {"n", CEILING(probe.n), .max = MAX_COUNT},
     {"row_bytes", CEILING(probe.row_bytes), .max = MAX_U32},
     {"key_bits", CEILING(probe.key_bits), .max = 64},
-    TIMING("", struct ceiling, timing),
+    TIMING("", CEILING, timing),
     {"n_iterations", CEILING(n_iterations), .max = MAX_U32},
     {"flags", CEILING(flags), .max = MAX_U32},
 };
@@ -210,14 +208,16 @@ int bind_row(sqlite3_stmt *stmt, int *place, const struct store_list *list,
     return status;
 }
 
-/* Quoted where it is not printable; `before` itself where it is that text. */
+/* Quoted where it is not printable; that of the row before where it is the
+ * same. */
 static const char *copy_text(const void *column, const char *before,
-                             struct arena *arena)
+                             size_t offset, struct arena *arena)
 {
     const char *text = column ? column : "", *shown;
+    const char *last = before ? *(const char *const *)(before + offset) : NULL;
 
-    if (before && !strcmp(text, before))
-        return before;
+    if (last && !strcmp(text, last))
+        return last;
     shown = text_shown(text, arena);
     return shown == text ? arena_strdup(arena, text) : shown;
 }
@@ -228,8 +228,6 @@ void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
     for (size_t c = 0; c < list->n; c++, place++) {
         const struct store_column *column = &list->columns[c];
         void *at = (char *)row + column->offset;
-        const void *last =
-            before ? (const char *)before + column->offset : NULL;
 
         if (column->is_blob)
             memcpy(at, sqlite3_column_blob(stmt, place),
@@ -237,11 +235,10 @@ void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
         else if (column->names)
             *(uint32_t *)at = (uint32_t)text_choice(
                 column->names,
-                copy_text(sqlite3_column_text(stmt, place), NULL, arena));
+                copy_text(sqlite3_column_text(stmt, place), NULL, 0, arena));
         else if (column->type == MEMBER_TEXT)
-            *(const char **)at =
-                copy_text(sqlite3_column_text(stmt, place),
-                          last ? *(const char *const *)last : NULL, arena);
+            *(const char **)at = copy_text(sqlite3_column_text(stmt, place),
+                                           before, column->offset, arena);
         else if (column->type == MEMBER_REAL)
             *(double *)at = sqlite3_column_type(stmt, place) == SQLITE_NULL
                                 ? NAN
