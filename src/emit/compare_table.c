@@ -83,20 +83,18 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     for (uint32_t r = 0; r < n; r++) {
         const struct device_cost *device = &plan->devices[r];
         double busy = device->compute_ms + device->bwd_comm_ms;
-        double full = (double)device->memory.total /
-                      (double)plan->problem.cluster.memory_bytes[r];
 
         busy_sum += busy;
         busy_max = fmax(busy_max, busy);
         entry->compute_ms = fmax(entry->compute_ms, device->compute_ms);
         entry->bwd_comm_ms = fmax(entry->bwd_comm_ms, device->bwd_comm_ms);
         entry->fwd_comm_ms = fmax(entry->fwd_comm_ms, device->fwd_comm_ms);
-        entry->memory_frac = fmax(entry->memory_frac, full);
         for (unsigned p = 0; p < N_STEP_PARTS; p++)
             entry->parts_ms[p] =
                 r ? fmax(entry->parts_ms[p], device->parts_ms[p])
                   : device->parts_ms[p];
     }
+    entry->memory_frac = plan_used_frac(plan, plan_fullest(plan));
     entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
 }
 

@@ -75,34 +75,30 @@ int tables_name(struct table_list *list, const char *prefix,
 {
     char *rest = options->names ? arena_strdup(arena, options->names) : NULL;
     json_t *seen = json_object();
-    const char *name;
+    const char *name = "";
     size_t n = 0;
-    int rc = -1;
+    int rc = 0;
 
     list->tables = ARENA_NEW(arena, struct table, list->n_tables);
-    for (; n < list->n_tables; n++) {
+    for (; !rc && n < list->n_tables; n++) {
         name = rest ? strtok_r(rest, ",\r\n", &rest)
                     : arena_printf(arena, "%s%zu", prefix, n);
         if (!name)
             break;
-        if (!text_is_printable(name) || json_object_get(seen, name)) {
-            err_set(err, ERR_INPUT, "option '--names': '%s' is %s",
-                    tables_shown(name, arena),
-                    text_is_printable(name) ? "there twice" : "not printable");
-            goto out;
-        }
+        if (!text_is_printable(name) || json_object_get(seen, name))
+            rc = err_set(err, ERR_INPUT, "option '--names': '%s' is %s",
+                         tables_shown(name, arena),
+                         text_is_printable(name) ? "there twice"
+                                                 : "not printable");
         json_object_set_new(seen, name, json_true());
         table_init(&list->tables[n]);
         list->tables[n].name = name;
     }
-    if (n == list->n_tables && !(rest && strtok_r(rest, ",\r\n", &rest)))
-        rc = 0;
-    else
-        err_set(err, ERR_INPUT,
-                "option '--names' has %s names than the %zu tables of '%s'",
-                n < list->n_tables ? "fewer" : "more", list->n_tables,
-                list->source);
-out:
+    if (!rc && (!name || (rest && strtok_r(rest, ",\r\n", &rest))))
+        rc =
+            err_set(err, ERR_INPUT,
+                    "option '--names' has %s names than the %zu tables of '%s'",
+                    name ? "more" : "fewer", list->n_tables, list->source);
     json_decref(seen);
     return rc;
 }
