@@ -26,21 +26,15 @@ static void add_blob(struct buf *out, const void *blob, size_t size)
 
 static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
 {
-    switch (sqlite3_column_type(stmt, column)) {
-    case SQLITE_FLOAT:
+    const int type = sqlite3_column_type(stmt, column);
+
+    if (type == SQLITE_FLOAT)
         buf_printf(out, "%.17g", sqlite3_column_double(stmt, column));
-        break;
-    case SQLITE_INTEGER:
-    case SQLITE_TEXT:
-        text_csv(out, (const char *)sqlite3_column_text(stmt, column));
-        break;
-    case SQLITE_BLOB:
+    else if (type == SQLITE_BLOB)
         add_blob(out, sqlite3_column_blob(stmt, column),
                  (size_t)sqlite3_column_bytes(stmt, column));
-        break;
-    default:
-        break;
-    }
+    else if (type != SQLITE_NULL)
+        text_csv(out, (const char *)sqlite3_column_text(stmt, column));
 }
 
 int store_to_csv(struct buf *out, struct store *store, struct err *err)

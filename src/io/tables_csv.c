@@ -271,29 +271,26 @@ void tables_to_csv(struct buf *out, const struct table_list *list)
 {
     bool is_written[N_TABLE_COLUMNS] = {false};
     struct buf ignored = {0};
-    const char *separator = "";
 
     for (size_t i = 0; i < list->n_tables; i++)
         for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
             is_written[c] |= table_add_cell(&ignored, &list->tables[i], c);
     buf_release(&ignored);
-    for (size_t c = 0; c < N_TABLE_COLUMNS; c++) {
-        const char *names = table_column_names(c);
+    for (size_t line = 0; line <= list->n_tables; line++) {
+        const char *separator = "";
 
-        if (!is_written[c])
-            continue;
-        buf_printf(out, "%s%.*s", separator, (int)strcspn(names, "|"), names);
-        separator = ",";
-    }
-    for (size_t i = 0; i < list->n_tables; i++) {
-        separator = "\n";
         for (size_t c = 0; c < N_TABLE_COLUMNS; c++) {
+            const char *names = table_column_names(c);
+
             if (!is_written[c])
                 continue;
             buf_printf(out, "%s", separator);
-            table_add_cell(out, &list->tables[i], c);
             separator = ",";
+            if (line)
+                table_add_cell(out, &list->tables[line - 1], c);
+            else
+                buf_add(out, names, strcspn(names, "|"));
         }
+        buf_add(out, "\n", 1);
     }
-    buf_printf(out, "\n");
 }

@@ -157,7 +157,6 @@ static int read_rows(uint64_t **rows, size_t *n, const struct reader *reader,
 {
     static const int given[] = {ROWS_LIST, S_ROWS_LIST, ROWS};
     static const char *const separators[] = {",", "-", ""};
-    size_t g = 0;
 
     for (int i = S_GENERATION; i <= S_QUOTIENTS; i++)
         if (reader->values[i] &&
@@ -166,15 +165,14 @@ static int read_rows(uint64_t **rows, size_t *n, const struct reader *reader,
                            "%s:%zu: %s makes tables of other sizes than the "
                            "command line says",
                            reader->source, reader->lines[i], option_names[i]);
-    while (g < 3 && !reader->values[given[g]])
-        g++;
-    return g < 3 ? read_numbers(rows, n, reader, given[g], separators[g],
-                                INT64_MAX, err)
-                 : err_set(err, ERR_INPUT,
-                           "%s:1: neither %s, %s nor %s says how many rows "
-                           "tables have",
-                           reader->source, option_names[ROWS_LIST],
-                           option_names[ROWS], option_names[S_ROWS_LIST]);
+    for (size_t g = 0; g < 3; g++)
+        if (reader->values[given[g]])
+            return read_numbers(rows, n, reader, given[g], separators[g],
+                                INT64_MAX, err);
+    return err_set(err, ERR_INPUT,
+                   "%s:1: neither %s, %s nor %s says how many rows tables have",
+                   reader->source, option_names[ROWS_LIST], option_names[ROWS],
+                   option_names[S_ROWS_LIST]);
 }
 
 /* Look-ups a sample that dlrm_s_pytorch.py draws: so many, or a part of them,
