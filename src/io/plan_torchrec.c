@@ -358,10 +358,10 @@ static int read_cells(struct entry *entry, struct table *table,
         wrong = DIM;
     if (!text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]))
         wrong = SHARDING;
-    return wrong == N_COLUMNS
-               ? 0
-               : err_set(err, ERR_INPUT, "table '%s' cannot have the %s '%s'",
-                         entry->fqn, printed_columns[wrong].name, cells[wrong]);
+    if (wrong == N_COLUMNS)
+        return 0;
+    return err_set(err, ERR_INPUT, "table '%s' cannot have the %s '%s'",
+                   entry->fqn, printed_columns[wrong].name, cells[wrong]);
 }
 
 /* Lists the table where no list is given. */

@@ -196,12 +196,13 @@ static int read_optimizer(enum optimizer *out, const struct reader *reader,
         name = reader->values[ADAGRAD] ? "adagrad" : "sgd";
     i = text_choice(names, name ? name : "sgd");
     *out = (enum optimizer)i; /* they stand in one order */
-    return i >= 0 ? 0
-                  : err_set(err, ERR_INPUT,
-                            "%s:%zu: --optimizer '%s' is none of sgd, "
-                            "rwsadagrad and adagrad",
-                            reader->source, reader->lines[S_OPTIMIZER],
-                            tables_shown(name, reader->arena));
+    if (i >= 0)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "%s:%zu: --optimizer '%s' is none of sgd, rwsadagrad and "
+                   "adagrad",
+                   reader->source, reader->lines[S_OPTIMIZER],
+                   tables_shown(name, reader->arena));
 }
 
 static int fill_tables(struct table_list *list, const struct reader *reader,
@@ -271,8 +272,7 @@ int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
                        source);
     list->source = arena_strdup(arena, source);
     reader.text = without_comments(text, len, arena);
-    return read_options(&reader, err) ||
-                   fill_tables(list, &reader, options, err)
-               ? -1
-               : 0;
+    if (read_options(&reader, err))
+        return -1;
+    return fill_tables(list, &reader, options, err);
 }
