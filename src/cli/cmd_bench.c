@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "cli/bench_summary.h"
 #include "io/csv.h"
-#include "io/samples_csv.h"
+#include "io/store_merge.h"
 #include "microbench/ceilings.h"
 
 /* Of mixed cases, where the options do not say. */
@@ -130,23 +130,9 @@ static int read_options(struct bench_options *options, const struct cli *cli,
 /* All samples of the database, whatever device they are of. */
 static int write_csv(const struct bench *bench, struct err *err)
 {
-    struct arena *arena = bench->cli->arena;
-    struct sample_setting *settings;
-    struct sample *samples;
     struct buf text = {0};
-    size_t n_settings, n = 0;
-    int rc = store_settings(bench->store, &settings, &n_settings, arena, err);
+    int rc = store_samples_to_csv(&text, bench->store, err);
 
-    samples_csv_header(&text);
-    for (size_t i = 0; !rc && i < n_settings; i++) {
-        struct arena_mark mark = arena_mark(arena);
-
-        rc = store_samples(bench->store, &settings[i], STORE_SETTING, &samples,
-                           &n, arena, err);
-        for (size_t j = 0; !rc && j < n; j++)
-            samples_csv_add(&text, &samples[j]);
-        arena_rewind(arena, mark);
-    }
     if (!rc)
         rc = file_write_checked(cli_string(bench->cli, "csv"), text.data,
                                 text.len, csv_check, err);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 FILE_TEXT(store_export_sql, "src/io/store_export.sql");
+FILE_TEXT(store_samples_sql, "src/io/store_samples.sql");
 
 /* --- writing --- */
 
@@ -37,6 +38,42 @@ static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
         text_csv(out, (const char *)sqlite3_column_text(stmt, column));
 }
 
+/* As store_samples.sql says. */
+static void add_figure(struct buf *out, sqlite3_stmt *stmt, int column)
+{
+    const char *dot = strchr(sqlite3_column_name(stmt, column), '.');
+    const double real = sqlite3_column_double(stmt, column);
+    struct arena scratch;
+
+    arena_init(&scratch);
+    if (sqlite3_column_type(stmt, column) != SQLITE_FLOAT)
+        text_csv(out,
+                 text_shown((const char *)sqlite3_column_text(stmt, column),
+                            &scratch));
+    else if (dot)
+        buf_printf(out, "%.*f", (int)strtol(dot + 1, NULL, 10), real);
+    else
+        buf_printf(out, "%.6g", real);
+    arena_release(&scratch);
+}
+
+/* A line each; how the last step ended. */
+static int add_rows(struct buf *out, sqlite3_stmt *stmt,
+                    void (*add)(struct buf *out, sqlite3_stmt *stmt,
+                                int column))
+{
+    int status;
+
+    while ((status = sqlite3_step(stmt)) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+            buf_add(out, ",", i > 0);
+            add(out, stmt, i);
+        }
+        buf_add(out, "\n", 1);
+    }
+    return status;
+}
+
 int store_to_csv(struct buf *out, struct store *store, struct err *err)
 {
     struct buf sql = {0};
@@ -45,19 +82,30 @@ int store_to_csv(struct buf *out, struct store *store, struct err *err)
 
     for (const char *at = sql.data; !rc && *at;) {
         status = sqlite3_prepare_v2(store->db, at, -1, &stmt, &at);
-        while (!status && (status = sqlite3_step(stmt)) == SQLITE_ROW) {
-            status = SQLITE_OK;
-            for (int i = 0; i < sqlite3_column_count(stmt); i++) {
-                buf_add(out, ",", i > 0);
-                add_value(out, stmt, i);
-            }
-            buf_add(out, "\n", 1);
-        }
-        rc = store_check(store, status, err);
+        rc = store_check(store,
+                         status ? status : add_rows(out, stmt, add_value), err);
         sqlite3_finalize(stmt);
     }
     buf_release(&sql);
     return rc;
+}
+
+int store_samples_to_csv(struct buf *out, struct store *store, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int status =
+        sqlite3_prepare_v2(store->db, store_samples_sql, -1, &stmt, NULL);
+    int rc = store_check(store, status, err) || store_verify(store, err);
+
+    for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+        const char *name = sqlite3_column_name(stmt, i);
+
+        buf_printf(out, "%s%.*s", i ? "," : "", (int)strcspn(name, "."), name);
+    }
+    buf_add(out, "\n", 1);
+    rc = rc || store_check(store, add_rows(out, stmt, add_figure), err);
+    sqlite3_finalize(stmt);
+    return rc ? -1 : 0;
 }
 
 int store_hash(uint64_t *hash, struct store *sorted, struct err *err)

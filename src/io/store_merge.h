@@ -43,6 +43,11 @@ int store_describe(json_t **out, struct store *store,
  */
 int store_to_csv(struct buf *out, struct store *store,
                  struct err *err) MUST_CHECK;
+/* Its samples as text, a line each, small enough to be kept where a database is
+ * too large: tables as their sums, times with six digits. Nothing learns from
+ * it. As store_verify fails. */
+int store_samples_to_csv(struct buf *out, struct store *store,
+                         struct err *err) MUST_CHECK;
 /* A database in memory; messages call it by the source. ERR_INPUT names the
  * line, and of what is wrong with several lines together table and row. */
 int store_from_csv(struct store **out, const char *text, size_t len,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/csv.h"
-#include "io/samples_csv.h"
+#include "io/store_merge.h"
 #include "io/store_private.h"
 #include "tests/tap.h"
 
@@ -94,46 +94,75 @@ static void test_samples(struct store *store, struct arena *arena)
 
 static void test_csv(struct store *store, struct arena *arena)
 {
-    struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);
     struct sample_setting quoted =
         setting_of("cuda:\"A\", big", 8, PRECISION_FP32);
-    struct sample *samples;
     struct buf text = {0};
     struct err err = {0};
-    size_t n;
+    size_t n = 0;
 
-    if (store_samples(store, &setting, STORE_SETTING, &samples, &n, arena,
-                      &err)) {
+    put_ok(store, &quoted, 4);
+    if (store_samples_to_csv(&text, store, &err)) {
         ok(0, "%s", err.msg);
         return;
     }
-    samples_csv_add(&text, &samples[0]);
-    is_str(text.data,
-           "cuda:A,0,sm_90,1024,fp16,sgd,fedcba9876543210,1,fused,0,1,16,1001,"
-           "2560,100,1.23457,1,2,2,1.5,2.5,3.25,3,4,0,0.5,0,1980,3201,40,"
-           "500.1,4,12,0,0.2.0,2026-11-21T04:05:06Z\n",
-           "a sample as a line");
-    buf_release(&text);
-    samples[0].setting = &quoted;
-    samples_csv_add(&text, &samples[0]);
-    ok(!strncmp(text.data, "\"cuda:\"\"A\"\", big\",0,sm_90,8,", 28),
+    ok(strstr(text.data,
+              "\ncuda:A,0,sm_90,1024,fp16,sgd,fedcba9876543210,1,fused,0,1,16,"
+              "1001,2560,100,1.23457,1,2,2,1.5,2.5,3.25,3,4,0,0.5,0,1980,3201,"
+              "40,500.1,4,12,0,0.2.0,2026-11-21T04:05:06Z\n") != NULL,
+       "a sample as a line");
+    ok(strstr(text.data, "\n\"cuda:\"\"A\"\", big\",0,sm_90,8,") != NULL,
        "a quoted name");
-    buf_release(&text);
-    samples_csv_header(&text);
-    n = 0;
-    for (const char *c = text.data; *c; c++)
+    for (const char *c = text.data; *c != '\n'; c++)
         n += *c == ',';
     is_i64((int64_t)n, 35, "the heading has as many columns as a line");
-    samples_csv_add(&text, &samples[0]);
-    samples_csv_add(&text, &samples[1]);
+    n = 0;
+    for (const char *c = text.data; (c = strchr(c, '\n')); c++)
+        n++;
+    is_i64((int64_t)n, 8, "the heading and all samples");
     ok(!csv_check(text.data, text.len, "s.csv", arena, &err),
        "what is written passes the check: %s", err.msg);
     buf_add(&text, "1,2\n", 4);
     ok(csv_check(text.data, text.len, "s.csv", arena, &err) == -1,
        "a line of two fields does not");
-    is_str(err.msg, "s.csv:4: 2 fields, but the header has 36",
+    is_str(err.msg, "s.csv:9: 2 fields, but the header has 36",
            "and that is said");
     buf_release(&text);
+}
+
+/* Seeds are ordered as numbers without a sign, kinds as they are counted. */
+static void test_csv_order(void)
+{
+    struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);
+    const struct sample samples[] = {
+        {.seed = UINT64_MAX, .kind = SAMPLE_FUSED},
+        {.seed = 1, .kind = SAMPLE_SENTINEL},
+        {.seed = 1, .kind = SAMPLE_SINGLE, .part = 2},
+        {.seed = 1, .kind = SAMPLE_SINGLE, .part = 1},
+        {.seed = 1, .kind = SAMPLE_FUSED},
+    };
+    static const char *const keys[] = {
+        "0000000000000001,0,fused,0,0,0,0,0,0,",
+        "0000000000000001,0,single,1,0,0,0,0,0,",
+        "0000000000000001,0,single,2,0,0,0,0,0,",
+        "0000000000000001,0,sentinel,0,0,0,0,0,0,",
+        "ffffffffffffffff,0,fused,0,0,0,0,0,0,"};
+    struct store *store;
+    struct buf text = {0};
+    struct err err = {0};
+    const char *at;
+
+    ok(!store_open_memory(&store, "memory", &err), "opens");
+    for (size_t i = 0; i < 5; i++)
+        ok(!store_sink(store).put(store, &setting, &samples[i], &err), "put");
+    ok(!store_samples_to_csv(&text, store, &err), "writes %s", err.msg);
+    at = text.data;
+    for (size_t i = 0; i < 5; i++)
+        ok((at = strstr(at, keys[i])) != NULL, "then %s", keys[i]);
+    sqlite3_exec(store->db, "UPDATE sample SET n_tables = 3", NULL, NULL, NULL);
+    ok(store_samples_to_csv(&text, store, &err) == -1,
+       "not where tables are missing");
+    buf_release(&text);
+    store_close(store);
 }
 
 static void test_ceilings(struct store *store, struct arena *arena)
@@ -232,6 +261,7 @@ int main(void)
     }
     test_samples(store, &arena);
     test_csv(store, &arena);
+    test_csv_order();
     test_ceilings(store, &arena);
     test_canaries(store);
     store_close(store);
