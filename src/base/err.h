@@ -59,6 +59,9 @@ struct err {
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
+/* The same of ERR_INPUT, for who says nothing else. */
+int err_input(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 /* Puts "<text>: " in front of the sentence already stored; returns -1. */
 int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

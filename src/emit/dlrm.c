@@ -95,28 +95,27 @@ static int check_table(const struct table *table, const struct table *first,
                        struct err *err)
 {
     if (table->optimizer != first->optimizer)
-        return err_set(err, ERR_INPUT,
-                       "tables '%s' and '%s' have optimizers %s and %s, but "
-                       "DLRM has one for all",
-                       first->name, table->name,
-                       optimizer_name(first->optimizer),
-                       optimizer_name(table->optimizer));
+        return err_input(err,
+                         "tables '%s' and '%s' have optimizers %s and %s, but "
+                         "DLRM has one for all",
+                         first->name, table->name,
+                         optimizer_name(first->optimizer),
+                         optimizer_name(table->optimizer));
     if (table->optimizer == OPTIMIZER_ADAMA)
-        return err_set(err, ERR_INPUT,
-                       "table '%s' has the optimizer adama, which TorchRec "
-                       "does not have",
-                       table->name);
+        return err_input(
+            err,
+            "table '%s' has the optimizer adama, which TorchRec does not have",
+            table->name);
     if (table->output == OUTPUT_SEQUENCE || table->num_outputs != 1)
-        return err_set(err, ERR_INPUT,
-                       "table '%s' does not give one pooled vector a sample, "
-                       "as DLRM's tables do",
-                       table->name);
+        return err_input(err,
+                         "table '%s' does not give one pooled vector a sample, "
+                         "as DLRM's tables do",
+                         table->name);
     if (table->precision != PRECISION_FP32 &&
         table->precision != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "table '%s' is %s, but the script makes fp32 and fp16 "
-                       "tables",
-                       table->name, precision_name(table->precision));
+        return err_input(
+            err, "table '%s' is %s, but the script makes fp32 and fp16 tables",
+            table->name, precision_name(table->precision));
     return 0;
 }
 
@@ -129,11 +128,11 @@ static int check_replicas(const struct plan *plan, struct err *err)
 
         if (plan->shards[i].kind == SHARD_REPLICATE &&
             table->optimizer >= OPTIMIZER_LAMB)
-            return err_set(err, ERR_INPUT,
-                           "table '%s' is replicated and has the optimizer "
-                           "%s, which TorchRec has for cut and whole tables "
-                           "only",
-                           table->name, optimizer_name(table->optimizer));
+            return err_input(
+                err,
+                "table '%s' is replicated and has the optimizer %s, which "
+                "TorchRec has for cut and whole tables only",
+                table->name, optimizer_name(table->optimizer));
     }
     return 0;
 }

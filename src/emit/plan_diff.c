@@ -157,8 +157,7 @@ static void print_tables(const struct plan_moves *moves,
     ranked_sort(ranked, n);
     if (n)
         buf_printf(out,
-                   "\n%-*s  fate     pieces: before after  moved %s  "
-                   "new %s\n",
+                   "\n%-*s  fate     pieces: before after  moved %s  new %s\n",
                    (int)NAME_WIDTH, "table", unit->name, unit->name);
     for (size_t i = 0; i < n && i < N_TABLES_SHOWN; i++) {
         const struct table_moves *table = &moves->tables[ranked[i].idx];

@@ -380,11 +380,10 @@ static void note_training(const struct plan *plan, struct buf *notes)
                  table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
     }
     if (n_cut)
-        buf_printf(
-            notes,
-            "note    row-wise Adagrad keeps a mean for each column piece "
-            "of a row: %zu table%s so cut\n",
-            n_cut, n_cut == 1 ? " is" : "s are");
+        buf_printf(notes,
+                   "note    row-wise Adagrad keeps a mean for each column "
+                   "piece of a row: %zu table%s so cut\n",
+                   n_cut, n_cut == 1 ? " is" : "s are");
     if (n_replicated)
         buf_printf(notes,
                    "note    the job's dense optimizer%s%s%s updates the %zu "

@@ -78,18 +78,18 @@ static int add_rows(struct entry *entry, const struct shard *pieces, size_t n,
         return 0;
     entry->type = "table_row_wise";
     if (n_local == n_ranks)
-        return err_set(err, ERR_INPUT,
-                       "table '%s': TorchRec cuts rows only into equal blocks "
-                       "in the order of the ranks, over all %u",
-                       entry->table->name, n_ranks);
+        return err_input(err,
+                         "table '%s': TorchRec cuts rows only into equal "
+                         "blocks in the order of the ranks, over all %u",
+                         entry->table->name, n_ranks);
     if (!add_blocks(entry, pieces, n, pieces[0].device / n_local * n_local,
                     n_local))
-        return err_set(err, ERR_INPUT,
-                       "table '%s': TorchRec cuts rows only into equal blocks "
-                       "in the order of the ranks, over all %u or over the %u "
-                       "of one %s",
-                       entry->table->name, n_ranks, n_local,
-                       cluster_group_name(entry->cluster));
+        return err_input(
+            err,
+            "table '%s': TorchRec cuts rows only into equal blocks in the "
+            "order of the ranks, over all %u or over the %u of one %s",
+            entry->table->name, n_ranks, n_local,
+            cluster_group_name(entry->cluster));
     return 0;
 }
 
@@ -103,10 +103,10 @@ static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
     /* TorchRec 1.9.2 counts the rows of that state by hosts. */
     if (entry->cluster->hosts_per_domain > 1 &&
         entry->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-        return err_set(err, ERR_INPUT,
-                       "table '%s' is a grid over NVLink domains of several "
-                       "hosts, for which TorchRec has no row-wise Adagrad",
-                       entry->table->name);
+        return err_input(err,
+                         "table '%s' is a grid over NVLink domains of several "
+                         "hosts, for which TorchRec has no row-wise Adagrad",
+                         entry->table->name);
     for (size_t begin = 0, end; begin < n; begin = end) {
         for (end = begin + 1;
              end < n && pieces[end].col_begin == pieces[begin].col_begin &&
@@ -114,12 +114,12 @@ static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
             end++;
         if (!add_blocks(entry, &pieces[begin], end - begin,
                         pieces[begin].device / n_local * n_local, n_local))
-            return err_set(err, ERR_INPUT,
-                           "table '%s': TorchRec cuts a grid only into column "
-                           "blocks, each in equal row blocks over the %u "
-                           "ranks of one %s",
-                           entry->table->name, n_local,
-                           cluster_group_name(entry->cluster));
+            return err_input(
+                err,
+                "table '%s': TorchRec cuts a grid only into column blocks, "
+                "each in equal row blocks over the %u ranks of one %s",
+                entry->table->name, n_local,
+                cluster_group_name(entry->cluster));
     }
     return 0;
 }
@@ -137,10 +137,10 @@ static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
         if (entry->table->output != OUTPUT_SEQUENCE ||
             !strcmp(entry->type, "row_wise"))
             return 0;
-        return err_set(err, ERR_INPUT,
-                       "table '%s' is a sequence, which TorchRec cuts by "
-                       "columns or by rows over all ranks, not as %s",
-                       entry->table->name, entry->type);
+        return err_input(err,
+                         "table '%s' is a sequence, which TorchRec cuts by "
+                         "columns or by rows over all ranks, not as %s",
+                         entry->table->name, entry->type);
     }
     assert(kind);
     if (kind != SHARD_TABLE)
@@ -156,10 +156,10 @@ static int check_name(const char *name, struct err *err)
 {
     if (!strchr(name, '.'))
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "table '%s' has a dot in its name, which TorchRec cannot "
-                   "give to a table",
-                   name);
+    return err_input(err,
+                     "table '%s' has a dot in its name, which TorchRec cannot "
+                     "give to a table",
+                     name);
 }
 
 /* FBGEMM reads four columns at a time, of replicas too. */
@@ -175,16 +175,16 @@ static int check_widths(const struct entry *entry, const struct shard *pieces,
         uint32_t width = pieces[i].col_end - pieces[i].col_begin;
 
         if (width % TABLE_COLUMN_STEP)
-            rc = err_set(err, ERR_INPUT,
-                         "table '%s' has %u columns, but TorchRec's kernels "
-                         "take multiples of %u",
-                         entry->table->name, width, TABLE_COLUMN_STEP);
+            rc = err_input(err,
+                           "table '%s' has %u columns, but TorchRec's kernels "
+                           "take multiples of %u",
+                           entry->table->name, width, TABLE_COLUMN_STEP);
         else if (widths[rank] && widths[rank] != width)
-            rc = err_set(err, ERR_INPUT,
-                         "table '%s' has pieces of %u and of %u columns on "
-                         "rank %u, but TorchRec takes those of one rank to be "
-                         "of one width",
-                         entry->table->name, widths[rank], width, rank);
+            rc = err_input(
+                err,
+                "table '%s' has pieces of %u and of %u columns on rank %u, but "
+                "TorchRec takes those of one rank to be of one width",
+                entry->table->name, widths[rank], width, rank);
         widths[rank] = width;
     }
     mem_free(widths);
@@ -255,21 +255,21 @@ static int check_sequences(const struct plan *plan, struct err *err)
         if (table->output != OUTPUT_SEQUENCE)
             continue;
         if (table->dim != first->dim)
-            return err_set(err, ERR_INPUT,
-                           "tables '%s' and '%s' have %u and %u columns, but "
-                           "the sequence tables of a TorchRec module must "
-                           "have one width",
-                           first->name, table->name, first->dim, table->dim);
+            return err_input(
+                err,
+                "tables '%s' and '%s' have %u and %u columns, but the sequence "
+                "tables of a TorchRec module must have one width",
+                first->name, table->name, first->dim, table->dim);
         if (shard->kind != SHARD_COLUMN)
             continue;
         if (piece && piece->col_end - piece->col_begin != width)
-            return err_set(err, ERR_INPUT,
-                           "table '%s' has a piece of %u columns and '%s' one "
-                           "of %u, but the column pieces of a TorchRec "
-                           "module's sequence tables must have one width",
-                           tables[piece->table].name,
-                           piece->col_end - piece->col_begin, table->name,
-                           width);
+            return err_input(err,
+                             "table '%s' has a piece of %u columns and '%s' "
+                             "one of %u, but the column pieces of a TorchRec "
+                             "module's sequence tables must have one width",
+                             tables[piece->table].name,
+                             piece->col_end - piece->col_begin, table->name,
+                             width);
         piece = shard;
     }
     return 0;
@@ -311,15 +311,15 @@ int emit_torchrec_modules(json_t **out, const struct plan *plan,
     const char *prefix = options->prefix ? options->prefix : "";
 
     if (pooled && sequence && !strcmp(name, sequence_name))
-        return err_set(err, ERR_INPUT,
-                       "table '%s' is pooled and '%s' is a sequence, which "
-                       "TorchRec keeps in two modules: name the second with "
-                       "--sequence-module",
-                       pooled->name, sequence->name);
+        return err_input(
+            err,
+            "table '%s' is pooled and '%s' is a sequence, which TorchRec keeps "
+            "in two modules: name the second with --sequence-module",
+            pooled->name, sequence->name);
     if (!text_is_printable(name) || !text_is_printable(sequence_name) ||
         !text_is_printable(prefix))
-        return err_set(err, ERR_INPUT,
-                       "the names of modules and the prefix must be printable");
+        return err_input(
+            err, "the names of modules and the prefix must be printable");
     if (check_sequences(plan, err))
         return -1;
     *out = json_object();

@@ -59,10 +59,9 @@ static int read_size(uint64_t *bytes, const struct json_place *place,
     if (text)
         return place_error(
             place, err, "%s is '%.40s', not a size such as 80GiB", name, text);
-    return place_error(place, err,
-                       "%s must be a size such as \"80GiB\" or a whole number "
-                       "of bytes",
-                       name);
+    return place_error(
+        place, err,
+        "%s must be a size such as \"80GiB\" or a whole number of bytes", name);
 }
 
 /* The same, or a percentage of a GPU's memory: kept as it is written, until the
@@ -179,10 +178,9 @@ static int read_cluster(struct reader *reader, struct err *err)
     const struct json_place *root = &reader->root;
 
     if (!json_is_object(root->object))
-        return err_set(err, ERR_INPUT,
-                       "%s:1: a list; a cluster is an object with a member "
-                       "'hosts'",
-                       root->source);
+        return err_input(
+            err, "%s:1: a list; a cluster is an object with a member 'hosts'",
+            root->source);
     if (place_check_keys(root, file_keys, err) ||
         PLACE_FIELDS(cluster, root, file_fields, err) ||
         read_reserve(&cluster->reserve, root, err) ||

@@ -32,10 +32,10 @@ static int check_text(const char *text, size_t len, const char *source,
 
         next = newline ? newline + 1 : end;
         if (memchr(p, '\0', (size_t)(next - p)))
-            return err_set(err, ERR_INPUT, "%s:%zu: a NUL byte, so not a text",
-                           source, line);
+            return err_input(err, "%s:%zu: a NUL byte, so not a text", source,
+                             line);
         if (!text_is_utf8(p, (size_t)(next - p)))
-            return err_set(err, ERR_INPUT, "%s:%zu: not UTF-8", source, line);
+            return err_input(err, "%s:%zu: not UTF-8", source, line);
     }
     return 0;
 }
@@ -74,13 +74,12 @@ static int read_quoted(struct csv *csv, char **end, struct err *err)
     }
     if (!*in) {
         csv->line = line;
-        return err_set(err, ERR_INPUT, "a quoted field is not closed");
+        return err_input(err, "a quoted field is not closed");
     }
     *end = out;
     csv->at = skip_blanks(in + 1);
     if (*csv->at != ',' && !is_line_end(csv->at))
-        return err_set(err, ERR_INPUT,
-                       "text after the closing quote of a field");
+        return err_input(err, "text after the closing quote of a field");
     return 0;
 }
 
@@ -91,10 +90,10 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
     while (*p != ',' && *p != '"' && !is_line_end(p) && *p != '\r')
         p++;
     if (*p == '"')
-        return err_set(err, ERR_INPUT,
-                       "a quote in a field that does not start with one");
+        return err_input(err,
+                         "a quote in a field that does not start with one");
     if (*p == '\r' && !is_line_end(p))
-        return err_set(err, ERR_INPUT, "a carriage return inside a line");
+        return err_input(err, "a carriage return inside a line");
     csv->at = p;
     while (p > start && (p[-1] == ' ' || p[-1] == '\t'))
         p--;
@@ -160,9 +159,9 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
     if (!csv->n_columns)
         csv->n_columns = csv->n_fields;
     if (*found && csv->n_fields != csv->n_columns)
-        return err_set(
-            err, ERR_INPUT, "%s:%zu: %zu fields, but the header has %zu",
-            csv->source, csv->record_line, csv->n_fields, csv->n_columns);
+        return err_input(err, "%s:%zu: %zu fields, but the header has %zu",
+                         csv->source, csv->record_line, csv->n_fields,
+                         csv->n_columns);
     return 0;
 }
 

@@ -54,9 +54,8 @@ static int array_open(struct id_array *array, struct err *err)
                        strerror(errno));
     if (!S_ISREG(st.st_mode) ||
         lseek(array->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
-        return err_set(err, ERR_INPUT,
-                       "%s: it is no file; a pipe is read as '-'",
-                       array->source);
+        return err_input(err, "%s: it is no file; a pipe is read as '-'",
+                         array->source);
     if (!array->npy.end)
         array->npy.end = (uint64_t)st.st_size;
     return 0;
@@ -101,8 +100,7 @@ static int read_numbers(const struct id_array *array, int64_t *out, size_t n,
     if (len < 0)
         return -1;
     if ((size_t)len < n * array->npy.width)
-        return err_set(err, ERR_INPUT, "%s: the numbers are cut",
-                       array->source);
+        return err_input(err, "%s: the numbers are cut", array->source);
     for (size_t i = 0; i < n && array->npy.width == sizeof(narrow); i++) {
         memcpy(&narrow, raw + i * sizeof(narrow), sizeof(narrow));
         out[i] = narrow;
@@ -175,12 +173,11 @@ static int add_array(const struct listing *listing, const char *name,
     part = find_part(listing, *table ? table : listing->table);
     place = is_bags ? &part->bags : &part->ids;
     if (place->path)
-        return err_set(err, ERR_INPUT, "%s: table '%s' has %s from %s",
-                       array->source, part->table,
-                       is_bags ? "lengths or offsets" : "ids", place->source);
+        return err_input(err, "%s: table '%s' has %s from %s", array->source,
+                         part->table, is_bags ? "lengths or offsets" : "ids",
+                         place->source);
     if (!text_is_printable(part->table))
-        return err_set(err, ERR_INPUT, "%s: the name cannot be printed",
-                       array->source);
+        return err_input(err, "%s: the name cannot be printed", array->source);
     *place = *array;
     place->fd = -1;
     part->is_offsets |= is_offsets;
@@ -211,10 +208,10 @@ static int list_array(const struct listing *listing,
     if (npy_parse(&array.npy, head, (size_t)len, err))
         return err_prefix(err, "%s", array.source);
     if (array.npy.end != bytes)
-        return err_set(err, ERR_INPUT,
-                       "%s: %" PRIu64 " bytes, where an array has %" PRIu64
-                       " with its header",
-                       array.source, bytes, array.npy.end);
+        return err_input(err,
+                         "%s: %" PRIu64 " bytes, where an array has %" PRIu64
+                         " with its header",
+                         array.source, bytes, array.npy.end);
     array.npy.begin += member->begin;
     return add_array(listing, member->name, &array, err);
 }
@@ -243,8 +240,8 @@ static int list_file(struct listing *listing, struct err *err)
         listing->file.source =
             text_say(listing->arena, "%s: %s", file.source, member.name);
         if (member.end > file.npy.end - at)
-            return err_set(err, ERR_INPUT, "%s: the file ends before it",
-                           listing->file.source);
+            return err_input(err, "%s: the file ends before it",
+                             listing->file.source);
         member.begin += at;
         member.end += at;
         if (list_array(listing, &member, err))
@@ -255,14 +252,14 @@ static int list_file(struct listing *listing, struct err *err)
 static int check_part(const struct id_part *part, struct err *err)
 {
     if (!part->ids.path)
-        return err_set(err, ERR_INPUT,
-                       "%s: there are no indices of table '%s' beside it",
-                       part->bags.source, part->table);
+        return err_input(err,
+                         "%s: there are no indices of table '%s' beside it",
+                         part->bags.source, part->table);
     if (part->bags.path &&
         (part->ids.npy.n_columns > 1 || part->bags.npy.n_columns > 1))
-        return err_set(err, ERR_INPUT,
-                       "%s: with lengths or offsets all have one dimension",
-                       part->ids.source);
+        return err_input(err,
+                         "%s: with lengths or offsets all have one dimension",
+                         part->ids.source);
     return 0;
 }
 
@@ -331,11 +328,11 @@ static int count_ids(struct id_part *part, uint64_t n, uint64_t *n_ids,
             if ((!part->is_offsets &&
                  __builtin_add_overflow(end, part->end, &end)) ||
                 end < part->end || end > (int64_t)ids->n_rows)
-                return err_set(err, ERR_INPUT,
-                               "%s: %" PRId64 " follows samples that have "
-                               "%" PRId64 " of %" PRIu64 " ids",
-                               part->bags.source, numbers[i], part->end,
-                               ids->n_rows);
+                return err_input(
+                    err,
+                    "%s: %" PRId64 " follows samples that have %" PRId64
+                    " of %" PRIu64 " ids",
+                    part->bags.source, numbers[i], part->end, ids->n_rows);
             part->end = end;
         }
         *n_ids = (uint64_t)(part->end - before);
@@ -354,8 +351,7 @@ static int read_part(struct profile *profile, struct id_part *part,
              (part->is_offsets && n_left && count_ids(part, 1, &n_ids, err));
 
     if (!rc && part->is_offsets && (!n_left-- || n_ids))
-        rc = err_set(err, ERR_INPUT, "%s: offsets begin with 0",
-                     part->bags.source);
+        rc = err_input(err, "%s: offsets begin with 0", part->bags.source);
     while (!rc && n_left && !profile_is_full(profile)) {
         n = min_u64(profile_room(profile), n_left);
         rc = count_ids(part, n, &n_ids, err) ||
@@ -366,9 +362,9 @@ static int read_part(struct profile *profile, struct id_part *part,
     }
     if (!rc && !n_left && has_bags &&
         (uint64_t)part->end < part->ids.npy.n_rows)
-        rc = err_set(err, ERR_INPUT,
-                     "%s: %" PRId64 " ids in all, but there are %" PRIu64,
-                     part->bags.source, part->end, part->ids.npy.n_rows);
+        rc =
+            err_input(err, "%s: %" PRId64 " ids in all, but there are %" PRIu64,
+                      part->bags.source, part->end, part->ids.npy.n_rows);
     array_close(&part->ids);
     array_close(&part->bags);
     return rc ? -1 : 0;
@@ -398,11 +394,10 @@ static struct profile *find_profile(struct id_tables *tables, const char *name,
         }
     options.n_rows = new.table.num_embeddings;
     if (list->tables && !options.n_rows)
-        err_set(err, ERR_INPUT, "%s: no table is called '%s'", list->source,
-                name);
+        err_input(err, "%s: no table is called '%s'", list->source, name);
     else if (options.n_rows > PROFILE_MAX_ROWS)
-        err_set(err, ERR_INPUT, "%s: table '%s' has more than %" PRIu64 " rows",
-                list->source, name, PROFILE_MAX_ROWS);
+        err_input(err, "%s: table '%s' has more than %" PRIu64 " rows",
+                  list->source, name, PROFILE_MAX_ROWS);
     else {
         new.profile = profile_open(&options);
         tables->tables = mem_room(tables->tables, tables->n_tables,
@@ -480,23 +475,23 @@ static int read_frame(struct id_tables *tables, const struct id_array *array,
 
     if (frame->n_samples < 0 || frame->n_ids < 0 || frame->name_bytes < 1 ||
         frame->name_bytes > NAME_MAX_BYTES)
-        return err_set(err, ERR_INPUT,
-                       "%" PRId64 " samples, %" PRId64 " ids, %" PRId64
-                       " bytes of a name",
-                       frame->n_samples, frame->n_ids, frame->name_bytes);
+        return err_input(err,
+                         "%" PRId64 " samples, %" PRId64 " ids, %" PRId64
+                         " bytes of a name",
+                         frame->n_samples, frame->n_ids, frame->name_bytes);
     len = read_bytes(array, name, (size_t)frame->name_bytes, err);
     if (len < 0)
         return -1;
     if (len < frame->name_bytes || !*name || !text_is_printable(name))
-        return err_set(err, ERR_INPUT, "the name is cut or cannot be printed");
+        return err_input(err, "the name is cut or cannot be printed");
     profile = find_profile(tables, name, err);
     if (!profile)
         return -1;
     if (n_samples > profile_room(profile))
-        return err_set(err, ERR_INPUT,
-                       "%" PRIu64 " samples of table '%s', of which the GPU's "
-                       "batch has room for %" PRIu64,
-                       n_samples, name, profile_room(profile));
+        return err_input(err,
+                         "%" PRIu64 " samples of table '%s', of which the "
+                         "GPU's batch has room for %" PRIu64,
+                         n_samples, name, profile_room(profile));
     ids.source = "its ids";
     if (add_ids(profile, &ids, (uint64_t)frame->n_ids, &tables->progress, err))
         return -1;
@@ -518,7 +513,7 @@ static int read_stream(struct id_tables *tables, struct err *err)
         if (len < 0)
             return -1;
         if (len < (ssize_t)sizeof(frame)
-                ? err_set(err, ERR_INPUT, "it is cut")
+                ? err_input(err, "it is cut")
                 : read_frame(tables, &array, &frame, err))
             return err_prefix(err, "standard input: frame %" PRIu64, n);
     }
@@ -538,8 +533,8 @@ int ids_measure(struct id_tables *tables, char *const *paths, size_t n_paths,
     progress_finish(&tables->progress);
     return rc || tables->n_tables
                ? rc
-               : err_set(err, ERR_INPUT, "%s has no ids",
-                         is_stream ? "standard input" : paths[0]);
+               : err_input(err, "%s has no ids",
+                           is_stream ? "standard input" : paths[0]);
 }
 
 void ids_release(struct id_tables *tables)

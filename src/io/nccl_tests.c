@@ -54,19 +54,19 @@ static int read_rank(struct reader *reader, char *line, struct err *err)
     for (size_t i = 1; i + 1 < n && !host; i++)
         host = strcmp(words[i], "on") ? 0 : i + 1;
     if (!host || !name || n < 2 || !text_to_u64(words[1], &rank))
-        return err_set(err, ERR_INPUT, "a rank without its host and device");
+        return err_input(err, "a rank without its host and device");
     if (rank != out->n_ranks)
-        return err_set(err, ERR_INPUT,
-                       "rank %s stands where rank %u is next; programs that "
-                       "know nothing of each other, without MPI, measure no "
-                       "exchange",
-                       words[1], out->n_ranks);
+        return err_input(
+            err,
+            "rank %s stands where rank %u is next; programs that know nothing "
+            "of each other, without MPI, measure no exchange",
+            words[1], out->n_ranks);
     name += 2 + strspn(name + 2, BLANKS);
     for (char *end = name + strlen(name);
          end > name && strchr(BLANKS, end[-1]);)
         *--end = '\0';
     if (!text_is_printable(name) || !*name)
-        return err_set(err, ERR_INPUT, "no name of a device");
+        return err_input(err, "no name of a device");
     if (!out->n_ranks++)
         out->device = name;
     add_host(reader, words[host]);
@@ -103,27 +103,24 @@ static int read_row(struct reader *reader, char *line, struct err *err)
     double algbw, busbw;
 
     if (!reader->time || out->n_ranks < 2)
-        return err_set(err, ERR_INPUT,
-                       "a row before the list of two ranks or more and the "
-                       "names of the columns");
+        return err_input(err, "a row before the list of two ranks or more and "
+                              "the names of the columns");
     if (n <= reader->time + TIME_WRONG ||
         !text_to_u64(words[WORD_SIZE], &row.bytes) ||
         !text_to_double(time[0], &row.us) ||
         !text_to_double(time[TIME_ALGBW], &algbw) ||
         !text_to_double(time[TIME_BUSBW], &busbw))
-        return err_set(err, ERR_INPUT,
-                       "a row without size, time, algbw, busbw and what was "
-                       "wrong");
+        return err_input(
+            err, "a row without size, time, algbw, busbw and what was wrong");
     if (!row.bytes) /* less than 16 bytes for each rank */
         return 0;
     if (row.bytes > (uint64_t)1 << 50 || !(row.us > 0) ||
         !is_bandwidth(out, &row, algbw, busbw) ||
         strcmp(words[WORD_REDOP], "none"))
-        return err_set(err, ERR_INPUT,
-                       "no all-to-all among %u ranks has such a row",
-                       out->n_ranks);
+        return err_input(err, "no all-to-all among %u ranks has such a row",
+                         out->n_ranks);
     if (strcmp(time[TIME_WRONG], "0") && strcmp(time[TIME_WRONG], "N/A"))
-        return err_set(err, ERR_INPUT, "what came was wrong");
+        return err_input(err, "what came was wrong");
     out->rows[out->n_rows++] = row;
     return 0;
 }
@@ -137,8 +134,8 @@ static int read_line(struct reader *reader, char *line, struct err *err)
     line += strspn(line, "#" BLANKS);
     if (!strncmp(line, program, strlen(program)) &&
         !strstr(line, "alltoall_perf"))
-        return err_set(err, ERR_INPUT, "this is of%s, not of alltoall_perf",
-                       line + strlen(program));
+        return err_input(err, "this is of%s, not of alltoall_perf",
+                         line + strlen(program));
     if (!strncmp(line, "Rank ", 5))
         return read_rank(reader, line, err);
     if (!strncmp(line, "size ", 5) && strstr(line, "algbw"))
@@ -157,7 +154,7 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
 
     *out = (struct nccl_tests){0};
     if (strlen(copy) != len)
-        return err_set(err, ERR_INPUT, "%s: a NUL byte, so not a text", source);
+        return err_input(err, "%s: a NUL byte, so not a text", source);
     for (const char *p = copy; (p = strchr(p, '\n')); p++)
         n_lines++;
     reader.hosts = ARENA_NEW(arena, const char *, n_lines);
@@ -169,7 +166,6 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
     }
     if (out->n_rows)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "%s: no row of an exchange; alltoall_perf prints them",
-                   source);
+    return err_input(
+        err, "%s: no row of an exchange; alltoall_perf prints them", source);
 }

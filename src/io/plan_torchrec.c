@@ -90,28 +90,27 @@ static int check_entry(struct entry *entry, struct reader *reader,
     const struct table *table = find_table(entry, reader);
 
     if (!table)
-        return err_set(err, ERR_INPUT,
-                       "table '%s' is not in the table list, or placed twice",
-                       entry->fqn);
+        return err_input(err,
+                         "table '%s' is not in the table list, or placed twice",
+                         entry->fqn);
     if (strcmp(entry->kernel, "fused") != 0 &&
         strcmp(entry->kernel, "dense") != 0)
-        return err_set(err, ERR_INPUT,
-                       "table '%s' has the kernel '%s'; only fused and dense "
-                       "keep it in the GPU's memory",
-                       entry->fqn, entry->kernel);
+        return err_input(err,
+                         "table '%s' has the kernel '%s'; only fused and dense "
+                         "keep it in the GPU's memory",
+                         entry->fqn, entry->kernel);
     for (size_t i = 0; i < entry->n_ranks; i++)
         if (entry->ranks[i] >= n_ranks)
-            return err_set(err, ERR_INPUT,
-                           "table '%s' is on rank %u, but there are %u",
-                           entry->fqn, entry->ranks[i], n_ranks);
+            return err_input(err, "table '%s' is on rank %u, but there are %u",
+                             entry->fqn, entry->ranks[i], n_ranks);
     if (!entry->dim ||
         (entry->n_rows == table->num_embeddings && entry->dim == table->dim))
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "table '%s' has %" PRIu64 " rows and %" PRIu64
-                   " columns, but %" PRIu64 " and %u in the table list",
-                   entry->fqn, entry->n_rows, entry->dim, table->num_embeddings,
-                   table->dim);
+    return err_input(err,
+                     "table '%s' has %" PRIu64 " rows and %" PRIu64
+                     " columns, but %" PRIu64 " and %u in the table list",
+                     entry->fqn, entry->n_rows, entry->dim,
+                     table->num_embeddings, table->dim);
 }
 
 static int read_shards(struct reader *reader, const struct entry *entry,
@@ -130,8 +129,8 @@ static int read_shards(struct reader *reader, const struct entry *entry,
                         &cols) ||
             row < 0 || row > n_rows || rows < 0 || rows > n_rows - row ||
             col < 0 || col > table->dim || cols < 1 || cols > table->dim - col)
-            return err_set(
-                err, ERR_INPUT,
+            return err_input(
+                err,
                 "table '%s' has no shard %zu, of %zu, within %" PRIu64
                 " rows and %u columns",
                 entry->fqn, i, entry->n_ranks, table->num_embeddings,
@@ -183,10 +182,9 @@ static int read_entry(struct reader *reader, json_t *value, const char *fqn,
                     &shards) ||
         !json_is_array(ranks) ||
         !read_ranks(&entry, reader, json_cell(ranks, reader->arena) + 1))
-        return err_set(err, ERR_INPUT,
-                       "table '%s' has no sharding_type, compute_kernel and "
-                       "ranks",
-                       fqn);
+        return err_input(
+            err, "table '%s' has no sharding_type, compute_kernel and ranks",
+            fqn);
     if (check_entry(&entry, reader, err))
         return -1;
     if (strcmp(type, "data_parallel") != 0)
@@ -206,8 +204,8 @@ static int read_modules(struct reader *reader, json_t *modules,
     json_object_foreach(modules, module, tables)
     {
         if (!json_is_object(tables))
-            return err_set(err, ERR_INPUT, "%s:1: '%s' is no module",
-                           reader->source, module);
+            return err_input(err, "%s:1: '%s' is no module", reader->source,
+                             module);
         json_object_foreach(tables, name, value)
         {
             const char *fqn =
@@ -234,10 +232,10 @@ static int read_json(struct reader *reader, const char *text, size_t len,
                             &n_hosts, "plan", &modules) ||
                 n_ranks < 1 || n_ranks > CLUSTER_MAX_GPUS || n_local < 1 ||
                 n_hosts < 1 || !json_is_object(modules)))
-        rc = err_set(err, ERR_INPUT,
-                     "%s:1: a plan of TorchRec has world_size, "
-                     "local_world_size, perhaps pod_size, and plan, no more",
-                     reader->source);
+        rc = err_input(err,
+                       "%s:1: a plan of TorchRec has world_size, "
+                       "local_world_size, perhaps pod_size, and plan, no more",
+                       reader->source);
     cluster->n_devices = (uint32_t)n_ranks;
     cluster->devices_per_host = (uint32_t)n_local;
     cluster->hosts_per_domain = (uint32_t)n_hosts;
@@ -360,8 +358,8 @@ static int read_cells(struct entry *entry, struct table *table,
         wrong = SHARDING;
     if (wrong == N_COLUMNS)
         return 0;
-    return err_set(err, ERR_INPUT, "table '%s' cannot have the %s '%s'",
-                   entry->fqn, printed_columns[wrong].name, cells[wrong]);
+    return err_input(err, "table '%s' cannot have the %s '%s'", entry->fqn,
+                     printed_columns[wrong].name, cells[wrong]);
 }
 
 /* Lists the table where no list is given. */
@@ -398,8 +396,8 @@ static int read_heading(struct printed *printed, struct err *err)
                             printed_columns[c].name);
 
         if (i < 0)
-            return err_set(err, ERR_INPUT, "there is no column '%s'",
-                           printed_columns[c].name);
+            return err_input(err, "there is no column '%s'",
+                             printed_columns[c].name);
         printed->column[c] = (size_t)i;
     }
     printed->within = WITHIN_TABLES;
@@ -428,7 +426,7 @@ static int read_line(struct reader *reader, struct printed *printed, char *line,
     else if (printed->within == WITHIN_TABLES && *first != '-')
         return printed->n_cells > printed->column[RANKS]
                    ? read_row(reader, printed, err)
-                   : err_set(err, ERR_INPUT, "table '%s' lacks columns", first);
+                   : err_input(err, "table '%s' lacks columns", first);
     return 0;
 }
 
@@ -479,10 +477,10 @@ static int finish(struct reader *reader, struct err *err)
     struct table *tables = ARENA_NEW(reader->arena, struct table, n);
 
     if (!plan->n_shards)
-        return err_set(err, ERR_INPUT,
-                       "%s:1: no tables with their ranks; the planner lists "
-                       "them where it is told to debug",
-                       reader->source);
+        return err_input(err,
+                         "%s:1: no tables with their ranks; the planner lists "
+                         "them where it is told to debug",
+                         reader->source);
     assert(reader->shards);
     problem->n_tables = 0;
     for (size_t t = 0; t < n; t++)
@@ -518,10 +516,10 @@ int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
     else if (n_tables)
         rc = read_json(&reader, text, len, err);
     else
-        rc = err_set(err, ERR_INPUT,
-                     "%s:1: a plan without the look-ups of its tables; option "
-                     "'--tables' gives them",
-                     source);
+        rc = err_input(err,
+                       "%s:1: a plan without the look-ups of its tables; "
+                       "option '--tables' gives them",
+                       source);
     rc = rc || finish(&reader, err);
     mem_free(reader.shards);
     json_decref(reader.places);

@@ -20,14 +20,12 @@ int store_check(const struct store *store, int status, struct err *err)
     case SQLITE_DONE:
         return 0;
     case SQLITE_NOTADB:
-        return err_set(err, ERR_INPUT, "'%s' is not a SQLite database",
-                       store->path);
+        return err_input(err, "'%s' is not a SQLite database", store->path);
     case SQLITE_CORRUPT:
-        return err_set(err, ERR_INPUT, "database '%s' is damaged: %s",
-                       store->path, reason);
+        return err_input(err, "database '%s' is damaged: %s", store->path,
+                         reason);
     case SQLITE_CONSTRAINT:
-        return err_set(err, ERR_INPUT, "cost database '%s': %s", store->path,
-                       reason);
+        return err_input(err, "cost database '%s': %s", store->path, reason);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         reason = "another process holds its lock";

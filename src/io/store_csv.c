@@ -173,8 +173,8 @@ static int read_header(struct reader *reader, struct arena *arena,
     size_t n;
 
     if (!csv->n_fields || strcmp(csv->fields[0], "table") != 0)
-        return err_set(err, ERR_INPUT,
-                       "the header of a cost database begins with 'table'");
+        return err_input(err,
+                         "the header of a cost database begins with 'table'");
     /* Of more some are unknown or there twice. */
     n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
     for (size_t c = 0; c < n; c++)
@@ -189,9 +189,8 @@ static int read_header(struct reader *reader, struct arena *arena,
         for (size_t i = 0; i < c; i++)
             is_known &= strcmp(reader->names[c], reader->names[i]) != 0;
         if (!is_known)
-            return err_set(err, ERR_INPUT,
-                           "column '%s' is unknown or there twice",
-                           reader->names[c]);
+            return err_input(err, "column '%s' is unknown or there twice",
+                             reader->names[c]);
     }
     return 0;
 }
@@ -249,15 +248,14 @@ static int bind_record(struct reader *reader, const struct csv_table *table,
         const char *text = csv->fields[c];
 
         if (!type && *text)
-            return err_set(err, ERR_INPUT, "table '%s' has no column '%s'",
-                           csv->fields[0], reader->names[c]);
+            return err_input(err, "table '%s' has no column '%s'",
+                             csv->fields[0], reader->names[c]);
         if (type && (*text || *type == 'T') &&
             !bind_cell(table->insert, (int)c + 1, type, text))
-            return err_set(err, ERR_INPUT, "%s '%s' is not %s",
-                           reader->names[c], text,
-                           *type == 'I'   ? "a whole number"
-                           : *type == 'R' ? "a number"
-                                          : "17 shares with blanks between");
+            return err_input(err, "%s '%s' is not %s", reader->names[c], text,
+                             *type == 'I'   ? "a whole number"
+                             : *type == 'R' ? "a number"
+                                            : "17 shares with blanks between");
     }
     return 0;
 }
@@ -270,16 +268,16 @@ static int read_record(struct reader *reader, struct err *err)
     int status;
 
     if (idx < 0 || !table->insert)
-        return err_set(err, ERR_INPUT,
-                       idx < 0 ? "there is no table '%s'"
-                               : "the header has no column of '%s'",
-                       csv->fields[0]);
+        return err_input(err,
+                         idx < 0 ? "there is no table '%s'"
+                                 : "the header has no column of '%s'",
+                         csv->fields[0]);
     if (bind_record(reader, table, err))
         return -1;
     status = sqlite3_step(table->insert);
     sqlite3_reset(table->insert);
     if (status != SQLITE_DONE)
-        return err_set(err, ERR_INPUT, "%s", sqlite3_errmsg(reader->store->db));
+        return err_input(err, "%s", sqlite3_errmsg(reader->store->db));
     if (strcmp(csv->fields[0], "sample") != 0)
         return 0;
     reader->samples = mem_room(reader->samples, reader->n_samples, &reader->cap,
@@ -315,10 +313,9 @@ static int check_samples(const struct reader *reader, struct err *err)
 
     for (size_t i = 0; !rc && *id.data && i < reader->n_samples; i++)
         if (reader->samples[i].id == strtoll(id.data, NULL, 10))
-            rc = err_set(err, ERR_INPUT,
-                         "%s:%zu: sample %s has not the tables that it should "
-                         "have",
-                         reader->csv.source, reader->samples[i].line, id.data);
+            rc = err_input(
+                err, "%s:%zu: sample %s has not the tables that it should have",
+                reader->csv.source, reader->samples[i].line, id.data);
     buf_release(&id);
     return rc;
 }

@@ -358,11 +358,11 @@ int row_check(const struct query *query, struct err *err)
         const struct store_column *field = reader->fields[i];
 
         if (field && !is_in_range(field, stmt, i))
-            return err_set(
-                err, ERR_INPUT, "cost database '%s': table %s, %s: %s is %s",
-                query->store->path, reader->table,
-                say_row(row, sizeof(row), reader->table, stmt), field->name,
-                say_wrong(wrong, sizeof(wrong), field, stmt, i));
+            return err_input(err, "cost database '%s': table %s, %s: %s is %s",
+                             query->store->path, reader->table,
+                             say_row(row, sizeof(row), reader->table, stmt),
+                             field->name,
+                             say_wrong(wrong, sizeof(wrong), field, stmt, i));
     }
     return 0;
 }

@@ -17,8 +17,8 @@ static int must_be_none(struct store *store, const char *sql,
     int rc = store_ask(store, sql, &answer, err);
 
     if (!rc && *answer.data)
-        rc = err_set(err, ERR_INPUT, "cost database '%s': %s %s", store->path,
-                     answer.data, sentence);
+        rc = err_input(err, "cost database '%s': %s %s", store->path,
+                       answer.data, sentence);
     buf_release(&answer);
     return rc;
 }

@@ -51,10 +51,10 @@ static int finish_setting(const struct query *query, void *item,
     setting->id = sqlite3_column_int64(query->stmt, 0);
     if (setting->precision < N_PRECISIONS && setting->optimizer < N_OPTIMIZERS)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "cost database '%s': a setting of device '%s' has an "
-                   "unknown precision or optimizer",
-                   query->store->path, setting->device);
+    return err_input(err,
+                     "cost database '%s': a setting of device '%s' has an "
+                     "unknown precision or optimizer",
+                     query->store->path, setting->device);
 }
 
 int store_settings(struct store *store, struct sample_setting **settings,
@@ -140,10 +140,9 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
             sample->setting = &list->settings[i];
     if (sample->kind <= SAMPLE_SENTINEL)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "cost database '%s': sample %" PRId64
-                   " is of an unknown kind",
-                   query->store->path, sample->id);
+    return err_input(
+        err, "cost database '%s': sample %" PRId64 " is of an unknown kind",
+        query->store->path, sample->id);
 }
 
 /* Both lists run by sample id, so one pass over the two joins them. */
@@ -168,10 +167,10 @@ static int read_tables(struct store *store, struct sample_list *list,
             if (!rc &&
                 (!found || sqlite3_column_int64(query.stmt, 0) != sample->id ||
                  sqlite3_column_int64(query.stmt, 1) != j))
-                rc = err_set(err, ERR_INPUT,
-                             "cost database '%s': sample %" PRId64
-                             " lacks some of its %u tables",
-                             store->path, sample->id, sample->n_tables);
+                rc = err_input(err,
+                               "cost database '%s': sample %" PRId64
+                               " lacks some of its %u tables",
+                               store->path, sample->id, sample->n_tables);
             if (!rc)
                 take_row(query.stmt, 2, query.listed, &sample->tables[j], NULL,
                          arena);
@@ -373,9 +372,9 @@ static int check_ceiling(const struct query *query, void *item, struct err *err)
 
     if (ceiling->probe.kind <= PROBE_LAUNCH)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "cost database '%s': a ceiling is of an unknown kind '%s'",
-                   query->store->path, sqlite3_column_text(query->stmt, 1));
+    return err_input(err,
+                     "cost database '%s': a ceiling is of an unknown kind '%s'",
+                     query->store->path, sqlite3_column_text(query->stmt, 1));
 }
 
 int store_ceilings(struct store *store, const struct sample_setting *setting,

@@ -46,17 +46,16 @@ static int read_version(struct store *store, int64_t *version, struct err *err)
     if (rc || !first)
         return rc;
     if (first == 'a')
-        return err_set(err, ERR_INPUT,
-                       "'%s' is a database of another program, not a cost "
-                       "database",
-                       store->path);
+        return err_input(
+            err, "'%s' is a database of another program, not a cost database",
+            store->path);
     if (*version < STORE_OLDEST_VERSION || *version > STORE_VERSION)
-        return err_set(err, ERR_INPUT,
-                       "cost database '%s' has schema version %" PRId64
-                       ", this program reads versions %d to %d: use the "
-                       "neuroshard that made it, or a new file",
-                       store->path, *version, STORE_OLDEST_VERSION,
-                       STORE_VERSION);
+        return err_input(err,
+                         "cost database '%s' has schema version %" PRId64
+                         ", this program reads versions %d to %d: use the "
+                         "neuroshard that made it, or a new file",
+                         store->path, *version, STORE_OLDEST_VERSION,
+                         STORE_VERSION);
     return 0;
 }
 
@@ -188,8 +187,8 @@ int store_prepare(struct store *store, struct err *err)
     store->version = version;
     if (store->mode == STORE_READ) {
         if (!version)
-            return err_set(err, ERR_INPUT, "'%s' is empty, not a cost database",
-                           store->path);
+            return err_input(err, "'%s' is empty, not a cost database",
+                             store->path);
         return version == STORE_VERSION ? 0 : read_upgraded_copy(store, err);
     }
     if (sqlite3_db_readonly(store->db, "main") == 1)

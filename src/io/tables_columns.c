@@ -141,19 +141,17 @@ static int check_bins(const struct table_cells *cells, struct table *table,
     table->has_bins = is_given(cells, COLUMN_BIN_0);
     for (unsigned k = 0; k < REUSE_BINS; k++) {
         if (is_given(cells, COLUMN_BIN_0 + k) != table->has_bins)
-            return err_set(err, ERR_INPUT,
-                           "bin_%u is empty, but other bins are given",
-                           table->has_bins ? k : 0);
+            return err_input(err, "bin_%u is empty, but other bins are given",
+                             table->has_bins ? k : 0);
         sum += table->bins[k];
     }
     if (!table->has_bins)
         return 0;
     if (sum == 0 && table->pooling_factor > 0)
-        return err_set(err, ERR_INPUT,
-                       "all bins are 0, but the pooling factor is %g",
-                       table->pooling_factor);
+        return err_input(err, "all bins are 0, but the pooling factor is %g",
+                         table->pooling_factor);
     if (sum != 0 && fabs(sum - 1) > TABLE_BINS_TOLERANCE)
-        return err_set(err, ERR_INPUT, "the bins add up to %g, not to 1", sum);
+        return err_input(err, "the bins add up to %g, not to 1", sum);
     return 0;
 }
 
@@ -166,15 +164,15 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
     for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
         if (is_given(cells, c) &&
             !read_value((char *)table + columns[c].offset, cells, c))
-            return err_set(err, ERR_INPUT, "%s '%s' is not %s", cells->names[c],
-                           tables_shown(cells->texts[c], cells->arena),
-                           say_wanted(cells, c));
+            return err_input(err, "%s '%s' is not %s", cells->names[c],
+                             tables_shown(cells->texts[c], cells->arena),
+                             say_wanted(cells, c));
     if (!table->name)
-        return err_set(err, ERR_INPUT, "the name is empty");
+        return err_input(err, "the name is empty");
     for (size_t c = COLUMN_ROWS; c <= COLUMN_DIM; c++)
         if (!is_given(cells, c) && !(c == COLUMN_DIM && table->dim))
-            return err_set(
-                err, ERR_INPUT, "%s is %s%s", cells->names[c],
+            return err_input(
+                err, "%s is %s%s", cells->names[c],
                 cells->texts[c] ? "empty" : "missing",
                 c == COLUMN_DIM ? "; option '--dim D' fills empty cells" : "");
     if (check_bins(cells, table, err))

@@ -25,9 +25,9 @@ static int check_name(const struct reader *reader, const char *name,
     const json_t *line = json_object_get(reader->lines, name);
 
     if (line)
-        return err_set(
-            err, ERR_INPUT, "the name '%s' stands in line %lld already",
-            tables_shown(name, reader->cells.arena), json_integer_value(line));
+        return err_input(err, "the name '%s' stands in line %lld already",
+                         tables_shown(name, reader->cells.arena),
+                         json_integer_value(line));
     json_object_set_new(reader->lines, name,
                         json_integer((json_int_t)reader->csv.record_line));
     return 0;
@@ -115,24 +115,24 @@ static int check_columns(const struct reader *reader, struct err *err)
 
     for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
         if (reader->asked[c] && !names[c])
-            return err_set(err, ERR_INPUT,
-                           "the header has no column '%s', which '--columns' "
-                           "asks for%s",
-                           tables_shown(reader->asked[c], reader->cells.arena),
-                           c < COLUMN_BIN_0 ? say_columns(reader, c) : "");
+            return err_input(
+                err,
+                "the header has no column '%s', which '--columns' asks for%s",
+                tables_shown(reader->asked[c], reader->cells.arena),
+                c < COLUMN_BIN_0 ? say_columns(reader, c) : "");
     for (size_t c = COLUMN_NAME; c <= COLUMN_DIM; c++)
         if (!names[c] && !(c == COLUMN_DIM && reader->cells.options->dim))
-            return err_set(
-                err, ERR_INPUT, "the header has no column %s%s%s", needed[c],
+            return err_input(
+                err, "the header has no column %s%s%s", needed[c],
                 c == COLUMN_NAME && reader->csv.n_fields == 1
                     ? ", only one column; fields are separated by commas"
                     : "",
                 say_columns(reader, c));
     for (unsigned k = REUSE_BINS; --k;)
         if (!names[COLUMN_BIN_0] != !names[COLUMN_BIN_0 + k])
-            return err_set(err, ERR_INPUT,
-                           "the header has no column 'bin_%u', but other bins",
-                           names[COLUMN_BIN_0] ? k : 0);
+            return err_input(
+                err, "the header has no column 'bin_%u', but other bins",
+                names[COLUMN_BIN_0] ? k : 0);
     return 0;
 }
 
@@ -184,12 +184,11 @@ static int place_column(struct reader *reader, size_t field, size_t column,
     const char *other = reader->cells.names[column];
 
     if (other && !strcmp(other, name))
-        return err_set(err, ERR_INPUT, "the header has column '%s' twice",
-                       name);
+        return err_input(err, "the header has column '%s' twice", name);
     if (other)
-        return err_set(err, ERR_INPUT,
-                       "the header's columns '%s' and '%s' are the same thing",
-                       other, name);
+        return err_input(
+            err, "the header's columns '%s' and '%s' are the same thing", other,
+            name);
     reader->field_of[column] = field;
     reader->cells.names[column] = name;
     return 0;
@@ -224,9 +223,8 @@ static int read_header(struct reader *reader, struct err *err)
     if (csv_next(&reader->csv, &found, err))
         return -1;
     if (!found)
-        return err_set(
-            err, ERR_INPUT,
-            "%s:%zu: no header that names the columns, and no tables",
+        return err_input(
+            err, "%s:%zu: no header that names the columns, and no tables",
             reader->csv.source, reader->csv.record_line);
     if (read_columns(reader, err))
         return err_prefix(err, "%s:%zu", reader->csv.source,
@@ -249,8 +247,8 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
         read_header(&reader, err) || read_tables(&reader, err))
         goto out;
     if (!reader.n_tables) {
-        err_set(err, ERR_INPUT, "%s:%zu: no tables after the header", source,
-                reader.csv.record_line);
+        err_input(err, "%s:%zu: no tables after the header", source,
+                  reader.csv.record_line);
         goto out;
     }
     list->n_tables = reader.n_tables;

@@ -110,11 +110,12 @@ static int read_options(struct reader *reader, struct err *err)
                 reader->values[i] = value;
                 reader->lines[i] = line_of(reader, at);
             } else if (i < S_MIXED_DIMS && strcmp(value, reader->values[i]))
-                return err_set(err, ERR_INPUT,
-                               "%s:%zu: %s is given again, as something else "
-                               "than in line %zu; one command line is imported",
-                               reader->source, line_of(reader, at), name,
-                               reader->lines[i]);
+                return err_input(
+                    err,
+                    "%s:%zu: %s is given again, as something else than in line "
+                    "%zu; one command line is imported",
+                    reader->source, line_of(reader, at), name,
+                    reader->lines[i]);
         }
     }
     return 0;
@@ -138,10 +139,10 @@ static int read_numbers(uint64_t **out, size_t *n, const struct reader *reader,
         uint64_t *value = *out + (*n)++;
 
         if (!text_to_u64(number, value) || *value < 1 || *value > max)
-            return err_set(
-                err, ERR_INPUT,
-                "%s:%zu: %s has '%s' where a whole number from 1 to "
-                "%" PRIu64 " is wanted%s",
+            return err_input(
+                err,
+                "%s:%zu: %s has '%s' where a whole number from 1 to %" PRIu64
+                " is wanted%s",
                 reader->source, reader->lines[option], option_names[option],
                 tables_shown(number, reader->arena), max,
                 strchr(number, '$') ? ", not what only a shell knows" : "");
@@ -161,18 +162,18 @@ static int read_rows(uint64_t **rows, size_t *n, const struct reader *reader,
     for (int i = S_GENERATION; i <= S_QUOTIENTS; i++)
         if (reader->values[i] &&
             (i != S_GENERATION || !strcmp(reader->values[i], "dataset")))
-            return err_set(err, ERR_INPUT,
-                           "%s:%zu: %s makes tables of other sizes than the "
-                           "command line says",
-                           reader->source, reader->lines[i], option_names[i]);
+            return err_input(err,
+                             "%s:%zu: %s makes tables of other sizes than the "
+                             "command line says",
+                             reader->source, reader->lines[i], option_names[i]);
     for (size_t g = 0; g < 3; g++)
         if (reader->values[given[g]])
             return read_numbers(rows, n, reader, given[g], separators[g],
                                 INT64_MAX, err);
-    return err_set(err, ERR_INPUT,
-                   "%s:1: neither %s, %s nor %s says how many rows tables have",
-                   reader->source, option_names[ROWS_LIST], option_names[ROWS],
-                   option_names[S_ROWS_LIST]);
+    return err_input(
+        err, "%s:1: neither %s, %s nor %s says how many rows tables have",
+        reader->source, option_names[ROWS_LIST], option_names[ROWS],
+        option_names[S_ROWS_LIST]);
 }
 
 /* Look-ups a sample that dlrm_s_pytorch.py draws: so many, or a part of them,
@@ -198,11 +199,10 @@ static int read_optimizer(enum optimizer *out, const struct reader *reader,
     *out = (enum optimizer)i; /* they stand in one order */
     if (i >= 0)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "%s:%zu: --optimizer '%s' is none of sgd, rwsadagrad and "
-                   "adagrad",
-                   reader->source, reader->lines[S_OPTIMIZER],
-                   tables_shown(name, reader->arena));
+    return err_input(
+        err, "%s:%zu: --optimizer '%s' is none of sgd, rwsadagrad and adagrad",
+        reader->source, reader->lines[S_OPTIMIZER],
+        tables_shown(name, reader->arena));
 }
 
 static int fill_tables(struct table_list *list, const struct reader *reader,
@@ -228,10 +228,10 @@ static int fill_tables(struct table_list *list, const struct reader *reader,
     if (tables_name(list, "cat_", options, reader->arena, err))
         return -1;
     if (n_hot && n_hot != list->n_tables)
-        return err_set(err, ERR_INPUT,
-                       "%s:%zu: %s has %zu sizes, but there are %zu tables",
-                       reader->source, reader->lines[HOT_LIST],
-                       option_names[HOT_LIST], n_hot, list->n_tables);
+        return err_input(err,
+                         "%s:%zu: %s has %zu sizes, but there are %zu tables",
+                         reader->source, reader->lines[HOT_LIST],
+                         option_names[HOT_LIST], n_hot, list->n_tables);
     for (size_t i = 0; i < list->n_tables; i++) {
         struct table *table = &list->tables[i];
 
@@ -266,10 +266,10 @@ int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
 
     if (len > MAX_SCRIPT_BYTES || memchr(text, '\0', len) ||
         !text_is_utf8(text, len))
-        return err_set(err, ERR_INPUT,
-                       "%s:1: no script or command line of dlrm, but more than "
-                       "1 MiB or no text",
-                       source);
+        return err_input(err,
+                         "%s:1: no script or command line of dlrm, but more "
+                         "than 1 MiB or no text",
+                         source);
     list->source = arena_strdup(arena, source);
     reader.text = without_comments(text, len, arena);
     if (read_options(&reader, err))

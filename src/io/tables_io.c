@@ -86,19 +86,17 @@ int tables_name(struct table_list *list, const char *prefix,
         if (!name)
             break;
         if (!text_is_printable(name) || json_object_get(seen, name))
-            rc = err_set(err, ERR_INPUT, "option '--names': '%s' is %s",
-                         tables_shown(name, arena),
-                         text_is_printable(name) ? "there twice"
-                                                 : "not printable");
+            rc = err_input(
+                err, "option '--names': '%s' is %s", tables_shown(name, arena),
+                text_is_printable(name) ? "there twice" : "not printable");
         json_object_set_new(seen, name, json_true());
         table_init(&list->tables[n]);
         list->tables[n].name = name;
     }
     if (!rc && (!name || (rest && strtok_r(rest, ",\r\n", &rest))))
-        rc =
-            err_set(err, ERR_INPUT,
-                    "option '--names' has %s names than the %zu tables of '%s'",
-                    name ? "more" : "fewer", list->n_tables, list->source);
+        rc = err_input(
+            err, "option '--names' has %s names than the %zu tables of '%s'",
+            name ? "more" : "fewer", list->n_tables, list->source);
     json_decref(seen);
     return rc;
 }

@@ -23,18 +23,18 @@ static int read_member(struct reader *reader, const char *key,
         return 0;
     }
     if (cells->texts[column])
-        return err_set(err, ERR_INPUT, "%s and %s are the same thing",
-                       cells->names[column], key);
+        return err_input(err, "%s and %s are the same thing",
+                         cells->names[column], key);
     text = json_cell(value, cells->arena);
     cells->names[column] = key;
     cells->texts[column] = text;
     if (table_column_is_words(column) ? json_is_string(value)
                                       : json_is_number(value))
         return 0;
-    return err_set(err, ERR_INPUT, "%s must be a %s, not %s", key,
-                   table_column_is_words(column) ? "text" : "number",
-                   json_is_string(value) ? "a text"
-                                         : tables_shown(text, cells->arena));
+    return err_input(err, "%s must be a %s, not %s", key,
+                     table_column_is_words(column) ? "text" : "number",
+                     json_is_string(value) ? "a text"
+                                           : tables_shown(text, cells->arena));
 }
 
 static int read_table(struct reader *reader, struct table *table,
@@ -45,9 +45,8 @@ static int read_table(struct reader *reader, struct table *table,
     const char *key;
 
     if (!json_is_object(object))
-        return err_set(err, ERR_INPUT,
-                       "it is no object with 'num_embeddings', "
-                       "'embedding_dim' and 'pooling_factor'");
+        return err_input(err, "it is no object with 'num_embeddings', "
+                              "'embedding_dim' and 'pooling_factor'");
     memset(cells->texts, 0, sizeof(cells->texts));
     cells->names[COLUMN_ROWS] = "num_embeddings";
     cells->names[COLUMN_DIM] = "embedding_dim";
@@ -78,12 +77,12 @@ static int read_tables(struct reader *reader, struct table_list *list,
                               reader->lines[n],
                               tables_shown(name, reader->cells.arena));
         if (n && had_pooling != !!*pooling)
-            return err_set(err, ERR_INPUT,
-                           "%s:%zu: 'pooling_factor' is %s here, but %s "
-                           "before: give it for all tables or for none",
-                           reader->source, reader->lines[n],
-                           *pooling ? "given" : "missing",
-                           *pooling ? "missing" : "given");
+            return err_input(err,
+                             "%s:%zu: 'pooling_factor' is %s here, but %s "
+                             "before: give it for all tables or for none",
+                             reader->source, reader->lines[n],
+                             *pooling ? "given" : "missing",
+                             *pooling ? "missing" : "given");
         n++;
     }
     tables_warn(&reader->cells, reader->source, "member");
@@ -101,7 +100,7 @@ static int check_root(const json_t *root, const char *source, struct err *err)
         : !json_object_size(root) ? "no tables"
                                   : NULL;
 
-    return wrong ? err_set(err, ERR_INPUT, "%s:1: %s", source, wrong) : 0;
+    return wrong ? err_input(err, "%s:1: %s", source, wrong) : 0;
 }
 
 int tables_from_json(struct table_list *list, const char *text, size_t len,

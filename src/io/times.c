@@ -31,8 +31,8 @@ void times_release(struct times *times)
 static int wrong(const struct reader *reader, unsigned column, const char *cell,
                  const char *want, struct err *err)
 {
-    return err_set(err, ERR_INPUT, "%s:%zu: %s is %s, not '%s'", reader->source,
-                   reader->line, column_names[column], want, cell);
+    return err_input(err, "%s:%zu: %s is %s, not '%s'", reader->source,
+                     reader->line, column_names[column], want, cell);
 }
 
 /* One time, as CSV has it. */
@@ -82,9 +82,9 @@ static int read_csv(struct reader *reader, char *text, size_t len,
     for (unsigned c = 0; !rc && c < N_COLUMNS; c++) {
         field_of[c] = found ? text_choice(csv.fields, column_names[c]) : -1;
         if (field_of[c] < 0)
-            rc = err_set(err, ERR_INPUT,
-                         "%s:%zu: the heading lacks '%s' of step,rank,phase,ms",
-                         reader->source, csv.record_line, column_names[c]);
+            rc = err_input(
+                err, "%s:%zu: the heading lacks '%s' of step,rank,phase,ms",
+                reader->source, csv.record_line, column_names[c]);
     }
     while (!rc && found) {
         rc = csv_next(&csv, &found, err);
@@ -136,5 +136,5 @@ int times_add(struct times *times, const char *text, size_t len,
         return -1;
     if (times->n > n)
         return 0;
-    return err_set(err, ERR_INPUT, "%s:%zu: no times", source, reader.line);
+    return err_input(err, "%s:%zu: no times", source, reader.line);
 }

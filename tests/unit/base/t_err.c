@@ -22,6 +22,11 @@ static void test_set(void)
     is_i64((int64_t)err.shortage.need_bytes, 7, "and what is short");
     err_set(&err, ERR_IO, "%s", "another");
     is_i64((int64_t)err.shortage.need_bytes, 0, "another error has none");
+    err.shortage.need_bytes = 7;
+    is_i64(err_input(&err, "%s: no '%s'", "a.csv", "dim"), -1,
+           "err_input answers -1");
+    is_str(err.msg, "a.csv: no 'dim'", "with its sentence");
+    ok(err.code == ERR_INPUT && !err.shortage.need_bytes, "and code alone");
 }
 
 static void test_long(void)
