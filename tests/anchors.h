@@ -73,31 +73,39 @@ __attribute__((noreturn)) static void anchor_bail(const char *what)
     exit(1);
 }
 
+struct anchor_list {
+    char *(*fields)[ANCHOR_COLUMNS];
+    size_t n;
+};
+
+static int anchor_record(void *ctx, const struct csv *csv, struct err *err)
+{
+    struct anchor_list *list = ctx;
+
+    (void)err;
+    assert(csv->n_fields <= ANCHOR_COLUMNS);
+    if (csv->n_records && csv->n_fields)
+        memcpy(list->fields[list->n++], csv->fields,
+               csv->n_fields * sizeof(char *));
+    return 0;
+}
+
 /* The records of a file, fields[n][ANCHOR_COLUMNS], without the head. */
 static size_t anchor_records(char *(**fields)[ANCHOR_COLUMNS], const char *name,
                              struct arena *arena)
 {
     const char *path = anchor_data(name, arena), *text;
+    struct anchor_list list = {0};
     struct err err = {0};
-    struct csv csv = {0};
-    size_t len, n = 0;
-    bool found;
+    size_t len;
 
-    if (file_read(&text, &len, path, arena, &err) ||
-        csv_init(&csv, arena_strndup(arena, text, len), len, path, &err) ||
-        csv_next(&csv, &found, &err))
+    if (file_read(&text, &len, path, arena, &err))
         anchor_bail(err.msg);
-    *fields = arena_alloc(arena, len / ANCHOR_COLUMNS + 1, sizeof(**fields));
-    for (;;) {
-        if (csv_next(&csv, &found, &err))
-            anchor_bail(err.msg);
-        if (!found)
-            break;
-        assert(csv.n_fields <= ANCHOR_COLUMNS);
-        memcpy((*fields)[n++], csv.fields, csv.n_fields * sizeof(char *));
-    }
-    csv_release(&csv);
-    return n;
+    *fields = list.fields =
+        arena_alloc(arena, len / ANCHOR_COLUMNS + 1, sizeof(**fields));
+    if (csv_read(text, len, path, anchor_record, &list, arena, &err))
+        anchor_bail(err.msg);
+    return list.n;
 }
 
 /* The value of a name in a list that ends in NULL. */

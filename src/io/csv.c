@@ -40,23 +40,6 @@ static int check_text(const char *text, size_t len, const char *source,
     return 0;
 }
 
-int csv_init(struct csv *csv, char *text, size_t len, const char *source,
-             struct err *err)
-{
-    *csv = (struct csv){.source = source, .at = text, .line = 1};
-    if (check_text(text, len, source, err))
-        return -1;
-    if (!strncmp(text, BYTE_ORDER_MARK, 3))
-        csv->at += 3;
-    return 0;
-}
-
-void csv_release(struct csv *csv)
-{
-    mem_free(csv->fields);
-    *csv = (struct csv){0};
-}
-
 /* csv->at stands on the opening quote; leaves it behind the closing one and
  * *end on the NUL-to-be of the field. Where that fails the sentence lacks its
  * place, csv->line. */
@@ -129,15 +112,15 @@ static void skip_lines(struct csv *csv)
     }
 }
 
-int csv_next(struct csv *csv, bool *found, struct err *err)
+/* Reads the next record into fields; there are none at the end of the text. */
+static int next_record(struct csv *csv, struct err *err)
 {
-    bool more = true;
+    bool more;
 
-    csv->n_fields = 0;
     skip_lines(csv);
+    csv->n_fields = 0;
     csv->record_line = csv->line;
-    *found = *csv->at != '\0';
-    while (*found && more) {
+    for (more = *csv->at; more;) {
         char *field = skip_blanks(csv->at), *end = field;
 
         csv->at = field;
@@ -151,29 +134,51 @@ int csv_next(struct csv *csv, bool *found, struct err *err)
         else
             next_line(csv);
         *end = '\0'; /* last: it may be where the comma or line end stood */
-        csv->fields = mem_room(csv->fields, csv->n_fields + 1, &csv->cap,
-                               sizeof(*csv->fields));
         csv->fields[csv->n_fields++] = field;
-        csv->fields[csv->n_fields] = NULL;
+        csv->fields = mem_room(csv->fields, csv->n_fields, &csv->cap,
+                               sizeof(*csv->fields));
     }
+    csv->fields[csv->n_fields] = NULL;
     if (!csv->n_columns)
         csv->n_columns = csv->n_fields;
-    if (*found && csv->n_fields != csv->n_columns)
+    if (csv->n_fields && csv->n_fields != csv->n_columns)
         return err_input(err, "%s:%zu: %zu fields, but the header has %zu",
                          csv->source, csv->record_line, csv->n_fields,
                          csv->n_columns);
     return 0;
 }
 
+int csv_read(const char *text, size_t len, const char *source,
+             csv_record *record, void *ctx, struct arena *arena,
+             struct err *err)
+{
+    struct csv csv = {
+        .source = source, .at = arena_strndup(arena, text, len), .line = 1};
+    int rc = check_text(text, len, source, err);
+
+    csv.fields = mem_room(NULL, 0, &csv.cap, sizeof(*csv.fields));
+    if (!strncmp(csv.at, BYTE_ORDER_MARK, 3))
+        csv.at += 3;
+    do {
+        rc = rc || next_record(&csv, err);
+        if (!rc && record(ctx, &csv, err))
+            rc = err_prefix(err, "%s:%zu", source, csv.record_line);
+        csv.n_records++;
+    } while (!rc && csv.n_fields);
+    mem_free(csv.fields);
+    return rc ? -1 : 0;
+}
+
+static int accept(void *ctx, const struct csv *csv, struct err *err)
+{
+    (void)ctx;
+    (void)csv;
+    (void)err;
+    return 0;
+}
+
 int csv_check(const char *text, size_t len, const char *source,
               struct arena *arena, struct err *err)
 {
-    struct csv csv = {0};
-    bool found = true;
-    int rc = csv_init(&csv, arena_strndup(arena, text, len), len, source, err);
-
-    while (!rc && found)
-        rc = csv_next(&csv, &found, err);
-    csv_release(&csv);
-    return rc ? -1 : 0;
+    return csv_read(text, len, source, accept, NULL, arena, err);
 }

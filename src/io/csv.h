@@ -16,24 +16,25 @@
  */
 struct csv {
     const char *source;  /* name for messages; not owned */
-    char *at;            /* what is not read yet, within the caller's text */
+    char *at;            /* what is not read yet of the text, in the arena */
     size_t line;         /* of `at`, from 1 */
     size_t record_line;  /* where the record last read begins */
-    const char **fields; /* owned; [n_fields] of that record, in the text, and
-                            NULL */
+    const char **fields; /* [n_fields] of that record, in the text, and NULL */
     size_t n_fields, cap;
     size_t n_columns; /* of the first record; 0 before it */
+    size_t n_records; /* before this one; 0: it is the header */
 };
 
-/* text[len] must be a NUL; the text is written to and must outlive the fields.
- * ERR_INPUT names the line that holds a NUL or is no UTF-8. */
-int csv_init(struct csv *csv, char *text, size_t len, const char *source,
-             struct err *err) MUST_CHECK;
-void csv_release(struct csv *csv); /* zeroed is fine */
+/* What is done with a record, and at the end of the text with one that has no
+ * fields. Their texts live in the arena. Sentences lack their place. */
+typedef int csv_record(void *ctx, const struct csv *csv, struct err *err);
 
-/* Reads the next record into fields; *found is false at the end of the text.
- * ERR_INPUT where quotes or the number of fields are wrong. */
-int csv_next(struct csv *csv, bool *found, struct err *err) MUST_CHECK;
+/* Does that with each record of a text, the first of which is its header.
+ * ERR_INPUT names the line that holds a NUL or is no UTF-8, where quotes or the
+ * number of fields are wrong, or with which nothing can be done. */
+int csv_read(const char *text, size_t len, const char *source,
+             csv_record *record, void *ctx, struct arena *arena,
+             struct err *err) MUST_CHECK;
 
 /* Whether all of a text is records (a file_check); ERR_INPUT names the line. */
 file_check csv_check MUST_CHECK;

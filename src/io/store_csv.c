@@ -129,7 +129,6 @@ struct csv_table {
 };
 struct reader {
     struct store *store;
-    struct csv csv;
     const char *names[MAX_COLUMNS]; /* the file's, in the arena */
     struct csv_table tables[STORE_N_TABLES];
     struct sample_line {
@@ -166,10 +165,9 @@ static void prepare_insert(struct reader *reader, size_t table,
     buf_release(&sql);
 }
 
-static int read_header(struct reader *reader, struct arena *arena,
+static int read_header(struct reader *reader, const struct csv *csv,
                        struct err *err)
 {
-    const struct csv *csv = &reader->csv;
     size_t n;
 
     if (!csv->n_fields || strcmp(csv->fields[0], "table") != 0)
@@ -178,7 +176,7 @@ static int read_header(struct reader *reader, struct arena *arena,
     /* Of more some are unknown or there twice. */
     n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
     for (size_t c = 0; c < n; c++)
-        reader->names[c] = arena_strdup(arena, csv->fields[c]);
+        reader->names[c] = csv->fields[c];
     for (size_t i = 0; i < STORE_N_TABLES; i++)
         prepare_insert(reader, i, n);
     for (size_t c = 1; c < n; c++) {
@@ -237,11 +235,9 @@ static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
     }
 }
 
-static int bind_record(struct reader *reader, const struct csv_table *table,
-                       struct err *err)
+static int bind_record(const struct reader *reader, const struct csv *csv,
+                       const struct csv_table *table, struct err *err)
 {
-    const struct csv *csv = &reader->csv;
-
     sqlite3_clear_bindings(table->insert);
     for (size_t c = 1; c < csv->n_fields; c++) {
         const char *type = table->types[c];
@@ -260,9 +256,9 @@ static int bind_record(struct reader *reader, const struct csv_table *table,
     return 0;
 }
 
-static int read_record(struct reader *reader, struct err *err)
+static int read_row(struct reader *reader, const struct csv *csv,
+                    struct err *err)
 {
-    const struct csv *csv = &reader->csv;
     const int idx = text_choice(store_tables, csv->fields[0]);
     const struct csv_table *table = &reader->tables[idx < 0 ? 0 : idx];
     int status;
@@ -272,7 +268,7 @@ static int read_record(struct reader *reader, struct err *err)
                          idx < 0 ? "there is no table '%s'"
                                  : "the header has no column of '%s'",
                          csv->fields[0]);
-    if (bind_record(reader, table, err))
+    if (bind_record(reader, csv, table, err))
         return -1;
     status = sqlite3_step(table->insert);
     sqlite3_reset(table->insert);
@@ -287,21 +283,11 @@ static int read_record(struct reader *reader, struct err *err)
     return 0;
 }
 
-/* The first record is the header. */
-static int read_records(struct reader *reader, struct arena *arena,
-                        struct err *err)
+static int read_record(void *reader, const struct csv *csv, struct err *err)
 {
-    const struct csv *csv = &reader->csv;
-    bool found = true;
-
-    for (bool is_header = true; found; is_header = false) {
-        if (csv_next(&reader->csv, &found, err))
-            return -1;
-        if (is_header ? read_header(reader, arena, err)
-                      : found && read_record(reader, err))
-            return err_prefix(err, "%s:%zu", csv->source, csv->record_line);
-    }
-    return 0;
+    if (!csv->n_records)
+        return read_header(reader, csv, err);
+    return csv->n_fields ? read_row(reader, csv, err) : 0;
 }
 
 /* Each sample has its tables, which stand on other lines. */
@@ -315,7 +301,7 @@ static int check_samples(const struct reader *reader, struct err *err)
         if (reader->samples[i].id == strtoll(id.data, NULL, 10))
             rc = err_input(
                 err, "%s:%zu: sample %s has not the tables that it should have",
-                reader->csv.source, reader->samples[i].line, id.data);
+                reader->store->path, reader->samples[i].line, id.data);
     buf_release(&id);
     return rc;
 }
@@ -325,17 +311,15 @@ int store_from_csv(struct store **out, const char *text, size_t len,
 {
     struct reader reader = {.store = NULL};
     int rc = store_open_memory(&reader.store, source, err) ||
-             csv_init(&reader.csv, arena_strndup(arena, text, len), len, source,
-                      err) ||
              store_begin(reader.store, STORE_WRITE, err) ||
              store_end(reader.store,
-                       read_records(&reader, arena, err) ||
+                       csv_read(text, len, source, read_record, &reader, arena,
+                                err) ||
                            check_samples(&reader, err),
                        err);
 
     for (size_t i = 0; i < STORE_N_TABLES; i++)
         sqlite3_finalize(reader.tables[i].insert);
-    csv_release(&reader.csv);
     mem_free(reader.samples);
     if (rc || store_verify(reader.store, err)) {
         store_close(reader.store);

@@ -8,7 +8,7 @@
 #define MAX_COLUMNS_LISTED 40
 
 struct reader {
-    struct csv csv;
+    const struct csv *csv;    /* the record */
     struct table_cells cells; /* of the record; a name where the header has the
                                  column, which is in that field: */
     size_t field_of[N_TABLE_COLUMNS];
@@ -29,32 +29,24 @@ static int check_name(const struct reader *reader, const char *name,
                          tables_shown(name, reader->cells.arena),
                          json_integer_value(line));
     json_object_set_new(reader->lines, name,
-                        json_integer((json_int_t)reader->csv.record_line));
+                        json_integer((json_int_t)reader->csv->record_line));
     return 0;
 }
 
-static int read_tables(struct reader *reader, struct err *err)
+static int read_table(struct reader *reader, struct err *err)
 {
     struct table_cells *cells = &reader->cells;
     struct table *table;
-    bool found;
 
-    for (;;) {
-        if (csv_next(&reader->csv, &found, err))
-            return -1;
-        if (!found)
-            return 0;
-        reader->tables = mem_room(reader->tables, reader->n_tables,
-                                  &reader->cap, sizeof(*reader->tables));
-        table = &reader->tables[reader->n_tables++];
-        for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
-            if (cells->names[c])
-                cells->texts[c] = reader->csv.fields[reader->field_of[c]];
-        if (table_from_cells(table, cells, err) ||
-            check_name(reader, table->name, err))
-            return err_prefix(err, "%s:%zu", reader->csv.source,
-                              reader->csv.record_line);
-    }
+    reader->tables = mem_room(reader->tables, reader->n_tables, &reader->cap,
+                              sizeof(*reader->tables));
+    table = &reader->tables[reader->n_tables++];
+    for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
+        if (cells->names[c])
+            cells->texts[c] = reader->csv->fields[reader->field_of[c]];
+    if (table_from_cells(table, cells, err))
+        return -1;
+    return check_name(reader, table->name, err);
 }
 
 /* The field that was meant for a column, perhaps: it begins like what was asked
@@ -62,7 +54,7 @@ static int read_tables(struct reader *reader, struct err *err)
  * does. */
 static const char *nearest_field(const struct reader *reader, size_t column)
 {
-    const char *const *fields = reader->csv.fields;
+    const char *const *fields = reader->csv->fields;
     char *rest = arena_strdup(reader->cells.arena, table_column_names(column));
     const char *asked = reader->asked[column], *nearest;
 
@@ -81,7 +73,7 @@ static const char *nearest_field(const struct reader *reader, size_t column)
  * the one that an import could take for it. */
 static const char *say_columns(const struct reader *reader, size_t column)
 {
-    const struct csv *csv = &reader->csv;
+    const struct csv *csv = reader->csv;
     const char *nearest, *name = table_column_names(column);
 
     nearest = nearest_field(reader, column);
@@ -124,7 +116,7 @@ static int check_columns(const struct reader *reader, struct err *err)
         if (!names[c] && !(c == COLUMN_DIM && reader->cells.options->dim))
             return err_input(
                 err, "the header has no column %s%s%s", needed[c],
-                c == COLUMN_NAME && reader->csv.n_fields == 1
+                c == COLUMN_NAME && reader->csv->n_fields == 1
                     ? ", only one column; fields are separated by commas"
                     : "",
                 say_columns(reader, c));
@@ -179,7 +171,7 @@ static size_t column_of(const struct reader *reader, const char *field)
 static int place_column(struct reader *reader, size_t field, size_t column,
                         struct err *err)
 {
-    const char *name = reader->csv.fields[field];
+    const char *name = reader->csv->fields[field];
 
     const char *other = reader->cells.names[column];
 
@@ -196,7 +188,7 @@ static int place_column(struct reader *reader, size_t field, size_t column,
 
 static int read_columns(struct reader *reader, struct err *err)
 {
-    const struct csv *csv = &reader->csv;
+    const struct csv *csv = reader->csv;
 
     for (size_t i = 0; i < csv->n_fields; i++) {
         size_t column = column_of(reader, csv->fields[i]);
@@ -216,20 +208,20 @@ static int read_columns(struct reader *reader, struct err *err)
     return 0;
 }
 
-static int read_header(struct reader *reader, struct err *err)
+static int read_record(void *ctx, const struct csv *csv, struct err *err)
 {
-    bool found;
+    struct reader *reader = ctx;
 
-    if (csv_next(&reader->csv, &found, err))
-        return -1;
-    if (!found)
-        return err_input(
-            err, "%s:%zu: no header that names the columns, and no tables",
-            reader->csv.source, reader->csv.record_line);
-    if (read_columns(reader, err))
-        return err_prefix(err, "%s:%zu", reader->csv.source,
-                          reader->csv.record_line);
-    return 0;
+    reader->csv = csv;
+    if (csv->n_fields)
+        return csv->n_records ? read_table(reader, err)
+                              : read_columns(reader, err);
+    if (reader->n_tables)
+        return 0;
+    return err_input(err, csv->n_records
+                              ? "no tables after the header"
+                              : "no header that names the columns, and "
+                                "no tables");
 }
 
 int tables_from_csv(struct table_list *list, const char *text, size_t len,
@@ -239,30 +231,20 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
     struct reader reader = {
         .cells = {.options = options, .arena = arena, .unknown = json_object()},
         .lines = json_object()};
-    char *copy = arena_strndup(arena, text, len);
-    int rc = -1;
+    int rc = read_asked(&reader, err) ||
+             csv_read(text, len, source, read_record, &reader, arena, err);
 
-    if (read_asked(&reader, err) ||
-        csv_init(&reader.csv, copy, len, source, err) ||
-        read_header(&reader, err) || read_tables(&reader, err))
-        goto out;
-    if (!reader.n_tables) {
-        err_input(err, "%s:%zu: no tables after the header", source,
-                  reader.csv.record_line);
-        goto out;
+    if (!rc) {
+        list->n_tables = reader.n_tables;
+        list->tables = ARENA_NEW(arena, struct table, reader.n_tables);
+        memcpy(list->tables, reader.tables,
+               reader.n_tables * sizeof(reader.tables[0]));
+        list->source = arena_strdup(arena, source);
     }
-    list->n_tables = reader.n_tables;
-    list->tables = ARENA_NEW(arena, struct table, reader.n_tables);
-    memcpy(list->tables, reader.tables,
-           reader.n_tables * sizeof(reader.tables[0]));
-    list->source = arena_strdup(arena, source);
-    rc = 0;
-out:
     mem_free(reader.tables);
     json_decref(reader.lines);
     json_decref(reader.cells.unknown);
-    csv_release(&reader.csv);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 void tables_to_csv(struct buf *out, const struct table_list *list)

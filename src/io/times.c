@@ -17,8 +17,8 @@ static const char *const column_names[] = {"step", "rank", "phase", "ms", NULL};
 
 struct reader {
     struct times *times;
-    const char *source;
     size_t line;
+    int field_of[N_COLUMNS]; /* of CSV */
     struct arena *arena;
 };
 
@@ -28,11 +28,11 @@ void times_release(struct times *times)
     *times = (struct times){0};
 }
 
-static int wrong(const struct reader *reader, unsigned column, const char *cell,
-                 const char *want, struct err *err)
+static int wrong(unsigned column, const char *cell, const char *want,
+                 struct err *err)
 {
-    return err_input(err, "%s:%zu: %s is %s, not '%s'", reader->source,
-                     reader->line, column_names[column], want, cell);
+    return err_input(err, "%s is %s, not '%s'", column_names[column], want,
+                     cell);
 }
 
 /* One time, as CSV has it. */
@@ -45,22 +45,21 @@ static int read_cells(const struct reader *reader,
     uint64_t rank;
 
     if (!text_to_u64(cells[COLUMN_STEP], &time.step))
-        return wrong(reader, COLUMN_STEP, cells[COLUMN_STEP], "a whole number",
-                     err);
+        return wrong(COLUMN_STEP, cells[COLUMN_STEP], "a whole number", err);
     if (!text_to_u64(cells[COLUMN_RANK], &rank) || rank >= times->n_ranks)
-        return wrong(reader, COLUMN_RANK, cells[COLUMN_RANK],
+        return wrong(COLUMN_RANK, cells[COLUMN_RANK],
                      arena_printf(reader->arena,
                                   "0 to %" PRIu32 ", as the plan has %" PRIu32
                                   " ranks",
                                   times->n_ranks - 1, times->n_ranks),
                      err);
     if (part < 0)
-        return wrong(reader, COLUMN_PHASE, cells[COLUMN_PHASE],
+        return wrong(COLUMN_PHASE, cells[COLUMN_PHASE],
                      text_list(step_part_names, " or ", reader->arena), err);
     if (!text_to_double(cells[COLUMN_MS], &time.ms) || time.ms < 0 ||
         time.ms > MAX_MS)
-        return wrong(reader, COLUMN_MS, cells[COLUMN_MS],
-                     "a time from 0 to 1e9 ms", err);
+        return wrong(COLUMN_MS, cells[COLUMN_MS], "a time from 0 to 1e9 ms",
+                     err);
     time.rank = (uint32_t)rank;
     time.part = (enum step_part)part;
     times->times =
@@ -69,42 +68,34 @@ static int read_cells(const struct reader *reader,
     return 0;
 }
 
-static int read_csv(struct reader *reader, char *text, size_t len,
-                    struct err *err)
+static int read_record(void *ctx, const struct csv *csv, struct err *err)
 {
+    struct reader *reader = ctx;
     const char *cells[N_COLUMNS];
-    int field_of[N_COLUMNS];
-    struct csv csv;
-    bool found = true;
-    int rc = csv_init(&csv, text, len, reader->source, err) ||
-             csv_next(&csv, &found, err);
 
-    for (unsigned c = 0; !rc && c < N_COLUMNS; c++) {
-        field_of[c] = found ? text_choice(csv.fields, column_names[c]) : -1;
-        if (field_of[c] < 0)
-            rc = err_input(
-                err, "%s:%zu: the heading lacks '%s' of step,rank,phase,ms",
-                reader->source, csv.record_line, column_names[c]);
+    reader->line = csv->record_line;
+    for (unsigned c = 0; c < N_COLUMNS && !csv->n_records; c++) {
+        reader->field_of[c] = text_choice(csv->fields, column_names[c]);
+        if (reader->field_of[c] < 0)
+            return err_input(err,
+                             "the heading lacks '%s' of step,rank,phase,ms",
+                             column_names[c]);
     }
-    while (!rc && found) {
-        rc = csv_next(&csv, &found, err);
-        reader->line = csv.record_line;
-        for (unsigned c = 0; !rc && found && c < N_COLUMNS; c++)
-            cells[c] = csv.fields[field_of[c]];
-        rc = rc || (found && read_cells(reader, cells, err));
-    }
-    csv_release(&csv);
-    return rc ? -1 : 0;
+    if (!csv->n_records || !csv->n_fields)
+        return 0;
+    for (unsigned c = 0; c < N_COLUMNS; c++)
+        cells[c] = csv->fields[reader->field_of[c]];
+    return read_cells(reader, cells, err);
 }
 
 static int read_json(struct reader *reader, const char *text, size_t len,
-                     struct err *err)
+                     const char *source, struct err *err)
 {
     json_t *root = NULL;
     const size_t *lines;
     int rc = 0;
 
-    if (json_parse(&root, text, len, reader->source, err))
+    if (json_parse(&root, text, len, source, err))
         return -1;
     lines = place_child_lines(text, len, 1, reader->arena);
     for (size_t i = 0; !rc && i < json_array_size(root); i++) {
@@ -116,7 +107,8 @@ static int read_json(struct reader *reader, const char *text, size_t len,
         for (unsigned c = 0; c < N_COLUMNS; c++)
             cells[c] = json_cell(json_object_get(object, column_names[c]),
                                  reader->arena);
-        rc = read_cells(reader, cells, err);
+        if (read_cells(reader, cells, err))
+            rc = err_prefix(err, "%s:%zu", source, reader->line);
         arena_rewind(reader->arena, mark);
     }
     json_decref(root);
@@ -126,13 +118,14 @@ static int read_json(struct reader *reader, const char *text, size_t len,
 int times_add(struct times *times, const char *text, size_t len,
               const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {times, source, 1, arena};
-    char *copy = arena_strndup(arena, text, len);
+    struct reader reader = {.times = times, .line = 1, .arena = arena};
+    const char *copy = arena_strndup(arena, text, len);
     const char first = copy[strspn(copy, " \t\r\n")];
     const size_t n = times->n;
 
-    if (first == '[' || first == '{' ? read_json(&reader, text, len, err)
-                                     : read_csv(&reader, copy, len, err))
+    if (first == '[' || first == '{'
+            ? read_json(&reader, text, len, source, err)
+            : csv_read(text, len, source, read_record, &reader, arena, err))
         return -1;
     if (times->n > n)
         return 0;
