@@ -201,18 +201,17 @@ static bool has_parts(const struct compare_entry *entry)
 static void print_parts(const struct comparison *comparison, struct buf *out)
 {
     const struct compare_entry *entries = comparison->tasks->entries;
-    const struct figure *figures = split_figures;
-    bool any_valid = false;
+    const struct figure *figures = NULL;
 
-    for (size_t p = 0; p < comparison->n_planners; p++) {
-        any_valid |= entries[p].valid;
+    for (size_t p = 0; p < comparison->n_planners; p++)
         if (has_parts(&entries[p]))
             figures = part_figures;
-    }
-    if (any_valid) {
-        buf_printf(out, "\n");
-        figures_heading(figures, out);
-    }
+        else if (entries[p].valid && !figures)
+            figures = split_figures;
+    if (!figures)
+        return;
+    buf_printf(out, "\n");
+    figures_heading(figures, out);
     for (size_t p = 0; p < comparison->n_planners; p++)
         if (entries[p].valid &&
             (figures == split_figures || has_parts(&entries[p])))

@@ -22,25 +22,23 @@ static json_t *list_of(double x, size_t n)
     return list;
 }
 
-/* Columns that cut a table into as many ranges as the plan for TorchRec does:
- * its planner makes all but the last one equal. */
-static uint32_t columns_of_piece(const struct table *table, const json_t *entry)
+/* Columns that cut a table into as many ranges as the plan does: TorchRec's
+ * planner makes all but the last one equal. */
+static uint32_t columns_of_piece(const struct plan *plan, uint32_t table)
 {
-    const json_t *shards = json_object_get(entry, "shards");
+    const uint32_t dim = plan->problem.tables[table].dim;
     uint32_t n = 0;
 
-    for (size_t i = 0; i < json_array_size(shards); i++) {
-        const json_t *at =
-            json_object_get(json_array_get(shards, i), "shard_offsets");
-
-        n += !json_integer_value(json_array_get(at, 0));
-    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        n += plan->shards[i].table == table && !plan->shards[i].row_begin;
     assert(n);
-    return ((table->dim - 1) / (n * TABLE_COLUMN_STEP) + 1) * TABLE_COLUMN_STEP;
+    return ((dim - 1) / (n * TABLE_COLUMN_STEP) + 1) * TABLE_COLUMN_STEP;
 }
 
-static json_t *constraints_of(const struct table *table, const json_t *entry)
+static json_t *constraints_of(const struct plan *plan, uint32_t t,
+                              const json_t *entry)
 {
+    const struct table *table = &plan->problem.tables[t];
     const char *type =
         json_string_value(json_object_get(entry, "sharding_type"));
     const size_t n_features = (size_t)fmax(1, round(table->num_outputs));
@@ -54,7 +52,7 @@ static json_t *constraints_of(const struct table *table, const json_t *entry)
 
     if (!strcmp(type, "column_wise") || !strcmp(type, "grid_shard"))
         json_object_set_new(constraints, "min_partition",
-                            json_integer(columns_of_piece(table, entry)));
+                            json_integer(columns_of_piece(plan, t)));
     if (n_poolings != 1)
         json_object_set_new(constraints, "num_poolings",
                             list_of(n_poolings, n_features));
@@ -71,7 +69,7 @@ static int print_constraints(const struct plan *plan,
     json_t *modules, *root = json_object();
     int rc = emit_torchrec_modules(&modules, plan, &names, err);
 
-    for (size_t i = 0; !rc && i < plan->problem.n_tables; i++) {
+    for (uint32_t i = 0; !rc && i < plan->problem.n_tables; i++) {
         const struct table *table = &plan->problem.tables[i];
         const bool is_sequence = table->output == OUTPUT_SEQUENCE;
         const json_t *module =
@@ -81,7 +79,7 @@ static int print_constraints(const struct plan *plan,
         const char *key = json_string_value(name);
 
         json_object_set_new(
-            root, key, constraints_of(table, json_object_get(module, key)));
+            root, key, constraints_of(plan, i, json_object_get(module, key)));
         json_decref(name);
     }
     if (!rc) {
