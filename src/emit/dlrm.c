@@ -8,7 +8,7 @@
 #include <string.h>
 
 /*
- * A shell script that trains torchrec_dlrm/dlrm_main.py with the plan. DLRM
+ * A shell script that trains DLRM's dlrm_main.py with the plan. DLRM
  * takes no plan, so the script carries the plan (TorchRec's JSON), its loader
  * and a driver in Python that puts the plan where DLRM's planner would have
  * been asked. DLRM names the table of feature x "t_x" and makes all tables

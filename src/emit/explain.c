@@ -235,16 +235,18 @@ static void binding_find(struct binding *binding, struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
     const struct oracle *oracle = explained->what_if.oracle;
+    struct report report;
 
-    *binding =
-        (struct binding){.options = {.waits = oracle_waits(oracle),
-                                     .without_ms = what_if_without(
-                                         plan, oracle, explained->arena)},
-                         .plan = plan,
-                         .waits = oracle_waits(oracle),
-                         .n_gpus = plan->problem.cluster.n_devices};
-    report_init(&binding->report, plan, &binding->options);
-    binding->last = binding->report.bottleneck.gpu;
+    binding->options = (struct report_options){
+        .waits = oracle_waits(oracle),
+        .without_ms = what_if_without(plan, oracle, explained->arena)};
+    report_init(&report, plan, &binding->options);
+    *binding = (struct binding){.options = binding->options,
+                                .report = report,
+                                .plan = plan,
+                                .waits = binding->options.waits,
+                                .n_gpus = report.n_devices,
+                                .last = report.bottleneck.gpu};
     binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
     find_gpus(binding);
     find_least(binding);
