@@ -337,7 +337,7 @@ static int print_plan(const struct plan *plan,
 {
     const struct cluster *cluster = &plan->problem.cluster;
     const char *name, *separator = "";
-    json_t *modules, *tables;
+    json_t *modules = NULL, *tables;
 
     if (emit_torchrec_modules(&modules, plan, options, err))
         return -1;

@@ -66,7 +66,7 @@ static int print_constraints(const struct plan *plan,
     const struct emit_options names = {.module = "pooled",
                                        .sequence_module = "sequence",
                                        .prefix = options->prefix};
-    json_t *modules, *root = json_object();
+    json_t *modules = NULL, *root = json_object();
     int rc = emit_torchrec_modules(&modules, plan, &names, err);
 
     for (uint32_t i = 0; !rc && i < plan->problem.n_tables; i++) {

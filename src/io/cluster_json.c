@@ -3,24 +3,17 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/json_place.h"
 #include "base/text.h"
+#include "io/plan_fields.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
 
-/* Each member that is a number or a text, with its range; sizes and lists are
- * bounded below. */
-#define CLUSTER(member) MEMBER_OF(struct cluster, member)
-static const struct place_field file_fields[] = {
-    {"gpu", CLUSTER(gpu), false, 0, 0, NULL},
+/* Beside what a plan file says of its cluster in the same way. */
+static const struct place_field pod_field[] = {
     {"pod_size", CLUSTER(hosts_per_domain), false, 1, CLUSTER_MAX_GPUS, NULL},
-    {"intra_gbps", CLUSTER(intra_gbps), false, CLUSTER_MIN_GBPS,
-     CLUSTER_MAX_GBPS, NULL},
-    {"inter_gbps", CLUSTER(inter_gbps), false, CLUSTER_MIN_GBPS,
-     CLUSTER_MAX_GBPS, NULL},
 };
 
 struct host {
@@ -182,7 +175,8 @@ static int read_cluster(struct reader *reader, struct err *err)
             err, "%s:1: a list; a cluster is an object with a member 'hosts'",
             root->source);
     if (place_check_keys(root, file_keys, err) ||
-        PLACE_FIELDS(cluster, root, file_fields, err) ||
+        PLACE_FIELDS(cluster, root, pod_field, err) ||
+        place_fields(cluster, root, &cluster_fields[OF_GPU], 3, err) ||
         read_reserve(&cluster->reserve, root, err) ||
         (place_has(root, "hosts") &&
          place_list(&reader->hosts, root, "hosts", err)))

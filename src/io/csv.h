@@ -29,9 +29,10 @@ struct csv {
  * fields. Their texts live in the arena. Sentences lack their place. */
 typedef int csv_record(void *ctx, const struct csv *csv, struct err *err);
 
-/* Does that with each record of a text, the first of which is its header.
- * ERR_INPUT names the line that holds a NUL or is no UTF-8, where quotes or the
- * number of fields are wrong, or with which nothing can be done. */
+/* Does that, or nothing for NULL, with each record of a text, the first of
+ * which is its header. ERR_INPUT names the line that holds a NUL or is no
+ * UTF-8, where quotes or the number of fields are wrong, or with which nothing
+ * can be done. */
 int csv_read(const char *text, size_t len, const char *source,
              csv_record *record, void *ctx, struct arena *arena,
              struct err *err) MUST_CHECK;

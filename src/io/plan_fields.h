@@ -42,6 +42,7 @@ static const struct place_field plan_fields[] = {
     {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
 };
 
+/* What begins with the GPU, three of them, a file of a cluster has too. */
 enum { OF_GPU = 2 };
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field cluster_fields[] = {

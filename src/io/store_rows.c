@@ -278,17 +278,17 @@ static int find_canary(void *store, const struct sample_setting *setting,
     static const struct statement find = {
         .sql = "SELECT id, {canary} FROM canary WHERE ({machine}) = "
                "({?machine}) AND " ITS_VERSION,
-        .listed = "canary"};
-    struct query query;
-    bool found = false;
-    int rc = query_begin(&query, store, &find, BOUND(setting), err) ||
-             query_step(&query, &found, err);
+        .listed = "canary",
+        .item_bytes = sizeof(*best_ms)};
+    struct arena scratch;
+    const double *found;
+    size_t n;
 
-    *best_ms = 0;
-    if (found)
-        take_row(query.stmt, 1, query.listed, best_ms, NULL, NULL);
-    query_end(&query);
-    return rc ? -1 : 0;
+    arena_init(&scratch);
+    found = query_list(store, &find, BOUND(setting), NULL, &n, &scratch, err);
+    *best_ms = found && n ? *found : 0;
+    arena_release(&scratch);
+    return found ? 0 : -1;
 }
 
 static int put_canary(void *store, const struct sample_setting *setting,
