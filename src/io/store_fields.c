@@ -14,11 +14,13 @@
 #define MAX_MS 1e9
 #define MAX_TEXT 200
 
-#define TIMING(prefix, OF, member)                             \
-    {prefix "median_ms", OF(member.median_ms), .max = MAX_MS}, \
-        {prefix "p10_ms", OF(member.p10_ms), .max = MAX_MS},   \
-    {                                                          \
-        prefix "p90_ms", OF(member.p90_ms), .max = MAX_MS      \
+#define TIME(row, member, time) \
+    MEMBER_REAL, offsetof(row, member) + offsetof(struct timing, time)
+#define TIMING(prefix, row, member)                                    \
+    {prefix "median_ms", TIME(row, member, median_ms), .max = MAX_MS}, \
+        {prefix "p10_ms", TIME(row, member, p10_ms), .max = MAX_MS},   \
+    {                                                                  \
+        prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
 
 /* What tells a device comes first, then what tells a machine. */
@@ -43,12 +45,12 @@ static const struct store_column sample_columns[] = {
     {"kind", SAMPLE(kind), .names = sample_kind_names},
     {"part", SAMPLE(part), .max = 1e6},
     {"n_tables", SAMPLE(n_tables), .max = 1e6},
-    TIMING("forward_", SAMPLE, forward),
-    TIMING("backward_", SAMPLE, backward),
-    TIMING("total_", SAMPLE, total),
-    TIMING("linearise_", SAMPLE, linearise),
-    TIMING("sort_", SAMPLE, sort),
-    TIMING("update_", SAMPLE, update),
+    TIMING("forward_", struct sample, forward),
+    TIMING("backward_", struct sample, backward),
+    TIMING("total_", struct sample, total),
+    TIMING("linearise_", struct sample, linearise),
+    TIMING("sort_", struct sample, sort),
+    TIMING("update_", struct sample, update),
     {"sm_mhz", SAMPLE(health.sm_mhz), .max = 1e6},
     {"memory_mhz", SAMPLE(health.memory_mhz), .max = 1e6},
     {"temperature_c", SAMPLE(health.temperature_c), .max = 1e6},
@@ -78,7 +80,7 @@ static const struct store_column comm_columns[] = {
     {"n_hosts", COMM(n_hosts), .min = 1, .max = 1e6},
     {"total_bytes", COMM(total_bytes), .max = MAX_COUNT},
     {"max_bytes", COMM(max_bytes), .max = MAX_COUNT},
-    TIMING("", COMM, time),
+    TIMING("", struct comm_sample, time),
     {"n_iterations", COMM(n_iterations), .max = MAX_U32},
 };
 
@@ -90,7 +92,7 @@ static const struct store_column ceiling_columns[] = {
     {"n", CEILING(probe.n), .max = MAX_COUNT},
     {"row_bytes", CEILING(probe.row_bytes), .max = MAX_U32},
     {"key_bits", CEILING(probe.key_bits), .max = 64},
-    TIMING("", CEILING, timing),
+    TIMING("", struct ceiling, timing),
     {"n_iterations", CEILING(n_iterations), .max = MAX_U32},
     {"flags", CEILING(flags), .max = MAX_U32},
 };
