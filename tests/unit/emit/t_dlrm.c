@@ -122,6 +122,22 @@ static void test_script(void)
            "the same plan, the same text");
 }
 
+/* Names are no words of the template. */
+static void test_names(void)
+{
+    struct plan plan = fixture_plan(1, 1, 8);
+    struct err err = {0};
+    const char *script;
+
+    fixture_whole(&plan, "{{rows}}", 100, 16, 1, 0);
+    fixture_whole(&plan, "{{none", 100, 16, 1, 0);
+    fixture_finish(&plan);
+    script = emitted("dlrm", &plan, &err);
+    is_in(script, "TABLES = {\n    \"{{rows}}\": (16, \"fp32\"),\n"
+                  "    \"{{none\": (16, \"fp32\"),\n}\n");
+    is_in(here_document(script, "plan.json"), "\n    \"t_{{rows}}\": {");
+}
+
 static void test_other_lists(void)
 {
     struct plan plan = fixture_plan(3, 3, 1001);
@@ -421,6 +437,7 @@ int main(void)
     if (!mkdtemp(dir))
         tap_skip_all("no temporary folder");
     test_script();
+    test_names();
     test_other_lists();
     test_slurm();
     test_optimizers();
