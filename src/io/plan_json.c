@@ -186,16 +186,6 @@ static int read_tables(struct problem *problem, const struct json_place *root,
     return 0;
 }
 
-/* The pair KEY_begin, KEY_end: not empty and at most max. */
-static int read_range(uint64_t *begin, uint64_t *end,
-                      const struct json_place *place, const char *begin_key,
-                      const char *end_key, uint64_t max, struct err *err)
-{
-    if (place_u64(begin, place, begin_key, 0, max - 1, err))
-        return -1;
-    return place_u64(end, place, end_key, *begin + 1, max, err);
-}
-
 /* Kind 0 where the file has none. */
 static int read_shard(struct shard *shard, const struct json_place *place,
                       const struct problem *problem, struct err *err)
@@ -203,7 +193,6 @@ static int read_shard(struct shard *shard, const struct json_place *place,
     const struct table *table;
     const char *kind =
         json_string_value(json_object_get(place->object, "kind"));
-    uint64_t col_begin = 0, col_end = 0;
 
     if (read_idx(&shard->table, place, "table", "plan", problem->n_tables,
                  "tables", err) ||
@@ -211,13 +200,15 @@ static int read_shard(struct shard *shard, const struct json_place *place,
                  problem->cluster.n_devices, "gpus", err))
         return -1;
     table = &problem->tables[shard->table];
-    if (read_range(&shard->row_begin, &shard->row_end, place, "row_begin",
-                   "row_end", table->num_embeddings, err) ||
-        read_range(&col_begin, &col_end, place, "col_begin", "col_end",
-                   table->dim, err))
+    if (place_u64(&shard->row_begin, place, "row_begin", 0,
+                  table->num_embeddings - 1, err) ||
+        place_u64(&shard->row_end, place, "row_end", shard->row_begin + 1,
+                  table->num_embeddings, err) ||
+        place_u32(&shard->col_begin, place, "col_begin", 0, table->dim - 1,
+                  err) ||
+        place_u32(&shard->col_end, place, "col_end", shard->col_begin + 1,
+                  table->dim, err))
         return -1;
-    shard->col_begin = (uint32_t)col_begin;
-    shard->col_end = (uint32_t)col_end;
     shard->kind = kind ? (enum shard_kind)shard_kind_from_name(kind) : 0;
     if (place_has(place, "kind") && !shard->kind)
         return place_error(place, err,
