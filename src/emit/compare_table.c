@@ -98,20 +98,6 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
 }
 
-/* Whether each planner that solved any task solved this one. */
-static bool is_common(const struct comparison *comparison, size_t task,
-                      const struct compare_mean *means)
-{
-    size_t n_any = 0;
-
-    for (size_t p = 0; p < comparison->n_planners; p++) {
-        n_any += means[p].n_valid > 0;
-        if (means[p].n_valid && !comparison->tasks[task].entries[p].valid)
-            return false;
-    }
-    return n_any > 0;
-}
-
 /* Look-ups of two plans are off by themselves, as those of two samples are;
  * exchanges on the same links alike, so that only their difference is off. A
  * ratio is off by the share that its larger total is. */
@@ -167,19 +153,24 @@ static void pair_with_ours(struct compare_mean *mean,
 
 size_t compare_means(struct compare_mean *means, struct comparison *comparison)
 {
-    size_t n_common = 0;
+    size_t n_common = 0, n_any = 0; /* planners that solved any task */
 
     for (size_t p = 0; p < comparison->n_planners; p++) {
         means[p] = (struct compare_mean){0};
         pair_with_ours(&means[p], comparison, p);
+        n_any += means[p].n_valid > 0;
     }
     for (size_t t = 0; t < comparison->n_tasks; t++) {
-        if (!is_common(comparison, t, means))
+        const struct compare_entry *entries = comparison->tasks[t].entries;
+        size_t n_here = 0;
+
+        for (size_t p = 0; p < comparison->n_planners; p++)
+            n_here += entries[p].valid;
+        if (!n_here || n_here < n_any)
             continue;
         n_common++;
         for (size_t p = 0; p < comparison->n_planners; p++)
-            if (means[p].n_valid)
-                means[p].common_ms += comparison->tasks[t].entries[p].total_ms;
+            means[p].common_ms += entries[p].valid ? entries[p].total_ms : 0;
     }
     for (size_t p = 0; p < comparison->n_planners; p++)
         means[p].common_ms = n_common && means[p].n_valid
@@ -255,16 +246,12 @@ void compare_print(const struct comparison *comparison,
         job_describe(comparison->job, out);
     }
     buf_printf(out, "\n\n");
-    figures_heading(is_one ? entry_figures : mean_figures, out);
-    for (size_t p = 0; p < comparison->n_planners; p++) {
-        const struct compare_entry *entry = &comparison->tasks->entries[p];
-
-        if (is_one)
-            figures_row(figures_of(entry), entry, out);
-        else
-            figures_row(mean_figures, &means[p], out);
-    }
     if (is_one) {
+        const struct compare_entry *entries = comparison->tasks->entries;
+
+        figures_heading(entry_figures, out);
+        for (size_t p = 0; p < comparison->n_planners; p++)
+            figures_row(figures_of(&entries[p]), &entries[p], out);
         print_parts(comparison, out);
         buf_printf(
             out, "\nparts are those of the slowest GPU in each; fwd comm "
@@ -273,6 +260,8 @@ void compare_print(const struct comparison *comparison,
                  "farther from 1 than that\n");
         report_outside(&ours->cost, out);
     } else {
+        figures_table(mean_figures, means, comparison->n_planners,
+                      sizeof(*means), out);
         buf_printf(
             out,
             "\nx ours: mean of total over ours, on the tasks that both "
