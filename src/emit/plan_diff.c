@@ -225,12 +225,17 @@ static json_t *json_plan(const struct plan *plan, const char *path)
                      "cost_model", is_priced ? plan->cost.name : NULL);
 }
 
+/* A count that saturated stays a large number. */
+static json_int_t whole(uint64_t n_bytes)
+{
+    return (json_int_t)min_u64(n_bytes, INT64_MAX);
+}
+
 static json_t *json_bytes(const struct moved_bytes *bytes)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "moved", (json_int_t)bytes->moved,
-                     "kept", (json_int_t)bytes->kept, "added",
-                     (json_int_t)bytes->added, "removed",
-                     (json_int_t)bytes->removed);
+    return json_pack("{s:I, s:I, s:I, s:I}", "moved", whole(bytes->moved),
+                     "kept", whole(bytes->kept), "added", whole(bytes->added),
+                     "removed", whole(bytes->removed));
 }
 
 static json_t *json_gpus(const struct plan_moves *moves)
@@ -238,10 +243,10 @@ static json_t *json_gpus(const struct plan_moves *moves)
     json_t *list = json_array();
 
     for (uint32_t r = 0; r < moves->n_devices; r++)
-        json_array_append_new(
-            list, json_pack("{s:I, s:I}", "received",
-                            (json_int_t)moves->received_bytes[r], "sent",
-                            (json_int_t)moves->sent_bytes[r]));
+        json_array_append_new(list,
+                              json_pack("{s:I, s:I}", "received",
+                                        whole(moves->received_bytes[r]), "sent",
+                                        whole(moves->sent_bytes[r])));
     return list;
 }
 
@@ -272,14 +277,14 @@ static json_t *json_moves(const struct plan_moves *moves)
         const struct move *move = &moves->moves[i];
 
         json_array_append_new(
-            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "table",
-                            moves->tables[move->table].name, "row_begin",
-                            (json_int_t)move->row_begin, "row_end",
-                            (json_int_t)move->row_end, "col_begin",
-                            (json_int_t)move->col_begin, "col_end",
-                            (json_int_t)move->col_end, "from",
-                            (json_int_t)move->from, "to", (json_int_t)move->to,
-                            "bytes", (json_int_t)move->bytes));
+            list,
+            json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "table",
+                      moves->tables[move->table].name, "row_begin",
+                      (json_int_t)move->row_begin, "row_end",
+                      (json_int_t)move->row_end, "col_begin",
+                      (json_int_t)move->col_begin, "col_end",
+                      (json_int_t)move->col_end, "from", (json_int_t)move->from,
+                      "to", (json_int_t)move->to, "bytes", whole(move->bytes)));
     }
     return list;
 }

@@ -133,6 +133,33 @@ static void test_whole(void)
     json_decref(root);
 }
 
+/* Sums saturate, and stay numbers that are not negative. */
+static void test_large(void)
+{
+    struct plan_diff diff = {.paths = {"old.json", "new.json"}};
+    json_t *root;
+    char *dumped;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        diff.plans[i] = fixture_plan(2, 2, 64);
+        fixture_whole(&diff.plans[i], "t", (uint64_t)1 << 62, 4, 1, i);
+        diff.plans[i].problem.memory_model = MEMORY_WEIGHTS;
+        for (int r = 0; r < 2; r++)
+            diff.plans[i].problem.cluster.memory_bytes[r] = UINT64_MAX;
+        fixture_finish(&diff.plans[i]);
+    }
+    plan_moves_find(&diff.moves, &diff.plans[0], &diff.plans[1], &arena);
+    root = plan_diff_to_json(&diff);
+    dumped = json_dumps(root, JSON_COMPACT);
+    ok(!strstr(dumped, ":-"), "none is negative");
+    is_in(dumped, "\"bytes\":{\"moved\":9223372036854775807,\"kept\":0");
+    is_in(dumped, "[{\"received\":0,\"sent\":9223372036854775807},"
+                  "{\"received\":9223372036854775807,\"sent\":0}]");
+    is_in(dumped, "\"to\":1,\"bytes\":9223372036854775807}");
+    free(dumped);
+    json_decref(root);
+}
+
 static void test_prices(void)
 {
     struct plan_diff diff = make_diff();
@@ -201,6 +228,7 @@ int main(void)
     arena_init(&arena);
     test_same();
     test_whole();
+    test_large();
     test_prices();
     test_many();
     arena_release(&arena);
