@@ -151,14 +151,18 @@ static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
 }
 
 /* TorchRec keeps tables in a ModuleDict of torch's, by their names, which are
- * parts of the names of parameters. */
-static int check_name(const char *name, struct err *err)
+ * parts of the names of parameters; and rows have indices of 64 bits. */
+static int check_table(const struct table *table, const char *name,
+                       struct err *err)
 {
-    if (!strchr(name, '.'))
+    if (strchr(name, '.'))
+        return err_input(err,
+                         "table '%s' has a dot in its name, which TorchRec "
+                         "cannot give to a table",
+                         name);
+    if (table->num_embeddings <= INT64_MAX)
         return 0;
-    return err_input(err,
-                     "table '%s' has a dot in its name, which TorchRec cannot "
-                     "give to a table",
+    return err_input(err, "table '%s' has more rows than TorchRec can count",
                      name);
 }
 
@@ -216,7 +220,7 @@ static int add_table(json_t *module, struct entry *entry, const char *prefix,
 
     entry->ranks = json_array();
     entry->shards = json_array();
-    rc = check_name(json_string_value(name), err) ||
+    rc = check_table(entry->table, json_string_value(name), err) ||
          check_widths(entry, pieces, n, err) ||
          add_pieces(entry, pieces, n, err);
     object =

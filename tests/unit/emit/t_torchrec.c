@@ -425,6 +425,9 @@ static void test_refused_names(void)
            "table 'ebc.user' has a dot in its name, which TorchRec cannot give "
            "to a table",
            "with the whole name");
+    plan.problem.tables[0].num_embeddings = (uint64_t)1 << 63;
+    plan.shards[0].row_end = (uint64_t)1 << 63;
+    refuses(&plan, "table 'user' has more rows than TorchRec can count");
 }
 
 /* Pieces of the columns of two sequence tables; a third is whole. */
