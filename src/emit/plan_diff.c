@@ -226,9 +226,9 @@ static json_t *json_plan(const struct plan *plan, const char *path)
 }
 
 /* A count that saturated stays a large number. */
-static json_int_t whole(uint64_t n_bytes)
+static json_int_t whole(uint64_t n)
 {
-    return (json_int_t)min_u64(n_bytes, INT64_MAX);
+    return (json_int_t)min_u64(n, INT64_MAX);
 }
 
 static json_t *json_bytes(const struct moved_bytes *bytes)
@@ -280,9 +280,8 @@ static json_t *json_moves(const struct plan_moves *moves)
             list,
             json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "table",
                       moves->tables[move->table].name, "row_begin",
-                      (json_int_t)move->row_begin, "row_end",
-                      (json_int_t)move->row_end, "col_begin",
-                      (json_int_t)move->col_begin, "col_end",
+                      whole(move->row_begin), "row_end", whole(move->row_end),
+                      "col_begin", (json_int_t)move->col_begin, "col_end",
                       (json_int_t)move->col_end, "from", (json_int_t)move->from,
                       "to", (json_int_t)move->to, "bytes", whole(move->bytes)));
     }

@@ -36,8 +36,7 @@ void report_error(const struct plan *plan, struct buf *out)
 
 void report_outside(const struct cost_source *cost, struct buf *out)
 {
-    const size_t n =
-        cost->n_outside < MOST_OUTSIDE ? cost->n_outside : MOST_OUTSIDE;
+    const size_t n = min_u64(cost->n_outside, MOST_OUTSIDE);
 
     for (size_t i = 0; i < n; i++) {
         const struct cost_outside *at = &cost->outside[i];
@@ -349,11 +348,8 @@ static unsigned name_width(const struct report *report)
         TABLE_REST + LEAST_HOLDERS + (n >= MORE_COLUMNS ? TABLE_MORE : 0);
     size_t most = strlen("without this table");
 
-    for (size_t t = 0; t < problem->n_tables; t++) {
-        const size_t len = text_length(problem->tables[t].name);
-
-        most = len > most ? len : most;
-    }
+    for (size_t t = 0; t < problem->n_tables; t++)
+        most = max_u64(most, text_length(problem->tables[t].name));
     return (unsigned)(most + rest < n ? most : n > rest + 1 ? n - rest : 1);
 }
 
