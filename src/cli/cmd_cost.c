@@ -4,10 +4,10 @@
 #include "core/plan_check.h"
 #include "io/plan_json.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static const struct option_spec own_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the priced plan, as JSON"},
     {0},
 };
@@ -31,13 +31,13 @@ static int run_cost(struct cli *cli, struct err *err)
 {
     struct plan plan = {0};
     struct oracle *oracle = NULL;
+    const char *path = cli_string(cli, "output");
     const int rc = planning_load(&plan, cli->args[0], NULL, cli, err) ||
                    planning_oracle_of_plan(&oracle, cli, &plan, err) ||
                    price(&plan, oracle, cli->arena, err) ||
-                   (cli_given(cli, "output") &&
-                    plan_save(&plan, cli_string(cli, "output"), err));
+                   (path && strcmp(path, "-") && plan_save(&plan, path, err));
 
-    if (!rc && cli_given(cli, "json"))
+    if (!rc && plan_is_printed(cli))
         cli_print_text(plan_to_json(&plan, cli->arena));
     else if (!rc)
         plan_report(&plan, oracle, NULL, cli);

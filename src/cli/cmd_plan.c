@@ -32,7 +32,7 @@ static const struct option_spec own_options[] = {
      "best cost, seconds"},
     {"no-rivals", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "leave other planners out of the report"},
-    {"output", 'o', OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
+    {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
      "write the plan, as JSON; '-' is standard output"},
     {0},
 };
@@ -56,14 +56,14 @@ static int write_plan(const struct plan_request *request,
 {
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
-    const bool is_json = cli_given(cli, "json");
     const bool is_from = cli_given(cli, "from");
 
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
-    if (is_json || (path && !strcmp(path, "-"))) {
-        cli_print_text(is_json && is_from ? replanning_to_json(request, plan)
-                                          : plan_to_json(plan, cli->arena));
+    if (plan_is_printed(cli)) {
+        cli_print_text(cli_given(cli, "json") && is_from
+                           ? replanning_to_json(request, plan)
+                           : plan_to_json(plan, cli->arena));
         return 0;
     }
     plan_report(plan, oracle,

@@ -15,6 +15,7 @@ enum option_type {
     OPTION_STRING,
     OPTION_OUTPUT,   /* a file that is written, and not read */
     OPTION_RESULT,   /* the same, of which --json tells: no standard output */
+    OPTION_PLAN,     /* the same, of the plan that --json prints */
     OPTION_UPDATE,   /* a file that is read and replaced */
     OPTION_DATABASE, /* an SQLite file */
     OPTION_U64,

@@ -124,6 +124,7 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_STRING:
     case OPTION_OUTPUT:
     case OPTION_RESULT:
+    case OPTION_PLAN:
     case OPTION_UPDATE:
     case OPTION_DATABASE:
         if (*value->text)
@@ -259,26 +260,53 @@ static int set_defaults(struct cli *cli, struct err *err)
     return 0;
 }
 
-/* The files that the options write, before anything is read. */
-static int claim_files(const struct cli *cli, struct err *err)
-{
-    for (size_t i = 0; i < cli->n_specs; i++) {
-        enum option_type type = cli->specs[i]->type;
-        unsigned uses = type == OPTION_OUTPUT     ? FILE_WRITE
-                        : type == OPTION_RESULT   ? FILE_WRITE
-                        : type == OPTION_UPDATE   ? FILE_READ | FILE_WRITE
-                        : type == OPTION_DATABASE ? FILE_DATABASE
-                                                  : 0;
+/* What the files are for that options of these types name. */
+static const unsigned file_uses[] = {
+    [OPTION_OUTPUT] = FILE_WRITE,      [OPTION_RESULT] = FILE_WRITE,
+    [OPTION_PLAN] = FILE_WRITE,        [OPTION_UPDATE] = FILE_READ | FILE_WRITE,
+    [OPTION_DATABASE] = FILE_DATABASE, [OPTION_CHOICE] = 0,
+};
 
-        if (type == OPTION_RESULT && cli_given(cli, "json") &&
-            cli->values[i].text && !strcmp(cli->values[i].text, "-"))
+/* Standard output takes one document: that of --json, which is the one of an
+ * OPTION_PLAN, or of an output that is '-'. */
+static int check_stdout(const struct cli *cli, struct err *err)
+{
+    const bool is_json = cli_given(cli, "json");
+    const char *first = is_json ? "json" : NULL;
+
+    for (size_t i = 0; i < cli->n_specs; i++) {
+        const struct option_spec *spec = cli->specs[i];
+        const char *path = cli->values[i].text;
+
+        if (file_uses[spec->type] != FILE_WRITE || !path || strcmp(path, "-") ||
+            (is_json && spec->type == OPTION_PLAN))
+            continue;
+        if (is_json && spec->type == OPTION_RESULT)
             return err_set(err, ERR_USAGE,
                            "option '--json' says what was written to "
                            "'--output FILE', which is needed beside it and not "
                            "standard output");
+        if (first)
+            return err_set(err, ERR_USAGE,
+                           "options '--%s' and '--%s' would both print a "
+                           "document, of which standard output takes one: "
+                           "'--%s' takes a file beside the other, not '-'",
+                           first, spec->name, spec->name);
+        first = spec->name;
+    }
+    return 0;
+}
+
+/* The files that the options write, before anything is read. */
+static int claim_files(const struct cli *cli, struct err *err)
+{
+    for (size_t i = 0; i < cli->n_specs; i++) {
+        const struct option_spec *spec = cli->specs[i];
+        const unsigned uses = file_uses[spec->type];
+
         if (uses && cli->values[i].text &&
             file_claim(cli->values[i].text, uses, err))
-            return err_prefix(err, "option '--%s'", cli->specs[i]->name);
+            return err_prefix(err, "option '--%s'", spec->name);
     }
     return 0;
 }
@@ -389,7 +417,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     }
     *out = cli;
     return check_files(cli, err) || check_needs(cli, err) ||
-                   claim_files(cli, err)
+                   check_stdout(cli, err) || claim_files(cli, err)
                ? -1
                : 0;
 }

@@ -68,6 +68,13 @@ void plan_bound(struct plan *plan, const struct oracle *oracle,
     plan->bound_table = proven.table;
 }
 
+bool plan_is_printed(const struct cli *cli)
+{
+    const char *path = cli_string(cli, "output");
+
+    return cli_given(cli, "json") || (path && !strcmp(path, "-"));
+}
+
 /* The same plan of a job that does not de-duplicate ids; NAN: it does not. */
 static double plain_ms(const struct plan *plan, struct arena *arena)
 {

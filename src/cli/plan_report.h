@@ -21,6 +21,9 @@ struct compare_entry planner_entry(const struct rival *rival);
  * is proven where the plan, made by hand, is below. */
 void plan_bound(struct plan *plan, const struct oracle *oracle,
                 struct arena *arena);
+/* Whether standard output gets the plan itself, by --json or as --output, and
+ * no report. */
+bool plan_is_printed(const struct cli *cli);
 /* Appends the report of a plan that the oracle has priced; with rivals, which
  * may be NULL, beside TorchRec's planner and the best of the greedy ones. */
 void plan_report(const struct plan *plan, const struct oracle *oracle,
