@@ -21,35 +21,29 @@ const struct option_spec progress_options[] = {
     {0},
 };
 
-static void add_option(struct cli *cli, const struct option_spec *spec)
+/* Behind the command's own; --wide is of some. */
+static const struct option_spec common_options[] = {
+    {"wide", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "whole names, all columns and rows, however wide the terminal"},
+    {"json", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "answer in JSON: what is printed, or what was written"},
+    {"help", 'h', OPTION_FLAG, NULL, NULL, 0, 0, NULL, "this text"},
+    {0},
+};
+
+static void add_options(struct cli *cli, const struct option_spec *spec)
 {
-    assert(cli->n_specs < COMMAND_MAX_OPTIONS);
-    cli->specs[cli->n_specs++] = spec;
+    for (; spec->name; spec++) {
+        assert(cli->n_specs < COMMAND_MAX_OPTIONS);
+        cli->specs[cli->n_specs++] = spec;
+    }
 }
 
 void cli_list_options(struct cli *cli)
 {
-    static const struct option_spec common[] = {
-        {.name = "help",
-         .letter = 'h',
-         .type = OPTION_FLAG,
-         .help = "this text"},
-        {.name = "json",
-         .type = OPTION_FLAG,
-         .help = "answer in JSON: what is printed, or what was written"},
-        {.name = "wide",
-         .type = OPTION_FLAG,
-         .help = "whole names, all columns and rows, however wide the "
-                 "terminal"},
-    };
-    const struct command *command = cli->command;
-
-    for (size_t g = 0; command->options[g]; g++)
-        for (const struct option_spec *spec = command->options[g]; spec->name;
-             spec++)
-            add_option(cli, spec);
-    for (int i = command->has_wide ? 2 : 1; i >= 0; i--)
-        add_option(cli, &common[i]);
+    for (size_t g = 0; cli->command->options[g]; g++)
+        add_options(cli, cli->command->options[g]);
+    add_options(cli, &common_options[!cli->command->has_wide]);
 }
 
 static bool is_within(uint64_t n, const struct option_spec *spec)
@@ -137,9 +131,14 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     return 0;
 }
 
-/* getopt_long's tables; option i has value FIRST_LONG + i, its letter its own
- * code, so that both lead to the same slot. */
+/* How getopt_long calls option i: by its letter, or by a number that is none.
+ */
 enum { FIRST_LONG = 256 };
+
+static int code_of(const struct cli *cli, size_t i)
+{
+    return cli->specs[i]->letter ? cli->specs[i]->letter : FIRST_LONG + (int)i;
+}
 
 static void make_getopt_tables(const struct cli *cli, struct option *longs,
                                char *shorts)
@@ -152,7 +151,7 @@ static void make_getopt_tables(const struct cli *cli, struct option *longs,
         longs[i] = (struct option){
             .name = spec->name,
             .has_arg = takes ? required_argument : no_argument,
-            .val = FIRST_LONG + (int)i,
+            .val = code_of(cli, i),
         };
         if (spec->letter) {
             *shorts++ = spec->letter;
@@ -169,10 +168,7 @@ static size_t find_option(const struct cli *cli, int code)
 {
     size_t i = 0;
 
-    if (code >= FIRST_LONG && (size_t)(code - FIRST_LONG) < cli->n_specs)
-        return (size_t)(code - FIRST_LONG);
-    while (i < cli->n_specs &&
-           (!cli->specs[i]->letter || cli->specs[i]->letter != code))
+    while (i < cli->n_specs && code_of(cli, i) != code)
         i++;
     return i;
 }
@@ -205,18 +201,17 @@ static int usage_error(const struct cli *cli, int code, char **argv,
 {
     size_t i = find_option(cli, optopt);
     const struct option_spec *spec = i < cli->n_specs ? cli->specs[i] : NULL;
-    const char *word = argv[optind - 1];
 
     if (code == ':' && spec)
         return err_set(err, ERR_USAGE, "option '--%s' needs a value: %s",
                        spec->name, spec->argument);
-    if (optopt && optopt < FIRST_LONG)
-        return err_set(err, ERR_USAGE, "'neuroshard %s' has no option '-%c'",
-                       cli->command->name, optopt);
     if (spec)
         return err_set(err, ERR_USAGE, "option '--%s' takes no value",
                        spec->name);
-    return no_option(cli, word, err);
+    if (optopt)
+        return err_set(err, ERR_USAGE, "'neuroshard %s' has no option '-%c'",
+                       cli->command->name, optopt);
+    return no_option(cli, argv[optind - 1], err);
 }
 
 static int parse_options(struct cli *cli, int argc, char **argv,
@@ -344,14 +339,12 @@ static void print_help(const struct cli *cli)
     buf_printf(&out, "\n\n%s\n\noptions:\n", cli->command->summary);
     for (size_t i = 0; i < cli->n_specs; i++) {
         const struct option_spec *spec = cli->specs[i];
-        char left[64];
+        const char letter[] = {'-', spec->letter, ',', '\0'};
+        const char *name = arena_printf(cli->arena, "--%s %s", spec->name,
+                                        spec->argument ? spec->argument : "");
 
-        snprintf(left, sizeof(left), "%s%c%s--%s%s%s",
-                 spec->letter ? "-" : "   ", spec->letter ? spec->letter : ' ',
-                 spec->letter ? ", " : "", spec->name,
-                 spec->argument ? " " : "",
-                 spec->argument ? spec->argument : "");
-        buf_printf(&out, "  %-*s ", HELP_INDENT - 3, left);
+        buf_printf(&out, "  %3s %-*s ", spec->letter ? letter : "",
+                   HELP_INDENT - 7, name);
         text_wrap(&out, help_text(spec, cli->arena), HELP_INDENT, HELP_INDENT,
                   n_columns);
         buf_add(&out, "\n", 1);
