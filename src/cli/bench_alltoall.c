@@ -5,7 +5,6 @@
 #include "costmodel/comm_report.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* Without a wish, the processes of a host share its processors. */
 static int open_all(struct bench *bench, struct err *err)

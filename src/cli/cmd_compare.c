@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/progress.h"
-#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"

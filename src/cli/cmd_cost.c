@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
 #include "io/plan_json.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/find_plan.h"
-#include "cli/plan_report.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 

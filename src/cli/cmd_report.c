@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/plan_report.h"
+#include "cli/planning.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/page.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/find_plan.h"
+#include "cli/planning.h"
 
 #include "base/figures.h"
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "cli/plan_report.h"
-#include "cli/planning.h"
 #include "io/plan_json.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/plan_report.h"
+#include "cli/planning.h"
 
 #include "core/what_if.h"
 #include "costmodel/oracles.h"

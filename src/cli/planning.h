@@ -3,12 +3,13 @@
 #define NEUROSHARD_CLI_PLANNING_H
 
 #include "cli/command.h"
-#include "core/plan.h"
+#include "emit/emit.h"
 #include "search/search.h"
 
 /*
- * What plan, compare and cost share: the options that say what is planned for,
- * and how a problem and a cost model come of them.
+ * What plan, compare, cost and their like share: the options that say what is
+ * planned for, how a problem and a cost model come of them, how plan searches,
+ * and the report of a plan.
  */
 
 #define PLANNING_MAX_GPUS 65536
@@ -92,5 +93,71 @@ int planning_set_job(struct problem *problem, struct cli *cli,
                      struct err *err) MUST_CHECK;
 /* Puts those of the options in the cluster. */
 void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli);
+
+/* --- the report of a plan, and what it is compared to: other planners under
+ * the same costs --- */
+
+/* TorchRec's own costs: the oracle's, if they are its, else its defaults. */
+int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
+                           const struct problem *problem, struct arena *arena,
+                           struct err *err) MUST_CHECK;
+/* What a planner found. */
+struct compare_entry planner_entry(const struct rival *rival);
+
+/* Sets the bound of a plan that the oracle has priced by search_bound; nothing
+ * is proven where the plan, made by hand, is below. */
+void plan_bound(struct plan *plan, const struct oracle *oracle,
+                struct arena *arena);
+/* Whether standard output gets the plan itself, by --json or as --output, and
+ * no report. */
+bool plan_is_printed(const struct cli *cli);
+/* Appends the report of a plan that the oracle has priced; with rivals, which
+ * may be NULL, beside TorchRec's planner and the best of the greedy ones. */
+void plan_report(const struct plan *plan, const struct oracle *oracle,
+                 const struct rivals *rivals, const struct cli *cli);
+
+/* --- the search that the options of `plan` choose, for one problem and, over a
+ * range of numbers of GPUs, for one after another --- */
+
+struct plan_request {
+    struct cli *cli;
+    struct problem problem;         /* over a range that of the first number */
+    struct plan from;               /* of --from: what stands now */
+    struct replan_report replanned; /* of the search from there */
+    struct search_trace trace;      /* of --trace; its points are mem_free'd */
+    struct rivals rivals;           /* what others find, to be reported */
+};
+
+/* Fills a plan whose problem is set: searched, from `from` where --from is
+ * given; priced and judged. */
+int find_plan(struct plan *plan, struct plan_request *request,
+              const struct oracle *oracle, struct err *err) MUST_CHECK;
+
+/*
+ * Plans for each number of GPUs that --gpus asks about, and prints a line each
+ * on stdout when it is known (--json: all at the end), then which is the
+ * smallest that fits and which the fastest. --output gets the plan of the
+ * smallest. SIGINT ends it after the number in hand. ERR_NO_PLAN, with what
+ * would make the largest fit, where none does.
+ */
+int find_plans_by_count(struct plan_request *request,
+                        struct err *err) MUST_CHECK;
+
+/* plan --from OLD: the plan that stands now, and what the new one changes. */
+extern const struct option_spec replanning_options[];
+
+/* Loads --from. ERR_USAGE where --move-limit stands without it, or --from
+ * beside another search than the full one. */
+int replanning_load(struct plan_request *request, struct err *err) MUST_CHECK;
+
+/* What standing still would cost and what the plan does, what moves, which GPUs
+ * hold more than the reserve that was asked for leaves, and, where movement has
+ * no limit, what some limits would bring. */
+void replanning_report(const struct plan_request *request,
+                       const struct plan *plan);
+/* The text of the plan's document with the same and every move as its member
+ * "movement", in the arena. */
+const char *replanning_to_json(const struct plan_request *request,
+                               const struct plan *plan);
 
 #endif

@@ -2,8 +2,6 @@
 #include "cli/planning.h"
 
 #include "base/text.h"
-#include "cli/find_plan.h"
-#include "core/plan_moves.h"
 #include "emit/plan_diff.h"
 #include "io/plan_json.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/command.h"
 #include "io/tables_io.h"
 

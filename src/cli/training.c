@@ -6,7 +6,6 @@
 #include "base/lock.h"
 #include "base/progress.h"
 #include "base/text.h"
-#include "costmodel/choose.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/gemm.h"
 
