@@ -46,8 +46,8 @@ static void print_text(const struct bench *bench,
     uint32_t n_hosts = bench->world->n_hosts;
 
     bench_print_device(bench->device);
-    cli_printf("exchanges       between %" PRIu32 " ranks (%s) on %" PRIu32
-               " host%s, batch %" PRIu32 ", seed %" PRIu64 "\n",
+    cli_printf("exchanges       between %u ranks (%s) on %u host%s, batch %u, "
+               "seed %" PRIu64 "\n",
                bench->comm->n_ranks, bench->comm->kind, n_hosts,
                n_hosts == 1 ? "" : "s", bench->options.batch,
                bench->options.seed);
@@ -62,14 +62,12 @@ static void print_json(const struct bench *bench,
 {
     const struct bench_result *result = &bench->result;
     json_t *root = json_pack(
-        "{s:o, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, "
-        "s:f, s:s, s:o}",
+        "{s:o, s:i, s:I, s:s, s:i, s:i, s:I, s:I, s:I, s:s, s:f, s:s, s:o}",
         "machine", bench_machine_to_json(bench->device), "batch",
-        (json_int_t)bench->options.batch, "seed",
-        (json_int_t)bench->options.seed, "kind", bench->comm->kind, "ranks",
-        (json_int_t)bench->comm->n_ranks, "hosts",
-        (json_int_t)bench->world->n_hosts, "cases", (json_int_t)result->n_cases,
-        "measured", (json_int_t)result->n_measured, "resumed",
+        bench->options.batch, "seed", (json_int_t)bench->options.seed, "kind",
+        bench->comm->kind, "ranks", bench->comm->n_ranks, "hosts",
+        bench->world->n_hosts, "cases", (json_int_t)result->n_cases, "measured",
+        (json_int_t)result->n_measured, "resumed",
         (json_int_t)result->n_resumed, "stopped", bench_stopped_by(result),
         "seconds", bench->seconds, "db", cli_shown(bench->cli, "db"),
         "held_out", comm_report_to_json(samples, n));

@@ -93,8 +93,7 @@ void bench_print_counts(const struct bench *bench, const char *what)
 json_t *bench_machine_to_json(const struct device *device)
 {
     return json_pack("{s:s, s:s, s:i}", "name", device->facts.name, "isa",
-                     device->facts.isa, "threads",
-                     (int)device->facts.n_threads);
+                     device->facts.isa, "threads", device->facts.n_threads);
 }
 
 /* --- look-ups --- */
@@ -106,17 +105,17 @@ static void print_setting(const struct bench *bench)
 
     bench_print_device(bench->device);
     if (options->is_mixed)
-        cli_printf("setting         mixed: batch %" PRIu32 " to %" PRIu32
-                   ", fp32 and fp16, sgd and rowwise_adagrad\n",
+        cli_printf("setting         mixed: batch %u to %u, fp32 and fp16, sgd "
+                   "and rowwise_adagrad\n",
                    (options->batch + 63) / 64, options->batch);
     else
-        cli_printf("setting         batch %" PRIu32 ", %s, %s\n",
-                   options->batch, precision_name(options->precision),
+        cli_printf("setting         batch %u, %s, %s\n", options->batch,
+                   precision_name(options->precision),
                    optimizer_name(options->optimizer));
-    cli_printf(
-        "case list       %s: seed %" PRIu64 ", up to %" PRIu32 " tables, %s\n",
-        hash_text(hash, bench->result.seed), options->seed, options->max_tables,
-        text_from_bytes(memory, (double)options->memory_bytes));
+    cli_printf("case list       %s: seed %" PRIu64 ", up to %u tables, %s\n",
+               hash_text(hash, bench->result.seed), options->seed,
+               options->max_tables,
+               text_from_bytes(memory, (double)options->memory_bytes));
 }
 
 static void print_text(const struct bench *bench, const struct errors *repeats,
@@ -154,13 +153,13 @@ static void print_json(const struct bench *bench, const struct errors *repeats,
     const struct bench_result *result = &bench->result;
     char hash[HASH_TEXT_MAX];
     json_t *root = json_pack(
-        "{s:o, s:b, s:I, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:s, s:f, s:s}",
+        "{s:o, s:b, s:i, s:s, s:s, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, "
+        "s:s, s:f, s:s}",
         "machine", bench_machine_to_json(bench->device), "mixed",
-        options->is_mixed, "batch", (json_int_t)options->batch, "precision",
+        options->is_mixed, "batch", options->batch, "precision",
         precision_name(options->precision), "optimizer",
         optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
-        "list", hash_text(hash, result->seed), "ranks", (json_int_t)0, "cases",
+        "list", hash_text(hash, result->seed), "ranks", 0, "cases",
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "left",
         (json_int_t)result->n_left, "flagged", (json_int_t)result->n_flagged,
@@ -226,9 +225,9 @@ static void print_row(const struct ceiling *ceiling)
     if (probe->n)
         text_from_count(n, probe->n);
     if (probe->row_bytes)
-        snprintf(each, sizeof(each), "%" PRIu32 " B", probe->row_bytes);
+        snprintf(each, sizeof(each), "%u B", probe->row_bytes);
     if (probe->key_bits)
-        snprintf(each, sizeof(each), "%" PRIu32 " bits", probe->key_bits);
+        snprintf(each, sizeof(each), "%u bits", probe->key_bits);
     if (probe->kind != PROBE_LAUNCH)
         snprintf(speed, sizeof(speed), "%.4g", gbps(ceiling));
     cli_printf("%-6s %8s %9s %7s %9.4g %9.4g %9.4g %6s%s\n",
@@ -242,12 +241,11 @@ static json_t *to_json(const struct ceiling *ceiling)
 {
     const struct probe *probe = &ceiling->probe;
     json_t *row = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b}", "kind",
+        "{s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:b}", "kind",
         probe_kind_names[probe->kind], "bytes", (json_int_t)probe->n_bytes, "n",
-        (json_int_t)probe->n, "row_bytes", (json_int_t)probe->row_bytes,
-        "key_bits", (json_int_t)probe->key_bits, "median_ms",
-        ceiling->timing.median_ms, "p10_ms", ceiling->timing.p10_ms, "p90_ms",
-        ceiling->timing.p90_ms, "throttled",
+        (json_int_t)probe->n, "row_bytes", probe->row_bytes, "key_bits",
+        probe->key_bits, "median_ms", ceiling->timing.median_ms, "p10_ms",
+        ceiling->timing.p10_ms, "p90_ms", ceiling->timing.p90_ms, "throttled",
         (ceiling->flags & SAMPLE_THROTTLED) != 0);
 
     if (probe->kind != PROBE_LAUNCH)

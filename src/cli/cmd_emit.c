@@ -34,17 +34,6 @@ static int check_options(const struct cli *cli, const char *format,
     return 0;
 }
 
-/* What was written, and how much of it. */
-static void print_json(const struct cli *cli, const struct plan *plan,
-                       size_t n_bytes)
-{
-    cli_print_json(json_pack(
-        "{s:s, s:s, s:I, s:I, s:I}", "format", cli_string(cli, "format"),
-        "output", cli_shown(cli, "output"), "bytes", (json_int_t)n_bytes,
-        "tables", (json_int_t)plan->problem.n_tables, "shards",
-        (json_int_t)plan->n_shards));
-}
-
 static int run_emit(struct cli *cli, struct err *err)
 {
     const char *format = cli_string(cli, "format");
@@ -66,7 +55,11 @@ static int run_emit(struct cli *cli, struct err *err)
          file_write_checked(cli_string(cli, "output"), out.data, out.len,
                             emitter->check, err);
     if (!rc)
-        print_json(cli, &plan, out.len);
+        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I}", "format", format,
+                                 "output", cli_shown(cli, "output"), "bytes",
+                                 (json_int_t)out.len, "tables",
+                                 (json_int_t)plan.problem.n_tables, "shards",
+                                 (json_int_t)plan.n_shards));
     buf_release(&out);
     return rc ? -1 : 0;
 }

@@ -123,6 +123,14 @@ static void print_text(const struct training *judged, const struct drift *drift,
     comm_report_print(judged->comm_samples, judged->n_comm, out);
 }
 
+static json_t *drift_to_json(const struct drift *drift)
+{
+    return json_pack("{s:s?, s:o}", "since",
+                     drift->is_seen ? drift->since : NULL, "classes",
+                     figures_list(class_figures, drift->classes, MAX_INTERVALS,
+                                  sizeof(*drift->classes)));
+}
+
 static void print_json(const struct training *judged, const struct drift *drift,
                        const struct curve *curve)
 {
@@ -131,25 +139,18 @@ static void print_json(const struct training *judged, const struct drift *drift,
 
     json_object_update_new(
         root,
-        json_pack(
-            "{s:s, s:s, s:o, s:I, s:o, s:o}", "model",
-            cli_shown(judged->cli, "model"), "hash",
-            hash_text(hash, judged->model.hash), "intervals",
-            covered_to_json(&judged->evaluation), "samples",
-            (json_int_t)judged->n, "exchanges",
-            comm_report_to_json(judged->comm_samples, judged->n_comm), "cases",
-            held_out_to_json(&judged->model, judged->samples, judged->n)));
-    if (drift)
-        json_object_set_new(
-            root, "drift",
-            json_pack("{s:s?, s:o}", "since",
-                      drift->is_seen ? drift->since : NULL, "classes",
-                      figures_list(class_figures, drift->classes, MAX_INTERVALS,
-                                   sizeof(*drift->classes))));
-    if (curve->n)
-        json_object_set_new(root, "learning",
-                            figures_list(curve_figures, curve->points, curve->n,
-                                         sizeof(*curve->points)));
+        json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o*, s:o*}", "model",
+                  cli_shown(judged->cli, "model"), "hash",
+                  hash_text(hash, judged->model.hash), "intervals",
+                  covered_to_json(&judged->evaluation), "samples",
+                  (json_int_t)judged->n, "exchanges",
+                  comm_report_to_json(judged->comm_samples, judged->n_comm),
+                  "cases",
+                  held_out_to_json(&judged->model, judged->samples, judged->n),
+                  "drift", drift ? drift_to_json(drift) : NULL, "learning",
+                  curve->n ? figures_list(curve_figures, curve->points,
+                                          curve->n, sizeof(*curve->points))
+                           : NULL));
     cli_print_json(root);
 }
 

@@ -13,7 +13,6 @@
 #include "io/plan_json.h"
 #include "io/times.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #define MAX_FILES 1024 /* of times: one a rank */
@@ -61,7 +60,7 @@ static int open_store(struct record *record, const char *device,
         return -1;
     if (training->device.isa && device && strchr(device, ':'))
         return 0;
-    if (device && !training_choose_device(training, device, NULL, err))
+    if (device && !training_choose_device(training, device, false, err))
         return 0;
     return err_set(
         err, ERR_USAGE,
@@ -89,9 +88,9 @@ static json_t *head_to_json(const struct record *record)
 {
     const struct sample_setting *device = &record->training.device;
 
-    return json_pack("{s:s, s:s, s:s, s:I}", "device", device->device, "isa",
+    return json_pack("{s:s, s:s, s:s, s:i}", "device", device->device, "isa",
                      device->isa, "db", cli_shown(record->training.cli, "db"),
-                     "exchanges", (json_int_t)record->n_exchanges);
+                     "exchanges", record->n_exchanges);
 }
 
 static void print_head(const struct record *record)
@@ -121,8 +120,7 @@ static int report_exchanges(struct record *record,
     json_object_set_new(root, "held_out", comm_report_to_json(samples, n));
     cli_print_json(root);
     print_head(record);
-    cli_printf("exchanges       %" PRIu32 " between %" PRIu32
-               " ranks on %" PRIu32 " host%s\n",
+    cli_printf("exchanges       %u between %u ranks on %u host%s\n",
                record->n_exchanges, tests->n_ranks, tests->n_hosts,
                tests->n_hosts == 1 ? "" : "s");
     if (comm_fit_samples(&fit, samples, n, cli->arena))
@@ -146,8 +144,8 @@ static int record_exchanges(struct record *record, struct err *err)
         tests.n_hosts = (uint32_t)cli_u64(cli, "hosts");
     if (tests.n_hosts > tests.n_ranks)
         return err_set(err, ERR_USAGE,
-                       "option '--hosts' says %" PRIu32 " hosts, where '%s' "
-                       "lists %" PRIu32 " ranks",
+                       "option '--hosts' says %u hosts, where '%s' lists %u "
+                       "ranks",
                        tests.n_hosts, path, tests.n_ranks);
     if (open_store(record, arena_printf(cli->arena, "cuda:%s", tests.device),
                    err))
@@ -266,24 +264,6 @@ static const struct figure cause_columns[] = {
     {0},
 };
 
-static json_t *job_to_json(const struct record *record,
-                           const struct job_phase *phases, size_t n,
-                           const struct job_cause *causes, size_t n_causes)
-{
-    json_t *root = head_to_json(record);
-
-    json_object_update_new(
-        root,
-        json_pack(
-            "{s:I, s:I, s:I, s:o, s:o}", "steps",
-            (json_int_t)record->job.n_steps, "samples",
-            (json_int_t)record->n_samples, "stored",
-            (json_int_t)record->n_added, "phases",
-            figures_list(columns, phases, n, sizeof(*phases)), "causes",
-            figures_list(cause_columns, causes, n_causes, sizeof(*causes))));
-    return root;
-}
-
 static void report_job(const struct record *record)
 {
     const struct job_times *job = &record->job;
@@ -292,22 +272,27 @@ static void report_job(const struct record *record)
         ARENA_NEW(cli->arena, struct job_phase, job->n_phases);
     struct job_cause causes[JOB_CAUSES];
     const size_t n_causes = job_causes(causes, job, cli->arena);
+    json_t *root = head_to_json(record);
     struct buf *out = cli_text();
     size_t n = 0;
 
     for (size_t i = 0; i < job->n_phases; i++)
         if (!isnan(job->phases[i].time.median_ms))
             known[n++] = job->phases[i];
-    cli_print_json(job_to_json(record, known, n, causes, n_causes));
+    json_object_update_new(
+        root,
+        json_pack(
+            "{s:I, s:i, s:i, s:o, s:o}", "steps", (json_int_t)job->n_steps,
+            "samples", record->n_samples, "stored", record->n_added, "phases",
+            figures_list(columns, known, n, sizeof(*known)), "causes",
+            figures_list(cause_columns, causes, n_causes, sizeof(*causes))));
+    cli_print_json(root);
     print_head(record);
-    cli_printf("job             %" PRIu32 " ranks, %zu steps after warm-up\n"
-               "samples         %" PRIu32 ", %" PRIu32
-               " of them new, and %" PRIu32 " exchange%s\n",
+    cli_printf("job             %u ranks, %zu steps after warm-up\n"
+               "samples         %u, %u of them new, and %u exchange%s\n",
                job->n_ranks, job->n_steps, record->n_samples, record->n_added,
                record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
-    figures_heading(columns, out);
-    for (size_t i = 0; i < n; i++)
-        figures_row(columns, &known[i], out);
+    figures_table(columns, known, n, sizeof(*known), out);
     figures_table(cause_columns, causes, n_causes, sizeof(*causes), out);
 }
 

@@ -57,8 +57,8 @@ static int run_train(struct cli *cli, struct err *err)
     int rc;
 
     rc = training_open(&training, STORE_READ, err) ||
-         training_choose_device(&training, cli_string(cli, "device"),
-                                training_wants, err) ||
+         training_choose_device(&training, cli_string(cli, "device"), true,
+                                err) ||
          training_load(&training, err) || training_run(&training, err) ||
          save(&training, err);
     store_close(training.store);

@@ -82,7 +82,9 @@ static const char *list_settings(const struct sample_setting *settings,
     return list;
 }
 
-bool training_wants(const struct sample_setting *setting, const struct cli *cli)
+/* Whether a setting is what the setting_options ask for. */
+static bool is_wanted(const struct sample_setting *setting,
+                      const struct cli *cli)
 {
     const char *precision = cli_string(cli, "precision");
     const char *optimizer = cli_string(cli, "optimizer");
@@ -103,9 +105,7 @@ bool is_same_device(const struct sample_setting *x,
 }
 
 int training_choose_device(struct training *training, const char *name,
-                           bool (*wants)(const struct sample_setting *,
-                                         const struct cli *),
-                           struct err *err)
+                           bool is_to_train, struct err *err)
 {
     struct cli *cli = training->cli;
     const char *isa = cli_string(cli, "isa"), *path = cli_string(cli, "db");
@@ -116,7 +116,7 @@ int training_choose_device(struct training *training, const char *name,
         return -1;
     wanted = ARENA_NEW(cli->arena, struct sample_setting, n);
     for (size_t i = 0; i < n; i++)
-        if ((!wants || wants(&settings[i], cli)) &&
+        if ((!is_to_train || is_wanted(&settings[i], cli)) &&
             (!name || strstr(settings[i].device, name)) &&
             (!isa || !strcmp(settings[i].isa, isa)) &&
             (!cli_given(cli, "threads") ||
@@ -179,7 +179,7 @@ int training_load(struct training *training, struct err *err)
         return -1;
     /* Dates are written so that their order is that of their bytes. */
     for (size_t i = 0; i < training->n; i++)
-        if (training_wants(training->samples[i].setting, cli) &&
+        if (is_wanted(training->samples[i].setting, cli) &&
             (!since || strcmp(training->samples[i].started_at, since) >= 0))
             training->samples[n++] = training->samples[i];
     training->n = n;

@@ -37,19 +37,15 @@ int training_open(struct training *training, enum store_mode mode,
  * ready what trains and judges a model by them (costmodel/gemm.h). */
 int training_load(struct training *training, struct err *err) MUST_CHECK;
 
-/* Whether a setting is what the setting_options ask for. */
-bool training_wants(const struct sample_setting *setting,
-                    const struct cli *cli);
 bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
 
 /* The one device of the database that the device_options leave, with `name` (of
- * NULL any) in the place of --device, and that has a setting that is wanted
- * (NULL: any). ERR_INPUT or ERR_USAGE list what there is. */
+ * NULL any) in the place of --device, and, where it is to train by, that has a
+ * setting that the setting_options want. ERR_INPUT or ERR_USAGE list what there
+ * is. */
 int training_choose_device(struct training *training, const char *name,
-                           bool (*wants)(const struct sample_setting *,
-                                         const struct cli *),
-                           struct err *err) MUST_CHECK;
+                           bool is_to_train, struct err *err) MUST_CHECK;
 
 /* Trains the model, of a kind or for -1 of the one found best, with a progress
  * under that label. Stops with the best so far at an interrupt. */
