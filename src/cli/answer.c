@@ -39,6 +39,15 @@ void cli_print_text(const char *text)
     answer.is_given = true;
 }
 
+void cli_print_document(json_t *root)
+{
+    char *text = json_to_text(root);
+
+    cli_print_text(text);
+    mem_free(text);
+    json_decref(root);
+}
+
 size_t cli_columns(const struct cli *cli)
 {
     if (cli->command->has_wide && cli_given(cli, "wide"))
@@ -137,8 +146,6 @@ static json_t *error_to_json(const struct err *err)
 
 void cli_end_answer(const struct err *err)
 {
-    char *text;
-
     cli_print_report();
     if (err && answer.is_json && !answer.is_given && !answer.report)
         answer.report = json_object();
@@ -146,8 +153,6 @@ void cli_end_answer(const struct err *err)
         return;
     if (err)
         json_object_set_new(answer.report, "error", error_to_json(err));
-    text = json_to_text(answer.report);
-    cli_print_text(text);
-    mem_free(text);
-    cli_print_json(NULL);
+    cli_print_document(answer.report);
+    answer.report = NULL;
 }

@@ -91,11 +91,10 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
         if (!cli_given(cli, "memory"))
             options->memory_bytes = 0; /* what fits */
     }
-    if (!cli_given(cli, "samples") && options->time_limit_s > 0)
-        options->n_cases = 0; /* what fits */
     options->is_designed = cli_given(cli, "designed");
-    if (options->is_designed && !cli_given(cli, "samples"))
-        options->n_cases = 0; /* all of them */
+    if (!cli_given(cli, "samples") &&
+        (options->is_designed || options->time_limit_s > 0))
+        options->n_cases = 0; /* all of them, or what fits */
     options->is_mixed = cli_given(cli, "mixed") || options->is_designed ||
                         (is_gpu && !has_setting);
     if (options->is_mixed && !cli_given(cli, "batch"))

@@ -22,7 +22,7 @@ static const struct option_spec own_options[] = {
     {"beam", 0, OPTION_U64, "K", "3", 1, 1024, NULL, "width of the beam"},
     {"depth", 0, OPTION_U64, "L", "10", 1, 1000, NULL,
      "halvings that the beam tries, one a step"},
-    {"simplest-within", 0, OPTION_STRING, "PERCENT", NULL, 0, 0, NULL,
+    {"simplest-within", 0, OPTION_PERCENT, "PERCENT", NULL, 0, 100, NULL,
      "of the plans that the full search finds within that of the best, the one "
      "with the fewest pieces"},
     {"trace", 0, OPTION_OUTPUT, "FILE", NULL, 0, 0, NULL,
@@ -58,18 +58,15 @@ static int write_plan(const struct plan_request *request,
 
     if (path && strcmp(path, "-") && plan_save(plan, path, err))
         return -1;
-    if (plan_is_printed(cli)) {
-        cli_print_text(cli_given(cli, "json") && is_from
-                           ? replanning_to_json(request, plan)
-                           : plan_to_json(plan, cli->arena));
-        return 0;
-    }
-    plan_report(plan, oracle,
-                cli_given(cli, "no-rivals") ? NULL : &request->rivals, cli);
-    if (is_from) {
-        cli_printf("\n");
-        replanning_report(request, plan);
-    }
+    if (!plan_is_printed(cli)) {
+        plan_report(plan, oracle,
+                    cli_given(cli, "no-rivals") ? NULL : &request->rivals, cli);
+        if (is_from)
+            replanning_report(request, plan);
+    } else if (is_from && cli_given(cli, "json"))
+        cli_print_document(replanning_to_json(request, plan));
+    else
+        cli_print_text(plan_to_json(plan, cli->arena));
     return 0;
 }
 

@@ -21,8 +21,9 @@ enum option_type {
     OPTION_U64,
     OPTION_RANGE, /* a whole number, or two: "4", "4..16" */
     OPTION_DOUBLE,
-    OPTION_BYTES, /* a size: "80GiB" */
-    OPTION_CHOICE /* one of choices, separated by '|' */
+    OPTION_PERCENT, /* "1%", of which the value is 0.01 */
+    OPTION_BYTES,   /* a size: "80GiB" */
+    OPTION_CHOICE   /* one of choices, separated by '|' */
 };
 
 struct option_spec {
@@ -31,7 +32,7 @@ struct option_spec {
     enum option_type type;
     const char *argument;      /* "N", "FILE"; NULL for a flag */
     const char *default_value; /* text, parsed like a given one; or NULL */
-    double min, max;           /* U64, RANGE and DOUBLE: inclusive */
+    double min, max;           /* of numbers, inclusive */
     const char *choices;       /* CHOICE; else NULL or what --help lists */
     const char *help;          /* one line, with the unit */
 };
@@ -125,6 +126,7 @@ void cli_print_report(void);
 void cli_print_json(json_t *root);
 /* Prints a document that goes out as it is, such as a plan. */
 void cli_print_text(const char *text);
+void cli_print_document(json_t *root);
 /* Prints the report and the document that were kept. Of a failure (else NULL)
  * it gets a member "error", or there is nothing but that, unless a document
  * went out as it is.

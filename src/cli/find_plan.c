@@ -13,28 +13,6 @@
 /* "0%" asks for what costs nothing. */
 #define NOTHING 1e-12
 
-/* "1%" */
-static int read_simplest(struct search_options *options, const struct cli *cli,
-                         struct err *err)
-{
-    const char *text = cli_string(cli, "simplest-within");
-    const size_t len = text ? strlen(text) : 0;
-
-    if (!text)
-        return 0;
-    if (text[len - 1] == '%' &&
-        text_to_double(arena_strndup(cli->arena, text, len - 1),
-                       &options->simplest_frac) &&
-        options->simplest_frac >= 0 && options->simplest_frac <= 100) {
-        options->simplest_frac = fmax(options->simplest_frac / 100, NOTHING);
-        return 0;
-    }
-    return err_set(err, ERR_USAGE,
-                   "option '--simplest-within' takes a percentage from 0%% to "
-                   "100%%, not '%s'",
-                   text);
-}
-
 int find_plan(struct plan *plan, struct plan_request *request,
               const struct oracle *oracle, struct err *err)
 {
@@ -47,8 +25,10 @@ int find_plan(struct plan *plan, struct plan_request *request,
     int rc;
 
     search_options_init(&options);
-    if (read_simplest(&options, cli, err) ||
-        planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
+    if (cli_given(cli, "simplest-within"))
+        options.simplest_frac =
+            fmax(cli_double(cli, "simplest-within"), NOTHING);
+    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
                                err))
         return -1;
     options.torchrec = torchrec;

@@ -93,6 +93,30 @@ static int set_bytes(struct option_value *value, const struct option_spec *spec,
                    spec->name, value->text);
 }
 
+/* A number, of a PERCENT with its sign behind it. */
+static int set_number(struct option_value *value,
+                      const struct option_spec *spec, struct arena *arena,
+                      struct err *err)
+{
+    const bool is_percent = spec->type == OPTION_PERCENT;
+    const size_t len = strcspn(value->text, is_percent ? "%" : "");
+    const bool is_number =
+        text_to_double(arena_strndup(arena, value->text, len),
+                       &value->number) &&
+        value->number >= spec->min && value->number <= spec->max;
+
+    if (!is_number || strcmp(value->text + len, is_percent ? "%" : ""))
+        return err_set(err, ERR_USAGE,
+                       is_percent ? "option '--%s' takes a percentage from "
+                                    "%g%% to %g%%, not '%s'"
+                                  : "option '--%s' takes a number from %g to "
+                                    "%g, not '%s'",
+                       spec->name, spec->min, spec->max, value->text);
+    if (is_percent)
+        value->number /= 100;
+    return 0;
+}
+
 /* Parses value->text by the option's type. */
 static int set_value(struct option_value *value, const struct option_spec *spec,
                      struct arena *arena, struct err *err)
@@ -102,12 +126,8 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_RANGE:
         return set_whole(value, spec, arena, err);
     case OPTION_DOUBLE:
-        if (text_to_double(value->text, &value->number) &&
-            value->number >= spec->min && value->number <= spec->max)
-            return 0;
-        return err_set(err, ERR_USAGE,
-                       "option '--%s' takes a number from %g to %g, not '%s'",
-                       spec->name, spec->min, spec->max, value->text);
+    case OPTION_PERCENT:
+        return set_number(value, spec, arena, err);
     case OPTION_BYTES:
         return set_bytes(value, spec, err);
     case OPTION_CHOICE:

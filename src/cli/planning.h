@@ -155,9 +155,8 @@ int replanning_load(struct plan_request *request, struct err *err) MUST_CHECK;
  * no limit, what some limits would bring. */
 void replanning_report(const struct plan_request *request,
                        const struct plan *plan);
-/* The text of the plan's document with the same and every move as its member
- * "movement", in the arena. */
-const char *replanning_to_json(const struct plan_request *request,
-                               const struct plan *plan);
+/* The plan's document with the same and every move as its member "movement". */
+json_t *replanning_to_json(const struct plan_request *request,
+                           const struct plan *plan);
 
 #endif

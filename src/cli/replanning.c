@@ -131,6 +131,7 @@ static void print_front(const struct replan_report *report)
 void replanning_report(const struct plan_request *request,
                        const struct plan *plan)
 {
+    cli_printf("\n");
     print_gain(request, plan);
     print_moves(request, plan);
     print_excess(&request->problem.cluster, &plan->problem.cluster);
@@ -145,15 +146,13 @@ static json_t *point_to_json(const struct replan_point *point)
                      json_real_or_null(point->total_ms));
 }
 
-const char *replanning_to_json(const struct plan_request *request,
-                               const struct plan *plan)
+json_t *replanning_to_json(const struct plan_request *request,
+                           const struct plan *plan)
 {
     struct cli *cli = request->cli;
     const struct replan_report *report = &request->replanned;
     json_t *root = plan_document(plan), *front = json_array(), *movement;
     struct plan_moves moves;
-    const char *text;
-    char *whole;
 
     plan_moves_find(&moves, &request->from, plan, cli->arena);
     for (size_t i = 0; i < report->n_front; i++)
@@ -167,9 +166,5 @@ const char *replanning_to_json(const struct plan_request *request,
         (int)report->standing_fits, "front", front);
     json_object_update_new(movement, plan_moves_to_json(&moves));
     json_object_set_new(root, "movement", movement);
-    whole = json_to_text(root);
-    text = arena_strdup(cli->arena, whole);
-    mem_free(whole);
-    json_decref(root);
-    return text;
+    return root;
 }
