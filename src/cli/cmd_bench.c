@@ -126,15 +126,24 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     return 0;
 }
 
-/* All samples of the database, whatever device they are of. */
+/* All samples of the database, whatever device they are of; where nothing was
+ * measured, that is the answer. */
 static int write_csv(const struct bench *bench, struct err *err)
 {
+    const struct cli *cli = bench->cli;
     struct buf text = {0};
     int rc = store_samples_to_csv(&text, bench->store, err);
+    size_t n_lines = 0; /* with the header's */
 
+    for (size_t i = 0; i < text.len; i++)
+        n_lines += text.data[i] == '\n';
     if (!rc)
-        rc = file_write_checked(cli_string(bench->cli, "csv"), text.data,
-                                text.len, csv_check, err);
+        rc = file_write_checked(cli_string(cli, "csv"), text.data, text.len,
+                                csv_check, err);
+    if (!rc && !cli_u64(cli, "samples"))
+        cli_print_json(json_pack("{s:s, s:s, s:I}", "db", cli_shown(cli, "db"),
+                                 "csv", cli_shown(cli, "csv"), "samples",
+                                 (json_int_t)n_lines - 1));
     buf_release(&text);
     return rc;
 }

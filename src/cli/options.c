@@ -282,45 +282,51 @@ static const unsigned file_uses[] = {
     [OPTION_DATABASE] = FILE_DATABASE, [OPTION_CHOICE] = 0,
 };
 
-/* Standard output takes one document: that of --json, which is the one of an
- * OPTION_PLAN, or of an output that is '-'. */
-static int check_stdout(const struct cli *cli, struct err *err)
+/* A file that is '-'. Standard output takes one document: that of --json, which
+ * is the one of an OPTION_PLAN, or of an output, of which it has the first. */
+static int claim_stdout(const char **first, const struct cli *cli,
+                        const struct option_spec *spec, struct err *err)
 {
     const bool is_json = cli_given(cli, "json");
-    const char *first = is_json ? "json" : NULL;
 
-    for (size_t i = 0; i < cli->n_specs; i++) {
-        const struct option_spec *spec = cli->specs[i];
-        const char *path = cli->values[i].text;
-
-        if (file_uses[spec->type] != FILE_WRITE || !path || strcmp(path, "-") ||
-            (is_json && spec->type == OPTION_PLAN))
-            continue;
-        if (is_json && spec->type == OPTION_RESULT)
-            return err_set(err, ERR_USAGE,
-                           "option '--json' says what was written to "
-                           "'--output FILE', which is needed beside it and not "
-                           "standard output");
-        if (first)
-            return err_set(err, ERR_USAGE,
-                           "options '--%s' and '--%s' would both print a "
-                           "document, of which standard output takes one: "
-                           "'--%s' takes a file beside the other, not '-'",
-                           first, spec->name, spec->name);
-        first = spec->name;
-    }
+    if (spec->type == OPTION_UPDATE)
+        return err_set(err, ERR_USAGE,
+                       "option '--%s' takes a file that is read and replaced, "
+                       "not '-'",
+                       spec->name);
+    if (is_json && spec->type == OPTION_RESULT)
+        return err_set(err, ERR_USAGE,
+                       "option '--json' says what was written to '--output "
+                       "FILE', which is needed beside it and not standard "
+                       "output");
+    if (is_json && spec->type == OPTION_PLAN)
+        return 0;
+    if (is_json || *first)
+        return err_set(err, ERR_USAGE,
+                       "options '--%s' and '--%s' would both print a document, "
+                       "of which standard output takes one: '--%s' takes a "
+                       "file beside the other, not '-'",
+                       is_json ? "json" : *first, spec->name, spec->name);
+    *first = spec->name;
     return 0;
 }
 
 /* The files that the options write, before anything is read. */
 static int claim_files(const struct cli *cli, struct err *err)
 {
+    const char *first = NULL;
+
     for (size_t i = 0; i < cli->n_specs; i++) {
         const struct option_spec *spec = cli->specs[i];
+        const char *path = cli->values[i].text;
         const unsigned uses = file_uses[spec->type];
 
-        if (uses && cli->values[i].text &&
-            file_claim(cli->values[i].text, uses, err))
+        if (!uses || !path)
+            continue;
+        if ((uses & FILE_WRITE) && !strcmp(path, "-") &&
+            claim_stdout(&first, cli, spec, err))
+            return -1;
+        if (file_claim(path, uses, err))
             return err_prefix(err, "option '--%s'", spec->name);
     }
     return 0;
@@ -430,7 +436,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     }
     *out = cli;
     return check_files(cli, err) || check_needs(cli, err) ||
-                   check_stdout(cli, err) || claim_files(cli, err)
+                   claim_files(cli, err)
                ? -1
                : 0;
 }

@@ -180,6 +180,7 @@ ANSWERS = [
     ("bench", LOOKUPS),
     ("bench", [*LOOKUPS, "--repeat"]),
     ("bench alltoall", [*BENCH, "--alltoall", "4", "--samples", "12"]),
+    ("bench csv", [*BENCH[:3], "--samples", "0", "--csv", "c.csv"]),
     (
         "bench ceilings",
         ["bench", "--db", "c.db", "--ceilings", "--memory", "16MiB"],
@@ -299,6 +300,7 @@ FAILURES = [
     ("usage", ["compare", DLRM, "--gpus", "2", "--csv", "-"]),
     ("usage", ["bench", "--db", "costs.db", "--samples", "0", "--csv", "-"]),
     ("usage", ["train", "--db", "costs.db", "-o", "-"]),
+    ("usage", ["retrain", "--db", "costs.db", "--model", "-"]),
     ("usage", ["emit", "p.json", "--format", "frob"]),
     ("usage", ["emit", "p.json", "--format", "text"]),
     ("usage", ["tables", "import", DLRM]),
