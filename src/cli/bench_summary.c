@@ -1,70 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/bench_summary.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "costmodel/comm_report.h"
 #include "costmodel/evaluate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static void tell_flagged(const void *ctx, struct buf *out)
-{
-    const struct bench_result *result = ctx;
-
-    if (result->n_flagged)
-        buf_printf(out, ", %" PRIu64 " disturbed", result->n_flagged);
-}
-
-void bench_begin(struct bench *bench, const char *label, uint64_t n)
-{
-    bench->begin_ms = clock_ms();
-    progress_start(&bench->progress, label, n,
-                   cli_given(bench->cli, "verbose"));
-    bench->progress.limit_s = bench->options.time_limit_s;
-    bench->progress.tell = tell_flagged;
-    bench->progress.ctx = &bench->result;
-    bench->options.progress = &bench->progress;
-}
-
-void bench_end(struct bench *bench)
-{
-    progress_finish(&bench->progress);
-    bench->seconds = (clock_ms() - bench->begin_ms) / 1e3;
-}
-
-static void tell(const char *line)
-{
-    puts(line);
-    fflush(stdout);
-}
-
-struct sample_sink bench_sink(const struct bench *bench)
-{
-    struct sample_sink sink = store_sink(bench->store);
-
-    sink.tell = cli_given(bench->cli, "verbose") ? tell : NULL;
-    return sink;
-}
-
-const char *bench_stopped_by(const struct bench_result *result)
+/* "interrupt", "time" or "done". */
+static const char *stopped_by(const struct bench_result *result)
 {
     if (result->interrupted)
         return "interrupt";
     return result->out_of_time ? "time" : "done";
 }
 
-int bench_tell_interrupt(const struct bench_result *result, struct err *err)
-{
-    if (!result->interrupted)
-        return 0;
-    return err_set(err, ERR_INTERRUPTED,
-                   "interrupted; what was measured is stored, and the same "
-                   "command continues from there");
-}
-
-void bench_print_device(const struct device *device)
+static void print_device(const struct device *device)
 {
     cli_printf("device          %s, %s", device->facts.name, device->facts.isa);
     if (device->facts.n_threads)
@@ -73,14 +26,16 @@ void bench_print_device(const struct device *device)
     cli_printf("\n");
 }
 
-void bench_print_counts(const struct bench *bench, const char *what)
+/* How many of those asked for, which are called `what`, there are, and samples
+ * of them. */
+static void print_counts(const struct bench *bench, const char *what)
 {
     const struct bench_result *result = &bench->result;
 
     cli_printf("%-15s %" PRIu64, what, result->n_cases);
     if (bench->options.n_cases)
         cli_printf(" of %" PRIu64, bench->options.n_cases);
-    cli_printf(" (stopped: %s)\n", bench_stopped_by(result));
+    cli_printf(" (stopped: %s)\n", stopped_by(result));
     cli_printf("samples         %" PRIu64 " measured, %" PRIu64
                " were there already\n",
                result->n_measured, result->n_resumed);
@@ -103,7 +58,7 @@ static void print_setting(const struct bench *bench)
     const struct bench_options *options = &bench->options;
     char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
 
-    bench_print_device(bench->device);
+    print_device(bench->device);
     if (options->is_mixed)
         cli_printf("setting         mixed: batch %u to %u, fp32 and fp16, sgd "
                    "and rowwise_adagrad\n",
@@ -124,7 +79,7 @@ static void print_text(const struct bench *bench, const struct errors *repeats,
     const struct bench_result *result = &bench->result;
 
     print_setting(bench);
-    bench_print_counts(bench, "cases");
+    print_counts(bench, "cases");
     if (result->n_flagged)
         cli_printf(
             "flagged         %" PRIu64
@@ -163,7 +118,7 @@ static void print_json(const struct bench *bench, const struct errors *repeats,
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "left",
         (json_int_t)result->n_left, "flagged", (json_int_t)result->n_flagged,
-        "stopped", bench_stopped_by(result), "seconds", bench->seconds, "db",
+        "stopped", stopped_by(result), "seconds", bench->seconds, "db",
         cli_shown(bench->cli, "db"));
 
     if (repeats->n)
@@ -202,8 +157,44 @@ int bench_print_lookups(const struct bench *bench, struct err *err)
             samples[n_kept++] = samples[i];
     repeats = evaluate_cases(samples, n_kept, ARENA_NEW(arena, double, n_kept));
     sentinels = sample_sentinels(samples, n_kept);
-    (cli_given(bench->cli, "json") ? print_json : print_text)(bench, &repeats,
-                                                              &sentinels);
+    print_json(bench, &repeats, &sentinels);
+    print_text(bench, &repeats, &sentinels);
+    return 0;
+}
+
+/* --- exchanges --- */
+
+int bench_print_exchanges(const struct bench *bench, struct err *err)
+{
+    const struct bench_options *options = &bench->options;
+    const struct bench_result *result = &bench->result;
+    const struct comm *comm = bench->comm;
+    struct sample_setting setting = bench_setting(bench->device, options);
+    const uint32_t n_hosts = bench->world->n_hosts;
+    struct comm_sample *samples;
+    size_t n;
+
+    if (store_comm_samples(bench->store, &setting, STORE_SETTING, &samples, &n,
+                           bench->cli->arena, err))
+        return -1;
+    print_device(bench->device);
+    cli_printf("exchanges       between %u ranks (%s) on %u host%s, batch %u, "
+               "seed %" PRIu64 "\n",
+               comm->n_ranks, comm->kind, n_hosts, n_hosts == 1 ? "" : "s",
+               options->batch, options->seed);
+    print_counts(bench, "patterns");
+    cli_printf("time            %.1f s\n", bench->seconds);
+    cli_printf("database        %s\n", cli_shown(bench->cli, "db"));
+    comm_report_print(samples, n, cli_text());
+    cli_print_json(json_pack(
+        "{s:o, s:i, s:I, s:s, s:i, s:i, s:I, s:I, s:I, s:s, s:f, s:s, s:o}",
+        "machine", bench_machine_to_json(bench->device), "batch",
+        options->batch, "seed", (json_int_t)options->seed, "kind", comm->kind,
+        "ranks", comm->n_ranks, "hosts", n_hosts, "cases",
+        (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
+        "resumed", (json_int_t)result->n_resumed, "stopped", stopped_by(result),
+        "seconds", bench->seconds, "db", cli_shown(bench->cli, "db"),
+        "held_out", comm_report_to_json(samples, n)));
     return 0;
 }
 

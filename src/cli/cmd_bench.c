@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/bench_summary.h"
 #include "io/csv.h"
 #include "io/store_merge.h"
 #include "microbench/ceilings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 /* Of mixed cases, where the options do not say. */
 #define MIXED_BATCH 65536
@@ -148,25 +153,104 @@ static int write_csv(const struct bench *bench, struct err *err)
     return rc;
 }
 
-/* What is measured, by the options. */
+static void tell_flagged(const void *ctx, struct buf *out)
+{
+    const struct bench_result *result = ctx;
+
+    if (result->n_flagged)
+        buf_printf(out, ", %" PRIu64 " disturbed", result->n_flagged);
+}
+
+static void tell_stored(const char *line)
+{
+    puts(line);
+    fflush(stdout);
+}
+
+/* What is measured, by the options; of several processes the first shows how
+ * far it is. */
 static int measure(struct bench *bench, struct err *err)
 {
-    struct sample_sink sink = bench_sink(bench);
+    const bool is_of_ceilings = cli_given(bench->cli, "ceilings");
+    const bool is_first = !bench->world || !bench->world->rank;
+    const double begin_ms = clock_ms();
+    struct bench_options options = bench->options;
+    struct sample_sink sink = store_sink(bench->store);
     struct ceiling_sink ceilings = {bench->store, store_put_ceiling,
                                     store_has_ceiling};
+    struct progress progress;
     int rc;
 
-    if (cli_given(bench->cli, "ceilings")) {
-        bench_begin(bench, "probes", 0);
-        rc = bench_ceilings(&bench->result, bench->device, &bench->options,
-                            &ceilings, err);
-    } else {
-        bench_begin(bench, "cases", bench->options.n_cases);
-        rc = bench_lookup(&bench->result, bench->device, &bench->options, &sink,
-                          err);
-    }
-    bench_end(bench);
+    progress_start(&progress,
+                   bench->comm      ? "exchanges"
+                   : is_of_ceilings ? "probes"
+                                    : "cases",
+                   is_of_ceilings ? 0 : options.n_cases,
+                   cli_given(bench->cli, "verbose"));
+    progress.limit_s = options.time_limit_s;
+    progress.tell = tell_flagged;
+    progress.ctx = &bench->result;
+    options.progress = is_first ? &progress : NULL;
+    sink.tell = progress.is_logged ? tell_stored : NULL;
+    if (bench->comm)
+        rc = bench_alltoall(&bench->result, bench->comm, &options,
+                            is_first ? &sink : NULL, err);
+    else if (is_of_ceilings)
+        rc = bench_ceilings(&bench->result, bench->device, &options, &ceilings,
+                            err);
+    else
+        rc = bench_lookup(&bench->result, bench->device, &options, &sink, err);
+    progress_finish(&progress);
+    bench->seconds = (clock_ms() - begin_ms) / 1e3;
     return rc;
+}
+
+/* ERR_INTERRUPTED, and how to go on, where it was. */
+static int tell_interrupt(const struct bench_result *result, struct err *err)
+{
+    if (!result->interrupted)
+        return 0;
+    return err_set(err, ERR_INTERRUPTED,
+                   "interrupted; what was measured is stored, and the same "
+                   "command continues from there");
+}
+
+/* Without a wish, the processes of a host share its processors. */
+static int open_ranks(struct bench *bench, struct err *err)
+{
+    const struct cli *cli = bench->cli;
+    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    uint64_t n_threads = cpu_count() / bench->world->local_size;
+
+    if (cli_given(cli, "threads"))
+        n_threads = cli_u64(cli, "threads");
+    if (device_open(&bench->device, kind, bench->world->local_rank,
+                    (unsigned)max_u64(n_threads, 1), err) ||
+        comm_open(&bench->comm, bench->world, bench->device,
+                  (uint32_t)cli_u64(cli, "alltoall"), err))
+        return -1;
+    if (bench->world->rank)
+        return 0;
+    return store_open(&bench->store, cli_string(cli, "db"), STORE_WRITE, err);
+}
+
+/* One process is all ranks; started by a launcher, each process is one, and the
+ * first of them stores and prints. */
+static int run_exchanges(struct bench *bench, struct err *err)
+{
+    int rc;
+
+    if (cli_open_world(&bench->world, bench->cli, err))
+        return -1;
+    if (!bench->world)
+        return 0;
+    rc = open_ranks(bench, err) || measure(bench, err) ||
+         (!bench->world->rank && (bench_print_exchanges(bench, err) ||
+                                  tell_interrupt(&bench->result, err)));
+    /* An interrupt is known to all of them. */
+    if (rc && err->code != ERR_INTERRUPTED)
+        cli_end_all(bench->world, err);
+    return rc ? -1 : 0;
 }
 
 /* And what the options leave open until its memory is known. */
@@ -197,7 +281,7 @@ static int run_lookups(struct bench *bench, struct err *err)
          (measure(bench, err) ||
           (cli_given(cli, "ceilings") ? bench_print_ceilings
                                       : bench_print_lookups)(bench, err) ||
-          bench_tell_interrupt(&bench->result, err))))
+          tell_interrupt(&bench->result, err))))
         return -1;
     return cli_given(cli, "csv") ? write_csv(bench, err) : 0;
 }
@@ -208,7 +292,7 @@ static int run_bench(struct cli *cli, struct err *err)
     int rc = read_options(&bench.options, cli, err);
 
     if (!rc)
-        rc = cli_given(cli, "alltoall") ? bench_exchanges(&bench, err)
+        rc = cli_given(cli, "alltoall") ? run_exchanges(&bench, err)
                                         : run_lookups(&bench, err);
     store_close(bench.store);
     comm_close(bench.comm);
