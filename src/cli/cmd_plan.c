@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/figures.h"
+#include "base/interrupt.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
@@ -34,6 +36,61 @@ static const struct option_spec own_options[] = {
      "write the plan, as JSON; '-' is standard output"},
     {0},
 };
+
+/* "0%" asks for what costs nothing. */
+#define NOTHING 1e-12
+
+/* Fills a plan whose problem is set: searched, from `from` where --from is
+ * given; priced and judged. */
+static int find_plan(struct plan *plan, struct plan_request *request,
+                     const struct oracle *oracle, struct err *err)
+{
+    struct cli *cli = request->cli;
+    const bool is_full = !strcmp(cli_string(cli, "search"), "full");
+    const uint64_t limit =
+        cli_given(cli, "move-limit") ? cli_u64(cli, "move-limit") : UINT64_MAX;
+    struct search_options options;
+    struct oracle *torchrec = NULL;
+    int rc;
+
+    search_options_init(&options);
+    if (cli_given(cli, "simplest-within"))
+        options.simplest_frac =
+            fmax(cli_double(cli, "simplest-within"), NOTHING);
+    if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
+                               err))
+        return -1;
+    options.torchrec = torchrec;
+    options.rivals = &request->rivals;
+    options.rivals->arena = cli->arena;
+    planning_set_search(&options, cli);
+    options.beam_depth = (unsigned)cli_u64(cli, "depth");
+    options.beam_width = strcmp(cli_string(cli, "search"), "grid")
+                             ? (unsigned)cli_u64(cli, "beam")
+                             : 0;
+    if (cli_given(cli, "trace"))
+        options.trace = &request->trace;
+    rc = cli_given(cli, "from")
+             ? search_replan(plan, &request->from, limit, oracle, &options,
+                             &request->replanned, cli->arena, err)
+             : (is_full ? search_full : search_reference)(
+                   plan, oracle, &options, cli->arena, err);
+    if (!rc && !request->rivals.of->by && !cli_given(cli, "no-rivals") &&
+        !cli_given(cli, "json"))
+        rc = rivals_ask(
+            &request->rivals, &plan->problem,
+            (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
+            err);
+    pool_close(options.pool);
+    oracle_close(torchrec);
+    if (rc)
+        return -1;
+    plan->version = NEUROSHARD_VERSION;
+    plan->inputs_hash = plan_inputs_hash(plan, cli->arena);
+    return 0;
+}
+
+/* --- one number of GPUs --- */
 
 static void tell_search(const struct plan *plan)
 {
@@ -87,24 +144,6 @@ static int write_trace(const struct search_trace *trace, const char *path,
     return rc;
 }
 
-static int check_search(const struct cli *cli, struct err *err)
-{
-    static const char *const of_full[] = {"from", "simplest-within", "trace"};
-    const char *search = cli_string(cli, "search");
-
-    for (size_t i = 0; i < sizeof of_full / sizeof *of_full; i++)
-        if (cli_given(cli, of_full[i]) && strcmp(search, "full") != 0)
-            return err_set(err, ERR_USAGE,
-                           "option '--%s' needs the full search, not '%s'",
-                           of_full[i], search);
-    if (cli_given(cli, "trace") &&
-        (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
-        return err_set(err, ERR_USAGE,
-                       "option '--trace' is of one full search, neither of a "
-                       "range of GPUs nor '--from' a plan");
-    return 0;
-}
-
 static int plan_once(struct plan_request *request, struct err *err)
 {
     struct plan plan = {.problem = request->problem};
@@ -121,6 +160,314 @@ static int plan_once(struct plan_request *request, struct err *err)
     mem_free(request->trace.points);
     oracle_close(oracle);
     return rc ? -1 : 0;
+}
+
+/* --- a range of numbers of GPUs --- */
+
+/* Counts whose total is within this of the least are as good as fastest. */
+#define NEAR_FRAC 0.05
+
+/* What is known of one number of GPUs; without a plan the figures behind `fits`
+ * are NAN. */
+struct count {
+    uint32_t n_gpus, n_hosts, fullest; /* GPU, by share of its memory */
+    bool hosts_assumed, fits;
+    const char *hosts;   /* "2x8" */
+    const char *why_not; /* a sentence; NULL where it fits */
+    double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN: none */
+    uint64_t used_bytes, memory_bytes;           /* of the fullest */
+    double used, used_frac;
+    const char *stopped, *inputs_hash;
+};
+#define COUNT(member) MEMBER_OF(struct count, member)
+static const struct figure count_figures[] = {
+    {"gpus", "GPUs", 5, 0, FIGURE_PLAIN, COUNT(n_gpus)},
+    {NULL, "hosts", 7, 0, FIGURE_PLAIN, COUNT(hosts)},
+    {"hosts", NULL, 0, 0, FIGURE_PLAIN, COUNT(n_hosts)},
+    {"hosts_assumed", NULL, 0, 0, FIGURE_PLAIN, COUNT(hosts_assumed)},
+    {"fits", "fits", -4, 0, FIGURE_PLAIN, COUNT(fits)},
+    {NULL, "total ms", 10, 4, FIGURE_PLAIN, COUNT(total_ms)},
+    {NULL, "bound ms", 10, 4, FIGURE_PLAIN, COUNT(bound_ms)},
+    {NULL, "gap %", 6, 2, FIGURE_PERCENT, COUNT(gap_frac)},
+    {NULL, "GPU ms", 10, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
+    {NULL, "fullest GPU", 11, 0, FIGURE_BYTES, COUNT(used)},
+    {NULL, "%", 5, 1, FIGURE_PERCENT, COUNT(used_frac)},
+    {0},
+};
+static const struct figure plan_figures[] = {
+    {"total_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(total_ms)},
+    {"bound_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(bound_ms)},
+    {"fullest_gpu", NULL, 0, 0, FIGURE_PLAIN, COUNT(fullest)},
+    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(used_bytes)},
+    {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(memory_bytes)},
+    {"stopped", NULL, 0, 0, FIGURE_PLAIN, COUNT(stopped)},
+    {"inputs_hash", NULL, 0, 0, FIGURE_PLAIN, COUNT(inputs_hash)},
+    {0},
+};
+
+struct counts {
+    struct plan_request *request;
+    struct count *list; /* [n] */
+    size_t n;           /* that are planned */
+    struct planning_counts asked;
+    /* The first that fits, the first of the fastest, and the first about as
+     * fast; NULL where none fits. */
+    const struct count *smallest, *fastest, *near;
+    struct cost_source cost;  /* of the last that fits */
+    struct shortage shortage; /* of the last that does not */
+    struct arena arena;       /* of what is kept of the plans */
+    bool any_assumed, is_interrupted;
+};
+
+static void note_plan(struct counts *counts, struct count *count,
+                      const struct plan *plan)
+{
+    struct arena *arena = &counts->arena;
+
+    counts->cost = (struct cost_source){
+        .name = arena_strdup(arena, plan->cost.name),
+        .basis = plan->cost.basis,
+        .comm = arena_strdup(arena, plan->cost.comm),
+    };
+    count->fits = true;
+    count->total_ms = plan->total_ms;
+    count->gpu_ms = plan->total_ms * count->n_gpus;
+    count->bound_ms = plan->bound_ms;
+    if (plan->bound_ms > 0)
+        count->gap_frac = plan->total_ms / plan->bound_ms - 1;
+    count->fullest = plan_fullest(plan);
+    count->used_bytes = plan->devices[count->fullest].memory.total;
+    count->memory_bytes = plan->problem.cluster.memory_bytes[count->fullest];
+    count->used = (double)count->used_bytes;
+    count->used_frac = plan_used_frac(plan, count->fullest);
+    count->stopped = arena_strdup(arena, plan->stopped);
+    count->inputs_hash = arena_strdup(arena, plan->inputs_hash);
+    if (!counts->smallest)
+        counts->smallest = count;
+    if (!counts->fastest || count->total_ms < counts->fastest->total_ms)
+        counts->fastest = count;
+}
+
+/* Plans for one number as `plan --gpus N` does, and saves the plan where it is
+ * the first that fits. Not to fit is an answer, not a failure. */
+static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
+{
+    struct plan_request *request = counts->request;
+    struct cli *cli = request->cli;
+    struct count *count = &counts->list[counts->n];
+    struct plan plan = {.problem = request->problem};
+    const struct cluster *cluster = &plan.problem.cluster;
+    struct oracle *oracle = NULL;
+    int rc;
+
+    *count = (struct count){.n_gpus = n_gpus};
+    count->total_ms = count->bound_ms = count->gap_frac = count->gpu_ms = NAN;
+    count->used = count->used_frac = NAN;
+    if (planning_set_gpus(&plan.problem, n_gpus, &request->from.problem.cluster,
+                          cli, err))
+        return -1;
+    count->n_hosts = n_gpus / cluster->devices_per_host;
+    count->hosts = arena_printf(&counts->arena, "%ux%u", count->n_hosts,
+                                cluster->devices_per_host);
+    count->hosts_assumed = cluster->host_size && count->n_hosts > 1;
+    counts->any_assumed |= count->hosts_assumed;
+    if (planning_oracle(&oracle, cli, &plan.problem, err))
+        return -1;
+    rc = find_plan(&plan, request, oracle, err);
+    if (!rc) {
+        note_plan(counts, count, &plan);
+        if (cli_given(cli, "output") && counts->smallest == count)
+            rc = plan_save(&plan, cli_string(cli, "output"), err);
+    } else if (err->code == ERR_NO_PLAN) {
+        count->why_not = arena_strdup(&counts->arena, err->msg);
+        counts->shortage = err->shortage;
+        *err = (struct err){0};
+        rc = 0;
+    }
+    counts->n += !rc;
+    oracle_close(oracle);
+    return rc;
+}
+
+/* --- for a person --- */
+
+static const char *gpus(const struct count *count)
+{
+    return count->n_gpus == 1 ? "GPU" : "GPUs";
+}
+
+static void print_answer(const struct counts *counts)
+{
+    const struct cli *cli = counts->request->cli;
+    const struct count *smallest = counts->smallest, *fastest = counts->fastest;
+    bool is_per_gpu = cli_given(cli, "batch-per-gpu");
+
+    if (counts->any_assumed)
+        cli_printf("\nhosts   of more than one: assumed, with the most "
+                   "GPUs that divide them evenly\n");
+    if (smallest) {
+        cli_printf("\ncost    %s, %s; %s %" PRIu64
+                   "\n        communication: %s\n",
+                   counts->cost.name, cost_basis_names[counts->cost.basis],
+                   is_per_gpu ? "batch of a GPU" : "global batch",
+                   cli_u64(cli, is_per_gpu ? "batch-per-gpu" : "batch"),
+                   counts->cost.comm);
+        cli_printf("smallest that fits: %u %s, %.4f ms\n"
+                   "fastest: %u %s, %.4f ms",
+                   smallest->n_gpus, gpus(smallest), smallest->total_ms,
+                   fastest->n_gpus, gpus(fastest), fastest->total_ms);
+        if (counts->near != fastest)
+            cli_printf("; %u %s come within %.0f %% of it",
+                       counts->near->n_gpus, gpus(counts->near),
+                       100 * NEAR_FRAC);
+        cli_printf("\n");
+    }
+}
+
+/* --- for a machine --- */
+
+static json_t *json_gpus(const struct count *count)
+{
+    return count ? json_integer((json_int_t)count->n_gpus) : json_null();
+}
+
+static void print_json(const struct counts *counts)
+{
+    json_t *list = json_array(), *cost = NULL;
+
+    for (size_t i = 0; i < counts->n; i++) {
+        const struct count *count = &counts->list[i];
+        json_t *object = figures_object(count_figures, count);
+
+        if (count->fits)
+            json_object_update_new(object, figures_object(plan_figures, count));
+        else
+            json_object_set_new(object, "why_not", json_string(count->why_not));
+        json_array_append_new(list, object);
+    }
+    if (counts->smallest)
+        cost = json_pack("{s:s, s:s, s:s}", "name", counts->cost.name, "basis",
+                         cost_basis_names[counts->cost.basis], "comm",
+                         counts->cost.comm);
+    cli_print_json(json_pack(
+        "{s:o, s:b, s:o, s:o, s:o, s:o*}", "counts", list, "interrupted",
+        (int)counts->is_interrupted, "smallest_gpus",
+        json_gpus(counts->smallest), "fastest_gpus", json_gpus(counts->fastest),
+        "within_5_percent_gpus", json_gpus(counts->near), "cost_model", cost));
+}
+
+/* --- all of them --- */
+
+static int plan_all(struct counts *counts, struct err *err)
+{
+    struct cli *cli = counts->request->cli;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
+         i++) {
+        struct arena_mark mark = arena_mark(cli->arena);
+
+        rc = plan_count(counts, counts->asked.n_gpus[i], err);
+        arena_rewind(cli->arena, mark);
+        if (!rc) {
+            if (!i)
+                figures_heading(count_figures, cli_text());
+            figures_row(count_figures, &counts->list[i], cli_text());
+            cli_print_report();
+            fflush(stdout);
+        }
+        counts->is_interrupted = interrupt_requested();
+    }
+    /* The total of one that does not fit is NAN. */
+    for (size_t i = 0; counts->fastest && !counts->near; i++)
+        if (counts->list[i].total_ms <=
+            counts->fastest->total_ms * (1 + NEAR_FRAC))
+            counts->near = &counts->list[i];
+    return rc;
+}
+
+/* What there is to say where none fits or an interrupt came. */
+static int conclude(struct counts *counts, struct err *err)
+{
+    const struct planning_counts *asked = &counts->asked;
+    const struct count *last = &counts->list[counts->n - 1];
+    const char *undone = NULL;
+
+    if (counts->n < asked->n)
+        undone =
+            arena_printf(&counts->arena, "%u to %u GPUs were not planned for",
+                         asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
+    if (!counts->smallest && undone)
+        return err_set(err, ERR_INTERRUPTED,
+                       "interrupted before one that fits was found: %s",
+                       undone);
+    if (!counts->smallest) {
+        err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus, gpus(last),
+                last->why_not);
+        err->shortage = counts->shortage;
+        return -1;
+    }
+    if (last->stopped && !strcmp(last->stopped, "interrupt"))
+        return err_set(
+            err, ERR_INTERRUPTED,
+            "interrupted: the plan for %u %s is the best until then%s%s",
+            last->n_gpus, gpus(last), undone ? ", and " : "",
+            undone ? undone : "");
+    if (undone)
+        return err_set(err, ERR_INTERRUPTED, "interrupted: %s", undone);
+    return 0;
+}
+
+/*
+ * Plans for each number of GPUs that --gpus asks about, and prints a line each
+ * on stdout when it is known (--json: all at the end), then which is the
+ * smallest that fits and which the fastest. --output gets the plan of the
+ * smallest. SIGINT ends it after the number in hand. ERR_NO_PLAN, with what
+ * would make the largest fit, where none does.
+ */
+static int find_plans_by_count(struct plan_request *request, struct err *err)
+{
+    struct cli *cli = request->cli;
+    const char *path = cli_string(cli, "output");
+    struct counts counts = {.request = request};
+    int rc;
+
+    if (path && !strcmp(path, "-"))
+        return err_set(err, ERR_USAGE,
+                       "option '--output' takes a file for the plan of the "
+                       "smallest number of GPUs, not '-', beside a range");
+    if (planning_counts(&counts.asked, cli, err))
+        return -1;
+    counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
+    arena_init(&counts.arena);
+    rc = plan_all(&counts, err);
+    if (!rc) {
+        print_json(&counts);
+        print_answer(&counts);
+        rc = conclude(&counts, err);
+    }
+    arena_release(&counts.arena);
+    return rc;
+}
+
+/* --- the command --- */
+
+static int check_search(const struct cli *cli, struct err *err)
+{
+    static const char *const of_full[] = {"from", "simplest-within", "trace"};
+    const char *search = cli_string(cli, "search");
+
+    for (size_t i = 0; i < sizeof of_full / sizeof *of_full; i++)
+        if (cli_given(cli, of_full[i]) && strcmp(search, "full") != 0)
+            return err_set(err, ERR_USAGE,
+                           "option '--%s' needs the full search, not '%s'",
+                           of_full[i], search);
+    if (cli_given(cli, "trace") &&
+        (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
+        return err_set(err, ERR_USAGE,
+                       "option '--trace' is of one full search, neither of a "
+                       "range of GPUs nor '--from' a plan");
+    return 0;
 }
 
 static int run_plan(struct cli *cli, struct err *err)

@@ -128,21 +128,6 @@ struct plan_request {
     struct rivals rivals;           /* what others find, to be reported */
 };
 
-/* Fills a plan whose problem is set: searched, from `from` where --from is
- * given; priced and judged. */
-int find_plan(struct plan *plan, struct plan_request *request,
-              const struct oracle *oracle, struct err *err) MUST_CHECK;
-
-/*
- * Plans for each number of GPUs that --gpus asks about, and prints a line each
- * on stdout when it is known (--json: all at the end), then which is the
- * smallest that fits and which the fastest. --output gets the plan of the
- * smallest. SIGINT ends it after the number in hand. ERR_NO_PLAN, with what
- * would make the largest fit, where none does.
- */
-int find_plans_by_count(struct plan_request *request,
-                        struct err *err) MUST_CHECK;
-
 /* plan --from OLD: the plan that stands now, and what the new one changes. */
 extern const struct option_spec replanning_options[];
 
