@@ -117,7 +117,7 @@ static json_t *shortage_to_json(const struct shortage *shortage)
     return json_pack("{s:s, s:o, s:o, s:b, s:o*, s:o*}", "of", shortage->of,
                      "need_bytes", json_whole(shortage->need_bytes),
                      "have_bytes", json_whole(shortage->have_bytes), "proven",
-                     (int)shortage->is_proven, "name",
+                     shortage->is_proven, "name",
                      *name ? json_member(MEMBER_TEXT, &name) : NULL, "device",
                      is_of_device ? json_whole(shortage->device) : NULL);
 }

@@ -13,6 +13,14 @@ static const struct option_spec count_options[] = {
      "number of GPUs"},
     {0},
 };
+/* Of the plan that stands now, and what the new one changes. */
+static const struct option_spec replanning_options[] = {
+    {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
+     "plan that stands now: the search starts there and moves little"},
+    {"move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
+     "with --from: bytes that may move from GPU to GPU"},
+    {0},
+};
 static const struct option_spec own_options[] = {
     {"search", 's', OPTION_CHOICE, "NAME", "full", 0, 0, "full|reference|grid",
      "full: every kind of cut, annealed; reference: the published beam over "
@@ -351,9 +359,9 @@ static void print_json(const struct counts *counts)
                          counts->cost.comm);
     cli_print_json(json_pack(
         "{s:o, s:b, s:o, s:o, s:o, s:o*}", "counts", list, "interrupted",
-        (int)counts->is_interrupted, "smallest_gpus",
-        json_gpus(counts->smallest), "fastest_gpus", json_gpus(counts->fastest),
-        "within_5_percent_gpus", json_gpus(counts->near), "cost_model", cost));
+        counts->is_interrupted, "smallest_gpus", json_gpus(counts->smallest),
+        "fastest_gpus", json_gpus(counts->fastest), "within_5_percent_gpus",
+        json_gpus(counts->near), "cost_model", cost));
 }
 
 /* --- all of them --- */
@@ -467,6 +475,10 @@ static int check_search(const struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "option '--trace' is of one full search, neither of a "
                        "range of GPUs nor '--from' a plan");
+    if (cli_given(cli, "move-limit") && !cli_given(cli, "from"))
+        return err_set(err, ERR_USAGE,
+                       "option '--move-limit' needs '--from': what would move "
+                       "otherwise");
     return 0;
 }
 
@@ -474,7 +486,10 @@ static int run_plan(struct cli *cli, struct err *err)
 {
     struct plan_request request = {.cli = cli};
 
-    if (check_search(cli, err) || replanning_load(&request, err) ||
+    if (check_search(cli, err) ||
+        (cli_given(cli, "from") &&
+         planning_load(&request.from, cli_string(cli, "from"), cli->args[0],
+                       cli, err)) ||
         planning_problem(&request.problem, cli->args[0], &request.from.problem,
                          cli, err))
         return -1;

@@ -7,29 +7,6 @@
 
 #include <string.h>
 
-const struct option_spec replanning_options[] = {
-    {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
-     "plan that stands now: the search starts there and moves little"},
-    {"move-limit", 0, OPTION_BYTES, "SIZE", NULL, 0, 0, NULL,
-     "with --from: bytes that may move from GPU to GPU"},
-    {0},
-};
-
-int replanning_load(struct plan_request *request, struct err *err)
-{
-    struct cli *cli = request->cli;
-
-    if (!cli_given(cli, "from")) {
-        if (!cli_given(cli, "move-limit"))
-            return 0;
-        return err_set(err, ERR_USAGE,
-                       "option '--move-limit' needs '--from': what would move "
-                       "otherwise");
-    }
-    return planning_load(&request->from, cli_string(cli, "from"), cli->args[0],
-                         cli, err);
-}
-
 static const char *plural(size_t n)
 {
     return n == 1 ? "" : "s";
@@ -163,7 +140,7 @@ json_t *replanning_to_json(const struct plan_request *request,
         cli_given(cli, "move-limit") ? json_whole(cli_u64(cli, "move-limit"))
                                      : json_null(),
         "standing", point_to_json(&report->standing), "standing_fits",
-        (int)report->standing_fits, "front", front);
+        report->standing_fits, "front", front);
     json_object_update_new(movement, plan_moves_to_json(&moves));
     json_object_set_new(root, "movement", movement);
     return root;

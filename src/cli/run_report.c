@@ -341,7 +341,7 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
         timing_to_json(&rank->compute), "bwd_comm_ms",
         json_real_or_null(cost->bwd_comm_ms), "fwd_comm_ms",
         json_real_or_null(cost->fwd_comm_ms), "total_ms",
-        json_real_or_null(cost->total_ms), "disturbed", (int)rank->disturbed);
+        json_real_or_null(cost->total_ms), "disturbed", rank->disturbed);
     json_t *predicted = json_null();
 
     if (run_is_priced(run)) {
@@ -353,7 +353,7 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
                               own->total_ms, "phases_ms",
                               PLACE_ROW(own->parts_ms, step_part_fields));
     }
-    return json_pack("{s:i, s:o, s:o, s:o}", "device", (int)r, "predicted",
+    return json_pack("{s:i, s:o, s:o, s:o}", "device", r, "predicted",
                      predicted, "measured", measured, "phases_ms",
                      PLACE_ROW(cost->parts_ms, step_part_fields));
 }
@@ -384,7 +384,7 @@ static json_t *world_to_json(const struct run *run)
         ids = timing_to_json(&result->exchanges[PHASE_INPUT]);
     if (result->n_processes > 1 && run->options.step.n_chunks > 1)
         chunks = json_pack("{s:i, s:o, s:o, s:f, s:o}", "n",
-                           (int)run->options.step.n_chunks, "one_part",
+                           run->options.step.n_chunks, "one_part",
                            timing_to_json(&result->in_chunks[0]), "in_chunks",
                            timing_to_json(&result->in_chunks[1]), "gain_frac",
                            measured_gain(run), "predicted_gain_frac",
@@ -395,9 +395,9 @@ static json_t *world_to_json(const struct run *run)
                             json_boolean(is_oversubscribed(run)));
     }
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "processes",
-                     (int)result->n_processes, "hosts", (int)result->n_hosts,
-                     "turns", (int)result->n_turns, "ids", ids, "step", step,
-                     "chunks", chunks);
+                     result->n_processes, "hosts", result->n_hosts, "turns",
+                     result->n_turns, "ids", ids, "step", step, "chunks",
+                     chunks);
 }
 
 static json_t *cost_model_to_json(const struct run *run)
@@ -423,10 +423,10 @@ void run_print_json(const struct run *run)
         "s:o}",
         "machine", bench_machine_to_json(run->device), "world",
         world_to_json(run), "seed", (json_int_t)run->options.seed, "iterations",
-        (int)run->options.n_iterations, "scale_rows", result->scale_rows,
+        run->options.n_iterations, "scale_rows", result->scale_rows,
         "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",
-        (int)run->slowest, "total_ms", json_real_or_null(result->total_ms),
-        "comm", "kind", result->comm_kind, "figures", figures[result->comm],
+        run->slowest, "total_ms", json_real_or_null(result->total_ms), "comm",
+        "kind", result->comm_kind, "figures", figures[result->comm],
         "comm_basis", result->comm_basis, "check", check_to_json(run));
 
     for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++)
