@@ -271,8 +271,8 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
     *count = (struct count){.n_gpus = n_gpus};
     count->total_ms = count->bound_ms = count->gap_frac = count->gpu_ms = NAN;
     count->used = count->used_frac = NAN;
-    if (planning_set_gpus(&plan.problem, n_gpus, &request->from.problem.cluster,
-                          cli, err))
+    if (planning_set_cluster(&plan.problem, n_gpus,
+                             &request->from.problem.cluster, cli, err))
         return -1;
     count->n_hosts = n_gpus / cluster->devices_per_host;
     count->hosts = arena_printf(&counts->arena, "%ux%u", count->n_hosts,

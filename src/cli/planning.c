@@ -143,17 +143,12 @@ int planning_problem(struct problem *problem, const char *path,
     memset(problem, 0, sizeof(*problem));
     problem->memory_model = (enum memory_model)text_choice(
         memory_model_names, cli_string(cli, "memory-model"));
-    if (cli_given(cli, "cluster")) {
-        if (planning_set_cluster(problem, cli, err))
-            return -1;
-        options.n_devices = problem->cluster.n_devices;
-    } else {
-        if (planning_counts(&counts, cli, err) ||
-            planning_set_gpus(problem, counts.n_gpus[0], &like->cluster, cli,
-                              err))
-            return -1;
-        options.n_devices = counts.n_gpus[counts.n - 1]; /* the most */
-    }
+    if (planning_counts(&counts, cli, err) ||
+        planning_set_cluster(problem, counts.n_gpus[0], &like->cluster, cli,
+                             err))
+        return -1;
+    options.n_devices = (uint32_t)max_u64(counts.n_gpus[counts.n - 1],
+                                          problem->cluster.n_devices);
     problem->dense_optimizer = planning_dense_optimizer(cli);
     problem->min_width = cli_given(cli, "min-width")
                              ? (uint32_t)cli_u64(cli, "min-width")

@@ -53,21 +53,19 @@ int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err) MUST_CHECK;
 
-/* The numbers of GPUs that --gpus asks about, rising. Of a range with
- * --gpus-per-host: whole hosts, and below one host any number. */
+/* The numbers of GPUs that --gpus asks about, rising; with --cluster 0. Of a
+ * range with --gpus-per-host: whole hosts, and below one host any number. */
 struct planning_counts {
     uint32_t *n_gpus; /* [n], in the arena */
     size_t n;         /* >= 1 */
 };
 int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err) MUST_CHECK;
-/* Cluster and batch of the options for one of these numbers; the problem's
- * memory model is set. */
-int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
-                      const struct cluster *like, struct cli *cli,
-                      struct err *err) MUST_CHECK;
-/* The same of --cluster, which says how many there are. */
-int planning_set_cluster(struct problem *problem, struct cli *cli,
+/* Cluster and batch of the options for one of these numbers, or those of
+ * --cluster, which says how many there are; the problem's memory model is set.
+ */
+int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
+                         const struct cluster *like, struct cli *cli,
                          struct err *err) MUST_CHECK;
 
 /* Parts of both: hosts by the options, else as in the plan that stands, else

@@ -143,7 +143,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
 {
     const struct option_value *asked = cli_value(cli, "gpus");
 
-    if (!asked->given)
+    if (!asked->given && !cli_given(cli, "cluster"))
         return err_set(err, ERR_USAGE,
                        "option '--gpus' is needed: how many GPUs to plan for");
     counts->n = 0;
@@ -230,29 +230,6 @@ static int find_gpu(const struct gpu_spec **gpu, struct cli *cli,
                         err);
 }
 
-int planning_set_gpus(struct problem *problem, uint32_t n_gpus,
-                      const struct cluster *like, struct cli *cli,
-                      struct err *err)
-{
-    struct cluster *cluster = &problem->cluster;
-    const struct gpu_spec *gpu;
-
-    if (find_gpu(&gpu, cli, err))
-        return -1;
-    *cluster = (struct cluster){
-        .n_devices = n_gpus,
-        .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
-        .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
-        .gpu = gpu->name};
-    if (planning_set_hosts(cluster, like, gpu, cli, err))
-        return -1;
-    for (uint32_t r = 0; r < n_gpus; r++)
-        cluster->memory_bytes[r] = cli_given(cli, "memory")
-                                       ? cli_u64(cli, "memory")
-                                       : gpu->memory_bytes;
-    return finish(problem, !cli_given(cli, "memory"), cli, err);
-}
-
 /* Each thing is said once: by the file or by an option. */
 static int check_said_once(const struct cluster *cluster, struct cli *cli,
                            struct err *err)
@@ -280,14 +257,16 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
     return 0;
 }
 
-int planning_set_cluster(struct problem *problem, struct cli *cli,
-                         struct err *err)
+/* That of --cluster. */
+static int load_cluster(struct problem *problem, struct cli *cli,
+                        struct err *err)
 {
     const char *path = cli_string(cli, "cluster");
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
     bool is_as_sold = true;
 
+    *cluster = (struct cluster){0};
     if (cluster_load(cluster, path, cli->arena, err) ||
         check_said_once(cluster, cli, err) ||
         (!cluster->gpu && find_gpu(&gpu, cli, err)))
@@ -314,4 +293,29 @@ int planning_set_cluster(struct problem *problem, struct cli *cli,
                 gpu->name, text_from_bytes(has, (double)gpu->memory_bytes));
     }
     return finish(problem, is_as_sold, cli, err);
+}
+
+int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
+                         const struct cluster *like, struct cli *cli,
+                         struct err *err)
+{
+    struct cluster *cluster = &problem->cluster;
+    const struct gpu_spec *gpu;
+
+    if (cli_given(cli, "cluster"))
+        return load_cluster(problem, cli, err);
+    if (find_gpu(&gpu, cli, err))
+        return -1;
+    *cluster = (struct cluster){
+        .n_devices = n_gpus,
+        .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
+        .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
+        .gpu = gpu->name};
+    if (planning_set_hosts(cluster, like, gpu, cli, err))
+        return -1;
+    for (uint32_t r = 0; r < n_gpus; r++)
+        cluster->memory_bytes[r] = cli_given(cli, "memory")
+                                       ? cli_u64(cli, "memory")
+                                       : gpu->memory_bytes;
+    return finish(problem, !cli_given(cli, "memory"), cli, err);
 }

@@ -98,11 +98,7 @@ static int set_cluster(struct problem *problem, struct cli *cli,
     const bool has_batch =
         cli_given(cli, "batch") || cli_given(cli, "batch-per-gpu");
 
-    if (cli_given(cli, "cluster")) {
-        problem->cluster = (struct cluster){0};
-        if (planning_set_cluster(problem, cli, err))
-            return -1;
-    } else if (planning_set_gpus(problem, said.n_devices, like, cli, err))
+    if (planning_set_cluster(problem, said.n_devices, like, cli, err))
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
         (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))
