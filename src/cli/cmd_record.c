@@ -317,6 +317,7 @@ static int run_record(struct cli *cli, struct err *err)
 {
     struct record record = {.training = {.cli = cli}};
     const bool is_job = cli_given(cli, "times") && cli->n_args;
+    const char *other = is_job ? "hosts" : "warm-up";
     int rc;
 
     if (is_job == cli_given(cli, "nccl-tests") ||
@@ -324,6 +325,9 @@ static int run_record(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "what is recorded is a plan and '--times', or "
                        "'--nccl-tests' alone");
+    if (cli_given(cli, other))
+        return err_set(err, ERR_USAGE, "option '--%s' goes with '--%s' only",
+                       other, is_job ? "nccl-tests" : "times");
     rc = is_job ? record_job(&record, err) : record_exchanges(&record, err);
     store_close(record.training.store);
     times_release(&record.times);

@@ -308,6 +308,20 @@ FAILURES = [
     ("usage", ["model", "frob", "x"]),
     ("usage", ["model", "import", "x", "-o", "-"]),
     ("usage", ["record", "--db", "r.db"]),
+    (
+        "usage",
+        [
+            *["record", "p.json", "--times", "times.csv", "--db", "r.db"],
+            *["--hosts", "2"],
+        ],
+    ),
+    (
+        "usage",
+        [
+            *["record", "--nccl-tests", "nccl.txt", "--db", "r.db"],
+            *["--warm-up", "2"],
+        ],
+    ),
     ("usage", ["train", "--db", "costs.db"]),
     ("usage", ["compare", DLRM, DLRM, "--gpus", "2", "--plan", "p.json"]),
     ("usage", ["db", "merge", "costs.db"]),
