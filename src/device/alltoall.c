@@ -46,7 +46,7 @@ static size_t part_begin(const struct alltoall *alltoall, uint32_t rank,
  * samples they are, its owner; backward the other way. */
 int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    bool is_backward, const void *const *d_src,
-                   void *const *d_dst, void **moving, struct err *err)
+                   void *const *d_dst, struct err *err)
 {
     uint32_t n_ranks = alltoall->n_ranks, part = alltoall->part;
     struct comm_block *blocks =
@@ -82,7 +82,7 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
         }
         before += n;
     }
-    rc = comm_start(comm, blocks, (size_t)n_ranks * n_ranks, moving, err);
+    rc = comm_start(comm, blocks, (size_t)n_ranks * n_ranks, err);
     mem_free(blocks);
     return rc;
 }
@@ -91,11 +91,9 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
                       bool is_backward, const void *const *d_src,
                       void *const *d_dst, struct err *err)
 {
-    void *moving;
-
-    if (alltoall_start(comm, alltoall, is_backward, d_src, d_dst, &moving, err))
+    if (alltoall_start(comm, alltoall, is_backward, d_src, d_dst, err))
         return -1;
-    return comm_finish(comm, moving, err);
+    return comm_finish(comm, err);
 }
 
 struct comm_sample alltoall_sample(const struct comm *comm,

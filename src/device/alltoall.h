@@ -49,8 +49,7 @@ int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
 /* The same, done when comm_finish has returned. */
 int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    bool is_backward, const void *const *d_src,
-                   void *const *d_dst, void **moving,
-                   struct err *err) MUST_CHECK;
+                   void *const *d_dst, struct err *err) MUST_CHECK;
 
 /* What makes a sample of the exchange: all but its time and iterations. */
 struct comm_sample alltoall_sample(const struct comm *comm,

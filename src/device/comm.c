@@ -8,12 +8,11 @@
 #include <assert.h>
 
 static int copy_start(struct comm *comm, const struct comm_block *blocks,
-                      size_t n_blocks, void **moving, struct err *err)
+                      size_t n_blocks, struct err *err)
 {
     struct device_copy *copies = mem_alloc(n_blocks, sizeof *copies);
     int rc;
 
-    (void)moving;
     for (size_t i = 0; i < n_blocks; i++)
         copies[i] = (struct device_copy){blocks[i].d_dst, blocks[i].d_src,
                                          blocks[i].n_bytes};
@@ -25,18 +24,12 @@ static int copy_start(struct comm *comm, const struct comm_block *blocks,
 static const struct comm_ops COPY_OPS = {.start = copy_start};
 
 static int host_start(struct comm *comm, const struct comm_block *blocks,
-                      size_t n_blocks, void **moving, struct err *err)
+                      size_t n_blocks, struct err *err)
 {
-    return comm->world->ops->start(comm->world, blocks, n_blocks, moving, err);
+    return comm->world->ops->start(comm->world, blocks, n_blocks, err);
 }
 
-static int host_finish(struct comm *comm, void *moving, struct err *err)
-{
-    return comm->world->ops->finish(comm->world, moving, err);
-}
-
-static const struct comm_ops HOST_OPS = {.start = host_start,
-                                         .finish = host_finish};
+static const struct comm_ops HOST_OPS = {.start = host_start};
 
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err)
@@ -74,7 +67,7 @@ bool comm_is_here(const struct comm *comm, uint32_t rank)
 }
 
 int comm_start(struct comm *comm, const struct comm_block *blocks,
-               size_t n_blocks, void **moving, struct err *err)
+               size_t n_blocks, struct err *err)
 {
     struct comm_block *full = mem_alloc(n_blocks, sizeof *full);
     size_t n_full = 0;
@@ -84,24 +77,25 @@ int comm_start(struct comm *comm, const struct comm_block *blocks,
         if (blocks[i].n_bytes && (comm_is_here(comm, blocks[i].from) ||
                                   comm_is_here(comm, blocks[i].to)))
             full[n_full++] = blocks[i];
-    rc = comm->ops->start(comm, full, n_full, moving, err);
+    rc = comm->ops->start(comm, full, n_full, err);
     mem_free(full);
     return rc;
 }
 
-int comm_finish(struct comm *comm, void *moving, struct err *err)
+/* What a device moves is queued. */
+int comm_finish(struct comm *comm, struct err *err)
 {
-    return comm->ops->finish ? comm->ops->finish(comm, moving, err) : 0;
+    struct world *world = comm->world;
+
+    return world->ops ? world->ops->finish(world, err) : 0;
 }
 
 int comm_move(struct comm *comm, const struct comm_block *blocks,
               size_t n_blocks, struct err *err)
 {
-    void *moving;
-
-    if (comm_start(comm, blocks, n_blocks, &moving, err))
+    if (comm_start(comm, blocks, n_blocks, err))
         return -1;
-    return comm_finish(comm, moving, err);
+    return comm_finish(comm, err);
 }
 
 /* The slice of a vector of n floats that a rank adds up. */

@@ -53,12 +53,12 @@ struct comm_block {
  * device_elapsed wait for it. Collective. */
 int comm_move(struct comm *comm, const struct comm_block *blocks,
               size_t n_blocks, struct err *err) MUST_CHECK;
-/* The same in two: what comm_start began is done, as by comm_move, when
- * comm_finish returns, which is called once for each, in their order. Over MPI
- * it goes on beside other work; other bodies queue it at once. */
+/* The same in two: all that comm_start began is done, as by comm_move, when
+ * comm_finish returns. Over MPI it goes on beside other work; other bodies
+ * queue it at once. */
 int comm_start(struct comm *comm, const struct comm_block *blocks,
-               size_t n_blocks, void **moving, struct err *err) MUST_CHECK;
-int comm_finish(struct comm *comm, void *moving, struct err *err) MUST_CHECK;
+               size_t n_blocks, struct err *err) MUST_CHECK;
+int comm_finish(struct comm *comm, struct err *err) MUST_CHECK;
 /* All-reduce: d_data[r][n] of every rank r becomes the sum over all ranks,
  * added in the order of ranks, so that all bodies agree. d_data[n_ranks] is
  * not looked at for ranks elsewhere; d_scratch[r] likewise, each with

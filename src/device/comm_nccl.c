@@ -46,14 +46,13 @@ static int queue_block(struct comm_nccl *self, const struct comm_block *block,
 /* One group: all blocks travel at once. A group that was begun is ended, even
  * when a block in it was refused. */
 static int nccl_start(struct comm *comm, const struct comm_block *blocks,
-                      size_t n_blocks, void **moving, struct err *err)
+                      size_t n_blocks, struct err *err)
 {
     struct comm_nccl *self = (struct comm_nccl *)comm;
     const struct nccl *nccl = &self->nccl;
     int status, rc = 0;
     struct err second;
 
-    (void)moving;
     if (nccl_check(nccl, nccl->group_start(), "ncclGroupStart", err))
         return -1;
     for (size_t i = 0; i < n_blocks && !rc; i++)

@@ -19,11 +19,11 @@ struct world_ops {
                      struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
-    /* Blocks in host memory; each process moves those of its rank. What start
-     * has made, finish frees. */
+    /* Blocks in host memory; each process moves those of its rank. All that
+     * was started is done when finish returns. */
     int (*start)(struct world *world, const struct comm_block *blocks,
-                 size_t n_blocks, void **moving, struct err *err);
-    int (*finish)(struct world *world, void *moving, struct err *err);
+                 size_t n_blocks, struct err *err);
+    int (*finish)(struct world *world, struct err *err);
 };
 
 /* Processes that a launcher started together; 1: none did. */
@@ -37,9 +37,7 @@ struct comm_ops {
     void (*close)(struct comm *comm); /* but for the struct; may be NULL */
     /* No block is empty. */
     int (*start)(struct comm *comm, const struct comm_block *blocks,
-                 size_t n_blocks, void **moving, struct err *err);
-    int (*finish)(struct comm *comm, void *moving, struct err *err); /* or NULL
-                                                                      */
+                 size_t n_blocks, struct err *err);
 };
 
 /* The body for a world of processes with a GPU each: shape is copied, apart

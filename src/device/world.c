@@ -104,7 +104,6 @@ int world_collect(struct world *world, const void *own, size_t n_bytes,
     uint64_t *sizes = mem_alloc(world->size, sizeof *sizes);
     uint64_t n_own = n_bytes, n_all = 0;
     char *texts = NULL;
-    void *moving;
     int rc = -1;
 
     if (world_all_gather(world, &n_own, sizeof n_own, sizes, err))
@@ -116,9 +115,8 @@ int world_collect(struct world *world, const void *own, size_t n_bytes,
     for (uint32_t r = 1; r < n; r++)
         blocks[r] = (struct comm_block){
             r, 0, NULL, (char *)blocks[r - 1].d_dst + sizes[r - 1], sizes[r]};
-    if (world->ops &&
-        (world->ops->start(world, blocks, n ? n : 1, &moving, err) ||
-         world->ops->finish(world, moving, err)))
+    if (world->ops && (world->ops->start(world, blocks, n ? n : 1, err) ||
+                       world->ops->finish(world, err)))
         goto out;
     if (n_all)
         buf_add(all, world->ops ? texts : own, n_all);

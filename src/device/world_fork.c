@@ -38,7 +38,10 @@ struct world_fork {
     struct ring *rings; /* [size][size], from and to; mapped */
     char *data;         /* [size][size][ring_bytes], behind them */
     size_t ring_bytes, mapped_bytes;
-    bool sleeps; /* while it waits */
+    bool sleeps;               /* while it waits */
+    struct stretch *stretches; /* [n_stretches], owned: what was started */
+    size_t n_stretches, cap;
+    unsigned n_starts;
 };
 
 static void pause_ms(unsigned ms)
@@ -51,6 +54,7 @@ static void fork_close(struct world *world)
     struct world_fork *self = (struct world_fork *)world;
 
     munmap(self->rings, self->mapped_bytes);
+    mem_free(self->stretches);
     mem_free(self);
 }
 
@@ -66,11 +70,7 @@ struct stretch {
     char *at; /* is only read where the block is sent */
     size_t n_left;
     bool is_sent;
-};
-
-struct stretches {
-    size_t n;
-    struct stretch all[];
+    unsigned start; /* number of its call */
 };
 
 /* Copies on; whether there was anything to copy. */
@@ -103,49 +103,52 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
 /* What stays on its rank is copied at once; all else when it is waited for:
  * rings hold one block behind the other, in the order of the calls. */
 static int fork_start(struct world *world, const struct comm_block *blocks,
-                      size_t n_blocks, void **moving, struct err *err)
+                      size_t n_blocks, struct err *err)
 {
-    struct stretches *own =
-        mem_alloc(1, sizeof *own + n_blocks * sizeof *own->all);
+    struct world_fork *self = (struct world_fork *)world;
 
     (void)err;
+    self->n_starts++;
     for (size_t i = 0; i < n_blocks; i++) {
         const struct comm_block *block = &blocks[i];
-        struct stretch *next = &own->all[own->n];
+        bool is_sent = block->from == world->rank;
 
-        next->ring = (size_t)block->from * world->size + block->to;
-        next->n_left = block->n_bytes;
-        next->is_sent = block->from == world->rank;
-        next->at =
-            next->is_sent ? (char *)(uintptr_t)block->d_src : block->d_dst;
+        self->stretches = mem_room(self->stretches, self->n_stretches,
+                                   &self->cap, sizeof *self->stretches);
         if (block->from != block->to)
-            own->n++;
+            self->stretches[self->n_stretches++] = (struct stretch){
+                (size_t)block->from * world->size + block->to,
+                is_sent ? (char *)(uintptr_t)block->d_src : block->d_dst,
+                block->n_bytes, is_sent, self->n_starts};
         else if (block->n_bytes)
             memcpy(block->d_dst, block->d_src, block->n_bytes);
     }
-    *moving = own;
     return 0;
 }
 
-static int fork_finish(struct world *world, void *moving, struct err *err)
+static int fork_finish(struct world *world, struct err *err)
 {
     struct world_fork *self = (struct world_fork *)world;
-    struct stretches *own = moving;
-    bool is_left, has_moved;
+    const struct stretch *end = self->stretches + self->n_stretches;
+    struct stretch *first = self->stretches, *stretch;
 
     (void)err;
-    do {
-        is_left = has_moved = false;
-        for (size_t i = 0; i < own->n; i++) {
-            has_moved |= copy_on(self, &own->all[i]);
-            is_left |= own->all[i].n_left;
+    while (first < end) { /* those of one call at a time */
+        bool is_left = false, has_moved = false;
+
+        for (stretch = first; stretch < end && stretch->start == first->start;
+             stretch++) {
+            has_moved |= copy_on(self, stretch);
+            is_left |= stretch->n_left;
         }
-        if (is_left && !has_moved && self->sleeps)
+        if (!is_left)
+            first = stretch;
+        else if (!has_moved && self->sleeps)
             pause_ms(SLEEP_MS);
-        else if (is_left && !has_moved)
+        else if (!has_moved)
             sched_yield();
-    } while (is_left);
-    mem_free(own);
+    }
+    self->n_stretches = 0;
     return 0;
 }
 
@@ -157,7 +160,6 @@ static int tell(struct world *world, const void *own, void *all, size_t n_bytes,
     const uint32_t rank = world->rank;
     struct comm_block *blocks = mem_alloc(2 * world->size, sizeof *blocks);
     size_t n = 0;
-    void *moving;
     int rc;
 
     for (uint32_t r = 0; r < world->size; r++) {
@@ -168,8 +170,7 @@ static int tell(struct world *world, const void *own, void *all, size_t n_bytes,
             blocks[n++] = (struct comm_block){
                 r, rank, NULL, (char *)all + r * n_bytes, n_bytes};
     }
-    rc = fork_start(world, blocks, n, &moving, err) ||
-         fork_finish(world, moving, err);
+    rc = fork_start(world, blocks, n, err) || fork_finish(world, err);
     mem_free(blocks);
     return rc ? -1 : 0;
 }

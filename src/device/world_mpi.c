@@ -14,7 +14,9 @@
 
 struct world_mpi {
     struct world base;
-    MPI_Comm comm; /* owned; a copy of MPI_COMM_WORLD */
+    MPI_Comm comm;         /* owned; a copy of MPI_COMM_WORLD */
+    MPI_Request *requests; /* [n_requests], owned: what was started */
+    size_t n_requests, cap;
 };
 
 static MPI_Comm comm_of(const struct world *world)
@@ -44,6 +46,7 @@ static void mpi_close(struct world *world)
     if (mpi->comm != MPI_COMM_NULL)
         MPI_Comm_free(&mpi->comm);
     MPI_Finalize();
+    mem_free(mpi->requests);
     mem_free(mpi);
 }
 
@@ -104,73 +107,58 @@ static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
 
 /* Pieces of a block keep their order: messages between two ranks do not
  * overtake each other. */
-static int start_block(struct world *world, const struct comm_block *block,
-                       MPI_Request *requests, size_t *n, struct err *err)
+static int start_block(struct world_mpi *mpi, const struct comm_block *block,
+                       struct err *err)
 {
     for (size_t at = 0; at < block->n_bytes; at += PIECE_BYTES) {
-        int n_piece = piece_of(block->n_bytes, at);
+        int n = piece_of(block->n_bytes, at);
+        MPI_Request *request;
 
-        if (block->to == world->rank) {
-            if (MPI_CALL(MPI_Irecv((char *)block->d_dst + at, n_piece, MPI_BYTE,
-                                   (int)block->from, 1, comm_of(world),
-                                   &requests[*n]),
-                         err))
-                return -1;
-        } else if (MPI_CALL(MPI_Isend((const char *)block->d_src + at, n_piece,
-                                      MPI_BYTE, (int)block->to, 1,
-                                      comm_of(world), &requests[*n]),
-                            err))
+        mpi->requests = mem_room(mpi->requests, mpi->n_requests, &mpi->cap,
+                                 sizeof *mpi->requests);
+        request = &mpi->requests[mpi->n_requests++];
+        if (block->to == mpi->base.rank
+                ? MPI_CALL(MPI_Irecv((char *)block->d_dst + at, n, MPI_BYTE,
+                                     (int)block->from, 1, mpi->comm, request),
+                           err)
+                : MPI_CALL(MPI_Isend((const char *)block->d_src + at, n,
+                                     MPI_BYTE, (int)block->to, 1, mpi->comm,
+                                     request),
+                           err))
             return -1;
-        ++*n;
     }
     return 0;
 }
 
-struct moving {
-    size_t n;
-    MPI_Request requests[];
-};
-
 /* Receives are posted before anything is sent, so that no message has to wait
  * in a buffer; what stays on its rank is copied while the others travel. */
 static int mpi_start(struct world *world, const struct comm_block *blocks,
-                     size_t n_blocks, void **out, struct err *err)
+                     size_t n_blocks, struct err *err)
 {
-    size_t n_pieces = 0;
-    struct moving *moving;
+    struct world_mpi *mpi = (struct world_mpi *)world;
 
     for (size_t i = 0; i < n_blocks; i++)
-        n_pieces += (blocks[i].n_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-    assert(n_pieces <= INT_MAX);
-    moving = mem_alloc(1, sizeof(*moving) + n_pieces * sizeof(MPI_Request));
-    for (size_t i = 0; i < n_blocks; i++)
         if (blocks[i].to == world->rank && blocks[i].from != world->rank &&
-            start_block(world, &blocks[i], moving->requests, &moving->n, err))
-            goto fail;
+            start_block(mpi, &blocks[i], err))
+            return -1;
     for (size_t i = 0; i < n_blocks; i++)
-        if (blocks[i].to != world->rank &&
-            start_block(world, &blocks[i], moving->requests, &moving->n, err))
-            goto fail;
+        if (blocks[i].to != world->rank && start_block(mpi, &blocks[i], err))
+            return -1;
     for (size_t i = 0; i < n_blocks; i++)
         if (blocks[i].from == blocks[i].to && blocks[i].n_bytes)
             memcpy(blocks[i].d_dst, blocks[i].d_src, blocks[i].n_bytes);
-    *out = moving;
     return 0;
-fail:
-    mem_free(moving);
-    return -1;
 }
 
-static int mpi_finish(struct world *world, void *started, struct err *err)
+static int mpi_finish(struct world *world, struct err *err)
 {
-    struct moving *moving = started;
-    MPI_Request *requests = &moving->requests[0];
-    int rc = MPI_CALL(
-        MPI_Waitall((int)moving->n, requests, MPI_STATUSES_IGNORE), err);
+    struct world_mpi *mpi = (struct world_mpi *)world;
+    const size_t n = mpi->n_requests;
 
-    (void)world;
-    mem_free(moving);
-    return rc;
+    assert(n <= INT_MAX);
+    mpi->n_requests = 0;
+    return MPI_CALL(MPI_Waitall((int)n, mpi->requests, MPI_STATUSES_IGNORE),
+                    err);
 }
 
 static const struct world_ops MPI_OPS = {

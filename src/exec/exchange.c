@@ -131,8 +131,7 @@ void exchange_close(struct exchange_set *set)
 }
 
 int exchange_start(const struct exchange_set *set, bool is_backward,
-                   uint32_t part, uint32_t n_parts, void **moving,
-                   struct err *err)
+                   uint32_t part, uint32_t n_parts, struct err *err)
 {
     for (size_t i = 0; i < set->n; i++) {
         const struct exchange *exchange = &set->exchanges[i];
@@ -143,30 +142,18 @@ int exchange_start(const struct exchange_set *set, bool is_backward,
         alltoall.part = part;
         alltoall.n_parts = n_parts;
         if (alltoall_start(set->placement->comm, &alltoall, is_backward,
-                           (const void *const *)d_from, d_to, &moving[i], err))
+                           (const void *const *)d_from, d_to, err))
             return -1;
     }
-    return 0;
-}
-
-int exchange_finish(const struct exchange_set *set, void **moving,
-                    struct err *err)
-{
-    for (size_t i = 0; i < set->n; i++)
-        if (comm_finish(set->placement->comm, moving[i], err))
-            return -1;
     return 0;
 }
 
 int exchange_outputs(const struct exchange_set *set, bool is_backward,
                      struct err *err)
 {
-    void **moving = mem_alloc(set->n, sizeof(*moving));
-    int rc = exchange_start(set, is_backward, 0, 1, moving, err) ||
-             exchange_finish(set, moving, err);
-
-    mem_free(moving);
-    return rc ? -1 : 0;
+    if (exchange_start(set, is_backward, 0, 1, err))
+        return -1;
+    return comm_finish(set->placement->comm, err);
 }
 
 /* replicas[n_ranks] of one table. */

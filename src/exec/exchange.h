@@ -39,13 +39,10 @@ void exchange_close(struct exchange_set *set); /* a zeroed one is fine */
  * back over the outputs. Queued, like the marks of a device. */
 int exchange_outputs(const struct exchange_set *set, bool is_backward,
                      struct err *err) MUST_CHECK;
-/* The same in two; forward of one part of the samples (struct group), n_parts
- * in all. moving[n] is for exchange_finish. */
+/* The same, done when comm_finish has returned; forward of one part of the
+ * samples (struct group), n_parts in all. */
 int exchange_start(const struct exchange_set *set, bool is_backward,
-                   uint32_t part, uint32_t n_parts, void **moving,
-                   struct err *err) MUST_CHECK;
-int exchange_finish(const struct exchange_set *set, void **moving,
-                    struct err *err) MUST_CHECK;
+                   uint32_t part, uint32_t n_parts, struct err *err) MUST_CHECK;
 /* Adds the dense gradients of all ranks up and gives each rank the sum. */
 int exchange_allreduce(const struct exchange_set *set,
                        struct err *err) MUST_CHECK;

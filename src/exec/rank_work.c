@@ -248,8 +248,7 @@ static struct rank_work step_work(const struct placement *placement,
 
 /* All chunks of a rank; the last one that is here sends them. */
 static int forward_rank(const struct placement *placement, uint32_t rank,
-                        const struct exchange_set *set, void **moving,
-                        struct err *err)
+                        const struct exchange_set *set, struct err *err)
 {
     struct rank_work work = step_work(placement, rank);
     uint32_t n = placement->n_chunks;
@@ -258,8 +257,7 @@ static int forward_rank(const struct placement *placement, uint32_t rank,
     for (; work.chunk < n; work.chunk++)
         if (run_rank(work, WORK_ALL, err) ||
             (rank + 1 == placement->here.end &&
-             exchange_start(set, false, work.chunk, n,
-                            moving + work.chunk * set->n, err)))
+             exchange_start(set, false, work.chunk, n, err)))
             return -1;
     return 0;
 }
@@ -267,20 +265,18 @@ static int forward_rank(const struct placement *placement, uint32_t rank,
 int step_forward(struct placement *placement, const struct exchange_set *set,
                  struct err *err)
 {
-    void **moving = mem_alloc(placement->n_chunks * set->n, sizeof(*moving));
-    int rc = 0;
-
-    for (uint32_t turn = 0; !rc && turn < placement->n_turns; turn++) {
+    for (uint32_t turn = 0; turn < placement->n_turns; turn++) {
         struct rank_range ranks = placement->turns[turn];
 
-        rc = placement_load(placement, turn, err);
-        for (uint32_t r = ranks.begin; !rc && r < ranks.end; r++)
-            rc = forward_rank(placement, r, set, moving, err);
+        if (placement_load(placement, turn, err))
+            return -1;
+        for (uint32_t r = ranks.begin; r < ranks.end; r++)
+            if (forward_rank(placement, r, set, err))
+                return -1;
     }
-    for (uint32_t chunk = 0; !rc && chunk < placement->n_chunks; chunk++)
-        rc = exchange_finish(set, moving + chunk * set->n, err);
-    mem_free(moving);
-    return rc ? -1 : device_wait(placement->device, err);
+    if (comm_finish(placement->comm, err))
+        return -1;
+    return device_wait(placement->device, err);
 }
 
 /* Gradients of some bags of a block of outputs. */

@@ -218,7 +218,6 @@ struct together {
     struct rank_work *works; /* [n_works], owned: of the whole batch; and of its
                                 chunks, where there is more than one */
     size_t n_works;
-    void **moving; /* [n_chunks][exchanges], owned */
 };
 
 /* Look-ups of n works, each of which is sent while the next one looks up. */
@@ -230,13 +229,9 @@ static int look_up(const struct together *together, size_t first, uint32_t n,
 
     for (uint32_t c = 0; c < n; c++)
         if (rank_work_forward(&works[c], number % works[c].n_sets, err) ||
-            exchange_start(set, false, c, n, together->moving + c * set->n,
-                           err))
+            exchange_start(set, false, c, n, err))
             return -1;
-    for (uint32_t c = 0; c < n; c++)
-        if (exchange_finish(set, together->moving + c * set->n, err))
-            return -1;
-    return 0;
+    return comm_finish(set->placement->comm, err);
 }
 
 /* Outputs serve as gradients: they come back over themselves. */
@@ -292,7 +287,6 @@ static int open_together(struct together *together,
     *together = (struct together){
         .set = set,
         .works = mem_alloc(n + (size_t)1, sizeof(struct rank_work)),
-        .moving = mem_alloc(n * set->n, sizeof(void *)),
     };
     for (; together->n_works < (n > 1 ? n + (size_t)1 : 1);
          together->n_works++) {
@@ -326,6 +320,5 @@ int timing_together(struct timing *step, struct timing in_chunks[2],
     while (together.n_works)
         rank_work_close(&together.works[--together.n_works]);
     mem_free(together.works);
-    mem_free(together.moving);
     return rc ? -1 : 0;
 }

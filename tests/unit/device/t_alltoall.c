@@ -122,7 +122,6 @@ static void order_parts(const struct alltoall *alltoall, uint32_t rank,
 static bool is_received_in_parts(struct comm *comm, struct alltoall alltoall,
                                  struct buffers *buffers)
 {
-    void *moving[MAX_PARTS];
     struct err err;
     bool is_fine = true;
 
@@ -136,9 +135,8 @@ static bool is_received_in_parts(struct comm *comm, struct alltoall alltoall,
     for (; alltoall.part < alltoall.n_parts; alltoall.part++)
         is_fine &= !alltoall_start(comm, &alltoall, false,
                                    (const void *const *)buffers->back,
-                                   buffers->recv, &moving[alltoall.part], &err);
-    for (uint32_t part = 0; part < alltoall.n_parts; part++)
-        is_fine &= !comm_finish(comm, moving[part], &err);
+                                   buffers->recv, &err);
+    is_fine &= !comm_finish(comm, &err);
     is_fine &= !device_wait(comm->device, &err);
     for (uint32_t r = 0; r < alltoall.n_ranks; r++)
         if (comm_is_here(comm, r))
