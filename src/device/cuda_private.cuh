@@ -77,6 +77,18 @@ static inline size_t cuda_padded(size_t n_bytes)
  * no more than n_threads need; at least 1. */
 #define CUDA_BLOCK 256u
 unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads);
+/* A thread's first item where the threads of a grid share items in strides, and
+ * how far it is to its next. */
+static __device__ inline uint64_t grid_first(void)
+{
+    return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+static __device__ inline uint64_t grid_step(void)
+{
+    return (uint64_t)gridDim.x * blockDim.x;
+}
+
 /* Launches these blocks, whose threads share n items in strides. */
 template <typename... Parameters, typename... Arguments>
 static inline cudaError_t launch_over(const struct device_cuda *cuda,

@@ -138,11 +138,9 @@ static int cuda_elapsed(struct device *device, unsigned from, unsigned to,
 static __global__ void flush_kernel(const uint4 *data, uint64_t n,
                                     unsigned *sink)
 {
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
     unsigned sum = 0;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += step) {
+    for (uint64_t i = grid_first(); i < n; i += grid_step()) {
         uint4 part = data[i];
 
         sum += part.x ^ part.y ^ part.z ^ part.w;
@@ -232,10 +230,8 @@ static __device__ void copy_words(const struct device_copy *copy)
     const Word *src = (const Word *)copy->d_src;
     Word *dst = (Word *)copy->d_dst;
     uint64_t n = copy->n_bytes / sizeof(Word);
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += step)
+    for (uint64_t i = grid_first(); i < n; i += grid_step())
         dst[i] = src[i];
 }
 
@@ -298,11 +294,9 @@ template <typename T>
 static __global__ void fill_kernel(T *dst, const struct fill_window window)
 {
     uint64_t n = window.n_rows * window.width;
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
     bool is_dense = window.stride == window.width;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += step) {
+    for (uint64_t i = grid_first(); i < n; i += grid_step()) {
         uint64_t at = i;
 
         if (!is_dense)
@@ -328,10 +322,8 @@ static int cuda_fill(struct device *device, void *d_dst,
 
 static __global__ void add_kernel(float *sum, const float *part, uint64_t n)
 {
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += step)
+    for (uint64_t i = grid_first(); i < n; i += grid_step())
         sum[i] += part[i];
 }
 

@@ -17,58 +17,22 @@ struct forward_job {
     uint32_t is_half;    /* outputs in fp16 */
 };
 
-/* A vector of each kind that rows are read in. */
-struct vec_short {
-    float4 sum;
+/* Quad q of a vector, which is of one of the kinds that rows are read in. */
+static __device__ inline float4 quad_of(float4 vec, uint32_t)
+{
+    return vec;
+}
 
-    __device__ void clear()
-    {
-        sum = quad_zero();
-    }
-    __device__ void store(char *out, bool is_half) const
-    {
-        quad_store_streaming(out, sum, is_half);
-    }
-};
+static __device__ inline float4 quad_of(uint2 vec, uint32_t)
+{
+    return quad_of_halves(vec);
+}
 
-struct vec_fp32 : vec_short {
-    typedef float4 word;
-
-    __device__ void add(float4 vec)
-    {
-        quad_add(sum, vec);
-    }
-};
-
-struct vec_fp16_short : vec_short {
-    typedef uint2 word;
-
-    __device__ void add(uint2 vec)
-    {
-        quad_add(sum, quad_of_halves(vec));
-    }
-};
-
-/* Rows of the output need not be aligned to 16 bytes: two stores. */
-struct vec_fp16 {
-    typedef uint4 word;
-    float4 low, high;
-
-    __device__ void clear()
-    {
-        low = high = quad_zero();
-    }
-    __device__ void add(uint4 vec)
-    {
-        quad_add(low, quad_of_halves(make_uint2(vec.x, vec.y)));
-        quad_add(high, quad_of_halves(make_uint2(vec.z, vec.w)));
-    }
-    __device__ void store(char *out, bool is_half) const
-    {
-        quad_store_streaming(out, low, is_half);
-        quad_store_streaming(out + (is_half ? 8 : 16), high, is_half);
-    }
-};
+static __device__ inline float4 quad_of(uint4 vec, uint32_t q)
+{
+    return quad_of_halves(q ? make_uint2(vec.z, vec.w)
+                            : make_uint2(vec.x, vec.y));
+}
 
 /* What one lane walks: its vector of the rows of some consecutive bags. */
 struct walk {
@@ -90,9 +54,9 @@ static __device__ inline uint32_t low_word(const uint64_t *at)
  * next rows and the next bag's end are loaded one round ahead; of the end only
  * the low word, which is kept as it was loaded: any arithmetic on it would
  * wait for it here. All lanes of a group load the same index, which is one
- * access.
+ * access. Rows of the output need not be aligned to more than a quad.
  */
-template <typename Vec>
+template <typename Vec, uint32_t n_quads>
 static __device__ void walk_bags(const struct walk *walk,
                                  const struct forward_job &job)
 {
@@ -104,37 +68,41 @@ static __device__ void walk_bags(const struct walk *walk,
     uint32_t end_ahead = next_end < last ? low_word(next_end) : 0;
     uint32_t rows[N_IN_FLIGHT];
     char *out = walk->out;
-    Vec sum;
+    float4 sums[n_quads];
 
     for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
         rows[u] = u < n ? __ldg(next + u * job.index_step) : 0;
     next += N_IN_FLIGHT * job.index_step;
-    sum.clear();
+    for (uint32_t q = 0; q < n_quads; q++)
+        sums[q] = quad_zero();
     for (uint32_t i = 0;; i += N_IN_FLIGHT) {
-        typename Vec::word vecs[N_IN_FLIGHT];
+        Vec vecs[N_IN_FLIGHT];
 
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
             if (i + u < n)
                 vecs[u] =
-                    __ldg((const typename Vec::word *)(walk->column +
-                                                       (uint64_t)rows[u] *
-                                                           walk->row_bytes));
+                    __ldg((const Vec *)(walk->column +
+                                        (uint64_t)rows[u] * walk->row_bytes));
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
             if (i + N_IN_FLIGHT + u < n)
                 rows[u] = __ldg(next + u * job.index_step);
         next += N_IN_FLIGHT * job.index_step;
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++) {
             while (i + u == bag_end) {
-                sum.store(out, job.is_half);
+                for (uint32_t q = 0; q < n_quads; q++) {
+                    quad_store_streaming(out + quad_offset(q, job.is_half),
+                                         sums[q], job.is_half);
+                    sums[q] = quad_zero();
+                }
                 if (next_end == last)
                     return;
                 out += walk->out_stride;
-                sum.clear();
                 bag_end = end_ahead - (uint32_t)begin;
                 if (++next_end < last)
                     end_ahead = low_word(next_end);
             }
-            sum.add(vecs[u]);
+            for (uint32_t q = 0; q < n_quads; q++)
+                quad_add(sums[q], quad_of(vecs[u], q));
         }
     }
 }
@@ -168,13 +136,13 @@ static __global__ void __launch_bounds__(LOOKUP_BLOCK_LANES, 4)
                (slice->out_begin + (size_t)lane * vec_columns) * element_bytes;
     switch (own->vec) {
     case LOOKUP_VEC_FP32:
-        walk_bags<vec_fp32>(&walk, job);
+        walk_bags<float4, 1>(&walk, job);
         break;
     case LOOKUP_VEC_FP16:
-        walk_bags<vec_fp16>(&walk, job);
+        walk_bags<uint4, 2>(&walk, job);
         break;
     default:
-        walk_bags<vec_fp16_short>(&walk, job);
+        walk_bags<uint2, 1>(&walk, job);
     }
 }
 

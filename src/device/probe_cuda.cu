@@ -23,8 +23,10 @@ static __device__ uint4 word_at(const uint4 *data, uint64_t i, uint64_t n)
     return i < n ? __ldcs(&data[i]) : make_uint4(0, 0, 0, 0);
 }
 
+/* Reads, or copies where there is a place to copy to. */
+template <bool is_copy>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    read_kernel(const uint4 *data, uint64_t n, unsigned *sink)
+    stream_kernel(uint4 *dst, const uint4 *src, uint64_t n, unsigned *sink)
 {
     uint64_t step = (uint64_t)gridDim.x * CUDA_BLOCK * IN_FLIGHT;
     uint64_t first = (uint64_t)blockIdx.x * CUDA_BLOCK * IN_FLIGHT;
@@ -35,31 +37,15 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
-            words[i] = word_at(data, at + i * CUDA_BLOCK, n);
-#pragma unroll
-        for (unsigned i = 0; i < IN_FLIGHT; i++)
-            sum += mixed(words[i]);
-    }
-    keep(sum, sink);
-}
-
-static __global__ void __launch_bounds__(CUDA_BLOCK)
-    stream_copy_kernel(uint4 *dst, const uint4 *src, uint64_t n)
-{
-    uint64_t step = (uint64_t)gridDim.x * CUDA_BLOCK * IN_FLIGHT;
-    uint64_t first = (uint64_t)blockIdx.x * CUDA_BLOCK * IN_FLIGHT;
-
-    for (uint64_t at = first + threadIdx.x; at < n; at += step) {
-        uint4 words[IN_FLIGHT];
-
-#pragma unroll
-        for (unsigned i = 0; i < IN_FLIGHT; i++)
             words[i] = word_at(src, at + i * CUDA_BLOCK, n);
 #pragma unroll
         for (unsigned i = 0; i < IN_FLIGHT; i++)
-            if (at + i * CUDA_BLOCK < n)
+            if (!is_copy)
+                sum += mixed(words[i]);
+            else if (at + i * CUDA_BLOCK < n)
                 __stcs(&dst[at + i * CUDA_BLOCK], words[i]);
     }
+    keep(sum, sink);
 }
 
 static __device__ uint32_t index_at(const uint32_t *indices, uint64_t i,
@@ -192,16 +178,16 @@ int probe_cuda_run(struct device *device, const struct probe_job *job,
     struct cuda_pairs pairs = pairs_of(job);
     size_t scratch_bytes = job->scratch_bytes;
     uint64_t n_words = job->probe->n_bytes / sizeof(uint4);
-    const uint4 *src = (const uint4 *)job->d_src;
 
     switch (job->probe->kind) {
     case PROBE_READ:
-        return launch_full(cuda, n_words / IN_FLIGHT + 1, err, read_kernel, src,
-                           n_words, cuda->d_sink);
     case PROBE_COPY:
         return launch_full(cuda, n_words / IN_FLIGHT + 1, err,
-                           stream_copy_kernel, (uint4 *)job->d_dst, src,
-                           n_words);
+                           job->probe->kind == PROBE_COPY
+                               ? stream_kernel<true>
+                               : stream_kernel<false>,
+                           (uint4 *)job->d_dst, (const uint4 *)job->d_src,
+                           n_words, cuda->d_sink);
     case PROBE_GATHER:
         return run_gather(cuda, job, err);
     case PROBE_SORT:

@@ -14,10 +14,9 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     rows_kernel(const struct placed_stream *streams, uint32_t *indices)
 {
     const struct placed_stream *stream = &streams[blockIdx.y];
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-         i < stream->batch.n_lookups; i += step)
+    for (uint64_t i = grid_first(); i < stream->batch.n_lookups;
+         i += grid_step())
         indices[stream->first_lookup + i] =
             stream_row(&stream->batch, (uint32_t)i);
 }
@@ -27,10 +26,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     sizes_kernel(const struct placed_stream *streams, uint32_t n_bags,
                  uint64_t n_all, uint64_t *sizes)
 {
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-         i <= n_all; i += step)
+    for (uint64_t i = grid_first(); i <= n_all; i += grid_step())
         sizes[i] = i == n_all ? 0
                               : stream_bag_size(&streams[i / n_bags].batch,
                                                 (uint32_t)(i % n_bags));
@@ -116,13 +113,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     count_runs_kernel(const uint32_t *sorted, uint64_t n, unsigned *n_rows)
 {
     __shared__ unsigned own[REUSE_BINS];
-    uint64_t step = (uint64_t)gridDim.x * blockDim.x;
 
     if (threadIdx.x < REUSE_BINS)
         own[threadIdx.x] = 0;
     __syncthreads();
-    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += step)
+    for (uint64_t i = grid_first(); i < n; i += grid_step())
         if (!i || sorted[i] != sorted[i - 1])
             atomicAdd(&own[stream_reuse_bin(run_end(sorted, i, n) - i)], 1u);
     __syncthreads();
