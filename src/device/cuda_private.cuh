@@ -67,11 +67,6 @@ static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
  * giving it back waits for the GPU, and enlarged where it is too small. */
 int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
                    struct err *err) MUST_CHECK;
-/* Parts of it start at multiples of so many bytes. */
-static inline size_t cuda_padded(size_t n_bytes)
-{
-    return (n_bytes + 511) / 512 * 512;
-}
 
 /* So many blocks of CUDA_BLOCK threads as all multiprocessors hold at once, but
  * no more than n_threads need; at least 1. */
@@ -111,6 +106,15 @@ struct cuda_pairs {
     unsigned key_bytes;    /* 4 or 8 */
     unsigned current;      /* which of the two; the sort changes it */
 };
+static inline void cuda_part_pairs(struct cuda_pairs *pairs,
+                                   struct device_parts *parts, size_t n)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        pairs->d_keys[i] = device_part(parts, n * pairs->key_bytes);
+        pairs->d_values[i] =
+            (uint32_t *)device_part(parts, n * sizeof(uint32_t));
+    }
+}
 int cuda_sort_pairs(struct device_cuda *cuda, struct cuda_pairs *pairs,
                     uint64_t n, unsigned n_bits, void *d_temp,
                     size_t *temp_bytes, struct err *err) MUST_CHECK;
@@ -118,16 +122,5 @@ int cuda_sort_pairs(struct device_cuda *cuda, struct cuda_pairs *pairs,
 int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
                        void *d_temp, size_t *temp_bytes,
                        struct err *err) MUST_CHECK;
-
-/* The parts of the CUDA body (struct device_ops). */
-probe_scratch_fn probe_cuda_scratch;
-probe_run_fn probe_cuda_run;
-stream_draw_fn stream_cuda_draw;
-stream_measure_fn stream_cuda_measure;
-lookup_open_fn lookup_cuda_open;
-lookup_close_fn lookup_cuda_close;
-lookup_forward_fn lookup_cuda_forward;
-lookup_backward_fn lookup_cuda_backward;
-lookup_apply_dense_fn lookup_cuda_apply_dense;
 
 #endif

@@ -71,11 +71,27 @@ struct sample_setting device_setting(const struct device_facts *facts,
 /* Bytes that could be allocated now. */
 uint64_t device_free_bytes(const struct device *device);
 
-/* Device memory, 512-byte aligned, huge pages where there are any, touched
- * but not zeroed. ERR_DEVICE where it does not fit. */
+/* Device memory, aligned to DEVICE_ALIGN bytes, huge pages where there are any,
+ * touched but not zeroed. ERR_DEVICE where it does not fit. */
 int device_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                  struct err *err) MUST_CHECK;
 void device_free(struct device *device, void *d_ptr); /* NULL is fine */
+/* The next part of a block, aligned as the block is: memory that is taken once
+ * costs less than many pieces of it. Without a block parts are NULL, and only
+ * the bytes are counted that it has to have. */
+struct device_parts {
+    char *d_block;
+    size_t n_bytes; /* so far */
+};
+#define DEVICE_ALIGN 512
+static inline void *device_part(struct device_parts *parts, size_t n_bytes)
+{
+    char *d_part = parts->d_block ? parts->d_block + parts->n_bytes : NULL;
+
+    parts->n_bytes +=
+        (n_bytes + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
+    return d_part;
+}
 int device_upload(struct device *device, void *d_dst, const void *src,
                   size_t n_bytes, struct err *err) MUST_CHECK;
 int device_download(struct device *device, void *dst, const void *d_src,

@@ -20,14 +20,4 @@ static inline struct device_cpu *device_cpu(struct device *device)
     return (struct device_cpu *)device;
 }
 
-probe_scratch_fn probe_cpu_scratch;
-probe_run_fn probe_cpu_run;
-stream_draw_fn stream_cpu_draw;
-stream_measure_fn stream_cpu_measure;
-lookup_open_fn lookup_cpu_open;
-lookup_close_fn lookup_cpu_close;
-lookup_forward_fn lookup_cpu_forward;
-lookup_backward_fn lookup_cpu_backward;
-lookup_apply_dense_fn lookup_cpu_apply_dense;
-
 #endif

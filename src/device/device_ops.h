@@ -122,12 +122,21 @@ struct lookup {
     enum precision output;
 };
 
-/* How each body is opened; device_cuda.cu or device_nocuda.c has the second.
- */
+/* Each body: how it is opened, which device_nocuda.c has as well, and what of
+ * struct device_ops has files of its own. */
 #define DEVICE_BODY(id, name)                                     \
     int device_open_##name(struct device **out, unsigned ordinal, \
                            unsigned n_threads, struct err *err);  \
-    unsigned device_count_##name(void);
+    unsigned device_count_##name(void);                           \
+    probe_scratch_fn probe_##name##_scratch;                      \
+    probe_run_fn probe_##name##_run;                              \
+    stream_draw_fn stream_##name##_draw;                          \
+    stream_measure_fn stream_##name##_measure;                    \
+    lookup_open_fn lookup_##name##_open;                          \
+    lookup_close_fn lookup_##name##_close;                        \
+    lookup_forward_fn lookup_##name##_forward;                    \
+    lookup_backward_fn lookup_##name##_backward;                  \
+    lookup_apply_dense_fn lookup_##name##_apply_dense;
 DEVICE_KINDS(DEVICE_BODY)
 
 EXTERN_C_END

@@ -2,9 +2,6 @@
 #include "base/mem.h"
 #include "device/lookup_cuda.cuh"
 
-/* Bytes, of each array's begin. */
-#define ALIGNMENT 512
-
 static int check_shape(const struct lookup *shape, struct err *err)
 {
     for (uint32_t t = 0; t < shape->n_tables; t++)
@@ -38,34 +35,26 @@ void lookup_cuda_close(struct lookup *lookup)
     mem_free(self);
 }
 
-template <typename T> static void take(T **d_ptr, uintptr_t *at, size_t n_bytes)
-{
-    *d_ptr = (T *)*at;
-    *at += (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-/* Gives all arrays their places from `begin` on and returns the end: memory is
- * allocated once, as that costs more than many a case that is timed. */
-static uintptr_t lay_out(struct lookup_cuda *self, uint32_t n_slices,
-                         uintptr_t begin)
+/* Gives all arrays their places in the block; returns its size. */
+static size_t lay_out(struct lookup_cuda *self, uint32_t n_slices)
 {
     const struct lookup *base = &self->base;
     const size_t n = base->max_lookups;
-    uintptr_t at = begin;
+    struct device_parts parts = {(char *)self->d_block, 0};
 
-    take(&self->d_slices, &at, n_slices * sizeof(*self->d_slices));
-    take(&self->d_tables, &at, base->n_tables * sizeof(*self->d_tables));
+    self->d_slices = (struct lookup_slice *)device_part(
+        &parts, n_slices * sizeof(*self->d_slices));
+    self->d_tables = (struct cuda_table *)device_part(
+        &parts, base->n_tables * sizeof(*self->d_tables));
     if (!n || !base->n_tables)
-        return at;
-    for (int i = 0; i < 2; i++) {
-        take(&self->pairs.d_keys[i], &at, n * self->pairs.key_bytes);
-        take(&self->pairs.d_values[i], &at, n * sizeof(uint32_t));
-    }
-    take(&self->d_partials, &at,
-         (size_t)lookup_n_spans((uint32_t)n, base->n_tables, LOOKUP_RUN_PIECE) *
-             base->max_dim * sizeof(float));
-    take(&self->d_temp, &at, self->temp_bytes);
-    return at;
+        return parts.n_bytes;
+    cuda_part_pairs(&self->pairs, &parts, n);
+    self->d_partials = (float *)device_part(
+        &parts,
+        (size_t)lookup_n_spans((uint32_t)n, base->n_tables, LOOKUP_RUN_PIECE) *
+            base->max_dim * sizeof(float));
+    self->d_temp = device_part(&parts, self->temp_bytes);
+    return parts.n_bytes;
 }
 
 /* The tables as kernels see them; and what follows from them. */
@@ -103,10 +92,10 @@ static int open_memory(struct lookup_cuda *self, struct err *err)
     if ((base->max_lookups &&
          cuda_sort_pairs(self->cuda, &self->pairs, base->max_lookups,
                          self->key_bits, NULL, &self->temp_bytes, err)) ||
-        device_alloc(base->device, &self->d_block, lay_out(self, n_slices, 0),
+        device_alloc(base->device, &self->d_block, lay_out(self, n_slices),
                      err))
         goto out;
-    lay_out(self, n_slices, (uintptr_t)self->d_block);
+    lay_out(self, n_slices);
     if (device_upload(base->device, self->d_slices, slices,
                       n_slices * sizeof(*slices), err) ||
         device_upload(base->device, self->d_tables, tables,

@@ -62,49 +62,38 @@ uint64_t probe_memory_bytes(const struct probe *probe)
 }
 
 /* What one probe holds. */
-#define N_PARTS 11
 struct preparation {
     struct device *device; /* not owned */
     struct probe_job job;
+    void *d_block; /* owned; in it all memory of the job, and: */
     void *d_offsets;
     /* SORT: the pairs as they were drawn */
     void *d_first_keys, *d_first_values;
-    void *d_parts[N_PARTS]; /* owned: all of the above */
 };
 
-static int allocate(struct preparation *own, struct err *err)
+/* Gives all of it places in the block; returns how large that has to be. */
+static size_t lay_out(struct preparation *own)
 {
     struct probe_job *job = &own->job;
     const struct probe *probe = job->probe;
-    bool is_sort = probe->kind == PROBE_SORT;
-    size_t n_keys_bytes = is_sort ? probe->n * key_bytes(probe) : 0;
-    size_t n_values_bytes = is_sort ? probe->n * sizeof(uint32_t) : 0;
-    const struct {
-        void **d_ptr;
-        size_t n_bytes;
-    } parts[N_PARTS] = {
-        {&own->d_offsets, 2 * sizeof(uint64_t)},
-        {&job->d_scratch, job->scratch_bytes},
-        {&job->d_src, probe->n_bytes},
-        {&job->d_dst, probe->kind == PROBE_COPY ? probe->n_bytes : 0},
-        {&job->d_indices,
-         probe->kind == PROBE_GATHER ? probe->n * sizeof(uint32_t) : 0},
-        {&job->d_keys[0], n_keys_bytes},
-        {&job->d_keys[1], n_keys_bytes},
-        {&job->d_values[0], n_values_bytes},
-        {&job->d_values[1], n_values_bytes},
-        {&own->d_first_keys, n_keys_bytes},
-        {&own->d_first_values, n_values_bytes},
-    };
+    struct device_parts parts = {own->d_block, 0};
 
-    for (unsigned i = 0; i < N_PARTS; i++) {
-        if (!parts[i].n_bytes)
-            continue;
-        if (device_alloc(own->device, &own->d_parts[i], parts[i].n_bytes, err))
-            return -1;
-        *parts[i].d_ptr = own->d_parts[i];
+    own->d_offsets = device_part(&parts, 2 * sizeof(uint64_t));
+    job->d_scratch = device_part(&parts, job->scratch_bytes);
+    job->d_src = device_part(&parts, probe->n_bytes);
+    if (probe->kind == PROBE_COPY)
+        job->d_dst = device_part(&parts, probe->n_bytes);
+    if (probe->kind == PROBE_GATHER)
+        job->d_indices = device_part(&parts, probe->n * sizeof(uint32_t));
+    if (probe->kind != PROBE_SORT)
+        return parts.n_bytes;
+    own->d_first_keys = device_part(&parts, probe->n * key_bytes(probe));
+    own->d_first_values = device_part(&parts, probe->n * sizeof(uint32_t));
+    for (unsigned i = 0; i < 2; i++) {
+        job->d_keys[i] = device_part(&parts, probe->n * key_bytes(probe));
+        job->d_values[i] = device_part(&parts, probe->n * sizeof(uint32_t));
     }
-    return 0;
+    return parts.n_bytes;
 }
 
 /* n numbers, all below n_values alike. */
@@ -126,10 +115,11 @@ static int prepare(struct preparation *own, const struct probe *probe,
 
     job->probe = probe;
     if (device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
-        allocate(own, err) ||
-        (job->d_src &&
-         device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
-                     PRECISION_FP32, SEED, err)))
+        device_alloc(device, &own->d_block, lay_out(own), err))
+        return -1;
+    lay_out(own);
+    if (device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
+                    PRECISION_FP32, SEED, err))
         return -1;
     if (probe->kind == PROBE_GATHER)
         return draw(own, probe->n, probe->n_bytes / probe->row_bytes,
@@ -206,7 +196,6 @@ int probe_run(struct ceiling *ceiling, struct device *device,
                            err);
     if (!rc && conditions.is_disturbed)
         ceiling->flags = SAMPLE_THROTTLED;
-    for (unsigned i = 0; i < N_PARTS; i++)
-        device_free(device, own.d_parts[i]);
+    device_free(device, own.d_block);
     return rc ? -1 : 0;
 }

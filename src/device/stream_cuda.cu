@@ -43,6 +43,7 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
     const uint64_t n_all = (uint64_t)n_streams * n_bags;
     const size_t placed_bytes = n_streams * sizeof(struct placed_stream);
     struct placed_stream *placed, *d_placed;
+    struct device_parts parts = {};
     uint64_t n_lookups = 0, most_lookups = 0;
     size_t temp_bytes = 0;
     void *d_work;
@@ -60,9 +61,9 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
         if (placed[i].batch.n_lookups > most_lookups)
             most_lookups = placed[i].batch.n_lookups;
     }
+    device_part(&parts, placed_bytes);
     if (cuda_exclusive_sum(cuda, NULL, n_all + 1, NULL, &temp_bytes, err) ||
-        cuda_workspace(cuda, &d_work, cuda_padded(placed_bytes) + temp_bytes,
-                       err) ||
+        cuda_workspace(cuda, &d_work, parts.n_bytes + temp_bytes, err) ||
         device_upload(device, d_work, placed, placed_bytes, err))
         goto out;
     d_placed = (struct placed_stream *)d_work;
@@ -74,8 +75,7 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
                          d_offsets),
              err) ||
         cuda_exclusive_sum(cuda, d_offsets, n_all + 1,
-                           (char *)d_work + cuda_padded(placed_bytes),
-                           &temp_bytes, err))
+                           (char *)d_work + parts.n_bytes, &temp_bytes, err))
         goto out;
     rc = 0;
 out:
@@ -135,41 +135,42 @@ static unsigned bits_below(uint64_t n)
 }
 
 struct measuring {
+    void *d_work;
     struct cuda_pairs pairs; /* values are only carried along */
     void *d_temp;
     size_t temp_bytes;
     unsigned *d_counts; /* [n_streams][REUSE_BINS] */
 };
 
-/* All of it lies in the workspace. */
+/* Gives all of it places in the workspace; returns how large that has to be. */
+static size_t lay_out(struct measuring *own, size_t n_lookups,
+                      size_t counts_bytes)
+{
+    struct device_parts parts = {(char *)own->d_work, 0};
+
+    cuda_part_pairs(&own->pairs, &parts, n_lookups);
+    own->d_counts = (unsigned *)device_part(&parts, counts_bytes);
+    own->d_temp = device_part(&parts, own->temp_bytes);
+    return parts.n_bytes;
+}
+
 static int measure_open(struct measuring *own, struct device_cuda *cuda,
                         const struct stream *streams, uint32_t n_streams,
                         struct err *err)
 {
-    size_t counts_bytes = n_streams * sizeof(unsigned[REUSE_BINS]), part_bytes;
+    const size_t counts_bytes = n_streams * sizeof(unsigned[REUSE_BINS]);
     uint64_t most_lookups = 0;
-    void *d_work;
-    char *d_next;
 
     for (uint32_t i = 0; i < n_streams; i++)
         if (stream_n_lookups(&streams[i]) > most_lookups)
             most_lookups = stream_n_lookups(&streams[i]);
     own->pairs.key_bytes = sizeof(uint32_t);
-    part_bytes = cuda_padded(most_lookups * sizeof(uint32_t));
     if (cuda_sort_pairs(cuda, &own->pairs, most_lookups, 32, NULL,
                         &own->temp_bytes, err) ||
-        cuda_workspace(
-            cuda, &d_work,
-            4 * part_bytes + cuda_padded(counts_bytes) + own->temp_bytes, err))
+        cuda_workspace(cuda, &own->d_work,
+                       lay_out(own, most_lookups, counts_bytes), err))
         return -1;
-    d_next = (char *)d_work;
-    for (unsigned i = 0; i < 2; i++) {
-        own->pairs.d_keys[i] = d_next;
-        own->pairs.d_values[i] = (uint32_t *)(d_next + part_bytes);
-        d_next += 2 * part_bytes;
-    }
-    own->d_counts = (unsigned *)d_next;
-    own->d_temp = d_next + cuda_padded(counts_bytes);
+    lay_out(own, most_lookups, counts_bytes);
     return CUDA(cudaMemsetAsync(own->d_counts, 0, counts_bytes, cuda->stream),
                 err);
 }

@@ -3,18 +3,8 @@
 
 #include "exec/values.h"
 
-#define ALIGNMENT 512
 #define CHUNK_BYTES ((size_t)16 << 20) /* made on the host at a time */
 #define STATES_A_TASK 4096
-
-/* The next part of a block; NULL while only sizes are counted. */
-static void *carve(char *d_base, size_t *used, uint64_t n_bytes)
-{
-    void *d_part = d_base ? d_base + *used : NULL;
-
-    *used += (n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return d_part;
-}
 
 static uint64_t n_elements(const struct piece *piece)
 {
@@ -24,9 +14,9 @@ static uint64_t n_elements(const struct piece *piece)
 /* Gives a rank's pieces their parts of its block of weights; returns the
  * block's size. */
 static size_t lay_out_weights(struct piece *pieces, size_t n_pieces,
-                              uint32_t rank, char *d_base)
+                              uint32_t rank, char *d_block)
 {
-    size_t used = 0;
+    struct device_parts parts = {d_block, 0};
 
     for (size_t i = 0; i < n_pieces; i++) {
         struct piece *piece = &pieces[i];
@@ -34,36 +24,34 @@ static size_t lay_out_weights(struct piece *pieces, size_t n_pieces,
         if (piece->rank != rank)
             continue;
         piece->d_weight =
-            carve(d_base, &used,
-                  n_elements(piece) * precision_bytes(piece->table->precision));
+            device_part(&parts, n_elements(piece) *
+                                    precision_bytes(piece->table->precision));
         if (piece->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
-            piece->d_state =
-                carve(d_base, &used, piece->n_rows * sizeof(float));
+            piece->d_state = device_part(&parts, piece->n_rows * sizeof(float));
     }
-    return used;
+    return parts.n_bytes;
 }
 
 /* The same for outputs and dense gradients. */
 static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
-                              char *d_base)
+                              char *d_block)
 {
-    size_t used = 0;
+    struct device_parts parts = {d_block, 0};
 
     for (size_t i = 0; i < placement->n_pieces; i++) {
         struct piece *piece = &placement->pieces[i];
 
         if (piece->rank == rank && piece->replica)
             piece->d_dense =
-                carve(d_base, &used, n_elements(piece) * sizeof(float));
+                device_part(&parts, n_elements(piece) * sizeof(float));
     }
     /* Of a bag at least, for the gradients of rank_work_scatter_others. */
     for (struct group *group = placement->rank_groups[rank];
          group < placement->rank_groups[rank + 1]; group++)
-        group->d_out =
-            carve(d_base, &used,
-                  (uint64_t)(group->n_bags ? group->n_bags : 1) *
-                      group->out_dim * precision_bytes(group->precision));
-    return used;
+        group->d_out = device_part(
+            &parts, (uint64_t)(group->n_bags ? group->n_bags : 1) *
+                        group->out_dim * precision_bytes(group->precision));
+    return parts.n_bytes;
 }
 
 size_t placement_weight_bytes(const struct placement *placement, uint32_t rank)

@@ -155,8 +155,8 @@ static void test_short_of_memory(struct device *device)
     is_i64(probe_run(&ceiling, device, &probe, 3, &err), -1,
            "1 PiB is refused");
     is_i64(err.code, ERR_DEVICE, "a device error");
-    ok(strstr(err.msg, "cannot allocate 1.00 PiB on ") == err.msg ||
-           strstr(err.msg, "cannot allocate 1024 TiB on ") == err.msg,
+    ok(strstr(err.msg, "cannot allocate 2.00 PiB on ") == err.msg ||
+           strstr(err.msg, "cannot allocate 2048 TiB on ") == err.msg,
        "says so: %s", err.msg);
 }
 
