@@ -348,16 +348,15 @@ static int collect_findings(struct execution *run, struct arena *arena,
 static void sum_up_ranks(struct exec_result *result, uint32_t n,
                          bool is_checked)
 {
-    uint64_t *hashes = mem_alloc(n, 2 * sizeof(*hashes));
+    uint64_t *hashes = mem_alloc(n, sizeof(*hashes));
+    uint64_t *const sums[] = {&result->output_hash, &result->weight_hash};
 
-    for (uint32_t r = 0; r < n; r++) {
+    for (uint32_t r = 0; r < n; r++)
         result->n_disturbed += result->ranks[r].disturbed;
-        hashes[r] = result->ranks[r].output_hash;
-        hashes[n + r] = result->ranks[r].weight_hash;
-    }
-    if (is_checked) {
-        result->output_hash = hash_bytes(hashes, n * sizeof(*hashes), 0);
-        result->weight_hash = hash_bytes(hashes + n, n * sizeof(*hashes), 0);
+    for (unsigned what = 0; is_checked && what < N_VERIFIED; what++) {
+        for (uint32_t r = 0; r < n; r++)
+            hashes[r] = result->ranks[r].hashes[what];
+        *sums[what] = hash_bytes(hashes, n * sizeof(*hashes), 0);
     }
     mem_free(hashes);
 }
@@ -371,10 +370,6 @@ static int collect(struct execution *run, struct arena *arena, struct err *err)
     struct buf all = {0};
     int rc;
 
-    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
-        result->ranks[r].output_hash = run->verify.hashes[VERIFY_OUTPUTS][r];
-        result->ranks[r].weight_hash = run->verify.hashes[VERIFY_WEIGHTS][r];
-    }
     if (collect_findings(run, arena, err))
         return -1;
     sum_up_ranks(result, placement->n_ranks, run->options->check);
@@ -402,7 +397,7 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
         placement_open(placement, err) ||
         exchange_open(&run->set, placement, arena, err))
         return -1;
-    verify_init(&run->verify, placement, arena);
+    run->verify.ranks = run->result->ranks;
     if (run->options->check && (step_forward(placement, &run->set, err) ||
                                 verify_outputs(&run->verify, &run->set, err) ||
                                 step_gradients(&run->set, err)))

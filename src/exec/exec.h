@@ -41,6 +41,8 @@ struct exec_options {
 };
 void exec_options_init(struct exec_options *options);
 
+enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS, N_VERIFIED };
+
 struct exec_rank {
     struct timing forward, backward, compute; /* measured, rank alone */
     /* Of exchanges all ranks' time; NAN where comm is absent. */
@@ -48,7 +50,9 @@ struct exec_rank {
     struct sample_health health; /* of the device, after it was timed */
     bool disturbed; /* the machine was, and did not become quiet in time, or
                        its clocks were lowered */
-    uint64_t output_hash, weight_hash; /* of the step that is compared */
+    /* Of the step that is compared: of outputs at their receiver, and of
+     * weights and states of touched rows. */
+    uint64_t hashes[N_VERIFIED];
 };
 
 /* Numbers that were compared: the largest |got - want| / (|want| + largest

@@ -3,14 +3,6 @@
 
 #include <stdio.h>
 
-void verify_init(struct verify *verify, const struct placement *placement,
-                 struct arena *arena)
-{
-    *verify = (struct verify){0};
-    for (int what = 0; what < N_VERIFIED; what++)
-        verify->hashes[what] = ARENA_NEW(arena, uint64_t, placement->n_ranks);
-}
-
 double tally_scale(const double *row, uint32_t n)
 {
     double scale = 0;

@@ -23,8 +23,6 @@
 #define VERIFY_FP32_LIMIT 1e-5
 #define VERIFY_FP16_LIMIT 2e-3 /* weights stored, or outputs sent, in fp16 */
 
-enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS, N_VERIFIED };
-
 /* What was found; it may travel between processes. */
 struct verify_findings {
     struct tally tallies[N_VERIFIED];
@@ -34,14 +32,9 @@ struct verify_findings {
 
 struct verify {
     struct verify_findings found;
-    /* [n_ranks], of outputs at their receivers, and of weights and states of
-     * touched rows */
-    uint64_t *hashes[N_VERIFIED];
+    struct exec_rank *ranks; /* [n_ranks], not owned: whose hashes it makes */
 };
 
-/* The hashes live in the arena. */
-void verify_init(struct verify *verify, const struct placement *placement,
-                 struct arena *arena);
 /* Outputs of step_forward at every receiver that is here; the partial sums of
  * row pieces are added up here, in fp32, as a receiver does. */
 int verify_outputs(struct verify *verify, const struct exchange_set *set,

@@ -204,7 +204,8 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
     for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;
          r++) {
         job.receiver = r;
-        rc = check_receiver(&job, set, &verify->hashes[VERIFY_OUTPUTS][r], err);
+        rc = check_receiver(&job, set, &verify->ranks[r].hashes[VERIFY_OUTPUTS],
+                            err);
     }
     for (size_t t = 0; t < job.n_tables; t++) {
         struct tally *tallies = job.tables[t].tallies;

@@ -337,7 +337,7 @@ static int check_table(struct verify *verify, const struct placement *placement,
     verify_add(verify, table, VERIFY_WEIGHTS, &tally);
     for (size_t k = 0; k < job.n_held; k++) {
         uint64_t *hash =
-            &verify->hashes[VERIFY_WEIGHTS][job.held[k].piece->rank];
+            &verify->ranks[job.held[k].piece->rank].hashes[VERIFY_WEIGHTS];
 
         *hash = hash_bytes(&job.held[k].hash, sizeof(uint64_t), *hash);
     }

@@ -82,7 +82,9 @@ static const char *failed_table(struct stage *stage, enum verify_what what)
     static char name[80];
     struct err err;
 
-    verify_init(&stage->verify, &stage->placement, &stage->fixture.arena);
+    stage->verify = (struct verify){
+        .ranks = ARENA_NEW(&stage->fixture.arena, struct exec_rank,
+                           stage->placement.n_ranks)};
     if (what == VERIFY_OUTPUTS
             ? verify_outputs(&stage->verify, &stage->set, &err)
             : verify_weights(&stage->verify, &stage->placement, &err))
@@ -123,22 +125,23 @@ static void spoil(struct stage *stage, float *d_number, float delta,
                   const char *name)
 {
     struct device *device = stage->fixture.device;
-    uint64_t **hashes = &stage->verify.hashes[what];
+    struct exec_rank **ranks = &stage->verify.ranks;
     uint64_t hash;
     float sound;
     struct err err;
 
     failed_table(stage, what);
-    hash = (*hashes)[rank];
+    hash = (*ranks)[rank].hashes[what];
     if (device_download(device, &sound, d_number, sizeof(sound), &err))
         fixture_bail(&err);
     change(stage, d_number, delta);
     is_str(failed_table(stage, what), table, name);
-    ok((*hashes)[rank] != hash, "... the hash of rank %u too", rank);
+    ok((*ranks)[rank].hashes[what] != hash, "... the hash of rank %u too",
+       rank);
     if (device_upload(device, d_number, &sound, sizeof(sound), &err))
         fixture_bail(&err);
     is_str(failed_table(stage, what), NULL, "... and not once it is mended");
-    ok((*hashes)[rank] == hash, "... nor by the hash");
+    ok((*ranks)[rank].hashes[what] == hash, "... nor by the hash");
 }
 
 /* Element `column` of the piece's output of the receiver's `bag`. */
