@@ -5,21 +5,19 @@
 #define MANY_ROWS 10000000
 #define SOME_ROWS 1000000
 
-/* Tables that are all alike. */
+/* Tables that are all alike: of fp32 with row-wise Adagrad, at the list's
+ * batch, where a design does not say otherwise. */
 struct design {
     uint32_t n_tables, dim;
     uint64_t n_rows;
     double pooling, zipf_alpha;
     uint32_t halvings; /* of the list's batch */
-    enum precision precision;
-    enum optimizer optimizer;
+    bool is_half;      /* fp16 */
+    bool is_sgd;
 };
 
-/*
- * Walks through the designs, one group after the other, and keeps the one with
- * the number that is asked for. Everything is at the list's batch, fp32 and
- * row-wise Adagrad where a group does not say otherwise.
- */
+/* Walks through the designs, one group after the other, and keeps the one with
+ * the number that is asked for. */
 struct walk {
     uint64_t wanted, n;
     struct design found;
@@ -31,17 +29,6 @@ static void add(struct walk *walk, struct design design)
         walk->found = design;
 }
 
-static struct design usual(uint32_t n_tables, uint32_t dim, uint64_t n_rows,
-                           double pooling)
-{
-    return (struct design){.n_tables = n_tables,
-                           .dim = dim,
-                           .n_rows = n_rows,
-                           .pooling = pooling,
-                           .precision = PRECISION_FP32,
-                           .optimizer = OPTIMIZER_ROWWISE_ADAGRAD};
-}
-
 /* What a step costs that does next to nothing, and what each look-up adds:
  * pooling 0 becomes the one look-up that a batch must have. */
 static void add_constants(struct walk *walk)
@@ -50,16 +37,13 @@ static void add_constants(struct walk *walk)
 
     for (uint32_t dim = 4; dim <= 512; dim *= 2)
         for (size_t p = 0; p < N_ELEMENTS(poolings); p++)
-            add(walk, usual(1, dim, SOME_ROWS, poolings[p]));
+            add(walk,
+                (struct design){1, dim, SOME_ROWS, .pooling = poolings[p]});
     for (uint32_t n_tables = 8; n_tables <= 32; n_tables *= 4)
-        add(walk, usual(n_tables, 64, SOME_ROWS, 0));
+        add(walk, (struct design){n_tables, 64, SOME_ROWS, .pooling = 0});
     /* few long bags: what one group of threads takes for one bag */
-    for (uint32_t dim = 4; dim <= 128; dim *= 32) {
-        struct design design = usual(1, dim, SOME_ROWS, 200);
-
-        design.halvings = 9;
-        add(walk, design);
-    }
+    for (uint32_t dim = 4; dim <= 128; dim *= 32)
+        add(walk, (struct design){1, dim, SOME_ROWS, 200, .halvings = 9});
 }
 
 /* Tables from the size of a cache to that of the memory. */
@@ -70,7 +54,7 @@ static void add_footprints(struct walk *walk)
 
     for (uint32_t dim = 16; dim <= 256; dim *= 2)
         for (size_t r = 0; r < N_ELEMENTS(rows); r++)
-            add(walk, usual(1, dim, rows[r], 20));
+            add(walk, (struct design){1, dim, rows[r], .pooling = 20});
 }
 
 /* Rows that many look-ups share: by skew, and tables of next to no rows. */
@@ -80,16 +64,11 @@ static void add_hot_rows(struct walk *walk)
     static const double alphas[] = {0.6, 0.9, 1.05, 1.3};
 
     for (size_t d = 0; d < N_ELEMENTS(dims); d++) {
-        for (size_t a = 0; a < N_ELEMENTS(alphas); a++) {
-            struct design design = usual(1, dims[d], MANY_ROWS, 20);
-
-            design.zipf_alpha = alphas[a];
-            add(walk, design);
-            design.optimizer = OPTIMIZER_SGD;
-            add(walk, design);
-        }
+        for (size_t a = 0; a < 2 * N_ELEMENTS(alphas); a++)
+            add(walk, (struct design){1, dims[d], MANY_ROWS, 20, alphas[a / 2],
+                                      .is_sgd = a % 2});
         for (uint64_t n_rows = 1; n_rows <= 100; n_rows += n_rows < 3 ? 2 : 97)
-            add(walk, usual(1, dims[d], n_rows, 1));
+            add(walk, (struct design){1, dims[d], n_rows, .pooling = 1});
     }
 }
 
@@ -99,51 +78,34 @@ static void add_fusions(struct walk *walk)
     static const uint32_t n_tables[] = {2, 4, 8, 16, 32, 60};
 
     for (uint32_t n = 2; n <= 8; n *= 2) {
-        add(walk, usual(n, 128 / n, SOME_ROWS, 20));
-        add(walk, usual(n, 512 / n, SOME_ROWS, 4));
+        add(walk, (struct design){n, 128 / n, SOME_ROWS, .pooling = 20});
+        add(walk, (struct design){n, 512 / n, SOME_ROWS, .pooling = 4});
     }
     for (size_t i = 0; i < N_ELEMENTS(n_tables); i++) {
-        add(walk, usual(n_tables[i], 64, SOME_ROWS, 5));
-        add(walk, usual(n_tables[i], 128, SOME_ROWS, 1));
+        add(walk, (struct design){n_tables[i], 64, SOME_ROWS, .pooling = 5});
+        add(walk, (struct design){n_tables[i], 128, SOME_ROWS, .pooling = 1});
     }
 }
 
 static void add_settings(struct walk *walk)
 {
-    for (uint32_t dim = 8; dim <= 512; dim *= 2) {
-        struct design design = usual(4, dim, SOME_ROWS, 10);
-
-        add(walk, design);
-        design.precision = PRECISION_FP16;
-        add(walk, design);
-        design.optimizer = OPTIMIZER_SGD;
-        add(walk, design);
-        design.precision = PRECISION_FP32;
-        add(walk, design);
-    }
-    for (uint32_t halvings = 1; halvings <= 6; halvings++) {
-        struct design design = usual(8, 64, SOME_ROWS, 10);
-
-        design.halvings = halvings;
-        add(walk, design);
-    }
+    for (uint32_t dim = 8; dim <= 512; dim *= 2)
+        for (unsigned i = 0; i < 4; i++)
+            add(walk,
+                (struct design){4, dim, SOME_ROWS, 10,
+                                .is_half = i == 1 || i == 2, .is_sgd = i >= 2});
+    for (uint32_t halvings = 1; halvings <= 6; halvings++)
+        add(walk, (struct design){8, 64, SOME_ROWS, 10, .halvings = halvings});
 }
 
 /* As published for FBGEMM (NVIDIA's dynamicemb benchmark, at 104,857 look-ups
  * a table; pull request 2365 of TorchRec). */
 static void add_published(struct walk *walk)
 {
-    struct design design = usual(10, 128, 1 << 20, 1.6);
-
-    design.zipf_alpha = 1.05;
-    add(walk, design);
-    design.optimizer = OPTIMIZER_SGD;
-    add(walk, design);
-    for (uint32_t dim = 4; dim <= 512; dim *= 2) {
-        design = usual(4, dim, 100000, 10);
-        design.optimizer = OPTIMIZER_SGD;
-        add(walk, design);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        add(walk, (struct design){10, 128, 1 << 20, 1.6, 1.05, .is_sgd = i});
+    for (uint32_t dim = 4; dim <= 512; dim *= 2)
+        add(walk, (struct design){4, dim, 100000, 10, .is_sgd = true});
 }
 
 static void walk_all(struct walk *walk)
@@ -168,7 +130,7 @@ uint64_t designed_n_cases(void)
 static uint64_t fit_rows(const struct design *design,
                          const struct case_list *list)
 {
-    uint64_t row = (uint64_t)design->dim * precision_bytes(design->precision);
+    uint64_t row = (uint64_t)design->dim * (design->is_half ? 2 : 4);
     uint64_t weight_bytes =
         list->weight_bytes / design->n_tables - TABLE_RESERVE_BYTES;
     uint64_t state_bytes =
@@ -186,8 +148,8 @@ void designed_draw(struct bench_case *out, const struct case_list *list,
 
     walk_all(&walk);
     out->batch = (uint32_t)max_u64(list->batch >> design->halvings, 1);
-    out->precision = design->precision;
-    out->optimizer = design->optimizer;
+    out->precision = design->is_half ? PRECISION_FP16 : PRECISION_FP32;
+    out->optimizer = design->is_sgd ? OPTIMIZER_SGD : OPTIMIZER_ROWWISE_ADAGRAD;
     out->n_tables = (uint32_t)min_u64(design->n_tables, list->max_tables);
     for (uint32_t t = 0; t < out->n_tables; t++) {
         out->tables[t].dim = design->dim;
