@@ -105,33 +105,31 @@ static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
                                       .element_bytes = sizeof(float)};
 }
 
-static uint64_t sent_floats(const struct alltoall *alltoall, uint32_t rank)
-{
-    return (uint64_t)alltoall->batch * alltoall->dims[rank];
-}
-
-/* Lays the buffers out, at one of the places where there is room. */
-static void place_buffers(struct exchange_rig *rig, unsigned number)
+/* Lays the buffers out from `begin` on; returns where the last one ends. */
+static uint64_t lay_out(struct exchange_rig *rig, uint64_t begin)
 {
     const struct alltoall *alltoall = &rig->alltoall;
-    uint64_t sent = 0, received = 0, n_used, n_places;
+    uint64_t sent = begin, received = begin;
 
-    for (uint32_t r = 0; r < alltoall->n_ranks; r++)
-        if (comm_is_here(rig->comm, r)) {
-            sent += sent_floats(alltoall, r);
-            received += alltoall_recv_elements(alltoall, r);
-        }
-    n_used = (max_u64(sent, received) / PLACE_ALIGN + 1) * PLACE_ALIGN;
-    n_places = min_u64(rig->n_floats / n_used, MAX_PLACES);
-    sent = received = n_places ? number % n_places * n_used : 0;
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
         if (!comm_is_here(rig->comm, r))
             continue;
         rig->d_send[r] = (float *)rig->d_send_region + sent;
         rig->d_recv[r] = (float *)rig->d_recv_region + received;
-        sent += sent_floats(alltoall, r);
+        sent += (uint64_t)alltoall->batch * alltoall->dims[r];
         received += alltoall_recv_elements(alltoall, r);
     }
+    return max_u64(sent, received);
+}
+
+/* Lays them out at one of the places where there is room. */
+static void place_buffers(struct exchange_rig *rig, unsigned number)
+{
+    uint64_t n_used = (lay_out(rig, 0) / PLACE_ALIGN + 1) * PLACE_ALIGN;
+    uint64_t n_places = min_u64(rig->n_floats / n_used, MAX_PLACES);
+
+    if (n_places)
+        lay_out(rig, number % n_places * n_used);
 }
 
 /* Forward in even runs, backward in odd ones; all processes begin together.

@@ -23,13 +23,6 @@
 #define N_WARM_UP 3
 #define N_PHASE_LAPS 5
 
-/* Device memory that grows as cases need it. */
-struct region {
-    void *d_ptr;
-    uint64_t n_bytes;
-};
-enum { INDICES, OFFSETS, OUT, GRAD, N_REGIONS };
-
 struct rig {
     struct device *device; /* not owned */
     struct canary *canary;
@@ -38,7 +31,7 @@ struct rig {
     size_t weight_bytes;
     void *d_states; /* NULL for a plain list with SGD */
     size_t state_bytes;
-    struct region regions[N_REGIONS];
+    struct device_region indices, offsets, out, grad; /* grow with the cases */
     struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
     unsigned n_sets;
     struct lookup *lookup; /* of the case that is measured */
@@ -107,8 +100,10 @@ void rig_close(struct rig *rig)
         return;
     device_free(rig->device, rig->d_weights);
     device_free(rig->device, rig->d_states);
-    for (unsigned i = 0; i < N_REGIONS; i++)
-        device_free(rig->device, rig->regions[i].d_ptr);
+    device_free(rig->device, rig->indices.d_ptr);
+    device_free(rig->device, rig->offsets.d_ptr);
+    device_free(rig->device, rig->out.d_ptr);
+    device_free(rig->device, rig->grad.d_ptr);
     canary_close(rig->canary);
     mem_free(rig);
 }
@@ -116,23 +111,6 @@ void rig_close(struct rig *rig)
 struct canary *rig_canary(struct rig *rig)
 {
     return rig->canary;
-}
-
-/* Where n_bytes grows the contents are new. */
-static int reserve(struct rig *rig, int which, uint64_t n_bytes,
-                   struct err *err)
-{
-    struct region *region = &rig->regions[which];
-
-    if (region->n_bytes >= n_bytes)
-        return 0;
-    device_free(rig->device, region->d_ptr);
-    region->d_ptr = NULL;
-    region->n_bytes = 0;
-    if (device_alloc(rig->device, &region->d_ptr, n_bytes, err))
-        return -1;
-    region->n_bytes = n_bytes;
-    return 0;
 }
 
 /*
@@ -242,15 +220,14 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
         n_lookups += stream_n_lookups(&streams[t]);
     }
     rig->n_sets = count_sets(rig, what);
-    if (reserve(rig, INDICES, rig->n_sets * n_lookups * sizeof(uint32_t),
-                err) ||
-        reserve(rig, OFFSETS, rig->n_sets * n_offsets * sizeof(uint64_t), err))
+    if (device_reserve(rig->device, &rig->indices,
+                       rig->n_sets * n_lookups * sizeof(uint32_t), err) ||
+        device_reserve(rig->device, &rig->offsets,
+                       rig->n_sets * n_offsets * sizeof(uint64_t), err))
         return -1;
     for (unsigned set = 0; set < rig->n_sets; set++) {
-        uint32_t *d_indices =
-            (uint32_t *)rig->regions[INDICES].d_ptr + set * n_lookups;
-        uint64_t *d_offsets =
-            (uint64_t *)rig->regions[OFFSETS].d_ptr + set * n_offsets;
+        uint32_t *d_indices = (uint32_t *)rig->indices.d_ptr + set * n_lookups;
+        uint64_t *d_offsets = (uint64_t *)rig->offsets.d_ptr + set * n_offsets;
 
         if (stream_draw(rig->device, streams, what->n_tables, seed + set,
                         d_indices, d_offsets, err))
@@ -264,10 +241,11 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
 
 static int reserve_outputs(struct rig *rig, size_t n_bytes, struct err *err)
 {
-    const struct region *grad = &rig->regions[GRAD];
-    uint64_t filled_bytes = grad->n_bytes;
+    const struct device_region *grad = &rig->grad;
+    size_t filled_bytes = grad->n_bytes;
 
-    if (reserve(rig, OUT, n_bytes, err) || reserve(rig, GRAD, n_bytes, err))
+    if (device_reserve(rig->device, &rig->out, n_bytes, err) ||
+        device_reserve(rig->device, &rig->grad, n_bytes, err))
         return -1;
     if (grad->n_bytes == filled_bytes)
         return 0;
@@ -312,11 +290,10 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
     for (unsigned i = 0; i < lap->n; i++)
         if (device_flush(device, err) || device_mark(device, 2 * i, err) ||
             (lap->pieces[i] == FORWARD
-                 ? lookup_forward(rig->lookup, set, rig->regions[OUT].d_ptr,
-                                  err)
+                 ? lookup_forward(rig->lookup, set, rig->out.d_ptr, err)
                  : lookup_backward_phases(rig->lookup, lap->pieces[i], set,
-                                          rig->regions[GRAD].d_ptr,
-                                          rig->learning_rate, err)) ||
+                                          rig->grad.d_ptr, rig->learning_rate,
+                                          err)) ||
             device_mark(device, 2 * i + 1, err))
             return -1;
     if (device_release(device, err))

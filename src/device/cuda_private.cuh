@@ -32,8 +32,9 @@ struct device_cuda {
     bool never_holds; /* NEUROSHARD_NO_HOLD, see neuroshard(1) */
     double held_since_ms;
     struct nvml *nvml; /* owned; NULL where there is none */
-    void *d_workspace; /* see cuda_workspace; NULL at first */
-    size_t workspace_bytes;
+    /* For work that is queued before its next use: kept, as taking and giving
+     * it back waits for the GPU. */
+    struct device_region workspace;
 };
 
 static inline struct device_cuda *device_cuda_of(struct device *device)
@@ -62,11 +63,6 @@ static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
     return cudaLaunchKernelEx(&config, kernel,
                               static_cast<Arguments &&>(arguments)...);
 }
-
-/* Memory for work that is queued before the next call: kept, as taking and
- * giving it back waits for the GPU, and enlarged where it is too small. */
-int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
-                   struct err *err) MUST_CHECK;
 
 /* So many blocks of CUDA_BLOCK threads as all multiprocessors hold at once, but
  * no more than n_threads need; at least 1. */

@@ -126,6 +126,19 @@ void device_free(struct device *device, void *d_ptr)
     device->blocks[i] = device->blocks[--device->n_blocks];
 }
 
+int device_reserve(struct device *device, struct device_region *region,
+                   size_t n_bytes, struct err *err)
+{
+    if (region->n_bytes >= n_bytes)
+        return 0;
+    device_free(device, region->d_ptr);
+    *region = (struct device_region){0};
+    if (device_alloc(device, &region->d_ptr, n_bytes, err))
+        return -1;
+    region->n_bytes = n_bytes;
+    return 0;
+}
+
 int device_upload(struct device *device, void *d_dst, const void *src,
                   size_t n_bytes, struct err *err)
 {

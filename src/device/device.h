@@ -76,6 +76,14 @@ uint64_t device_free_bytes(const struct device *device);
 int device_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                  struct err *err) MUST_CHECK;
 void device_free(struct device *device, void *d_ptr); /* NULL is fine */
+/* Memory that grows where more is needed than it has; then what was in it is
+ * lost. A zeroed one has none; device_free of d_ptr gives it back. */
+struct device_region {
+    void *d_ptr;
+    size_t n_bytes;
+};
+int device_reserve(struct device *device, struct device_region *region,
+                   size_t n_bytes, struct err *err) MUST_CHECK;
 /* The next part of a block, aligned as the block is: memory that is taken once
  * costs less than many pieces of it. Without a block parts are NULL, and only
  * the bytes are counted that it has to have. */

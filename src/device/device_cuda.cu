@@ -190,21 +190,6 @@ static void cuda_free(struct device *device, void *d_ptr, size_t n_bytes)
     cudaFree(d_ptr);
 }
 
-int cuda_workspace(struct device_cuda *cuda, void **d_ptr, size_t n_bytes,
-                   struct err *err)
-{
-    if (cuda->workspace_bytes < n_bytes) {
-        device_free(&cuda->base, cuda->d_workspace);
-        cuda->d_workspace = NULL;
-        cuda->workspace_bytes = 0;
-        if (device_alloc(&cuda->base, &cuda->d_workspace, n_bytes, err))
-            return -1;
-        cuda->workspace_bytes = n_bytes;
-    }
-    *d_ptr = cuda->d_workspace;
-    return 0;
-}
-
 static int cuda_transfer(struct device *device, void *dst, const void *src,
                          size_t n_bytes, struct err *err)
 {

@@ -46,7 +46,6 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
     struct device_parts parts = {};
     uint64_t n_lookups = 0, most_lookups = 0;
     size_t temp_bytes = 0;
-    void *d_work;
     int rc = -1;
 
     if (!n_streams)
@@ -63,10 +62,11 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
     }
     device_part(&parts, placed_bytes);
     if (cuda_exclusive_sum(cuda, NULL, n_all + 1, NULL, &temp_bytes, err) ||
-        cuda_workspace(cuda, &d_work, parts.n_bytes + temp_bytes, err) ||
-        device_upload(device, d_work, placed, placed_bytes, err))
+        device_reserve(device, &cuda->workspace, parts.n_bytes + temp_bytes,
+                       err) ||
+        device_upload(device, cuda->workspace.d_ptr, placed, placed_bytes, err))
         goto out;
-    d_placed = (struct placed_stream *)d_work;
+    d_placed = (struct placed_stream *)cuda->workspace.d_ptr;
     if (CUDA(launch(rows_kernel,
                     dim3(cuda_n_blocks(cuda, most_lookups), n_streams),
                     CUDA_BLOCK, 0, cuda->stream, d_placed, d_indices),
@@ -75,7 +75,7 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
                          d_offsets),
              err) ||
         cuda_exclusive_sum(cuda, d_offsets, n_all + 1,
-                           (char *)d_work + parts.n_bytes, &temp_bytes, err))
+                           (char *)d_placed + parts.n_bytes, &temp_bytes, err))
         goto out;
     rc = 0;
 out:
@@ -135,7 +135,6 @@ static unsigned bits_below(uint64_t n)
 }
 
 struct measuring {
-    void *d_work;
     struct cuda_pairs pairs; /* values are only carried along */
     void *d_temp;
     size_t temp_bytes;
@@ -143,10 +142,10 @@ struct measuring {
 };
 
 /* Gives all of it places in the workspace; returns how large that has to be. */
-static size_t lay_out(struct measuring *own, size_t n_lookups,
+static size_t lay_out(struct measuring *own, void *d_work, size_t n_lookups,
                       size_t counts_bytes)
 {
-    struct device_parts parts = {(char *)own->d_work, 0};
+    struct device_parts parts = {(char *)d_work, 0};
 
     cuda_part_pairs(&own->pairs, &parts, n_lookups);
     own->d_counts = (unsigned *)device_part(&parts, counts_bytes);
@@ -167,10 +166,10 @@ static int measure_open(struct measuring *own, struct device_cuda *cuda,
     own->pairs.key_bytes = sizeof(uint32_t);
     if (cuda_sort_pairs(cuda, &own->pairs, most_lookups, 32, NULL,
                         &own->temp_bytes, err) ||
-        cuda_workspace(cuda, &own->d_work,
-                       lay_out(own, most_lookups, counts_bytes), err))
+        device_reserve(&cuda->base, &cuda->workspace,
+                       lay_out(own, NULL, most_lookups, counts_bytes), err))
         return -1;
-    lay_out(own, most_lookups, counts_bytes);
+    lay_out(own, cuda->workspace.d_ptr, most_lookups, counts_bytes);
     return CUDA(cudaMemsetAsync(own->d_counts, 0, counts_bytes, cuda->stream),
                 err);
 }
