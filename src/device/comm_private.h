@@ -15,8 +15,6 @@ struct world_ops {
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, struct err *err);
     int (*rest)(struct world *world, struct err *err);
-    int (*broadcast)(struct world *world, void *data, size_t n_bytes,
-                     struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
     /* Blocks in host memory; each process moves those of its rank. All that

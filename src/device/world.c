@@ -68,12 +68,6 @@ int world_rest(struct world *world, struct err *err)
     return world->ops ? world->ops->rest(world, err) : 0;
 }
 
-int world_broadcast(struct world *world, void *data, size_t n_bytes,
-                    struct err *err)
-{
-    return world->ops ? world->ops->broadcast(world, data, n_bytes, err) : 0;
-}
-
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,
                      void *all, struct err *err)
 {
@@ -82,6 +76,18 @@ int world_all_gather(struct world *world, const void *own, size_t n_bytes,
     if (n_bytes)
         memcpy(all, own, n_bytes);
     return 0;
+}
+
+int world_broadcast(struct world *world, void *data, size_t n_bytes,
+                    struct err *err)
+{
+    void *all = mem_alloc(world->size, n_bytes);
+    int rc = world_all_gather(world, data, n_bytes, all, err);
+
+    if (!rc)
+        memcpy(data, all, n_bytes);
+    mem_free(all);
+    return rc;
 }
 
 int world_largest(struct world *world, double *numbers, size_t n,

@@ -50,7 +50,7 @@ int world_barrier(struct world *world, struct err *err) MUST_CHECK;
 /* A barrier where those who wait sleep, and leave the processors to those who
  * still work; takes some milliseconds. */
 int world_rest(struct world *world, struct err *err) MUST_CHECK;
-/* data[n_bytes] of rank 0 becomes everyone's. */
+/* data[n_bytes] of rank 0, which are few, becomes everyone's. */
 int world_broadcast(struct world *world, void *data, size_t n_bytes,
                     struct err *err) MUST_CHECK;
 /* all[world_size][n_bytes], everywhere; n_bytes below 2 GiB. */

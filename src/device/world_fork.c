@@ -152,10 +152,8 @@ static int fork_finish(struct world *world, struct err *err)
     return 0;
 }
 
-/* From rank 0, or from all where is_all, to everyone; own and all are the same
- * where only one tells. */
-static int tell(struct world *world, const void *own, void *all, size_t n_bytes,
-                bool is_all, struct err *err)
+static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
+                           void *all, struct err *err)
 {
     const uint32_t rank = world->rank;
     struct comm_block *blocks = mem_alloc(2 * world->size, sizeof *blocks);
@@ -163,10 +161,9 @@ static int tell(struct world *world, const void *own, void *all, size_t n_bytes,
     int rc;
 
     for (uint32_t r = 0; r < world->size; r++) {
-        if (is_all || (!rank && r))
-            blocks[n++] = (struct comm_block){
-                rank, r, own, (char *)all + rank * n_bytes, n_bytes};
-        if (r != rank && (is_all || !r))
+        blocks[n++] = (struct comm_block){
+            rank, r, own, (char *)all + rank * n_bytes, n_bytes};
+        if (r != rank)
             blocks[n++] = (struct comm_block){
                 r, rank, NULL, (char *)all + r * n_bytes, n_bytes};
     }
@@ -175,24 +172,12 @@ static int tell(struct world *world, const void *own, void *all, size_t n_bytes,
     return rc ? -1 : 0;
 }
 
-static int fork_broadcast(struct world *world, void *data, size_t n_bytes,
-                          struct err *err)
-{
-    return tell(world, data, data, n_bytes, false, err);
-}
-
-static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
-                           void *all, struct err *err)
-{
-    return tell(world, own, all, n_bytes, true, err);
-}
-
 /* Who has heard of everyone knows that everyone has come. */
 static int fork_barrier(struct world *world, struct err *err)
 {
     const char own = 0;
     char *all = mem_alloc(world->size, 1);
-    int rc = tell(world, &own, all, 1, true, err);
+    int rc = fork_all_gather(world, &own, 1, all, err);
 
     mem_free(all);
     return rc;
@@ -215,7 +200,6 @@ static const struct world_ops FORK_OPS = {
     .abort = fork_abort,
     .barrier = fork_barrier,
     .rest = fork_rest,
-    .broadcast = fork_broadcast,
     .all_gather = fork_all_gather,
     .start = fork_start,
     .finish = fork_finish,

@@ -78,24 +78,6 @@ static int mpi_rest(struct world *world, struct err *err)
     }
 }
 
-static int piece_of(size_t n_bytes, size_t begin)
-{
-    size_t left = n_bytes - begin;
-
-    return (int)(left < PIECE_BYTES ? left : PIECE_BYTES);
-}
-
-static int mpi_broadcast(struct world *world, void *data, size_t n_bytes,
-                         struct err *err)
-{
-    for (size_t at = 0; at < n_bytes; at += PIECE_BYTES)
-        if (MPI_CALL(MPI_Bcast((char *)data + at, piece_of(n_bytes, at),
-                               MPI_BYTE, 0, comm_of(world)),
-                     err))
-            return -1;
-    return 0;
-}
-
 static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
                           void *all, struct err *err)
 {
@@ -111,7 +93,7 @@ static int start_block(struct world_mpi *mpi, const struct comm_block *block,
                        struct err *err)
 {
     for (size_t at = 0; at < block->n_bytes; at += PIECE_BYTES) {
-        int n = piece_of(block->n_bytes, at);
+        int n = (int)min_u64(block->n_bytes - at, PIECE_BYTES);
         MPI_Request *request;
 
         mpi->requests = mem_room(mpi->requests, mpi->n_requests, &mpi->cap,
@@ -167,7 +149,6 @@ static const struct world_ops MPI_OPS = {
     .abort = mpi_abort,
     .barrier = mpi_barrier,
     .rest = mpi_rest,
-    .broadcast = mpi_broadcast,
     .all_gather = mpi_all_gather,
     .start = mpi_start,
     .finish = mpi_finish,
