@@ -183,26 +183,25 @@ static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
     return 0;
 }
 
-/* What comes next; the first process, which has the sink, decides. */
-struct next_step {
-    bool is_interrupted, is_out_of_time, is_stored;
-};
-
-static int decide(const struct exchange_rig *rig, struct next_step *next,
-                  const struct comm_sample *sample, double begin_ms,
-                  struct err *err)
+/* Whether a pattern is stored already; the first process, which has the sink,
+ * says so and whether there is time, any process that it was interrupted. */
+static int decide(const struct exchange_rig *rig, struct bench_result *result,
+                  bool *is_stored, const struct comm_sample *sample,
+                  double begin_ms, struct err *err)
 {
-    double is_interrupted = interrupt_requested(); /* of any process */
+    const bool is_first = !rig->comm->world->rank;
     const struct sample_sink *sink = rig->sink;
+    double said[] = {interrupt_requested(),
+                     is_first && bench_is_late(rig->options, begin_ms),
+                     is_first && sink->has_comm &&
+                         sink->has_comm(sink->ctx, &rig->setting, sample)};
 
-    if (world_largest(rig->comm->world, &is_interrupted, 1, err))
+    if (world_largest(rig->comm->world, said, 3, err))
         return -1;
-    *next = (struct next_step){is_interrupted > 0,
-                               bench_is_late(rig->options, begin_ms), false};
-    if (!rig->comm->world->rank)
-        next->is_stored =
-            sink->has_comm && sink->has_comm(sink->ctx, &rig->setting, sample);
-    return world_broadcast(rig->comm->world, next, sizeof(*next), err);
+    result->interrupted = said[0] > 0;
+    result->out_of_time = said[1] > 0;
+    *is_stored = said[2] > 0;
+    return 0;
 }
 
 static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
@@ -213,22 +212,20 @@ static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
 
     while (!options->n_cases || result->n_cases < options->n_cases) {
         struct comm_sample sample;
-        struct next_step next;
+        bool is_stored;
 
         draw_pattern(rig, options->first_case + result->n_cases);
         sample = alltoall_sample(rig->comm, &rig->alltoall);
-        if (decide(rig, &next, &sample, begin_ms, err))
+        if (decide(rig, result, &is_stored, &sample, begin_ms, err))
             return -1;
-        result->interrupted = next.is_interrupted;
-        result->out_of_time = next.is_out_of_time;
-        if (next.is_interrupted || next.is_out_of_time)
+        if (result->interrupted || result->out_of_time)
             break;
-        if (!next.is_stored &&
+        if (!is_stored &&
             (measure_pattern(rig, &sample, err) ||
              (!rig->comm->world->rank &&
               sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))))
             return -1;
-        *(next.is_stored ? &result->n_resumed : &result->n_measured) += 1;
+        *(is_stored ? &result->n_resumed : &result->n_measured) += 1;
         progress_update(options->progress, ++result->n_cases);
     }
     return 0;

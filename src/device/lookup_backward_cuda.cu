@@ -4,14 +4,6 @@
 /* Indices of a lane that are on their way at once. */
 #define N_IN_FLIGHT 4
 
-struct linearise_job {
-    const struct cuda_table *tables;
-    const uint32_t *indices;
-    const uint64_t *offsets;
-    uint32_t *keys, *bags;
-    uint32_t n_tables, batch, index_step, key_step;
-};
-
 /* Of 32 neighbouring lanes' bag ends, how many lie at or before look-up i. */
 static __device__ uint32_t count_ended(uint64_t end, uint64_t i)
 {
@@ -26,7 +18,7 @@ static __device__ uint32_t count_ended(uint64_t end, uint64_t i)
     return n;
 }
 
-static __device__ inline void put_pair(const struct linearise_job &job,
+static __device__ inline void put_pair(const struct backward_job &job,
                                        uint64_t at, uint64_t key, uint32_t bag)
 {
     if (job.key_step == 2)
@@ -39,7 +31,7 @@ static __device__ inline void put_pair(const struct linearise_job &job,
 /* A warp lists the look-ups of 32 bags of one table, whatever the sizes of the
  * bags: each lane finds its bag among their ends. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-    lookup_linearise_kernel(struct linearise_job job)
+    lookup_linearise_kernel(struct backward_job job)
 {
     const uint32_t lane = threadIdx.x & 31, warps = (job.batch + 31) / 32;
     const uint64_t warp = (uint64_t)blockIdx.x * BLOCK_WARPS + threadIdx.x / 32;
@@ -77,29 +69,6 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-static int linearise(struct lookup_cuda *self, const struct lookup_batch *batch,
-                     struct err *err)
-{
-    const struct lookup *base = &self->base;
-    struct linearise_job job;
-
-    job.tables = self->d_tables;
-    job.indices = (const uint32_t *)batch->d_indices;
-    job.offsets = batch->d_offsets;
-    self->pairs.current = 0;
-    job.keys = (uint32_t *)self->pairs.d_keys[0];
-    job.bags = self->pairs.d_values[0];
-    job.n_tables = base->n_tables;
-    job.batch = base->batch;
-    job.index_step = batch->wide ? 2 : 1;
-    job.key_step = self->pairs.key_bytes / 4;
-    return CUDA(launch(lookup_linearise_kernel,
-                       blocks_for_warps((uint64_t)base->n_tables *
-                                        ((base->batch + 31) / 32)),
-                       dim3(BLOCK_THREADS), 0, self->cuda->stream, job),
-                err);
-}
-
 static struct backward_job job_of(const struct lookup_cuda *self,
                                   const struct lookup_batch *batch,
                                   const void *d_grad, float learning_rate)
@@ -108,7 +77,9 @@ static struct backward_job job_of(const struct lookup_cuda *self,
     struct backward_job job;
 
     job.tables = self->d_tables;
-    job.keys = (const uint32_t *)self->pairs.d_keys[self->pairs.current];
+    job.indices = (const uint32_t *)batch->d_indices;
+    job.index_step = batch->wide ? 2 : 1;
+    job.keys = (uint32_t *)self->pairs.d_keys[self->pairs.current];
     job.bags = self->pairs.d_values[self->pairs.current];
     job.offsets = batch->d_offsets;
     job.grad = (const char *)d_grad;
@@ -124,6 +95,16 @@ static struct backward_job job_of(const struct lookup_cuda *self,
     return job;
 }
 
+static int linearise(struct lookup_cuda *self, const struct backward_job *job,
+                     struct err *err)
+{
+    return CUDA(launch(lookup_linearise_kernel,
+                       blocks_for_warps((uint64_t)job->n_tables *
+                                        ((job->batch + 31) / 32)),
+                       dim3(BLOCK_THREADS), 0, self->cuda->stream, *job),
+                err);
+}
+
 /* The phases of a backward; of the third, pieces and runs have files of their
  * own. */
 int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
@@ -137,8 +118,12 @@ int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
 
     if (!n || !lookup->n_tables || !lookup->batch)
         return 0;
-    if (phases & LOOKUP_LINEARISE && linearise(self, batch, err))
-        return -1;
+    if (phases & LOOKUP_LINEARISE) {
+        self->pairs.current = 0;
+        job = job_of(self, batch, d_grad, learning_rate);
+        if (linearise(self, &job, err))
+            return -1;
+    }
     if (phases & LOOKUP_SORT &&
         cuda_sort_pairs(self->cuda, &self->pairs, n, self->key_bits,
                         self->d_temp, &temp_bytes, err))

@@ -12,13 +12,13 @@
 
 struct backward_job {
     const struct cuda_table *tables;
-    const uint32_t *keys; /* sorted; the low words */
-    const uint32_t *bags;
+    const uint32_t *indices; /* of wide ones the low words */
+    uint32_t *keys, *bags;   /* sorted, once they are; of keys the low words */
     const uint64_t *offsets;
     const char *grad;
-    float *partials;      /* see partial_of */
-    uint32_t grad_stride; /* bytes from one bag to the next */
-    uint32_t key_step;    /* words from one key to the next: 1 or 2 */
+    float *partials;               /* see partial_of */
+    uint32_t grad_stride;          /* bytes from one bag to the next */
+    uint32_t index_step, key_step; /* words from one to the next: 1 or 2 */
     uint32_t n_tables, batch, max_dim, max_group_lanes;
     float learning_rate;
     uint32_t is_adagrad;
