@@ -4,9 +4,8 @@
 #include "device/cuda_private.cuh"
 
 template <typename Key>
-static cudaError_t sort_pairs(struct cuda_pairs *pairs, uint64_t n,
-                              unsigned n_bits, void *d_temp, size_t *temp_bytes,
-                              cudaStream_t stream)
+static cudaError_t sort_pairs(struct device_pairs *pairs, uint64_t n,
+                              unsigned n_bits, cudaStream_t stream)
 {
     unsigned from = pairs->current;
     cub::DoubleBuffer<Key> keys((Key *)pairs->d_keys[from],
@@ -14,22 +13,22 @@ static cudaError_t sort_pairs(struct cuda_pairs *pairs, uint64_t n,
     cub::DoubleBuffer<uint32_t> values(pairs->d_values[from],
                                        pairs->d_values[from ^ 1]);
     cudaError_t status = cub::DeviceRadixSort::SortPairs(
-        d_temp, *temp_bytes, keys, values, (uint32_t)n, 0, (int)n_bits, stream);
+        pairs->d_temp, pairs->temp_bytes, keys, values, (uint32_t)n, 0,
+        (int)n_bits, stream);
 
-    if (d_temp)
+    if (pairs->d_temp)
         pairs->current = from ^ (unsigned)keys.selector;
     return status;
 }
 
-int cuda_sort_pairs(struct device_cuda *cuda, struct cuda_pairs *pairs,
-                    uint64_t n, unsigned n_bits, void *d_temp,
-                    size_t *temp_bytes, struct err *err)
+int cuda_sort_pairs(struct device_cuda *cuda, struct device_pairs *pairs,
+                    uint64_t n, unsigned n_bits, struct err *err)
 {
-    cudaError_t (*sort)(struct cuda_pairs *, uint64_t, unsigned, void *,
-                        size_t *, cudaStream_t) =
+    cudaError_t (*sort)(struct device_pairs *, uint64_t, unsigned,
+                        cudaStream_t) =
         pairs->key_bytes == 8 ? sort_pairs<uint64_t> : sort_pairs<uint32_t>;
 
-    return CUDA(sort(pairs, n, n_bits, d_temp, temp_bytes, cuda->stream), err);
+    return CUDA(sort(pairs, n, n_bits, cuda->stream), err);
 }
 
 int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,

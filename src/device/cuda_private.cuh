@@ -95,25 +95,10 @@ static inline cudaError_t launch_over(const struct device_cuda *cuda,
  * d_temp NULL only stores in *temp_bytes what the call needs.
  */
 
-/* Stable sort of n < 2^32 pairs by bits [0, n_bits) of the keys. */
-struct cuda_pairs {
-    void *d_keys[2];       /* uint32_t or uint64_t; [n] each */
-    uint32_t *d_values[2]; /* [n] each */
-    unsigned key_bytes;    /* 4 or 8 */
-    unsigned current;      /* which of the two; the sort changes it */
-};
-static inline void cuda_part_pairs(struct cuda_pairs *pairs,
-                                   struct device_parts *parts, size_t n)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        pairs->d_keys[i] = device_part(parts, n * pairs->key_bytes);
-        pairs->d_values[i] =
-            (uint32_t *)device_part(parts, n * sizeof(uint32_t));
-    }
-}
-int cuda_sort_pairs(struct device_cuda *cuda, struct cuda_pairs *pairs,
-                    uint64_t n, unsigned n_bits, void *d_temp,
-                    size_t *temp_bytes, struct err *err) MUST_CHECK;
+/* Stable sort of n < 2^32 pairs by bits [0, n_bits) of the keys. Here the temp
+ * bytes are those of the pairs. */
+int cuda_sort_pairs(struct device_cuda *cuda, struct device_pairs *pairs,
+                    uint64_t n, unsigned n_bits, struct err *err) MUST_CHECK;
 /* Each value becomes the sum of those before it. */
 int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
                        void *d_temp, size_t *temp_bytes,

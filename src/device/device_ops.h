@@ -21,21 +21,41 @@ struct device_copy {
     size_t n_bytes;
 };
 
+/* Pairs of key and value, and what it takes to sort them. */
+struct device_pairs {
+    void *d_keys[2];       /* uint32_t or uint64_t; [n] each */
+    uint32_t *d_values[2]; /* [n] each */
+    unsigned key_bytes;    /* 4 or 8 */
+    unsigned current;      /* where they are of the two; a sort may change it */
+    void *d_temp;          /* of a GPU's sort */
+    size_t temp_bytes;
+};
+static inline void device_part_pairs(struct device_pairs *pairs,
+                                     struct device_parts *parts, size_t n)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        pairs->d_keys[i] = device_part(parts, n * pairs->key_bytes);
+        pairs->d_values[i] =
+            (uint32_t *)device_part(parts, n * sizeof(uint32_t));
+    }
+    pairs->d_temp = device_part(parts, pairs->temp_bytes);
+}
+
 /* One run of a probe, on memory that probe.c has prepared. */
 struct probe_job {
     const struct probe *probe;
-    void *d_src;     /* READ, COPY, GATHER: [n_bytes] */
-    void *d_dst;     /* COPY: [n_bytes] */
-    void *d_indices; /* GATHER: uint32_t [n], rows of d_src */
-    /* SORT: [n] each; pairs come in the first and end in either. */
-    void *d_keys[2], *d_values[2];
-    void *d_scratch; /* as much as probe_scratch asked for */
+    void *d_src;               /* READ, COPY, GATHER: [n_bytes] */
+    void *d_dst;               /* COPY: [n_bytes] */
+    void *d_indices;           /* GATHER: uint32_t [n], rows of d_src */
+    struct device_pairs pairs; /* SORT: they come in the first place */
+    void *d_scratch;           /* as much as probe_scratch asked for */
     size_t scratch_bytes;
 };
 
 /* Functions that have a file of their own in each body. */
-typedef int probe_scratch_fn(struct device *device, const struct probe *probe,
-                             size_t *n_bytes, struct err *err);
+/* What the job needs beside pairs: scratch_bytes, temp_bytes. */
+typedef int probe_scratch_fn(struct device *device, struct probe_job *job,
+                             struct err *err);
 typedef int probe_run_fn(struct device *device, const struct probe_job *job,
                          struct err *err);
 typedef int stream_draw_fn(struct device *device, const struct stream *streams,

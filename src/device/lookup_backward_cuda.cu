@@ -113,7 +113,6 @@ int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
 {
     struct lookup_cuda *self = lookup_cuda_of(lookup);
     const uint32_t n = (uint32_t)batch->n_lookups;
-    size_t temp_bytes = self->temp_bytes;
     struct backward_job job;
 
     if (!n || !lookup->n_tables || !lookup->batch)
@@ -125,8 +124,7 @@ int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
             return -1;
     }
     if (phases & LOOKUP_SORT &&
-        cuda_sort_pairs(self->cuda, &self->pairs, n, self->key_bits,
-                        self->d_temp, &temp_bytes, err))
+        cuda_sort_pairs(self->cuda, &self->pairs, n, self->key_bits, err))
         return -1;
     if (!(phases & LOOKUP_UPDATE))
         return 0;

@@ -36,10 +36,8 @@ struct lookup_cuda {
     struct cuda_table *d_tables; /* [n_tables] */
     unsigned key_bits;           /* that differ */
     uint32_t max_group_lanes;
-    struct cuda_pairs pairs; /* of max_lookups look-ups, as are: */
+    struct device_pairs pairs; /* of max_lookups look-ups, as are: */
     float *d_partials; /* [n_lookups / LOOKUP_RUN_PIECE + n_tables][max_dim] */
-    void *d_temp;      /* of the sort */
-    size_t temp_bytes;
 };
 
 static inline struct lookup_cuda *lookup_cuda_of(struct lookup *lookup)

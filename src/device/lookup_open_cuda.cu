@@ -48,12 +48,11 @@ static size_t lay_out(struct lookup_cuda *self, uint32_t n_slices)
         &parts, base->n_tables * sizeof(*self->d_tables));
     if (!n || !base->n_tables)
         return parts.n_bytes;
-    cuda_part_pairs(&self->pairs, &parts, n);
+    device_part_pairs(&self->pairs, &parts, n);
     self->d_partials = (float *)device_part(
         &parts,
         (size_t)lookup_n_spans((uint32_t)n, base->n_tables, LOOKUP_RUN_PIECE) *
             base->max_dim * sizeof(float));
-    self->d_temp = device_part(&parts, self->temp_bytes);
     return parts.n_bytes;
 }
 
@@ -91,7 +90,7 @@ static int open_memory(struct lookup_cuda *self, struct err *err)
     lookup_classes_init(&self->classes, slices, base->tables, base->n_tables);
     if ((base->max_lookups &&
          cuda_sort_pairs(self->cuda, &self->pairs, base->max_lookups,
-                         self->key_bits, NULL, &self->temp_bytes, err)) ||
+                         self->key_bits, err)) ||
         device_alloc(base->device, &self->d_block, lay_out(self, n_slices),
                      err))
         goto out;

@@ -15,7 +15,7 @@
 const char *const probe_kind_names[] = {"read", "copy",   "gather",
                                         "sort", "launch", NULL};
 
-static uint64_t key_bytes(const struct probe *probe)
+static unsigned key_bytes(const struct probe *probe)
 {
     return probe->key_bits > 32 ? 8 : 4;
 }
@@ -89,10 +89,7 @@ static size_t lay_out(struct preparation *own)
         return parts.n_bytes;
     own->d_first_keys = device_part(&parts, probe->n * key_bytes(probe));
     own->d_first_values = device_part(&parts, probe->n * sizeof(uint32_t));
-    for (unsigned i = 0; i < 2; i++) {
-        job->d_keys[i] = device_part(&parts, probe->n * key_bytes(probe));
-        job->d_values[i] = device_part(&parts, probe->n * sizeof(uint32_t));
-    }
+    device_part_pairs(&job->pairs, &parts, probe->n);
     return parts.n_bytes;
 }
 
@@ -114,7 +111,8 @@ static int prepare(struct preparation *own, const struct probe *probe,
     struct probe_job *job = &own->job;
 
     job->probe = probe;
-    if (device->ops->probe_scratch(device, probe, &job->scratch_bytes, err) ||
+    job->pairs.key_bytes = key_bytes(probe);
+    if (device->ops->probe_scratch(device, job, err) ||
         device_alloc(device, &own->d_block, lay_out(own), err))
         return -1;
     lay_out(own);
@@ -144,8 +142,9 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 
     if (probe->kind == PROBE_SORT) {
         const struct device_copy copies[] = {
-            {job->d_keys[0], own->d_first_keys, probe->n * key_bytes(probe)},
-            {job->d_values[0], own->d_first_values,
+            {job->pairs.d_keys[0], own->d_first_keys,
+             probe->n * key_bytes(probe)},
+            {job->pairs.d_values[0], own->d_first_values,
              probe->n * sizeof(uint32_t)},
         };
 

@@ -77,7 +77,7 @@ struct sort_job {
 
 static unsigned digit_at(const struct sort_job *job, size_t i)
 {
-    const void *keys = job->probe->d_keys[job->from];
+    const void *keys = job->probe->pairs.d_keys[job->from];
 
     if (job->probe->probe->key_bits > 32)
         return (unsigned)(((const uint64_t *)keys)[i] >> job->shift) &
@@ -106,9 +106,10 @@ static void place_chunk(void *ctx, size_t chunk, unsigned thread)
     const struct sort_job *job = ctx;
     size_t end = chunk_begin(job, chunk + 1);
     unsigned from = job->from, to = from ^ 1;
-    void *const *keys = job->probe->d_keys;
-    const uint32_t *values = job->probe->d_values[from];
-    uint32_t *placed = job->probe->d_values[to];
+    const struct device_pairs *pairs = &job->probe->pairs;
+    void *const *keys = pairs->d_keys;
+    const uint32_t *values = pairs->d_values[from];
+    uint32_t *placed = pairs->d_values[to];
 
     (void)thread;
     for (size_t i = chunk_begin(job, chunk); i < end; i++) {
@@ -153,13 +154,14 @@ static void sort_pairs(struct pool *pool, const struct probe_job *probe)
     }
 }
 
-int probe_cpu_scratch(struct device *device, const struct probe *probe,
-                      size_t *n_bytes, struct err *err)
+int probe_cpu_scratch(struct device *device, struct probe_job *job,
+                      struct err *err)
 {
     (void)err;
-    *n_bytes = device->facts.n_threads * (probe->kind == PROBE_SORT
-                                              ? sizeof(size_t[DIGITS])
-                                              : sizeof(struct sums));
+    job->scratch_bytes =
+        device->facts.n_threads * (job->probe->kind == PROBE_SORT
+                                       ? sizeof(size_t[DIGITS])
+                                       : sizeof(struct sums));
     return 0;
 }
 

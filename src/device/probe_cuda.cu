@@ -144,39 +144,20 @@ static int run_gather(struct device_cuda *cuda, const struct probe_job *job,
                        (uint32_t)job->probe->n, row_words, cuda->d_sink);
 }
 
-static struct cuda_pairs pairs_of(const struct probe_job *job)
+int probe_cuda_scratch(struct device *device, struct probe_job *job,
+                       struct err *err)
 {
-    struct cuda_pairs pairs = {};
-
-    for (unsigned i = 0; i < 2; i++) {
-        pairs.d_keys[i] = job->d_keys[i];
-        pairs.d_values[i] = (uint32_t *)job->d_values[i];
-    }
-    pairs.key_bytes = job->probe->key_bits > 32 ? 8 : 4;
-    return pairs;
-}
-
-int probe_cuda_scratch(struct device *device, const struct probe *probe,
-                       size_t *n_bytes, struct err *err)
-{
-    struct probe_job job = {};
-    struct cuda_pairs pairs;
-
-    job.probe = probe;
-    pairs = pairs_of(&job);
-    *n_bytes = 0;
-    if (probe->kind != PROBE_SORT)
+    if (job->probe->kind != PROBE_SORT)
         return 0;
-    return cuda_sort_pairs(device_cuda_of(device), &pairs, probe->n,
-                           probe->key_bits, NULL, n_bytes, err);
+    return cuda_sort_pairs(device_cuda_of(device), &job->pairs, job->probe->n,
+                           job->probe->key_bits, err);
 }
 
 int probe_cuda_run(struct device *device, const struct probe_job *job,
                    struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
-    struct cuda_pairs pairs = pairs_of(job);
-    size_t scratch_bytes = job->scratch_bytes;
+    struct device_pairs pairs = job->pairs;
     uint64_t n_words = job->probe->n_bytes / sizeof(uint4);
 
     switch (job->probe->kind) {
@@ -192,8 +173,7 @@ int probe_cuda_run(struct device *device, const struct probe_job *job,
         return run_gather(cuda, job, err);
     case PROBE_SORT:
         return cuda_sort_pairs(cuda, &pairs, job->probe->n,
-                               job->probe->key_bits, job->d_scratch,
-                               &scratch_bytes, err);
+                               job->probe->key_bits, err);
     case PROBE_LAUNCH:
         break;
     }

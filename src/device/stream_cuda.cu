@@ -135,10 +135,8 @@ static unsigned bits_below(uint64_t n)
 }
 
 struct measuring {
-    struct cuda_pairs pairs; /* values are only carried along */
-    void *d_temp;
-    size_t temp_bytes;
-    unsigned *d_counts; /* [n_streams][REUSE_BINS] */
+    struct device_pairs pairs; /* values are only carried along */
+    unsigned *d_counts;        /* [n_streams][REUSE_BINS] */
 };
 
 /* Gives all of it places in the workspace; returns how large that has to be. */
@@ -147,9 +145,8 @@ static size_t lay_out(struct measuring *own, void *d_work, size_t n_lookups,
 {
     struct device_parts parts = {(char *)d_work, 0};
 
-    cuda_part_pairs(&own->pairs, &parts, n_lookups);
+    device_part_pairs(&own->pairs, &parts, n_lookups);
     own->d_counts = (unsigned *)device_part(&parts, counts_bytes);
-    own->d_temp = device_part(&parts, own->temp_bytes);
     return parts.n_bytes;
 }
 
@@ -164,8 +161,7 @@ static int measure_open(struct measuring *own, struct device_cuda *cuda,
         if (stream_n_lookups(&streams[i]) > most_lookups)
             most_lookups = stream_n_lookups(&streams[i]);
     own->pairs.key_bytes = sizeof(uint32_t);
-    if (cuda_sort_pairs(cuda, &own->pairs, most_lookups, 32, NULL,
-                        &own->temp_bytes, err) ||
+    if (cuda_sort_pairs(cuda, &own->pairs, most_lookups, 32, err) ||
         device_reserve(&cuda->base, &cuda->workspace,
                        lay_out(own, NULL, most_lookups, counts_bytes), err))
         return -1;
@@ -187,8 +183,7 @@ static int count_stream(struct measuring *own, struct device_cuda *cuda,
                              n * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
                              cuda->stream),
              err) ||
-        cuda_sort_pairs(cuda, &own->pairs, n, bits_below(stream->n_rows),
-                        own->d_temp, &own->temp_bytes, err))
+        cuda_sort_pairs(cuda, &own->pairs, n, bits_below(stream->n_rows), err))
         return -1;
     return CUDA(
         launch_over(cuda, n, count_runs_kernel,

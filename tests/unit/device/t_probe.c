@@ -85,9 +85,11 @@ static void test_sort(struct device *device, uint32_t n, unsigned key_bits)
 {
     const struct probe probe = {
         .kind = PROBE_SORT, .n = n, .key_bits = key_bits};
-    const size_t key_bytes = key_bits > 32 ? 8 : 4;
     const uint64_t mask = key_bits < 64 ? (UINT64_C(1) << key_bits) - 1 : ~0ull;
-    struct probe_job job = {.probe = &probe};
+    struct probe_job job = {.probe = &probe,
+                            .pairs.key_bytes = key_bits > 32 ? 8 : 4};
+    struct device_pairs *pairs = &job.pairs;
+    const size_t key_bytes = pairs->key_bytes;
     struct err err = {0};
     uint64_t before = 0, sum = 0, n_given = 0;
     char *keys = mem_alloc(n, key_bytes);
@@ -101,20 +103,22 @@ static void test_sort(struct device *device, uint32_t n, unsigned key_bits)
         values[i] = i;
     }
     for (unsigned i = 0; i < 2; i++) {
-        job.d_keys[i] = test_device_alloc(device, n * key_bytes);
-        job.d_values[i] = test_device_alloc(device, n * sizeof *values);
+        pairs->d_keys[i] = test_device_alloc(device, n * key_bytes);
+        pairs->d_values[i] = test_device_alloc(device, n * sizeof *values);
     }
-    ok(!device->ops->probe_scratch(device, &probe, &job.scratch_bytes, &err) &&
-           !device_upload(device, job.d_keys[0], keys, n * key_bytes, &err) &&
-           !device_upload(device, job.d_values[0], values, n * sizeof *values,
-                          &err),
+    ok(!device->ops->probe_scratch(device, &job, &err) &&
+           !device_upload(device, pairs->d_keys[0], keys, n * key_bytes,
+                          &err) &&
+           !device_upload(device, pairs->d_values[0], values,
+                          n * sizeof *values, &err),
        "prepared %s", err.msg);
     job.d_scratch = test_device_alloc(device, job.scratch_bytes);
+    pairs->d_temp = test_device_alloc(device, pairs->temp_bytes);
     ok(!device->ops->probe(device, &job, &err), "sorted %s", err.msg);
     /* Which of the two buffers it ended in shows by its being sorted. */
     for (unsigned i = 0; i < 2 && !in_order; i++) {
         uint32_t *got =
-            test_device_copy(device, job.d_values[i], n * sizeof *got);
+            test_device_copy(device, pairs->d_values[i], n * sizeof *got);
 
         in_order = 1;
         before = sum = n_given = 0;
@@ -137,10 +141,11 @@ static void test_sort(struct device *device, uint32_t n, unsigned key_bits)
     ok(in_order && n_given == n && sum == (uint64_t)n * (n - 1) / 2,
        "%u pairs by %u bits, stably", n, key_bits);
     for (unsigned i = 0; i < 2; i++) {
-        device_free(device, job.d_keys[i]);
-        device_free(device, job.d_values[i]);
+        device_free(device, pairs->d_keys[i]);
+        device_free(device, pairs->d_values[i]);
     }
     device_free(device, job.d_scratch);
+    device_free(device, pairs->d_temp);
     mem_free(keys);
     mem_free(values);
 }
