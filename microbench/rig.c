@@ -187,11 +187,6 @@ static int describe_tables(struct rig *rig, struct sample_table *tables,
                            const struct bench_case *what,
                            const struct stream *streams, struct err *err)
 {
-    double n_unique[BENCH_MAX_TABLES], bins[BENCH_MAX_TABLES][REUSE_BINS];
-
-    if (stream_measure(rig->device, streams, what->n_tables,
-                       rig->sets[0].d_indices, n_unique, bins, err))
-        return -1;
     for (uint32_t t = 0; t < what->n_tables; t++) {
         struct sample_table *table = &tables[t];
 
@@ -200,10 +195,9 @@ static int describe_tables(struct rig *rig, struct sample_table *tables,
         table->pooling_factor =
             (double)stream_n_lookups(&streams[t]) / streams[t].batch;
         table->zipf_alpha = streams[t].use_bins ? NAN : streams[t].zipf_alpha;
-        table->n_unique = n_unique[t];
-        memcpy(table->bins, bins[t], sizeof(table->bins));
     }
-    return 0;
+    return stream_measure(rig->device, streams, what->n_tables,
+                          rig->sets[0].d_indices, tables, err);
 }
 
 /* Draws rig->sets, and describes what is in them. */

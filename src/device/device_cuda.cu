@@ -263,18 +263,6 @@ static int cuda_copy(struct device *device, const struct device_copy *copies,
     return 0;
 }
 
-template <typename T> static __device__ T rounded_to(float value);
-
-template <> __device__ float rounded_to<float>(float value)
-{
-    return value;
-}
-
-template <> __device__ __half rounded_to<__half>(float value)
-{
-    return __float2half_rn(value);
-}
-
 template <typename T>
 static __global__ void fill_kernel(T *dst, const struct fill_window window)
 {
@@ -286,8 +274,7 @@ static __global__ void fill_kernel(T *dst, const struct fill_window window)
 
         if (!is_dense)
             at = i / window.width * window.stride + i % window.width;
-        dst[i] =
-            rounded_to<T>(stream_fill_value(window.seed, window.first + at));
+        dst[i] = T(stream_fill_value(window.seed, window.first + at));
     }
 }
 

@@ -64,8 +64,8 @@ typedef int stream_draw_fn(struct device *device, const struct stream *streams,
                            struct err *err);
 typedef int stream_measure_fn(struct device *device,
                               const struct stream *streams, uint32_t n_streams,
-                              const uint32_t *d_indices, double *n_unique,
-                              double (*bins)[REUSE_BINS], struct err *err);
+                              const uint32_t *d_indices,
+                              struct sample_table *tables, struct err *err);
 /* `shape` is copied, but for the tables that it points to; the body adds what
  * it needs behind it. */
 typedef int lookup_open_fn(struct lookup **out, const struct lookup *shape,

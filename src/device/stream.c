@@ -98,11 +98,10 @@ int stream_draw(struct device *device, const struct stream *streams,
 
 int stream_measure(struct device *device, const struct stream *streams,
                    uint32_t n_streams, const uint32_t *d_indices,
-                   double *n_unique, double (*bins)[REUSE_BINS],
-                   struct err *err)
+                   struct sample_table *tables, struct err *err)
 {
-    return device->ops->measure(device, streams, n_streams, d_indices, n_unique,
-                                bins, err);
+    return device->ops->measure(device, streams, n_streams, d_indices, tables,
+                                err);
 }
 
 double stream_shares(const unsigned n_rows[REUSE_BINS], double bins[REUSE_BINS])

@@ -49,11 +49,10 @@ int stream_draw(struct device *device, const struct stream *streams,
                 uint32_t n_streams, uint64_t batch_seed, uint32_t *d_indices,
                 uint64_t *d_offsets, struct err *err) MUST_CHECK;
 /* Realised unique rows and reuse histogram of each stream of such a batch,
- * as stream_histogram counts them. */
+ * as stream_histogram counts them, into n_unique and bins of the tables. */
 int stream_measure(struct device *device, const struct stream *streams,
                    uint32_t n_streams, const uint32_t *d_indices,
-                   double *n_unique, double (*bins)[REUSE_BINS],
-                   struct err *err) MUST_CHECK;
+                   struct sample_table *tables, struct err *err) MUST_CHECK;
 
 /* What stream_row of stream_math.h needs, for those who fill elsewhere: on a
  * device, or a part of a batch. */

@@ -72,8 +72,7 @@ int stream_cpu_draw(struct device *device, const struct stream *streams,
 struct measure_job {
     const struct stream *streams;
     const uint32_t *indices;
-    double *n_unique;
-    double (*bins)[REUSE_BINS];
+    struct sample_table *tables;
 };
 
 static void measure_stream(void *ctx, size_t task, unsigned thread)
@@ -85,16 +84,16 @@ static void measure_stream(void *ctx, size_t task, unsigned thread)
     (void)thread;
     for (size_t i = 0; i < task; i++)
         indices += stream_n_lookups(&job->streams[i]);
-    job->n_unique[task] = stream_histogram(indices, stream_n_lookups(stream),
-                                           stream->n_rows, job->bins[task]);
+    job->tables[task].n_unique =
+        stream_histogram(indices, stream_n_lookups(stream), stream->n_rows,
+                         job->tables[task].bins);
 }
 
 int stream_cpu_measure(struct device *device, const struct stream *streams,
                        uint32_t n_streams, const uint32_t *indices,
-                       double *n_unique, double (*bins)[REUSE_BINS],
-                       struct err *err)
+                       struct sample_table *tables, struct err *err)
 {
-    struct measure_job job = {streams, indices, n_unique, bins};
+    struct measure_job job = {streams, indices, tables};
 
     (void)err;
     pool_run(device_cpu(device)->pool, n_streams, measure_stream, &job);

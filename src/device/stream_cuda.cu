@@ -194,8 +194,7 @@ static int count_stream(struct measuring *own, struct device_cuda *cuda,
 
 int stream_cuda_measure(struct device *device, const struct stream *streams,
                         uint32_t n_streams, const uint32_t *d_indices,
-                        double *n_unique, double (*bins)[REUSE_BINS],
-                        struct err *err)
+                        struct sample_table *tables, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
     unsigned *counts =
@@ -216,7 +215,8 @@ int stream_cuda_measure(struct device *device, const struct stream *streams,
                         n_streams * sizeof(unsigned[REUSE_BINS]), err))
         goto out;
     for (uint32_t i = 0; i < n_streams; i++)
-        n_unique[i] = stream_shares(counts + i * REUSE_BINS, bins[i]);
+        tables[i].n_unique =
+            stream_shares(counts + i * REUSE_BINS, tables[i].bins);
     rc = 0;
 out:
     mem_free(counts);

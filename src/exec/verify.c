@@ -34,20 +34,23 @@ void tally_add(struct tally *sum, const struct tally *tally)
 }
 
 void verify_add(struct verify *verify, const struct table *table,
-                enum verify_what what, const struct tally *tally)
+                enum verify_what what, const struct tally *tallies, unsigned n)
 {
     struct verify_findings *found = &verify->found;
+    struct tally tally = {0};
     const bool is_half =
         table->precision == PRECISION_FP16 ||
         (what == VERIFY_OUTPUTS && table->comm_precision == PRECISION_FP16);
     double limit = is_half ? VERIFY_FP16_LIMIT : VERIFY_FP32_LIMIT;
 
-    tally_add(&found->tallies[what], tally);
-    if (tally->error > limit && !found->failure[0])
+    for (unsigned i = 0; i < n; i++)
+        tally_add(&tally, &tallies[i]);
+    tally_add(&found->tallies[what], &tally);
+    if (tally.error > limit && !found->failure[0])
         snprintf(found->failure, sizeof(found->failure),
                  "table '%s': its %s differ from the unsharded reference by "
                  "%.2g, more than %g",
                  table->name,
                  what == VERIFY_OUTPUTS ? "outputs" : "updated weights",
-                 tally->error, limit);
+                 tally.error, limit);
 }

@@ -52,8 +52,8 @@ void tally_row(struct tally *tally, const double *want, const float *got,
                uint32_t n, double scale);
 void tally_add(struct tally *sum, const struct tally *tally);
 
-/* Counts what was compared of one table. */
+/* Counts what n threads have compared of one table. */
 void verify_add(struct verify *verify, const struct table *table,
-                enum verify_what what, const struct tally *tally);
+                enum verify_what what, const struct tally *tallies, unsigned n);
 
 #endif

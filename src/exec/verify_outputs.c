@@ -208,13 +208,12 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
                             err);
     }
     for (size_t t = 0; t < job.n_tables; t++) {
-        struct tally *tallies = job.tables[t].tallies;
+        const struct output_table *table = &job.tables[t];
 
-        for (unsigned i = 1; i < pool_size(placement->pool); i++)
-            tally_add(tallies, &tallies[i]);
         if (!rc)
-            verify_add(verify, job.tables[t].table, VERIFY_OUTPUTS, tallies);
-        mem_free(tallies);
+            verify_add(verify, table->table, VERIFY_OUTPUTS, table->tallies,
+                       pool_size(placement->pool));
+        mem_free(table->tallies);
     }
     mem_free(job.tables);
     mem_free(job.block);

@@ -314,7 +314,6 @@ static int check_table(struct verify *verify, const struct placement *placement,
                              .gradients = pieces[0]->replica
                                               ? PRECISION_FP32
                                               : table->comm_precision};
-    struct tally tally = {0};
     struct arena arena;
     int rc = 0;
 
@@ -332,9 +331,7 @@ static int check_table(struct verify *verify, const struct placement *placement,
     rc = check_windows(&job, &arena, err);
     if (rc)
         goto out;
-    for (unsigned i = 0; i < n_threads; i++)
-        tally_add(&tally, &job.tallies[i]);
-    verify_add(verify, table, VERIFY_WEIGHTS, &tally);
+    verify_add(verify, table, VERIFY_WEIGHTS, job.tallies, n_threads);
     for (size_t k = 0; k < job.n_held; k++) {
         uint64_t *hash =
             &verify->ranks[job.held[k].piece->rank].hashes[VERIFY_WEIGHTS];

@@ -202,7 +202,7 @@ static int fill_weights(struct bench *bench, enum precision precision)
 
 static int draw_sets(struct bench *bench, struct run *run)
 {
-    double unique[N_TABLES], bins[N_TABLES][REUSE_BINS];
+    struct sample_table tables[N_TABLES];
     size_t offsets_bytes =
         ((size_t)N_TABLES * bench->batch + 1) * sizeof(uint64_t);
 
@@ -215,10 +215,10 @@ static int draw_sets(struct bench *bench, struct run *run)
                         run->d_indices[k], run->d_offsets[k], &err))
             return -1;
     if (stream_measure(bench->device, run->streams, N_TABLES, run->d_indices[0],
-                       unique, bins, &err))
+                       tables, &err))
         return -1;
     for (unsigned t = 0; t < N_TABLES; t++)
-        run->n_unique += unique[t];
+        run->n_unique += tables[t].n_unique;
     return 0;
 }
 

@@ -9,6 +9,11 @@
 
 struct __half {
     uint16_t bits;
+
+    __half() = default;
+    explicit __half(float value) : bits(fp16_from_float(value))
+    {
+    }
 };
 struct alignas(4) __half2 {
     __half x, y;
@@ -21,7 +26,7 @@ static inline float __half2float(__half value)
 
 static inline __half __float2half_rn(float value)
 {
-    return {fp16_from_float(value)};
+    return __half(value);
 }
 
 static inline __half __float2half(float value)
@@ -36,7 +41,10 @@ static inline unsigned short __half_as_ushort(__half value)
 
 static inline __half __ushort_as_half(unsigned short bits)
 {
-    return {bits};
+    __half value;
+
+    value.bits = bits;
+    return value;
 }
 
 static inline float2 __half22float2(__half2 value)

@@ -442,7 +442,7 @@ static void test_drawn(struct device *device, const struct stream *streams,
 {
     uint64_t n = 0, offset = 0, own[DRAWN_BATCH + 1];
     size_t n_bags = (size_t)n_streams * DRAWN_BATCH, n_offsets_bytes;
-    double n_unique[N_DRAWN], bins[N_DRAWN][REUSE_BINS];
+    struct sample_table tables[N_DRAWN];
     uint32_t *d_indices, *indices, *want;
     uint64_t *d_offsets, *offsets;
     struct err err = {0};
@@ -455,8 +455,7 @@ static void test_drawn(struct device *device, const struct stream *streams,
     d_offsets = test_device_alloc(device, n_offsets_bytes);
     ok(!stream_draw(device, streams, n_streams, 9, d_indices, d_offsets, &err),
        "draw %u streams %s", n_streams, err.msg);
-    ok(!stream_measure(device, streams, n_streams, d_indices, n_unique, bins,
-                       &err),
+    ok(!stream_measure(device, streams, n_streams, d_indices, tables, &err),
        "measure them %s", err.msg);
     indices = test_device_copy(device, d_indices, n * sizeof *indices);
     offsets = test_device_copy(device, d_offsets, n_offsets_bytes);
@@ -472,9 +471,9 @@ static void test_drawn(struct device *device, const struct stream *streams,
            "stream %u: offsets", i);
         want_unique = stream_histogram(want + offset, n_own, streams[i].n_rows,
                                        want_bins);
-        is_near(n_unique[i], want_unique, 0, "unique rows");
-        ok(!memcmp(bins[i], want_bins, sizeof want_bins), "stream %u: reuse",
-           i);
+        is_near(tables[i].n_unique, want_unique, 0, "unique rows");
+        ok(!memcmp(tables[i].bins, want_bins, sizeof want_bins),
+           "stream %u: reuse", i);
         offset += n_own;
     }
     device_free(device, d_indices);
