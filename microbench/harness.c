@@ -73,12 +73,11 @@ static struct sample_setting setting_of(const struct device *device,
 struct sample_setting bench_setting(const struct device *device,
                                     const struct bench_options *options)
 {
-    struct bench_case sentinel;
     struct case_list list;
 
     case_list_init(&list, options);
-    case_sentinel(&sentinel, &list);
-    return setting_of(device, &sentinel);
+    return device_setting(&device->facts, list.precision, list.optimizer,
+                          list.batch);
 }
 
 int bench_check_options(const struct bench_options *options, struct err *err)

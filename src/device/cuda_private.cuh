@@ -95,6 +95,16 @@ static inline cudaError_t launch_over(const struct device_cuda *cuda,
  * d_temp NULL only stores in *temp_bytes what the call needs.
  */
 
+/* That differ among keys below n, at least 1. */
+static inline unsigned cuda_key_bits(uint64_t n)
+{
+    unsigned bits = 1;
+
+    while (bits < 64 && 1ull << bits < n)
+        bits++;
+    return bits;
+}
+
 /* Stable sort of n < 2^32 pairs by bits [0, n_bits) of the keys. Here the temp
  * bytes are those of the pairs. */
 int cuda_sort_pairs(struct device_cuda *cuda, struct device_pairs *pairs,

@@ -30,9 +30,7 @@ unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads)
     uint64_t most = cuda->n_sms * (2048ull / CUDA_BLOCK);
     uint64_t needed = (n_threads + CUDA_BLOCK - 1) / CUDA_BLOCK;
 
-    if (needed > most)
-        needed = most;
-    return needed ? (unsigned)needed : 1;
+    return (unsigned)max_u64(min_u64(needed, most), 1);
 }
 
 /* Host memory that the GPU reads: held work goes on once `released` reaches
@@ -243,15 +241,12 @@ static int cuda_copy(struct device *device, const struct device_copy *copies,
 
     for (size_t done = 0; done < n_copies; done += MAX_COPIES) {
         struct copy_list list = {};
-        size_t n = n_copies - done, longest = 0;
+        size_t n = min_u64(n_copies - done, MAX_COPIES), longest = 0;
         dim3 grid;
 
-        if (n > MAX_COPIES)
-            n = MAX_COPIES;
         for (size_t i = 0; i < n; i++) {
             list.copies[i] = copies[done + i];
-            if (list.copies[i].n_bytes > longest)
-                longest = list.copies[i].n_bytes;
+            longest = max_u64(longest, list.copies[i].n_bytes);
         }
         if (!longest)
             continue;

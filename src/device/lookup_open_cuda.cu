@@ -68,12 +68,10 @@ static struct cuda_table *open_tables(struct lookup_cuda *self)
     for (uint32_t t = 0; t < n; t++) {
         tables[t] = cuda_table_of(&self->base.tables[t], n_rows);
         n_rows += self->base.tables[t].n_rows;
-        if (tables[t].group_lanes > self->max_group_lanes)
-            self->max_group_lanes = tables[t].group_lanes;
+        self->max_group_lanes =
+            (uint32_t)max_u64(self->max_group_lanes, tables[t].group_lanes);
     }
-    self->key_bits = 1;
-    while (n_rows > 1 && (n_rows - 1) >> self->key_bits)
-        self->key_bits++;
+    self->key_bits = cuda_key_bits(n_rows);
     self->pairs.key_bytes = self->key_bits > 32 ? 8 : 4;
     return tables;
 }

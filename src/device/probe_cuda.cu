@@ -112,16 +112,16 @@ static int launch_full(struct device_cuda *cuda, uint64_t n_threads,
                        struct err *err, void (*kernel)(Parameters...),
                        Arguments... arguments)
 {
-    uint64_t needed = (n_threads + CUDA_BLOCK - 1) / CUDA_BLOCK, most;
+    uint64_t needed = (n_threads + CUDA_BLOCK - 1) / CUDA_BLOCK;
     int n_blocks;
 
     if (CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, kernel,
                                                            CUDA_BLOCK, 0),
              err))
         return -1;
-    most = (uint64_t)n_blocks * cuda->n_sms;
-    return CUDA(launch(kernel, (unsigned)(needed < most ? needed : most),
-                       CUDA_BLOCK, 0, cuda->stream, arguments...),
+    needed = min_u64(needed, (uint64_t)n_blocks * cuda->n_sms);
+    return CUDA(launch(kernel, (unsigned)needed, CUDA_BLOCK, 0, cuda->stream,
+                       arguments...),
                 err);
 }
 

@@ -57,8 +57,7 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
         stream_batch_init(&placed[i].batch, &streams[i], batch_seed);
         placed[i].first_lookup = n_lookups;
         n_lookups += placed[i].batch.n_lookups;
-        if (placed[i].batch.n_lookups > most_lookups)
-            most_lookups = placed[i].batch.n_lookups;
+        most_lookups = max_u64(most_lookups, placed[i].batch.n_lookups);
     }
     device_part(&parts, placed_bytes);
     if (cuda_exclusive_sum(cuda, NULL, n_all + 1, NULL, &temp_bytes, err) ||
@@ -125,15 +124,6 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         atomicAdd(&n_rows[threadIdx.x], own[threadIdx.x]);
 }
 
-static unsigned bits_below(uint64_t n)
-{
-    unsigned bits = 1;
-
-    while (bits < 32 && 1ull << bits < n)
-        bits++;
-    return bits;
-}
-
 struct measuring {
     struct device_pairs pairs; /* values are only carried along */
     unsigned *d_counts;        /* [n_streams][REUSE_BINS] */
@@ -158,8 +148,7 @@ static int measure_open(struct measuring *own, struct device_cuda *cuda,
     uint64_t most_lookups = 0;
 
     for (uint32_t i = 0; i < n_streams; i++)
-        if (stream_n_lookups(&streams[i]) > most_lookups)
-            most_lookups = stream_n_lookups(&streams[i]);
+        most_lookups = max_u64(most_lookups, stream_n_lookups(&streams[i]));
     own->pairs.key_bytes = sizeof(uint32_t);
     if (cuda_sort_pairs(cuda, &own->pairs, most_lookups, 32, err) ||
         device_reserve(&cuda->base, &cuda->workspace,
@@ -183,7 +172,8 @@ static int count_stream(struct measuring *own, struct device_cuda *cuda,
                              n * sizeof(uint32_t), cudaMemcpyDeviceToDevice,
                              cuda->stream),
              err) ||
-        cuda_sort_pairs(cuda, &own->pairs, n, bits_below(stream->n_rows), err))
+        cuda_sort_pairs(cuda, &own->pairs, n, cuda_key_bits(stream->n_rows),
+                        err))
         return -1;
     return CUDA(
         launch_over(cuda, n, count_runs_kernel,

@@ -196,7 +196,7 @@ struct output_block exchange_block(const struct exchange_set *set,
     struct output_block block = {
         .bag_begin = begin * group->n_outputs,
         .n_bags = (end - begin) * group->n_outputs,
-        .bag_bytes = group->out_dim * precision_bytes(group->precision),
+        .bag_bytes = group_bag_bytes(group),
     };
     const struct exchange *exchange = find_exchange(set, group);
 

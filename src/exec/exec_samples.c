@@ -46,27 +46,6 @@ static void fill_table(struct sample_table *out, const struct rank_work *work,
     }
 }
 
-/* Pieces that are looked up; *precision is theirs, *mixed where they differ. */
-static uint32_t count_pieces(const struct rank_work *work,
-                             enum precision *precision, bool *mixed)
-{
-    uint32_t n = 0;
-
-    *mixed = false;
-    for (size_t g = 0; g < work->n_groups; g++) {
-        const struct group *group = &work->groups[g].group;
-
-        for (uint32_t i = 0; i < group->n_pieces; i++, n++) {
-            enum precision own = group->pieces[i]->table->precision;
-
-            if (!n)
-                *precision = own;
-            *mixed |= own != *precision;
-        }
-    }
-    return n;
-}
-
 /* Everything that makes a rank's work what it is. */
 static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
                           uint64_t batch)
@@ -229,10 +208,17 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
 {
     struct record record = {0};
     struct sample_table table;
-    bool mixed;
+    bool is_mixed = false;
 
-    record.sample.n_tables = count_pieces(work, &record.precision, &mixed);
-    if (!record.sample.n_tables || mixed)
+    for (size_t g = 0; g < work->n_groups; g++)
+        for (uint32_t i = 0; i < work->groups[g].group.n_pieces; i++) {
+            const struct piece *piece = work->groups[g].group.pieces[i];
+
+            is_mixed |= record.sample.n_tables++ &&
+                        piece->table->precision != record.precision;
+            record.precision = piece->table->precision;
+        }
+    if (!record.sample.n_tables || is_mixed)
         return;
     fill_record(&record, work, timing);
     buf_add(records, (const char *)&record, sizeof(record));

@@ -42,8 +42,8 @@ struct group placement_part(const struct placement *placement,
     }
     own.n_bags = own.n_samples * own.n_outputs;
     if (own.d_out)
-        own.d_out = (char *)own.d_out + before * own.n_outputs * own.out_dim *
-                                            precision_bytes(own.precision);
+        own.d_out =
+            (char *)own.d_out + before * own.n_outputs * group_bag_bytes(&own);
     return own;
 }
 

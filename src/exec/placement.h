@@ -59,6 +59,11 @@ struct group {
                          where the rank is elsewhere */
 };
 
+static inline size_t group_bag_bytes(const struct group *group)
+{
+    return (size_t)group->out_dim * precision_bytes(group->precision);
+}
+
 struct placement {
     const struct plan *plan;
     struct comm *comm;     /* not owned */

@@ -48,9 +48,8 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
     /* Of a bag at least, for the gradients of rank_work_scatter_others. */
     for (struct group *group = placement->rank_groups[rank];
          group < placement->rank_groups[rank + 1]; group++)
-        group->d_out = device_part(
-            &parts, (uint64_t)(group->n_bags ? group->n_bags : 1) *
-                        group->out_dim * precision_bytes(group->precision));
+        group->d_out = device_part(&parts, max_u64(group->n_bags, 1) *
+                                               group_bag_bytes(group));
     return parts.n_bytes;
 }
 

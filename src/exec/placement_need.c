@@ -79,8 +79,7 @@ static double output_bytes(const struct placement *placement, uint32_t rank)
 
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
-        double bag_bytes =
-            (double)precision_bytes(group->precision) * group->out_dim;
+        double bag_bytes = (double)group_bag_bytes(group);
 
         if (group->rank == rank)
             bytes += bag_bytes * group->n_bags;

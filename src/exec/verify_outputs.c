@@ -181,12 +181,9 @@ static void open_chunk(struct output_job *job)
     const struct placement *placement = job->placement;
     size_t sample_bytes = 1;
 
-    for (size_t g = 0; g < placement->n_groups; g++) {
-        const struct group *group = &placement->groups[g];
-
-        sample_bytes += (size_t)group->n_outputs * group->out_dim *
-                        precision_bytes(group->precision);
-    }
+    for (size_t g = 0; g < placement->n_groups; g++)
+        sample_bytes += placement->groups[g].n_outputs *
+                        group_bag_bytes(&placement->groups[g]);
     job->n_most = CHUNK_BYTES / sample_bytes + 1;
     job->block = mem_alloc((size_t)job->n_most, sample_bytes);
     job->outputs = mem_alloc(placement->n_groups, sizeof(*job->outputs));
