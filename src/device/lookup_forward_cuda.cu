@@ -34,40 +34,41 @@ static __device__ inline float4 quad_of(uint4 vec, uint32_t q)
                             : make_uint2(vec.x, vec.y));
 }
 
-/* What one lane walks: its vector of the rows of some consecutive bags. */
-struct walk {
-    const char *column;
-    const uint64_t *ends; /* of the bags, [n_bags]; ends[-1]: their begin */
-    uint32_t row_bytes, n_bags;
-    char *out;
-    size_t out_stride;
-};
-
 static __device__ inline uint32_t low_word(const uint64_t *at)
 {
     return __ldg((const uint32_t *)at);
 }
 
 /*
- * The rows of all bags are one list: N_IN_FLIGHT of them are loaded, then
- * added in order; wherever a bag ends, its sum is stored. The indices of the
- * next rows and the next bag's end are loaded one round ahead; of the end only
- * the low word, which is kept as it was loaded: any arithmetic on it would
- * wait for it here. All lanes of a group load the same index, which is one
- * access. Rows of the output need not be aligned to more than a quad.
+ * A lane walks its vector of the rows of the bags from `bag` on, as many as
+ * there are up to bags_a_walk. The rows of all bags are one list: N_IN_FLIGHT
+ * of them are loaded, then added in order; wherever a bag ends, its sum is
+ * stored. The indices of the next rows and the next bag's end are loaded one
+ * round ahead; of the end only the low word, which is kept as it was loaded:
+ * any arithmetic on it would wait for it here. All lanes of a group load the
+ * same index, which is one access. Rows of the output need not be aligned to
+ * more than a quad.
  */
 template <typename Vec, uint32_t n_quads>
-static __device__ void walk_bags(const struct walk *walk,
-                                 const struct forward_job &job)
+static __device__ void
+walk_bags(const struct forward_job &job, const struct lookup_class *own,
+          const struct lookup_slice *slice, uint32_t bag, uint32_t lane)
 {
-    const uint64_t begin = __ldg(walk->ends - 1);
-    const uint32_t n = (uint32_t)(__ldg(walk->ends + walk->n_bags - 1) - begin);
+    const char *column = slice->d_column + lane * sizeof(Vec);
+    const uint32_t row_bytes = slice->row_bytes;
+    const uint64_t *next_end =
+        job.offsets + (uint64_t)slice->table_idx * job.batch + bag + 1;
+    const uint64_t *last =
+        next_end + min_u64(job.batch - bag, own->bags_a_walk);
+    const uint64_t begin = __ldg(next_end - 1);
+    const uint32_t n = (uint32_t)(__ldg(last - 1) - begin);
     const uint32_t *next = job.indices + begin * job.index_step;
-    const uint64_t *next_end = walk->ends, *last = next_end + walk->n_bags;
+    const size_t out_stride = job.out_dim * (job.is_half ? 2 : 4);
+    char *out = job.out + bag * out_stride +
+                quad_offset(slice->out_begin / 4 + lane * n_quads, job.is_half);
     uint32_t bag_end = (uint32_t)(__ldg(next_end++) - begin);
     uint32_t end_ahead = next_end < last ? low_word(next_end) : 0;
     uint32_t rows[N_IN_FLIGHT];
-    char *out = walk->out;
     float4 sums[n_quads];
 
     for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
@@ -80,9 +81,8 @@ static __device__ void walk_bags(const struct walk *walk,
 
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
             if (i + u < n)
-                vecs[u] =
-                    __ldg((const Vec *)(walk->column +
-                                        (uint64_t)rows[u] * walk->row_bytes));
+                vecs[u] = __ldg(
+                    (const Vec *)(column + (uint64_t)rows[u] * row_bytes));
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++)
             if (i + N_IN_FLIGHT + u < n)
                 rows[u] = __ldg(next + u * job.index_step);
@@ -96,7 +96,7 @@ static __device__ void walk_bags(const struct walk *walk,
                 }
                 if (next_end == last)
                     return;
-                out += walk->out_stride;
+                out += out_stride;
                 bag_end = end_ahead - (uint32_t)begin;
                 if (++next_end < last)
                     end_ahead = low_word(next_end);
@@ -118,31 +118,18 @@ static __global__ void __launch_bounds__(LOOKUP_BLOCK_LANES, 4)
     const uint64_t bag = block.first_bag + (uint64_t)(threadIdx.x - lane) /
                                                own->group_lanes *
                                                own->bags_a_walk;
-    const uint32_t vec_columns = own->vec == LOOKUP_VEC_FP16 ? 8 : 4;
-    const uint32_t element_bytes = job.is_half ? 2 : 4;
-    struct walk walk;
 
     if (bag >= job.batch || lane >= slice->n_vecs)
         return;
-    walk.column =
-        slice->d_column + lane * (own->vec == LOOKUP_VEC_FP16_SHORT ? 8 : 16);
-    walk.ends = job.offsets + (uint64_t)slice->table_idx * job.batch + bag + 1;
-    walk.row_bytes = slice->row_bytes;
-    walk.n_bags = job.batch - (uint32_t)bag;
-    if (walk.n_bags > own->bags_a_walk)
-        walk.n_bags = own->bags_a_walk;
-    walk.out_stride = (size_t)job.out_dim * element_bytes;
-    walk.out = job.out + bag * walk.out_stride +
-               (slice->out_begin + (size_t)lane * vec_columns) * element_bytes;
     switch (own->vec) {
     case LOOKUP_VEC_FP32:
-        walk_bags<float4, 1>(&walk, job);
+        walk_bags<float4, 1>(job, own, slice, (uint32_t)bag, lane);
         break;
     case LOOKUP_VEC_FP16:
-        walk_bags<uint4, 2>(&walk, job);
+        walk_bags<uint4, 2>(job, own, slice, (uint32_t)bag, lane);
         break;
     default:
-        walk_bags<uint2, 1>(&walk, job);
+        walk_bags<uint2, 1>(job, own, slice, (uint32_t)bag, lane);
     }
 }
 

@@ -10,24 +10,19 @@ static bool carries(const struct exchange *exchange, const struct group *group)
            group->precision == exchange->like->precision;
 }
 
-static int allocate_received(struct exchange *exchange,
-                             const struct placement *placement, struct err *err)
+/* Gives what comes to the ranks that are here places in the block; returns its
+ * size. */
+static size_t lay_out(struct exchange *exchange,
+                      const struct placement *placement)
 {
     const struct alltoall *alltoall = &exchange->alltoall;
-    size_t n_bytes = 0;
-    char *d_next;
+    struct device_parts parts = {exchange->d_block, 0};
 
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-        n_bytes +=
-            alltoall_recv_elements(alltoall, r) * alltoall->element_bytes;
-    if (device_alloc(placement->device, &exchange->d_block, n_bytes + 1, err))
-        return -1;
-    d_next = exchange->d_block;
-    for (uint32_t r = placement->here.begin; r < placement->here.end; r++) {
-        exchange->d_recv[r] = d_next;
-        d_next += alltoall_recv_elements(alltoall, r) * alltoall->element_bytes;
-    }
-    return 0;
+        exchange->d_recv[r] =
+            device_part(&parts, alltoall_recv_elements(alltoall, r) *
+                                    alltoall->element_bytes);
+    return parts.n_bytes;
 }
 
 static int open_one(struct exchange *exchange,
@@ -53,7 +48,11 @@ static int open_one(struct exchange *exchange,
         .dims = dims,
         .element_bytes = (uint32_t)precision_bytes(like->precision),
     };
-    return allocate_received(exchange, placement, err);
+    if (device_alloc(placement->device, &exchange->d_block,
+                     lay_out(exchange, placement), err))
+        return -1;
+    lay_out(exchange, placement);
+    return 0;
 }
 
 static const struct exchange *find_exchange(const struct exchange_set *set,
