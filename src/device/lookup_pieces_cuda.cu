@@ -113,9 +113,9 @@ static __device__ void sum_cuts(const struct backward_job &job)
         float4 sum;
 
         if (size == LOOKUP_RUN_PIECE) {
-            sum = sum_grads<is_half, N_IN_FLIGHT>(
-                grads_of(job, table, span.table_idx, quad, is_half),
-                job.bags + cut.begin, cut.end - cut.begin);
+            sum = sum_grads<is_half, N_IN_FLIGHT>(job, table, span.table_idx,
+                                                  quad, job.bags + cut.begin,
+                                                  cut.end - cut.begin);
         } else {
             sum = __ldcg(partial);
             add_partials(sum, (const float *)partial + job.max_dim,

@@ -73,25 +73,14 @@ static __device__ inline float *partial_of(const struct backward_job &job,
     return job.partials + (uint64_t)number * job.max_dim;
 }
 
-/* Gradients of one table, as a lane sees them. */
-struct grads {
-    const char *column; /* its quad in the first bag of the batch */
-    uint32_t stride;
-    uint32_t first_bag; /* of the table */
-};
-
-static __device__ inline struct grads grads_of(const struct backward_job &job,
-                                               const struct cuda_table &table,
-                                               uint32_t table_idx,
-                                               uint32_t quad_idx, bool is_half)
+/* The gradient of a bag by a quad of the table's columns. */
+template <bool is_half>
+static __device__ inline const char *
+grad_at(const struct backward_job &job, const struct cuda_table &table,
+        uint32_t table_idx, uint32_t quad_idx, uint32_t bag)
 {
-    struct grads grads;
-
-    grads.column =
-        job.grad + quad_offset(table.out_begin / 4 + quad_idx, is_half);
-    grads.stride = job.grad_stride;
-    grads.first_bag = table_idx * job.batch;
-    return grads;
+    return job.grad + quad_offset(table.out_begin / 4 + quad_idx, is_half) +
+           (uint64_t)(bag - table_idx * job.batch) * job.grad_stride;
 }
 
 template <bool is_half>
@@ -106,25 +95,26 @@ static __device__ inline float4 load_grad(const char *at)
  * round is added as zeros: no sum that began with +0 is -0, so that they change
  * nothing. */
 template <bool is_half, uint32_t n_in_flight>
-static __device__ float4 sum_grads(const struct grads &grads,
+static __device__ float4 sum_grads(const struct backward_job &job,
+                                   const struct cuda_table &table,
+                                   uint32_t table_idx, uint32_t quad_idx,
                                    const uint32_t *bags, uint32_t n)
 {
     uint32_t ids[n_in_flight];
     float4 sum = quad_zero();
 
     for (uint32_t u = 0; u < n_in_flight; u++)
-        ids[u] = u < n ? __ldg(bags + u) - grads.first_bag : 0;
+        ids[u] = u < n ? __ldg(bags + u) : 0;
     for (uint32_t i = 0; i < n; i += n_in_flight) {
         float4 quads[n_in_flight];
 
         for (uint32_t u = 0; u < n_in_flight; u++)
-            quads[u] = i + u < n
-                           ? load_grad<is_half>(grads.column +
-                                                (uint64_t)ids[u] * grads.stride)
-                           : quad_zero();
+            quads[u] = i + u < n ? load_grad<is_half>(grad_at<is_half>(
+                                       job, table, table_idx, quad_idx, ids[u]))
+                                 : quad_zero();
         for (uint32_t u = 0; u < n_in_flight; u++)
             if (i + n_in_flight + u < n)
-                ids[u] = __ldg(bags + i + n_in_flight + u) - grads.first_bag;
+                ids[u] = __ldg(bags + i + n_in_flight + u);
         for (uint32_t u = 0; u < n_in_flight; u++)
             quad_add(sum, quads[u]);
     }

@@ -30,10 +30,8 @@ prefetch_run(const struct backward_job &job, const struct lookup_span &span,
     const uint32_t lanes = table.group_lanes, n_quads = table.dim / 4;
     const uint32_t row = run.key - (uint32_t)table.first_row;
     const char *weight = weight_row(table, row);
-    const struct grads grads = grads_of(job, table, span.table_idx, 0, is_half);
-    const char *grad = grads.column + (uint64_t)(__ldg(job.bags + run.begin) -
-                                                 grads.first_bag) *
-                                          grads.stride;
+    const char *grad = grad_at<is_half>(job, table, span.table_idx, 0,
+                                        __ldg(job.bags + run.begin));
 
     if (job.is_adagrad)
         prefetch_l2(table.d_state + row);
@@ -89,9 +87,9 @@ update_runs(const struct backward_job &job, const struct lookup_span &span,
         float4 sum = quad_zero();
 
         if (run.n_first && quad < n_quads) {
-            sum = sum_grads<is_half, N_IN_FLIGHT>(
-                grads_of(job, table, span.table_idx, quad, is_half),
-                job.bags + run.begin, run.n_first);
+            sum = sum_grads<is_half, N_IN_FLIGHT>(job, table, span.table_idx,
+                                                  quad, job.bags + run.begin,
+                                                  run.n_first);
             if (run.n_first == LOOKUP_RUN_PIECE)
                 add_later(sum, job, span, run, n_later, quad);
         }
