@@ -63,9 +63,10 @@ walk_bags(const struct forward_job &job, const struct lookup_class *own,
     const uint64_t begin = __ldg(next_end - 1);
     const uint32_t n = (uint32_t)(__ldg(last - 1) - begin);
     const uint32_t *next = job.indices + begin * job.index_step;
-    const size_t out_stride = job.out_dim * (job.is_half ? 2 : 4);
+    const bool is_half = job.is_half;
+    const size_t out_stride = job.out_dim * (is_half ? 2 : 4);
     char *out = job.out + bag * out_stride +
-                quad_offset(slice->out_begin / 4 + lane * n_quads, job.is_half);
+                quad_offset(slice->out_begin / 4 + lane * n_quads, is_half);
     uint32_t bag_end = (uint32_t)(__ldg(next_end++) - begin);
     uint32_t end_ahead = next_end < last ? low_word(next_end) : 0;
     uint32_t rows[N_IN_FLIGHT];
@@ -89,13 +90,13 @@ walk_bags(const struct forward_job &job, const struct lookup_class *own,
         next += N_IN_FLIGHT * job.index_step;
         for (uint32_t u = 0; u < N_IN_FLIGHT; u++) {
             while (i + u == bag_end) {
-                for (uint32_t q = 0; q < n_quads; q++) {
-                    quad_store_streaming(out + quad_offset(q, job.is_half),
-                                         sums[q], job.is_half);
-                    sums[q] = quad_zero();
-                }
+                for (uint32_t q = 0; q < n_quads; q++)
+                    quad_store_streaming(out + quad_offset(q, is_half), sums[q],
+                                         is_half);
                 if (next_end == last)
                     return;
+                for (uint32_t q = 0; q < n_quads; q++)
+                    sums[q] = quad_zero();
                 out += out_stride;
                 bag_end = end_ahead - (uint32_t)begin;
                 if (++next_end < last)
