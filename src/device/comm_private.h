@@ -13,8 +13,7 @@ struct world_ops {
     const char *kind; /* of its exchanges, as struct comm has it */
     void (*close)(struct world *world);
     void (*abort)(struct world *world, int status);
-    int (*barrier)(struct world *world, struct err *err);
-    int (*rest)(struct world *world, struct err *err);
+    int (*barrier)(struct world *world, bool sleeps, struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
     /* Blocks in host memory; each process moves those of its rank. All that

@@ -60,12 +60,12 @@ void world_abort(struct world *world, int status)
 
 int world_barrier(struct world *world, struct err *err)
 {
-    return world->ops ? world->ops->barrier(world, err) : 0;
+    return world->ops ? world->ops->barrier(world, false, err) : 0;
 }
 
 int world_rest(struct world *world, struct err *err)
 {
-    return world->ops ? world->ops->rest(world, err) : 0;
+    return world->ops ? world->ops->barrier(world, true, err) : 0;
 }
 
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,

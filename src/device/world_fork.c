@@ -173,24 +173,17 @@ static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
 }
 
 /* Who has heard of everyone knows that everyone has come. */
-static int fork_barrier(struct world *world, struct err *err)
-{
-    const char own = 0;
-    char *all = mem_alloc(world->size, 1);
-    int rc = fork_all_gather(world, &own, 1, all, err);
-
-    mem_free(all);
-    return rc;
-}
-
-static int fork_rest(struct world *world, struct err *err)
+static int fork_barrier(struct world *world, bool sleeps, struct err *err)
 {
     struct world_fork *self = (struct world_fork *)world;
+    const char own = 0;
+    char *all = mem_alloc(world->size, 1);
     int rc;
 
-    self->sleeps = true;
-    rc = fork_barrier(world, err);
+    self->sleeps = sleeps;
+    rc = fork_all_gather(world, &own, 1, all, err);
     self->sleeps = false;
+    mem_free(all);
     return rc;
 }
 
@@ -199,7 +192,6 @@ static const struct world_ops FORK_OPS = {
     .close = fork_close,
     .abort = fork_abort,
     .barrier = fork_barrier,
-    .rest = fork_rest,
     .all_gather = fork_all_gather,
     .start = fork_start,
     .finish = fork_finish,

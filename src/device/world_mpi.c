@@ -55,18 +55,15 @@ static void mpi_abort(struct world *world, int status)
     MPI_Abort(comm_of(world), status);
 }
 
-static int mpi_barrier(struct world *world, struct err *err)
-{
-    return MPI_CALL(MPI_Barrier(comm_of(world)), err);
-}
-
 /* MPI's own barrier keeps a processor busy. */
-static int mpi_rest(struct world *world, struct err *err)
+static int mpi_barrier(struct world *world, bool sleeps, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = REST_MS * 1000000L};
     MPI_Request request;
     int is_done = 0;
 
+    if (!sleeps)
+        return MPI_CALL(MPI_Barrier(comm_of(world)), err);
     if (MPI_CALL(MPI_Ibarrier(comm_of(world), &request), err))
         return -1;
     for (;;) {
@@ -148,7 +145,6 @@ static const struct world_ops MPI_OPS = {
     .close = mpi_close,
     .abort = mpi_abort,
     .barrier = mpi_barrier,
-    .rest = mpi_rest,
     .all_gather = mpi_all_gather,
     .start = mpi_start,
     .finish = mpi_finish,

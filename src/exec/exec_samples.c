@@ -187,26 +187,21 @@ bool exec_samples_exchange(struct comm_sample *sample, const struct plan *plan,
     return n_ranks > 1 && sample->max_bytes > 0;
 }
 
-static void fill_record(struct record *record, const struct rank_work *work,
-                        const struct exec_rank *timing)
-{
-    record->facts = work->placement->device->facts;
-    record->optimizer = work->placement->optimizers[work->rank];
-    record->batch = work->placement->batch;
-    clock_utc(record->started_at);
-    record->sample.kind = SAMPLE_EXECUTED;
-    record->sample.case_idx = case_of_work(work);
-    record->sample.forward = timing->forward;
-    record->sample.backward = timing->backward;
-    record->sample.total = timing->compute;
-    record->sample.health = timing->health;
-    record->sample.flags = timing->disturbed ? SAMPLE_THROTTLED : 0;
-}
-
 void exec_samples_add(struct buf *records, const struct rank_work *work,
                       const struct exec_rank *timing)
 {
-    struct record record = {0};
+    const struct placement *placement = work->placement;
+    struct record record = {
+        .facts = placement->device->facts,
+        .optimizer = placement->optimizers[work->rank],
+        .batch = placement->batch,
+        .sample = {.kind = SAMPLE_EXECUTED,
+                   .forward = timing->forward,
+                   .backward = timing->backward,
+                   .total = timing->compute,
+                   .health = timing->health,
+                   .flags = timing->disturbed ? SAMPLE_THROTTLED : 0},
+    };
     struct sample_table table;
     bool is_mixed = false;
 
@@ -220,7 +215,8 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
         }
     if (!record.sample.n_tables || is_mixed)
         return;
-    fill_record(&record, work, timing);
+    record.sample.case_idx = case_of_work(work);
+    clock_utc(record.started_at);
     buf_add(records, (const char *)&record, sizeof(record));
     for (size_t g = 0; g < work->n_groups; g++)
         for (uint32_t i = 0; i < work->groups[g].group.n_pieces; i++) {
