@@ -59,7 +59,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
 CPPFLAGS_ALL = -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS_release = -O3 -g
-# Every so manieth change of a search is checked: search/state_check.h.
+# Every so manieth change of a search is checked: layout_check_every.
 CHECK_EVERY ?= 256
 CFLAGS_debug   = -O0 -g3 -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY)
 CFLAGS_asan    = -O1 -g -fsanitize=address,undefined -DHAVE_ASAN \
@@ -149,6 +149,8 @@ archives = $(patsubst %,$(O)/lib%.a,$(1))
 # libraries has its libc outside, which may be old.
 OLD_GLIBC = $(if $(filter 1,$(STATIC)),$(if $(filter -static,$(LDFLAGS)),,\
     $(O)/.ci/old_glibc.o))
+# What searches are checked by, in tests and in builds for them.
+LAYOUT_CHECK = $(O)/tests/unit/search/state_check.o
 LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
     $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ \
     $(filter %.o %.a,$^) $(if $(OLD_GLIBC),$(if $(EMULATOR),-static-libstdc++) \
@@ -167,6 +169,7 @@ neuroshard: $(O)/neuroshard
 
 # The program finds the data it ships beside itself.
 $(O)/neuroshard: $(O)/src/cli/main.o \
+    $(if $(filter debug asan,$(CONFIG)),$(LAYOUT_CHECK)) \
     $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
 	@echo "  LD   $@"
 	@ln -sfnr data $(@D)/data
@@ -261,6 +264,7 @@ room_of     = $(word 3,$(subst /, ,$(1)))
 REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(O)/tests/fuzz/replay.o)
 define TEST_RULE
 $(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
+    $(if $(filter search,$(2)),$(LAYOUT_CHECK)) \
     $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR)) $(OLD_GLIBC)
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))

@@ -3,14 +3,13 @@
 
 #include "base/ranked.h"
 #include "search/movement.h"
-#include "search/state_check.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * What holds between two commits, and state_check.h works out again:
+ * What holds between two commits, and layout_check works out again:
  *
  *     a piece that has a part is in its unit's list once, and in its device's
  *     holding at its slot; one that has none is in the free list, by `next`
@@ -28,6 +27,12 @@
 /* After so many changes of a device its sums are added up afresh, so that
  * rounding does not pile up. */
 #define REFRESH 64
+
+#ifndef LAYOUT_CHECK_EVERY
+#    define LAYOUT_CHECK_EVERY 0
+#endif
+uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
+layout_checker_fn *layout_checker;
 
 /* No pieces; layout_price does the rest. What was allotted stays: layouts are
  * loaded often. */
@@ -269,7 +274,10 @@ void layout_commit(struct layout *layout, const struct trial *trial)
     find_leaders(layout, trial->devices, trial->n_devices);
     if (layout->excess > 0 || trial->excess > 0)
         add_excess(layout);
-    layout_check_sometimes(layout);
+    if (layout_check_every && ++layout->n_unchecked >= layout_check_every) {
+        layout->n_unchecked = 0;
+        layout_checker(layout);
+    }
 }
 
 /* Where there are terms a search is led by their maxima, which are comm's total

@@ -9,8 +9,8 @@
  * An assignment of pieces to devices that is changed step by step: the pieces,
  * by unit and by device, and what each device has in sum. It is never changed
  * but by a trial that was priced and comes true (layout_commit), or as a whole
- * (snapshot_load), so what it keeps is always right; search/state_check.h says
- * what that means. One thread uses it at a time.
+ * (snapshot_load), so what it keeps is always right; search/state.c says what
+ * that means. One thread uses it at a time.
  */
 
 #define NO_PIECE UINT32_MAX
@@ -64,7 +64,7 @@ struct layout {
     double total_ms;           /* of comm, or where there are terms of those */
     uint32_t style;            /* of its chain: tuning->changes[style] */
     bool is_partial;           /* pieces are to come: the caller says so */
-    uint32_t n_unchecked;      /* commits since: search/state_check.h */
+    uint32_t n_unchecked;      /* commits since: layout_check_every */
     double most_ms[ORACLE_MAX_TERMS];  /* [n_terms]: the largest of each over
                                           the devices, */
     uint32_t leader[ORACLE_MAX_TERMS]; /* and the first that has it */
@@ -131,6 +131,13 @@ static inline double layout_excess(const struct layout *layout, uint32_t device,
 /* Makes the trial, which was priced, come true. */
 struct trial;
 void layout_commit(struct layout *layout, const struct trial *trial);
+/* Every so manieth commit of a layout is looked at by the checker, which aborts
+ * where something is wrong; 0: none. 256 in debug and sanitizer builds (make
+ * CHECK_EVERY=256), else 0; tests set it before a search. The checker is linked
+ * there alone: tests/unit/search/state_check.h. */
+typedef void layout_checker_fn(const struct layout *layout);
+extern uint32_t layout_check_every;
+extern layout_checker_fn *layout_checker;
 /* Adds everything up afresh and prices it. */
 void layout_price(struct layout *layout);
 /* What comm says of a layout that was priced: oracle_total_ms. */

@@ -4,7 +4,6 @@
 
 #include "core/bwd_memo.h"
 #include "search/state.h"
-#include "search/state_check.h"
 
 /*
  * A change of some pieces, priced on the side: it costs the layout nothing

@@ -7,10 +7,10 @@
  */
 #include "emit/emit.h"
 #include "search/search.h"
-#include "search/state_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define EFFORT 3000
 

@@ -8,10 +8,10 @@
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 #include "search/search.h"
-#include "search/state_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define EFFORT 3000
 /* Of a device that has room for all. */

@@ -8,11 +8,11 @@
 
 #include "base/text.h"
 #include "search/search.h"
-#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define N_PROBLEMS 4
 #define EFFORT 2000

@@ -7,11 +7,11 @@
  * with the default one.
  */
 #include "search/search.h"
-#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define N_PROBLEMS 60
 #define EFFORT 40000

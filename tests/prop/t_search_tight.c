@@ -4,11 +4,11 @@
  * more or nothing: GPUs of uneven memory, half of the lists to be placed whole.
  */
 #include "search/search.h"
-#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define MIN_TABLES 5
 #define MAX_TABLES 60

@@ -6,12 +6,12 @@
  */
 #include "costmodel/oracles.h"
 #include "search/search.h"
-#include "search/state_check.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/exhaustive.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define EFFORT 16000
 #define MAX_PLANS 20000

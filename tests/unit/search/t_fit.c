@@ -4,10 +4,10 @@
 #include <stdbool.h>
 
 #include "base/rng.h"
-#include "search/state_check.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define MAX_ITEMS 600
 #define MAX_BINS 16

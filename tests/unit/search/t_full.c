@@ -2,13 +2,13 @@
 #include "search/search.h"
 
 #include "search/choices.h"
-#include "search/state_check.h"
 #include "search/temper.h"
 #include "search/tuning.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define ROOMY (64 * GIB)

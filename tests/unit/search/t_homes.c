@@ -3,8 +3,8 @@
 
 #include "core/plan_moves.h"
 #include "search/moves.h"
-#include "search/state_check.h"
 #include "tests/unit/search/standing.h"
+#include "tests/unit/search/state_check.h"
 
 /* Bytes of a device: one has room for all, six for some more than all. */
 #define ROOMY (UINT64_C(1) << 30)

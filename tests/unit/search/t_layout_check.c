@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/state_check.h"
+#include "tests/unit/search/state_check.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/state_check.h"
 #include "search/trial.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
+#include "tests/unit/search/state_check.h"
 
 #define N_REBUILDS 2000
 

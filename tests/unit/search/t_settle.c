@@ -3,8 +3,8 @@
 #include "search/finish.h"
 
 #include "search/moves.h"
-#include "search/state_check.h"
 #include "tests/unit/search/standing.h"
+#include "tests/unit/search/state_check.h"
 
 #define N_LAYOUTS 60
 #define N_CHANGES 20

@@ -4,8 +4,8 @@
 #include "search/finish.h"
 
 #include "search/moves.h"
-#include "search/state_check.h"
 #include "tests/unit/search/standing.h"
+#include "tests/unit/search/state_check.h"
 
 #include <float.h>
 

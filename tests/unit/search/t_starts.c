@@ -2,11 +2,11 @@
 /* More views of what is dear find better starts, and all of them fit. */
 #include "search/starts.h"
 
-#include "search/state_check.h"
 #include "search/tuning.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
+#include "tests/unit/search/state_check.h"
 
 struct tally {
     unsigned n, n_found, n_wrong, n_alike, n_several, n_dearer, n_gain;

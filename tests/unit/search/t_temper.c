@@ -2,9 +2,9 @@
 #include "search/temper.h"
 
 #include "search/search.h"
-#include "search/state_check.h"
 #include "search/tuning.h"
 #include "tests/unit/search/scene.h"
+#include "tests/unit/search/state_check.h"
 
 #define N_STEPS 3000
 

@@ -4,9 +4,9 @@
 #include "search/trial.h"
 
 #include "search/moves.h"
-#include "search/state_check.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
+#include "tests/unit/search/state_check.h"
 
 #define N_STEPS 200
 #define N_TOGETHER 4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_STATE_CHECK_H
-#define NEUROSHARD_SEARCH_STATE_CHECK_H
+#ifndef NEUROSHARD_TESTS_UNIT_SEARCH_STATE_CHECK_H
+#define NEUROSHARD_TESTS_UNIT_SEARCH_STATE_CHECK_H
 
 #include "search/state.h"
 
@@ -15,17 +15,12 @@
  *               loads to rounding, as they are added up afresh now and then
  *     totals    the largest of each term, who has it, the total
  *
- * Searches do so themselves after every so manieth change of a layout, and
- * abort where something is wrong.
+ * Where this is linked, searches do so themselves after every so manieth change
+ * of a layout (layout_check_every, 1 in make test-long), and abort where
+ * something is wrong.
  */
 
 /* 0, or -1 and ERR_INPUT. The layout was priced, or committed since. */
 int layout_check(const struct layout *layout, struct err *err) MUST_CHECK;
-
-/* Every so manieth commit of a layout is checked; 0: none. 256 in debug and
- * sanitizer builds (make CHECK_EVERY=256), else 0; tests set it before a
- * search, and in make test-long to 1. */
-extern uint32_t layout_check_every;
-void layout_check_sometimes(struct layout *layout);
 
 #endif

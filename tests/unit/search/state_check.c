@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/state_check.h"
+#include "tests/unit/search/state_check.h"
 
 #include "core/plan_check.h"
 
@@ -239,21 +239,18 @@ int layout_check(const struct layout *layout, struct err *err)
     return rc;
 }
 
-#ifdef LAYOUT_CHECK_EVERY
-uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
-#else
-uint32_t layout_check_every = 0;
-#endif
-
-void layout_check_sometimes(struct layout *layout)
+static void check_or_abort(const struct layout *layout)
 {
     struct err err = {0};
 
-    if (!layout_check_every || ++layout->n_unchecked < layout_check_every)
-        return;
-    layout->n_unchecked = 0;
     if (layout_check(layout, &err)) {
         fprintf(stderr, "%s\n", err.msg);
         abort();
     }
+}
+
+/* Before any test or command begins. */
+__attribute__((constructor)) static void install(void)
+{
+    layout_checker = check_or_abort;
 }
