@@ -5,7 +5,6 @@
 #include "search/search.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Where no effort is given: about a second of two cores. */
 #define EFFORT 2400000
@@ -65,21 +64,6 @@ static double heavy_ms(const struct heavy *heavy, const double *terms_ms)
     return x * x * heavy->weight_ms;
 }
 
-/* Most trials come to nothing, and devices stay as heavy as they are. */
-static void note_heavy(struct chain *chain, uint32_t r)
-{
-    const struct layout *layout = &chain->at.layout;
-
-    for (uint32_t h = 0; h < chain->n_heavy; h++) {
-        double *of = &chain->heavy_ms[r * chain->n_heavy + h];
-
-        chain->all_heavy_ms -= *of;
-        *of =
-            heavy_ms(&chain->heavy[h], layout->terms_ms + r * layout->n_terms);
-        chain->all_heavy_ms += *of;
-    }
-}
-
 static void chain_start(struct chain *chain, const struct snapshot *from)
 {
     const struct layout *layout = &chain->at.layout;
@@ -96,10 +80,10 @@ static void chain_start(struct chain *chain, const struct snapshot *from)
                 (struct heavy){k, 1 / most_ms, weight_ms};
     }
     chain->all_heavy_ms = 0;
-    memset(chain->heavy_ms, 0,
-           layout->n_devices * chain->n_heavy * sizeof(double));
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        note_heavy(chain, r);
+        for (uint32_t h = 0; h < chain->n_heavy; h++)
+            chain->all_heavy_ms += heavy_ms(
+                &chain->heavy[h], layout->terms_ms + r * layout->n_terms);
 }
 
 /* How much heavier the devices become that the trial touches, term by term, in
@@ -112,11 +96,12 @@ static double heavier(const struct chain *chain)
 
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         const double *now_ms =
-            chain->heavy_ms + trial->devices[i] * chain->n_heavy;
+            layout->terms_ms + trial->devices[i] * layout->n_terms;
         const double *then_ms = trial->terms_ms + i * layout->n_terms;
 
         for (uint32_t h = 0; h < chain->n_heavy; h++)
-            sum += heavy_ms(&chain->heavy[h], then_ms) - now_ms[h];
+            sum += heavy_ms(&chain->heavy[h], then_ms) -
+                   heavy_ms(&chain->heavy[h], now_ms);
     }
     return sum;
 }
@@ -155,14 +140,16 @@ static void decide(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
     const struct trial *trial = &chain->at.trial;
-    double rise = INFINITY;
+    double rise = INFINITY, heavier_ms = 0;
 
     if (!trial->changes.n)
         return;
-    if (trial_is_priced(trial) && isfinite(trial->total_ms))
+    if (trial_is_priced(trial) && isfinite(trial->total_ms)) {
+        heavier_ms = heavier(chain);
         rise = trial->total_ms - layout->total_ms +
                excess_ms(chain, trial->excess - layout->excess) +
-               layout->parts->tuning->heavy_weight * heavier(chain);
+               layout->parts->tuning->heavy_weight * heavier_ms;
+    }
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
@@ -171,8 +158,7 @@ static void decide(struct chain *chain)
     if (!chain->is_saved)
         save(chain);
     layout_commit(&chain->at.layout, trial);
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        note_heavy(chain, trial->devices[i]);
+    chain->all_heavy_ms += heavier_ms;
     if (is_better(layout->excess, layout->total_ms, &chain->best))
         chain->is_saved = false;
 }
@@ -192,8 +178,6 @@ void temper_open(struct temper *temper, const struct parts *parts,
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
         tryout_init(&chain->at, parts);
-        chain->heavy_ms =
-            mem_alloc(parts->n_devices, ORACLE_MAX_TERMS * sizeof(double));
         chain->at.layout.style = c % TUNING_STYLES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
@@ -208,7 +192,6 @@ void temper_close(struct temper *temper)
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         tryout_release(&temper->all[c].at);
         snapshot_release(&temper->all[c].best);
-        mem_free(temper->all[c].heavy_ms);
         pricing_release(&temper->pricing[c]);
     }
     *temper = (struct temper){0};

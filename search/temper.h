@@ -31,8 +31,7 @@ struct chain {
                                     and the largest by its weight */
     } heavy[ORACLE_MAX_TERMS];   /* [n_heavy]: of the terms that have one */
     uint32_t n_heavy;
-    double *heavy_ms;    /* [R][n_heavy], owned: of the layout as it is; and */
-    double all_heavy_ms; /* their sum, but for rounding */
+    double all_heavy_ms; /* of the layout as it is, but for rounding */
 };
 
 /* Asked between rounds, some 10^4 steps or fewer apart, with the steps that
