@@ -463,13 +463,11 @@ int search_full(struct plan *plan, const struct oracle *oracle,
                         .published_ms = INFINITY,
                         .annealed_ms = INFINITY,
                         .own.arena = arena,
-                        .rivals = options->rivals,
+                        .rivals = options->rivals ? options->rivals : &full.own,
                         .rival = &none};
     struct proven bound;
     int rc = -1;
 
-    if (!full.rivals)
-        full.rivals = &full.own;
     watch_init(&full.watch, oracle);
     plan->stopped = "done";
     plan->n_evaluations = 0;
