@@ -151,7 +151,6 @@ static bool place(struct tryout *tryout, uint32_t unit,
  * open piece finds no place, its unit is placed anew. */
 void carry_over(struct snapshot *out, const struct parts *parts)
 {
-    bool *is_anew = mem_alloc(parts->n_units, sizeof(*is_anew));
     struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
     struct snapshot open = {0}, unit = {0};
     struct tryout tryout;
@@ -161,11 +160,11 @@ void carry_over(struct snapshot *out, const struct parts *parts)
     out->n = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         order[u] = (struct ranked){-parts->of[u].forms[0].load_ms, u};
-        is_anew[u] =
-            parts->of[u].pin >= 0 ||
+        if (parts->of[u].pin >= 0 ||
             !as_placed(&unit, parts, u,
-                       &parts->homes->standing[parts->of[u].tables[0]]);
-        for (uint32_t i = 0; i < unit.n && !is_anew[u]; i++)
+                       &parts->homes->standing[parts->of[u].tables[0]]))
+            continue;
+        for (uint32_t i = 0; i < unit.n; i++)
             snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
                          unit.pieces[i]);
     }
@@ -173,11 +172,12 @@ void carry_over(struct snapshot *out, const struct parts *parts)
     ranked_sort(order, parts->n_units);
     for (uint32_t i = 0; i < parts->n_units; i++) {
         uint32_t u = order[i].idx;
+        bool is_placed = true;
 
-        for (uint32_t k = 0; k < open.n && !is_anew[u]; k++)
+        for (uint32_t k = 0; k < open.n && is_placed; k++)
             if (parts_unit(parts, open.pieces[k].part) == u)
-                is_anew[u] = !place(&tryout, u, &open.pieces[k]);
-        if (is_anew[u])
+                is_placed = place(&tryout, u, &open.pieces[k]);
+        if (!is_placed || tryout.layout.first_of[u] == NO_PIECE)
             (void)place(&tryout, u, NULL);
     }
     snapshot_save(out, &tryout.layout);
@@ -185,5 +185,4 @@ void carry_over(struct snapshot *out, const struct parts *parts)
     snapshot_release(&unit);
     tryout_release(&tryout);
     mem_free(order);
-    mem_free(is_anew);
 }
