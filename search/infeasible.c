@@ -251,26 +251,15 @@ static bool is_short(const struct parts *parts, struct arena *arena,
  * where none was with more; so the answer is right, and near the least.
  */
 
-/* Devices that are there keep what they have, and what is to stay free of them
- * if they have more; others are like the roomiest. */
-static void change_cluster(struct problem *problem, uint64_t least_memory,
-                           uint32_t n_devices, struct question *question)
-{
-    cluster_grow(&problem->cluster, n_devices, question->roomiest,
-                 &question->arena);
-    for (uint32_t r = 0; r < n_devices; r++)
-        cluster_raise_memory(&problem->cluster, r, least_memory);
-}
-
 /* The question asked again, of a problem that is better off by an amount of
- * memory that no device has less of, or of devices, and by kinds that are
- * allowed, also to tables of which the list says otherwise: whether it packs,
- * quickly. Sums first, as they cost next to nothing: most amounts that are
- * tried are too small by far. What it takes of the arena is given back. */
+ * memory that no device has less of, or of devices, the new ones like the
+ * roomiest, and by kinds that are allowed, also to tables of which the list
+ * says otherwise: whether it packs, quickly. Sums first, as they cost next to
+ * nothing: most amounts that are tried are too small by far. What it takes of
+ * the arena is given back. */
 static bool fits(struct question *question, bool of_memory, uint64_t amount,
                  unsigned more_kinds, unsigned more_of_tables)
 {
-    const uint32_t n_devices = question->problem->cluster.n_devices;
     struct arena *arena = &question->arena;
     struct arena_mark mark = arena_mark(arena);
     struct problem problem = *question->problem;
@@ -281,8 +270,11 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     const char *text;
     bool yes, is_other = !more_of_tables;
 
-    change_cluster(&problem, of_memory ? amount : 0,
-                   of_memory ? n_devices : (uint32_t)amount, question);
+    cluster_grow(&problem.cluster,
+                 of_memory ? problem.cluster.n_devices : (uint32_t)amount,
+                 question->roomiest, arena);
+    for (uint32_t r = 0; of_memory && r < problem.cluster.n_devices; r++)
+        cluster_raise_memory(&problem.cluster, r, amount);
     problem.kinds |= more_kinds;
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
     for (size_t i = 0; i < problem.n_tables; i++) {
