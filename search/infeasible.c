@@ -268,7 +268,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct parts parts;
     struct err ignored;
     const char *text;
-    bool yes, is_other = !more_of_tables;
+    bool yes;
 
     cluster_grow(&problem.cluster,
                  of_memory ? problem.cluster.n_devices : (uint32_t)amount,
@@ -279,7 +279,6 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     problem.tables = ARENA_NEW(arena, struct table, problem.n_tables);
     for (size_t i = 0; i < problem.n_tables; i++) {
         problem.tables[i] = question->problem->tables[i];
-        is_other |= more_of_tables & ~problem.tables[i].kinds;
         problem.tables[i].kinds |= more_of_tables;
     }
     if (problem.device_batch) {
@@ -287,7 +286,6 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
         problem_find_hot_rows(&problem, arena);
     }
     yes =
-        is_other &&
         !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
         !is_short(&parts, arena, &text, &shortage) &&
         !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
