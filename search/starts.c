@@ -396,58 +396,46 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
  * second; the best is where the chains begin. Most views choose as one before
  * (235 of 242 for 1,935 tables on 96 devices), and are not built again.
  */
-struct built {
-    uint64_t hash; /* of its forms */
-    uint64_t work;
-};
-
 struct batch {
     const struct parts *parts;
-    struct view view; /* but for peak_ms */
-    struct building {
-        uint32_t *forms; /* [n_units] */
-        struct built *built;
-        bool is_new;
-        struct snapshot snapshot; /* empty where none was found, or not new */
-    } buildings[N_PEAKS];
-    struct built all[N_REPLICA_FRACS * N_PRICES * N_PEAKS];
-    size_t n_built;
+    struct view view;         /* but for peak_ms */
+    uint32_t *forms[N_PEAKS]; /* of those in hand */
+    struct built {
+        uint64_t hash;            /* of its forms */
+        uint64_t work;            /* that it took to build them */
+        const struct built *like; /* the first of these forms; it is built */
+        struct snapshot snapshot; /* empty where none was found, or not built */
+    } all[N_REPLICA_FRACS * N_PRICES * N_PEAKS], *in_hand; /* [N_PEAKS] */
 };
 
-/* Whether the view is to be built, or what there was of it. */
+/* What the view comes to, and whether it did before. */
 static void look_back(struct batch *batch, size_t i)
 {
     const struct parts *parts = batch->parts;
-    struct building *building = &batch->buildings[i];
+    struct built *built = &batch->in_hand[i];
     struct view view = batch->view;
-    uint64_t hash;
 
     view.peak_ms = peak_fracs[i] * view.all_ms / parts->n_devices;
-    choose_forms(building->forms, parts, &view);
-    hash = hash_bytes(building->forms, parts->n_units * sizeof(uint32_t), 0);
-    building->built = batch->all;
-    while (building->built < batch->all + batch->n_built &&
-           building->built->hash != hash)
-        building->built++;
-    building->is_new = building->built == batch->all + batch->n_built;
-    batch->n_built += building->is_new;
-    building->built->hash = hash;
-    building->snapshot.n = 0;
+    choose_forms(batch->forms[i], parts, &view);
+    built->hash =
+        hash_bytes(batch->forms[i], parts->n_units * sizeof(uint32_t), 0);
+    built->like = batch->all;
+    while (built->like->hash != built->hash)
+        built->like++;
 }
 
 /* A layout is priced as comm prices it, on the thread that built it. */
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
-    struct building *building = &batch->buildings[i];
+    struct built *built = &batch->in_hand[i];
 
     (void)thread;
-    if (!building->is_new)
-        return;
-    building->built->work =
-        build(&building->snapshot, batch->parts, &batch->view, building->forms);
-    if (building->snapshot.n)
-        snapshot_price(&building->snapshot, batch->parts);
+    if (built->like == built)
+        built->work = build(&built->snapshot, batch->parts, &batch->view,
+                            batch->forms[i]);
+    if (built->snapshot.n)
+        snapshot_price(&built->snapshot, batch->parts);
 }
 
 /* Into the place of the dearest of n, or of none, where it is cheaper and there
@@ -487,7 +475,7 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
     struct arena arena = {0};
 
     for (unsigned k = 0; k < N_PEAKS; k++)
-        batch.buildings[k].forms = ARENA_NEW(&arena, uint32_t, parts->n_units);
+        batch.forms[k] = ARENA_NEW(&arena, uint32_t, parts->n_units);
     for (size_t i = 0; i < n_fracs * N_PRICES && i < parts->tuning->n_prices;
          i++) {
         if ((i == N_PRICES && !best->n) ||
@@ -497,20 +485,20 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
         batch.view.replica_frac = replica_fracs[i / N_PRICES];
         batch.view.ms_per_byte =
             memory_fracs[i % N_PRICES] * least->ms / (least->bytes + 1);
+        batch.in_hand = &batch.all[i * N_PEAKS];
         for (unsigned k = 0; k < N_PEAKS; k++)
             look_back(&batch, k);
         pool_run(pool, N_PEAKS, build_one, &batch);
         for (unsigned k = 0; k < N_PEAKS; k++) {
-            const struct building *building = &batch.buildings[k];
+            struct built *built = &batch.in_hand[k];
 
-            work += building->built->work;
-            n_priced += building->snapshot.n > 0;
-            if (building->snapshot.n)
-                keep(best, n, &building->snapshot);
+            work += built->like->work;
+            n_priced += built->snapshot.n > 0;
+            if (built->snapshot.n)
+                keep(best, n, &built->snapshot);
+            snapshot_release(&built->snapshot);
         }
     }
-    for (unsigned k = 0; k < N_PEAKS; k++)
-        snapshot_release(&batch.buildings[k].snapshot);
     arena_release(&arena);
     return n_priced;
 }
