@@ -127,21 +127,8 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* The largest of term k over the devices that the trial leaves alone: they are
- * looked at only where it touches the one that leads. */
-static double untouched_most(const struct trial *trial,
-                             const struct layout *layout, size_t k)
-{
-    double most = 0;
-
-    if (trial->place[layout->leader[k]] == NO_PIECE)
-        return layout->most_ms[k];
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        if (trial->place[r] == NO_PIECE)
-            most = larger(layout->terms_ms[r * layout->n_terms + k], most);
-    return most;
-}
-
+/* The devices that the trial leaves alone are looked at only where it touches
+ * the one that leads. */
 static void price_terms(struct trial *trial, const struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
@@ -150,11 +137,17 @@ static void price_terms(struct trial *trial, const struct layout *layout)
 
     oracle->ops->terms(oracle, trial->sums, trial->n_devices, trial->compute_ms,
                        trial->terms_ms);
-    for (size_t k = 0; k < n_terms; k++)
-        max_ms[k] = untouched_most(trial, layout, k);
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        for (size_t k = 0; k < n_terms; k++)
-            max_ms[k] = larger(trial->terms_ms[i * n_terms + k], max_ms[k]);
+    for (size_t k = 0; k < n_terms; k++) {
+        const bool leads = trial->place[layout->leader[k]] == NO_PIECE;
+        double *most = &max_ms[k];
+
+        *most = leads ? layout->most_ms[k] : 0;
+        for (uint32_t r = 0; r < layout->n_devices && !leads; r++)
+            if (trial->place[r] == NO_PIECE)
+                *most = larger(layout->terms_ms[r * n_terms + k], *most);
+        for (uint32_t i = 0; i < trial->n_devices; i++)
+            *most = larger(trial->terms_ms[i * n_terms + k], *most);
+    }
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 
