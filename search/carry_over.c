@@ -107,40 +107,33 @@ bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
 
 /* --- anew --- */
 
-/* A way to place what is open: a piece on that device, or where it is NULL the
- * unit in that form. */
-static void put(struct tryout *tryout, uint32_t unit, const struct change *open,
-                uint32_t way)
-{
-    const struct form *form;
-    struct rng rng;
-
-    trial_clear(&tryout->trial);
-    if (open) {
-        trial_add(&tryout->trial, *open);
-        tryout->trial.changes.pieces->device = way;
-        return;
-    }
-    form = &tryout->layout.parts->of[unit].forms[way];
-    rng_init(&rng, way, 0);
-    rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
-}
-
-/* In the way that exceeds least and then costs least. An open piece is not
- * placed where it meets others of its rows wherever it goes. */
+/* The open piece on the device, or where it is NULL the unit in the form, that
+ * exceeds least and then costs least. An open piece is not placed where it
+ * meets others of its rows wherever it goes. */
 static bool place(struct tryout *tryout, uint32_t unit,
                   const struct change *open)
 {
     const struct parts *parts = tryout->layout.parts;
+    struct trial *trial = &tryout->trial;
     const uint32_t n = open ? parts->n_devices : parts->of[unit].n_forms;
 
     tryout_seek(tryout, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
         double total_ms;
+        struct rng rng;
 
-        put(tryout, unit, open, way);
+        trial_clear(trial);
+        rng_init(&rng, way, 0);
+        if (open) {
+            trial_add(trial, *open);
+            trial->changes.pieces->device = way;
+        } else {
+            const struct form *form = &parts->of[unit].forms[way];
+
+            rebuild(trial, &tryout->layout, &form, 1, &rng);
+        }
         total_ms = tryout_price(tryout);
-        tryout_note(tryout, tryout->trial.excess, total_ms);
+        tryout_note(tryout, trial->excess, total_ms);
     }
     return tryout_make(tryout);
 }
