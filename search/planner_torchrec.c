@@ -267,35 +267,19 @@ static bool place_on_host(struct planner *planner,
 
 /* --- proposals --- */
 
-/* What the ranks have to do in the mean is no better than the best, by more
- * than the order of a sum makes up for. */
-static bool is_hopeless(const struct planner *planner)
-{
-    const struct placing *placing = planner->placing;
-    double sum_ms = 0;
-
-    for (uint32_t t = 0; t < placing->n_tables; t++) {
-        const struct sharding_option *option = planner->candidates[t].proposed;
-
-        sum_ms += option->ms * option->n_shards;
-    }
-    return sum_ms * (1 - 1e-9) >= placing->least_load * placing->n_devices;
-}
-
 /* Places the proposal, what goes on all ranks first; its shards are the plan's
- * where every table has room and it is the best. Loads only grow, so that one
- * which cannot be is not placed to its end. */
+ * where every table has room and it is the best. Not where what the ranks have
+ * to do in the mean is no better than the best, by more than the order of a sum
+ * makes up for; and as loads only grow, one which cannot be is not placed to
+ * its end. */
 static void try_proposal(struct planner *planner)
 {
     struct placing *placing = planner->placing;
     struct plan *plan = placing->plan;
     size_t n_shards = 0;
+    double sum_ms = 0;
 
     plan->n_evaluations++;
-    if (is_hopeless(planner))
-        return;
-    placing_begin(placing);
-    planner->most_load = 0;
     for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct sharding_option *option = planner->candidates[t].proposed;
         bool is_on_all = option->is_in_order && !option->on_host;
@@ -303,7 +287,12 @@ static void try_proposal(struct planner *planner)
         placing->order[t] =
             (struct ranked){is_on_all ? -INFINITY : -option->all_storage, t};
         n_shards += option->n_shards;
+        sum_ms += option->ms * option->n_shards;
     }
+    if (sum_ms * (1 - 1e-9) >= placing->least_load * placing->n_devices)
+        return;
+    placing_begin(placing);
+    planner->most_load = 0;
     ranked_sort(placing->order, placing->n_tables);
     for (uint32_t i = 0; i < placing->n_tables; i++)
         if (!place_on_host(planner,
