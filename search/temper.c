@@ -422,23 +422,6 @@ static bool exceeds(void *ctx, uint64_t n_done)
     return temper_best(temper)->excess > 0;
 }
 
-/* By which the best layout still exceeds memory; *io becomes it where it does
- * not. */
-static uint64_t keep_repaired(struct temper *temper, struct snapshot *io)
-{
-    const struct snapshot *best = temper_best(temper);
-    struct layout *layout = &temper->all[0].at.layout;
-    double lacking = 0;
-
-    snapshot_load(best, layout);
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        lacking += fmax(0, (double)layout->bytes[r] -
-                               (double)layout->parts->room_bytes[r]);
-    if (!(lacking > 0))
-        snapshot_copy(io, best);
-    return (uint64_t)fmin(lacking, 0x1p63);
-}
-
 uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                        unsigned patience)
 {
@@ -453,8 +436,10 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                                   .floor_lane = -1};
     struct tuning tuning = tuning_default;
     struct parts unpriced = *parts;
-    uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n, lacking;
+    uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
     struct temper temper;
+    struct layout *layout = &temper.all[0].at.layout;
+    double lacking = 0;
 
     if (parts->n_devices < 2)
         return UINT64_MAX;
@@ -475,8 +460,13 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
     for (unsigned cycle = 0; cycle < N_REPAIR_CYCLES; cycle++)
         if (!temper_anneal(&temper, n_steps, REPAIR_HOT_FRAC))
             break;
-    lacking = keep_repaired(&temper, io);
+    snapshot_load(temper_best(&temper), layout);
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        lacking +=
+            fmax(0, (double)layout->bytes[r] - (double)parts->room_bytes[r]);
+    if (!(lacking > 0))
+        snapshot_copy(io, temper_best(&temper));
     temper_close(&temper);
     mem_free(unpriced.vectors);
-    return lacking;
+    return (uint64_t)fmin(lacking, 0x1p63);
 }
