@@ -133,77 +133,62 @@ static double max_of(double a, double b)
     return a > b ? a : b;
 }
 
-/* The lanes of one assignment: lane of device r is first[r * stride]. */
-struct lanes {
-    const double *first;
-    size_t stride;
-    uint32_t n_devices;
-};
-
-static double lane_sum(const struct lanes *lanes, uint32_t begin, uint32_t end)
+/* Of n devices of an assignment, whose vectors follow each other, the sum of a
+ * lane. */
+static double lane_sum(const struct comm_oracle *oracle, const double *lane,
+                       uint32_t n)
 {
     double sum = 0;
 
-    for (uint32_t r = begin; r < end; r++)
-        sum += lanes->first[r * lanes->stride];
+    for (uint32_t r = 0; r < n; r++)
+        sum += lane[r * (size_t)oracle->base.width];
     return sum;
 }
 
 /* Time of one all-to-all of the bytes in a lane; of one device none. */
-static double alltoall_ms(const struct comm_model *model,
-                          const struct lanes *lanes, uint32_t per_host)
+static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
 {
-    uint32_t n_devices = lanes->n_devices;
+    const enum comm_form form = oracle->comm.form;
+    const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
+    const size_t width = oracle->base.width;
     double share = 1.0 / n_devices;
-    double all = lane_sum(lanes, 0, n_devices);
+    double all = lane_sum(oracle, lane, n_devices);
     double intra = 0, inter = 0; /* bytes at the busiest place of a level */
 
     if (n_devices == 1)
         return 0;
-    for (uint32_t begin = 0, end; begin < n_devices; begin = end) {
+    for (uint32_t begin = 0, n; begin < n_devices; begin += n) {
         double host, near, far;
 
-        end = n_devices - begin < per_host ? n_devices : begin + per_host;
-        host = lane_sum(lanes, begin, end);
-        near = (end - begin - 1) * share;
-        far = (n_devices - (end - begin)) * share;
-        if (model->form == COMM_TOTAL)
-            intra = max_of(intra, host * (end - begin) * share);
-        for (uint32_t r = begin; r < end; r++) {
-            double mine = lanes->first[r * lanes->stride];
+        n = (uint32_t)min_u64(n_devices - begin, oracle->per_group);
+        host = lane_sum(oracle, lane + begin * width, n);
+        near = (n - 1) * share;
+        far = (n_devices - n) * share;
+        if (form == COMM_TOTAL)
+            intra = max_of(intra, host * n * share);
+        for (uint32_t r = begin; r < begin + n; r++) {
+            double mine = lane[r * width];
             double port = max_of(mine * near, (host - mine) * share);
 
-            if (model->form == COMM_PORT)
+            if (form == COMM_PORT)
                 intra = max_of(intra, port);
             inter = max_of(inter, max_of(mine * far, (all - host) * share));
         }
     }
-    return max_of(transfer_ms(&model->intra, intra),
-                  transfer_ms(&model->inter, inter));
+    return max_of(transfer_ms(&oracle->comm.intra, intra),
+                  transfer_ms(&oracle->comm.inter, inter));
 }
 
-/* Ring all-reduce of what a device sends; each hop of the ring runs at the
- * slowest level's pace. */
-static double ring_ms(const struct comm_model *model, double bytes,
-                      uint32_t n_devices, uint32_t per_host)
+/* Ring all-reduce of a gradient of so many bytes; each hop of the ring runs at
+ * the slowest level's pace. */
+static double allreduce_ms(const struct comm_oracle *oracle, double bytes)
 {
-    const double intra = transfer_ms(&model->intra, bytes);
+    const double sent = bytes * oracle->ring;
+    const double intra = transfer_ms(&oracle->comm.intra, sent);
 
-    return n_devices <= per_host
+    return oracle->base.problem->cluster.n_devices <= oracle->per_group
                ? intra
-               : max_of(intra, transfer_ms(&model->inter, bytes));
-}
-
-static double allreduce_ms(const struct comm_model *model,
-                           const struct lanes *lanes, uint32_t per_host)
-{
-    const uint32_t n_devices = lanes->n_devices;
-    double bytes = 0;
-
-    for (uint32_t r = 0; r < n_devices; r++)
-        bytes = max_of(bytes, lanes->first[r * lanes->stride]);
-    return ring_ms(model, bytes * (2.0 * (n_devices - 1) / n_devices),
-                   n_devices, per_host);
+               : max_of(intra, transfer_ms(&oracle->comm.inter, sent));
 }
 
 static double id_work_ms(const struct id_rate *rate, double ns)
@@ -260,19 +245,16 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
 static void exchange_phases(const struct comm_oracle *oracle,
                             const double *sums, double phases_ms[N_PHASES])
 {
-    const struct cluster *cluster = &oracle->base.problem->cluster;
-    const uint32_t n_devices = cluster->n_devices;
-    const uint32_t per_host = oracle->per_group;
     const size_t width = oracle->base.width;
-    const double *first = sums + width - COMM_LANES;
-    const struct lanes input = {first + COMM_LANE_INPUT, width, n_devices};
-    const struct lanes output = {first + COMM_LANE_OUTPUT, width, n_devices};
-    const struct lanes grad = {first + COMM_LANE_GRAD, width, n_devices};
+    const double *lanes = sums + width - COMM_LANES;
+    double grad = 0;
 
-    phases_ms[PHASE_INPUT] = alltoall_ms(&oracle->comm, &input, per_host);
+    for (uint32_t r = 0; r < oracle->base.problem->cluster.n_devices; r++)
+        grad = max_of(grad, lanes[r * width + COMM_LANE_GRAD]);
+    phases_ms[PHASE_INPUT] = alltoall_ms(oracle, lanes + COMM_LANE_INPUT);
     phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
-        alltoall_ms(&oracle->comm, &output, per_host);
-    phases_ms[PHASE_REDUCE] = allreduce_ms(&oracle->comm, &grad, per_host);
+        alltoall_ms(oracle, lanes + COMM_LANE_OUTPUT);
+    phases_ms[PHASE_REDUCE] = allreduce_ms(oracle, grad);
 }
 
 static void phases(const struct oracle *base, const double *sums,
@@ -326,7 +308,6 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms)
 {
     const struct comm_oracle *oracle = (const void *)base;
-    const struct cluster *cluster = &base->problem->cluster;
 
     if (!oracle->device_ms)
         base->ops->compute(base, sums, n, compute_ms);
@@ -343,9 +324,7 @@ static void terms(const struct oracle *base, const double *sums, size_t n,
         phases_ms[PHASE_INPUT] = sent_ms(oracle, lanes[COMM_LANE_INPUT]);
         phases_ms[PHASE_OUTPUT] = phases_ms[PHASE_GRADIENT] =
             sent_ms(oracle, lanes[COMM_LANE_OUTPUT]);
-        phases_ms[PHASE_REDUCE] =
-            ring_ms(&oracle->comm, oracle->ring * lanes[COMM_LANE_GRAD],
-                    cluster->n_devices, oracle->per_group);
+        phases_ms[PHASE_REDUCE] = allreduce_ms(oracle, lanes[COMM_LANE_GRAD]);
         step_terms(&oracle->step, phases_ms, terms_ms);
     }
 }
@@ -398,12 +377,11 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
 {
     const struct cluster *cluster = &oracle->base.problem->cluster;
     const double n_devices = cluster->n_devices;
-    const double per_host = comm_group_devices(cluster);
     const struct job *job = &oracle->base.problem->job;
 
     oracle->per_group = comm_group_devices(cluster);
-    oracle->near = (per_host - 1) / n_devices;
-    oracle->far = (n_devices - per_host) / n_devices;
+    oracle->near = (oracle->per_group - 1) / n_devices;
+    oracle->far = (n_devices - oracle->per_group) / n_devices;
     oracle->ring = 2 * (n_devices - 1) / n_devices;
     oracle->step = comm_model_step(&oracle->comm, oracle->base.problem);
     oracle->step.host_ms = job->asks_host ? job->host_ms : oracle->comm.host_ms;
