@@ -28,7 +28,7 @@ struct trial {
     const struct sample **judged; /* [n_judged] in the order of folds */
     double *ms;                   /* [n_judged] as measured */
     double *says[N_MODEL_KINDS];  /* [n_judged] */
-    size_t n_judged;
+    size_t n_judged;              /* so far, by the kind that is tried */
 };
 
 /* Folds of cases, not of samples: a case measured in several settings is in
@@ -58,10 +58,11 @@ static bool leaves_enough(const struct trial *trial, uint64_t fold)
  * behind what was said of those before; nothing where too few are left. A net
  * alone needs the validation side, also where it is the fold. */
 static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
-                    size_t *n_judged, struct err *err)
+                    struct err *err)
 {
     struct train_options options = *trial->options;
     const bool sees_all = trial->n_folds == 1 && kind == MODEL_NET;
+    const size_t n_judged = trial->n_judged;
     struct sample *seen, *judged;
     size_t n_seen = 0, n_fold = 0;
     struct dataset dataset;
@@ -80,7 +81,7 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
             seen[n_seen++] = *sample;
         /* A table alone is measured to add it up, a device is not one. */
         if (is_in && sample->kind != SAMPLE_SINGLE) {
-            trial->judged[*n_judged + n_fold] = sample;
+            trial->judged[n_judged + n_fold] = sample;
             judged[n_fold++] = *sample;
         }
     }
@@ -90,11 +91,12 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
     if (n_fold)
         rc = train_fit(&model, seen, n_seen, &options, &arena, err);
     if (n_fold && !rc) {
-        dataset_init(&dataset, &model.features, &model.estimate, judged, n_fold,
-                     sample_trains, &arena);
-        predict_dataset(&model, &dataset, trial->says[kind] + *n_judged);
-        memcpy(trial->ms + *n_judged, dataset.ms, n_fold * sizeof(*trial->ms));
-        *n_judged += n_fold;
+        memcpy(
+            trial->says[kind] + n_judged,
+            model_says(&dataset, &model, judged, n_fold, sample_trains, &arena),
+            n_fold * sizeof(double));
+        memcpy(trial->ms + n_judged, dataset.ms, n_fold * sizeof(double));
+        trial->n_judged += n_fold;
     }
     arena_release(&arena);
     return rc;
@@ -103,15 +105,14 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
 static int try_kind(struct trial *trial, struct model_choice *choice,
                     enum model_kind kind, struct err *err)
 {
-    size_t n_judged = 0;
-
+    trial->n_judged = 0;
     for (uint64_t fold = 0; fold < trial->n_folds; fold++)
-        if (try_fold(trial, kind, fold, &n_judged, err))
+        if (try_fold(trial, kind, fold, err))
             return -1;
-    trial->n_judged = n_judged;
-    if (n_judged)
-        choice->errors[choice->n++] = errors_of(
-            model_kind_names[kind], trial->ms, trial->says[kind], n_judged);
+    if (trial->n_judged)
+        choice->errors[choice->n++] =
+            errors_of(model_kind_names[kind], trial->ms, trial->says[kind],
+                      trial->n_judged);
     return 0;
 }
 

@@ -68,50 +68,39 @@ int sample_leave_out_checks(struct sample *sample,
     return 0;
 }
 
-/* Counts what is kept, and makes room for it. */
-static void make_room(struct dataset *dataset, const struct sample *samples,
-                      size_t n, bool (*keep)(const struct sample *sample),
-                      struct arena *arena)
-{
-    size_t n_kept = 0, n_tables = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (keep(&samples[i])) {
-            n_kept++;
-            n_tables += samples[i].n_tables;
-            dataset->most_tables =
-                max_u64(dataset->most_tables, samples[i].n_tables);
-        }
-    dataset->rows = ARENA_NEW(arena, double, n_tables * dataset->n_columns);
-    dataset->samples = ARENA_NEW(arena, const struct sample *, n_kept);
-    dataset->ms = ARENA_NEW(arena, double, n_kept);
-    dataset->first = ARENA_NEW(arena, uint32_t, n_kept + 1);
-    dataset->sums = ARENA_NEW(arena, double, n_kept * dataset->width);
-}
-
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   const struct estimate *estimate, const struct sample *samples,
                   size_t n, bool (*keep)(const struct sample *sample),
                   struct arena *arena)
 {
     const size_t width = estimate_width(estimate);
-    struct feature_input input;
-    double *row;
+    size_t n_tables = 0;
+    double *row, *sums;
 
-    memset(dataset, 0, sizeof(*dataset));
-    dataset->n_columns = features->n + width;
-    dataset->features = *features;
-    dataset->width = width;
-    make_room(dataset, samples, n, keep, arena);
-    row = dataset->rows;
-    for (size_t i = 0; i < n; i++) {
-        const struct sample *sample = &samples[i];
-        double *sums = dataset->sums + dataset->n_samples * width;
-        uint32_t *first = dataset->first + dataset->n_samples;
+    *dataset =
+        (struct dataset){.features = *features,
+                         .n_columns = features->n + width,
+                         .width = width,
+                         .samples = ARENA_NEW(arena, const struct sample *, n)};
+    for (size_t i = 0; i < n; i++)
+        if (keep(&samples[i])) {
+            dataset->samples[dataset->n_samples++] = &samples[i];
+            n_tables += samples[i].n_tables;
+            dataset->most_tables =
+                max_u64(dataset->most_tables, samples[i].n_tables);
+        }
+    n = dataset->n_samples;
+    row = dataset->rows =
+        ARENA_NEW(arena, double, n_tables * dataset->n_columns);
+    sums = dataset->sums = ARENA_NEW(arena, double, n *width);
+    dataset->ms = ARENA_NEW(arena, double, n);
+    dataset->first = ARENA_NEW(arena, uint32_t, n + 1);
+    for (size_t i = 0; i < n; i++, sums += width) {
+        const struct sample *sample = dataset->samples[i];
 
-        if (!keep(sample))
-            continue;
         for (uint32_t j = 0; j < sample->n_tables; j++) {
+            struct feature_input input;
+
             feature_input_of_sample(&input, sample->setting,
                                     &sample->tables[j]);
             estimate_fill(estimate, &input, row + features->n);
@@ -120,9 +109,8 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
                 sums[f] += row[features->n + f];
             row += dataset->n_columns;
         }
-        first[1] = first[0] + sample->n_tables;
-        dataset->samples[dataset->n_samples] = sample;
-        dataset->ms[dataset->n_samples++] = sample->total.median_ms;
+        dataset->first[i + 1] = dataset->first[i] + sample->n_tables;
+        dataset->ms[i] = sample->total.median_ms;
     }
 }
 
@@ -143,20 +131,23 @@ static void scale_rows(struct batch_builder *builder,
 
 /* Totals, units, and the shares of a sample's tables in its unit. */
 static void scale_samples(struct batch_builder *builder,
-                          const struct estimate *estimate, struct arena *arena)
+                          const struct estimate *estimate, double unit_ms,
+                          struct arena *arena)
 {
     const struct dataset *dataset = builder->dataset;
     const struct feature_set *totals = &estimate->totals;
     float *to = ARENA_NEW(arena, float, dataset->n_samples * totals->n);
 
+    builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
     builder->scaled_totals = to;
+    builder->n_totals = totals->n;
     builder->shares =
         ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
     for (size_t i = 0; i < dataset->n_samples; i++) {
         const double *sums = dataset->sums + i * dataset->width;
         const double unit = estimate_ms(estimate, sums);
 
-        builder->unit[i] = unit;
+        builder->unit[i] = unit_ms * unit;
         for (size_t f = 0; f < totals->n; f++)
             *to++ = (float)((log2(1 + sums[f]) - totals->at[f].mean) /
                             totals->at[f].std);
@@ -177,24 +168,18 @@ void batch_builder_init(struct batch_builder *builder,
 {
     const size_t n_rows = dataset->first[dataset->n_samples];
 
-    memset(builder, 0, sizeof(*builder));
     builder->dataset = dataset;
     builder->max_samples = max_samples;
     builder->max_rows = min_u64(max_samples * dataset->most_tables, n_rows);
     builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
-    builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
     builder->x = ARENA_NEW(arena, float, builder->max_rows * features->n);
     builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
     builder->weight = ARENA_NEW(arena, float, builder->max_rows);
     builder->totals = ARENA_NEW(arena, float, max_samples * estimate->totals.n);
-    for (uint32_t i = 0; i < dataset->n_samples; i++) {
+    for (uint32_t i = 0; i < dataset->n_samples; i++)
         builder->order[i] = i;
-        builder->unit[i] = unit_ms;
-    }
     scale_rows(builder, features, arena);
-    builder->n_totals = estimate->totals.n;
-    if (estimate_width(estimate))
-        scale_samples(builder, estimate, arena);
+    scale_samples(builder, estimate, unit_ms, arena);
 }
 
 struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
@@ -213,13 +198,11 @@ struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
         memcpy(builder->x + n_rows * n_features,
                builder->scaled_rows + from * n_features,
                n_tables * n_features * sizeof(float));
-        if (builder->shares) {
-            memcpy(builder->weight + n_rows, builder->shares + from,
-                   n_tables * sizeof(float));
-            memcpy(builder->totals + i * n_totals,
-                   builder->scaled_totals + at * n_totals,
-                   n_totals * sizeof(float));
-        }
+        memcpy(builder->weight + n_rows, builder->shares + from,
+               n_tables * sizeof(float));
+        memcpy(builder->totals + i * n_totals,
+               builder->scaled_totals + at * n_totals,
+               n_totals * sizeof(float));
         n_rows += (uint32_t)n_tables;
         builder->first[i + 1] = n_rows;
     }
@@ -227,7 +210,6 @@ struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
                               .n_rows = n_rows,
                               .x = builder->x,
                               .first = builder->first,
-                              .weight =
-                                  builder->shares ? builder->weight : NULL,
+                              .weight = builder->weight,
                               .totals = builder->totals};
 }

@@ -54,7 +54,7 @@ struct batch_builder {
     uint32_t *order;               /* [n_samples]: the caller's to shuffle */
     float *scaled_rows;            /* [first[n_samples]][features.n] */
     float *scaled_totals;          /* [n_samples][totals.n], of logarithms */
-    float *shares;   /* [first[n_samples]], of a row in the estimate; NULL where
+    float *shares;   /* [first[n_samples]], of a row in the estimate; 1 where
                         there is no estimate */
     double *unit;    /* [n_samples] in ms: the net says multiples of it */
     float *x;        /* [max_rows][features.n] */
@@ -63,8 +63,8 @@ struct batch_builder {
     float *totals;   /* [max_samples][totals.n] */
     size_t max_rows, max_samples, n_totals;
 };
-/* Scales by these features, which are the dataset's. unit_ms is the unit where
- * there is no estimate. */
+/* Scales by these features, which are the dataset's. The net says multiples of
+ * unit_ms times the estimate. */
 void batch_builder_init(struct batch_builder *builder,
                         const struct dataset *dataset,
                         const struct feature_set *features,

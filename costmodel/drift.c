@@ -108,15 +108,13 @@ static void find_points(struct series *series, const struct model *model,
 {
     struct arena *arena = &series->arena;
     struct sample *unseen = ARENA_NEW(arena, struct sample, n);
-    double *ms = ARENA_NEW(arena, double, n);
     struct dataset dataset;
+    double *ms;
 
     for (size_t i = 0; i < n; i++)
         if (is_unseen(&samples[i], model))
             unseen[series->n++] = samples[i];
-    dataset_init(&dataset, &model->features, &model->estimate, unseen,
-                 series->n, sample_trains, arena);
-    predict_dataset(model, &dataset, ms);
+    ms = model_says(&dataset, model, unseen, series->n, sample_trains, arena);
     series->points = ARENA_NEW(arena, struct point, series->n);
     for (size_t i = 0; i < series->n; i++)
         series->points[i] =

@@ -133,7 +133,7 @@ void estimate_fill(const struct estimate *estimate, struct feature_input *input,
 
 double estimate_added_ms(const struct estimate *estimate, const double *sums)
 {
-    double ms = 0;
+    double ms = estimate->totals.n ? 0 : 1;
 
     if (estimate->gpu.name)
         return fused_added_ms(&estimate->gpu, sums + estimate->totals.n);

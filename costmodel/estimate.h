@@ -45,7 +45,7 @@ void estimate_scale(struct estimate *estimate, const double *sums, size_t n);
 void estimate_set_range(struct estimate *estimate, const double *sums,
                         const double *ms, size_t n);
 /* What a table or a device adds up to by the rates or the roofline, without
- * base_ms and powers. */
+ * base_ms and powers; 1 where there is no estimate. */
 double estimate_added_ms(const struct estimate *estimate, const double *sums);
 /* What a device of these totals is estimated at: the unit of a net's answer, 1
  * ms where there is no estimate. */

@@ -38,47 +38,51 @@ static bool keep_held_out(const struct sample *sample)
            sample_split(sample) == SPLIT_HELD_OUT;
 }
 
-void predict_dataset(const struct model *model, const struct dataset *dataset,
-                     double *ms)
+double *model_says(struct dataset *dataset, const struct model *model,
+                   const struct sample *samples, size_t n,
+                   bool (*keep)(const struct sample *sample),
+                   struct arena *arena)
 {
     struct batch_builder builder;
     struct mlp_work work;
-    struct arena arena;
+    struct arena scratch;
     struct mlp_batch batch;
     float y[CHUNK];
+    double *ms;
 
-    if (!dataset->n_samples)
-        return;
+    dataset_init(dataset, &model->features, &model->estimate, samples, n, keep,
+                 arena);
+    ms = ARENA_NEW(arena, double, dataset->n_samples);
     if (!model->mlp.n_params) {
         for (size_t i = 0; i < dataset->n_samples; i++)
             ms[i] = estimate_ms(&model->estimate,
                                 dataset->sums + i * dataset->width);
-        return;
+        return ms;
     }
-    arena_init(&arena);
+    arena_init(&scratch);
     batch_builder_init(&builder, dataset, &model->features, &model->estimate, 1,
-                       CHUNK, &arena);
-    mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &arena);
+                       CHUNK, &scratch);
+    mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &scratch);
     for (size_t begin = 0; begin < dataset->n_samples;
          begin += batch.n_samples) {
         batch = batch_build(&builder, begin);
         mlp_forward(&model->mlp, &batch, &work, y);
-        for (size_t i = 0; i < batch.n_samples; i++) {
+        for (size_t i = 0; i < batch.n_samples; i++)
             ms[begin + i] = estimate_bound(&model->estimate, (double)y[i]) *
                             builder.unit[begin + i];
-        }
     }
-    arena_release(&arena);
+    arena_release(&scratch);
+    return ms;
 }
 
 /* What the model says for each table of a sample alone, added up. */
-static void predict_singles(const struct model *model,
-                            const struct dataset *dataset, double *ms,
-                            struct arena *arena)
+static double *predict_singles(const struct model *model,
+                               const struct dataset *dataset,
+                               struct arena *arena)
 {
     const uint32_t n = dataset->first[dataset->n_samples];
     struct sample *alone = ARENA_NEW(arena, struct sample, n), *next = alone;
-    double *single = ARENA_NEW(arena, double, n);
+    double *ms = ARENA_NEW(arena, double, dataset->n_samples), *single;
     struct dataset singles;
 
     for (size_t i = 0; i < dataset->n_samples; i++)
@@ -87,14 +91,11 @@ static void predict_singles(const struct model *model,
             next->tables += t;
             next->n_tables = 1;
         }
-    dataset_init(&singles, &dataset->features, &model->estimate, alone, n,
-                 sample_trains, arena);
-    predict_dataset(model, &singles, single);
-    for (size_t i = 0; i < dataset->n_samples; i++) {
-        ms[i] = 0;
+    single = model_says(&singles, model, alone, n, sample_trains, arena);
+    for (size_t i = 0; i < dataset->n_samples; i++)
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             ms[i] += single[j];
-    }
+    return ms;
 }
 
 /* Sums of the standardised features over the tables, their number, and 1. */
@@ -119,19 +120,22 @@ static double *linear_inputs(const struct model *model,
     return x;
 }
 
-static void predict_linear(const struct model *model,
-                           const struct dataset *train,
-                           const struct dataset *held_out, double *ms,
-                           struct arena *arena)
+static double *predict_linear(const struct model *model,
+                              const struct dataset *train,
+                              const struct dataset *held_out,
+                              struct arena *arena)
 {
     const size_t n_columns = model->features.n + 2;
     const double *x = linear_inputs(model, train, arena);
     double *w = ARENA_NEW(arena, double, n_columns);
+    double *ms = ARENA_NEW(arena, double, held_out->n_samples);
 
     linear_fit(w, x, train->ms, train->n_samples, n_columns, RIDGE);
     x = linear_inputs(model, held_out, arena);
     for (size_t i = 0; i < held_out->n_samples; i++)
-        ms[i] = linear_predict(w, x + i * n_columns, n_columns);
+        for (size_t k = 0; k < n_columns; k++)
+            ms[i] += w[k] * x[i * n_columns + k];
+    return ms;
 }
 
 static int compare_texts(const char *x, const char *y)
@@ -380,20 +384,16 @@ static void judge_predictors(struct evaluation *evaluation,
     double **says = judged.says;
 
     arena_init(&arena);
-    dataset_init(&held_out, &model->features, &model->estimate, samples, n,
-                 keep_held_out, &arena);
+    says[PREDICTOR_NET] =
+        model_says(&held_out, model, samples, n, keep_held_out, &arena);
     dataset_init(&train, &model->features, &model->estimate, samples, n,
                  sample_is_train, &arena);
     n = held_out.n_samples;
     judged.is_kept = ARENA_NEW(&arena, bool, n);
-    for (size_t p = 0; p < N_PREDICTORS; p++)
-        says[p] = ARENA_NEW(&arena, double, n);
-    predict_dataset(model, &held_out, says[PREDICTOR_NET]);
-    predict_singles(model, &held_out, says[PREDICTOR_PREDICTED_SINGLES],
-                    &arena);
-    if (train.n_samples)
-        predict_linear(model, &train, &held_out, says[PREDICTOR_LINEAR],
-                       &arena);
+    says[PREDICTOR_MEASURED_SINGLES] = ARENA_NEW(&arena, double, n);
+    says[PREDICTOR_PREDICTED_SINGLES] =
+        predict_singles(model, &held_out, &arena);
+    says[PREDICTOR_LINEAR] = predict_linear(model, &train, &held_out, &arena);
     for (size_t i = 0; i < n; i++)
         says[PREDICTOR_MEASURED_SINGLES][i] =
             sums[held_out.samples[i] - samples];
@@ -516,12 +516,9 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
     double *says[2];
 
     arena_init(&arena);
-    for (int m = 0; m < 2; m++) {
-        dataset_init(&held_out, &models[m]->features, &models[m]->estimate,
-                     samples, n, keep_held_out, &arena);
-        says[m] = ARENA_NEW(&arena, double, held_out.n_samples);
-        predict_dataset(models[m], &held_out, says[m]);
-    }
+    for (int m = 0; m < 2; m++)
+        says[m] =
+            model_says(&held_out, models[m], samples, n, keep_held_out, &arena);
     pair_errors(paired, held_out.samples, held_out.ms, says[0], says[1],
                 held_out.n_samples);
     arena_release(&arena);
@@ -536,10 +533,7 @@ json_t *held_out_to_json(const struct model *model,
     double *says;
 
     arena_init(&arena);
-    dataset_init(&held_out, &model->features, &model->estimate, samples, n,
-                 keep_held_out, &arena);
-    says = ARENA_NEW(&arena, double, held_out.n_samples);
-    predict_dataset(model, &held_out, says);
+    says = model_says(&held_out, model, samples, n, keep_held_out, &arena);
     for (size_t i = 0; i < held_out.n_samples; i++) {
         const struct sample *sample = held_out.samples[i];
         const struct sample_setting *setting = sample->setting;

@@ -110,9 +110,12 @@ bool paired_suffices(const struct paired *paired,
 struct errors errors_of(const char *name, const double *want, const double *got,
                         size_t n);
 
-/* What the model says for each sample, in ms. */
-void predict_dataset(const struct model *model, const struct dataset *dataset,
-                     double *ms);
+/* Makes the model's dataset of the samples that `keep` accepts. What the model
+ * says for each, in ms, in the arena like the dataset. */
+double *model_says(struct dataset *dataset, const struct model *model,
+                   const struct sample *samples, size_t n,
+                   bool (*keep)(const struct sample *sample),
+                   struct arena *arena) NEVER_NULL;
 
 /* Puts the evaluation into the model, for its file: intervals where they are of
  * more samples than those it has. */

@@ -16,7 +16,7 @@ static uint32_t padded(uint32_t n)
     return (n + FAST_MLP_TILE - 1) / FAST_MLP_TILE * FAST_MLP_TILE;
 }
 
-static void pack_wide(float *out, const struct fast_mlp_layer *layer)
+static void pack_wide(float *out, const struct mlp_layer *layer)
 {
     const size_t n_in = layer->n_in;
 
@@ -29,8 +29,8 @@ static void pack_wide(float *out, const struct fast_mlp_layer *layer)
     }
 }
 
-static void pack(struct fast_mlp_packed *packed,
-                 const struct fast_mlp_layer *layer, struct arena *arena)
+static void pack(struct fast_mlp_packed *packed, const struct mlp_layer *layer,
+                 struct arena *arena)
 {
     float *weight, *bias;
 
@@ -57,7 +57,7 @@ static void pack(struct fast_mlp_packed *packed,
     packed->bias = bias;
 }
 
-void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
+void fast_mlp_init(struct fast_mlp *mlp, const struct mlp_layer *layers,
                    uint32_t n_layers, enum cpu_isa isa, struct arena *arena)
 {
     assert(n_layers > 0 && n_layers <= FAST_MLP_MAX_LAYERS);
@@ -77,12 +77,6 @@ void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
     mlp->eval = isa == CPU_AVX512 ? fast_mlp_eval_avx512
                 : isa == CPU_AVX2 ? fast_mlp_eval_avx2
                                   : fast_mlp_eval_portable;
-}
-
-void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
-                   float *out)
-{
-    mlp->eval(mlp, in, n, out);
 }
 
 const char *fast_mlp_warning(enum cpu_isa isa)

@@ -28,10 +28,10 @@
 #define FAST_MLP_ROWS 4  /* rows that are evaluated together */
 
 /* A layer as trained. */
-struct fast_mlp_layer {
-    uint32_t n_in, n_out; /* 1 .. FAST_MLP_MAX_WIDTH */
-    const float *weight;  /* [n_out][n_in] */
-    const float *bias;    /* [n_out] */
+struct mlp_layer {
+    uint32_t n_in, n_out; /* of one that is evaluated 1 .. FAST_MLP_MAX_WIDTH */
+    float *weight;        /* [n_out][n_in] */
+    float *bias;          /* [n_out] */
     bool relu;
 };
 
@@ -53,6 +53,8 @@ struct fast_mlp {
     uint32_t n_logs; /* the caller's to set: so many of the last inputs, >= 0,
                         are taken as log2(1 + x), to 1e-6 */
     uint32_t stride; /* widest padded row */
+    /* in[n][n_in] -> out[n][n_out]. Thread-safe; best in multiples of
+     * FAST_MLP_ROWS rows. Uses 32 KiB of stack. */
     void (*eval)(const struct fast_mlp *mlp, const float *in, size_t n,
                  float *out);
 };
@@ -60,13 +62,8 @@ struct fast_mlp {
 /* Copies everything into the arena; mlp may be copied and lives as long. Layer
  * k + 1 takes what layer k gives. isa is cpu_isa_best() or lower. Shapes are
  * the caller's to check (assert). */
-void fast_mlp_init(struct fast_mlp *mlp, const struct fast_mlp_layer *layers,
+void fast_mlp_init(struct fast_mlp *mlp, const struct mlp_layer *layers,
                    uint32_t n_layers, enum cpu_isa isa, struct arena *arena);
-
-/* in[n][n_in] -> out[n][n_out]. Thread-safe; best in multiples of
- * FAST_MLP_ROWS rows. Uses 32 KiB of stack. */
-void fast_mlp_eval(const struct fast_mlp *mlp, const float *in, size_t n,
-                   float *out);
 
 /* One sentence where an instruction set has no such instruction, so that nets
  * take a multiple of the time; else NULL. */

@@ -16,7 +16,7 @@
  */
 
 /* Call before gemm, also before what trains or asks a net of training
- * (train_fit, evaluate_model, predict_dataset): makes OpenBLAS ready, on one
+ * (train_fit, evaluate_model, model_says): makes OpenBLAS ready, on one
  * thread, so that one machine gives one result. ERR_IO where it cannot be
  * loaded. A second call does nothing. */
 int gemm_init(struct err *err) MUST_CHECK;

@@ -164,13 +164,11 @@ static void learned_embed(const struct oracle *oracle,
             fill_features(learned, &shards[begin + i], in + i * n_in,
                           out + i * oracle->width + n_embed);
         if (n_embed)
-            fast_mlp_eval(&learned->table, in, m, embedded);
+            learned->table.eval(&learned->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
             const double weight =
-                n_embed && estimate->totals.n
-                    ? estimate_added_ms(estimate, out + n_embed)
-                    : 1;
+                n_embed ? estimate_added_ms(estimate, out + n_embed) : 0;
 
             for (uint32_t k = 0; k < n_embed; k++)
                 out[k] = weight * (double)embedded[i * n_embed + k];
@@ -211,7 +209,7 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
         for (size_t i = 0; i < m; i++)
             unit_ms[i] = fill_head(learned, sums + i * width, in + i * n_in);
         if (n_embed)
-            fast_mlp_eval(&learned->head, in, m, out);
+            learned->head.eval(&learned->head, in, m, out);
         for (size_t i = 0; i < m; i++, sums += width) {
             const double *lanes = sums + learned->n_sums;
             const double *job = lanes + LANE_JOB;
@@ -431,52 +429,42 @@ static void choose_ranges(struct learned *learned,
 
 /* The third layer with the scaling of the totals in it, so that it takes their
  * logarithms as they are. */
-static struct fast_mlp_layer fold_scaling(const struct model *model,
-                                          struct arena *arena)
+static struct mlp_layer fold_scaling(const struct model *model,
+                                     struct arena *arena)
 {
-    const struct mlp *mlp = &model->mlp;
+    const struct mlp_layer *from = &model->mlp.layers[2];
     const struct feature *totals = model->estimate.totals.at;
-    const uint32_t n_embed = mlp->shape.n_embed;
-    const uint32_t n_in = n_embed + mlp->shape.n_totals;
-    float *weight = ARENA_NEW(arena, float, (size_t)mlp->shape.n_head *n_in);
-    float *bias = ARENA_NEW(arena, float, mlp->shape.n_head);
+    const size_t n_embed = model->mlp.shape.n_embed, n_in = from->n_in;
+    struct mlp_layer layer = *from;
 
-    for (uint32_t o = 0; o < mlp->shape.n_head; o++) {
-        const float *from = mlp->layers[2].weight + (size_t)o * n_in;
-        double shift = (double)mlp->layers[2].bias[o];
+    layer.weight = ARENA_NEW(arena, float, n_in * from->n_out);
+    layer.bias = ARENA_NEW(arena, float, from->n_out);
+    memcpy(layer.weight, from->weight, n_in * from->n_out * sizeof(float));
+    for (size_t o = 0; o < from->n_out; o++) {
+        double shift = (double)from->bias[o];
 
-        memcpy(weight + (size_t)o * n_in, from, n_embed * sizeof(*weight));
-        for (uint32_t k = 0; k < mlp->shape.n_totals; k++) {
-            const double w = (double)from[n_embed + k] / totals[k].std;
+        for (size_t k = n_embed; k < n_in; k++) {
+            const struct feature *total = &totals[k - n_embed];
+            const double w = (double)from->weight[o * n_in + k] / total->std;
 
-            weight[(size_t)o * n_in + n_embed + k] = (float)w;
-            shift -= w * totals[k].mean;
+            layer.weight[o * n_in + k] = (float)w;
+            shift -= w * total->mean;
         }
-        bias[o] = (float)shift;
+        layer.bias[o] = (float)shift;
     }
-    return (struct fast_mlp_layer){n_in, mlp->shape.n_head, weight, bias, true};
+    return layer;
 }
 
 static void build_nets(struct learned *learned, struct arena *arena)
 {
     const struct mlp *mlp = &learned->model.mlp;
-    const struct mlp_shape *shape = &mlp->shape;
-    const struct mlp_layer *layers = mlp->layers;
-    const struct fast_mlp_layer table[] = {
-        {shape->n_features, shape->n_hidden, layers[0].weight, layers[0].bias,
-         true},
-        {shape->n_hidden, shape->n_embed, layers[1].weight, layers[1].bias,
-         true},
-    };
-    const struct fast_mlp_layer head[] = {
-        fold_scaling(&learned->model, arena),
-        {shape->n_head, 1, layers[3].weight, layers[3].bias, false},
-    };
+    const struct mlp_layer head[] = {fold_scaling(&learned->model, arena),
+                                     mlp->layers[3]};
 
-    fast_mlp_init(&learned->table, table, 2, cpu_isa_best(), arena);
+    fast_mlp_init(&learned->table, mlp->layers, 2, cpu_isa_best(), arena);
     fast_mlp_init(&learned->head, head, 2, cpu_isa_best(), arena);
-    learned->head.n_logs = shape->n_totals;
-    learned->n_embed = shape->n_embed;
+    learned->head.n_logs = mlp->shape.n_totals;
+    learned->n_embed = mlp->shape.n_embed;
 }
 
 /* A bare name is a shipped model's, where there is one, whatever lies in the

@@ -55,12 +55,3 @@ void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
     solve_symmetric(a, w, n_columns);
     mem_free(a);
 }
-
-double linear_predict(const double *w, const double *x, size_t n_columns)
-{
-    double y = 0;
-
-    for (size_t i = 0; i < n_columns; i++)
-        y += w[i] * x[i];
-    return y;
-}

@@ -19,6 +19,4 @@ void normal_add(double *a, double *b, size_t stride, const double *x, size_t n,
  * which the lower triangle is used and overwritten. */
 void solve_symmetric(double *a, double *w, size_t n);
 
-double linear_predict(const double *w, const double *x, size_t n_columns);
-
 #endif

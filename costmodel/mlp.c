@@ -11,9 +11,9 @@
 #define BETA_2 0.999
 #define EPSILON 1e-8f
 
-static size_t head_inputs(const struct mlp_shape *shape)
+static uint32_t head_inputs(const struct mlp_shape *shape)
 {
-    return (size_t)shape->n_embed + shape->n_totals;
+    return shape->n_embed + shape->n_totals;
 }
 
 /* Sets the layers' sizes, and where they lie from params on, where it is not
@@ -21,18 +21,22 @@ static size_t head_inputs(const struct mlp_shape *shape)
 static size_t lay_out(struct mlp_layer layers[MLP_LAYERS],
                       const struct mlp_shape *shape, float *params)
 {
-    const size_t n_in[] = {shape->n_features, shape->n_hidden,
-                           head_inputs(shape), shape->n_head};
-    const size_t n_out[] = {shape->n_hidden, shape->n_embed, shape->n_head, 1};
+    const uint32_t n_in[] = {shape->n_features, shape->n_hidden,
+                             head_inputs(shape), shape->n_head};
+    const uint32_t n_out[] = {shape->n_hidden, shape->n_embed, shape->n_head,
+                              1};
     size_t n = 0;
 
     for (int k = 0; k < MLP_LAYERS; k++) {
-        layers[k] = (struct mlp_layer){.n_in = n_in[k], .n_out = n_out[k]};
+        const size_t n_weights = (size_t)n_out[k] * n_in[k];
+
+        layers[k] = (struct mlp_layer){
+            .n_in = n_in[k], .n_out = n_out[k], .relu = k + 1 < MLP_LAYERS};
         if (params) {
             layers[k].weight = params + n;
-            layers[k].bias = params + n + n_out[k] * n_in[k];
+            layers[k].bias = params + n + n_weights;
         }
-        n += n_out[k] * (n_in[k] + 1);
+        n += n_weights + n_out[k];
     }
     return n;
 }
@@ -60,7 +64,7 @@ void mlp_randomise(struct mlp *mlp, struct rng *rng)
         const double reach = 1 / sqrt((double)layer->n_in);
 
         /* The biases stand behind the weights. */
-        for (size_t i = 0; i < layer->n_out * (layer->n_in + 1); i++)
+        for (size_t i = 0; i < (size_t)layer->n_out * (layer->n_in + 1); i++)
             layer->weight[i] = (float)(reach * (2 * rng_uniform(rng) - 1));
     }
 }
@@ -80,18 +84,19 @@ void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
     work->d_h3 = ARENA_NEW(arena, float, max_samples * shape->n_head);
 }
 
-/* out[n][n_out] = in weight' + bias, of a hidden layer what is above 0 */
+/* out[n][n_out] = in weight' + bias, or what of it is above 0 */
 static void layer_forward(const struct mlp_layer *layer, const float *in,
-                          size_t n, bool is_hidden, float *out)
+                          size_t n, float *out)
 {
     const size_t n_out = layer->n_out;
+    const bool relu = layer->relu;
 
     gemm(false, true, n, n_out, layer->n_in, in, layer->weight, 0, out);
     for (size_t i = 0; i < n; i++, out += n_out)
         for (size_t o = 0; o < n_out; o++) {
             const float x = out[o] + layer->bias[o];
 
-            out[o] = x > 0 || !is_hidden ? x : 0;
+            out[o] = x > 0 || !relu ? x : 0;
         }
 }
 
@@ -135,8 +140,7 @@ static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
         float *s = work->s + i * n_in;
 
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_row(s, batch->weight ? batch->weight[j] : 1,
-                    work->h2 + j * n_embed, n_embed);
+            add_row(s, batch->weight[j], work->h2 + j * n_embed, n_embed);
         if (n_totals)
             memcpy(s + n_embed, batch->totals + i * n_totals,
                    n_totals * sizeof(*s));
@@ -152,11 +156,11 @@ void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
 
     assert(batch->totals || !shape->n_totals);
     assert(n_rows <= work->max_rows && n <= work->max_samples);
-    layer_forward(&layers[0], batch->x, n_rows, true, work->h1);
-    layer_forward(&layers[1], work->h1, n_rows, true, work->h2);
+    layer_forward(&layers[0], batch->x, n_rows, work->h1);
+    layer_forward(&layers[1], work->h1, n_rows, work->h2);
     sum_embeddings(batch, work, shape->n_embed, shape->n_totals);
-    layer_forward(&layers[2], work->s, n, true, work->h3);
-    layer_forward(&layers[3], work->h3, n, false, y);
+    layer_forward(&layers[2], work->s, n, work->h3);
+    layer_forward(&layers[3], work->h3, n, y);
 }
 
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
@@ -174,9 +178,8 @@ void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
     memset(work->d_h2, 0, n_rows * n_embed * sizeof(*work->d_h2));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_row(work->d_h2 + j * n_embed,
-                    batch->weight ? batch->weight[j] : 1, work->d_s + i * n_in,
-                    n_embed);
+            add_row(work->d_h2 + j * n_embed, batch->weight[j],
+                    work->d_s + i * n_in, n_embed);
     relu_backward(work->d_h2, work->h2, n_rows * n_embed);
     layer_backward(&layers[1], work->h1, work->d_h2, n_rows, &to[1],
                    work->d_h1);

@@ -2,8 +2,8 @@
 #ifndef NEUROSHARD_COSTMODEL_MLP_H
 #define NEUROSHARD_COSTMODEL_MLP_H
 
-#include "base/mem.h"
 #include "base/rng.h"
+#include "costmodel/fast_mlp.h"
 
 /*
  * The published net shape, for training: a table MLP (two layers, ReLU after
@@ -27,12 +27,6 @@ struct mlp_shape {
 };
 
 #define MLP_LAYERS 4
-struct mlp_layer {
-    size_t n_in, n_out;
-    float *weight; /* [n_out][n_in] */
-    float *bias;   /* [n_out] */
-};
-
 /* Also holds a gradient. One block; the layers point into it. */
 struct mlp {
     struct mlp_shape shape;
@@ -53,7 +47,7 @@ struct mlp_batch {
     size_t n_samples, n_rows; /* >= 1 */
     const float *x;           /* [n_rows][n_features], standardised */
     const uint32_t *first;    /* [n_samples + 1] into x */
-    const float *weight;      /* [n_rows] in the sum; NULL: all 1 */
+    const float *weight;      /* [n_rows] in the sum */
     const float *totals;      /* [n_samples][n_totals] */
 };
 

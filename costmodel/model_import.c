@@ -28,7 +28,7 @@ static int check_layers(const struct net_file *file, struct err *err)
 static void take_net(struct model *model, const struct net_file *file,
                      struct arena *arena)
 {
-    const struct fast_mlp_layer *layers = file->layers;
+    const struct mlp_layer *layers = file->layers;
     const struct mlp_shape shape = {layers[0].n_in, layers[0].n_out,
                                     layers[1].n_out, layers[2].n_out, 0};
 
@@ -37,7 +37,7 @@ static void take_net(struct model *model, const struct net_file *file,
         const struct mlp_layer *to = &model->mlp.layers[k];
 
         memcpy(to->weight, layers[k].weight,
-               to->n_out * to->n_in * sizeof(*to->weight));
+               (size_t)to->n_out * to->n_in * sizeof(*to->weight));
         memcpy(to->bias, layers[k].bias, to->n_out * sizeof(*to->bias));
     }
 }

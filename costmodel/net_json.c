@@ -59,12 +59,11 @@ static int read_layer(struct net_file *file, const struct json_place *place,
         read_floats(&bias, place, "bias", layer.n_out, (double)-FLT_MAX, err))
         return -1;
     file->names[file->n_layers] = layer.name;
-    file->layers[file->n_layers++] =
-        (struct fast_mlp_layer){.n_in = n_in,
-                                .n_out = layer.n_out,
-                                .weight = weight,
-                                .bias = bias,
-                                .relu = true};
+    file->layers[file->n_layers++] = (struct mlp_layer){.n_in = n_in,
+                                                        .n_out = layer.n_out,
+                                                        .weight = weight,
+                                                        .bias = bias,
+                                                        .relu = true};
     return 0;
 }
 

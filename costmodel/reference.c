@@ -112,7 +112,7 @@ static void reference_embed(const struct oracle *oracle,
                 in[i * n_in + k] =
                     ((float)features[k] - (float)at[k].mean) / (float)at[k].std;
         }
-        fast_mlp_eval(&reference->table, in, m, embedded);
+        reference->table.eval(&reference->table, in, m, embedded);
         for (size_t i = 0; i < m; i++, out += oracle->width) {
             const struct shard *shard = &shards[begin + i];
 
@@ -136,7 +136,7 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
         for (size_t i = 0; i < m; i++, sums += oracle->width)
             for (uint32_t k = 0; k < reference->n_embed; k++)
                 in[i * reference->n_embed + k] = (float)sums[k];
-        fast_mlp_eval(&reference->head, in, m, out);
+        reference->head.eval(&reference->head, in, m, out);
         for (size_t i = 0; i < m; i++)
             compute_ms[begin + i] = (double)out[i];
     }
@@ -186,7 +186,7 @@ static void ask_comm(const struct oracle *oracle, const struct net *net,
                       compute_ms ? compute_ms + at : NULL,
                       bwd_ms ? bwd_ms + at : NULL);
         }
-        fast_mlp_eval(&net->mlp, in, m, answer);
+        net->mlp.eval(&net->mlp, in, m, answer);
         for (size_t k = 0; k < m * n_devices; k++)
             *out++ = (double)answer[k];
     }

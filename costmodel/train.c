@@ -66,8 +66,8 @@ struct run {
     double start; /* what the net's output is added to, 0 or 1: where it
                      begins */
     double weight_decay;
-    double scale; /* mean training time in ms: the unit of the net's output
-                     where there is no estimate */
+    double scale; /* of the estimate, 1, or, without one, the mean training time
+                     in ms: the unit of the net's output */
     struct mlp_work work;
     struct mlp mlp, grad;
     struct mlp average; /* what is validated and kept */
@@ -193,8 +193,9 @@ static void split(struct run *run, const struct model *model,
                  samples, run->options->kind == MODEL_NET ? n : 0,
                  keep_validation, arena);
     run->n_known = run->train.dataset.n_samples;
-    run->scale =
-        stats_mean(run->train.dataset.ms, run->train.dataset.n_samples);
+    run->scale = model->estimate.totals.n
+                     ? 1
+                     : stats_mean(run->train.dataset.ms, run->n_known);
 }
 
 /* Batches and epochs where the caller leaves them open: as many steps as
@@ -280,39 +281,35 @@ static void update_average(struct run *run)
             share * run->average.params[i] + (1 - share) * run->mlp.params[i];
 }
 
-static double train_epoch(struct run *run)
+/* A step by the batch whose loss was taken last. */
+static void learn(struct run *run, const struct mlp_batch *batch)
 {
-    const size_t n = run->train.dataset.n_samples;
-    struct mlp_batch batch;
-    double loss = 0;
+    const double progress = (double)run->step / (double)run->n_steps;
+    double rate = run->options->learning_rate;
 
-    rng_shuffle(&run->rng, run->train.builder.order, (uint32_t)n);
-    for (size_t begin = 0; begin < n; begin += batch.n_samples) {
-        double progress = (double)run->step / (double)run->n_steps;
-        double rate = run->options->learning_rate;
-
-        batch = batch_build(&run->train.builder, begin);
-        loss += batch_loss(run, &run->mlp, &run->train, begin, &batch);
-        mlp_backward(&run->mlp, &batch, &run->work, run->d_y, &run->grad);
-        if (run->options->decay)
-            rate *= 0.5 + 0.5 * cos(PI * progress);
-        adam_update(&run->adam, run->mlp.params, run->grad.params, rate,
-                    run->weight_decay);
-        run->step++;
-        update_average(run);
-    }
-    return loss / (double)n;
+    mlp_backward(&run->mlp, batch, &run->work, run->d_y, &run->grad);
+    if (run->options->decay)
+        rate *= 0.5 + 0.5 * cos(PI * progress);
+    adam_update(&run->adam, run->mlp.params, run->grad.params, rate,
+                run->weight_decay);
+    run->step++;
+    update_average(run);
 }
 
-static double validate(struct run *run)
+/* Runs a side through a net, which learns unless it is the average; returns its
+ * mean loss. */
+static double run_side(struct run *run, struct side *side,
+                       const struct mlp *mlp)
 {
-    const size_t n = run->validation.dataset.n_samples;
+    const size_t n = side->dataset.n_samples;
     struct mlp_batch batch;
     double loss = 0;
 
     for (size_t begin = 0; begin < n; begin += batch.n_samples) {
-        batch = batch_build(&run->validation.builder, begin);
-        loss += batch_loss(run, &run->average, &run->validation, begin, &batch);
+        batch = batch_build(&side->builder, begin);
+        loss += batch_loss(run, mlp, side, begin, &batch);
+        if (mlp == &run->mlp)
+            learn(run, &batch);
     }
     return loss / (double)n;
 }
@@ -328,9 +325,13 @@ static int run_epochs(struct run *run, struct model *model, float *best,
     double best_loss = INFINITY;
 
     for (unsigned epoch = 1; epoch <= run->epochs; epoch++) {
-        double train_loss = train_epoch(run);
-        double loss = validates ? validate(run) : train_loss;
+        double train_loss, loss;
 
+        rng_shuffle(&run->rng, run->train.builder.order,
+                    (uint32_t)run->train.dataset.n_samples);
+        loss = train_loss = run_side(run, &run->train, &run->mlp);
+        if (validates)
+            loss = run_side(run, &run->validation, &run->average);
         if (loss < best_loss || !validates) {
             best_loss = loss;
             model->training.best_epoch = epoch;
@@ -357,16 +358,16 @@ static void take_weights(struct model *model, const struct run *run,
                          const float *best, struct arena *arena)
 {
     const struct mlp_shape *shape = &run->mlp.shape;
-    const double scale = shape->n_totals ? 1 : run->scale;
     const double n = (double)run->n_known;
-    const double kept = scale * n / (n + SAMPLES_DOUBTED * run->start);
+    const double kept = run->scale * n / (n + SAMPLES_DOUBTED * run->start);
     const struct mlp_layer *last = &model->mlp.layers[MLP_LAYERS - 1];
 
     mlp_init(&model->mlp, shape, arena);
     memcpy(model->mlp.params, best, run->mlp.n_params * sizeof(*best));
     for (uint32_t i = 0; i < shape->n_head; i++)
         last->weight[i] = (float)((double)last->weight[i] * kept);
-    last->bias[0] = (float)((double)last->bias[0] * kept + run->start * scale);
+    last->bias[0] =
+        (float)((double)last->bias[0] * kept + run->start * run->scale);
 }
 
 static void describe(struct model *model, const struct run *run,

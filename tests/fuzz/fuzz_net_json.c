@@ -23,7 +23,7 @@ static void judge(const struct net_file *file, struct arena *arena)
     }
     MUST(seen == (1u << N_INPUTS) - 1 && file->n_layers > 0);
     for (uint32_t k = 0; k < file->n_layers; k++) {
-        const struct fast_mlp_layer *layer = &file->layers[k];
+        const struct mlp_layer *layer = &file->layers[k];
 
         MUST(layer->n_in == (k ? layer[-1].n_out : N_INPUTS));
         for (size_t i = 0; i < (size_t)layer->n_in * layer->n_out; i++)
@@ -33,7 +33,7 @@ static void judge(const struct net_file *file, struct arena *arena)
     }
     fast_mlp_init(&mlp, file->layers, file->n_layers, CPU_PORTABLE, arena);
     out = ARENA_NEW(arena, float, mlp.n_out);
-    fast_mlp_eval(&mlp, in, 1, out);
+    mlp.eval(&mlp, in, 1, out);
     for (uint32_t o = 0; o < mlp.n_out; o++)
         MUST(!(out[o] < 0)); /* all layers have a ReLU */
 }

@@ -51,14 +51,9 @@ static struct side side_of(const struct model *model,
                            struct arena *arena)
 {
     struct dataset dataset;
+    double *says = model_says(&dataset, model, samples, n, keep, arena);
 
-    dataset_init(&dataset, &model->features, &model->estimate, samples, n, keep,
-                 arena);
-    struct side side = {dataset.samples, dataset.ms,
-                        ARENA_NEW(arena, double, dataset.n_samples),
-                        dataset.n_samples};
-    predict_dataset(model, &dataset, side.says);
-    return side;
+    return (struct side){dataset.samples, dataset.ms, says, dataset.n_samples};
 }
 
 static size_t make(struct interval *out, const struct side *side)

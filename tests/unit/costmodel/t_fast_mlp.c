@@ -34,7 +34,7 @@ static float *random_floats(struct rng *rng, size_t n, double scale,
 
 /* The same net in double; also the sum of magnitudes, for the tolerance. */
 static void eval_double(const struct net_case *c,
-                        const struct fast_mlp_layer *layers, const float *in,
+                        const struct mlp_layer *layers, const float *in,
                         double *out)
 {
     static double x[FAST_MLP_MAX_WIDTH], y[FAST_MLP_MAX_WIDTH];
@@ -55,7 +55,7 @@ static void eval_double(const struct net_case *c,
 }
 
 static double worst_error(const struct net_case *c,
-                          const struct fast_mlp_layer *layers, const float *in,
+                          const struct mlp_layer *layers, const float *in,
                           const float *got)
 {
     static double want[FAST_MLP_MAX_WIDTH];
@@ -81,8 +81,7 @@ static int batches_agree(const struct fast_mlp *mlp, const float *in,
         for (size_t begin = 0; begin < MAX_ROWS; begin += step) {
             size_t n = begin + step > MAX_ROWS ? MAX_ROWS - begin : step;
 
-            fast_mlp_eval(mlp, in + begin * mlp->n_in, n,
-                          out + begin * mlp->n_out);
+            mlp->eval(mlp, in + begin * mlp->n_in, n, out + begin * mlp->n_out);
         }
         if (memcmp(out, want, sizeof(*out) * MAX_ROWS * mlp->n_out))
             return 0;
@@ -92,7 +91,7 @@ static int batches_agree(const struct fast_mlp *mlp, const float *in,
 
 static void test_case(const struct net_case *c, uint64_t seed)
 {
-    struct fast_mlp_layer layers[FAST_MLP_MAX_LAYERS];
+    struct mlp_layer layers[FAST_MLP_MAX_LAYERS];
     struct arena arena;
     struct fast_mlp mlp;
     struct rng rng;
@@ -117,12 +116,12 @@ static void test_case(const struct net_case *c, uint64_t seed)
     got = arena_alloc(&arena, out_size, 1);
 
     fast_mlp_init(&mlp, layers, c->n_layers, CPU_PORTABLE, &arena);
-    fast_mlp_eval(&mlp, in, MAX_ROWS, portable);
+    mlp.eval(&mlp, in, MAX_ROWS, portable);
     ok(worst_error(c, layers, in, portable) < 1e-5, "%s: near double precision",
        c->name);
     for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
         fast_mlp_init(&mlp, layers, c->n_layers, (enum cpu_isa)isa, &arena);
-        fast_mlp_eval(&mlp, in, MAX_ROWS, got);
+        mlp.eval(&mlp, in, MAX_ROWS, got);
         ok(!memcmp(got, portable, out_size), "%s: %s gives the portable bits",
            c->name, cpu_isa_name((enum cpu_isa)isa));
         ok(batches_agree(&mlp, in, portable, got),
@@ -134,8 +133,8 @@ static void test_case(const struct net_case *c, uint64_t seed)
 
 static void test_nan(void)
 {
-    static const float weight[2] = {1, 1}, bias[1] = {0};
-    const struct fast_mlp_layer layer = {2, 1, weight, bias, true};
+    static float weight[2] = {1, 1}, bias[1] = {0};
+    const struct mlp_layer layer = {2, 1, weight, bias, true};
     const float in[4] = {NAN, 1, 1, 2};
     struct fast_mlp mlp;
     struct arena arena;
@@ -143,7 +142,7 @@ static void test_nan(void)
 
     arena_init(&arena);
     fast_mlp_init(&mlp, &layer, 1, cpu_isa_best(), &arena);
-    fast_mlp_eval(&mlp, in, 2, out);
+    mlp.eval(&mlp, in, 2, out);
     ok(isnan(out[0]), "NaN passes a ReLU");
     is_near((double)out[1], 3, 0, "and does not reach the next row");
     arena_release(&arena);
@@ -154,10 +153,10 @@ static void test_nan(void)
 static void test_logs(void)
 {
     enum { N = 40, N_INPUTS = 3 };
-    static const float weight[N_INPUTS * 8] = {
+    static float weight[N_INPUTS * 8] = {
         1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0};
-    static const float bias[8] = {0};
-    const struct fast_mlp_layer layer = {N_INPUTS, 8, weight, bias, false};
+    static float bias[8] = {0};
+    const struct mlp_layer layer = {N_INPUTS, 8, weight, bias, false};
     float in[N * N_INPUTS], out[N * 8], portable[N * 8] = {0};
     struct fast_mlp mlp;
     struct arena arena;
@@ -173,7 +172,7 @@ static void test_logs(void)
 
         fast_mlp_init(&mlp, &layer, 1, (enum cpu_isa)isa, &arena);
         mlp.n_logs = 2;
-        fast_mlp_eval(&mlp, in, N, out);
+        mlp.eval(&mlp, in, N, out);
         for (size_t i = 0; i < N; i++) {
             worst =
                 tap_worst(worst, fabs((double)(out[i * 8] - in[i * N_INPUTS])));
@@ -193,7 +192,7 @@ static void test_logs(void)
            cpu_isa_name((enum cpu_isa)isa));
     }
     in[N_INPUTS - 1] = NAN;
-    fast_mlp_eval(&mlp, in, 1, out);
+    mlp.eval(&mlp, in, 1, out);
     ok(isnan(out[2]), "NaN has no logarithm");
     arena_release(&arena);
 }
@@ -229,11 +228,11 @@ static void test_fused(void)
         biases[o] = bias;
     }
     for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
-        const struct fast_mlp_layer layer = {1, FAST_MLP_NARROW + 1, weights,
-                                             biases, false};
+        const struct mlp_layer layer = {1, FAST_MLP_NARROW + 1, weights, biases,
+                                        false};
 
         fast_mlp_init(&mlp, &layer, 1, (enum cpu_isa)isa, &arena);
-        fast_mlp_eval(&mlp, &x, 1, wide);
+        mlp.eval(&mlp, &x, 1, wide);
         ok(wide[0] == 0x1p-24F && wide[FAST_MLP_NARROW] == 0x1p-24F,
            "%s: products are not rounded", cpu_isa_name((enum cpu_isa)isa));
     }

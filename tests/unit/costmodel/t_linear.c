@@ -7,6 +7,15 @@
 #define MAX_ROWS 40
 #define MAX_COLUMNS 9
 
+static double predict(const double *w, const double *x, size_t n_columns)
+{
+    double y = 0;
+
+    for (size_t i = 0; i < n_columns; i++)
+        y += w[i] * x[i];
+    return y;
+}
+
 /* Largest slope of what is minimised, over the largest of its parts: it is flat
  * at the least. */
 static double slope_of(const double *w, const double *x, const double *y,
@@ -22,7 +31,7 @@ static double slope_of(const double *w, const double *x, const double *y,
         for (size_t r = 0; r < n_rows; r++) {
             const double *row = x + r * n_columns;
 
-            slope += row[c] * (linear_predict(w, row, n_columns) - y[r]);
+            slope += row[c] * (predict(w, row, n_columns) - y[r]);
             size += fabs(row[c] * y[r]);
         }
         worst = tap_worst(worst, fabs(slope) / size);

@@ -12,6 +12,7 @@
 static const uint32_t first[] = {0, 3, 6, 7};
 enum { N_SAMPLES = 3, N_ROWS = 7, N_TOTALS = 3 };
 static const float weights[] = {0.5F, 1, 2, 0.25F, 0.75F, 1.5F, 0};
+static const float ones[] = {1, 1, 1, 1, 1, 1, 1};
 
 struct fixture {
     struct arena arena;
@@ -40,7 +41,7 @@ static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
     for (size_t i = 0; i < N_SAMPLES * N_TOTALS; i++)
         f->totals[i] = (float)rng_normal(&rng);
     f->batch = (struct mlp_batch){
-        N_SAMPLES, N_ROWS, f->x, first, has_totals ? weights : NULL, f->totals};
+        N_SAMPLES, N_ROWS, f->x, first, has_totals ? weights : ones, f->totals};
 }
 
 static void layer(double *out, const double *in, const double *weight,
@@ -76,7 +77,7 @@ static void forward(const struct fixture *f, const double *params, double *y)
             layer(h, in, w1, b1, s->n_hidden, s->n_features, 1);
             layer(e, h, w2, b2, s->n_embed, s->n_hidden, 1);
             for (size_t k = 0; k < s->n_embed; k++)
-                sum[k] += (f->batch.weight ? (double)weights[j] : 1) * e[k];
+                sum[k] += (double)f->batch.weight[j] * e[k];
         }
         for (size_t k = 0; k < s->n_totals; k++)
             sum[s->n_embed + k] = (double)f->totals[i * s->n_totals + k];
