@@ -33,6 +33,7 @@ struct mlp_layer {
     float *weight;        /* [n_out][n_in] */
     float *bias;          /* [n_out] */
     bool relu;
+    const char *name; /* of a published one, or NULL */
 };
 
 /* A layer as evaluated. */

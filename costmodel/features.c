@@ -90,19 +90,19 @@ void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table)
 {
-    input->batch = setting->batch;
-    input->precision = setting->precision;
-    input->optimizer = setting->optimizer;
-    input->n_rows = (double)table->n_rows;
-    input->dim = table->dim;
-    input->pooling_factor = table->pooling_factor;
-    input->n_lookups = table->pooling_factor * setting->batch;
-    input->n_unique = table->n_unique;
-    input->n_outputs = setting->batch;
-    input->row_bytes = input->dim * precision_bytes(setting->precision);
-    input->comm_bytes = sizeof(float);
+    *input = (struct feature_input){
+        .batch = setting->batch,
+        .precision = setting->precision,
+        .optimizer = setting->optimizer,
+        .n_rows = (double)table->n_rows,
+        .dim = table->dim,
+        .pooling_factor = table->pooling_factor,
+        .n_lookups = table->pooling_factor * setting->batch,
+        .n_unique = table->n_unique,
+        .n_outputs = setting->batch,
+        .row_bytes = (double)table->dim * precision_bytes(setting->precision),
+        .comm_bytes = sizeof(float)};
     memcpy(input->bins, table->bins, sizeof(input->bins));
-    memset(input->parts, 0, sizeof(input->parts));
 }
 
 void feature_input_of_shard(struct feature_input *input,

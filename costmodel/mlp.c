@@ -16,45 +16,32 @@ static uint32_t head_inputs(const struct mlp_shape *shape)
     return shape->n_embed + shape->n_totals;
 }
 
-/* Sets the layers' sizes, and where they lie from params on, where it is not
- * NULL; returns how many numbers they take. */
-static size_t lay_out(struct mlp_layer layers[MLP_LAYERS],
-                      const struct mlp_shape *shape, float *params)
-{
-    const uint32_t n_in[] = {shape->n_features, shape->n_hidden,
-                             head_inputs(shape), shape->n_head};
-    const uint32_t n_out[] = {shape->n_hidden, shape->n_embed, shape->n_head,
-                              1};
-    size_t n = 0;
-
-    for (int k = 0; k < MLP_LAYERS; k++) {
-        const size_t n_weights = (size_t)n_out[k] * n_in[k];
-
-        layers[k] = (struct mlp_layer){
-            .n_in = n_in[k], .n_out = n_out[k], .relu = k + 1 < MLP_LAYERS};
-        if (params) {
-            layers[k].weight = params + n;
-            layers[k].bias = params + n + n_weights;
-        }
-        n += n_weights + n_out[k];
-    }
-    return n;
-}
-
 size_t mlp_n_params(const struct mlp_shape *shape)
 {
-    struct mlp_layer layers[MLP_LAYERS];
-
-    return lay_out(layers, shape, NULL);
+    return (shape->n_features + (size_t)1) * shape->n_hidden +
+           (shape->n_hidden + (size_t)1) * shape->n_embed +
+           (head_inputs(shape) + (size_t)1) * shape->n_head + shape->n_head + 1;
 }
 
 void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
               struct arena *arena)
 {
+    const uint32_t n_in[] = {shape->n_features, shape->n_hidden,
+                             head_inputs(shape), shape->n_head};
+    const uint32_t n_out[] = {shape->n_hidden, shape->n_embed, shape->n_head,
+                              1};
+    float *next;
+
     mlp->shape = *shape;
     mlp->n_params = mlp_n_params(shape);
-    mlp->params = ARENA_NEW(arena, float, mlp->n_params);
-    lay_out(mlp->layers, shape, mlp->params);
+    mlp->params = next = ARENA_NEW(arena, float, mlp->n_params);
+    for (int k = 0; k < MLP_LAYERS; k++) {
+        float *bias = next + (size_t)n_out[k] * n_in[k];
+
+        mlp->layers[k] = (struct mlp_layer){n_in[k], n_out[k], next, bias,
+                                            .relu = k + 1 < MLP_LAYERS};
+        next = bias + n_out[k];
+    }
 }
 
 void mlp_randomise(struct mlp *mlp, struct rng *rng)

@@ -14,7 +14,7 @@ static int check_layers(const struct net_file *file, struct err *err)
     bool fits = file->n_layers == MLP_LAYERS;
 
     for (uint32_t k = 0; k < MLP_LAYERS && fits; k++)
-        fits = !strcmp(file->names[k], layer_names[k]);
+        fits = !strcmp(file->layers[k].name, layer_names[k]);
     if (!fits || file->layers[1].n_out > MODEL_MAX_EMBED ||
         file->layers[3].n_out != 1)
         return err_set(err, ERR_INPUT,

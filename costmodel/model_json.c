@@ -51,12 +51,9 @@ static const struct place_field range_fields[] = {
     {"batch_max", RANGE(batch_max), true, 1, UINT32_MAX, NULL},
     {"samples", RANGE(n_samples), true, 0, MAX_COUNT, NULL},
 };
-/* The setting itself, in version 1. */
-static const struct place_field only_fields[] = {
-    {"precision", RANGE(precision), true, 0, 0, precision_names},
-    {"optimizer", RANGE(optimizer), true, 0, 0, optimizer_names},
-    {"batch", RANGE(batch_min), true, 1, UINT32_MAX, NULL},
-};
+/* Of version 1, which has one setting, behind the first two of those. */
+static const struct place_field batch_field[] = {
+    {"batch", RANGE(batch_min), true, 1, UINT32_MAX, NULL}};
 
 #define ENVIRONMENT(member) MEMBER_OF(struct model_environment, member)
 static const struct place_field environment_fields[] = {
@@ -355,8 +352,7 @@ static int read_total(struct model *model, const struct json_place *place,
 static int read_error_row(struct errors *errors, const struct json_place *place,
                           struct err *err)
 {
-    errors->mse = errors->mape = errors->median_ape = NAN;
-    errors->p90_ape = errors->kendall_tau = NAN;
+    *errors = (struct errors){NULL, NAN, NAN, NAN, NAN, NAN, 0};
     return PLACE_FIELDS(errors, place, error_fields, err);
 }
 
@@ -419,7 +415,8 @@ static int read_setting(struct model *model, const struct json_place *root,
     if (!place_has(&place, "batch")) /* not version 1 */
         return read_list(model, &place, "ranges", 1, MODEL_MAX_RANGES,
                          read_range, err);
-    if (PLACE_FIELDS(only, &place, only_fields, err))
+    if (place_fields(only, &place, range_fields, 2, err) ||
+        PLACE_FIELDS(only, &place, batch_field, err))
         return -1;
     only->batch_max = only->batch_min;
     model->n_ranges = 1;

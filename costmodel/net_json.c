@@ -12,14 +12,11 @@
 
 /* Each member of a layer that is no list, with its range; numbers in lists are
  * floats. */
-struct layer {
-    const char *name;
-    uint32_t n_in, n_out;
-};
+#define LAYER(member) MEMBER_OF(struct mlp_layer, member)
 static const struct place_field layer_fields[] = {
-    {"name", MEMBER_OF(struct layer, name), true, 0, 0, NULL},
-    {"inp", MEMBER_OF(struct layer, n_in), true, 1, FAST_MLP_MAX_WIDTH, NULL},
-    {"out", MEMBER_OF(struct layer, n_out), true, 1, FAST_MLP_MAX_WIDTH, NULL},
+    {"name", LAYER(name), true, 0, 0, NULL},
+    {"inp", LAYER(n_in), true, 1, FAST_MLP_MAX_WIDTH, NULL},
+    {"out", LAYER(n_out), true, 1, FAST_MLP_MAX_WIDTH, NULL},
 };
 
 /* n numbers of at least min. */
@@ -42,29 +39,21 @@ static int read_floats(float **out, const struct json_place *place,
     return 0;
 }
 
-static int read_layer(struct net_file *file, const struct json_place *place,
+static int read_layer(struct mlp_layer *layer, const struct json_place *place,
                       uint32_t n_in, struct err *err)
 {
-    struct layer layer;
-    float *weight, *bias;
-
-    if (PLACE_FIELDS(&layer, place, layer_fields, err))
+    if (PLACE_FIELDS(layer, place, layer_fields, err))
         return -1;
-    if (layer.n_in != n_in)
+    if (layer->n_in != n_in)
         return place_error(place, err,
                            "layer '%s' takes %u inputs where %u arrive",
-                           layer.name, layer.n_in, n_in);
-    if (read_floats(&weight, place, "weight", (size_t)n_in * layer.n_out,
-                    (double)-FLT_MAX, err) ||
-        read_floats(&bias, place, "bias", layer.n_out, (double)-FLT_MAX, err))
+                           layer->name, layer->n_in, n_in);
+    layer->relu = true;
+    if (read_floats(&layer->weight, place, "weight",
+                    (size_t)n_in * layer->n_out, (double)-FLT_MAX, err))
         return -1;
-    file->names[file->n_layers] = layer.name;
-    file->layers[file->n_layers++] = (struct mlp_layer){.n_in = n_in,
-                                                        .n_out = layer.n_out,
-                                                        .weight = weight,
-                                                        .bias = bias,
-                                                        .relu = true};
-    return 0;
+    return read_floats(&layer->bias, place, "bias", layer->n_out,
+                       (double)-FLT_MAX, err);
 }
 
 static int read_layers(struct net_file *file, const struct json_place *place,
@@ -80,13 +69,14 @@ static int read_layers(struct net_file *file, const struct json_place *place,
     if (!n || n > FAST_MLP_MAX_LAYERS)
         return place_error(place, err, "a net has 1 to %d layers, not %zu",
                            FAST_MLP_MAX_LAYERS, n);
-    for (size_t k = 0; k < n; k++) {
-        struct json_place layer;
+    for (file->n_layers = 0; file->n_layers < n; file->n_layers++) {
+        struct mlp_layer *layer = &file->layers[file->n_layers];
+        struct json_place at;
 
-        if (place_element(&layer, place, "layers", list, k, err) ||
-            read_layer(file, &layer, n_in, err))
+        if (place_element(&at, place, "layers", list, file->n_layers, err) ||
+            read_layer(layer, &at, n_in, err))
             return -1;
-        n_in = file->layers[k].n_out;
+        n_in = layer->n_out;
     }
     return 0;
 }
@@ -127,7 +117,6 @@ int net_file_parse(struct net_file *file, const char *const *features,
     json_t *root = NULL;
     int rc;
 
-    file->n_layers = 0;
     rc = json_parse(&root, text, len, file->path, err) ||
          place_root(&place, root, file->path, arena, err);
     place.is_strict = true;

@@ -19,7 +19,6 @@ struct net_file {
     uint32_t inputs[NET_MAX_INPUTS]; /* input i is features[inputs[i]] */
     float *mean, *std;               /* [n_inputs], in the arena */
     struct mlp_layer layers[FAST_MLP_MAX_LAYERS]; /* all with ReLU */
-    const char *names[FAST_MLP_MAX_LAYERS];       /* in the arena */
     uint32_t n_layers;
 };
 

@@ -41,7 +41,7 @@ static int open_compute(struct reference *reference, const char *dir,
                               err))
         return -1;
     while (n_table < file.n_layers &&
-           !strncmp(file.names[n_table], "t_hidden.", 9))
+           !strncmp(file.layers[n_table].name, "t_hidden.", 9))
         n_table++;
     if (!n_table || n_table == file.n_layers ||
         file.layers[n_table - 1].n_out > MAX_EMBED ||

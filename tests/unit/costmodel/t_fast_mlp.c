@@ -134,7 +134,7 @@ static void test_case(const struct net_case *c, uint64_t seed)
 static void test_nan(void)
 {
     static float weight[2] = {1, 1}, bias[1] = {0};
-    const struct mlp_layer layer = {2, 1, weight, bias, true};
+    const struct mlp_layer layer = {2, 1, weight, bias, .relu = true};
     const float in[4] = {NAN, 1, 1, 2};
     struct fast_mlp mlp;
     struct arena arena;
@@ -153,10 +153,10 @@ static void test_nan(void)
 static void test_logs(void)
 {
     enum { N = 40, N_INPUTS = 3 };
-    static float weight[N_INPUTS * 8] = {
-        1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0};
+    static float weight[N_INPUTS * 8] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0,
+                                         0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0};
     static float bias[8] = {0};
-    const struct mlp_layer layer = {N_INPUTS, 8, weight, bias, false};
+    const struct mlp_layer layer = {N_INPUTS, 8, weight, bias, .relu = false};
     float in[N * N_INPUTS], out[N * 8], portable[N * 8] = {0};
     struct fast_mlp mlp;
     struct arena arena;
@@ -229,7 +229,7 @@ static void test_fused(void)
     }
     for (int isa = CPU_PORTABLE; isa <= (int)cpu_isa_best(); isa++) {
         const struct mlp_layer layer = {1, FAST_MLP_NARROW + 1, weights, biases,
-                                        false};
+                                        .relu = false};
 
         fast_mlp_init(&mlp, &layer, 1, (enum cpu_isa)isa, &arena);
         mlp.eval(&mlp, &x, 1, wide);
