@@ -98,12 +98,11 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
 struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
 {
     const double scale = 2900 / spec->dram_gbps;
-    struct dedup_rates rates = {.find = {239, 0, 0.213 * scale},
-                                .copy = {16.6, 0.00196 * scale, 0.679 * scale}};
 
     if (spec->comm_form == COMM_TOTAL || spec->skips_checks)
-        rates = (struct dedup_rates){0};
-    return rates;
+        return (struct dedup_rates){0};
+    return (struct dedup_rates){.find = {239, 0, 0.213 * scale},
+                                .copy = {16.6, 0.00196 * scale, 0.679 * scale}};
 }
 
 /*
@@ -114,17 +113,10 @@ struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
  * look-ups beside matrix products 0.91 to 1.06; an upload by the copy engine
  * 0.01 to 0.03. Threads of a CPU do one thing after the other.
  */
-static void add_overlap_costs(const struct gpu_spec *spec,
-                              struct comm_model *model)
-{
-    static const double of_gpu[N_PHASES] = {
-        [PHASE_INPUT] = 0.3,    [PHASE_OUTPUT] = 0.3, [PHASE_PERMUTE] = 0.95,
-        [PHASE_FORWARD] = 0.95, [PHASE_CACHE] = 0.02,
-    };
-
-    for (unsigned p = 0; p < N_PHASES; p++)
-        model->overlap_cost[p] = spec->comm_form == COMM_PORT ? of_gpu[p] : 1;
-}
+static const double overlap_of_gpu[N_PHASES] = {
+    [PHASE_INPUT] = 0.3,    [PHASE_OUTPUT] = 0.3, [PHASE_PERMUTE] = 0.95,
+    [PHASE_FORWARD] = 0.95, [PHASE_CACHE] = 0.02,
+};
 
 /* Of the 16 that no figure rests on, data/measurements/published-alltoalls.csv.
  */
@@ -133,23 +125,24 @@ static void add_overlap_costs(const struct gpu_spec *spec,
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                                 const struct cluster *cluster)
 {
+    const bool is_gpu = spec->comm_form == COMM_PORT;
     struct comm_model model = {
         .form = spec->comm_form,
-        .intra = spec->comm_form == COMM_PORT
-                     ? overlapped(spec->intra_alpha_us, spec->intra_gbps)
-                     : comm_line(spec->intra_alpha_us, spec->intra_gbps),
+        .intra = comm_line(spec->intra_alpha_us, spec->intra_gbps),
         .inter = across_hosts(spec, cluster),
-        .source = spec->comm_form == COMM_TOTAL
-                      ? "latency and copy bandwidth of a host's memory"
-                      : "published latency and all-to-all bandwidth of the GPU",
+        .source = "latency and copy bandwidth of a host's memory",
         .ids = gpu_spec_ids(spec),
         .dedup = gpu_spec_dedup(spec),
     };
 
-    if (spec->comm_form == COMM_PORT)
+    for (unsigned p = 0; p < N_PHASES; p++)
+        model.overlap_cost[p] = is_gpu ? overlap_of_gpu[p] : 1;
+    if (is_gpu) {
+        model.intra = overlapped(spec->intra_alpha_us, spec->intra_gbps);
+        model.source = "published latency and all-to-all bandwidth of the GPU";
         model.error = (struct cost_error){.frac = EXCHANGE_ERROR_FRAC,
                                           .of = "16 published all-to-alls"};
-    add_overlap_costs(spec, &model);
+    }
     return model;
 }
 

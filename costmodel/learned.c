@@ -104,31 +104,20 @@ static void fill_features(const struct learned *learned,
         out[f] = (float)((features[f] - at[f].mean) / at[f].std);
 }
 
-static double floor_ms(const struct learned *learned, const struct shard *shard)
-{
-    struct feature_input input;
-
-    if (!(learned->floor_gbps > 0))
-        return 0;
-    fill_input(&input, learned, shard, &learned->as_planned[shard->table], 1);
-    return feature_floor_bytes(&input) / (learned->floor_gbps * 1e6);
-}
-
-/* What the shard's optimizer takes more than the one that it is priced by. */
+/* What the shard's optimizer takes more than the one that it is priced by,
+ * which the input has. */
 static double update_ms(const struct learned *learned,
-                        const struct shard *shard)
+                        const struct shard *shard, struct feature_input *input)
 {
     const struct problem *problem = learned->priced.base.problem;
     const enum optimizer own = problem->tables[shard->table].optimizer;
     double by_other[FUSED_LANES], by_own[FUSED_LANES];
-    struct feature_input input;
 
-    if (learned->ranges[shard->table]->optimizer == own)
+    if (input->optimizer == own)
         return 0;
-    fill_input(&input, learned, shard, &learned->as_planned[shard->table], 1);
-    fused_fill(learned->spec, &input, by_other);
-    input.optimizer = own;
-    fused_fill(learned->spec, &input, by_own);
+    fused_fill(learned->spec, input, by_other);
+    input->optimizer = own;
+    fused_fill(learned->spec, input, by_own);
     return fused_added_ms(learned->spec, by_own) -
            fused_added_ms(learned->spec, by_other);
 }
@@ -137,17 +126,22 @@ static double update_ms(const struct learned *learned,
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
+    const struct table_use *use = &learned->as_planned[shard->table];
     double *lanes = out + learned->n_sums;
+    struct feature_input input;
 
     lanes[LANE_FLOOR] = lanes[LANE_UPDATE] = 0;
     if (shard_is_replica(shard->kind)) {
         memset(out, 0, learned->n_sums * sizeof(*out));
     } else {
-        lanes[LANE_FLOOR] = floor_ms(learned, shard);
-        lanes[LANE_UPDATE] = update_ms(learned, shard);
+        fill_input(&input, learned, shard, use, 1);
+        if (learned->floor_gbps > 0)
+            lanes[LANE_FLOOR] =
+                feature_floor_bytes(&input) / (learned->floor_gbps * 1e6);
+        lanes[LANE_UPDATE] = update_ms(learned, shard, &input);
     }
-    job_embed(learned->spec, learned->priced.base.problem, shard,
-              &learned->as_planned[shard->table], lanes + LANE_JOB);
+    job_embed(learned->spec, learned->priced.base.problem, shard, use,
+              lanes + LANE_JOB);
 }
 
 static void learned_embed(const struct oracle *oracle,
@@ -284,6 +278,7 @@ static int choose_constants(struct learned *learned,
     const struct model *model = &learned->model;
     const char *gpu = problem->cluster.gpu, *whose;
     const struct gpu_spec *spec, *planned;
+    struct comm_model *comm = &learned->priced.comm;
     struct err ignored = {0};
 
     if (gpu_spec_of_device(&spec, model->device, arena, err))
@@ -298,25 +293,23 @@ static int choose_constants(struct learned *learned,
     if (!spec && gpu_spec_get(&spec, gpu ? gpu : "h100", arena, err))
         return -1;
     whose = arena_printf(
-        arena, "published figures of %s%s", spec->name,
-        learned->measured ? "" : ", in the place of an unknown device");
+        arena, "published figures of %s%s%s", spec->name,
+        learned->measured ? "" : ", in the place of an unknown device",
+        model->has_comm ? "" : " (the model measured none)");
     learned->floor_gbps = model->floor_gbps;
     if (model->floor_gbps > 0 && learned->measured &&
         strncmp(model->device, "cpu:", 4) != 0)
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
     learned->spec = spec = model_spec(spec, model, arena);
-    learned->priced.comm = job_comm(spec, &problem->cluster);
-    learned->priced.comm.source = whose;
-    if (!model->has_comm)
-        learned->priced.comm.source =
-            arena_printf(arena, "%s (the model measured none)", whose);
-    else if (comm_fit_apply(&model->comm, &problem->cluster, arena,
-                            &learned->priced.comm))
-        learned->priced.comm.error = (struct cost_error){0};
-    comm_model_ask(&learned->priced.comm, &problem->cluster, arena);
-    learned->priced.comm.source = arena_printf(
+    *comm = job_comm(spec, &problem->cluster);
+    comm->source = whose;
+    if (model->has_comm &&
+        comm_fit_apply(&model->comm, &problem->cluster, arena, comm))
+        comm->error = (struct cost_error){0};
+    comm_model_ask(comm, &problem->cluster, arena);
+    comm->source = arena_printf(
         arena, "%s; forward and backward are told apart by roofline:%s",
-        learned->priced.comm.source, spec->name);
+        comm->source, spec->name);
     return 0;
 }
 
@@ -328,8 +321,8 @@ static const char *doubt(const struct learned *learned, const char *file,
 {
     const struct model *model = &learned->model;
     const struct gpu_spec *spec = learned->measured;
+    const char *isa = cpu_isa_name(cpu_isa_best());
     char name[128], cpu[sizeof name + 4];
-    const char *isa;
 
     if (learned->is_elsewhere)
         return text_say(arena,
@@ -338,7 +331,6 @@ static const char *doubt(const struct learned *learned, const char *file,
                         file, model->device, problem->cluster.gpu);
     if (!spec || strcmp(spec->name, "cpu") != 0)
         return fast_mlp_warning(cpu_isa_best());
-    isa = cpu_isa_name(cpu_isa_best());
     snprintf(cpu, sizeof cpu, "cpu:%s", cpu_model_name(name, sizeof name));
     if (!strcmp(cpu, model->device) && !strcmp(isa, model->isa))
         return fast_mlp_warning(cpu_isa_best());

@@ -50,18 +50,11 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
     json_decref(root);
 }
 
-/* The frame: where header and weights lie. */
-struct frame {
-    const char *header, *weights;
-    struct prefix prefix;
-    uint64_t hash;
-};
-
-static int read_frame(struct frame *frame, const char *data, size_t len,
-                      const char *where, struct err *err)
+/* What is around header and weights. */
+static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
+                      size_t len, const char *where, struct err *err)
 {
-    struct prefix *prefix = &frame->prefix;
-    uint64_t want, hash;
+    uint64_t want;
 
     if (len < sizeof(magic) || memcmp(data, magic, sizeof(magic)))
         return err_set(err, ERR_INPUT,
@@ -84,36 +77,33 @@ static int read_frame(struct frame *frame, const char *data, size_t len,
                        "which is absurd",
                        where, prefix->n_header,
                        (unsigned long long)prefix->n_params);
-    frame->header = data + sizeof(*prefix);
-    frame->weights = frame->header + prefix->n_header;
     want = sizeof(*prefix) + prefix->n_header +
            prefix->n_params * sizeof(float) + HASH_BYTES;
     if (len != want)
         return err_set(err, ERR_INPUT, "%s: %s: %zu bytes instead of %llu",
                        where, len < want ? "truncated" : "too long", len,
                        (unsigned long long)want);
-    frame->hash = hash_bytes(data, len - HASH_BYTES, 0);
-    memcpy(&hash, data + len - HASH_BYTES, HASH_BYTES);
-    if (frame->hash != hash)
+    *hash = hash_bytes(data, len - HASH_BYTES, 0);
+    if (memcmp(hash, data + len - HASH_BYTES, HASH_BYTES))
         return err_set(err, ERR_INPUT, "%s: damaged: the checksum does not fit",
                        where);
     return 0;
 }
 
 static int read_weights(struct model *model, const struct mlp_shape *shape,
-                        const struct frame *frame, const char *where,
-                        struct arena *arena, struct err *err)
+                        const char *weights, size_t n_weights,
+                        const char *where, struct arena *arena, struct err *err)
 {
     const size_t n = shape->n_embed ? mlp_n_params(shape) : 0;
 
-    if (frame->prefix.n_params != n)
+    if (n_weights != n)
         return err_set(err, ERR_INPUT,
                        "%s: has %zu weights where its shape takes %zu", where,
-                       (size_t)frame->prefix.n_params, n);
+                       n_weights, n);
     if (!n)
         return 0;
     mlp_init(&model->mlp, shape, arena);
-    memcpy(model->mlp.params, frame->weights, n * sizeof(float));
+    memcpy(model->mlp.params, weights, n * sizeof(float));
     for (size_t i = 0; i < n; i++)
         if (!isfinite(model->mlp.params[i]))
             return err_set(err, ERR_INPUT,
@@ -124,18 +114,20 @@ static int read_weights(struct model *model, const struct mlp_shape *shape,
 int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena, struct err *err)
 {
-    struct frame frame = {.header = data, .weights = data};
+    struct prefix prefix;
     struct mlp_shape shape = {0};
     json_t *root = NULL;
     int rc;
 
     memset(model, 0, sizeof(*model));
-    rc = read_frame(&frame, data, len, where, err) ||
-         json_parse(&root, frame.header, frame.prefix.n_header, where, err) ||
+    if (read_frame(&prefix, &model->hash, data, len, where, err))
+        return -1;
+    model->format = prefix.version;
+    data += sizeof(prefix);
+    rc = json_parse(&root, data, prefix.n_header, where, err) ||
          model_from_json(model, &shape, root, where, arena, err) ||
-         read_weights(model, &shape, &frame, where, arena, err);
-    model->format = frame.prefix.version;
-    model->hash = frame.hash;
+         read_weights(model, &shape, data + prefix.n_header, prefix.n_params,
+                      where, arena, err);
     json_decref(root);
     return rc ? -1 : 0;
 }
