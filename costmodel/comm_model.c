@@ -128,11 +128,6 @@ static double transfer_ms(const struct comm_curve *curve, double bytes)
     return bytes > 0 ? comm_curve_us(curve, bytes) / 1000 : 0;
 }
 
-static double max_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Of n devices of an assignment, whose vectors follow each other, the sum of a
  * lane. */
 static double lane_sum(const struct comm_oracle *oracle, const double *lane,

@@ -121,12 +121,6 @@ const double *trial_sum_on(struct trial *trial, const struct layout *layout,
     return trial->sums;
 }
 
-/* b where a is no number. */
-static inline double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* The devices that the trial leaves alone are looked at only where it touches
  * the one that leads. */
 static void price_terms(struct trial *trial, const struct layout *layout)
@@ -144,9 +138,9 @@ static void price_terms(struct trial *trial, const struct layout *layout)
         *most = leads ? layout->most_ms[k] : 0;
         for (uint32_t r = 0; r < layout->n_devices && !leads; r++)
             if (trial->place[r] == NO_PIECE)
-                *most = larger(layout->terms_ms[r * n_terms + k], *most);
+                *most = max_of(layout->terms_ms[r * n_terms + k], *most);
         for (uint32_t i = 0; i < trial->n_devices; i++)
-            *most = larger(trial->terms_ms[i * n_terms + k], *most);
+            *most = max_of(trial->terms_ms[i * n_terms + k], *most);
     }
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }

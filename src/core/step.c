@@ -36,11 +36,6 @@ static const struct {
     [PIPELINE_SEMISYNC] = {1. / 2, TERM_TURN + 1},
 };
 
-static double max_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 unsigned step_n_terms(const struct step *step)
 {
     return step->n_chunks > 1 ? N_TERMS : pipelines[step->pipeline].n_terms;

@@ -80,6 +80,12 @@ struct step {
 
 #define STEP_MAX_TERMS 10
 
+/* b where one of them is no number; faster than fmax, which looks for it. */
+static inline double max_of(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* How many terms the step has. */
 unsigned step_n_terms(const struct step *step);
 /* Those of one rank. */
