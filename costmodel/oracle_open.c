@@ -73,12 +73,11 @@ int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,
 int oracle_price_plan(struct plan *plan, const char *spec, struct arena *arena,
                       struct err *err)
 {
-    struct oracle *oracle = NULL;
-    const int rc = oracle_open(&oracle, spec, &plan->problem, arena, err) ||
-                   plan_price(plan, oracle, arena, err);
+    struct oracle *oracle;
 
-    oracle_close(oracle);
-    return rc ? -1 : 0;
+    if (oracle_open(&oracle, spec, &plan->problem, arena, err))
+        return -1;
+    return plan_price(plan, oracle, arena, err);
 }
 
 static bool is_model_of(const char *model, const char *gpu,

@@ -5,8 +5,8 @@
 #include "core/plan.h"
 
 /*
- * The cost models as oracles. Each opens for one problem and is closed with
- * oracle_close; strings live in the arena.
+ * The cost models as oracles. Each opens for one problem and lives in the
+ * arena.
  */
 
 /* COST as a user writes it: "model:FILE", "roofline:NAME", "reference:DIR",

@@ -225,7 +225,6 @@ __attribute__((unused)) static void anchor_phases(double phases_ms[N_PHASES],
     oracle->ops->compute(oracle, sums, n_devices, compute_ms);
     oracle->ops->phases(oracle, sums, compute_ms, ranks_ms);
     memcpy(phases_ms, ranks_ms[0], sizeof(ranks_ms[0]));
-    oracle_close(oracle);
     arena_rewind(arena, mark);
 }
 

@@ -86,7 +86,6 @@ static inline int price_sample(double *ms, const struct sample *sample,
     oracle->ops->embed(oracle, shards, sample->n_tables, vectors);
     oracle_add_shards(oracle, shards, vectors, sample->n_tables, 1, sums);
     oracle->ops->compute(oracle, sums, 1, ms);
-    oracle_close(oracle);
     if (added_ms(&added, sample, cost, arena, err))
         return -1;
     *ms -= added;

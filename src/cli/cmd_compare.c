@@ -109,7 +109,6 @@ static int run_task(struct tournament *run, const char *name,
     const char *rival_cost = cli_string(run->cli, "rival-cost");
     struct oracle *oracle = NULL, *torchrec = NULL;
     struct rival rival;
-    int rc = -1;
 
     *task = (struct compare_task){
         .name = name, .n_tables = problem->n_tables, .entries = entries};
@@ -118,7 +117,7 @@ static int run_task(struct tournament *run, const char *name,
              ? oracle_open(&torchrec, rival_cost, problem, run->arena, err)
              : planner_torchrec_costs(&torchrec, oracle, problem, run->arena,
                                       err)))
-        goto out;
+        return -1;
     run->given.oracle = oracle;
     run->given.torchrec = run->search.torchrec = torchrec;
     run->given.reference = rival_cost ? torchrec : oracle;
@@ -133,19 +132,15 @@ static int run_task(struct tournament *run, const char *name,
 
         if (is_ours && cli_given(run->cli, "plan") &&
             price_given(&entries[p], problem, oracle, run, err))
-            goto out;
+            return -1;
         if (rival_ask(&rival, &search_contenders[p], problem, &run->given,
                       run->arena, err))
-            goto out;
+            return -1;
         entries[is_ours ? comparison->n_planners - 1 : p] =
             planner_entry(&rival);
         progress_update(&run->progress, run->progress.done + 1);
     }
-    rc = 0;
-out:
-    oracle_close(torchrec);
-    oracle_close(oracle);
-    return rc;
+    return 0;
 }
 
 static int run_file(struct tournament *run, const char *path, struct err *err)

@@ -40,7 +40,6 @@ static int run_cost(struct cli *cli, struct err *err)
         cli_print_text(plan_to_json(&plan, cli->arena));
     else if (!rc)
         plan_report(&plan, oracle, NULL, cli);
-    oracle_close(oracle);
     return rc ? -1 : 0;
 }
 

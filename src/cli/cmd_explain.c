@@ -56,7 +56,6 @@ static double plan_anew(const struct problem *problem, const char *cost,
     rc = oracle_open(&oracle, cost, problem, cli->arena, &ignored) ||
          search_full(&plan, oracle, &options, cli->arena, &ignored);
     pool_close(options.pool);
-    oracle_close(oracle);
     return rc ? NAN : plan.total_ms;
 }
 
@@ -128,7 +127,6 @@ static int run_explain(struct cli *cli, struct err *err)
                                  : explain_plan(&explained, cli_text()));
         what_if_release(&explained.what_if);
     }
-    oracle_close(oracle);
     return rc ? -1 : 0;
 }
 

@@ -90,7 +90,6 @@ static int find_plan(struct plan *plan, struct plan_request *request,
             (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
             err);
     pool_close(options.pool);
-    oracle_close(torchrec);
     if (rc)
         return -1;
     plan->version = NEUROSHARD_VERSION;
@@ -166,7 +165,6 @@ static int plan_once(struct plan_request *request, struct err *err)
              (path && write_trace(&request->trace, path, err));
     }
     mem_free(request->trace.points);
-    oracle_close(oracle);
     return rc ? -1 : 0;
 }
 
@@ -293,7 +291,6 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
         rc = 0;
     }
     counts->n += !rc;
-    oracle_close(oracle);
     return rc;
 }
 

@@ -38,7 +38,6 @@ static json_t *rivals_to_json(const struct plan *plan,
              rivals, &plan->problem,
              (struct contender_inputs){.oracle = oracle, .torchrec = torchrec},
              &err);
-    oracle_close(torchrec);
     compare_fill(&ours, plan);
     for (size_t i = 0; !rc && i < N_RIVALS; i++) {
         entries[i] = planner_entry(&rivals->of[i]);
@@ -90,7 +89,6 @@ static json_t *find(const struct plan *plan, struct arena *arena)
                             rivals_to_json(&again, oracle, arena));
         add_binding(found, &again, oracle, arena);
     }
-    oracle_close(oracle);
     return found;
 }
 

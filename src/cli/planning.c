@@ -248,13 +248,10 @@ int planning_oracle(struct oracle **out, struct cli *cli,
         return -1;
     /* A kind that is asked for by name must have a price. */
     missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
-    if (cli_given(cli, "shard") && missing) {
-        err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
-                oracle->name,
-                shard_kind_name((enum shard_kind)(missing & -missing)));
-        oracle_close(oracle);
-        return -1;
-    }
+    if (cli_given(cli, "shard") && missing)
+        return err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
+                       oracle->name,
+                       shard_kind_name((enum shard_kind)(missing & -missing)));
     tell_doubts(oracle, spec, cli);
     *out = oracle;
     return 0;

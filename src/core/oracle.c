@@ -16,12 +16,6 @@ const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS] = {
     {"most", OUTSIDE(most), true, 0, DBL_MAX, NULL},
 };
 
-void oracle_close(struct oracle *oracle)
-{
-    if (oracle && oracle->ops->close)
-        oracle->ops->close(oracle);
-}
-
 bool oracle_waits(const struct oracle *oracle)
 {
     return !oracle->ops->terms || oracle->n_terms > 1;

@@ -97,8 +97,6 @@ struct oracle_ops {
                     size_t n, const double *compute_ms,
                     struct cost_error *error, struct cost_outside **outside,
                     struct arena *arena);
-    /* Frees what is not in an arena; may be NULL. */
-    void (*close)(struct oracle *oracle);
 };
 
 /* First member of each oracle's own struct. */
@@ -135,8 +133,6 @@ struct oracle {
                            ms (bytes over peak bandwidth), or -1; compute()
                            already respects it */
 };
-
-void oracle_close(struct oracle *oracle); /* NULL is fine */
 
 /* Whether it has devices wait for each other; else each adds up by itself. */
 bool oracle_waits(const struct oracle *oracle);

@@ -372,9 +372,6 @@ int main(int argc, char **argv)
                                pool);
         printf("\n");
     }
-    for (size_t g = 0; g < n_groups; g++)
-        for (unsigned i = 0; i < groups[g].n; i++)
-            oracle_close(groups[g].cases[i].oracle);
     pool_close(pool);
     arena_release(&arena);
     return 0;

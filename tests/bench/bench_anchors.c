@@ -348,7 +348,6 @@ static struct embeddings embeddings_of(char **field, struct arena *arena)
     if (search_full(&plan, oracle, &options, arena, &err) ||
         plan_price(&plan, oracle, arena, &err))
         anchor_bail(err.msg);
-    oracle_close(oracle);
     return (struct embeddings){plan.total_ms - plan.exposed_ms[STEP_INPUT],
                                plan.total_ms};
 }

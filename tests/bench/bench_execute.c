@@ -405,7 +405,6 @@ static int predict_step(const char *spec, const struct plan *plan,
     oracle->ops->compute(oracle, sums, n_ranks, compute_ms);
     oracle->ops->phases(oracle, sums, compute_ms, phases_ms);
     *step = *oracle->step;
-    oracle_close(oracle);
     return 0;
 }
 

@@ -116,7 +116,6 @@ static bool bench_list(unsigned list, const char *cost, uint64_t n_changes,
 out:
     if (err.code)
         printf("%4u %s\n", list, err.msg);
-    oracle_close(oracle);
     arena_release(&arena);
     return is_dearer;
 }

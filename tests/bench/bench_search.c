@@ -107,7 +107,6 @@ static void bench_task(struct tally *tally, const json_t *task,
     tally->least_speedup = fmin(tally->least_speedup, want_ms / ms);
     tally->n_priced += plan.n_evaluations;
     tally->n++;
-    oracle_close(oracle);
 }
 
 /* Mean cost over random numberings of the devices. */
@@ -184,7 +183,6 @@ static void full_task(struct gain *gain, const json_t *task,
     gain->reference_ms += reference.search_ms;
     gain->n_evaluations += (double)full.n_evaluations;
     gain->n++;
-    oracle_close(oracle);
 }
 
 static void print_gain(const struct gain *gain, uint32_t n_devices)
@@ -251,7 +249,6 @@ static void bench_drawn(const struct table *pool, size_t n_pool,
             exit(1);
         n_reference += !search_reference(&plan, oracle, &options, &arena, &err);
         n_full += !search_full(&plan, oracle, &options, &arena, &err);
-        oracle_close(oracle);
         arena_release(&arena);
     }
     printf("%4u %6u %6u %9u\n", n_devices, DRAWN_TASKS, n_full, n_reference);
@@ -332,7 +329,6 @@ static void bench_scale(size_t n_tables, uint32_t n_devices,
            n_devices, plan.search_ms / 1000, built_ms, plan.total_ms,
            plan.n_shards, plan.n_evaluations, peak_mib());
 out:
-    oracle_close(oracle);
     arena_release(&arena);
 }
 

@@ -261,7 +261,6 @@ static void test_plans(const struct gpu_spec *h100)
             else
                 ratios += price_best(&problem, oracle, truth, &arena) /
                           price_best(&problem, truth, truth, &arena);
-            oracle_close(oracle);
             arena_rewind(&arena, mark);
         }
         ok(ratios > 0 && ratios / (double)n_tasks <= models[m].most,

@@ -162,7 +162,6 @@ int main(void)
                 check_full(&plan, oracle, task, label, &gain, &arena);
                 check_baselines(&plan, oracle, task, label, &arena);
             }
-            oracle_close(oracle);
             arena_rewind(&arena, mark);
         }
         json_decref(tasks);

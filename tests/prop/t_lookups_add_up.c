@@ -72,7 +72,6 @@ static void open_oracle(struct scene *scene, const char *cost)
 
 static void close_oracle(struct scene *scene)
 {
-    oracle_close(scene->oracle);
     arena_release(&scene->arena);
 }
 

@@ -224,7 +224,6 @@ static void check(const char *cost, size_t n)
         check_comm(&scene, &tally);
         check_halves(&scene, &tally);
         check_terms(&scene, &tally);
-        oracle_close(scene.oracle);
         arena_release(&scene.arena);
     }
     printf("# %s\n", cost);

@@ -130,7 +130,6 @@ static void check_torchrec(const struct problem *problem, struct arena *arena)
         printf("# torchrec: %llu proposals in %.1f ms\n",
                (unsigned long long)plan.n_evaluations, plan.search_ms);
     }
-    oracle_close(oracle);
 }
 
 /* As hot as each other, and a sort over there put them the other way round. */
@@ -171,8 +170,6 @@ static void check_hugectr(struct problem *problem, struct arena *arena)
         printf("# hugectr: %llu rounds in %.1f ms\n",
                (unsigned long long)plan.n_evaluations, plan.search_ms);
     }
-    oracle_close(oracle);
-    oracle_close(torchrec);
 }
 
 int main(void)

@@ -210,7 +210,6 @@ static void try_kaggle(unsigned kinds, const char *label)
         ok(!rc && count_bad(&plan, oracle) == 0, "%s: none meet: %s", label,
            err.msg);
     }
-    oracle_close(oracle);
     arena_release(&arena);
 }
 

@@ -109,8 +109,6 @@ static void try_problem(uint64_t seed, struct tally *tally)
             ok(0, "problem %u: %s", (unsigned)seed, err.msg);
         }
     }
-    oracle_close(torchrec);
-    oracle_close(oracle);
     arena_release(&arena);
 }
 

@@ -153,7 +153,6 @@ static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
         }
         if (exhaustive_count(&problem, oracle, &exhaustive) <= MAX_PLANS)
             compare(&tally, &problem, oracle, tally.n, &arena);
-        oracle_close(oracle);
         arena_release(&arena);
     }
     printf("# %s: %u of %u as good as any plan, %u without one, worst %.4f\n",
@@ -193,7 +192,6 @@ static void search_all_rows(void)
         compare(&tally, &problem, oracle, 0, &arena);
     ok(tally.n_equal == 1, "all tables by rows: %.4f times the best",
        tally.worst);
-    oracle_close(oracle);
     arena_release(&arena);
 }
 
@@ -278,7 +276,6 @@ static void search_few_rows(size_t n)
             n_plans++;
             judge_bound(i, &plan, oracle, &n_judged, &arena);
         }
-        oracle_close(oracle);
         arena_release(&arena);
     }
     is_i64((int64_t)n_legal, (int64_t)n, "few rows: all plans are legal");

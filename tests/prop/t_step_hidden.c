@@ -120,7 +120,6 @@ static void price(const char *path, const char *cost, uint32_t n_devices,
 out:
     if (err.code)
         ok(0, "%s", err.msg);
-    oracle_close(oracle);
     arena_release(&arena);
 }
 

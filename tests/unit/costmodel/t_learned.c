@@ -314,9 +314,6 @@ static void test_shipped(struct model *model, struct arena *arena)
            "a path is a path"))
         is_str(here->name, arena_printf(arena, "model:%s", model_path),
                "named as typed");
-    oracle_close(first);
-    oracle_close(again);
-    oracle_close(here);
     ok(!unlink(shipped) && !unlink("cpu-x.nsm") && !rmdir("models") &&
            !unlink("gpus") && !rmdir(folder),
        "the folder is gone");

@@ -40,7 +40,6 @@ static double worst_answer(const char *path, struct arena *arena)
         }
         oracle->ops->compute(oracle, sum, 1, &ms);
         worst = tap_worst(worst, fabs(ms - want) / want);
-        oracle_close(oracle);
     }
     json_decref(list);
     return worst;

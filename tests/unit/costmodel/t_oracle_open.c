@@ -17,7 +17,6 @@ static void check_kept(const struct problem *problem, unsigned barred,
     for (int i = 0; i < 2; i++) {
         is_i64(opened[i]->kinds, SHARD_ALL_KINDS & ~barred, what);
         is_i64(opened[i]->row_cut, row_cut, what);
-        oracle_close(opened[i]);
     }
 }
 
@@ -105,19 +104,16 @@ int main(void)
            "opens a roofline")) {
         is_str(oracle->name, "roofline:a100", "named as asked");
         is_i64((int64_t)strlen(oracle->hash), 16, "has a hash");
-        oracle_close(oracle);
     }
     if (ok(!oracle_open_for_gpu(&oracle, "v100-32gb", &problem, &arena, &err),
            "opens the default of a GPU")) {
         is_str(oracle->name, "roofline:v100-32gb",
                "its roofline where no model is shipped");
         is_i64(oracle->basis, BASIS_ANALYTIC, "which is analytic");
-        oracle_close(oracle);
     }
     ok(oracle_open_for_gpu(&oracle, "h900", &problem, &arena, &err) &&
            err.code == ERR_USAGE,
        "an unknown GPU is a usage error");
-    oracle_close(NULL);
     test_kept(&arena);
     arena_release(&arena);
     return tap_done();

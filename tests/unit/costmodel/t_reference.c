@@ -47,7 +47,6 @@ static void check_compute(const char *dir, const struct table *pool,
         worst = tap_worst(
             worst,
             relative(got, json_number_value(json_object_get(item, "ms"))));
-        oracle_close(oracle);
         arena_rewind(arena, mark);
     }
     ok(i == 300 && worst < 1e-4, "%zu compute predictions, worst %.2g", i,
@@ -95,7 +94,6 @@ static double check_comm_case(const char *dir, const struct table *pool,
         worst = tap_worst(worst, tap_worst(relative(fwd[r], want_fwd),
                                            relative(bwd[r], want_bwd)));
     }
-    oracle_close(oracle);
     return worst;
 }
 
@@ -136,7 +134,6 @@ static void check_alone(const char *dir, struct arena *arena)
     oracle->ops->comm(oracle, 2, sums, compute, fwd, bwd);
     ok(fwd[0] == 0 && fwd[1] == 0 && bwd[0] == 0 && bwd[1] == 0,
        "communicates in no time");
-    oracle_close(oracle);
 }
 
 /* A folder with net_compute.json of this text; the message that it gives. */
@@ -228,7 +225,6 @@ static void check_negative(struct arena *arena)
     oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
     ok(bwd[0] == -1 && bwd[1] == -2 && fwd[0] == -3 && fwd[1] == -4,
        "and those of communication -1 to -4");
-    oracle_close(oracle);
     ok(!system(arena_printf(arena, "rm -r '%s'", dir)), "cleaned up");
 }
 

@@ -47,7 +47,6 @@ static double compute_ms(const char *gpu, const struct problem *problem,
         for (size_t i = 0; i < n * oracle->width; i++)
             sums[i % oracle->width] += vectors[i];
         oracle->ops->compute(oracle, sums, 1, &ms);
-        oracle_close(oracle);
     }
     arena_release(&arena);
     return ms;

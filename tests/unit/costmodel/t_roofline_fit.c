@@ -245,7 +245,6 @@ static void test_prices(const struct gpu_spec *h100)
         oracles[o]->ops->embed(oracles[o], shards, 3, vectors);
         oracle_add_shards(oracles[o], shards, vectors, 3, 1, sums);
         oracles[o]->ops->compute(oracles[o], sums, 2, ms[o]);
-        oracle_close(oracles[o]);
     }
     is_near(ms[0][0], ms[1][0], 1e-12 * ms[1][0],
             "it prices as the roofline does, at a batch of no sample");
@@ -340,7 +339,6 @@ static void test_net(const struct gpu_spec *h100)
         worst = tap_worst(worst, fabs(ms / want - 1));
         predict_samples(&alone, &samples[i], 1, &ms);
         most = fmax(most, fabs(want / ms - 1));
-        oracle_close(oracle);
     }
     ok(most > 0.01, "it corrects the roofline by up to %.3f", most);
     ok(worst < 1e-5, "it prices jobs as it prices samples: %.1e", worst);

@@ -210,7 +210,6 @@ static void check_case(const struct shard_case *test)
                       is_legacy && test->legacy.compute_hbm > 0 ? &test->legacy
                                                                 : &test->want,
                       test->name);
-        oracle_close(oracle);
     }
     arena_release(&arena);
 }
@@ -246,7 +245,6 @@ static void check_head(void)
                "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s "
                "across",
                "its default bandwidths");
-        oracle_close(oracle);
     }
     arena_release(&arena);
 }
@@ -292,15 +290,12 @@ static void check_settings(void)
         is_str(again->name, "torchrec:hbm=897,intra=600,inter=12.5",
                "with its settings");
         is_str(again->hash, oracle->hash, "those are the defaults");
-        oracle_close(again);
     }
     if (ok(!oracle_open(&again, "torchrec:outputs=legacy", &problem, &arena,
                         &err),
            "opens")) {
         ok(strcmp(again->hash, oracle->hash) != 0, "other rules, other hash");
-        oracle_close(again);
     }
-    oracle_close(oracle);
     arena_release(&arena);
 }
 
@@ -340,9 +335,6 @@ static void check_asked(void)
     is_str(set->comm,
            "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s across",
            "but a setting wins");
-    oracle_close(set);
-    oracle_close(same);
-    oracle_close(asked);
     arena_release(&arena);
 }
 
@@ -397,7 +389,6 @@ static void check_rows(void)
             ok(plan.shard_ms[0] == plan.shard_ms[plan.n_shards - 1],
                "a shorter last block costs as much as TorchRec thinks");
     }
-    oracle_close(oracle);
     arena_release(&arena);
 }
 
@@ -445,8 +436,6 @@ static void check_few_rows(uint64_t rows, uint32_t first, uint32_t begin,
                     is_in ? want[0] + want[1] + want[2] : 0, 1e-12,
                     "each rank of the cut has a block, of rows or not");
         }
-    oracle_close(whole);
-    oracle_close(oracle);
     arena_release(&arena);
 }
 
