@@ -64,8 +64,8 @@ bool oracle_takes_bandwidths(const char *spec)
 int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,
                struct err *err)
 {
-    *gpu = strncmp(spec, "roofline:", 9) ? NULL : spec + 9;
-    return strncmp(spec, "model:", 6)
+    *gpu = strncmp(spec, "roofline:", 9) || !spec[9] ? NULL : spec + 9;
+    return strncmp(spec, "model:", 6) || !spec[6]
                ? 0
                : oracle_learned_gpu(gpu, spec + 6, arena, err);
 }

@@ -60,6 +60,8 @@ static void test_gpu(struct arena *arena)
         {"model:cpu-amd-epyc-2t", "cpu"},
         {"torchrec", NULL},
         {"reference:nets", NULL},
+        {"roofline:", NULL}, /* which is none, as oracle_open says */
+        {"model:", NULL},
     };
     struct err err = {0};
     const char *gpu;
@@ -77,8 +79,8 @@ static void test_gpu(struct arena *arena)
 
 int main(void)
 {
-    static const char *const unknown[] = {"magic", "model2", "roofline",
-                                          "roofline:", "torchrec:"};
+    static const char *const unknown[] = {"magic",     "model2", "roofline",
+                                          "roofline:", "model:", "torchrec:"};
     struct problem problem = {.batch = 1, .cluster = {.n_devices = 1}};
     struct oracle *oracle = NULL;
     struct err err = {0};
