@@ -102,7 +102,7 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
     return rc;
 }
 
-static int try_kind(struct trial *trial, struct model_choice *choice,
+static int try_kind(struct trial *trial, struct error_list *choice,
                     enum model_kind kind, struct err *err)
 {
     trial->n_judged = 0;
@@ -110,21 +110,20 @@ static int try_kind(struct trial *trial, struct model_choice *choice,
         if (try_fold(trial, kind, fold, err))
             return -1;
     if (trial->n_judged)
-        choice->errors[choice->n++] =
-            errors_of(model_kind_names[kind], trial->ms, trial->says[kind],
-                      trial->n_judged);
+        choice->at[choice->n++] = errors_of(model_kind_names[kind], trial->ms,
+                                            trial->says[kind], trial->n_judged);
     return 0;
 }
 
 /* The simplest kind whose error is that of the best but for chance; kinds are
  * numbered from the simplest on. */
 static enum model_kind best_kind(const struct trial *trial,
-                                 const struct model_choice *choice)
+                                 const struct error_list *choice)
 {
     size_t best = 0, kind = 0;
 
     for (size_t k = 1; k < choice->n; k++)
-        if (choice->errors[k].mape < choice->errors[best].mape)
+        if (choice->at[k].mape < choice->at[best].mape)
             best = k;
     for (; kind < best; kind++) {
         struct paired paired;
@@ -169,7 +168,7 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
                  const struct train_options *options, struct arena *arena,
                  struct err *err)
 {
-    struct model_choice choice = {0};
+    struct error_list choice = {0};
     struct train_options chosen = *options;
     struct trial trial = {.options = &chosen};
     struct arena scratch;
@@ -201,7 +200,7 @@ out:
 
 const char *choice_text(const struct model *model, struct arena *arena)
 {
-    const size_t n = model->choice.errors[0].n;
+    const size_t n = model->choice.at[0].n;
 
     if (!model->choice.n)
         return "";

@@ -569,12 +569,14 @@ bool paired_suffices(const struct paired *paired,
 
 void evaluation_store(struct model *model, const struct evaluation *evaluation)
 {
-    model->n_errors = 0;
+    struct error_list *errors = &model->errors;
+
+    errors->n = 0;
     for (size_t p = 0; p < N_PREDICTORS; p++)
         if (evaluation->errors[p].n)
-            model->errors[model->n_errors++] = evaluation->errors[p];
+            errors->at[errors->n++] = evaluation->errors[p];
     if (evaluation->repeats.n)
-        model->errors[model->n_errors++] = evaluation->repeats;
+        errors->at[errors->n++] = evaluation->repeats;
     if (evaluation->n_intervals &&
         (!model->n_intervals ||
          model->intervals->n <= evaluation->intervals->n)) {

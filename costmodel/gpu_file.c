@@ -90,26 +90,18 @@ static int read_figure(struct gpu_spec *spec, const struct json_place *place,
 static int read_members(struct gpu_spec *spec, const struct json_place *place,
                         struct err *err)
 {
-    json_t *object = (json_t *)(uintptr_t)place->object;
-    const char *key, *known[N_MEMBERS + 1] = {0};
-    json_t *value;
+    const char *known[N_MEMBERS + 1] = {0};
 
     for (size_t m = 0; m < N_MEMBERS; m++)
         known[m] = members[m].key;
-    json_object_foreach(object, key, value)
-    {
-        const int m = text_choice(known, key);
-
-        if (m < 0)
-            return place_unknown(place, key, known, err);
-        if (members[m].type == MEMBER_TEXT || members[m].names
-                ? place_fields(spec, place, &members[m], 1, err)
-                : read_figure(spec, place, &members[m], err))
+    if (place_check_keys(place, known, err))
+        return -1;
+    for (const struct place_field *m = members; m < members + N_MEMBERS; m++)
+        if ((m->is_needed || place_has(place, m->key)) &&
+            (m->type == MEMBER_TEXT || m->names
+                 ? place_fields(spec, place, m, 1, err)
+                 : read_figure(spec, place, m, err)))
             return -1;
-    }
-    for (size_t m = 0; m < N_MEMBERS; m++)
-        if (members[m].is_needed && !json_object_get(object, known[m]))
-            return place_error(place, err, "%s is missing", known[m]);
     return 0;
 }
 

@@ -47,6 +47,11 @@ struct errors {
     size_t n;                /* samples it could predict */
 };
 
+struct error_list {
+    struct errors at[MODEL_MAX_ERRORS];
+    size_t n;
+};
+
 /* What a model is made of. */
 enum model_kind {
     MODEL_ROOFLINE,     /* the roofline of a GPU, fitted */
@@ -55,13 +60,6 @@ enum model_kind {
     N_MODEL_KINDS
 };
 extern const char *const model_kind_names[];
-
-/* How a model's kind was chosen: by the errors of each, by its name, on samples
- * that it had not seen. */
-struct model_choice {
-    struct errors errors[N_MODEL_KINDS];
-    size_t n; /* 0: the kind was given */
-};
 
 struct model_training {
     const char *version; /* of the program */
@@ -107,10 +105,11 @@ struct model {
     struct estimate estimate;
     struct mlp mlp; /* standardised features, totals -> ms over estimate, or
                        ms; without parameters where the estimate is all */
-    struct model_choice choice;
+    /* By which the kind was chosen: of each kind, by its name, on samples that
+     * it had not seen; none where it was given. */
+    struct error_list choice;
     struct model_training training;
-    struct errors errors[MODEL_MAX_ERRORS]; /* on held-out fused samples */
-    size_t n_errors;
+    struct error_list errors; /* on held-out fused samples */
     struct interval intervals[MAX_INTERVALS];
     size_t n_intervals; /* 0: of too few samples, or of an older program */
     bool has_comm;

@@ -273,12 +273,12 @@ json_t *model_to_json(const struct model *model)
                             PLACE_ROW(&model->mlp.shape, shape_fields));
     json_object_set_new(root, "training",
                         PLACE_ROW(&model->training, training_fields));
-    SET_LIST(root, "errors", model->errors, model->n_errors, error_fields);
+    SET_LIST(root, "errors", model->errors.at, model->errors.n, error_fields);
     if (model->n_intervals)
         SET_LIST(root, "intervals", model->intervals, model->n_intervals,
                  interval_fields);
     if (model->choice.n)
-        SET_LIST(root, "choice", model->choice.errors, model->choice.n,
+        SET_LIST(root, "choice", model->choice.at, model->choice.n,
                  error_fields);
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
@@ -286,9 +286,9 @@ json_t *model_to_json(const struct model *model)
     return root;
 }
 
-static int read_range(struct model *model, const struct json_place *place,
-                      struct err *err)
+static int read_range(void *to, const struct json_place *place, struct err *err)
 {
+    struct model *model = to;
     struct model_range range = {0};
 
     if (PLACE_FIELDS(&range, place, range_fields, err))
@@ -307,22 +307,25 @@ static int read_range(struct model *model, const struct json_place *place,
 }
 
 /* What older models say nothing of. */
-static int read_environment(struct model *model, const struct json_place *place,
+static int read_environment(void *to, const struct json_place *place,
                             struct err *err)
 {
+    struct model *model = to;
+
     return PLACE_FIELDS(&model->environments[model->n_environments++], place,
                         environment_fields, err);
 }
 
-static int read_feature(struct model *model, const struct json_place *place,
+static int read_feature(void *to, const struct json_place *place,
                         struct err *err)
 {
-    struct feature *feature = &model->features.at[model->features.n];
+    struct feature_set *features = to;
+    struct feature *feature = &features->at[features->n];
 
     feature->min = feature->max = NAN;
     if (PLACE_FIELDS(feature, place, feature_fields, err))
         return -1;
-    if (feature_set_add(&model->features, feature->name))
+    if (feature_set_add(features, feature->name))
         return 0;
     return place_error(place, err,
                        "feature '%s' is unknown to this program, or there "
@@ -330,16 +333,15 @@ static int read_feature(struct model *model, const struct json_place *place,
                        feature->name);
 }
 
-static int read_total(struct model *model, const struct json_place *place,
-                      struct err *err)
+static int read_total(void *to, const struct json_place *place, struct err *err)
 {
-    struct feature_set *totals = &model->estimate.totals;
+    struct estimate *estimate = to;
+    struct feature_set *totals = &estimate->totals;
     struct feature *total = &totals->at[totals->n];
 
     total->min = total->max = NAN;
-    if (model->estimate.gpu.name
-            ? PLACE_FIELDS(total, place, power_fields, err)
-            : PLACE_FIELDS(total, place, total_fields, err))
+    if (estimate->gpu.name ? PLACE_FIELDS(total, place, power_fields, err)
+                           : PLACE_FIELDS(total, place, total_fields, err))
         return -1;
     if (total_set_add(totals, total->name))
         return 0;
@@ -349,37 +351,29 @@ static int read_total(struct model *model, const struct json_place *place,
                        total->name);
 }
 
-static int read_error_row(struct errors *errors, const struct json_place *place,
-                          struct err *err)
+static int read_errors(void *to, const struct json_place *place,
+                       struct err *err)
 {
+    struct error_list *list = to;
+    struct errors *errors = &list->at[list->n++];
+
     *errors = (struct errors){NULL, NAN, NAN, NAN, NAN, NAN, 0};
     return PLACE_FIELDS(errors, place, error_fields, err);
 }
 
-static int read_errors(struct model *model, const struct json_place *place,
-                       struct err *err)
-{
-    return read_error_row(&model->errors[model->n_errors++], place, err);
-}
-
-static int read_choice(struct model *model, const struct json_place *place,
-                       struct err *err)
-{
-    return read_error_row(&model->choice.errors[model->choice.n++], place, err);
-}
-
-static int read_interval(struct model *model, const struct json_place *place,
+static int read_interval(void *to, const struct json_place *place,
                          struct err *err)
 {
+    struct model *model = to;
+
     return PLACE_FIELDS(&model->intervals[model->n_intervals++], place,
                         interval_fields, err);
 }
 
 /* Each object of list `key`, of min to max. */
-static int read_list(struct model *model, const struct json_place *place,
-                     const char *key, size_t min, size_t max,
-                     int (*read)(struct model *model,
-                                 const struct json_place *place,
+static int read_list(void *to, const struct json_place *place, const char *key,
+                     size_t min, size_t max,
+                     int (*read)(void *to, const struct json_place *place,
                                  struct err *err),
                      struct err *err)
 {
@@ -394,7 +388,7 @@ static int read_list(struct model *model, const struct json_place *place,
         struct json_place item;
 
         if (place_element(&item, place, key, list, i, err) ||
-            read(model, &item, err))
+            read(to, &item, err))
             return -1;
     }
     return 0;
@@ -439,7 +433,7 @@ static int read_estimate(struct model *model, const struct json_place *root,
             : PLACE_FIELDS(estimate, &place, base_field, err))
         return -1;
     if (PLACE_FIELDS(estimate, &place, ratio_fields, err) ||
-        read_list(model, &place, "totals", 1, MAX_TOTALS, read_total, err))
+        read_list(estimate, &place, "totals", 1, MAX_TOTALS, read_total, err))
         return -1;
     if (estimate->ratio_max < estimate->ratio_min)
         return place_error(&place, err, "ratio_max is below ratio_min");
@@ -460,10 +454,10 @@ static bool is_curve(const struct comm_curve *curve)
     return curve->us[n - 1] > curve->us[n - 2];
 }
 
-static int read_curve(struct model *model, const struct json_place *place,
-                      struct err *err)
+static int read_curve(void *to, const struct json_place *place, struct err *err)
 {
-    struct comm_curve *curve = &model->comm.curves[model->comm.n_curves++];
+    struct comm_fit *fit = to;
+    struct comm_curve *curve = &fit->curves[fit->n_curves++];
     const json_t *knots;
 
     if (PLACE_FIELDS(curve, place, curve_fields, err) ||
@@ -504,8 +498,8 @@ static int read_comm(struct model *model, const struct json_place *root,
         PLACE_FIELDS(fit, &place, comm_source_field, err))
         return -1;
     if (place_has(&place, "curves"))
-        return read_list(model, &place, "curves", 1, COMM_MAX_CURVES,
-                         read_curve, err);
+        return read_list(fit, &place, "curves", 1, COMM_MAX_CURVES, read_curve,
+                         err);
     /* Of format 1: one line for any number of ranks. */
     if (PLACE_FIELDS(&line, &place, line_fields, err))
         return -1;
@@ -545,20 +539,21 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
     if (PLACE_FIELDS(model, &root, source_field, err) ||
         PLACE_FIELDS(model, &root, floor_field, err) ||
         read_setting(model, &root, err) ||
-        read_list(model, &root, "features", 1, MAX_FEATURES, read_feature,
-                  err) ||
+        read_list(&model->features, &root, "features", 1, MAX_FEATURES,
+                  read_feature, err) ||
         read_estimate(model, &root, err))
         return -1;
     if (read_shape(model, shape, &root, err) ||
         place_object(&place, &root, "training", err) ||
         PLACE_FIELDS(&model->training, &place, training_fields, err) ||
-        read_list(model, &root, "errors", 0, MODEL_MAX_ERRORS, read_errors,
-                  err) ||
+        read_list(&model->errors, &root, "errors", 0, MODEL_MAX_ERRORS,
+                  read_errors, err) ||
         (place_has(&root, "intervals") &&
          read_list(model, &root, "intervals", 1, MAX_INTERVALS, read_interval,
                    err)) ||
         (place_has(&root, "choice") &&
-         read_list(model, &root, "choice", 1, N_MODEL_KINDS, read_choice, err)))
+         read_list(&model->choice, &root, "choice", 1, N_MODEL_KINDS,
+                   read_errors, err)))
         return -1;
     return read_comm(model, &root, err);
 }

@@ -51,7 +51,7 @@ void model_print_file(const struct model *model, const char *path,
 void model_print_kind(const struct model *model, struct arena *arena,
                       struct buf *out)
 {
-    const struct model_choice *choice = &model->choice;
+    const struct error_list *choice = &model->choice;
 
     buf_printf(out, "kind            %s%s\n", model_kind_text(model, arena),
                choice_text(model, arena));
@@ -59,9 +59,8 @@ void model_print_kind(const struct model *model, struct arena *arena,
         buf_printf(out,
                    "                %s: mean error %.2f %%, median %.2f %%, "
                    "p90 %.2f %%\n",
-                   choice->errors[i].name, 100 * choice->errors[i].mape,
-                   100 * choice->errors[i].median_ape,
-                   100 * choice->errors[i].p90_ape);
+                   choice->at[i].name, 100 * choice->at[i].mape,
+                   100 * choice->at[i].median_ape, 100 * choice->at[i].p90_ape);
 }
 
 #define ERRORS(member) MEMBER_OF(struct errors, member)
@@ -271,8 +270,8 @@ void model_print(const struct model *model, const char *path,
                    model->floor_gbps);
     else
         buf_printf(out, "floor           unknown\n");
-    figures_table(error_figures, model->errors, model->n_errors,
-                  sizeof(*model->errors), out);
+    figures_table(error_figures, model->errors.at, model->errors.n,
+                  sizeof(*model->errors.at), out);
     figures_table(feature_figures, model->features.at, model->features.n,
                   sizeof(*model->features.at), out);
 }

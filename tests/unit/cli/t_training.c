@@ -113,8 +113,8 @@ static void test_train(const char *db)
            0, "train again");
     ok(same_files(first, second), "the same samples give the same file");
     is_i64(model_load(&model, first, &arena, &err), 0, "it is a model");
-    ok(model.n_errors == 5 && model.errors[0].mape < 0.2,
-       "that knows its errors: %.1f %%", 100 * model.errors[0].mape);
+    ok(model.errors.n == 5 && model.errors.at[0].mape < 0.2,
+       "that knows its errors: %.1f %%", 100 * model.errors.at[0].mape);
     ok(model.has_comm &&
            fabs(comm_curve_gbps(&model.comm.curves[0]) - 10) < 0.1,
        "and the bandwidth of exchanges");
@@ -151,9 +151,9 @@ static void test_retrain(const char *db)
                "--epochs=30", "--json", "--exit-code"),
            0, "retrain it");
     if (!model_load(&after, poor, &arena, &err))
-        ok(after.errors[0].mape < before.errors[0].mape,
+        ok(after.errors.at[0].mape < before.errors.at[0].mape,
            "it was replaced: %.1f %% before, %.1f %% after",
-           100 * before.errors[0].mape, 100 * after.errors[0].mape);
+           100 * before.errors.at[0].mape, 100 * after.errors.at[0].mape);
     else
         ok(0, "%s", err.msg);
     ok(!model_load(&after, old, &arena, &err) && after.hash == before.hash,

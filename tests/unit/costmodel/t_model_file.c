@@ -45,8 +45,7 @@ static void small_model(struct model *model, struct arena *arena)
                      .base_ms = 0.125,
                      .ratio_min = 0.5,
                      .ratio_max = 2},
-        .errors = {{"net", 0.25, 0.1, 0.05, 0.2, NAN, 1}},
-        .n_errors = 1,
+        .errors = {{{"net", 0.25, 0.1, 0.05, 0.2, NAN, 1}}, 1},
         .intervals = {{"all", "folds", 90, 1.0 / 7, 0.2, 0},
                       {"wide rows", "held-out samples", 15, 0.3, 0, 0}},
         .n_intervals = 2,
@@ -117,8 +116,8 @@ static void test_round_trip(void)
     is_near(again.features.at[1].max, 5e-324, 0,
             "the smallest number there is");
     is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
-    is_i64((int64_t)again.n_errors, 1, "errors");
-    ok(isnan(again.errors[0].kendall_tau), "a tau that is not known");
+    is_i64((int64_t)again.errors.n, 1, "errors");
+    ok(isnan(again.errors.at[0].kendall_tau), "a tau that is not known");
     is_i64((int64_t)again.n_intervals, 2, "intervals");
     ok(again.intervals[0].n == 90 && again.intervals[0].error_frac == 1.0 / 7 &&
            again.intervals[0].pair_error_frac == 0.2,

@@ -204,8 +204,8 @@ static void test_prices(const struct gpu_spec *h100)
     model.estimate.totals.at[0].power = 0;
     model.floor_gbps = 0;
     model.device = "fbgemm:NVIDIA H100 80GB HBM3";
-    model.choice = (struct model_choice){
-        .errors = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}}, .n = 1};
+    model.choice = (struct error_list){
+        .at = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}}, .n = 1};
     model.training.n_folds = 10;
     close(mkstemp(path));
     ok(!save(&model, path, &bytes, &len) &&
@@ -358,10 +358,10 @@ static void test_choice(const struct gpu_spec *h100)
     is_i64((int64_t)model_kind(&model), MODEL_ROOFLINE,
            "few samples make a roofline");
     is_i64((int64_t)model.choice.n, 1, "and no net is tried");
-    is_i64((int64_t)model.choice.errors[0].n, N_SAMPLES * 9 / 10,
+    is_i64((int64_t)model.choice.at[0].n, N_SAMPLES * 9 / 10,
            "all but the held-out cases judge");
-    ok(model.choice.errors[0].mape < 0.03, "well: %.2f %%",
-       100 * model.choice.errors[0].mape);
+    ok(model.choice.at[0].mape < 0.03, "well: %.2f %%",
+       100 * model.choice.at[0].mape);
     is_str(model.estimate.gpu.name, "h100", "of the GPU that explains them");
     ok(train_choose(&model, samples, 7, &options, &arena, &err) != 0, "seven");
     is_str(err.msg,

@@ -79,7 +79,7 @@ static void test_fit(struct arena *arena)
     is_near(ms[0], samples[0].total.median_ms, 0.3 * samples[0].total.median_ms,
             "prediction of one sample");
     evaluation_store(&model, &e);
-    is_i64((int64_t)model.n_errors, 5, "four predictors and the repeats");
+    is_i64((int64_t)model.errors.n, 5, "four predictors and the repeats");
     is_str(model.training.measured_to, "2026-11-21T10:00:00Z",
            "when it was measured");
     ok(model.floor_gbps > 1 && model.floor_gbps < 1000,
