@@ -189,9 +189,9 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
     model->choice = choice;
     model->training.n_folds = trial.n_folds;
     if (trial.n_folds > 1) /* what validates has chosen the epoch */
-        model->n_intervals = intervals_make(
-            model->intervals, "samples by cross-validation", trial.judged,
-            trial.ms, trial.says[chosen.kind], trial.n_judged);
+        model->intervals =
+            intervals_make("samples by cross-validation", trial.judged,
+                           trial.ms, trial.says[chosen.kind], trial.n_judged);
     rc = 0;
 out:
     arena_release(&scratch);

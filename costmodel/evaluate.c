@@ -344,21 +344,19 @@ static void judge_intervals(struct evaluation *evaluation,
                             const struct model *model,
                             const struct dataset *held_out, const double *says)
 {
-    const struct interval *has = model->intervals;
+    const struct interval_list *has = &model->intervals;
 
-    evaluation->n_covered = model->n_intervals;
-    for (size_t c = 0; c < model->n_intervals; c++) {
-        struct interval *covered = &evaluation->covered[c];
+    evaluation->covered = *has;
+    for (size_t c = 0; c < has->n; c++) {
+        struct interval *covered = &evaluation->covered.at[c];
         size_t n_within = 0;
 
-        *covered = has[c];
         covered->n = 0;
         for (size_t i = 0; i < held_out->n_samples; i++) {
             const struct interval *own =
-                interval_find(has, model->n_intervals,
-                              interval_class_of(held_out->samples[i]));
+                interval_find(has, interval_class_of(held_out->samples[i]));
 
-            if (c && own != &has[c])
+            if (c && own != &has->at[c])
                 continue;
             covered->n++;
             n_within +=
@@ -366,9 +364,9 @@ static void judge_intervals(struct evaluation *evaluation,
         }
         covered->within_frac = (double)n_within / (double)covered->n;
     }
-    evaluation->n_intervals = intervals_make(
-        evaluation->intervals, "held-out samples", held_out->samples,
-        held_out->ms, says, held_out->n_samples);
+    evaluation->intervals =
+        intervals_make("held-out samples", held_out->samples, held_out->ms,
+                       says, held_out->n_samples);
 }
 
 static void judge_predictors(struct evaluation *evaluation,
@@ -577,11 +575,8 @@ void evaluation_store(struct model *model, const struct evaluation *evaluation)
             errors->at[errors->n++] = evaluation->errors[p];
     if (evaluation->repeats.n)
         errors->at[errors->n++] = evaluation->repeats;
-    if (evaluation->n_intervals &&
-        (!model->n_intervals ||
-         model->intervals->n <= evaluation->intervals->n)) {
-        model->n_intervals = evaluation->n_intervals;
-        memcpy(model->intervals, evaluation->intervals,
-               sizeof(model->intervals));
-    }
+    if (evaluation->intervals.n &&
+        (!model->intervals.n ||
+         model->intervals.at->n <= evaluation->intervals.at->n))
+        model->intervals = evaluation->intervals;
 }

@@ -39,11 +39,9 @@ struct evaluation {
      * are of one class. */
     struct setting_class classes[MAX_SETTING_CLASSES];
     size_t n_classes;
-    struct interval intervals[MAX_INTERVALS]; /* of its errors here */
-    size_t n_intervals;
+    struct interval_list intervals; /* of its errors here */
     /* Those that the model had before, with n and within_frac of these. */
-    struct interval covered[MAX_INTERVALS];
-    size_t n_covered;
+    struct interval_list covered;
     /* A net against the sum of single tables, on the same held-out cases:
      * those of two tables and more, whose tables were all measured alone. Where
      * there are none, against the sum of what the net says of each table. */

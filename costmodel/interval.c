@@ -73,12 +73,13 @@ static double bound(double *errors, size_t n)
     return stats_quantile(errors, n, (double)(k - 1) / (double)(n - 1));
 }
 
-size_t intervals_make(struct interval *out, const char *of,
-                      const struct sample *const *samples, const double *ms,
-                      const double *says, size_t n)
+struct interval_list intervals_make(const char *of,
+                                    const struct sample *const *samples,
+                                    const double *ms, const double *says,
+                                    size_t n)
 {
     double *errors = mem_alloc(n, 2 * sizeof(*errors)), *pairs = errors + n;
-    size_t n_out = 0;
+    struct interval_list list = {.n = 0};
 
     for (size_t c = 0; c < MAX_INTERVALS; c++) {
         struct interval interval = {interval_classes[c], of, 0, 0, 0, 0};
@@ -97,17 +98,17 @@ size_t intervals_make(struct interval *out, const char *of,
             continue;
         interval.error_frac = bound(errors, interval.n);
         interval.pair_error_frac = bound(pairs, interval.n - 1);
-        out[n_out++] = interval;
+        list.at[list.n++] = interval;
     }
     mem_free(errors);
-    return n_out;
+    return list;
 }
 
-const struct interval *interval_find(const struct interval *intervals, size_t n,
+const struct interval *interval_find(const struct interval_list *intervals,
                                      const char *class)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(intervals[i].class, class))
-            return &intervals[i];
-    return n ? intervals : NULL;
+    for (size_t i = 0; i < intervals->n; i++)
+        if (!strcmp(intervals->at[i].class, class))
+            return &intervals->at[i];
+    return intervals->n ? intervals->at : NULL;
 }

@@ -42,19 +42,23 @@ struct interval {
     double pair_error_frac;
     double within_frac; /* of n that were looked at: evaluate.h; in no file */
 };
+struct interval_list {
+    struct interval at[MAX_INTERVALS]; /* that of all first */
+    size_t n;
+};
 #define N_INTERVAL_FIELDS 5
 extern const struct place_field interval_fields[N_INTERVAL_FIELDS];
 
 /* A class of fewer has none of its own. */
 #define INTERVAL_LEAST 15
 
-/* Makes out[MAX_INTERVALS], that of all first, of samples[n], each with its
- * setting, that took ms[n]; returns how many. */
-size_t intervals_make(struct interval *out, const char *of,
-                      const struct sample *const *samples, const double *ms,
-                      const double *says, size_t n);
-/* That of the class, or of all; NULL where n is 0. */
-const struct interval *interval_find(const struct interval *intervals, size_t n,
+/* Of samples[n], each with its setting, that took ms[n]. */
+struct interval_list intervals_make(const char *of,
+                                    const struct sample *const *samples,
+                                    const double *ms, const double *says,
+                                    size_t n);
+/* That of the class, or of all; NULL where there is none. */
+const struct interval *interval_find(const struct interval_list *intervals,
                                      const char *class);
 double interval_error(double ms, double says);
 

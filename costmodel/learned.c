@@ -346,14 +346,11 @@ static struct cost_error error_of(const struct model *model,
                                   const struct oracle *oracle,
                                   struct arena *arena)
 {
-    const struct interval *all =
-        interval_find(model->intervals, model->n_intervals, INTERVAL_ALL);
-
     /* a net that is slow here says the same */
-    if (!all || oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
+    if (oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
         oracle->basis != BASIS_MEASURED)
         return (struct cost_error){0};
-    return interval_cost_error(all, arena);
+    return interval_cost_error(&model->intervals, INTERVAL_ALL, arena);
 }
 
 /* Whether the plan runs as the samples did. */

@@ -114,7 +114,7 @@ static int read_weights(struct model *model, const struct mlp_shape *shape,
 int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena, struct err *err)
 {
-    struct prefix prefix;
+    struct prefix prefix = {0};
     struct mlp_shape shape = {0};
     json_t *root = NULL;
     int rc;

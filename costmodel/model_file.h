@@ -109,9 +109,9 @@ struct model {
      * it had not seen; none where it was given. */
     struct error_list choice;
     struct model_training training;
-    struct error_list errors; /* on held-out fused samples */
-    struct interval intervals[MAX_INTERVALS];
-    size_t n_intervals; /* 0: of too few samples, or of an older program */
+    struct error_list errors;       /* on held-out fused samples */
+    struct interval_list intervals; /* none of too few samples, or of an older
+                                       program */
     bool has_comm;
     struct comm_fit comm;
     double floor_gbps; /* bandwidth no step exceeds; 0: unknown */

@@ -274,8 +274,8 @@ json_t *model_to_json(const struct model *model)
     json_object_set_new(root, "training",
                         PLACE_ROW(&model->training, training_fields));
     SET_LIST(root, "errors", model->errors.at, model->errors.n, error_fields);
-    if (model->n_intervals)
-        SET_LIST(root, "intervals", model->intervals, model->n_intervals,
+    if (model->intervals.n)
+        SET_LIST(root, "intervals", model->intervals.at, model->intervals.n,
                  interval_fields);
     if (model->choice.n)
         SET_LIST(root, "choice", model->choice.at, model->choice.n,
@@ -364,10 +364,9 @@ static int read_errors(void *to, const struct json_place *place,
 static int read_interval(void *to, const struct json_place *place,
                          struct err *err)
 {
-    struct model *model = to;
+    struct interval_list *list = to;
 
-    return PLACE_FIELDS(&model->intervals[model->n_intervals++], place,
-                        interval_fields, err);
+    return PLACE_FIELDS(&list->at[list->n++], place, interval_fields, err);
 }
 
 /* Each object of list `key`, of min to max. */
@@ -549,8 +548,8 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
         read_list(&model->errors, &root, "errors", 0, MODEL_MAX_ERRORS,
                   read_errors, err) ||
         (place_has(&root, "intervals") &&
-         read_list(model, &root, "intervals", 1, MAX_INTERVALS, read_interval,
-                   err)) ||
+         read_list(&model->intervals, &root, "intervals", 1, MAX_INTERVALS,
+                   read_interval, err)) ||
         (place_has(&root, "choice") &&
          read_list(&model->choice, &root, "choice", 1, N_MODEL_KINDS,
                    read_errors, err)))

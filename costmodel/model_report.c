@@ -129,8 +129,8 @@ static const struct figure interval_figures[] = {
 
 json_t *covered_to_json(const struct evaluation *evaluation)
 {
-    return figures_list(interval_figures, evaluation->covered,
-                        evaluation->n_covered, sizeof(struct interval));
+    return figures_list(interval_figures, evaluation->covered.at,
+                        evaluation->covered.n, sizeof(struct interval));
 }
 
 void evaluation_print(const struct evaluation *evaluation, struct buf *out)
@@ -139,8 +139,8 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
                   sizeof(struct errors), out);
     if (evaluation->n_classes)
         print_classes(evaluation, out);
-    figures_table(interval_figures, evaluation->covered, evaluation->n_covered,
-                  sizeof(struct interval), out);
+    figures_table(interval_figures, evaluation->covered.at,
+                  evaluation->covered.n, sizeof(struct interval), out);
     if (evaluation->repeats.n)
         buf_printf(
             out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",

@@ -79,9 +79,13 @@ static double check(struct trust *trust, unsigned what, const char *table,
     return octaves;
 }
 
-struct cost_error interval_cost_error(const struct interval *interval,
-                                      struct arena *arena)
+struct cost_error interval_cost_error(const struct interval_list *intervals,
+                                      const char *class, struct arena *arena)
 {
+    const struct interval *interval = interval_find(intervals, class);
+
+    if (!interval)
+        return (struct cost_error){0};
     return (struct cost_error){interval->error_frac,
                                arena_printf(arena, "%" PRIu64 " %s (%s)",
                                             interval->n, interval->of,
@@ -129,10 +133,8 @@ size_t trust_judge(const struct model *model, const struct problem *problem,
     check(&trust, BATCH, NULL, (double)problem->batch);
     wider = 1 + octaves[slowest];
     if (error->frac > 0)
-        *error = interval_cost_error(
-            interval_find(model->intervals, model->n_intervals,
-                          interval_class(&loads[slowest])),
-            arena);
+        *error = interval_cost_error(&model->intervals,
+                                     interval_class(&loads[slowest]), arena);
     if (wider > 1 && error->frac > 0)
         error->of = arena_printf(arena, "%s, widened", error->of);
     error->frac = expm1(wider * log1p(error->frac));

@@ -26,9 +26,9 @@ size_t trust_judge(const struct model *model, const struct problem *problem,
                    const double *compute_ms, struct cost_error *error,
                    struct cost_outside **outside, struct arena *arena);
 
-/* An interval for who prints it: of "94 held-out samples (few tables)"; in the
- * arena. */
-struct cost_error interval_cost_error(const struct interval *interval,
-                                      struct arena *arena);
+/* The interval of a class, or of all, for who prints it: of "94 held-out
+ * samples (few tables)"; in the arena. 0 where there is none. */
+struct cost_error interval_cost_error(const struct interval_list *intervals,
+                                      const char *class, struct arena *arena);
 
 #endif

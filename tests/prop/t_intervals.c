@@ -50,14 +50,14 @@ static double coverage(const struct model *model, const struct sample *judges,
     size_t n_within = 0;
 
     predict_samples(model, judges, N_JUDGES, says);
-    for (size_t c = 0; c < model->n_intervals; c++) {
-        const struct interval *interval = &model->intervals[c];
+    for (size_t c = 0; c < model->intervals.n; c++) {
+        const struct interval *interval = &model->intervals.at[c];
         size_t n = 0, n_own = 0;
 
         for (size_t i = 0; i < N_JUDGES; i++) {
             const double ms = judges[i].total.median_ms;
 
-            if (interval_find(model->intervals, model->n_intervals,
+            if (interval_find(&model->intervals,
                               interval_class_of(&judges[i])) != interval)
                 continue;
             n++;
@@ -114,7 +114,7 @@ static void test_size(const struct size *size,
                 few_samples(size->gpu, N_JUDGES, NOISE, JUDGE_SEED, &arena);
         }
         if (!ok(!train_size(&model, size, samples, seed, &arena, &err) &&
-                    model.n_intervals,
+                    model.intervals.n,
                 "%c, %zu samples%s", size->gpu, size->n, err.msg))
             goto out;
         shares[seed] = coverage(&model, judges, &arena);

@@ -56,9 +56,9 @@ static struct side side_of(const struct model *model,
     return (struct side){dataset.samples, dataset.ms, says, dataset.n_samples};
 }
 
-static size_t make(struct interval *out, const struct side *side)
+static struct interval_list make(const struct side *side)
 {
-    return intervals_make(out, "held-out samples", side->samples, side->ms,
+    return intervals_make("held-out samples", side->samples, side->ms,
                           side->says, side->n);
 }
 
@@ -74,13 +74,12 @@ static void judge(const struct side *by, const struct side *other,
                   struct counts *within, struct counts *ordered,
                   struct counts *near)
 {
-    struct interval intervals[MAX_INTERVALS];
-    const size_t n = make(intervals, by);
+    const struct interval_list intervals = make(by);
 
     for (size_t i = 0; i < other->n; i++) {
         const struct sample *sample = other->samples[i];
         const struct interval *own =
-            interval_find(intervals, n, interval_class_of(sample));
+            interval_find(&intervals, interval_class_of(sample));
 
         within->n++;
         within->n_right +=
@@ -90,7 +89,7 @@ static void judge(const struct side *by, const struct side *other,
             const bool is_right = (other->says[i] < other->says[j]) ==
                                   (other->ms[i] < other->ms[j]);
 
-            if (interval_find(intervals, n,
+            if (interval_find(&intervals,
                               interval_class_of(other->samples[j])) != own ||
                 !is_alike(sample->setting, other->samples[j]->setting) ||
                 gap <= own->pair_error_frac)
@@ -114,19 +113,18 @@ static double share(const struct counts *counts)
 static void compare_file(const struct model *model, const struct side *held_out,
                          const char *name)
 {
-    struct interval want[MAX_INTERVALS];
-    const size_t n = make(want, held_out);
-    bool same = n == model->n_intervals;
+    const struct interval_list want = make(held_out);
+    const struct interval_list *has = &model->intervals;
+    bool same = want.n == has->n;
 
-    for (size_t i = 0; same && i < n; i++)
-        same =
-            !strcmp(model->intervals[i].class, want[i].class) &&
-            model->intervals[i].n == want[i].n &&
-            fabs(model->intervals[i].error_frac - want[i].error_frac) < 1e-5 &&
-            fabs(model->intervals[i].pair_error_frac -
-                 want[i].pair_error_frac) < 1e-5;
-    ok(same && n > 2, "%s has the %zu intervals of %zu held-out samples", name,
-       n, held_out->n);
+    for (size_t i = 0; same && i < want.n; i++)
+        same = !strcmp(has->at[i].class, want.at[i].class) &&
+               has->at[i].n == want.at[i].n &&
+               fabs(has->at[i].error_frac - want.at[i].error_frac) < 1e-5 &&
+               fabs(has->at[i].pair_error_frac - want.at[i].pair_error_frac) <
+                   1e-5;
+    ok(same && want.n > 2, "%s has the %zu intervals of %zu held-out samples",
+       name, want.n, held_out->n);
 }
 
 int main(void)

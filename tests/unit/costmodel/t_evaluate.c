@@ -315,40 +315,39 @@ static void test_intervals(const struct sample *samples, size_t n,
 
     train(&model, samples, n, 5, arena);
     evaluate_model(&evaluation, &model, samples, n);
-    ok(!evaluation.n_covered && evaluation.n_intervals > 1,
-       "nothing is covered, %zu intervals", evaluation.n_intervals);
+    ok(!evaluation.covered.n && evaluation.intervals.n > 1,
+       "nothing is covered, %zu intervals", evaluation.intervals.n);
     evaluation_store(&model, &evaluation);
-    is_i64((int64_t)model.n_intervals, (int64_t)evaluation.n_intervals,
+    is_i64((int64_t)model.intervals.n, (int64_t)evaluation.intervals.n,
            "which the model gets");
-    for (size_t i = 0; i < model.n_intervals; i++) /* none is on the edge */
-        model.intervals[i].error_frac *= 1 + 1e-4;
+    for (size_t i = 0; i < model.intervals.n; i++) /* none is on the edge */
+        model.intervals.at[i].error_frac *= 1 + 1e-4;
     evaluate_model(&evaluation, &model, samples, n);
     predict_samples(&model, samples, n, says);
     for (size_t i = 0; i < n; i++) {
         if (samples[i].kind != SAMPLE_FUSED || samples[i].case_idx % 10 != 9 ||
             samples[i].flags)
             continue;
-        own = interval_find(model.intervals, model.n_intervals,
-                            interval_class_of(&samples[i]));
+        own = interval_find(&model.intervals, interval_class_of(&samples[i]));
         n_held_out++;
         n_within += interval_error(samples[i].total.median_ms, says[i]) <=
                     own->error_frac;
     }
-    is_str(evaluation.covered[0].class, "all", "then all are covered");
-    is_i64((int64_t)evaluation.covered[0].n, (int64_t)n_held_out,
+    is_str(evaluation.covered.at[0].class, "all", "then all are covered");
+    is_i64((int64_t)evaluation.covered.at[0].n, (int64_t)n_held_out,
            "each held-out one");
-    is_near(evaluation.covered[0].within_frac,
+    is_near(evaluation.covered.at[0].within_frac,
             (double)n_within / (double)n_held_out, 1e-12, "those within");
-    ok(evaluation.covered[0].within_frac >= 0.9,
+    ok(evaluation.covered.at[0].within_frac >= 0.9,
        "nine in ten of those that it was made of: %.3f",
-       evaluation.covered[0].within_frac);
-    model.intervals[0].n = n_held_out + 1;
-    model.intervals[0].error_frac = 7;
+       evaluation.covered.at[0].within_frac);
+    model.intervals.at[0].n = n_held_out + 1;
+    model.intervals.at[0].error_frac = 7;
     evaluation_store(&model, &evaluation);
-    is_near(model.intervals[0].error_frac, 7, 0, "of more samples: kept");
-    model.intervals[0].n = n_held_out;
+    is_near(model.intervals.at[0].error_frac, 7, 0, "of more samples: kept");
+    model.intervals.at[0].n = n_held_out;
     evaluation_store(&model, &evaluation);
-    ok(model.intervals[0].error_frac < 7, "of as many: replaced");
+    ok(model.intervals.at[0].error_frac < 7, "of as many: replaced");
 }
 
 int main(void)

@@ -51,18 +51,21 @@ static void add(struct said *said, const struct kind *kind, double ms,
     said->says[i] = says;
 }
 
-static size_t make(struct interval *out, const struct said *said)
+static struct interval_list make(const struct said *said)
 {
-    return intervals_make(out, "samples", said->list, said->ms, said->says,
-                          said->n);
+    return intervals_make("samples", said->list, said->ms, said->says, said->n);
 }
 
 static void test_classes(void)
 {
-    static const struct interval intervals[] = {
-        {.class = INTERVAL_ALL}, {.class = "few look-ups"},
-        {.class = "few tables"}, {.class = "small batches"},
-        {.class = "wide rows"},  {.class = "usual"}};
+    static const struct interval_list intervals = {{{.class = INTERVAL_ALL},
+                                                    {.class = "few look-ups"},
+                                                    {.class = "few tables"},
+                                                    {.class = "small batches"},
+                                                    {.class = "wide rows"},
+                                                    {.class = "usual"}},
+                                                   6};
+    const struct interval_list of_all = {{{.class = INTERVAL_ALL}}, 1};
 
     for (size_t k = 0; k < N_KINDS; k++) {
         static struct said said;
@@ -71,9 +74,9 @@ static void test_classes(void)
         add(&said, &kinds[k], 1, 1);
         is_str(interval_class_of(said.list[0]), kinds[k].class,
                "the first class that fits");
-        is_str(interval_find(intervals, 6, kinds[k].class)->class,
-               kinds[k].class, "which has its interval");
-        is_str(interval_find(intervals, 1, kinds[k].class)->class, "all",
+        is_str(interval_find(&intervals, kinds[k].class)->class, kinds[k].class,
+               "which has its interval");
+        is_str(interval_find(&of_all, kinds[k].class)->class, "all",
                "or that of all");
     }
 }
@@ -83,9 +86,8 @@ static void test_classes(void)
 static void test_by_class(void)
 {
     static struct said said;
-    struct interval intervals[MAX_INTERVALS];
+    struct interval_list intervals;
     const struct interval *few, *usual;
-    size_t n;
 
     said.n = 0;
     for (int i = 20; i > 0; i--)
@@ -95,19 +97,20 @@ static void test_by_class(void)
         add(&said, &kinds[7], 100, 100 + 0.01 * i);
     for (int i = 0; i < 14; i++)
         add(&said, &kinds[6], 1, 2);
-    n = make(intervals, &said);
-    is_i64((int64_t)n, 3, "of all and of two classes");
-    few = interval_find(intervals, n, "few tables");
-    usual = interval_find(intervals, n, "usual");
+    intervals = make(&said);
+    is_i64((int64_t)intervals.n, 3, "of all and of two classes");
+    few = interval_find(&intervals, "few tables");
+    usual = interval_find(&intervals, "usual");
     is_i64((int64_t)few->n, 20, "of its samples");
     is_near(few->error_frac, 0.19, 1e-12, "the 19th of 20, too high or low");
     is_i64((int64_t)usual->n, 29, "of its samples");
     is_near(usual->error_frac, 0.0026, 1e-12, "the 27th of 29");
-    ok(interval_find(intervals, n, "wide rows") == intervals &&
-           intervals[0].n == 63,
+    ok(interval_find(&intervals, "wide rows") == intervals.at &&
+           intervals.at[0].n == 63,
        "14 have no interval of their own, but that of all");
-    is_near(intervals[0].error_frac, 1, 1e-12, "in which they count");
-    ok(!interval_find(NULL, 0, INTERVAL_ALL), "none where there are none");
+    is_near(intervals.at[0].error_frac, 1, 1e-12, "in which they count");
+    intervals.n = 0;
+    ok(!interval_find(&intervals, INTERVAL_ALL), "none where there are none");
 }
 
 /* Two classes in turns, one said half too much of and one too little, each
@@ -115,7 +118,7 @@ static void test_by_class(void)
 static void test_pairs(void)
 {
     static struct said said;
-    struct interval intervals[MAX_INTERVALS];
+    struct interval_list intervals;
 
     said.n = 0;
     for (int i = 0; i < 15; i++) {
@@ -124,29 +127,32 @@ static void test_pairs(void)
         add(&said, &kinds[2], 1 / 1.5 / less, 1);
         add(&said, &kinds[7], 1.5 / less, 1);
     }
-    is_i64((int64_t)make(intervals, &said), 3, "three intervals");
-    ok(intervals[1].error_frac >= 0.47 && intervals[2].error_frac >= 0.47,
+    intervals = make(&said);
+    is_i64((int64_t)intervals.n, 3, "three intervals");
+    ok(intervals.at[1].error_frac >= 0.47 && intervals.at[2].error_frac >= 0.47,
        "times are off by a half");
-    is_near(intervals[1].pair_error_frac, 0.02, 1e-12,
+    is_near(intervals.at[1].pair_error_frac, 0.02, 1e-12,
             "those of a class alike");
-    is_near(intervals[2].pair_error_frac, 0.02, 1e-12, "of the other, too");
-    is_near(intervals[0].pair_error_frac, 1.5 * 1.5 * 1.02 - 1, 1e-12,
+    is_near(intervals.at[2].pair_error_frac, 0.02, 1e-12, "of the other, too");
+    is_near(intervals.at[0].pair_error_frac, 1.5 * 1.5 * 1.02 - 1, 1e-12,
             "of all they are not");
     said.n = 14;
-    is_i64((int64_t)make(intervals, &said), 0, "14 samples are too few");
+    intervals = make(&said);
+    is_i64((int64_t)intervals.n, 0, "14 samples are too few");
 }
 
 /* A net may say less than nothing. */
 static void test_below_zero(void)
 {
     static struct said said;
-    struct interval intervals[MAX_INTERVALS];
+    struct interval_list intervals;
 
     said.n = 0;
     for (int i = 0; i < 15; i++)
         add(&said, &kinds[7], 1, -1);
-    is_i64((int64_t)make(intervals, &said), 2, "an interval all the same");
-    is_near(intervals[0].error_frac, 1e6, 1e-3, "as wide as they get");
+    intervals = make(&said);
+    is_i64((int64_t)intervals.n, 2, "an interval all the same");
+    is_near(intervals.at[0].error_frac, 1e6, 1e-3, "as wide as they get");
     ok(interval_error(1, NAN) <= 1e6, "nor is it bothered by NaN");
 }
 
@@ -165,7 +171,7 @@ static void test_conformal(void)
             rng_init(&rng, law, n);
             for (size_t draw = 0; draw < n_draws; draw++) {
                 static struct said said;
-                struct interval intervals[MAX_INTERVALS];
+                struct interval_list intervals;
 
                 said.n = 0;
                 for (size_t i = 0; i <= n; i++) {
@@ -180,9 +186,9 @@ static void test_conformal(void)
                         1);
                 }
                 said.n = n;
-                make(intervals, &said);
+                intervals = make(&said);
                 n_within +=
-                    interval_error(said.ms[n], 1) <= intervals[0].error_frac;
+                    interval_error(said.ms[n], 1) <= intervals.at[0].error_frac;
             }
             ok(fabs((double)n_within / (double)n_draws - 0.9) <
                    3.2 * sqrt(0.9 * 0.1 / (double)n_draws),

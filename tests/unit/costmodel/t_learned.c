@@ -251,15 +251,15 @@ static void test_error(const struct model *trained, struct arena *arena)
     model.device = "cuda:NVIDIA H100";
     model.isa = "sm_90";
     model.n_threads = 0;
-    model.n_intervals = 0;
+    model.intervals.n = 0;
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->lookup_error;
     ok(error.frac == 0, "nothing is known of a model without intervals");
 
-    model.n_intervals = 2;
-    model.intervals[0] =
+    model.intervals.n = 2;
+    model.intervals.at[0] =
         (struct interval){"all", "held-out samples", 20, 0.25, 0.375, 0};
-    model.intervals[1] =
+    model.intervals.at[1] =
         (struct interval){"usual", "held-out samples", 15, 0.5, 0.5, 0};
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->lookup_error;

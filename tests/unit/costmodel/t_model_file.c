@@ -46,9 +46,9 @@ static void small_model(struct model *model, struct arena *arena)
                      .ratio_min = 0.5,
                      .ratio_max = 2},
         .errors = {{{"net", 0.25, 0.1, 0.05, 0.2, NAN, 1}}, 1},
-        .intervals = {{"all", "folds", 90, 1.0 / 7, 0.2, 0},
-                      {"wide rows", "held-out samples", 15, 0.3, 0, 0}},
-        .n_intervals = 2,
+        .intervals = {{{"all", "folds", 90, 1.0 / 7, 0.2, 0},
+                       {"wide rows", "held-out samples", 15, 0.3, 0, 0}},
+                      2},
         .has_comm = true,
         .comm = {.form = COMM_TOTAL,
                  .curves = {{.n_ranks = 2,
@@ -118,12 +118,13 @@ static void test_round_trip(void)
     is_near(again.comm.curves[0].us[1], 100.0 / 3, 0, "time of an exchange");
     is_i64((int64_t)again.errors.n, 1, "errors");
     ok(isnan(again.errors.at[0].kendall_tau), "a tau that is not known");
-    is_i64((int64_t)again.n_intervals, 2, "intervals");
-    ok(again.intervals[0].n == 90 && again.intervals[0].error_frac == 1.0 / 7 &&
-           again.intervals[0].pair_error_frac == 0.2,
+    is_i64((int64_t)again.intervals.n, 2, "intervals");
+    ok(again.intervals.at[0].n == 90 &&
+           again.intervals.at[0].error_frac == 1.0 / 7 &&
+           again.intervals.at[0].pair_error_frac == 0.2,
        "one");
-    is_str(again.intervals[1].class, "wide rows", "of a class");
-    is_str(again.intervals[1].of, "held-out samples", "and of what");
+    is_str(again.intervals.at[1].class, "wide rows", "of a class");
+    is_str(again.intervals.at[1].of, "held-out samples", "and of what");
     is_near(again.estimate.totals.at[0].max, 20, 0, "the most of a total");
     ok(!memcmp(again.mlp.params, model.mlp.params,
                model.mlp.n_params * sizeof(float)),

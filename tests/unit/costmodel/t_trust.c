@@ -172,10 +172,11 @@ static void test_intervals(void)
 
     arena_init(&arena);
     train(&model, 200, &arena);
-    model.intervals[0] = (struct interval){"all", "samples", 100, 0.1, 0.14, 0};
-    model.intervals[1] =
+    model.intervals.at[0] =
+        (struct interval){"all", "samples", 100, 0.1, 0.14, 0};
+    model.intervals.at[1] =
         (struct interval){"few tables", "held-out samples", 30, 0.2, 0.3, 0};
-    model.n_intervals = 2;
+    model.intervals.n = 2;
     ok(!model_save(&model, model_path, &err), "saved%s", err.msg);
 
     draw(&task, 8, 1, &arena);
