@@ -125,7 +125,7 @@ void estimate_fill(const struct estimate *estimate, struct feature_input *input,
     feature_set_fill(&estimate->totals, input, out);
     if (!estimate->gpu.name)
         return;
-    fused_fill(&estimate->gpu, input, lanes);
+    fused_fill(&estimate->gpu, input, false, lanes);
     ms = fused_added_ms(&estimate->gpu, lanes);
     for (unsigned k = 0; k < ROOFLINE_PARTS; k++)
         input->parts[k] = ms > 0 ? lanes[FUSED_PART + k] / ms : 0;

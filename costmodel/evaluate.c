@@ -138,11 +138,6 @@ static double *predict_linear(const struct model *model,
     return ms;
 }
 
-static int compare_texts(const char *x, const char *y)
-{
-    return strcmp(x ? x : "", y ? y : "");
-}
-
 /* Of the settings of one device. */
 static int compare_settings(const struct sample_setting *x,
                             const struct sample_setting *y)
@@ -152,10 +147,10 @@ static int compare_settings(const struct sample_setting *x,
     int order;
 
     if ((order = ranked_compare(a, b, 3)) ||
-        (order = compare_texts(x->host, y->host)) ||
-        (order = compare_texts(x->driver, y->driver)))
+        (order = strcmp(setting_known(x->host), setting_known(y->host))) ||
+        (order = strcmp(setting_known(x->driver), setting_known(y->driver))))
         return order;
-    return compare_texts(x->cuda, y->cuda);
+    return strcmp(setting_known(x->cuda), setting_known(y->cuda));
 }
 
 /* Order of samples by setting, case, kind and part. */

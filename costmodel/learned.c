@@ -115,9 +115,9 @@ static double update_ms(const struct learned *learned,
 
     if (input->optimizer == own)
         return 0;
-    fused_fill(learned->spec, input, by_other);
+    fused_fill(learned->spec, input, false, by_other);
     input->optimizer = own;
-    fused_fill(learned->spec, input, by_own);
+    fused_fill(learned->spec, input, false, by_own);
     return fused_added_ms(learned->spec, by_own) -
            fused_added_ms(learned->spec, by_other);
 }

@@ -183,17 +183,13 @@ void model_add_range(struct model *model, const struct sample_setting *setting)
     model_range_add(&model->ranges[i], setting->batch);
 }
 
-static const char *known(const char *text)
-{
-    return text ? text : "";
-}
-
 void model_add_environment(struct model *model,
                            const struct sample_setting *setting,
                            struct arena *arena)
 {
-    const char *driver = known(setting->driver), *cuda = known(setting->cuda);
-    const char *host = known(setting->host);
+    const char *driver = setting_known(setting->driver);
+    const char *cuda = setting_known(setting->cuda);
+    const char *host = setting_known(setting->host);
     struct model_environment *at = model->environments;
     const struct model_environment *end = at + model->n_environments;
 

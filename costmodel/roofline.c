@@ -207,11 +207,8 @@ static double bytes_ms(double bytes, double gbps)
     return bytes / (gbps * 1e6);
 }
 
-/* What a table or a piece of one adds to the fused ones of its device. Of a
- * replica the gradient is written, and the update counted apart. */
-static void fill_fused(const struct gpu_spec *spec,
-                       const struct feature_input *input, bool is_replica,
-                       double *out)
+void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
+                bool is_replica, double out[FUSED_LANES])
 {
     const struct kernels *kernels = kernels_of(spec);
     const double lookups = input->n_lookups, vectors = input->n_outputs;
@@ -223,12 +220,13 @@ static void fill_fused(const struct gpu_spec *spec,
     double row_ms = spec->row_cycles / (spec->n_sms * spec->clock_ghz * 1e6);
     double vector_bytes = input->dim * input->comm_bytes;
     double update = input->n_unique * (is_replica ? 1 : 2) * row_bytes;
-    const struct state *of = &states[input->optimizer];
-    double state_bytes =
-        is_replica ? 0 : input->n_unique * (of->bytes + of->rows * row_bytes);
+    const struct state none = {0};
+    const struct state *of = is_replica ? &none : &states[input->optimizer];
+    double state_bytes = input->n_unique * (of->bytes + of->rows * row_bytes);
     double once = vectors * vector_bytes, gathered = lookups * vector_bytes;
     double hot = 0;
 
+    memset(out, 0, FUSED_LANES * sizeof(*out));
     out[LANE_ROWS] = input->n_rows;
     out[LANE_LOOKUPS] = lookups;
     out[LANE_FWD_DRAM] =
@@ -249,12 +247,10 @@ static void fill_fused(const struct gpu_spec *spec,
         bytes_ms(12 * lookups + gradient_dram(once, gathered, cache),
                  spec->dram_gbps) +
         bytes_ms(update + state_bytes, random_gbps) +
-        bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps);
+        bytes_ms(gathered, kernels->gather_l2 * spec->l2_gbps) +
+        row_ms * (of->update * input->n_unique + of->gradient * lookups);
     out[LANE_BWD_ISSUE] = row_ms * backward_issue(kernels, input, &hot);
     out[LANE_HOT] = row_ms * hot;
-    if (!is_replica)
-        out[LANE_BWD_MEMORY] +=
-            row_ms * (of->update * input->n_unique + of->gradient * lookups);
     out[LANE_WIDTHS + width] = 1;
 }
 
@@ -389,14 +385,14 @@ static void embed_replica(const struct gpu_spec *spec,
     const struct table *table = &problem->tables[replica->table];
     const enum optimizer optimizer =
         optimizer_of_kind(table, replica->kind, problem->dense_optimizer);
-    double *lanes = out + JOB_COMM, sums[N_LANES] = {0};
+    double *lanes = out + JOB_COMM, sums[FUSED_LANES];
     const double batch = (double)problem->batch / problem->cluster.n_devices;
     const struct table_use use = problem_use(problem, replica->table, batch);
     struct feature_input input;
     struct fused fused;
 
     feature_input_of_shard(&input, problem, replica, &use, batch);
-    fill_fused(spec, &input, true, sums);
+    fused_fill(spec, &input, true, sums);
     fused = fused_of(spec, sums);
     lanes[COMM_LANE_FORWARD] = fused.forward_ms;
     lanes[COMM_LANE_BACKWARD] =
@@ -429,7 +425,7 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     of_shard = shard_use(problem, shard, (double)problem->batch, use);
     feature_input_of_shard(&input, problem, shard, &of_shard,
                            (double)problem->batch);
-    fill_fused(spec, &input, false, out);
+    fused_fill(spec, &input, false, out);
 }
 
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
@@ -447,13 +443,6 @@ void job_embed(const struct gpu_spec *spec, const struct problem *problem,
             fused.forward_ms + 1e-6 * out[JOB_CHECKS];
         out[JOB_COMM + COMM_LANE_BACKWARD] = fused.backward_ms;
     }
-}
-
-void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
-                double out[FUSED_LANES])
-{
-    memset(out, 0, FUSED_LANES * sizeof(*out));
-    fill_fused(spec, input, false, out);
 }
 
 double fused_added_ms(const struct gpu_spec *spec,

@@ -10,8 +10,10 @@
 #define FUSED_LANES 14
 /* The first of the lanes that are ROOFLINE_PARTS, in ms. */
 #define FUSED_PART 2
+/* What a table or a piece of one adds to them. Of a replica the gradient is
+ * written, and the update counted apart. */
 void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
-                double out[FUSED_LANES]);
+                bool is_replica, double out[FUSED_LANES]);
 /* Without what any operation takes. */
 double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES]);

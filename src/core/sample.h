@@ -28,6 +28,12 @@ struct sample_setting {
     const char *host;   /* its name */
 };
 
+/* Of such a text "" where it is NULL. */
+static inline const char *setting_known(const char *text)
+{
+    return text ? text : "";
+}
+
 /* A table as it was measured; skew as it was generated. */
 struct sample_table {
     uint64_t n_rows;
