@@ -44,14 +44,13 @@
 
 void train_options_init(struct train_options *options)
 {
-    memset(options, 0, sizeof(*options));
+    *options = (struct train_options){.kind = MODEL_NET,
+                                      .learning_rate = 4e-3,
+                                      .decay = true,
+                                      .average = 0.998,
+                                      .loss = LOSS_RELATIVE};
     feature_set_standard(&options->features);
     total_set_standard(&options->totals);
-    options->kind = MODEL_NET;
-    options->learning_rate = 4e-3;
-    options->decay = true;
-    options->average = 0.998;
-    options->loss = LOSS_RELATIVE;
 }
 
 /* One training: everything that lives for its length. */
@@ -314,10 +313,9 @@ static double run_side(struct run *run, struct side *side,
     return loss / (double)n;
 }
 
-/* All epochs; best gets the weights of the best one, without validation of the
- * last. */
-static int run_epochs(struct run *run, struct model *model, float *best,
-                      struct err *err)
+/* All epochs; the model gets the weights of the best one, without validation of
+ * the last. */
+static int run_epochs(struct run *run, struct model *model, struct err *err)
 {
     const struct train_options *options = run->options;
     const bool validates = run->validation.dataset.n_samples > 0;
@@ -335,8 +333,8 @@ static int run_epochs(struct run *run, struct model *model, float *best,
         if (loss < best_loss || !validates) {
             best_loss = loss;
             model->training.best_epoch = epoch;
-            memcpy(best, run->average.params,
-                   run->average.n_params * sizeof(*best));
+            memcpy(model->mlp.params, run->average.params,
+                   run->average.n_params * sizeof(float));
         }
         model->training.epochs = epoch;
         if ((options->on_epoch &&
@@ -353,18 +351,14 @@ static int run_epochs(struct run *run, struct model *model, float *best,
     return 0;
 }
 
-/* The best weights, with the last layer in ms or in units of the estimate. */
-static void take_weights(struct model *model, const struct run *run,
-                         const float *best, struct arena *arena)
+/* Puts the last layer into ms or units of the estimate. */
+static void scale_answer(const struct model *model, const struct run *run)
 {
-    const struct mlp_shape *shape = &run->mlp.shape;
     const double n = (double)run->n_known;
     const double kept = run->scale * n / (n + SAMPLES_DOUBTED * run->start);
     const struct mlp_layer *last = &model->mlp.layers[MLP_LAYERS - 1];
 
-    mlp_init(&model->mlp, shape, arena);
-    memcpy(model->mlp.params, best, run->mlp.n_params * sizeof(*best));
-    for (uint32_t i = 0; i < shape->n_head; i++)
+    for (uint32_t i = 0; i < last->n_in; i++)
         last->weight[i] = (float)((double)last->weight[i] * kept);
     last->bias[0] =
         (float)((double)last->bias[0] * kept + run->start * run->scale);
@@ -487,7 +481,6 @@ static int train_net(struct run *run, struct model *model, struct arena *arena,
                      struct err *err)
 {
     struct arena scratch;
-    float *best;
     int rc;
 
     if (gemm_init(err))
@@ -495,10 +488,9 @@ static int train_net(struct run *run, struct model *model, struct arena *arena,
     arena_init(&scratch);
     choose_sizes(run);
     make_net(run, model, &scratch);
-    best = ARENA_NEW(&scratch, float, run->mlp.n_params);
-    rc = run_epochs(run, model, best, err);
-    if (!rc)
-        take_weights(model, run, best, arena);
+    mlp_init(&model->mlp, &run->mlp.shape, arena);
+    rc = run_epochs(run, model, err);
+    scale_answer(model, run);
     arena_release(&scratch);
     return rc;
 }
