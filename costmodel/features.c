@@ -108,9 +108,10 @@ void feature_input_of_sample(struct feature_input *input,
 void feature_input_of_shard(struct feature_input *input,
                             const struct problem *problem,
                             const struct shard *shard,
-                            const struct table_use *use, double batch)
+                            const struct table_use *whole, double batch)
 {
     const struct table *table = &problem->tables[shard->table];
+    const struct table_use use = shard_use(problem, shard, batch, whole);
 
     input->batch = batch;
     input->precision = table->precision;
@@ -119,11 +120,11 @@ void feature_input_of_shard(struct feature_input *input,
     input->dim = shard->col_end - shard->col_begin;
     input->n_lookups = shard_lookups(problem, shard);
     input->pooling_factor = input->n_lookups / batch;
-    input->n_unique = use->n_unique;
+    input->n_unique = use.n_unique;
     input->n_outputs = shard_output_vectors(problem, shard);
     input->row_bytes = input->dim * precision_bytes(table->precision);
     input->comm_bytes = precision_bytes(table->comm_precision);
-    memcpy(input->bins, use->bins, sizeof(input->bins));
+    memcpy(input->bins, use.bins, sizeof(input->bins));
     memset(input->parts, 0, sizeof(input->parts));
 }
 

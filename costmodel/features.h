@@ -62,11 +62,11 @@ void feature_input_of_sample(struct feature_input *input,
                              const struct sample_setting *setting,
                              const struct sample_table *table);
 
-/* A shard whose rows are used like this in a batch. */
+/* A shard of a table that is used like this in a batch. */
 void feature_input_of_shard(struct feature_input *input,
                             const struct problem *problem,
                             const struct shard *shard,
-                            const struct table_use *use, double batch);
+                            const struct table_use *whole, double batch);
 
 /* Bytes that a training step touches at the least: indices once, each unique
  * row read and written, outputs written and their gradients read, in fp32. */

@@ -71,13 +71,11 @@ static void fill_input(struct feature_input *input,
                        const struct table_use *whole, double ratio)
 {
     const struct problem *problem = learned->priced.base.problem;
-    const struct table_use use =
-        shard_use(problem, shard, (double)problem->batch / ratio, whole);
     const struct model_range *range = learned->ranges[shard->table];
 
-    feature_input_of_shard(input, problem, shard, &use,
-                           clamp((double)problem->batch / ratio,
-                                 range->batch_min, range->batch_max));
+    feature_input_of_shard(input, problem, shard, whole,
+                           (double)problem->batch / ratio);
+    input->batch = clamp(input->batch, range->batch_min, range->batch_max);
     input->precision = range->precision;
     input->optimizer = range->optimizer;
     input->n_lookups /= ratio;

@@ -410,7 +410,6 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     double *job = out + LANE_JOB;
     const struct id_rates ids = gpu_spec_ids(spec);
     struct feature_input input;
-    struct table_use of_shard;
 
     memset(out, 0, N_LANES * sizeof(*out));
     comm_embed(problem, shard, &ids, job + JOB_COMM);
@@ -422,9 +421,7 @@ static void embed(const struct gpu_spec *spec, const struct problem *problem,
     job[JOB_ROW_BLOCKS] = shard_cuts_rows(shard->kind);
     job[JOB_CHECKS] = comm_id_work_ns(&ids.check, shard_bags(problem, shard),
                                       shard_lookups(problem, shard));
-    of_shard = shard_use(problem, shard, (double)problem->batch, use);
-    feature_input_of_shard(&input, problem, shard, &of_shard,
-                           (double)problem->batch);
+    feature_input_of_shard(&input, problem, shard, use, (double)problem->batch);
     fused_fill(spec, &input, false, out);
 }
 
