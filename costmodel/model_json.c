@@ -71,23 +71,20 @@ static const struct place_field feature_fields[] = {
     {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
     {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
 };
-static const struct place_field total_fields[] = {
-    {"name", FEATURE(name), true, 0, 0, NULL},
-    {"rate_ms", FEATURE(rate_ms), true, 0, MAX_MS, NULL},
-    {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
-    {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
-};
-
-/* Of an estimate by a roofline. */
-static const struct place_field power_fields[] = {
-    {"name", FEATURE(name), true, 0, 0, NULL},
-    {"power", FEATURE(power), true, -MAX_POWER, MAX_POWER, NULL},
-    {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
-    {"min", FEATURE(min), true, -MAX_FIGURE, MAX_FIGURE, NULL},
-    {"max", FEATURE(max), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+/* Of an estimate by rates, and by a roofline. */
+static const struct place_field total_fields[][6] = {
+    {{"name", FEATURE(name), true, 0, 0, NULL},
+     {"rate_ms", FEATURE(rate_ms), true, 0, MAX_MS, NULL},
+     {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+     {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
+     {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
+     {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL}},
+    {{"name", FEATURE(name), true, 0, 0, NULL},
+     {"power", FEATURE(power), true, -MAX_POWER, MAX_POWER, NULL},
+     {"mean", FEATURE(mean), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+     {"std", FEATURE(std), true, MIN_SCALE, MAX_FIGURE, NULL},
+     {"min", FEATURE(min), true, -MAX_FIGURE, MAX_FIGURE, NULL},
+     {"max", FEATURE(max), true, -MAX_FIGURE, MAX_FIGURE, NULL}},
 };
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field gpu_fields[] = {
@@ -200,10 +197,8 @@ static json_t *estimate_to_json(const struct estimate *estimate)
     else
         PLACE_SET_FIELDS(object, estimate, base_field);
     PLACE_SET_FIELDS(object, estimate, ratio_fields);
-    if (is_roofline)
-        SET_LIST(object, "totals", totals->at, totals->n, power_fields);
-    else
-        SET_LIST(object, "totals", totals->at, totals->n, total_fields);
+    SET_LIST(object, "totals", totals->at, totals->n,
+             total_fields[is_roofline]);
     return object;
 }
 
@@ -340,8 +335,8 @@ static int read_total(void *to, const struct json_place *place, struct err *err)
     struct feature *total = &totals->at[totals->n];
 
     total->min = total->max = NAN;
-    if (estimate->gpu.name ? PLACE_FIELDS(total, place, power_fields, err)
-                           : PLACE_FIELDS(total, place, total_fields, err))
+    if (PLACE_FIELDS(total, place, total_fields[estimate->gpu.name != NULL],
+                     err))
         return -1;
     if (total_set_add(totals, total->name))
         return 0;
