@@ -9,10 +9,9 @@
 /*
  * The matrix product of training, row-major and dense:
  *
- *     c[m][n] = op(a)[m][k] * op(b)[k][n] + beta * c
+ *     c[m][n] = op(a)[m][k] * op(b)[k][n]
  *
- * where op transposes if told: a is stored [k][m], b [n][k]. beta 0 does not
- * read c. m, n, k >= 1.
+ * where op transposes if told: a is stored [k][m], b [n][k]. m, n, k >= 1.
  */
 
 /* Call before gemm, also before what trains or asks a net of training
@@ -21,6 +20,6 @@
  * loaded. A second call does nothing. */
 int gemm_init(struct err *err) MUST_CHECK;
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
-          const float *a, const float *b, float beta, float *c);
+          const float *a, const float *b, float *c);
 
 #endif

@@ -78,7 +78,7 @@ static void layer_forward(const struct mlp_layer *layer, const float *in,
     const size_t n_out = layer->n_out;
     const bool relu = layer->relu;
 
-    gemm(false, true, n, n_out, layer->n_in, in, layer->weight, 0, out);
+    gemm(false, true, n, n_out, layer->n_in, in, layer->weight, out);
     for (size_t i = 0; i < n; i++, out += n_out)
         for (size_t o = 0; o < n_out; o++) {
             const float x = out[o] + layer->bias[o];
@@ -105,9 +105,9 @@ static void layer_backward(const struct mlp_layer *layer, const float *in,
     for (size_t i = 0; i < n; i++)
         for (size_t o = 0; o < n_out; o++)
             grad->bias[o] += d_out[i * n_out + o];
-    gemm(true, false, n_out, n_in, n, d_out, in, 0, grad->weight);
+    gemm(true, false, n_out, n_in, n, d_out, in, grad->weight);
     if (d_in)
-        gemm(false, false, n, n_in, n_out, d_out, layer->weight, 0, d_in);
+        gemm(false, false, n, n_in, n_out, d_out, layer->weight, d_in);
 }
 
 static void add_row(float *sum, float weight, const float *more, size_t n)
