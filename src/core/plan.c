@@ -454,7 +454,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     split_step(plan, &what_if);
     /* A net may put a small shard below zero. */
     for (size_t i = 0; i < plan->n_shards; i++)
-        if (plan->shard_ms[i] < 0)
+        if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
     plan->cost = (struct cost_source){
         .name = oracle->name,
