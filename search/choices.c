@@ -23,9 +23,8 @@
 
 /*
  * A list is gone through twice by the same code: parts, at most, and forms are
- * counted first, and written into arrays of that size then. What a number
- * stands for hangs on the list alone, not on costs, so plans of one list can be
- * compared part by part whatever the cost model.
+ * counted, then written into arrays of that size. What a number stands for
+ * hangs on the list alone: plans by any cost model are compared part by part.
  */
 
 /* Pieces of one table are quanta, added up, so that what is cut off here can be
@@ -453,9 +452,10 @@ static const char *why_nowhere(const struct parts *parts,
             unit->pin);
     return text_say(arena,
                     ": it has %" PRIu64 " rows and %u columns, %u of "
-                    "them at least a piece, and there are %u GPUs",
+                    "them at least a piece, for %u GPU%s",
                     table->num_embeddings, table->dim,
-                    table_min_width(parts->problem, table), parts->n_devices);
+                    table_min_width(parts->problem, table), parts->n_devices,
+                    parts->n_devices == 1 ? "" : "s");
 }
 
 /* Every unit has a way to be placed, and every part a cost: what is not finite

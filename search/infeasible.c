@@ -20,7 +20,8 @@ struct question {
     struct oracle oracle; /* of the kinds that the search makes; it embeds
                              nothing: memory is all there is */
     struct arena arena;
-    uint32_t roomiest; /* device; further ones are like it */
+    uint32_t roomiest;  /* device; further ones are like it */
+    struct err nowhere; /* why a table had no place, whatever the memory */
 };
 
 /*
@@ -265,11 +266,12 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct problem problem = *question->problem;
     struct snapshot packed = {0};
     struct shortage shortage;
+    struct err *err = &question->nowhere;
     struct parts parts;
-    struct err ignored;
     const char *text;
     bool yes;
 
+    *err = (struct err){0};
     cluster_grow(&problem.cluster,
                  of_memory ? problem.cluster.n_devices : (uint32_t)amount,
                  question->roomiest, arena);
@@ -285,12 +287,11 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
         problem.batch = problem.device_batch * problem.cluster.n_devices;
         problem_find_hot_rows(&problem, arena);
     }
-    yes =
-        !parts_collect(&parts, &problem, &question->oracle, arena, &ignored) &&
-        !is_short(&parts, arena, &text, &shortage) &&
-        !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
-                    &ignored) &&
-        fit_by_memory(&packed, &parts, NULL);
+    yes = !parts_collect(&parts, &problem, &question->oracle, arena, err) &&
+          !is_short(&parts, arena, &text, &shortage) &&
+          !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
+                      err) &&
+          fit_by_memory(&packed, &parts, NULL);
     snapshot_release(&packed);
     arena_rewind(arena, mark);
     return yes;
@@ -389,8 +390,12 @@ static const char *find_remedies(struct question *question,
         shortage->fits_cuts = to_all ? NULL : shard_kind_name(kind);
         break;
     }
-    return *text ? arena_printf(arena, "it would fit with %s", text)
-                 : "no remedy was found, neither memory, devices nor cuts";
+    if (*text)
+        return arena_printf(arena, "it would fit with %s", text);
+    if (!fits(question, true, TOO_LARGE, 0, 0) && question->nowhere.code)
+        return arena_printf(arena, "nor with more memory: %s",
+                            question->nowhere.msg);
+    return "no remedy was found, neither memory, devices nor cuts";
 }
 
 /* A search that makes some kinds only cannot say that nothing fits, even where

@@ -217,8 +217,8 @@ static void check_usage(void)
         const char *also;
     } tests[] = {
         {"six columns cannot be cut", SHARD_COLUMN, SHARD_ALL_KINDS, NULL, -1,
-         ": it has 10 rows and 6 columns, 4 of them at least a piece, and "
-         "there are 2 GPUs"},
+         ": it has 10 rows and 6 columns, 4 of them at least a piece, for 2 "
+         "GPUs"},
         {"no kind is left", SHARD_COLUMN, SHARD_ROW, NULL, -1, ""},
         {"a group is not cut", SHARD_ROW, SHARD_ALL_KINDS, "g", -1,
          ": group 'g' keeps it whole, on one GPU"},

@@ -450,6 +450,27 @@ static void check_one_host(void)
     arena_release(&sick.arena);
 }
 
+/* A table that no memory finds a place for is named. */
+static void check_nowhere(void)
+{
+    const uint64_t rows[] = {10000000, 10};
+    const uint32_t dims[] = {64, 4};
+    struct sickness sick = {0};
+    struct err err = {0};
+    struct rng rng;
+
+    arena_init(&sick.arena);
+    fake_problem(&sick.problem, rows, dims, 2, 1, 300 * MIB, &sick.arena);
+    sick.problem.tables[1].kinds = SHARD_COLUMN;
+    rng_init(&rng, 0, 0);
+    random_oracle_init(&sick.oracle, &sick.problem, &rng);
+    ok(!has_plan(&sick.problem, &sick, &err) &&
+           strstr(err.msg, "; nor with more memory: table ") &&
+           ends_with(err.msg, " a piece, for 1 GPU"),
+       "four columns that are to be cut: %s", err.msg);
+    arena_release(&sick.arena);
+}
+
 /* No device of more than 8 PiB is tried, as doubles round such bytes: halving
  * between 4.69 and 9.38 PiB did not end. */
 static void check_immense(void)
@@ -547,6 +568,7 @@ int main(void)
     check_group();
     check_items();
     check_one_host();
+    check_nowhere();
     check_immense();
     check_one_row();
     check_proof();
