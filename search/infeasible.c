@@ -21,7 +21,7 @@ struct question {
                              nothing: memory is all there is */
     struct arena arena;
     uint32_t roomiest;  /* device; further ones are like it */
-    struct err nowhere; /* why a table had no place, whatever the memory */
+    struct err nowhere; /* why a table had no place, as last asked */
 };
 
 /*
@@ -358,7 +358,8 @@ static const struct {
 
 /* "it would fit with ...": also the first kind more that helps alone, of those
  * that the search makes and the cost model prices, as an option allows it; or
- * where no option does, the first that the list would have to allow, too. */
+ * where no option does, the first that the list would have to allow, too. NULL
+ * where a table has no place whatever the memory, as question->nowhere says. */
 static const char *find_remedies(struct question *question,
                                  struct shortage *shortage)
 {
@@ -392,10 +393,9 @@ static const char *find_remedies(struct question *question,
     }
     if (*text)
         return arena_printf(arena, "it would fit with %s", text);
-    if (!fits(question, true, TOO_LARGE, 0, 0) && question->nowhere.code)
-        return arena_printf(arena, "nor with more memory: %s",
-                            question->nowhere.msg);
-    return "no remedy was found, neither memory, devices nor cuts";
+    return fits(question, true, TOO_LARGE, 0, 0) || !question->nowhere.code
+               ? "no remedy was found, neither memory, devices nor cuts"
+               : NULL;
 }
 
 /* A search that makes some kinds only cannot say that nothing fits, even where
@@ -432,7 +432,7 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     struct question question = {.problem = problem, .oracle = *oracle};
     struct arena *arena = &question.arena;
     struct shortage shortage, of_all_kinds;
-    const char *text, *text_of_all;
+    const char *text, *text_of_all, *remedies;
     struct parts parts;
     struct err ignored;
     int rc = 0;
@@ -449,11 +449,14 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     shortage.is_proven =
         failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
                 : is_short(&parts, arena, &text_of_all, &of_all_kinds);
+    remedies = find_remedies(&question, &shortage);
     rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
                  shortage.is_proven ? "fits" : "was found",
                  failure ? describe_failure(failure, arena) : "", text,
-                 find_remedies(&question, &shortage));
+                 remedies ? remedies : "");
     err->shortage = shortage;
+    if (!remedies)
+        *err = question.nowhere;
 out:
     arena_release(arena);
     return rc;

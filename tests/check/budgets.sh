@@ -14,7 +14,7 @@ src/emit     2758  18
 src/exec     3711  26
 src/cli      5765  35
 costmodel    7596  62
-search       6738  30
+search       6740  30
 microbench   1596  14
 "
 

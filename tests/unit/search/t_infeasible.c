@@ -450,7 +450,7 @@ static void check_one_host(void)
     arena_release(&sick.arena);
 }
 
-/* A table that no memory finds a place for is named. */
+/* A table that no memory finds a place for is what is said. */
 static void check_nowhere(void)
 {
     const uint64_t rows[] = {10000000, 10};
@@ -464,8 +464,7 @@ static void check_nowhere(void)
     sick.problem.tables[1].kinds = SHARD_COLUMN;
     rng_init(&rng, 0, 0);
     random_oracle_init(&sick.oracle, &sick.problem, &rng);
-    ok(!has_plan(&sick.problem, &sick, &err) &&
-           strstr(err.msg, "; nor with more memory: table ") &&
+    ok(!has_plan(&sick.problem, &sick, &err) && err.code == ERR_USAGE &&
            ends_with(err.msg, " a piece, for 1 GPU"),
        "four columns that are to be cut: %s", err.msg);
     arena_release(&sick.arena);
