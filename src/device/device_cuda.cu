@@ -289,7 +289,6 @@ static int cuda_fill(struct device *device, void *d_dst,
 
 static __global__ void add_kernel(float *sum, const float *part, uint64_t n)
 {
-
     for (uint64_t i = grid_first(); i < n; i += grid_step())
         sum[i] += part[i];
 }

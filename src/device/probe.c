@@ -116,7 +116,8 @@ static int prepare(struct preparation *own, const struct probe *probe,
         device_alloc(device, &own->d_block, lay_out(own), err))
         return -1;
     lay_out(own);
-    if (device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
+    if (probe->n_bytes &&
+        device_fill(device, job->d_src, probe->n_bytes / sizeof(float),
                     PRECISION_FP32, SEED, err))
         return -1;
     if (probe->kind == PROBE_GATHER)
