@@ -135,7 +135,7 @@ const struct command command_explain = {
     .synopsis = "PLAN [TABLE] [options]",
     .summary = "what binds a plan, or why a table is where and as it is",
     .options = {own_options, pricing_options, placed_options, cluster_options,
-                bandwidth_options, job_options, progress_options},
+                job_options, progress_options},
     .has_wide = true,
     .n_args = {1, 2},
     .run = run_explain,

@@ -16,10 +16,10 @@
 
 /* Groups of options. --gpus comes before them: plan takes a range, compare one
  * number. */
-extern const struct option_spec cluster_options[], bandwidth_options[],
-    planning_options[], job_options[];
-/* Of commands that price a plan, with cluster_options, bandwidth_options and
- * job_options behind them: planning_oracle_of_plan reads them. */
+extern const struct option_spec cluster_options[], planning_options[],
+    job_options[];
+/* Of commands that price a plan, with cluster_options and job_options behind
+ * them: planning_oracle_of_plan reads them. */
 extern const struct option_spec pricing_options[];
 /* Of commands that load a plan, with the same behind them; commands that plan
  * have options of these names. */

@@ -22,10 +22,6 @@ const struct option_spec cluster_options[] = {
      "memory of a GPU; without it that of the named GPU"},
     {"reserve", 0, OPTION_STRING, "SIZE|PERCENT", "15%", 0, 0, NULL,
      "memory of a GPU that must stay free; 0 where weights alone count"},
-    {0},
-};
-
-const struct option_spec bandwidth_options[] = {
     {"intra-gbps", 0, OPTION_DOUBLE, "X", NULL, CLUSTER_MIN_GBPS,
      CLUSTER_MAX_GBPS, NULL,
      "bandwidth of a GPU in its host or domain, 10^9 bytes a second"},

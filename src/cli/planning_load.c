@@ -29,7 +29,9 @@ const struct option_spec placed_options[] = {
 
 /* A plan of ours says all that these do; some may ask what if it were
  * otherwise. */
-#define WHAT_IFS "gpu|batch|batch-per-gpu|gpus-per-host|hosts-per-domain"
+#define WHAT_IFS                                              \
+    "gpu|batch|batch-per-gpu|gpus-per-host|hosts-per-domain|" \
+    "intra-gbps|inter-gbps"
 
 static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
