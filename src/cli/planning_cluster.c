@@ -106,17 +106,6 @@ int planning_set_batch(struct problem *problem, struct cli *cli,
     return 0;
 }
 
-/* Options beside a cluster whose GPUs and memory are known. */
-static int finish(struct problem *problem, bool is_as_sold, struct cli *cli,
-                  struct err *err)
-{
-    planning_set_bandwidths(&problem->cluster, cli);
-    return planning_set_batch(problem, cli, err) ||
-                   add_reserve(problem, is_as_sold, cli, err)
-               ? -1
-               : 0;
-}
-
 static uint32_t asked_per_domain(const struct cli *cli)
 {
     return cli_given(cli, "hosts-per-domain")
@@ -213,17 +202,24 @@ int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
     return -1;
 }
 
-/* The GPU that --gpu names, else that of the cost model. */
-static int find_gpu(const struct gpu_spec **gpu, struct cli *cli,
-                    struct err *err)
+/* The GPU that the cluster's file or --gpu names, else that of the cost model.
+ */
+static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
+                    struct cli *cli, struct err *err)
 {
-    const char *name = NULL;
+    const char *name = cluster->gpu;
 
-    if (!cli_given(cli, "gpu") && cli_given(cli, "cost") &&
+    if (!name && !cli_given(cli, "gpu") && cli_given(cli, "cost") &&
         oracle_gpu(&name, cli_string(cli, "cost"), cli->arena, err))
         return -1;
-    return gpu_spec_get(gpu, name ? name : cli_string(cli, "gpu"), cli->arena,
-                        err);
+    if (!gpu_spec_get(gpu, name ? name : cli_string(cli, "gpu"), cli->arena,
+                      err))
+        return 0;
+    if (!cluster->gpu)
+        return -1;
+    /* What would be wrong usage in an option is a wrong value here. */
+    err->code = ERR_INPUT;
+    return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
 }
 
 /* Each thing is said once: by the file or by an option. */
@@ -253,65 +249,61 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
     return 0;
 }
 
-/* That of --cluster. */
-static int load_cluster(struct problem *problem, struct cli *cli,
-                        struct err *err)
+/* Of the GPUs whose memory the file does not say: that of --memory, else what
+ * they are sold with, which then are all. */
+static int set_memory(bool *is_as_sold, struct cluster *cluster,
+                      const struct gpu_spec *gpu, struct cli *cli,
+                      struct err *err)
 {
-    const char *path = cli_string(cli, "cluster");
-    struct cluster *cluster = &problem->cluster;
-    const struct gpu_spec *gpu;
-    bool is_as_sold = true;
-
-    *cluster = (struct cluster){0};
-    if (cluster_load(cluster, path, cli->arena, err) ||
-        check_said_once(cluster, cli, err) ||
-        (!cluster->gpu && find_gpu(&gpu, cli, err)))
-        return -1;
-    if (cluster->gpu && gpu_spec_get(&gpu, cluster->gpu, cli->arena, err)) {
-        /* What would be wrong usage in an option is a wrong value here. */
-        err->code = ERR_INPUT;
-        return err_prefix(err, "%s: gpu", path);
-    }
-    cluster->gpu = gpu->name;
+    *is_as_sold = !cli_given(cli, "memory");
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
 
         if (cluster->memory_bytes[r]) {
-            is_as_sold = false;
+            *is_as_sold = false;
             continue;
         }
-        cluster->memory_bytes[r] = gpu->memory_bytes;
-        if (cluster->reserve_bytes[r] > gpu->memory_bytes)
+        cluster->memory_bytes[r] = cli_given(cli, "memory")
+                                       ? cli_u64(cli, "memory")
+                                       : gpu->memory_bytes;
+        if (cluster->reserve_bytes[r] > cluster->memory_bytes[r])
             return err_set(
                 err, ERR_INPUT,
-                "%s: used is %s for gpu %u, but a GPU of kind %s has %s", path,
+                "%s: used is %s for gpu %u, but a GPU of kind %s has %s",
+                cli_string(cli, "cluster"),
                 text_from_bytes(used, (double)cluster->reserve_bytes[r]), r,
                 gpu->name, text_from_bytes(has, (double)gpu->memory_bytes));
     }
-    return finish(problem, is_as_sold, cli, err);
+    return 0;
 }
 
 int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
                          const struct cluster *like, struct cli *cli,
                          struct err *err)
 {
+    const char *path = cli_string(cli, "cluster");
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
+    bool is_as_sold;
 
-    if (cli_given(cli, "cluster"))
-        return load_cluster(problem, cli, err);
-    if (find_gpu(&gpu, cli, err))
+    *cluster = (struct cluster){0};
+    if (path && (cluster_load(cluster, path, cli->arena, err) ||
+                 check_said_once(cluster, cli, err)))
         return -1;
-    *cluster = (struct cluster){
-        .n_devices = n_gpus,
-        .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
-        .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus),
-        .gpu = gpu->name};
-    if (planning_set_hosts(cluster, like, gpu, cli, err))
+    if (find_gpu(&gpu, cluster, cli, err))
         return -1;
-    for (uint32_t r = 0; r < n_gpus; r++)
-        cluster->memory_bytes[r] = cli_given(cli, "memory")
-                                       ? cli_u64(cli, "memory")
-                                       : gpu->memory_bytes;
-    return finish(problem, !cli_given(cli, "memory"), cli, err);
+    cluster->gpu = gpu->name;
+    if (!path) {
+        cluster->n_devices = n_gpus;
+        cluster->memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus);
+        cluster->reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus);
+        if (planning_set_hosts(cluster, like, gpu, cli, err))
+            return -1;
+    }
+    planning_set_bandwidths(cluster, cli);
+    return set_memory(&is_as_sold, cluster, gpu, cli, err) ||
+                   planning_set_batch(problem, cli, err) ||
+                   add_reserve(problem, is_as_sold, cli, err)
+               ? -1
+               : 0;
 }
