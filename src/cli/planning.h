@@ -69,7 +69,8 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
                          struct err *err) MUST_CHECK;
 
 /* Parts of both: hosts by the options, else as in the plan that stands, else
- * assumed of this GPU; and the batch. */
+ * assumed of this GPU; and the batch, which stays where no option says another.
+ */
 struct gpu_spec;
 int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
                        const struct gpu_spec *gpu, struct cli *cli,

@@ -88,13 +88,13 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
 int planning_set_batch(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
-    const struct cluster *cluster = &problem->cluster;
     const uint64_t batch = problem->batch;
 
-    problem->batch = cli_u64(cli, "batch");
+    if (!batch || cli_given(cli, "batch"))
+        problem->batch = cli_u64(cli, "batch");
     if (cli_given(cli, "batch-per-gpu")) {
         problem->device_batch = cli_u64(cli, "batch-per-gpu");
-        problem->batch = problem->device_batch * cluster->n_devices;
+        problem->batch = problem->device_batch * problem->cluster.n_devices;
     }
     if ((double)problem->batch > PROBLEM_MAX_BATCH)
         return err_set(err, ERR_USAGE,

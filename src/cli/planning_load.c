@@ -63,9 +63,7 @@ static int ask_what_if(struct problem *problem, struct cli *cli,
     for (uint32_t r = 0; r < cluster->n_devices; r++)
         cluster->reserve_bytes[r] =
             max_u64(cluster->reserve_bytes[r], cluster->nccl_bytes);
-    return cli_given(cli, "batch") || cli_given(cli, "batch-per-gpu")
-               ? planning_set_batch(problem, cli, err)
-               : 0;
+    return planning_set_batch(problem, cli, err);
 }
 
 /* Of a plan to be replaced, which need not fit what the options say of the new
@@ -96,9 +94,6 @@ static int set_cluster(struct problem *problem, struct cli *cli,
     const struct cluster said = problem->cluster;
     const struct cluster *like =
         said.devices_per_host ? &said : &(const struct cluster){0};
-    const uint64_t batch = problem->batch;
-    const bool has_batch =
-        cli_given(cli, "batch") || cli_given(cli, "batch-per-gpu");
 
     if (planning_set_cluster(problem, said.n_devices, like, cli, err))
         return -1;
@@ -108,8 +103,6 @@ static int set_cluster(struct problem *problem, struct cli *cli,
                        "the plan is of %u ranks, not of as many GPUs as the "
                        "options say",
                        said.n_devices);
-    if (!has_batch && batch)
-        problem->batch = batch;
     return problem->batch
                ? 0
                : err_set(err, ERR_USAGE,
