@@ -237,9 +237,8 @@ static int run_retrain(struct cli *cli, struct err *err)
         return -1;
     contest.shown = cli_shown(cli, "model");
     training->device = model_device(&contest.old_model);
-    rc = training_open(training, STORE_WRITE, err) ||
-         training_load(training, err) || train_new(&contest, err) ||
-         hold_contest(&contest, err);
+    rc = training_load(training, STORE_WRITE, err) ||
+         train_new(&contest, err) || hold_contest(&contest, err);
     store_close(training->store);
     if (rc)
         return -1;

@@ -56,11 +56,8 @@ static int run_train(struct cli *cli, struct err *err)
     double begin_ms = clock_ms();
     int rc;
 
-    rc = training_open(&training, STORE_READ, err) ||
-         training_choose_device(&training, cli_string(cli, "device"), true,
-                                err) ||
-         training_load(&training, err) || training_run(&training, err) ||
-         save(&training, err);
+    rc = training_load(&training, STORE_READ, err) ||
+         training_run(&training, err) || save(&training, err);
     store_close(training.store);
     if (rc)
         return -1;

@@ -53,18 +53,6 @@ const struct option_spec device_options[] = {
     {0},
 };
 
-int training_open(struct training *training, enum store_mode mode,
-                  struct err *err)
-{
-    const char *path = cli_string(training->cli, "db");
-
-    if (!file_exists(path))
-        return err_set(err, ERR_IO,
-                       "no cost database '%s'; 'neuroshard bench' makes one",
-                       path);
-    return store_open(&training->store, path, mode, err);
-}
-
 /* "A; B; C", in words. */
 static const char *list_settings(const struct sample_setting *settings,
                                  size_t n, struct cli *cli)
@@ -155,27 +143,38 @@ static bool is_date(const char *text)
            strncmp(text + 8, "01", 2) >= 0 && strncmp(text + 8, "31", 2) <= 0;
 }
 
-int training_load(struct training *training, struct err *err)
+int training_load(struct training *training, enum store_mode mode,
+                  struct err *err)
 {
     struct cli *cli = training->cli;
     struct arena *arena = cli->arena;
-    struct store *store = training->store;
+    struct store **store = &training->store;
     const struct sample_setting *device = &training->device;
-    const char *since = cli_string(cli, "since");
+    const char *path = cli_string(cli, "db"), *since = cli_string(cli, "since");
     struct sample_setting *settings;
     size_t n_settings, n = 0;
 
+    if (!file_exists(path))
+        return err_set(err, ERR_IO,
+                       "no cost database '%s'; 'neuroshard bench' makes one",
+                       path);
+    if (store_open(store, path, mode, err) ||
+        (!device->device &&
+         training_choose_device(training, cli_string(cli, "device"), true,
+                                err)))
+        return -1;
     if (since && !is_date(since))
         return err_set(err, ERR_USAGE,
                        "option '--since' takes a date as '2026-11-21' or "
                        "'2026-11-21T04:05:06Z', not '%s'",
                        since);
     if (gemm_init(err) ||
-        store_settings(store, &settings, &n_settings, arena, err) ||
-        store_samples(store, device, STORE_DEVICE, &training->samples,
+        store_settings(*store, &settings, &n_settings, arena, err) ||
+        store_samples(*store, device, STORE_DEVICE, &training->samples,
                       &training->n, arena, err) ||
-        store_comm_samples(store, device, STORE_DEVICE, &training->comm_samples,
-                           &training->n_comm, arena, err))
+        store_comm_samples(*store, device, STORE_DEVICE,
+                           &training->comm_samples, &training->n_comm, arena,
+                           err))
         return -1;
     /* Dates are written so that their order is that of their bytes. */
     for (size_t i = 0; i < training->n; i++)

@@ -28,14 +28,14 @@ struct training {
     struct evaluation evaluation;
 };
 
-/* Opens the database of --db, which must exist. */
-int training_open(struct training *training, enum store_mode mode,
+/* Opens the database of --db, which must exist, and reads what is known of the
+ * device, or where none is set of the one to train by that is chosen as below;
+ * the setting_options choose among its settings and samples. ERR_USAGE for a
+ * --since that is no date, ERR_INPUT where nothing is left; the sentence lists
+ * what the database holds. Also makes ready what trains and judges a model by
+ * them (costmodel/gemm.h). */
+int training_load(struct training *training, enum store_mode mode,
                   struct err *err) MUST_CHECK;
-/* Reads what is known of the device; the setting_options choose among its
- * settings and samples. ERR_USAGE for a --since that is no date, ERR_INPUT
- * where nothing is left; the sentence lists what the database holds. Also makes
- * ready what trains and judges a model by them (costmodel/gemm.h). */
-int training_load(struct training *training, struct err *err) MUST_CHECK;
 
 bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
