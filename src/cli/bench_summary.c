@@ -107,9 +107,19 @@ static void print_json(const struct bench *bench, const struct errors *repeats,
     const struct bench_options *options = &bench->options;
     const struct bench_result *result = &bench->result;
     char hash[HASH_TEXT_MAX];
-    json_t *root = json_pack(
+    json_t *repeat = NULL, *drift = NULL;
+
+    if (repeats->n)
+        repeat = json_pack("{s:I, s:f, s:f}", "cases", (json_int_t)repeats->n,
+                           "median_error_frac", repeats->median_ape,
+                           "mean_error_frac", repeats->mape);
+    if (sentinels->n > 1)
+        drift = json_pack("{s:I, s:f, s:f}", "n", (json_int_t)sentinels->n,
+                          "drift_frac", sentinels->drift_frac, "spread_frac",
+                          sentinels->spread_frac);
+    cli_print_json(json_pack(
         "{s:o, s:b, s:i, s:s, s:s, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, "
-        "s:s, s:f, s:s}",
+        "s:s, s:f, s:s, s:o*, s:o*}",
         "machine", bench_machine_to_json(bench->device), "mixed",
         options->is_mixed, "batch", options->batch, "precision",
         precision_name(options->precision), "optimizer",
@@ -119,21 +129,7 @@ static void print_json(const struct bench *bench, const struct errors *repeats,
         "resumed", (json_int_t)result->n_resumed, "left",
         (json_int_t)result->n_left, "flagged", (json_int_t)result->n_flagged,
         "stopped", stopped_by(result), "seconds", bench->seconds, "db",
-        cli_shown(bench->cli, "db"));
-
-    if (repeats->n)
-        json_object_set_new(root, "repeat",
-                            json_pack("{s:I, s:f, s:f}", "cases",
-                                      (json_int_t)repeats->n,
-                                      "median_error_frac", repeats->median_ape,
-                                      "mean_error_frac", repeats->mape));
-    if (sentinels->n > 1)
-        json_object_set_new(root, "sentinels",
-                            json_pack("{s:I, s:f, s:f}", "n",
-                                      (json_int_t)sentinels->n, "drift_frac",
-                                      sentinels->drift_frac, "spread_frac",
-                                      sentinels->spread_frac));
-    cli_print_json(root);
+        cli_shown(bench->cli, "db"), "repeat", repeat, "sentinels", drift));
 }
 
 /* Of the samples of the list alone: a plain list has one setting, a mixed one
@@ -231,17 +227,15 @@ static void print_row(const struct ceiling *ceiling)
 static json_t *to_json(const struct ceiling *ceiling)
 {
     const struct probe *probe = &ceiling->probe;
-    json_t *row = json_pack(
-        "{s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:b}", "kind",
+
+    return json_pack(
+        "{s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:b, s:o*}", "kind",
         probe_kind_names[probe->kind], "bytes", (json_int_t)probe->n_bytes, "n",
         (json_int_t)probe->n, "row_bytes", probe->row_bytes, "key_bits",
         probe->key_bits, "median_ms", ceiling->timing.median_ms, "p10_ms",
         ceiling->timing.p10_ms, "p90_ms", ceiling->timing.p90_ms, "throttled",
-        (ceiling->flags & SAMPLE_THROTTLED) != 0);
-
-    if (probe->kind != PROBE_LAUNCH)
-        json_object_set_new(row, "gbps", json_real(gbps(ceiling)));
-    return row;
+        (ceiling->flags & SAMPLE_THROTTLED) != 0, "gbps",
+        probe->kind == PROBE_LAUNCH ? NULL : json_real(gbps(ceiling)));
 }
 
 int bench_print_ceilings(const struct bench *bench, struct err *err)

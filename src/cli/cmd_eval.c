@@ -123,20 +123,22 @@ static void print_text(const struct training *judged, const struct drift *drift,
     comm_report_print(judged->comm_samples, judged->n_comm, out);
 }
 
-static json_t *drift_to_json(const struct drift *drift)
-{
-    return json_pack("{s:s?, s:o}", "since",
-                     drift->is_seen ? drift->since : NULL, "classes",
-                     figures_list(class_figures, drift->classes, MAX_INTERVALS,
-                                  sizeof(*drift->classes)));
-}
-
 static void print_json(const struct training *judged, const struct drift *drift,
                        const struct curve *curve)
 {
     json_t *root = evaluation_to_json(&judged->evaluation);
+    json_t *drifted = NULL, *learned = NULL;
     char hash[HASH_TEXT_MAX];
 
+    if (drift)
+        drifted =
+            json_pack("{s:s?, s:o}", "since",
+                      drift->is_seen ? drift->since : NULL, "classes",
+                      figures_list(class_figures, drift->classes, MAX_INTERVALS,
+                                   sizeof(*drift->classes)));
+    if (curve->n)
+        learned = figures_list(curve_figures, curve->points, curve->n,
+                               sizeof(*curve->points));
     json_object_update_new(
         root,
         json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o*, s:o*}", "model",
@@ -147,10 +149,7 @@ static void print_json(const struct training *judged, const struct drift *drift,
                   comm_report_to_json(judged->comm_samples, judged->n_comm),
                   "cases",
                   held_out_to_json(&judged->model, judged->samples, judged->n),
-                  "drift", drift ? drift_to_json(drift) : NULL, "learning",
-                  curve->n ? figures_list(curve_figures, curve->points,
-                                          curve->n, sizeof(*curve->points))
-                           : NULL));
+                  "drift", drifted, "learning", learned));
     cli_print_json(root);
 }
 

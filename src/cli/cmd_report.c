@@ -60,15 +60,14 @@ static void add_binding(json_t *found, const struct plan *plan,
     for (size_t t = 0; t < n; t++)
         json_array_append_new(
             saves, json_real_or_null(plan->total_ms - without_ms[t]));
-    json_object_set_new(found, "waits", json_boolean(oracle_waits(oracle)));
-    json_object_set_new(
-        found, "binds",
-        json_pack("{s:I, s:s, s:f, s:s?, s:f}", "gpu", (json_int_t)binds.gpu,
+    json_object_update_new(
+        found,
+        json_pack("{s:b, s:{s:I, s:s, s:f, s:s?, s:f}, s:o}", "waits",
+                  oracle_waits(oracle), "binds", "gpu", (json_int_t)binds.gpu,
                   "phase", binds.phase, "phase_ms", binds.phase_ms, "table",
                   binds.table < n ? plan->problem.tables[binds.table].name
                                   : NULL,
-                  "table_ms", binds.table_ms));
-    json_object_set_new(found, "saves_ms", saves);
+                  "table_ms", binds.table_ms, "saves_ms", saves));
 }
 
 /* What follows from a plan; but for its error only where the cost model that

@@ -418,21 +418,19 @@ void run_print_json(const struct run *run)
     static const char *const figures[] = {"measured", "modelled", NULL};
     const struct exec_result *result = &run->result;
     json_t *ranks = json_array();
-    json_t *root = json_pack(
+
+    for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++)
+        json_array_append_new(ranks, rank_to_json(run, r));
+    cli_print_json(json_pack(
         "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
-        "s:o}",
+        "s:o, s:o*}",
         "machine", bench_machine_to_json(run->device), "world",
         world_to_json(run), "seed", (json_int_t)run->options.seed, "iterations",
         run->options.n_iterations, "scale_rows", result->scale_rows,
         "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",
         run->slowest, "total_ms", json_real_or_null(result->total_ms), "comm",
         "kind", result->comm_kind, "figures", figures[result->comm],
-        "comm_basis", result->comm_basis, "check", check_to_json(run));
-
-    for (uint32_t r = 0; r < run->plan.problem.cluster.n_devices; r++)
-        json_array_append_new(ranks, rank_to_json(run, r));
-    if (run_is_priced(run))
-        json_object_set_new(root, "slowest_error_frac",
-                            json_real(total_error(run, run->slowest)));
-    cli_print_json(root);
+        "comm_basis", result->comm_basis, "check", check_to_json(run),
+        "slowest_error_frac",
+        run_is_priced(run) ? json_real(total_error(run, run->slowest)) : NULL));
 }
