@@ -149,40 +149,37 @@ static json_t *json_from_u64(uint64_t n)
     return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
 }
 
-static json_t *json_from_table(const struct summary *summary, uint32_t idx)
-{
-    const struct table *table = &summary->list->tables[idx];
-
-    return json_pack("{s:s, s:o, s:o, s:f, s:f, s:s, s:s, s:o}", "name",
-                     table->name, "num_embeddings",
-                     json_from_u64(table->num_embeddings), "dim",
-                     json_integer(table->dim), "pooling_factor",
-                     table->pooling_factor, "num_outputs", table->num_outputs,
-                     "precision", precision_name(table->precision), "optimizer",
-                     optimizer_name(table->optimizer), "weight_bytes",
-                     json_from_u64(summary->weight_bytes[idx]));
-}
-
 static void print_json(const struct summary *summary)
 {
-    json_t *largest = json_array(), *root;
+    json_t *largest = json_array();
 
-    for (size_t i = 0; i < summary->n_shown; i++)
+    for (size_t i = 0; i < summary->n_shown; i++) {
+        const uint32_t idx = summary->by_size[i].idx;
+        const struct table *table = &summary->list->tables[idx];
+
         json_array_append_new(
-            largest, json_from_table(summary, summary->by_size[i].idx));
-    root = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f}, s:f, s:f, s:o, s:f, s:o, s:o}",
-        "n_tables", json_from_u64(summary->list->n_tables), "num_embeddings",
+            largest,
+            json_pack("{s:s, s:o, s:i, s:f, s:f, s:s, s:s, s:o}", "name",
+                      table->name, "num_embeddings",
+                      json_from_u64(table->num_embeddings), "dim", table->dim,
+                      "pooling_factor", table->pooling_factor, "num_outputs",
+                      table->num_outputs, "precision",
+                      precision_name(table->precision), "optimizer",
+                      optimizer_name(table->optimizer), "weight_bytes",
+                      json_from_u64(summary->weight_bytes[idx])));
+    }
+    cli_print_json(json_pack(
+        "{s:I, s:o, s:o, s:o, s:{s:f, s:f, s:f}, s:f, s:f, s:I, s:f, s:I, s:o}",
+        "n_tables", (json_int_t)summary->list->n_tables, "num_embeddings",
         json_from_u64(summary->n_rows), "weight_bytes",
         json_from_u64(summary->memory.weights), "optimizer_bytes",
         json_from_u64(summary->memory.optimizer), "dim", "min",
         summary->dim_min, "median", summary->dim_median, "max",
         summary->dim_max, "output_elements_per_sample",
         summary->output_elements, "lookups_per_sample", summary->lookups,
-        "batch", json_from_u64(summary->batch), "lookups_per_batch",
+        "batch", (json_int_t)summary->batch, "lookups_per_batch",
         summary->lookups * (double)summary->batch, "n_skew_assumed",
-        json_from_u64(summary->n_skew_assumed), "largest", largest);
-    cli_print_json(root);
+        (json_int_t)summary->n_skew_assumed, "largest", largest));
 }
 
 static int run_tables(struct cli *cli, struct err *err)
