@@ -59,9 +59,10 @@ static double plan_anew(const struct problem *problem, const char *cost,
     return rc ? NAN : plan.total_ms;
 }
 
-static void find_anew(struct explained *explained, struct anew *anew,
-                      const struct plan *plan, struct cli *cli)
+static void find_anew(struct explained *explained, const struct plan *plan,
+                      struct cli *cli)
 {
+    struct anew *anew = ARENA_NEW(cli->arena, struct anew, N_ANEW);
     double now_ms = plan->total_ms;
     const uint32_t n_more = cluster_whole_hosts(
         &plan->problem.cluster, plan->problem.cluster.n_devices + 1);
@@ -106,7 +107,6 @@ static int run_explain(struct cli *cli, struct err *err)
                                              ? (uint32_t)cli_u64(cli, "device")
                                              : ANY_GPU,
                                   .arena = cli->arena};
-    struct anew anew[N_ANEW];
     bool has_table = cli->n_args > 1;
     struct plan plan = {0};
     struct oracle *oracle = NULL;
@@ -122,7 +122,7 @@ static int run_explain(struct cli *cli, struct err *err)
         plan_bound(&plan, oracle, cli->arena);
         what_if_init(&explained.what_if, &plan, oracle);
         if (cli_given(cli, "anew"))
-            find_anew(&explained, anew, &plan, cli);
+            find_anew(&explained, &plan, cli);
         cli_print_json(has_table ? explain_table(&explained, table, cli_text())
                                  : explain_plan(&explained, cli_text()));
         what_if_release(&explained.what_if);

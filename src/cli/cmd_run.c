@@ -38,8 +38,7 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->n_iterations = (unsigned)cli_u64(cli, "iterations");
     options->seed = cli_u64(cli, "seed");
     options->check = !cli_given(cli, "no-check");
-    if (cli_given(cli, "memory"))
-        options->memory_bytes = cli_u64(cli, "memory");
+    options->memory_bytes = cli_u64(cli, "memory");
 }
 
 /* What phases cost each other is the device's; all GPUs are alike in it. */
