@@ -108,9 +108,7 @@ int planning_set_batch(struct problem *problem, struct cli *cli,
 
 static uint32_t asked_per_domain(const struct cli *cli)
 {
-    return cli_given(cli, "hosts-per-domain")
-               ? (uint32_t)cli_u64(cli, "hosts-per-domain")
-               : 1;
+    return (uint32_t)max_u64(cli_u64(cli, "hosts-per-domain"), 1);
 }
 
 /* Whether so many GPUs are whole hosts, in whole domains. */
@@ -152,7 +150,7 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
  * host of another number of GPUs says nothing of others. */
 static bool is_like(const struct cluster *like, uint32_t n_gpus)
 {
-    if (!like->n_devices)
+    if (!like->devices_per_host)
         return false;
     if (n_gpus == like->n_devices)
         return true;

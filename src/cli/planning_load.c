@@ -72,15 +72,12 @@ static void set_old_cluster(struct problem *problem, struct cli *cli)
 {
     struct cluster *cluster = &problem->cluster;
     const uint32_t n = cluster->n_devices, per_host = cluster->devices_per_host;
-    const uint32_t per_domain = cluster->hosts_per_domain;
 
-    *cluster =
-        (struct cluster){.n_devices = n,
-                         .memory_bytes = ARENA_NEW(cli->arena, uint64_t, n),
-                         .reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n)};
+    cluster->memory_bytes = ARENA_NEW(cli->arena, uint64_t, n);
+    cluster->reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n);
     cluster_take_hosts(cluster,
                        per_host ? per_host : cluster_assumed_host(n, OLD_HOST),
-                       per_domain ? per_domain : 1);
+                       (uint32_t)max_u64(cluster->hosts_per_domain, 1));
     for (uint32_t r = 0; r < n; r++)
         cluster->memory_bytes[r] = INT64_MAX;
     problem->batch = max_u64(problem->batch, 1);
@@ -92,10 +89,8 @@ static int set_cluster(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
     const struct cluster said = problem->cluster;
-    const struct cluster *like =
-        said.devices_per_host ? &said : &(const struct cluster){0};
 
-    if (planning_set_cluster(problem, said.n_devices, like, cli, err))
+    if (planning_set_cluster(problem, said.n_devices, &said, cli, err))
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
         (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))
