@@ -4,7 +4,6 @@
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "cli/bench_summary.h"
 #include "emit/report_parts.h"
 
 #include <unistd.h>
@@ -324,6 +323,12 @@ void run_print_report(const struct run *run)
     print_check(run);
 }
 
+json_t *run_machine_to_json(const struct device *device)
+{
+    return json_pack("{s:s, s:s, s:i}", "name", device->facts.name, "isa",
+                     device->facts.isa, "threads", device->facts.n_threads);
+}
+
 static json_t *timing_to_json(const struct timing *timing)
 {
     return json_pack("{s:f, s:f, s:f}", "median_ms", timing->median_ms,
@@ -424,7 +429,7 @@ void run_print_json(const struct run *run)
     cli_print_json(json_pack(
         "{s:o, s:o, s:I, s:i, s:f, s:o, s:o, s:i, s:o, s:{s:s, s:s?}, s:s, "
         "s:o, s:o*}",
-        "machine", bench_machine_to_json(run->device), "world",
+        "machine", run_machine_to_json(run->device), "world",
         world_to_json(run), "seed", (json_int_t)run->options.seed, "iterations",
         run->options.n_iterations, "scale_rows", result->scale_rows,
         "cost_model", cost_model_to_json(run), "devices", ranks, "slowest",

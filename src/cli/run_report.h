@@ -23,5 +23,7 @@ struct run {
 bool run_is_priced(const struct run *run);
 void run_print_report(const struct run *run);
 void run_print_json(const struct run *run);
+/* {name, isa, threads}, which bench says as well. */
+json_t *run_machine_to_json(const struct device *device);
 
 #endif
