@@ -27,26 +27,21 @@ const struct option_spec placed_options[] = {
     {0},
 };
 
-/* A plan of ours says all that these do; some may ask what if it were
+/* A plan of ours says all that these do; others may ask what if it were
  * otherwise. */
-#define WHAT_IFS                                              \
-    "gpu|batch|batch-per-gpu|gpus-per-host|hosts-per-domain|" \
-    "intra-gbps|inter-gbps"
-
 static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
 {
-    const struct option_spec *const groups[] = {placed_options,
-                                                cluster_options};
+    static const char *const of_torchrec[] = {
+        "tables",  "gpus",   "dim",    "dense-optimizer",
+        "cluster", "memory", "reserve"};
 
-    for (size_t g = 0; g < 2; g++)
-        for (const struct option_spec *spec = groups[g]; spec->name; spec++)
-            if (!text_is_one_of(WHAT_IFS, spec->name) &&
-                cli_given(cli, spec->name))
-                return err_set(err, ERR_USAGE,
-                               "option '--%s' is for plans of TorchRec's; '%s' "
-                               "says all that itself",
-                               spec->name, source);
+    for (size_t i = 0; i < sizeof of_torchrec / sizeof *of_torchrec; i++)
+        if (cli_given(cli, of_torchrec[i]))
+            return err_set(err, ERR_USAGE,
+                           "option '--%s' is for plans of TorchRec's; '%s' "
+                           "says all that itself",
+                           of_torchrec[i], source);
     return 0;
 }
 
