@@ -259,9 +259,12 @@ static void print_counts(const struct bench *bench, const char *what)
 
 /* --- look-ups --- */
 
-static void print_setting(const struct bench *bench)
+static void print_lookups_text(const struct bench *bench,
+                               const struct errors *repeats,
+                               const struct sentinels *sentinels)
 {
     const struct bench_options *options = &bench->options;
+    const struct bench_result *result = &bench->result;
     char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
 
     print_device(bench->device);
@@ -274,25 +277,16 @@ static void print_setting(const struct bench *bench)
                    precision_name(options->precision),
                    optimizer_name(options->optimizer));
     cli_printf("case list       %s: seed %" PRIu64 ", up to %u tables, %s\n",
-               hash_text(hash, bench->result.seed), options->seed,
+               hash_text(hash, result->seed), options->seed,
                options->max_tables,
                text_from_bytes(memory, (double)options->memory_bytes));
-}
-
-static void print_lookups_text(const struct bench *bench,
-                               const struct errors *repeats,
-                               const struct sentinels *sentinels)
-{
-    const struct bench_result *result = &bench->result;
-
-    print_setting(bench);
     print_counts(bench, "cases");
     if (result->n_flagged)
         cli_printf(
             "flagged         %" PRIu64
             " of them, disturbed: measure more when idle, by --seed %" PRIu64
             "\n",
-            result->n_flagged, bench->options.seed + 1);
+            result->n_flagged, options->seed + 1);
     cli_printf("time            %.1f s, %.2f samples a second\n",
                bench->seconds, (double)result->n_measured / bench->seconds);
     if (repeats->n)

@@ -272,10 +272,9 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
             return -1;
         cluster->gpu = asked->name;
     }
-    if (check_asked_bandwidths(cli, spec, err))
-        return -1;
     planning_set_bandwidths(cluster, cli);
-    if (planning_set_job(&plan->problem, cli, err))
+    if (check_asked_bandwidths(cli, spec, err) ||
+        planning_set_job(&plan->problem, cli, err))
         return -1;
     if (open_oracle(out, spec, cluster->gpu ? cluster->gpu : gpu,
                     &plan->problem, cli, err)) {
