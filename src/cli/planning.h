@@ -63,20 +63,15 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                     struct err *err) MUST_CHECK;
 /* Cluster and batch of the options for one of these numbers, or those of
  * --cluster, which says how many there are; the problem's memory model is set.
- */
+ * Hosts are as in the plan that stands where no option says them. */
 int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
                          const struct cluster *like, struct cli *cli,
                          struct err *err) MUST_CHECK;
 
-/* Parts of both: hosts by the options, else as in the plan that stands, else
- * assumed of this GPU; and the batch, which stays where no option says another.
+/* Other hosts and another batch, by the options, for a plan that says its own.
  */
-struct gpu_spec;
-int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
-                       const struct gpu_spec *gpu, struct cli *cli,
-                       struct err *err) MUST_CHECK;
-int planning_set_batch(struct problem *problem, struct cli *cli,
-                       struct err *err) MUST_CHECK;
+int planning_ask_what_if(struct problem *problem, struct cli *cli,
+                         struct err *err) MUST_CHECK;
 
 /* The cost model of --cost, else the one of --gpu. */
 int planning_oracle(struct oracle **out, struct cli *cli,

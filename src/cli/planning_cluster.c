@@ -85,8 +85,8 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
         cluster->inter_gbps = cli_double(cli, "inter-gbps");
 }
 
-int planning_set_batch(struct problem *problem, struct cli *cli,
-                       struct err *err)
+/* The batch stays where no option says another. */
+static int set_batch(struct problem *problem, struct cli *cli, struct err *err)
 {
     const uint64_t batch = problem->batch;
 
@@ -178,9 +178,11 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
     return 0;
 }
 
-int planning_set_hosts(struct cluster *cluster, const struct cluster *like,
-                       const struct gpu_spec *gpu, struct cli *cli,
-                       struct err *err)
+/* Hosts by the options, else as in the plan that stands, else assumed of this
+ * GPU. */
+static int set_hosts(struct cluster *cluster, const struct cluster *like,
+                     const struct gpu_spec *gpu, struct cli *cli,
+                     struct err *err)
 {
     if (cli_given(cli, "gpus-per-host")) {
         cluster->asked_host = (uint32_t)cli_u64(cli, "gpus-per-host");
@@ -295,13 +297,29 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
         cluster->n_devices = n_gpus;
         cluster->memory_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus);
         cluster->reserve_bytes = ARENA_NEW(cli->arena, uint64_t, n_gpus);
-        if (planning_set_hosts(cluster, like, gpu, cli, err))
+        if (set_hosts(cluster, like, gpu, cli, err))
             return -1;
     }
     planning_set_bandwidths(cluster, cli);
     return set_memory(&is_as_sold, cluster, gpu, cli, err) ||
-                   planning_set_batch(problem, cli, err) ||
+                   set_batch(problem, cli, err) ||
                    add_reserve(problem, is_as_sold, cli, err)
                ? -1
                : 0;
+}
+
+int planning_ask_what_if(struct problem *problem, struct cli *cli,
+                         struct err *err)
+{
+    struct cluster *cluster = &problem->cluster;
+    const struct cluster said = *cluster;
+
+    if (set_hosts(cluster, &said, NULL, cli, err))
+        return -1;
+    if (cluster->nccl_bytes && cli_given(cli, "gpus-per-host"))
+        cluster->nccl_bytes = cluster_nccl_bytes(cluster);
+    for (uint32_t r = 0; r < cluster->n_devices; r++)
+        cluster->reserve_bytes[r] =
+            max_u64(cluster->reserve_bytes[r], cluster->nccl_bytes);
+    return set_batch(problem, cli, err);
 }

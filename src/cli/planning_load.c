@@ -45,22 +45,6 @@ static int check_unused(const struct cli *cli, const char *source,
     return 0;
 }
 
-static int ask_what_if(struct problem *problem, struct cli *cli,
-                       struct err *err)
-{
-    struct cluster *cluster = &problem->cluster;
-    const struct cluster said = *cluster;
-
-    if (planning_set_hosts(cluster, &said, NULL, cli, err))
-        return -1;
-    if (cluster->nccl_bytes && cli_given(cli, "gpus-per-host"))
-        cluster->nccl_bytes = cluster_nccl_bytes(cluster);
-    for (uint32_t r = 0; r < cluster->n_devices; r++)
-        cluster->reserve_bytes[r] =
-            max_u64(cluster->reserve_bytes[r], cluster->nccl_bytes);
-    return planning_set_batch(problem, cli, err);
-}
-
 /* Of a plan to be replaced, which need not fit what the options say of the new
  * one: hosts as it says, else as it may have had. */
 static void set_old_cluster(struct problem *problem, struct cli *cli)
@@ -174,7 +158,7 @@ int planning_load(struct plan *plan, const char *path, const char *list,
     if (!is_given || cli->command->n_args[0] > 1)
         return 0;
     return check_unused(cli, source, err) ||
-                   ask_what_if(&plan->problem, cli, err)
+                   planning_ask_what_if(&plan->problem, cli, err)
                ? -1
                : 0;
 }
