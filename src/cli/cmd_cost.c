@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 #include "core/plan_check.h"
-#include "io/plan_json.h"
-
-#include <string.h>
 
 static const struct option_spec own_options[] = {
     {"output", 'o', OPTION_PLAN, "FILE", NULL, 0, 0, NULL,
@@ -30,17 +27,13 @@ static int run_cost(struct cli *cli, struct err *err)
 {
     struct plan plan = {0};
     struct oracle *oracle = NULL;
-    const char *path = cli_string(cli, "output");
-    const int rc = planning_load(&plan, cli->args[0], NULL, cli, err) ||
+
+    return planning_load(&plan, cli->args[0], NULL, cli, err) ||
                    planning_oracle_of_plan(&oracle, cli, &plan, err) ||
                    price(&plan, oracle, cli->arena, err) ||
-                   (path && strcmp(path, "-") && plan_save(&plan, path, err));
-
-    if (!rc && plan_is_printed(cli))
-        cli_print_text(plan_to_json(&plan, cli->arena));
-    else if (!rc)
-        plan_report(&plan, oracle, NULL, cli);
-    return rc ? -1 : 0;
+                   plan_answer(&plan, oracle, NULL, cli, err)
+               ? -1
+               : 0;
 }
 
 const struct command command_cost = {

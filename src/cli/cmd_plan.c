@@ -111,29 +111,6 @@ static void tell_search(const struct plan *plan)
                 100 * (plan->total_ms / plan->bound_ms - 1));
 }
 
-/* The plan to the file, the report (or, asked for, the JSON) to stdout. */
-static int write_plan(const struct plan_request *request,
-                      const struct plan *plan, const struct oracle *oracle,
-                      struct err *err)
-{
-    struct cli *cli = request->cli;
-    const char *path = cli_string(cli, "output");
-    const bool is_from = cli_given(cli, "from");
-
-    if (path && strcmp(path, "-") && plan_save(plan, path, err))
-        return -1;
-    if (!plan_is_printed(cli)) {
-        plan_report(plan, oracle,
-                    cli_given(cli, "no-rivals") ? NULL : &request->rivals, cli);
-        if (is_from)
-            replanning_report(request, plan);
-    } else if (is_from && cli_given(cli, "json"))
-        cli_print_document(replanning_to_json(request, plan));
-    else
-        cli_print_text(plan_to_json(plan, cli->arena));
-    return 0;
-}
-
 /* A line a better plan, what differs from run to run last. */
 static int write_trace(const struct search_trace *trace, const char *path,
                        struct err *err)
@@ -161,7 +138,7 @@ static int plan_once(struct plan_request *request, struct err *err)
 
     if (!rc) {
         tell_search(&plan);
-        rc = write_plan(request, &plan, oracle, err) ||
+        rc = plan_answer(&plan, oracle, request, request->cli, err) ||
              (path && write_trace(&request->trace, path, err));
     }
     mem_free(request->trace.points);

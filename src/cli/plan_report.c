@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 
+#include "base/text.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
+#include "emit/plan_diff.h"
+#include "io/plan_json.h"
 
 #include <string.h>
 
@@ -68,13 +71,6 @@ void plan_bound(struct plan *plan, const struct oracle *oracle,
     plan->bound_table = proven.table;
 }
 
-bool plan_is_printed(const struct cli *cli)
-{
-    const char *path = cli_string(cli, "output");
-
-    return cli_given(cli, "json") || (path && !strcmp(path, "-"));
-}
-
 /* The same plan of a job that does not de-duplicate ids; NAN: it does not. */
 static double plain_ms(const struct plan *plan, struct arena *arena)
 {
@@ -90,8 +86,10 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
                : plain.total_ms;
 }
 
-void plan_report(const struct plan *plan, const struct oracle *oracle,
-                 const struct rivals *rivals, const struct cli *cli)
+/* With rivals, which may be NULL, beside TorchRec's planner and the best of the
+ * greedy ones. */
+static void plan_report(const struct plan *plan, const struct oracle *oracle,
+                        const struct rivals *rivals, const struct cli *cli)
 {
     struct compare_entry list[2];
 
@@ -106,4 +104,172 @@ void plan_report(const struct plan *plan, const struct oracle *oracle,
                     .rivals = list,
                     .n_rivals = rivals ? 2 : 0},
                 cli_text());
+}
+
+/* --- of a plan in the place of another --- */
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* What standing still would cost, and what the plan costs. */
+static void print_gain(const struct plan_request *request,
+                       const struct plan *plan)
+{
+    const struct replan_report *report = &request->replanned;
+    const struct replan_point *standing = &report->standing;
+    char bytes[TEXT_BYTES_MAX];
+
+    cli_printf("from    %s: %.4f ms as it stands",
+               cli_shown(request->cli, "from"), standing->total_ms);
+    if (standing->moved_bytes)
+        cli_printf(" but for %s that would move",
+                   text_from_bytes(bytes, (double)standing->moved_bytes));
+    if (!report->standing_fits)
+        cli_printf(", which does not fit");
+    cli_printf(", %.4f ms now", plan->total_ms);
+    if (standing->total_ms > 0)
+        cli_printf(", %+.2f %%",
+                   100 * (plan->total_ms / standing->total_ms - 1));
+    cli_printf("\n");
+}
+
+static void print_moves(const struct plan_request *request,
+                        const struct plan *plan)
+{
+    struct plan_moves moves;
+    size_t n_tables = 0;
+    char moved[TEXT_BYTES_MAX], kept[TEXT_BYTES_MAX];
+
+    plan_moves_find(&moves, &request->from, plan, request->cli->arena);
+    for (size_t t = 0; t < moves.n_tables; t++)
+        n_tables += moves.tables[t].bytes.moved > 0;
+    cli_printf("moves   %s in %zu piece%s of %zu table%s; %zu table%s new; %s "
+               "stay\n",
+               text_from_bytes(moved, (double)moves.bytes.moved), moves.n_moves,
+               plural(moves.n_moves), n_tables, plural(n_tables),
+               moves.n_fates[FATE_ADDED],
+               moves.n_fates[FATE_ADDED] == 1 ? " is" : "s are",
+               text_from_bytes(kept, (double)moves.bytes.kept));
+}
+
+/* GPUs that go on holding more than their reserve leaves. */
+static void print_excess(const struct cluster *asked,
+                         const struct cluster *taken)
+{
+    char bytes[TEXT_BYTES_MAX];
+
+    for (uint32_t r = 0; r < asked->n_devices; r++)
+        if (taken->reserve_bytes[r] < asked->reserve_bytes[r])
+            cli_printf(
+                "over    GPU %u holds %s more than its reserve leaves, "
+                "as it does now\n",
+                r,
+                text_from_bytes(bytes, (double)(asked->reserve_bytes[r] -
+                                                taken->reserve_bytes[r])));
+}
+
+/* In few digits, and no less than that. */
+static const char *limit_text(char text[TEXT_BYTES_MAX], uint64_t bytes)
+{
+    double limit = (double)bytes;
+    uint64_t read = 0;
+
+    while (text_to_bytes(text_from_bytes(text, limit), &read) && read < bytes)
+        limit *= 1.0005;
+    return text;
+}
+
+/* The least movement that brings each of these shares of the gain. */
+static void print_front(const struct replan_report *report)
+{
+    static const double shares[] = {0, 0.25, 0.5, 0.75, 0.9};
+    const struct replan_point *front = report->front;
+    size_t last = report->n_front - 1, i = 0;
+    double gain_ms = front[0].total_ms - front[last].total_ms;
+
+    if (!last)
+        return;
+    cli_printf("\nwith --move-limit        step   of the gain\n");
+    for (size_t at = 0; at < last; at++) {
+        double share = (front[0].total_ms - front[at].total_ms) / gain_ms;
+        char bytes[TEXT_BYTES_MAX];
+
+        if (i == sizeof shares / sizeof *shares || share < shares[i])
+            continue;
+        while (i < sizeof shares / sizeof *shares && share >= shares[i])
+            i++;
+        cli_printf("%17s %8.4f ms %10.0f %%\n",
+                   limit_text(bytes, front[at].moved_bytes), front[at].total_ms,
+                   100 * share);
+    }
+}
+
+/* What standing still would cost and what the plan does, what moves, which GPUs
+ * hold more than the reserve that was asked for leaves, and, where movement has
+ * no limit, what some limits would bring. */
+static void replanning_report(const struct plan_request *request,
+                              const struct plan *plan)
+{
+    cli_printf("\n");
+    print_gain(request, plan);
+    print_moves(request, plan);
+    print_excess(&request->problem.cluster, &plan->problem.cluster);
+    if (!cli_given(request->cli, "move-limit"))
+        print_front(&request->replanned);
+}
+
+static json_t *point_to_json(const struct replan_point *point)
+{
+    return json_pack("{s:o, s:o}", "moved_bytes",
+                     json_whole(point->moved_bytes), "total_ms",
+                     json_real_or_null(point->total_ms));
+}
+
+/* The plan's document with the same and every move as its member "movement". */
+static json_t *replanning_to_json(const struct plan_request *request,
+                                  const struct plan *plan)
+{
+    struct cli *cli = request->cli;
+    const struct replan_report *report = &request->replanned;
+    json_t *root = plan_document(plan), *front = json_array(), *movement;
+    struct plan_moves moves;
+
+    plan_moves_find(&moves, &request->from, plan, cli->arena);
+    for (size_t i = 0; i < report->n_front; i++)
+        json_array_append_new(front, point_to_json(&report->front[i]));
+    movement = json_pack(
+        "{s:s, s:o, s:o, s:b, s:o}", "from", cli_shown(cli, "from"),
+        "limit_bytes",
+        cli_given(cli, "move-limit") ? json_whole(cli_u64(cli, "move-limit"))
+                                     : json_null(),
+        "standing", point_to_json(&report->standing), "standing_fits",
+        report->standing_fits, "front", front);
+    json_object_update_new(movement, plan_moves_to_json(&moves));
+    json_object_set_new(root, "movement", movement);
+    return root;
+}
+
+int plan_answer(const struct plan *plan, const struct oracle *oracle,
+                const struct plan_request *request, struct cli *cli,
+                struct err *err)
+{
+    const char *path = cli_string(cli, "output");
+    const bool is_stdout = path && !strcmp(path, "-");
+    const bool is_from = request && cli_given(cli, "from");
+    const bool has_rivals = request && !cli_given(cli, "no-rivals");
+
+    if (path && !is_stdout && plan_save(plan, path, err))
+        return -1;
+    if (is_from && cli_given(cli, "json"))
+        cli_print_document(replanning_to_json(request, plan));
+    else if (is_stdout || cli_given(cli, "json"))
+        cli_print_text(plan_to_json(plan, cli->arena));
+    else {
+        plan_report(plan, oracle, has_rivals ? &request->rivals : NULL, cli);
+        if (is_from)
+            replanning_report(request, plan);
+    }
+    return 0;
 }

@@ -102,14 +102,6 @@ struct compare_entry planner_entry(const struct rival *rival);
  * is proven where the plan, made by hand, is below. */
 void plan_bound(struct plan *plan, const struct oracle *oracle,
                 struct arena *arena);
-/* Whether standard output gets the plan itself, by --json or as --output, and
- * no report. */
-bool plan_is_printed(const struct cli *cli);
-/* Appends the report of a plan that the oracle has priced; with rivals, which
- * may be NULL, beside TorchRec's planner and the best of the greedy ones. */
-void plan_report(const struct plan *plan, const struct oracle *oracle,
-                 const struct rivals *rivals, const struct cli *cli);
-
 /* --- the search that the options of `plan` choose, for one problem and, over a
  * range of numbers of GPUs, for one after another --- */
 
@@ -122,13 +114,12 @@ struct plan_request {
     struct rivals rivals;           /* what others find, to be reported */
 };
 
-/* What standing still would cost and what the plan does, what moves, which GPUs
- * hold more than the reserve that was asked for leaves, and, where movement has
- * no limit, what some limits would bring. */
-void replanning_report(const struct plan_request *request,
-                       const struct plan *plan);
-/* The plan's document with the same and every move as its member "movement". */
-json_t *replanning_to_json(const struct plan_request *request,
-                           const struct plan *plan);
+/* Writes a plan that the oracle has priced to the file of --output, and to
+ * standard output its report, or, by --json or for '-', the plan itself. With a
+ * request, of `plan`, the report says what rivals find, and of a plan that
+ * replaces another both say what moves. */
+int plan_answer(const struct plan *plan, const struct oracle *oracle,
+                const struct plan_request *request, struct cli *cli,
+                struct err *err) MUST_CHECK;
 
 #endif
