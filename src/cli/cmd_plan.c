@@ -169,17 +169,12 @@ static const struct figure count_figures[] = {
     {"hosts", NULL, 0, 0, FIGURE_PLAIN, COUNT(n_hosts)},
     {"hosts_assumed", NULL, 0, 0, FIGURE_PLAIN, COUNT(hosts_assumed)},
     {"fits", "fits", -4, 0, FIGURE_PLAIN, COUNT(fits)},
-    {NULL, "total ms", 10, 4, FIGURE_PLAIN, COUNT(total_ms)},
-    {NULL, "bound ms", 10, 4, FIGURE_PLAIN, COUNT(bound_ms)},
+    {"total_ms", "total ms", 10, 4, FIGURE_PLAIN, COUNT(total_ms)},
+    {"bound_ms", "bound ms", 10, 4, FIGURE_PLAIN, COUNT(bound_ms)},
     {NULL, "gap %", 6, 2, FIGURE_PERCENT, COUNT(gap_frac)},
     {NULL, "GPU ms", 10, 3, FIGURE_PLAIN, COUNT(gpu_ms)},
     {NULL, "fullest GPU", 11, 0, FIGURE_BYTES, COUNT(used)},
     {NULL, "%", 5, 1, FIGURE_PERCENT, COUNT(used_frac)},
-    {0},
-};
-static const struct figure plan_figures[] = {
-    {"total_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(total_ms)},
-    {"bound_ms", NULL, 0, 0, FIGURE_PLAIN, COUNT(bound_ms)},
     {"fullest_gpu", NULL, 0, 0, FIGURE_PLAIN, COUNT(fullest)},
     {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(used_bytes)},
     {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, COUNT(memory_bytes)},
@@ -319,13 +314,14 @@ static void print_json(const struct counts *counts)
 
     for (size_t i = 0; i < counts->n; i++) {
         const struct count *count = &counts->list[i];
-        json_t *object = figures_object(count_figures, count);
 
-        if (count->fits)
-            json_object_update_new(object, figures_object(plan_figures, count));
-        else
-            json_object_set_new(object, "why_not", json_string(count->why_not));
-        json_array_append_new(list, object);
+        json_array_append_new(
+            list, count->fits
+                      ? figures_object(count_figures, count)
+                      : json_pack("{s:i, s:i, s:b, s:b, s:s}", "gpus",
+                                  count->n_gpus, "hosts", count->n_hosts,
+                                  "hosts_assumed", count->hosts_assumed, "fits",
+                                  false, "why_not", count->why_not));
     }
     if (counts->smallest)
         cost = json_pack("{s:s, s:s, s:s}", "name", counts->cost.name, "basis",
