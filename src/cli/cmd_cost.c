@@ -8,32 +8,22 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Sorts shards, derives kinds, prices, hashes the inputs, judges and bounds. */
-static int price(struct plan *plan, const struct oracle *oracle,
-                 struct arena *arena, struct err *err)
-{
-    plan_derive_kinds(plan);
-    if (plan_price(plan, oracle, arena, err))
-        return -1;
-    plan->version = NEUROSHARD_VERSION;
-    plan->inputs_hash = plan_inputs_hash(plan, arena);
-    if (plan_check(plan, err))
-        return -1;
-    plan_bound(plan, oracle, arena);
-    return 0;
-}
-
 static int run_cost(struct cli *cli, struct err *err)
 {
     struct plan plan = {0};
     struct oracle *oracle = NULL;
 
-    return planning_load(&plan, cli->args[0], NULL, cli, err) ||
-                   planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-                   price(&plan, oracle, cli->arena, err) ||
-                   plan_answer(&plan, oracle, NULL, cli, err)
-               ? -1
-               : 0;
+    if (planning_load(&plan, cli->args[0], NULL, cli, err))
+        return -1;
+    plan_derive_kinds(&plan);
+    if (planning_price(&oracle, cli, &plan, err))
+        return -1;
+    plan.version = NEUROSHARD_VERSION;
+    plan.inputs_hash = plan_inputs_hash(&plan, cli->arena);
+    if (plan_check(&plan, err))
+        return -1;
+    plan_bound(&plan, oracle, cli->arena);
+    return plan_answer(&plan, oracle, NULL, cli, err);
 }
 
 const struct command command_cost = {

@@ -115,8 +115,7 @@ static int run_explain(struct cli *cli, struct err *err)
         planning_load(&plan, cli->args[0], NULL, cli, err) ||
         check_options(&plan, cli, err) ||
         (has_table && find_table(&table, &plan.problem, cli->args[1], err)) ||
-        planning_oracle_of_plan(&oracle, cli, &plan, err) ||
-        plan_price(&plan, oracle, cli->arena, err);
+        planning_price(&oracle, cli, &plan, err);
 
     if (!rc) {
         plan_bound(&plan, oracle, cli->arena);

@@ -257,8 +257,8 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     return 0;
 }
 
-int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
-                            struct plan *plan, struct err *err)
+int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
+                   struct err *err)
 {
     const char *spec = cli_string(cli, "cost"), *gpu = cli_string(cli, "gpu");
     bool is_own = !spec && !cli_given(cli, "gpu") && plan->cost.name;
@@ -287,5 +287,5 @@ int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
                           cli->args[0]);
     }
     tell_doubts(*out, spec, cli);
-    return 0;
+    return plan_price(plan, *out, cli->arena, err);
 }

@@ -19,7 +19,7 @@
 extern const struct option_spec cluster_options[], planning_options[],
     job_options[];
 /* Of commands that price a plan, with cluster_options and job_options behind
- * them: planning_oracle_of_plan reads them. */
+ * them: planning_price reads them. */
 extern const struct option_spec pricing_options[];
 /* Of commands that load a plan, with the same behind them; commands that plan
  * have options of these names. */
@@ -76,11 +76,11 @@ int planning_ask_what_if(struct problem *problem, struct cli *cli,
 /* The cost model of --cost, else the one of --gpu. */
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err) MUST_CHECK;
-/* For a plan that is there already, by pricing_options: the model asked for,
- * else the plan's own, else that of the GPU. It prices every cut.
- * Bandwidths that are asked for stay with the plan. */
-int planning_oracle_of_plan(struct oracle **out, struct cli *cli,
-                            struct plan *plan, struct err *err) MUST_CHECK;
+/* Prices a plan that is there already, whatever its cuts, by pricing_options:
+ * by the model asked for, else the plan's own, else that of the GPU. Bandwidths
+ * that are asked for stay with the plan. */
+int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
+                   struct err *err) MUST_CHECK;
 /* Puts what job_options say in the problem's job; what they do not say stays.
  */
 int planning_set_job(struct problem *problem, struct cli *cli,
