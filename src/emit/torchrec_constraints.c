@@ -9,7 +9,9 @@
  * ParameterConstraints for TorchRec's own planner, by table: {"sharding_types":
  * [...], "compute_kernels": [...], "pooling_factors": [...], "min_partition":
  * W, "num_poolings": [...]}, the last two where they are no defaults. They have
- * no ranks, so the planner places what this plan has cut.
+ * no ranks, so the planner places what this plan has cut; what is whole it may
+ * cut itself, so that it has more than one proposal to choose from. Its greedy
+ * proposer, which moves each table on to its slowest type, ends at the plan's.
  */
 
 /* So many times the same number. */
@@ -22,17 +24,15 @@ static json_t *list_of(double x, size_t n)
     return list;
 }
 
-/* Columns that cut a table into as many ranges as the plan does: TorchRec's
- * planner makes all but the last one equal. */
-static uint32_t columns_of_piece(const struct plan *plan, uint32_t table)
+/* Ranges of columns that the plan cuts a table into. */
+static uint32_t n_column_ranges(const struct plan *plan, uint32_t table)
 {
-    const uint32_t dim = plan->problem.tables[table].dim;
     uint32_t n = 0;
 
     for (size_t i = 0; i < plan->n_shards; i++)
         n += plan->shards[i].table == table && !plan->shards[i].row_begin;
     assert(n);
-    return ((dim - 1) / (n * TABLE_COLUMN_STEP) + 1) * TABLE_COLUMN_STEP;
+    return n;
 }
 
 static json_t *constraints_of(const struct plan *plan, uint32_t t,
@@ -44,15 +44,26 @@ static json_t *constraints_of(const struct plan *plan, uint32_t t,
     const size_t n_features = (size_t)fmax(1, round(table->num_outputs));
     const double n_poolings =
         table->num_outputs > 0 ? table->num_outputs / (double)n_features : 1;
+    const uint32_t n_ranges = n_column_ranges(plan, t);
+    const bool is_column_wise = !strcmp(type, "column_wise");
+    const bool is_whole =
+        !strcmp(type, "table_wise") || (is_column_wise && n_ranges == 1);
     json_t *constraints = json_pack(
-        "{s:[s], s:[O], s:o}", "sharding_types", type, "compute_kernels",
-        json_object_get(entry, "compute_kernel"), "pooling_factors",
+        "{s:[s, s*], s:[O], s:o}", "sharding_types",
+        is_whole ? "table_wise" : type,
+        is_whole && table->kinds & SHARD_COLUMN ? "column_wise" : NULL,
+        "compute_kernels", json_object_get(entry, "compute_kernel"),
+        "pooling_factors",
         list_of(table->pooling_factor / n_poolings / (double)n_features,
                 n_features));
 
-    if (!strcmp(type, "column_wise") || !strcmp(type, "grid_shard"))
-        json_object_set_new(constraints, "min_partition",
-                            json_integer(columns_of_piece(plan, t)));
+    /* TorchRec's planner makes all ranges but the last one equal. */
+    if ((is_column_wise && !is_whole) || !strcmp(type, "grid_shard"))
+        json_object_set_new(
+            constraints, "min_partition",
+            json_integer(
+                ((table->dim - 1) / (n_ranges * TABLE_COLUMN_STEP) + 1) *
+                TABLE_COLUMN_STEP));
     if (n_poolings != 1)
         json_object_set_new(constraints, "num_poolings",
                             list_of(n_poolings, n_features));

@@ -10,7 +10,7 @@ src/base     2842  38
 src/core     4705  37
 src/device   6467  59
 src/io       5337  35
-src/emit     2758  18
+src/emit     2767  18
 src/exec     3711  26
 src/cli      5664  31
 costmodel    7596  62

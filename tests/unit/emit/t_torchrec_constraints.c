@@ -19,20 +19,18 @@ static const char *emitted(const struct plan *plan, const char *prefix)
 
 /* Features share the look-ups of their table, as equals; what is pooled more
  * or less than once a sample says so. Columns of 40 in three are 16, 16, 8;
- * beside those whole tables are column-wise, too. */
+ * what is whole may be cut, but where the list does not allow it. */
 static const char text[] =
-    "{\"p_whole\": {\"sharding_types\": [\"column_wise\"], "
-    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [3.0], "
-    "\"min_partition\": 8},\n"
+    "{\"p_whole\": {\"sharding_types\": [\"table_wise\", \"column_wise\"], "
+    "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [3.0]},\n"
     " \"p_cut\": {\"sharding_types\": [\"column_wise\"], "
     "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [2.0], "
     "\"min_partition\": 16},\n"
-    " \"p_shared\": {\"sharding_types\": [\"column_wise\"], "
+    " \"p_shared\": {\"sharding_types\": [\"table_wise\", \"column_wise\"], "
     "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [4.0, 4.0, "
-    "4.0], \"min_partition\": 8},\n"
-    " \"p_rare\": {\"sharding_types\": [\"column_wise\"], "
+    "4.0]},\n"
+    " \"p_rare\": {\"sharding_types\": [\"table_wise\"], "
     "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [8.0], "
-    "\"min_partition\": 8, "
     "\"num_poolings\": [0.25]},\n"
     " \"p_copy\": {\"sharding_types\": [\"data_parallel\"], "
     "\"compute_kernels\": [\"dense\"], \"pooling_factors\": [1.0]},\n"
@@ -54,6 +52,7 @@ int main(void)
     plan.problem.tables[2].num_outputs = 3;
     fixture_whole(&plan, "rare", 10, 8, 2, 1);
     plan.problem.tables[3].num_outputs = 0.25;
+    plan.problem.tables[3].kinds = SHARD_TABLE | SHARD_ROW;
     fixture_table(&plan, "copy", 10, 8, 1);
     fixture_shard(&plan, 0, 10, 0, 8, 0);
     fixture_shard(&plan, 0, 10, 0, 8, 1);
