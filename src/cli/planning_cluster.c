@@ -6,6 +6,7 @@
 #include "costmodel/oracles.h"
 #include "io/cluster_json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -194,8 +195,10 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
     else if (is_like(like, cluster->n_devices))
         cluster_take_hosts(cluster, like->devices_per_host,
                            like->hosts_per_domain);
-    else
+    else {
+        assert(gpu); /* a plan that stands is like itself */
         return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
+    }
     if (!cluster_check_hosts(cluster, err))
         return 0;
     err->code = ERR_USAGE;
