@@ -28,7 +28,7 @@ sqlite3 few.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
 # Prints the hash of the model that stands in the end.
 retrain()
 {
-    "$ns" retrain --model model --min-gain 0% --json "$@" |
+    "$ns" retrain --model model --min-gain 0% --kind net --json "$@" |
         sed -n 's/^  "hash": "\(.*\)",$/\1/p'
 }
 better()
@@ -44,7 +44,7 @@ faster()
     retrain --db few.db --epochs 20
 }
 
-"$ns" train --db few.db -o start --epochs 1 --force >/dev/null
+"$ns" train --db few.db -o start --kind net --epochs 1 --force >/dev/null
 cp start model
 want=$(better)
 for rival in $rivals; do
