@@ -67,7 +67,7 @@ for page in "$ROOT"/man/*.1; do
         case ${TEST_SIZE-}:$line in
         full:* | *--effort* | *--search* | *--epochs*) ;;
         *'neuroshard plan '* | *'neuroshard compare '*)
-            set -- "$@" --effort 20000
+            set -- "$@" --effort 4000
             ;;
         *'neuroshard train '* | *'neuroshard retrain '*)
             set -- "$@" --epochs 20

@@ -83,8 +83,7 @@ grep -o -e '^  "movement"' -e '^  "error"' stdout
 echo "== a short address space"
 # Sanitizers reserve more than any limit here.
 limits=
-[ -z "$FAULT_SO" ] || limits="30 40 50 60 70 80 90 100 120 140 160 180 200 220 250 280 310 340 370
-400"
+[ -z "$FAULT_SO" ] || limits="30 50 70 90 120 160 200 250 310 400"
 few_samples few.db
 for command in "plan $tables --gpus 2 --effort 10" \
     "eval --db few.db

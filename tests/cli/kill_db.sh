@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Merges and imports that are killed at 30 moments (400 in the full size, 4 in
+# Merges and imports that are killed at 12 moments (400 in the full size, 4 in
 # the tiny one): a new file is not there or whole, a database has all rows or
 # those of before, and the next one does it and clears up.
 set -eu
@@ -11,7 +11,7 @@ ns=$NEUROSHARD
 case ${TEST_SIZE-} in
 full) wanted=400 ;;
 tiny) wanted=4 ;;
-*) wanted=30 ;;
+*) wanted=12 ;;
 esac
 pid=
 trap 'kill -9 $pid 2>/dev/null || :' EXIT

@@ -207,7 +207,7 @@ int main(void)
 {
     const char *fault = getenv("FAULT_SO");
     char folder[] = "/tmp/neuroshard-memory-XXXXXX", line[128];
-    size_t n_tries = tap_size(40, MAX_FAULTS);
+    size_t n_tries = tap_size(25, MAX_FAULTS);
 
     if (!fault || access(fault, R_OK) || !getenv("NEUROSHARD"))
         tap_skip_all("the program is built with sanitizers");
