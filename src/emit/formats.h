@@ -36,9 +36,15 @@ file_check emit_check_json MUST_CHECK;
 size_t emit_shards_end(const struct plan *plan, size_t begin);
 
 /* A plan as TorchRec has it, {module: {table: {sharding_type ...}}}, which the
- * caller decrefs. */
+ * caller decrefs; NULL where it fails. */
 int emit_torchrec_modules(json_t **out, const struct plan *plan,
                           const struct emit_options *options,
                           struct err *err) MUST_CHECK;
+/* The name of a table there, with the prefix, which the caller decrefs; and the
+ * tables of its module, NULL where there is none yet. */
+json_t *emit_torchrec_name(const struct table *table,
+                           const struct emit_options *options);
+json_t *emit_torchrec_tables(const json_t *modules, const struct table *table,
+                             const struct emit_options *options);
 
 #endif

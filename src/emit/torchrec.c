@@ -152,14 +152,17 @@ static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
 
 /* TorchRec keeps tables in a ModuleDict of torch's, by their names, which are
  * parts of the names of parameters; and rows have indices of 64 bits. */
-static int check_table(const struct table *table, const char *name,
-                       struct err *err)
+static int check_table(const json_t *module, const struct table *table,
+                       const char *name, struct err *err)
 {
-    if (strchr(name, '.'))
+    if (!*name || strchr(name, '.') || table->name[0] == '.')
         return err_input(err,
-                         "table '%s' has a dot in its name, which TorchRec "
-                         "cannot give to a table",
-                         name);
+                         "table '%s': TorchRec has a name without a dot for "
+                         "each, before which a module's may stand, not '%s'",
+                         table->name, name);
+    if (json_object_get(module, name))
+        return err_input(err, "table '%s' is not the first '%s' of its module",
+                         table->name, name);
     if (table->num_embeddings <= INT64_MAX)
         return 0;
     return err_input(err, "table '%s' has more rows than TorchRec can count",
@@ -195,32 +198,61 @@ static int check_widths(const struct entry *entry, const struct shard *pieces,
     return rc;
 }
 
+/* The module that holds a table: of "sparse.ebc.t1", as TorchRec's planner
+ * prints it, "sparse.ebc"; without a dot what the options say. */
+struct module {
+    const struct emit_options *options;
+    const char *name;
+    size_t len; /* of the name */
+    enum table_output output;
+};
+
+static struct module module_of(const struct table *table,
+                               const struct emit_options *options)
+{
+    const char *dot = strrchr(table->name, '.');
+    const char *name = options->module ? options->module : EMIT_DEFAULT_MODULE;
+
+    if (table->output == OUTPUT_SEQUENCE && options->sequence_module)
+        name = options->sequence_module;
+    return (struct module){options, dot ? table->name : name,
+                           dot ? (size_t)(dot - table->name) : strlen(name),
+                           table->output};
+}
+
+static bool is_in(const struct module *module, const struct table *table)
+{
+    const struct module own = module_of(table, module->options);
+
+    return own.len == module->len && !memcmp(own.name, module->name, own.len);
+}
+
 /* A sharding type has look-ups and exchanges of its own in each step: where
  * pooled tables are cut by columns, whole ones go with them as one column piece
  * each. */
 static const char *find_whole_type(const struct plan *plan,
-                                   enum table_output output)
+                                   const struct module *module)
 {
-    const struct table *tables = plan->problem.tables;
-
     for (size_t i = 0; i < plan->n_shards; i++)
-        if (output == OUTPUT_POOLED && plan->shards[i].kind == SHARD_COLUMN &&
-            tables[plan->shards[i].table].output == output)
+        if (module->output == OUTPUT_POOLED &&
+            plan->shards[i].kind == SHARD_COLUMN &&
+            is_in(module, &plan->problem.tables[plan->shards[i].table]))
             return "column_wise";
     return "table_wise";
 }
 
 /* Adds a table's entry to those of its module, by its name there. */
-static int add_table(json_t *module, struct entry *entry, const char *prefix,
+static int add_table(json_t *module, struct entry *entry,
+                     const struct emit_options *options,
                      const struct shard *pieces, size_t n, struct err *err)
 {
     const bool is_replicated = shard_is_replica(pieces[0].kind);
-    json_t *name = json_sprintf("%s%s", prefix, entry->table->name), *object;
+    json_t *name = emit_torchrec_name(entry->table, options), *object;
     int rc;
 
     entry->ranks = json_array();
     entry->shards = json_array();
-    rc = check_table(entry->table, json_string_value(name), err) ||
+    rc = check_table(module, entry->table, json_string_value(name), err) ||
          check_widths(entry, pieces, n, err) ||
          add_pieces(entry, pieces, n, err);
     object =
@@ -233,22 +265,26 @@ static int add_table(json_t *module, struct entry *entry, const char *prefix,
     return rc ? -1 : 0;
 }
 
-/* The first table with that output, or NULL. */
+/* The first table of that module with that output, or NULL. */
 static const struct table *find_output(const struct problem *problem,
+                                       const struct module *module,
                                        enum table_output output)
 {
     for (size_t i = 0; i < problem->n_tables; i++)
-        if (problem->tables[i].output == output)
+        if (problem->tables[i].output == output &&
+            is_in(module, &problem->tables[i]))
             return &problem->tables[i];
     return NULL;
 }
 
 /* An EmbeddingCollection gives its features one width, and takes all pieces
  * of all tables that it cuts by columns to be as wide as the first. */
-static int check_sequences(const struct plan *plan, struct err *err)
+static int check_sequences(const struct plan *plan, const struct module *module,
+                           struct err *err)
 {
     const struct table *tables = plan->problem.tables;
-    const struct table *first = find_output(&plan->problem, OUTPUT_SEQUENCE);
+    const struct table *first =
+        find_output(&plan->problem, module, OUTPUT_SEQUENCE);
     const struct shard *piece = NULL;
 
     for (size_t i = 0; first && i < plan->n_shards; i++) {
@@ -256,7 +292,7 @@ static int check_sequences(const struct plan *plan, struct err *err)
         const struct table *table = &tables[shard->table];
         uint32_t width = shard->col_end - shard->col_begin;
 
-        if (table->output != OUTPUT_SEQUENCE)
+        if (!is_in(module, table))
             continue;
         if (table->dim != first->dim)
             return err_input(
@@ -279,59 +315,85 @@ static int check_sequences(const struct plan *plan, struct err *err)
     return 0;
 }
 
-/* The tables with that output, if there are any, which stand in one module. */
-static int add_module(json_t *modules, const char *name, const char *prefix,
-                      const struct plan *plan, enum table_output output,
-                      struct err *err)
+/* All tables of the module. */
+static int add_module(json_t *modules, const struct module *module,
+                      const struct plan *plan, struct err *err)
 {
-    const char *whole_type = find_whole_type(plan, output);
-    json_t *module;
+    const struct problem *problem = &plan->problem;
+    const struct table *pooled = find_output(problem, module, OUTPUT_POOLED);
+    const struct table *sequence =
+        find_output(problem, module, OUTPUT_SEQUENCE);
+    const char *whole_type = find_whole_type(plan, module);
+    json_t *tables = json_object();
 
-    if (!find_output(&plan->problem, output))
-        return 0;
-    json_object_set_new(modules, name, module = json_object());
-    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
-        const struct shard *pieces = &plan->shards[begin];
-        struct entry entry = {.cluster = &plan->problem.cluster,
-                              .table = &plan->problem.tables[pieces->table],
-                              .type = whole_type};
-
-        end = emit_shards_end(plan, begin);
-        if (entry.table->output == output &&
-            add_table(module, &entry, prefix, pieces, end - begin, err))
-            return -1;
-    }
-    return 0;
-}
-
-int emit_torchrec_modules(json_t **out, const struct plan *plan,
-                          const struct emit_options *options, struct err *err)
-{
-    const struct table *pooled = find_output(&plan->problem, OUTPUT_POOLED);
-    const struct table *sequence = find_output(&plan->problem, OUTPUT_SEQUENCE);
-    const char *name = options->module ? options->module : EMIT_DEFAULT_MODULE;
-    const char *sequence_name =
-        options->sequence_module ? options->sequence_module : name;
-    const char *prefix = options->prefix ? options->prefix : "";
-
-    if (pooled && sequence && !strcmp(name, sequence_name))
+    json_object_setn_new(modules, module->name, module->len, tables);
+    if (pooled && sequence)
         return err_input(
             err,
             "table '%s' is pooled and '%s' is a sequence, which TorchRec keeps "
             "in two modules: name the second with --sequence-module",
             pooled->name, sequence->name);
-    if (!text_is_printable(name) || !text_is_printable(sequence_name) ||
-        !text_is_printable(prefix))
-        return err_input(
-            err, "the names of modules and the prefix must be printable");
-    if (check_sequences(plan, err))
+    if (check_sequences(plan, module, err))
         return -1;
+    for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
+        const struct shard *pieces = &plan->shards[begin];
+        struct entry entry = {.cluster = &problem->cluster,
+                              .table = &problem->tables[pieces->table],
+                              .type = whole_type};
+
+        end = emit_shards_end(plan, begin);
+        if (is_in(module, entry.table) &&
+            add_table(tables, &entry, module->options, pieces, end - begin,
+                      err))
+            return -1;
+    }
+    return 0;
+}
+
+json_t *emit_torchrec_name(const struct table *table,
+                           const struct emit_options *options)
+{
+    const char *dot = strrchr(table->name, '.');
+
+    return json_sprintf("%s%s", options->prefix ? options->prefix : "",
+                        dot ? dot + 1 : table->name);
+}
+
+json_t *emit_torchrec_tables(const json_t *modules, const struct table *table,
+                             const struct emit_options *options)
+{
+    const struct module module = module_of(table, options);
+
+    return json_object_getn(modules, module.name, module.len);
+}
+
+int emit_torchrec_modules(json_t **out, const struct plan *plan,
+                          const struct emit_options *options, struct err *err)
+{
+    static const enum table_output outputs[] = {OUTPUT_POOLED, OUTPUT_SEQUENCE};
+    const struct problem *problem = &plan->problem;
+    const char *const names[] = {options->module, options->sequence_module,
+                                 options->prefix};
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (names[i] && !text_is_printable(names[i]))
+            return err_input(
+                err, "the names of modules and the prefix must be printable");
     *out = json_object();
-    if (!add_module(*out, name, prefix, plan, OUTPUT_POOLED, err) &&
-        !add_module(*out, sequence_name, prefix, plan, OUTPUT_SEQUENCE, err))
-        return 0;
-    json_decref(*out);
-    return -1;
+    for (size_t i = 0; i < 2 * problem->n_tables; i++) {
+        const struct table *table = &problem->tables[i % problem->n_tables];
+        const struct module module = module_of(table, options);
+
+        if (!rc && table->output == outputs[i / problem->n_tables] &&
+            !emit_torchrec_tables(*out, table, options))
+            rc = add_module(*out, &module, plan, err);
+    }
+    if (rc) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 /* A table a line. */

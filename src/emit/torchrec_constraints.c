@@ -82,23 +82,29 @@ static int print_constraints(const struct plan *plan,
 
     for (uint32_t i = 0; !rc && i < plan->problem.n_tables; i++) {
         const struct table *table = &plan->problem.tables[i];
-        const bool is_sequence = table->output == OUTPUT_SEQUENCE;
-        const json_t *module =
-            json_object_get(modules, is_sequence ? "sequence" : "pooled");
-        json_t *name = json_sprintf(
-            "%s%s", options->prefix ? options->prefix : "", table->name);
+        json_t *name = emit_torchrec_name(table, &names);
         const char *key = json_string_value(name);
 
-        json_object_set_new(
-            root, key, constraints_of(plan, i, json_object_get(module, key)));
+        if (json_object_get(root, key))
+            rc = err_input(err,
+                           "table '%s' is not the first '%s', and constraints "
+                           "know no modules",
+                           table->name, key);
+        else
+            json_object_set_new(
+                root, key,
+                constraints_of(
+                    plan, i,
+                    json_object_get(
+                        emit_torchrec_tables(modules, table, &names), key)));
         json_decref(name);
     }
     if (!rc) {
         buf_printf(out, "{");
         emit_members(out, root, ",\n ");
         buf_printf(out, "}\n");
-        json_decref(modules);
     }
+    json_decref(modules);
     json_decref(root);
     return rc;
 }

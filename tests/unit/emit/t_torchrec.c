@@ -20,6 +20,13 @@ static const char *emitted(const struct plan *plan,
     return text;
 }
 
+/* A table of 8 rows that is on one rank. */
+#define WHOLE(type, rank, width)                                        \
+    "{\"sharding_type\": \"" type "\", \"compute_kernel\": \"fused\", " \
+    "\"ranks\": [" #rank "], \"shards\": [{\"shard_offsets\": [0, 0], " \
+    "\"shard_sizes\": [8, " #width "], \"placement\": \"rank:" #rank    \
+    "/cuda:" #rank "\"}]}"
+
 /* 2 hosts of 4: one table of each sharding type. */
 static struct plan mixed_plan(void)
 {
@@ -408,6 +415,69 @@ static void test_refused_modules(void)
                    "width");
 }
 
+/* Names with dots say the module; whole tables are of the type of the column
+ * pieces of their own module alone, and widths must agree within one. */
+static void test_named_modules(void)
+{
+    struct plan plan = fixture_plan(2, 2, 64);
+    struct emit_options options = {.module = "m.ebc", .prefix = "t_"};
+    struct err err = {0};
+
+    fixture_whole(&plan, "a.ec.clicks", 8, 16, 20, 1);
+    fixture_whole(&plan, "user", 8, 8, 1, 0);
+    fixture_table(&plan, "a.ebc.user", 8, 16, 1);
+    fixture_shard(&plan, 0, 8, 0, 8, 0);
+    fixture_shard(&plan, 0, 8, 8, 16, 1);
+    fixture_whole(&plan, "a.ebc.ad", 8, 8, 1, 1);
+    fixture_whole(&plan, "b.ec.views", 8, 8, 20, 1);
+    fixture_whole(&plan, "m.ebc.ad", 8, 8, 1, 0);
+    plan.problem.tables[0].output = plan.problem.tables[4].output =
+        OUTPUT_SEQUENCE;
+    fixture_finish(&plan);
+    is_str(
+        emitted(&plan, &options, &err),
+        "{\"world_size\": 2, \"local_world_size\": 2, \"plan\": {\n"
+        "  \"m.ebc\": {\n"
+        "    \"t_user\": " WHOLE(
+            "table_wise", 0,
+            8) ",\n"
+               "    \"t_ad\": " WHOLE(
+                   "table_wise", 0,
+                   8) "\n  },\n"
+                      "  \"a.ebc\": {\n"
+                      "    \"t_user\": {\"sharding_type\": \"column_wise\", "
+                      "\"compute_kernel\": \"fused\", \"ranks\": [0, 1], "
+                      "\"shards\": "
+                      "[{\"shard_offsets\": [0, 0], \"shard_sizes\": [8, 8], "
+                      "\"placement\": \"rank:0/cuda:0\"}, {\"shard_offsets\": "
+                      "[0, 8], "
+                      "\"shard_sizes\": [8, 8], \"placement\": "
+                      "\"rank:1/cuda:1\"}]},\n"
+                      "    \"t_ad\": " WHOLE(
+                          "column_wise", 1,
+                          8) "\n  },\n"
+                             "  \"a.ec\": {\n"
+                             "    \"t_clicks\": " WHOLE(
+                                 "table_wise", 1,
+                                 16) "\n  },\n"
+                                     "  \"b.ec\": {\n"
+                                     "    \"t_views\": " WHOLE("table_wise", 1,
+                                                               8) "\n  }\n}}\n",
+        "each table in the module that its name says");
+    options.module = "a.ebc";
+    ok(!emitted(&plan, &options, &err), "no two of one name in a module");
+    is_str(err.msg,
+           "table 'a.ebc.user' is not the first 't_user' of its module",
+           "of which one is named");
+    options.module = "a.ec";
+    ok(!emitted(&plan, &options, &err), "nor both outputs");
+    is_str(err.msg,
+           "table 'user' is pooled and 'a.ec.clicks' is a sequence, which "
+           "TorchRec keeps in two modules: name the second with "
+           "--sequence-module",
+           "in one");
+}
+
 /* A ModuleDict of torch's takes no such names. */
 static void test_refused_names(void)
 {
@@ -415,15 +485,18 @@ static void test_refused_names(void)
     struct emit_options options = {.prefix = "ebc."};
     struct err err = {0};
 
-    fixture_whole(&plan, "user.id", 8, 8, 1, 0);
+    fixture_whole(&plan, "user.", 8, 8, 1, 0);
     fixture_finish(&plan);
-    refuses(&plan, "table 'user.id' has a dot in its name, which TorchRec "
-                   "cannot give to a table");
+    refuses(&plan, "table 'user.': TorchRec has a name without a dot for each, "
+                   "before which a module's may stand, not ''");
+    plan.problem.tables[0].name = ".user";
+    refuses(&plan, "table '.user': TorchRec has a name without a dot for each, "
+                   "before which a module's may stand, not 'user'");
     plan.problem.tables[0].name = "user";
     ok(!emitted(&plan, &options, &err), "nor a prefix with a dot");
     is_str(err.msg,
-           "table 'ebc.user' has a dot in its name, which TorchRec cannot give "
-           "to a table",
+           "table 'user': TorchRec has a name without a dot for each, before "
+           "which a module's may stand, not 'ebc.user'",
            "with the whole name");
     plan.problem.tables[0].num_embeddings = (uint64_t)1 << 63;
     plan.shards[0].row_end = (uint64_t)1 << 63;
@@ -619,6 +692,7 @@ int main(void)
     test_outputs();
     test_refused_cuts();
     test_refused_modules();
+    test_named_modules();
     test_refused_names();
     test_sequence_pieces();
     test_domains();

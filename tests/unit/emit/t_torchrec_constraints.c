@@ -39,6 +39,10 @@ static const char text[] =
 
 int main(void)
 {
+    const struct emitter *format = emit_format_find("torchrec-constraints");
+    const struct emit_options none = {0};
+    struct buf out = {0};
+    struct err err = {0};
     struct plan plan;
 
     arena_init(&arena);
@@ -61,6 +65,16 @@ int main(void)
     fixture_shard(&plan, 5, 10, 0, 8, 1);
     fixture_finish(&plan);
     is_str(emitted(&plan, "p_"), text, "each table's constraints");
+    plan.problem.tables[0].name = "a.ebc.whole";
+    plan.problem.tables[5].name = "a.ec.words";
+    is_str(emitted(&plan, "p_"), text, "whatever their modules");
+    plan.problem.tables[3].name = "b.ebc.whole";
+    ok(format->emit(&plan, &none, &out, &err) == -1, "two of one name: %s",
+       err.msg);
+    is_str(err.msg,
+           "table 'b.ebc.whole' is not the first 'whole', and constraints know "
+           "no modules",
+           "says which");
     arena_release(&arena);
     return tap_done();
 }
