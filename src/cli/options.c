@@ -289,9 +289,9 @@ static int claim_stdout(const char **first, const struct cli *cli,
 {
     const bool is_json = cli_given(cli, "json");
 
-    if (spec->type == OPTION_UPDATE)
+    if (spec->type == OPTION_UPDATE || spec->type == OPTION_DATABASE)
         return err_set(err, ERR_USAGE,
-                       "option '--%s' takes a file that is read and replaced, "
+                       "option '--%s' takes a file that is read and written, "
                        "not '-'",
                        spec->name);
     if (is_json && spec->type == OPTION_RESULT)
@@ -323,7 +323,7 @@ static int claim_files(const struct cli *cli, struct err *err)
 
         if (!uses || !path)
             continue;
-        if ((uses & FILE_WRITE) && !strcmp(path, "-") &&
+        if ((uses & (FILE_WRITE | FILE_DATABASE)) && !strcmp(path, "-") &&
             claim_stdout(&first, cli, spec, err))
             return -1;
         if (file_claim(path, uses, err))

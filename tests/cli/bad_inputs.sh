@@ -289,6 +289,12 @@ echo "== plans"
 printf 'name,rows,dim\na,10,8\nb,20,8\n' >list.csv
 "$NEUROSHARD" plan list.csv --gpus 2 --search reference -o good.json >/dev/null 2>&1 ||
     echo "# no good plan"
+for option in effort time-limit; do
+    bad "$option-of-another-search" plan list.csv --gpus 2 --search reference \
+        --$option 9
+done
+bad beam-of-another-search plan list.csv --gpus 2 --beam 9
+bad depth-of-another-search plan list.csv --gpus 2 --search grid --depth 9
 bad plan-not-json cost "$tables"
 head -c 200 good.json >cut.json
 bad plan-cut cost cut.json -o out
@@ -319,6 +325,7 @@ for name in magic:x roofline:abacus model:/dev/zero model:none.nsm; do
     bad "plan-of-${name%%:*}" cost other.json -o out
     bad "plan-of-${name%%:*}" explain other.json
 done
+bad database-is-no-pipe bench --db - --samples 1
 bad endless-input plan /dev/zero --gpus 2 -o out
 truncate -s 1G huge.csv
 bad huge-input plan huge.csv --gpus 2 -o out

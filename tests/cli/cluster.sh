@@ -17,7 +17,11 @@ plan()
 # default_plan OPTIONS : quietly, what stays free is as it is
 default_plan()
 {
-    "$ns" plan "$tables" --batch 4096 --effort 20000 --host-ms 0 "$@" 2>messages
+    case "$*" in
+    *'--search grid'*) ;;
+    *) set -- --effort 20000 "$@" ;;
+    esac
+    "$ns" plan "$tables" --batch 4096 --host-ms 0 "$@" 2>messages
 }
 
 # total FILE : of a plan

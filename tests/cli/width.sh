@@ -119,9 +119,9 @@ for COLUMNS in $widths; do
     fits tables import "$dcn" -o $long.csv
     fits db info $long.db
     fits db check $long.db
-    fits db merge $long.db ceilings.db -o merged$COLUMNS.db
+    fits db merge $long.db ceilings.db -o "merged$COLUMNS.db"
     fits db export $long.db -o $long.text
-    fits db import costs.csv --db merged$COLUMNS.db
+    fits db import costs.csv --db "merged$COLUMNS.db"
     fits --help
     while read -r command; do
         # shellcheck disable=SC2086 # "tables import" is two words
@@ -140,7 +140,7 @@ for COLUMNS in $widths; do
     fits train --db "$db" -o $long.nsm --since 2030-01-01
     fits eval --db "$db" --model $long.html
     fits db check $long.html
-    fits db import $long.npy --db merged$COLUMNS.db
+    fits db import $long.npy --db "merged$COLUMNS.db"
     fits record new.json --times $long.npy --db $long.db
     fits report $long.npy -o report.html
     fits tables profile $long.npy --batch 1000000 --dim 4 -o "$db"
