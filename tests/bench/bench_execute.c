@@ -327,6 +327,7 @@ static void print_summary(const struct setup *setup,
 #define MAX_STEP_RANKS 16
 #define STEP_MAX_ROWS 100000
 #define N_STEP_ITERATIONS 12
+#define N_BATCHES 7 /* that are exchanged in turns */
 #define N_EXCHANGES 300
 #define QUIET 0.05 /* of them, the fastest */
 #define MIN_GAIN 0.05
@@ -502,36 +503,46 @@ static int time_dedup(struct step_outcome *outcome, const struct setup *setup,
     return 0;
 }
 
-/* The exchange of the plan's ids, by all processes. */
+/* The exchange of the plan's ids, by all processes, as a step has it: of a
+ * batch that was packed just now and is put in order behind it, another one
+ * each time, so that what comes finds no cache that has its place. */
 static int time_input(double *input_ms, const struct setup *setup,
                       const struct plan *plan, struct arena *arena,
                       struct err *err)
 {
+    const uint32_t rank = setup->world->rank;
     double ms[N_EXCHANGES];
     struct placement placement = {0};
-    struct input input = {0};
+    struct input batches[N_BATCHES] = {{0}};
     struct comm *comm = NULL;
     int rc = -1;
 
     if (comm_open(&comm, setup->world, setup->device, setup->world->size,
                   err) ||
-        placement_init(&placement, plan, comm, 1, 0, arena, err) ||
-        input_open(&input, &placement, 0, err))
+        placement_init(&placement, plan, comm, 1, 0, arena, err))
         goto out;
+    for (unsigned i = 0; i < N_BATCHES; i++)
+        if (input_open(&batches[i], &placement, i, err))
+            goto out;
     for (unsigned i = 0; i < N_EXCHANGES; i++) {
+        struct input *input = &batches[i % N_BATCHES];
+
+        input_pack(input, rank);
         if (world_barrier(setup->world, err))
             goto out;
         ms[i] = clock_ms();
-        if (input_exchange(&input, err))
+        if (input_exchange(input, err))
             goto out;
         ms[i] = clock_ms() - ms[i];
+        input_permute(input, rank, NULL);
     }
     if (world_largest(setup->world, ms, N_EXCHANGES, err))
         goto out;
     *input_ms = stats_quantile(ms, N_EXCHANGES, QUIET);
     rc = 0;
 out:
-    input_close(&input);
+    for (unsigned i = 0; i < N_BATCHES; i++)
+        input_close(&batches[i]);
     placement_release(&placement);
     comm_close(comm);
     return rc;
