@@ -49,37 +49,23 @@ class Placing(NamedTuple):
 
     def emitted(self) -> Dict[str, Any]:
         """As `emit --format torchrec` writes it, of all modules."""
-        whole: Dict[str, Any] = {"plan": {}}
-        for path in dict.fromkeys(table.path for table in self.found):
-            text = neuroshard.emit(self._part(path), "torchrec", module="m")
-            part = json.loads(text)
-            whole = {
-                **part,
-                "plan": {**whole["plan"], path: part["plan"]["m"]},
-            }
+        tables, shards = self.plan.json["tables"], self.plan.json["shards"]
+        named = {
+            **self.bare(),
+            "tables": [
+                {**row, "name": f"{table.path}.{table.name}".lstrip(".")}
+                for row, table in zip(tables, self.found)
+            ],
+            "shards": [{**shard, "alone_ms": None} for shard in shards],
+        }
+        whole = json.loads(neuroshard.emit(named, "torchrec"))
+        if not self.found[0].path:  # the model is the one that has tables
+            whole["plan"] = {"": next(iter(whole["plan"].values()))}
         ranks = whole["local_world_size"] * whole.get("pod_size", 1)
         rows = ROWS if ranks == whole["world_size"] else ()
         for table in self.found:
             _settle(table, whole["plan"][table.path][table.name], rows)
         return whole
-
-    def _part(self, path: str) -> Dict[str, Any]:
-        """The plan of one module's tables, by their names there."""
-        whole = self.plan.json
-        ours = [i for i, table in enumerate(self.found) if table.path == path]
-        part = {index: i for i, index in enumerate(ours)}
-        return {
-            **self.bare(),
-            "tables": [
-                {**whole["tables"][index], "name": self.found[index].name}
-                for index in part
-            ],
-            "shards": [
-                {**shard, "table": part[shard["table"]], "alone_ms": None}
-                for shard in whole["shards"]
-                if shard["table"] in part
-            ],
-        }
 
     def bare(self) -> Dict[str, Any]:
         """The job, its tables, and nothing of where they are."""
