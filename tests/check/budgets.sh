@@ -10,9 +10,9 @@ src/base     2842  38
 src/core     4705  37
 src/device   6467  59
 src/io       5337  35
-src/emit     2767  18
+src/emit     2828  18
 src/exec     3711  26
-src/cli      5667  31
+src/cli      5674  31
 costmodel    7596  62
 search       6740  30
 microbench   1596  14

@@ -58,7 +58,9 @@ class Placing(NamedTuple):
             ],
             "shards": [{**shard, "alone_ms": None} for shard in shards],
         }
-        whole = json.loads(neuroshard.emit(named, "torchrec"))
+        whole: Dict[str, Any] = json.loads(
+            neuroshard.emit(named, "torchrec")
+        )
         if not self.found[0].path:  # the model is the one that has tables
             whole["plan"] = {"": next(iter(whole["plan"].values()))}
         ranks = whole["local_world_size"] * whole.get("pod_size", 1)
