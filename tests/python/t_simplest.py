@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """plan --simplest-within: on every other shipped list (TEST_SIZE=full: on
-every one) and on drawn ones the step stays within what was asked for, and there
-are no more pieces than without; how many fewer is said. From another plan
-nothing moves beyond the limit. Speaks TAP; NEUROSHARD is the program.
+every one) and on drawn ones the step stays within what was asked for, and
+there are no more pieces than without; how many fewer is said. From another
+plan nothing moves beyond the limit. Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import os
