@@ -154,10 +154,6 @@ int device_download(struct device *device, void *dst, const void *d_src,
 int device_fill(struct device *device, void *d_dst, uint64_t n,
                 enum precision precision, uint64_t seed, struct err *err)
 {
-    if (precision != PRECISION_FP32 && precision != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "tables of precision '%s' are not executed",
-                       precision_name(precision));
     return device_fill_window(device, d_dst,
                               &(struct fill_window){.seed = seed,
                                                     .n_rows = n,

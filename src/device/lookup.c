@@ -4,77 +4,52 @@
 #include "base/mem.h"
 #include "device/device_ops.h"
 
+#include <assert.h>
+
 #define CACHE_LINE 64
 
-static int check_optimizer(enum optimizer optimizer, struct err *err)
+static bool is_optimizer(enum optimizer optimizer)
 {
-    if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
-        return err_set(err, ERR_INPUT, "optimizer '%s' is not executed",
-                       optimizer_name(optimizer));
-    return 0;
+    return optimizer == OPTIMIZER_SGD || optimizer == OPTIMIZER_ROWWISE_ADAGRAD;
 }
 
-static int check_table(const struct lookup_table *table, uint32_t table_idx,
-                       enum optimizer optimizer, struct err *err)
+static bool is_precision(enum precision precision)
 {
-    if (!table->dim || table->dim % 4)
-        return err_set(err, ERR_INPUT,
-                       "table %u: dim %u is not a multiple of 4", table_idx,
-                       table->dim);
-    if (!table->n_rows || table->n_rows > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "table %u: %llu rows cannot be executed, 1 to %u can",
-                       table_idx, (unsigned long long)table->n_rows,
-                       UINT32_MAX);
-    if (table->precision != PRECISION_FP32 &&
-        table->precision != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "table %u: weights of precision '%s' are not executed",
-                       table_idx, precision_name(table->precision));
-    if (table->out_begin % 4)
-        return err_set(err, ERR_INPUT,
-                       "table %u: its output starts at column %u, no multiple "
-                       "of 4",
-                       table_idx, table->out_begin);
-    if (optimizer == OPTIMIZER_ROWWISE_ADAGRAD && !table->d_state)
-        return err_set(err, ERR_INPUT, "table %u: optimizer '%s' needs state",
-                       table_idx, optimizer_name(optimizer));
-    return 0;
+    return precision == PRECISION_FP32 || precision == PRECISION_FP16;
+}
+
+/* Whether a table, whose output has out_dim columns, is as lookup.h says. */
+static bool is_table(const struct lookup_table *table, uint64_t out_dim,
+                     enum optimizer optimizer)
+{
+    return table->dim && table->dim % 4 == 0 && table->n_rows &&
+           table->n_rows <= UINT32_MAX && is_precision(table->precision) &&
+           table->out_begin % 4 == 0 &&
+           (uint64_t)table->out_begin + table->dim <= out_dim &&
+           (table->d_state || optimizer == OPTIMIZER_SGD);
 }
 
 /* Of what is to be executed; adds what follows from the tables' columns. */
 static int check_shape(struct lookup *shape, struct err *err)
 {
-    const struct lookup_table *tables = shape->tables;
     uint64_t out_dim = 0;
 
-    if (check_optimizer(shape->optimizer, err))
-        return -1;
-    if (shape->output != PRECISION_FP32 && shape->output != PRECISION_FP16)
-        return err_set(err, ERR_INPUT,
-                       "outputs of precision '%s' are not executed",
-                       precision_name(shape->output));
+    assert(is_optimizer(shape->optimizer) && is_precision(shape->output));
     if (shape->max_lookups > UINT32_MAX)
         return err_set(err, ERR_INPUT,
                        "%llu look-ups a batch cannot be executed, %u can",
                        (unsigned long long)shape->max_lookups, UINT32_MAX);
     for (uint32_t i = 0; i < shape->n_tables; i++) {
-        if (check_table(&tables[i], i, shape->optimizer, err))
-            return -1;
-        out_dim += tables[i].dim;
-        shape->max_dim = (uint32_t)max_u64(shape->max_dim, tables[i].dim);
+        out_dim += shape->tables[i].dim;
+        shape->max_dim =
+            (uint32_t)max_u64(shape->max_dim, shape->tables[i].dim);
     }
     if (out_dim > UINT32_MAX)
         return err_set(err, ERR_INPUT, "%llu output columns are too many",
                        (unsigned long long)out_dim);
     shape->out_dim = (uint32_t)out_dim;
     for (uint32_t i = 0; i < shape->n_tables; i++)
-        if ((uint64_t)tables[i].out_begin + tables[i].dim > out_dim)
-            return err_set(err, ERR_INPUT,
-                           "table %u: columns %u to %u lie outside the %u of "
-                           "the output",
-                           i, tables[i].out_begin,
-                           tables[i].out_begin + tables[i].dim, shape->out_dim);
+        assert(is_table(&shape->tables[i], out_dim, shape->optimizer));
     return 0;
 }
 
@@ -141,11 +116,7 @@ int lookup_backward_phases(struct lookup *lookup, unsigned phases,
                            const struct lookup_batch *batch, const void *d_grad,
                            float learning_rate, struct err *err)
 {
-    if (batch->n_lookups > lookup->max_lookups)
-        return err_set(err, ERR_INPUT,
-                       "batch of %llu look-ups: prepared for at most %llu",
-                       (unsigned long long)batch->n_lookups,
-                       (unsigned long long)lookup->max_lookups);
+    assert(batch->n_lookups <= lookup->max_lookups);
     return lookup->device->ops->lookup_backward(lookup, phases, batch, d_grad,
                                                 learning_rate, err);
 }
@@ -154,9 +125,7 @@ int lookup_apply_dense(struct device *device, const struct lookup_table *table,
                        float *d_dense, float learning_rate,
                        enum optimizer optimizer, struct err *err)
 {
-    if (check_optimizer(optimizer, err) ||
-        check_table(table, 0, optimizer, err))
-        return -1;
+    assert(is_optimizer(optimizer) && is_table(table, UINT64_MAX, optimizer));
     return device->ops->lookup_apply_dense(device, table, d_dense,
                                            learning_rate, optimizer, err);
 }

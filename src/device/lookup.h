@@ -65,11 +65,10 @@ struct lookup_spec {
 };
 
 /* Allocates the scratch that backward needs: lookup_scratch_bytes. Forward
- * takes any number of look-ups. ERR_INPUT for what is not executed (precisions
- * bf16 and int8, optimizers Adagrad and Adam, a dim that is no multiple of 4;
- * on a GPU also dims above 3072), ERR_DEVICE where memory is short. Neither
- * forward nor backward is reentrant. On a GPU both return once the work is
- * queued. */
+ * takes any number of look-ups. ERR_INPUT for what is not executed: columns or
+ * look-ups that 32 bits do not count, on a GPU also dims above 3072; ERR_DEVICE
+ * where memory is short. Neither forward nor backward is reentrant. On a GPU
+ * both return once the work is queued. */
 struct lookup; /* opaque */
 int lookup_open(struct lookup **out, struct device *device,
                 const struct lookup_spec *spec, struct err *err) MUST_CHECK;

@@ -204,10 +204,6 @@ static void test_fill(struct device *device)
     is_near(sum / N, 0, 5 * 0.0289 / sqrt(N), "mean of a uniform law");
     is_near(squares / N, 0.01 / 12, 1e-5, "variance of a uniform law");
     ok(stream_fill_value(43, 7) != stream_fill_value(42, 7), "seeds differ");
-    is_i64(device_fill(device, d_half, N, PRECISION_BF16, 42, &err), -1,
-           "bf16 is refused");
-    is_str(err.msg, "tables of precision 'bf16' are not executed",
-           "the sentence");
     mem_free(single);
     mem_free(half);
     device_free(device, d_single);
