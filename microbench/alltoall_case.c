@@ -150,9 +150,10 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
     if (device_wait(device, err) || world_barrier(rig->comm->world, err) ||
         (is_held ? device_hold(device, err) : device_delay(device, err)) ||
         device_mark(device, 0, err) ||
-        alltoall_exchange(rig->comm, &rig->alltoall, !is_forward,
-                          (const void *const *)d_from, d_to, err) ||
-        device_mark(device, 1, err) || (is_held && device_release(device, err)))
+        alltoall_start(rig->comm, &rig->alltoall, !is_forward,
+                       (const void *const *)d_from, d_to, err) ||
+        comm_finish(rig->comm, err) || device_mark(device, 1, err) ||
+        (is_held && device_release(device, err)))
         return -1;
     return device_elapsed(device, 0, 1, ms, err);
 }

@@ -87,15 +87,6 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
     return rc;
 }
 
-int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
-                      bool is_backward, const void *const *d_src,
-                      void *const *d_dst, struct err *err)
-{
-    if (alltoall_start(comm, alltoall, is_backward, d_src, d_dst, err))
-        return -1;
-    return comm_finish(comm, err);
-}
-
 struct comm_sample alltoall_sample(const struct comm *comm,
                                    const struct alltoall *alltoall)
 {

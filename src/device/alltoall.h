@@ -41,12 +41,8 @@ size_t alltoall_block(const struct alltoall *alltoall, uint32_t from,
 /* Forward: d_src[r] has batch * dims[r] elements, d_dst[p] gets
  * alltoall_recv_elements(p). Backward is the reverse: d_src[p], laid out as
  * that, goes back into d_dst[r][batch][dims[r]]. Those of ranks elsewhere are
- * not looked at. Buffers must not overlap. */
-int alltoall_exchange(struct comm *comm, const struct alltoall *alltoall,
-                      bool is_backward, const void *const *d_src,
-                      void *const *d_dst, struct err *err) MUST_CHECK;
-
-/* The same, done when comm_finish has returned. */
+ * not looked at. Buffers must not overlap. Done when comm_finish has
+ * returned. */
 int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    bool is_backward, const void *const *d_src,
                    void *const *d_dst, struct err *err) MUST_CHECK;

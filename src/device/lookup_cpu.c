@@ -28,32 +28,28 @@ struct table_sort {
     const uint64_t *offsets; /* [batch + 1] of this table */
     uint32_t batch;
     uint32_t n_rows;
+    size_t n;          /* look-ups, fewer than 2^32 */
     uint32_t *pairs;   /* out: [n][2] row and bag, by row, then by bag */
     uint32_t *scratch; /* [n][2] */
     uint32_t *counts;  /* [n_chunks][1 << MAX_DIGIT] */
     size_t n_chunks;   /* >= 1: parts that threads work on side by side */
-};
-
-struct pass {
-    const struct table_sort *sort;
+    /* Of a pass: */
     const uint32_t *from; /* NULL: the indices */
     uint32_t *to;
-    size_t n;
     unsigned shift;
     uint32_t mask;
 };
 
-static size_t chunk_begin(const struct pass *pass, size_t chunk)
+static size_t chunk_begin(const struct table_sort *sort, size_t chunk)
 {
-    return pass->n * chunk / pass->sort->n_chunks;
+    return sort->n * chunk / sort->n_chunks;
 }
 
 static void count_chunk(void *ctx, size_t chunk, unsigned thread)
 {
-    const struct pass *pass = ctx;
-    const struct table_sort *sort = pass->sort;
+    const struct table_sort *sort = ctx;
     uint32_t *counts = sort->counts + (chunk << MAX_DIGIT);
-    const uint32_t *rows = pass->from;
+    const uint32_t *rows = sort->from;
     size_t step = 2;
 
     (void)thread;
@@ -61,19 +57,19 @@ static void count_chunk(void *ctx, size_t chunk, unsigned thread)
         step = sort->index_step;
         rows = sort->indices + sort->offsets[0] * step;
     }
-    memset(counts, 0, (pass->mask + 1) * sizeof *counts);
-    for (size_t i = chunk_begin(pass, chunk); i < chunk_begin(pass, chunk + 1);
+    memset(counts, 0, (sort->mask + 1) * sizeof *counts);
+    for (size_t i = chunk_begin(sort, chunk); i < chunk_begin(sort, chunk + 1);
          i++)
-        counts[rows[i * step] >> pass->shift & pass->mask]++;
+        counts[rows[i * step] >> sort->shift & sort->mask]++;
 }
 
-static void counts_to_places(const struct pass *pass)
+static void counts_to_places(const struct table_sort *sort)
 {
     uint32_t place = 0;
 
-    for (uint32_t digit = 0; digit <= pass->mask; digit++)
-        for (size_t chunk = 0; chunk < pass->sort->n_chunks; chunk++) {
-            uint32_t *count = &pass->sort->counts[(chunk << MAX_DIGIT) + digit];
+    for (uint32_t digit = 0; digit <= sort->mask; digit++)
+        for (size_t chunk = 0; chunk < sort->n_chunks; chunk++) {
+            uint32_t *count = &sort->counts[(chunk << MAX_DIGIT) + digit];
             uint32_t n = *count;
 
             *count = place;
@@ -81,12 +77,12 @@ static void counts_to_places(const struct pass *pass)
         }
 }
 
-static inline void put(const struct pass *pass, uint32_t *places, uint32_t row,
-                       uint32_t bag)
+static inline void put(const struct table_sort *sort, uint32_t *places,
+                       uint32_t row, uint32_t bag)
 {
     uint32_t pair[2] = {row, bag};
 
-    memcpy(pass->to + 2 * (size_t)places[row >> pass->shift & pass->mask]++,
+    memcpy(sort->to + 2 * (size_t)places[row >> sort->shift & sort->mask]++,
            pair, sizeof pair);
 }
 
@@ -108,15 +104,14 @@ static uint32_t bag_of(const struct table_sort *sort, size_t i)
 
 static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
 {
-    const struct pass *pass = ctx;
-    const struct table_sort *sort = pass->sort;
+    const struct table_sort *sort = ctx;
     uint32_t *places = sort->counts + (chunk << MAX_DIGIT), bag;
-    size_t i = chunk_begin(pass, chunk), end = chunk_begin(pass, chunk + 1);
+    size_t i = chunk_begin(sort, chunk), end = chunk_begin(sort, chunk + 1);
 
     (void)thread;
-    if (pass->from) {
+    if (sort->from) {
         for (; i < end; i++)
-            put(pass, places, pass->from[2 * i], pass->from[2 * i + 1]);
+            put(sort, places, sort->from[2 * i], sort->from[2 * i + 1]);
         return;
     }
     if (i == end)
@@ -126,31 +121,29 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
             min_u64(sort->offsets[bag + 1] - sort->offsets[0], end);
 
         for (; i < bag_end; i++)
-            put(pass, places,
+            put(sort, places,
                 sort->indices[(sort->offsets[0] + i) * sort->index_step], bag);
     }
 }
 
-/* A NULL pool sorts here. The table has less than 2^32 look-ups. */
-static void sort_table(struct pool *pool, const struct table_sort *sort)
+/* A NULL pool sorts here. */
+static void sort_table(struct pool *pool, struct table_sort *sort)
 {
     unsigned n_bits = 0, n_passes, digit_bits;
-    struct pass pass = {.sort = sort};
 
-    pass.n = sort->offsets[sort->batch] - sort->offsets[0];
     while (n_bits < 32 && (sort->n_rows - 1) >> n_bits)
         n_bits++;
     n_passes = n_bits ? (n_bits + MAX_DIGIT - 1) / MAX_DIGIT : 1;
     digit_bits = (n_bits + n_passes - 1) / n_passes;
-    pass.mask = (1u << digit_bits) - 1;
+    sort->mask = (1u << digit_bits) - 1;
     for (unsigned k = 0; k < n_passes; k++) {
         /* the last pass ends in `pairs` */
-        pass.to = (n_passes - k) % 2 ? sort->pairs : sort->scratch;
-        pass.shift = k * digit_bits;
-        pool_run(pool, sort->n_chunks, count_chunk, &pass);
-        counts_to_places(&pass);
-        pool_run(pool, sort->n_chunks, scatter_chunk, &pass);
-        pass.from = pass.to;
+        sort->to = (n_passes - k) % 2 ? sort->pairs : sort->scratch;
+        sort->shift = k * digit_bits;
+        pool_run(pool, sort->n_chunks, count_chunk, sort);
+        counts_to_places(sort);
+        pool_run(pool, sort->n_chunks, scatter_chunk, sort);
+        sort->from = sort->to;
     }
 }
 
@@ -325,6 +318,7 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
             .offsets = offsets,
             .batch = base->batch,
             .n_rows = (uint32_t)table->n_rows,
+            .n = n_pairs,
             .pairs = self->pairs + first,
             .scratch = self->scratch + first,
             .counts = self->counts,

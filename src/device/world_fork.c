@@ -177,13 +177,12 @@ static int fork_barrier(struct world *world, bool sleeps, struct err *err)
 {
     struct world_fork *self = (struct world_fork *)world;
     const char own = 0;
-    char *all = mem_alloc(world->size, 1);
+    char all[WORLD_MAX_FORKS];
     int rc;
 
     self->sleeps = sleeps;
     rc = fork_all_gather(world, &own, 1, all, err);
     self->sleeps = false;
-    mem_free(all);
     return rc;
 }
 

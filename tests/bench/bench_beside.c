@@ -129,8 +129,9 @@ static int run_once(struct bench *bench, unsigned n_lookups, bool has_exchange,
             return -1;
     if (device_mark(bench->lookups, 1, err) ||
         device_mark(bench->wire, 0, err) ||
-        (has_exchange && alltoall_exchange(bench->comm, &bench->alltoall, false,
-                                           d_send, d_recv, err)) ||
+        (has_exchange && (alltoall_start(bench->comm, &bench->alltoall, false,
+                                         d_send, d_recv, err) ||
+                          comm_finish(bench->comm, err))) ||
         device_mark(bench->wire, 1, err) ||
         device_elapsed(bench->lookups, 0, 1, lookups_ms, err))
         return -1;

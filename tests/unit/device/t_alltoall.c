@@ -160,13 +160,12 @@ static const char *try_exchange(struct comm *comm,
     struct err err = {0};
 
     buffers_fill(&buffers, comm, &alltoall);
-    if (alltoall_exchange(comm, &alltoall, false,
-                          (const void *const *)buffers.send, buffers.recv,
-                          &err) ||
-        alltoall_exchange(comm, &alltoall, true,
-                          (const void *const *)buffers.recv, buffers.back,
-                          &err) ||
-        device_wait(comm->device, &err))
+    if (alltoall_start(comm, &alltoall, false,
+                       (const void *const *)buffers.send, buffers.recv, &err) ||
+        comm_finish(comm, &err) ||
+        alltoall_start(comm, &alltoall, true, (const void *const *)buffers.recv,
+                       buffers.back, &err) ||
+        comm_finish(comm, &err) || device_wait(comm->device, &err))
         wrong = "it failed";
     for (uint32_t r = 0; r < alltoall.n_ranks; r++) {
         size_t n_bytes =
