@@ -6,7 +6,7 @@
 #include "microbench/draws.h"
 #include "microbench/rig.h"
 
-#include <inttypes.h>
+#include <assert.h>
 
 /*
  * All-to-all between ranks. Patterns differ in size, over eight powers of ten,
@@ -237,16 +237,10 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                    struct sample_sink *sink, struct err *err)
 {
     struct exchange_rig rig = {.comm = comm, .options = options, .sink = sink};
-    uint32_t n_ranks = comm->n_ranks;
     int rc;
 
     *result = (struct bench_result){.seed = options->seed};
-    if (bench_check_options(options, err))
-        return -1;
-    if (n_ranks < 2 || n_ranks > MAX_EXCHANGE_RANKS)
-        return err_set(err, ERR_USAGE,
-                       "an exchange has 2 to %d ranks, not %" PRIu32,
-                       MAX_EXCHANGE_RANKS, n_ranks);
+    assert(comm->n_ranks > 1 && comm->n_ranks <= MAX_EXCHANGE_RANKS);
     rig.setting = bench_setting(comm->device, options);
     rig.n_floats = region_bytes(options) / sizeof(float);
     rc = alloc_region(&rig, &rig.d_send_region, err) ||

@@ -39,7 +39,7 @@ struct bench_options {
                           own, see microbench/sampler.h */
     bool is_designed;  /* the designed list, see there; needs is_mixed */
     double work_bytes; /* of a mixed list's usual cases, at most */
-    uint32_t batch;    /* of a mixed list: the largest */
+    uint32_t batch;    /* >= 1; of a mixed list: the largest */
     enum precision precision; /* fp32 or fp16; not of a mixed list */
     enum optimizer optimizer; /* sgd or row-wise Adagrad; not of a mixed list */
     uint32_t max_tables;      /* fused in a case, 1 .. max */
@@ -77,21 +77,23 @@ struct bench_result {
 struct sample_setting bench_setting(const struct device *device,
                                     const struct bench_options *options);
 
-/* ERR_USAGE for options that cannot be measured. */
+/* ERR_USAGE where the memory is less than BENCH_MIN_MEMORY_BYTES. All else must
+ * be as struct bench_options says. */
 int bench_check_options(const struct bench_options *options,
                         struct err *err) MUST_CHECK;
 
-/* Fails with ERR_USAGE for options that make no sense, ERR_DEVICE where the
- * device has too little memory, and with what the sink says. */
+/* Of options that have passed bench_check_options, as are those of the next.
+ * Fails with ERR_DEVICE where the device has too little memory, and with what
+ * the sink says. */
 int bench_lookup(struct bench_result *result, struct device *device,
                  const struct bench_options *options, struct sample_sink *sink,
                  struct err *err) MUST_CHECK;
-/* All-to-all between the ranks of a comm, over n_cases loads, even and uneven,
- * of 4 B to 1 GiB or half of the memory; comm samples of the comm's kind. What
- * is stored already is not measured again. Where the comm has several
- * processes it is collective: all have the same options, the first one's sink
- * counts and the others' may be NULL. Forward and backward exchanges alternate
- * and are one sample: both move the same blocks. */
+/* All-to-all between the 2 to 1024 ranks of a comm, over n_cases loads, even
+ * and uneven, of 4 B to 1 GiB or half of the memory; comm samples of the comm's
+ * kind. What is stored already is not measured again. Where the comm has
+ * several processes it is collective: all have the same options, the first
+ * one's sink counts and the others' may be NULL. Forward and backward exchanges
+ * alternate and are one sample: both move the same blocks. */
 int bench_alltoall(struct bench_result *result, struct comm *comm,
                    const struct bench_options *options,
                    struct sample_sink *sink, struct err *err) MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "microbench/rig.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -82,30 +83,15 @@ struct sample_setting bench_setting(const struct device *device,
 
 int bench_check_options(const struct bench_options *options, struct err *err)
 {
-    if (!options->batch)
-        return err_set(err, ERR_USAGE, "the batch must be at least 1");
-    if (options->precision != PRECISION_FP32 &&
-        options->precision != PRECISION_FP16)
-        return err_set(err, ERR_USAGE,
-                       "weights can be measured in fp32 and fp16, not in %s",
-                       precision_name(options->precision));
-    if (options->optimizer != OPTIMIZER_SGD &&
-        options->optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
-        return err_set(err, ERR_USAGE,
-                       "the optimizers that can be measured are sgd and "
-                       "rowwise_adagrad, not %s",
-                       optimizer_name(options->optimizer));
-    if (options->max_tables < 1 || options->max_tables > BENCH_MAX_TABLES)
-        return err_set(err, ERR_USAGE,
-                       "a case can have 1 to %d tables, not up to %" PRIu32,
-                       BENCH_MAX_TABLES, options->max_tables);
-    if (!options->n_cases && options->time_limit_s <= 0 &&
-        !options->is_designed)
-        return err_set(err, ERR_USAGE,
-                       "cases without number need a time limit");
-    if (options->is_mixed && !(options->work_bytes > 0))
-        return err_set(err, ERR_USAGE,
-                       "the work of a mixed list's cases must be positive");
+    assert(options->batch && options->max_tables &&
+           options->max_tables <= BENCH_MAX_TABLES);
+    assert(options->precision == PRECISION_FP32 ||
+           options->precision == PRECISION_FP16);
+    assert(options->optimizer == OPTIMIZER_SGD ||
+           options->optimizer == OPTIMIZER_ROWWISE_ADAGRAD);
+    assert(options->n_cases || options->time_limit_s > 0 ||
+           options->is_designed);
+    assert(!options->is_mixed || options->work_bytes > 0);
     if (options->memory_bytes < BENCH_MIN_MEMORY_BYTES)
         return err_set(err, ERR_USAGE,
                        "the memory for tables must be at least %" PRIu64 " MiB",
@@ -285,8 +271,6 @@ int bench_lookup(struct bench_result *result, struct device *device,
     int rc;
 
     *result = (struct bench_result){0};
-    if (bench_check_options(options, err))
-        return -1;
     case_list_init(&bench.list, options);
     result->seed = case_list_id(&bench.list);
     rc = run_cases(&bench, err);

@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "exec/values.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,11 +316,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
     uint64_t batch = plan->problem.batch, n_samples;
 
     memset(placement, 0, sizeof(*placement));
-    if (!(scale_rows > 0 && scale_rows <= 1))
-        return err_set(err, ERR_INPUT,
-                       "rows cannot be scaled by %g: it is "
-                       "above 0 and at most 1",
-                       scale_rows);
+    assert(scale_rows > 0 && scale_rows <= 1);
     if (!batch || batch > UINT32_MAX)
         return err_set(err, ERR_INPUT,
                        "batch %" PRIu64 " is not executed yet, only 1 to "

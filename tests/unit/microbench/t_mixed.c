@@ -215,23 +215,6 @@ static void test_memory(struct device *device)
        "message: %s", err.msg);
 }
 
-static void test_refused(struct device *device)
-{
-    struct bench_options options = tiny_options();
-    struct bench_result result;
-    struct sample_sink sink = {0};
-    struct err err = {0};
-
-    options.n_cases = 0;
-    ok(bench_lookup(&result, device, &options, &sink, &err) == -1, "refused");
-    is_str(err.msg, "cases without number need a time limit", "message");
-    options = tiny_options();
-    options.work_bytes = 0;
-    ok(bench_lookup(&result, device, &options, &sink, &err) == -1, "refused");
-    is_str(err.msg, "the work of a mixed list's cases must be positive",
-           "message");
-}
-
 static void test_device(enum device_kind kind)
 {
     struct memory_sink *memory = mem_alloc(1, sizeof(*memory));
@@ -244,7 +227,6 @@ static void test_device(enum device_kind kind)
         test_run(device, memory);
         test_resume(device, memory);
         test_memory(device);
-        test_refused(device);
         device_close(device);
     }
     mem_free(memory);
