@@ -138,8 +138,9 @@ static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
     }
 }
 
-static void place_tables(const struct rig *rig, struct lookup_table *tables,
-                         const struct bench_case *what, uint64_t seed)
+/* Returns the columns of their outputs. */
+static uint32_t place_tables(const struct rig *rig, struct lookup_table *tables,
+                             const struct bench_case *what, uint64_t seed)
 {
     uint64_t sizes[BENCH_MAX_TABLES] = {0}, offsets[BENCH_MAX_TABLES];
     uint32_t n = what->n_tables, out_begin = 0;
@@ -161,10 +162,11 @@ static void place_tables(const struct rig *rig, struct lookup_table *tables,
                    CASE_ALIGN * CASE_ALIGN;
     }
     if (what->optimizer == OPTIMIZER_SGD)
-        return;
+        return out_begin;
     place(offsets, sizes, n, rig->state_bytes, &rng);
     for (uint32_t t = 0; t < n; t++)
         tables[t].d_state = (float *)rig->d_states + offsets[t] / sizeof(float);
+    return out_begin;
 }
 
 static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
@@ -351,19 +353,18 @@ int rig_measure(struct rig *rig, struct sample *sample,
                                .n_tables = what->n_tables,
                                .batch = what->batch,
                                .optimizer = what->optimizer};
+    uint32_t out_dim;
     int rc;
 
     sample->started_at = clock_utc(rig->started_at);
     sample->n_tables = what->n_tables;
     if (make_sets(rig, what, stream_seed, sample->tables, err))
         return -1;
-    place_tables(rig, tables, what, stream_seed);
+    out_dim = place_tables(rig, tables, what, stream_seed);
     spec.max_lookups = rig->sets[0].n_lookups;
     if (lookup_open(&rig->lookup, rig->device, &spec, err))
         return -1;
-    rc = reserve_outputs(rig,
-                         (size_t)what->batch * lookup_out_dim(rig->lookup) *
-                             sizeof(float),
+    rc = reserve_outputs(rig, (size_t)what->batch * out_dim * sizeof(float),
                          err) ||
          time_case(rig, sample, err);
     lookup_close(rig->lookup);

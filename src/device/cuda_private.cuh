@@ -20,7 +20,6 @@ struct device_cuda {
     cudaStream_t stream;               /* owned */
     cudaEvent_t marks[DEVICE_N_MARKS]; /* owned */
     unsigned n_sms;
-    size_t l2_bytes;
     /* What a flush reads, at least twice the last-level cache; owned. */
     void *d_flush;
     size_t flush_bytes;

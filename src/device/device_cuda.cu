@@ -401,7 +401,7 @@ static int describe(struct device_cuda *cuda, struct err *err)
                   "a UUID has 16 bytes");
     memcpy(cuda->base.identity, &properties.uuid, sizeof cuda->base.identity);
     cuda->n_sms = (unsigned)properties.multiProcessorCount;
-    cuda->l2_bytes = (size_t)properties.l2CacheSize;
+    cuda->flush_bytes = FLUSH_CACHES * (size_t)properties.l2CacheSize;
     snprintf(cuda->base.facts.cuda, sizeof cuda->base.facts.cuda, "%d.%d",
              runtime / 1000, runtime % 1000 / 10);
     cuda->nvml = nvml_open(NVML_LIBRARY, pci_bus_id);
@@ -428,7 +428,6 @@ static int open_all(struct device_cuda *cuda, struct err *err)
         return -1;
     cuda->hold->released = 0;
     cuda->never_holds = getenv("NEUROSHARD_NO_HOLD") != NULL;
-    cuda->flush_bytes = FLUSH_CACHES * cuda->l2_bytes;
     if (CUDA(cudaMalloc(&cuda->d_sink, sizeof *cuda->d_sink), err) ||
         CUDA(cudaMalloc(&cuda->d_flush, cuda->flush_bytes), err) ||
         CUDA(cudaMemsetAsync(cuda->d_flush, 0, cuda->flush_bytes, cuda->stream),

@@ -84,11 +84,6 @@ void lookup_close(struct lookup *lookup)
     lookup->device->ops->lookup_close(lookup);
 }
 
-uint32_t lookup_out_dim(const struct lookup *lookup)
-{
-    return lookup->out_dim;
-}
-
 double lookup_scratch_bytes(const struct device *device, double n_lookups,
                             uint32_t max_dim)
 {

@@ -73,8 +73,6 @@ struct lookup; /* opaque */
 int lookup_open(struct lookup **out, struct device *device,
                 const struct lookup_spec *spec, struct err *err) MUST_CHECK;
 void lookup_close(struct lookup *lookup); /* NULL is fine */
-/* sum of dims: elements a row of the output */
-uint32_t lookup_out_dim(const struct lookup *lookup);
 
 /* What of the device's memory lookup_open takes for a backward, but for some
  * KiB a table: a look-up's row and bag, twice (on a GPU, as if all tables

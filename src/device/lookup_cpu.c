@@ -161,8 +161,7 @@ struct block {
 
 struct lookup_cpu {
     struct lookup base;
-    struct pool *pool; /* not owned */
-    const struct cpu_kernels *kernels;
+    struct device_cpu *cpu;    /* not owned */
     float *partials;           /* device memory, see cpu_kernels.h; behind it */
     uint32_t *pairs, *scratch; /* [max_lookups][2] */
     uint32_t *counts;          /* owned; for all chunks of a sort */
@@ -206,8 +205,7 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
         return -1;
     self = mem_alloc(1, sizeof *self);
     self->base = *shape;
-    self->pool = cpu->pool;
-    self->kernels = cpu->kernels;
+    self->cpu = cpu;
     self->partials = d_block;
     self->pairs = (uint32_t *)d_block + n_partials;
     self->scratch = self->pairs + 2 * n_pairs;
@@ -254,7 +252,7 @@ static void forward_task(void *ctx, size_t task, unsigned thread)
     (void)thread;
     job.out = forward->out + begin * job.out_stride +
               job.table->out_begin * precision_bytes(base->output);
-    forward->self->kernels->pool(&job);
+    forward->self->cpu->kernels->pool(&job);
 }
 
 static uint32_t bags_a_task(const struct lookup *lookup,
@@ -277,10 +275,11 @@ int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
     (void)err;
     if (!lookup->batch)
         return 0;
-    forward.bags_a_task = bags_a_task(lookup, batch, pool_size(self->pool));
+    forward.bags_a_task =
+        bags_a_task(lookup, batch, pool_size(self->cpu->pool));
     forward.tasks_a_table =
         (lookup->batch + forward.bags_a_task - 1) / forward.bags_a_task;
-    pool_run(self->pool, (size_t)lookup->n_tables * forward.tasks_a_table,
+    pool_run(self->cpu->pool, (size_t)lookup->n_tables * forward.tasks_a_table,
              forward_task, &forward);
     return 0;
 }
@@ -292,7 +291,7 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
 {
     const struct lookup *base = &self->base;
     size_t element_bytes = precision_bytes(base->output);
-    unsigned n_threads = pool_size(self->pool);
+    unsigned n_threads = pool_size(self->cpu->pool);
     float *partials = self->partials;
 
     self->n_blocks = 0;
@@ -348,7 +347,7 @@ static void sum_block(void *ctx, size_t task, unsigned thread)
     const struct block *block = &self->blocks[task];
 
     (void)thread;
-    self->kernels->sum_parts(block->job, block->begin, block->end);
+    self->cpu->kernels->sum_parts(block->job, block->begin, block->end);
 }
 
 static void update_block(void *ctx, size_t task, unsigned thread)
@@ -356,8 +355,9 @@ static void update_block(void *ctx, size_t task, unsigned thread)
     const struct lookup_cpu *self = ctx;
     const struct block *block = &self->blocks[task];
 
-    self->kernels->update(block->job, block->begin, block->end,
-                          self->sums + (size_t)thread * self->base.max_dim);
+    self->cpu->kernels->update(block->job, block->begin, block->end,
+                               self->sums +
+                                   (size_t)thread * self->base.max_dim);
 }
 
 int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
@@ -371,12 +371,12 @@ int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
     if (phases & LOOKUP_SORT) {
         for (uint32_t t = 0; t < lookup->n_tables; t++)
             if (self->jobs[t].sort.n_chunks > 1)
-                sort_table(self->pool, &self->jobs[t].sort);
-        pool_run(self->pool, lookup->n_tables, sort_small_table, self);
+                sort_table(self->cpu->pool, &self->jobs[t].sort);
+        pool_run(self->cpu->pool, lookup->n_tables, sort_small_table, self);
     }
     if (phases & LOOKUP_UPDATE) {
-        pool_run(self->pool, self->n_blocks, sum_block, self);
-        pool_run(self->pool, self->n_blocks, update_block, self);
+        pool_run(self->cpu->pool, self->n_blocks, sum_block, self);
+        pool_run(self->cpu->pool, self->n_blocks, update_block, self);
     }
     return 0;
 }

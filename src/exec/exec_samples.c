@@ -193,7 +193,6 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
     const struct placement *placement = work->placement;
     struct record record = {
         .facts = placement->device->facts,
-        .optimizer = placement->optimizers[work->rank],
         .batch = placement->batch,
         .sample = {.kind = SAMPLE_EXECUTED,
                    .forward = timing->forward,
@@ -212,6 +211,7 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
             is_mixed |= record.sample.n_tables++ &&
                         piece->table->precision != record.precision;
             record.precision = piece->table->precision;
+            record.optimizer = piece->table->optimizer;
         }
     if (!record.sample.n_tables || is_mixed)
         return;

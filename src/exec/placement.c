@@ -103,13 +103,8 @@ static void make_pieces(struct placement *placement, struct arena *arena)
 
     placement->n_pieces = plan->n_shards;
     placement->pieces = ARENA_NEW(arena, struct piece, plan->n_shards);
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-
-        placement->pieces[i] = piece_of_shard(placement, shard);
-        placement->optimizers[shard->device] =
-            plan->problem.tables[shard->table].optimizer;
-    }
+    for (size_t i = 0; i < plan->n_shards; i++)
+        placement->pieces[i] = piece_of_shard(placement, &plan->shards[i]);
     qsort(placement->pieces, placement->n_pieces, sizeof(struct piece),
           compare_pieces);
     placement->table_pieces = ARENA_NEW(arena, struct piece *, n_tables + 1);
@@ -337,7 +332,6 @@ int placement_init(struct placement *placement, const struct plan *plan,
         .n_chunks = 1,
         .here = {rank, comm->world->size == 1 ? comm->n_ranks : rank + 1},
         .table_rows = ARENA_NEW(arena, uint64_t, plan->problem.n_tables),
-        .optimizers = ARENA_NEW(arena, enum optimizer, n_ranks),
         .turns = ARENA_NEW(arena, struct rank_range, n_ranks),
         .loaded = NO_TURN,
         .d_buffers = ARENA_NEW(arena, void *, n_ranks),

@@ -82,7 +82,6 @@ struct placement {
     struct group *groups;        /* [n_groups], by rank; replicas last */
     size_t n_groups;
     struct group **rank_groups; /* [n_ranks + 1]: first group of a rank */
-    enum optimizer *optimizers; /* [n_ranks] */
     struct rank_range *turns;   /* [n_turns], over `here` */
     uint32_t n_turns;
     uint32_t loaded;  /* turn whose weights are there; NO_TURN */

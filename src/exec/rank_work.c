@@ -59,7 +59,7 @@ static int open_lookup(struct lookup **lookup, bool is_scatter,
         .batch = n_bags,
         .max_lookups = max_lookups,
         .optimizer =
-            is_scatter ? OPTIMIZER_SGD : placement->optimizers[group->rank],
+            is_scatter ? OPTIMIZER_SGD : group->pieces[0]->table->optimizer,
         .output = group->precision,
     };
     int rc;

@@ -14,20 +14,19 @@
 
 struct output_table {
     const struct table *table;
-    const struct piece *pieces; /* [n_pieces] */
-    size_t n_pieces;
+    const struct piece *pieces, *end;
     struct bags bags;      /* look-ups of the receiver's samples */
-    struct tally *tallies; /* [n_threads], owned */
+    struct tally *tallies; /* [n_threads] */
 };
 
 struct output_job {
     const struct placement *placement;
     uint32_t receiver;
-    struct output_table *tables; /* [n_tables], owned: those with outputs */
+    struct output_table *tables; /* [n_tables]: those with outputs */
     size_t n_tables;
     size_t n_parts;            /* tasks of a table */
     char **outputs;            /* [n_groups], the chunk's bags; NULL: none */
-    char *block;               /* owned */
+    char *block;               /* of the chunk */
     uint64_t n_most;           /* samples of a chunk */
     uint64_t first, n_samples; /* of this chunk, of the receiver's */
 };
@@ -55,8 +54,8 @@ static void got_bag(const struct output_job *job,
                     float *part)
 {
     memset(got, 0, table->table->dim * sizeof(*got));
-    for (size_t k = 0; k < table->n_pieces; k++) {
-        const struct piece *piece = &table->pieces[k];
+    for (const struct piece *piece = table->pieces; piece < table->end;
+         piece++) {
         const struct group *group = piece->group;
         const char *outputs = job->outputs[group - job->placement->groups];
         size_t at = (size_t)i * group->out_dim + piece->out_begin;
@@ -156,27 +155,24 @@ static int check_receiver(struct output_job *job,
     return rc;
 }
 
-static void open_tables(struct output_job *job)
+static void open_tables(struct output_job *job, struct arena *arena)
 {
     const struct placement *placement = job->placement;
     const struct problem *problem = &placement->plan->problem;
 
-    job->tables = mem_alloc(problem->n_tables, sizeof(*job->tables));
-    for (size_t t = 0; t < problem->n_tables; t++) {
-        struct piece **pieces = placement->table_pieces + t;
-
+    job->tables = ARENA_NEW(arena, struct output_table, problem->n_tables);
+    for (size_t t = 0; t < problem->n_tables; t++)
         if (problem->tables[t].num_outputs > 0)
             job->tables[job->n_tables++] = (struct output_table){
                 .table = &problem->tables[t],
-                .pieces = pieces[0],
-                .n_pieces = (size_t)(pieces[1] - pieces[0]),
+                .pieces = placement->table_pieces[t],
+                .end = placement->table_pieces[t + 1],
                 .tallies =
-                    mem_alloc(pool_size(placement->pool), sizeof(struct tally)),
+                    ARENA_NEW(arena, struct tally, pool_size(placement->pool)),
             };
-    }
 }
 
-static void open_chunk(struct output_job *job)
+static void open_chunk(struct output_job *job, struct arena *arena)
 {
     const struct placement *placement = job->placement;
     size_t sample_bytes = 1;
@@ -185,8 +181,8 @@ static void open_chunk(struct output_job *job)
         sample_bytes += placement->groups[g].n_outputs *
                         group_bag_bytes(&placement->groups[g]);
     job->n_most = CHUNK_BYTES / sample_bytes + 1;
-    job->block = mem_alloc((size_t)job->n_most, sample_bytes);
-    job->outputs = mem_alloc(placement->n_groups, sizeof(*job->outputs));
+    job->block = arena_alloc(arena, (size_t)job->n_most, sample_bytes);
+    job->outputs = ARENA_NEW(arena, char *, placement->n_groups);
 }
 
 int verify_outputs(struct verify *verify, const struct exchange_set *set,
@@ -194,26 +190,21 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
 {
     const struct placement *placement = set->placement;
     struct output_job job = {.placement = placement};
+    struct arena arena;
     int rc = 0;
 
-    open_tables(&job);
-    open_chunk(&job);
+    arena_init(&arena);
+    open_tables(&job, &arena);
+    open_chunk(&job, &arena);
     for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;
          r++) {
         job.receiver = r;
         rc = check_receiver(&job, set, &verify->ranks[r].hashes[VERIFY_OUTPUTS],
                             err);
     }
-    for (size_t t = 0; t < job.n_tables; t++) {
-        const struct output_table *table = &job.tables[t];
-
-        if (!rc)
-            verify_add(verify, table->table, VERIFY_OUTPUTS, table->tallies,
-                       pool_size(placement->pool));
-        mem_free(table->tallies);
-    }
-    mem_free(job.tables);
-    mem_free(job.block);
-    mem_free(job.outputs);
+    for (size_t t = 0; !rc && t < job.n_tables; t++)
+        verify_add(verify, job.tables[t].table, VERIFY_OUTPUTS,
+                   job.tables[t].tallies, pool_size(placement->pool));
+    arena_release(&arena);
     return rc;
 }
