@@ -20,4 +20,9 @@ static inline struct device_cpu *device_cpu(struct device *device)
     return (struct device_cpu *)device;
 }
 
+/* Of a radix sort: counts[n_chunks][stride], how often each of n_digits is in
+ * each chunk, become the places of their first, by digit, then by chunk. */
+void cpu_counts_to_places(uint32_t *counts, size_t n_chunks, size_t stride,
+                          uint32_t n_digits);
+
 #endif

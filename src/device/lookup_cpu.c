@@ -63,13 +63,14 @@ static void count_chunk(void *ctx, size_t chunk, unsigned thread)
         counts[rows[i * step] >> sort->shift & sort->mask]++;
 }
 
-static void counts_to_places(const struct table_sort *sort)
+void cpu_counts_to_places(uint32_t *counts, size_t n_chunks, size_t stride,
+                          uint32_t n_digits)
 {
     uint32_t place = 0;
 
-    for (uint32_t digit = 0; digit <= sort->mask; digit++)
-        for (size_t chunk = 0; chunk < sort->n_chunks; chunk++) {
-            uint32_t *count = &sort->counts[(chunk << MAX_DIGIT) + digit];
+    for (uint32_t digit = 0; digit < n_digits; digit++)
+        for (size_t chunk = 0; chunk < n_chunks; chunk++) {
+            uint32_t *count = &counts[chunk * stride + digit];
             uint32_t n = *count;
 
             *count = place;
@@ -141,7 +142,8 @@ static void sort_table(struct pool *pool, struct table_sort *sort)
         sort->to = (n_passes - k) % 2 ? sort->pairs : sort->scratch;
         sort->shift = k * digit_bits;
         pool_run(pool, sort->n_chunks, count_chunk, sort);
-        counts_to_places(sort);
+        cpu_counts_to_places(sort->counts, sort->n_chunks, 1 << MAX_DIGIT,
+                             sort->mask + 1);
         pool_run(pool, sort->n_chunks, scatter_chunk, sort);
         sort->from = sort->to;
     }

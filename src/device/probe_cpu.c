@@ -72,7 +72,7 @@ struct sort_job {
     const struct probe_job *probe;
     unsigned from, shift, mask;
     size_t n_chunks;
-    size_t (*counts)[DIGITS];
+    uint32_t (*counts)[DIGITS];
 };
 
 static unsigned digit_at(const struct sort_job *job, size_t i)
@@ -123,20 +123,6 @@ static void place_chunk(void *ctx, size_t chunk, unsigned thread)
     }
 }
 
-/* Counts become the places where the chunks' digits begin. */
-static void add_up_counts(const struct sort_job *job)
-{
-    size_t sum = 0;
-
-    for (unsigned digit = 0; digit < DIGITS; digit++)
-        for (size_t chunk = 0; chunk < job->n_chunks; chunk++) {
-            size_t count = job->counts[chunk][digit];
-
-            job->counts[chunk][digit] = sum;
-            sum += count;
-        }
-}
-
 static void sort_pairs(struct pool *pool, const struct probe_job *probe)
 {
     struct sort_job job = {.probe = probe,
@@ -148,7 +134,7 @@ static void sort_pairs(struct pool *pool, const struct probe_job *probe)
 
         job.mask = n_bits < 8 ? (1u << n_bits) - 1 : DIGITS - 1;
         pool_run(pool, job.n_chunks, count_chunk, &job);
-        add_up_counts(&job);
+        cpu_counts_to_places(*job.counts, job.n_chunks, DIGITS, DIGITS);
         pool_run(pool, job.n_chunks, place_chunk, &job);
         job.from ^= 1;
     }
@@ -160,7 +146,7 @@ int probe_cpu_scratch(struct device *device, struct probe_job *job,
     (void)err;
     job->scratch_bytes =
         device->facts.n_threads * (job->probe->kind == PROBE_SORT
-                                       ? sizeof(size_t[DIGITS])
+                                       ? sizeof(uint32_t[DIGITS])
                                        : sizeof(struct sums));
     return 0;
 }
