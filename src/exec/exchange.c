@@ -195,12 +195,11 @@ struct output_block exchange_block(const struct exchange_set *set,
     struct output_block block = {
         .bag_begin = begin * group->n_outputs,
         .n_bags = (end - begin) * group->n_outputs,
-        .bag_bytes = group_bag_bytes(group),
     };
     const struct exchange *exchange = find_exchange(set, group);
 
     if (group->replica && group->rank != receiver)
-        return (struct output_block){.bag_bytes = block.bag_bytes};
+        return (struct output_block){0};
     block.d_at = group->replica ? group->d_out
                                 : (char *)exchange->d_recv[receiver] +
                                       alltoall_block(&exchange->alltoall,

@@ -53,7 +53,6 @@ int exchange_allreduce(const struct exchange_set *set,
 struct output_block {
     void *d_at; /* [n_bags][out_dim] */
     uint64_t bag_begin, n_bags;
-    size_t bag_bytes;
 };
 struct output_block exchange_block(const struct exchange_set *set,
                                    const struct group *group,

@@ -218,10 +218,18 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
 
 /* --- a step --- */
 
-/* The work of a rank: forward of all, or else backward of a part, of gradients
- * that stand where the outputs stood. */
-static int run_rank(struct rank_work work, enum work_part part, struct err *err)
+/* The work of a rank: forward of all in one of n_chunks, or else backward of a
+ * part, of gradients that stand where the outputs stood. */
+static int run_rank(const struct placement *placement, uint32_t rank,
+                    enum work_part part, uint32_t chunk, uint32_t n_chunks,
+                    struct err *err)
 {
+    struct rank_work work = {.placement = placement,
+                             .rank = rank,
+                             .first_number = STEP_BATCH,
+                             .n_sets = 1,
+                             .chunk = chunk,
+                             .n_chunks = n_chunks};
     int rc;
 
     if (interrupt_requested())
@@ -232,32 +240,21 @@ static int run_rank(struct rank_work work, enum work_part part, struct err *err)
                           : rank_work_backward(&work, 0, STEP_RATE, err);
     /* What is queued must be done before its index sets are freed. */
     if (!rc)
-        rc = device_wait(work.placement->device, err);
+        rc = device_wait(placement->device, err);
     rank_work_close(&work);
     return rc;
-}
-
-static struct rank_work step_work(const struct placement *placement,
-                                  uint32_t rank)
-{
-    return (struct rank_work){.placement = placement,
-                              .rank = rank,
-                              .first_number = STEP_BATCH,
-                              .n_sets = 1};
 }
 
 /* All chunks of a rank; the last one that is here sends them. */
 static int forward_rank(const struct placement *placement, uint32_t rank,
                         const struct exchange_set *set, struct err *err)
 {
-    struct rank_work work = step_work(placement, rank);
     uint32_t n = placement->n_chunks;
 
-    work.n_chunks = n;
-    for (; work.chunk < n; work.chunk++)
-        if (run_rank(work, WORK_ALL, err) ||
+    for (uint32_t chunk = 0; chunk < n; chunk++)
+        if (run_rank(placement, rank, WORK_ALL, chunk, n, err) ||
             (rank + 1 == placement->here.end &&
-             exchange_start(set, false, work.chunk, n, err)))
+             exchange_start(set, false, chunk, n, err)))
             return -1;
     return 0;
 }
@@ -317,7 +314,7 @@ static int fill_gradients(const struct exchange_set *set, struct err *err)
         for (size_t g = 0; g < placement->n_groups; g++) {
             const struct group *group = &placement->groups[g];
             struct some_bags bags = {group, exchange_block(set, group, r)};
-            struct made made = {make_bags,   &bags, bags.block.bag_bytes,
+            struct made made = {make_bags,   &bags, group_bag_bytes(group),
                                 BAGS_A_TASK, 0,     NULL};
 
             if (bags.block.n_bags &&
@@ -335,7 +332,7 @@ int step_gradients(const struct exchange_set *set, struct err *err)
     if (fill_gradients(set, err) || exchange_outputs(set, true, err))
         return -1;
     for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-        if (run_rank(step_work(placement, r), WORK_SCATTER, err))
+        if (run_rank(placement, r, WORK_SCATTER, 0, 1, err))
             return -1;
     if (exchange_allreduce(set, err))
         return -1;
@@ -349,7 +346,7 @@ int step_update(struct placement *placement, uint32_t turn, struct err *err)
     if (placement_load(placement, turn, err))
         return -1;
     for (uint32_t r = ranks.begin; r < ranks.end; r++)
-        if (run_rank(step_work(placement, r), WORK_SHARDS, err) ||
+        if (run_rank(placement, r, WORK_SHARDS, 0, 1, err) ||
             rank_work_apply_replicas(placement, r, STEP_RATE, err))
             return -1;
     return device_wait(placement->device, err);

@@ -103,7 +103,7 @@ static int download_chunk(struct output_job *job,
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
         struct output_block block = exchange_block(set, group, job->receiver);
-        size_t sample_bytes = group->n_outputs * block.bag_bytes;
+        size_t sample_bytes = group->n_outputs * group_bag_bytes(group);
         size_t n_bytes = (size_t)job->n_samples * sample_bytes;
 
         job->outputs[g] = NULL;

@@ -29,8 +29,7 @@ struct held {
 struct weight_job {
     const struct placement *placement;
     const struct table *table;
-    enum precision gradients; /* as the exchange carries them */
-    struct held *held;        /* [n_held] */
+    struct held *held; /* [n_held] */
     size_t n_held;
     uint64_t *uses;  /* row << 32 | bag, sorted */
     uint64_t *first; /* [n_rows + 1]: first use of each touched row */
@@ -56,13 +55,14 @@ static uint64_t row_at(const struct weight_job *job, uint64_t i)
 static void sum_gradients(const struct weight_job *job, uint64_t i,
                           struct row_scratch *scratch)
 {
-    uint64_t seed = job->held[0].piece->table_seed;
+    const struct piece *piece = job->held[0].piece; /* all have these: */
+    enum precision precision = piece->group->precision;
     uint32_t dim = job->table->dim;
 
     memset(scratch->gradient, 0, dim * sizeof(double));
     for (uint64_t use = job->first[i]; use < job->first[i + 1]; use++) {
-        values_gradient(scratch->values, seed, (uint32_t)job->uses[use], 0, dim,
-                        job->gradients);
+        values_gradient(scratch->values, piece->table_seed,
+                        (uint32_t)job->uses[use], 0, dim, precision);
         for (uint32_t j = 0; j < dim; j++)
             scratch->gradient[j] += scratch->values[j];
     }
@@ -309,11 +309,7 @@ static int check_table(struct verify *verify, const struct placement *placement,
     const struct table *table = &placement->plan->problem.tables[table_idx];
     struct piece **pieces = placement->table_pieces + table_idx;
     unsigned n_threads = pool_size(placement->pool);
-    struct weight_job job = {.placement = placement,
-                             .table = table,
-                             .gradients = pieces[0]->replica
-                                              ? PRECISION_FP32
-                                              : table->comm_precision};
+    struct weight_job job = {.placement = placement, .table = table};
     struct arena arena;
     int rc = 0;
 

@@ -151,7 +151,8 @@ static float *output_at(struct stage *stage, const struct piece *piece,
     struct output_block block =
         exchange_block(&stage->set, piece->group, receiver);
 
-    return (float *)(void *)((char *)block.d_at + bag * block.bag_bytes) +
+    return (float *)(void *)((char *)block.d_at +
+                             bag * group_bag_bytes(piece->group)) +
            piece->out_begin + column;
 }
 
