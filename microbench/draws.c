@@ -180,10 +180,10 @@ static void draw_skew(struct rng *rng, const struct style *style,
         memset(stream->bins, 0, sizeof(stream->bins));
 }
 
-struct case_bounds case_list_bounds(const struct case_list *list)
+struct case_bounds case_list_bounds(const struct bench_options *options)
 {
-    const struct ranges *ranges = list->is_mixed ? &mixed : &plain;
-    uint64_t batch = list->batch, max_tables = list->max_tables;
+    const struct ranges *ranges = options->is_mixed ? &mixed : &plain;
+    uint64_t batch = options->batch, max_tables = options->max_tables;
     uint64_t out_dim =
         min_u64(max_tables * ranges->max_dim, ranges->max_out_dim);
 
@@ -209,11 +209,12 @@ static void draw_tables(struct bench_case *out, const struct ranges *ranges,
 }
 
 /* Rows and skew of all tables, which have their widths and bags. */
-static void draw_sizes(struct bench_case *out, const struct case_list *list,
+static void draw_sizes(struct bench_case *out,
+                       const struct bench_options *options,
                        const struct style *style, struct rng *rng)
 {
-    uint64_t left = list->weight_bytes;
-    uint64_t left_states = list->state_bytes;
+    uint64_t left = case_weight_bytes(options);
+    uint64_t left_states = case_state_bytes(options);
 
     for (uint32_t t = 0; t < out->n_tables; t++) {
         struct case_table *table = &out->tables[t];
@@ -221,7 +222,7 @@ static void draw_sizes(struct bench_case *out, const struct case_list *list,
         double max_rows = (double)(left - kept) /
                           (double)case_row_bytes(table, out->precision);
 
-        if (list->is_mixed && out->optimizer != OPTIMIZER_SGD) {
+        if (options->is_mixed && out->optimizer != OPTIMIZER_SGD) {
             kept = (out->n_tables - t) * (uint64_t)CASE_ALIGN * sizeof(float);
             max_rows = fmin(max_rows, (double)(left_states - kept) /
                                           (double)sizeof(float));
@@ -256,20 +257,20 @@ static double sum_pooling(struct bench_case *out)
     return sum;
 }
 
-void draw_plain(struct bench_case *out, const struct case_list *list,
+void draw_plain(struct bench_case *out, const struct bench_options *options,
                 struct rng *rng)
 {
     struct style style;
     double sum;
 
-    out->n_tables = 1 + (uint32_t)rng_below(rng, list->max_tables);
+    out->n_tables = 1 + (uint32_t)rng_below(rng, options->max_tables);
     style = draw_style(rng, &plain);
     /* the bend favours short bags */
     draw_tables(out, &plain, &style, 1, rng);
     sum = sum_pooling(out);
     if (sum > plain.max_pooling_sum) /* and one look-up a table */
         shorten_bags(out, plain.max_pooling_sum, sum);
-    draw_sizes(out, list, &style, rng);
+    draw_sizes(out, options, &style, rng);
 }
 
 /* Halves of the largest batch, and three steps between each two. */
@@ -308,19 +309,20 @@ static void bound_outputs(struct bench_case *out)
  * the work that was drawn for it. Where single look-ups are already more than
  * the longest case may be, tables are left out.
  */
-static void bound_work(struct bench_case *out, const struct case_list *list,
-                       double part)
+static void bound_work(struct bench_case *out,
+                       const struct bench_options *options, double part)
 {
-    double frac = part * list->work_bytes / case_work(out);
+    double frac = part * options->work_bytes / case_work(out);
 
     frac = fmin(frac, mixed.max_pooling_sum / sum_pooling(out));
     if (frac < 1)
         shorten_bags(out, frac, 1);
-    while (out->n_tables > 1 && case_work(out) > LONG_CASE * list->work_bytes)
+    while (out->n_tables > 1 &&
+           case_work(out) > LONG_CASE * options->work_bytes)
         out->n_tables--;
 }
 
-void draw_mixed(struct bench_case *out, const struct case_list *list,
+void draw_mixed(struct bench_case *out, const struct bench_options *options,
                 struct rng *rng)
 {
     bool is_published = rng_uniform(rng) < PUBLISHED_SHARE;
@@ -330,14 +332,15 @@ void draw_mixed(struct bench_case *out, const struct case_list *list,
 
     if (is_published) {
         ranges.usual_dim = ranges.max_dim = PUBLISHED_DIM;
-        out->n_tables = 1 + (uint32_t)rng_below(rng, min_u64(list->max_tables,
-                                                             PUBLISHED_TABLES));
+        out->n_tables =
+            1 + (uint32_t)rng_below(
+                    rng, min_u64(options->max_tables, PUBLISHED_TABLES));
     } else {
         draw_setting(out, rng);
         out->n_tables =
             rng_uniform(rng) < 0.5
-                ? 1 + (uint32_t)rng_below(rng, list->max_tables)
-                : (uint32_t)draw_log_uniform(rng, 1, list->max_tables + 1.0);
+                ? 1 + (uint32_t)rng_below(rng, options->max_tables)
+                : (uint32_t)draw_log_uniform(rng, 1, options->max_tables + 1.0);
     }
     style = draw_style(rng, &ranges);
     if (rng_uniform(rng) < 0.4)
@@ -349,6 +352,6 @@ void draw_mixed(struct bench_case *out, const struct case_list *list,
     if (rng_uniform(rng) < LONG_SHARE)
         part = LONG_CASE;
     bound_outputs(out);
-    bound_work(out, list, part);
-    draw_sizes(out, list, &style, rng);
+    bound_work(out, options, part);
+    draw_sizes(out, options, &style, rng);
 }

@@ -11,12 +11,12 @@
 /* At least lo, below hi; the logarithm is close to uniform. lo < hi. */
 double draw_log_uniform(struct rng *rng, double lo, double hi);
 /* Fill a case, which has the list's setting so far. */
-void draw_plain(struct bench_case *out, const struct case_list *list,
+void draw_plain(struct bench_case *out, const struct bench_options *options,
                 struct rng *rng);
-void draw_mixed(struct bench_case *out, const struct case_list *list,
+void draw_mixed(struct bench_case *out, const struct bench_options *options,
                 struct rng *rng);
 /* case_idx < designed_n_cases(). */
-void designed_draw(struct bench_case *out, const struct case_list *list,
+void designed_draw(struct bench_case *out, const struct bench_options *options,
                    uint64_t case_idx);
 uint64_t designed_n_cases(void);
 

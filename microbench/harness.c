@@ -44,13 +44,11 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
 {
     char free_text[TEXT_BYTES_MAX], reserve_text[TEXT_BYTES_MAX];
     uint64_t free_bytes, reserve_bytes;
-    struct case_list list;
 
     if (options->memory_bytes)
         return 0;
-    case_list_init(&list, options);
     free_bytes = device_free_bytes(device);
-    reserve_bytes = rig_reserve_bytes(&list, device);
+    reserve_bytes = rig_reserve_bytes(options, device);
     if (free_bytes < reserve_bytes + BENCH_MIN_MEMORY_BYTES)
         return err_set(
             err, ERR_DEVICE,
@@ -74,11 +72,10 @@ static struct sample_setting setting_of(const struct device *device,
 struct sample_setting bench_setting(const struct device *device,
                                     const struct bench_options *options)
 {
-    struct case_list list;
+    struct bench_case sentinel;
 
-    case_list_init(&list, options);
-    return device_setting(&device->facts, list.precision, list.optimizer,
-                          list.batch);
+    case_sentinel(&sentinel, options);
+    return setting_of(device, &sentinel);
 }
 
 int bench_check_options(const struct bench_options *options, struct err *err)
@@ -104,7 +101,6 @@ struct bench {
     const struct bench_options *options;
     struct sample_sink *sink;
     struct bench_result *result;
-    struct case_list list;
     struct rig *rig; /* opened for the first case that is not there */
 };
 
@@ -126,7 +122,7 @@ static int settle(struct bench *bench, struct err *err)
     double least_ms = device_is_host(bench->device) ? 0 : SETTLE_CUDA_MS;
     unsigned n_since_best = 0;
 
-    case_sentinel(&sentinel, &bench->list);
+    case_sentinel(&sentinel, bench->options);
     for (uint64_t i = 0; (n_since_best < SETTLE_RUNS || ms < least_ms) &&
                          ms < SETTLE_MAX_MS && !interrupt_requested();
          i++) {
@@ -194,7 +190,7 @@ static int measure_case(struct bench *bench, const struct bench_case *fused,
     if (bench->options->repeat)
         return measure(bench, fused, SAMPLE_REPEAT, case_idx, 0, err);
     if (case_idx % BENCH_SENTINEL == 0) {
-        case_sentinel(&other, &bench->list);
+        case_sentinel(&other, bench->options);
         if (measure(bench, &other, SAMPLE_SENTINEL, case_idx / BENCH_SENTINEL,
                     0, err))
             return -1;
@@ -202,7 +198,7 @@ static int measure_case(struct bench *bench, const struct bench_case *fused,
     if (measure(bench, fused, SAMPLE_FUSED, case_idx, 0, err))
         return -1;
     if (case_idx % BENCH_HELD_OUT != BENCH_HELD_OUT - 1 ||
-        fused->n_tables == 1 || bench->list.is_designed ||
+        fused->n_tables == 1 || bench->options->is_designed ||
         (bench->options->is_mixed && fused->n_tables > BENCH_MAX_SINGLES))
         return 0;
     for (uint32_t t = 0; t < fused->n_tables; t++) {
@@ -223,7 +219,7 @@ static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
     struct lock lock = {0};
     int rc;
 
-    case_draw(&fused, &bench->list, case_idx);
+    case_draw(&fused, bench->options, case_idx);
     setting = setting_of(bench->device, &fused);
     if (sink->claim && sink->claim(sink->ctx, &setting, bench->result->seed,
                                    case_idx, &lock, err))
@@ -242,7 +238,7 @@ static int run_cases(struct bench *bench, struct err *err)
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
     double begin_ms = clock_ms();
-    uint64_t n_wanted = case_list_n_cases(&bench->list);
+    uint64_t n_wanted = case_list_n_cases(bench->options);
 
     n_wanted -= min_u64(options->first_case, n_wanted);
     if (options->n_cases)
@@ -271,8 +267,7 @@ int bench_lookup(struct bench_result *result, struct device *device,
     int rc;
 
     *result = (struct bench_result){0};
-    case_list_init(&bench.list, options);
-    result->seed = case_list_id(&bench.list);
+    result->seed = case_list_id(options);
     rc = run_cases(&bench, err);
     rig_close(bench.rig);
     return rc;

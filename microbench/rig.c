@@ -38,10 +38,10 @@ struct rig {
     char started_at[CLOCK_TEXT_MAX];
 };
 
-uint64_t rig_reserve_bytes(const struct case_list *list,
+uint64_t rig_reserve_bytes(const struct bench_options *options,
                            const struct device *device)
 {
-    const struct case_bounds bounds = case_list_bounds(list);
+    const struct case_bounds bounds = case_list_bounds(options);
     const uint64_t n_sets = lookup_n_cold_sets(device, 0);
     const uint64_t index_bytes = bounds.n_lookups * sizeof(uint32_t);
     const uint64_t offset_bytes = (bounds.n_bags + 1) * sizeof(uint64_t);
@@ -53,18 +53,18 @@ uint64_t rig_reserve_bytes(const struct case_list *list,
            bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
 }
 
-static int alloc_tables(struct rig *rig, const struct case_list *list,
+static int alloc_tables(struct rig *rig, const struct bench_options *options,
                         struct err *err)
 {
     enum precision precision =
-        list->is_mixed ? PRECISION_FP16 : list->precision;
+        options->is_mixed ? PRECISION_FP16 : options->precision;
 
     if (device_alloc(rig->device, &rig->d_weights, rig->weight_bytes, err) ||
         device_fill(rig->device, rig->d_weights,
                     rig->weight_bytes / precision_bytes(precision), precision,
                     FILL_SEED, err))
         return -1;
-    if (!list->is_mixed && list->optimizer == OPTIMIZER_SGD)
+    if (!options->is_mixed && options->optimizer == OPTIMIZER_SGD)
         return 0;
     if (device_alloc(rig->device, &rig->d_states, rig->state_bytes, err))
         return -1;
@@ -77,15 +77,13 @@ int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err)
 {
     struct rig *rig = mem_alloc(1, sizeof(*rig));
-    struct case_list list;
 
-    case_list_init(&list, options);
     rig->device = device;
-    rig->learning_rate = list.is_mixed ? 0 : LEARNING_RATE;
-    rig->weight_bytes = list.weight_bytes;
+    rig->learning_rate = options->is_mixed ? 0 : LEARNING_RATE;
+    rig->weight_bytes = case_weight_bytes(options);
     rig->state_bytes =
-        (size_t)(list.state_bytes + (uint64_t)BENCH_MAX_TABLES * CASE_ALIGN);
-    if (alloc_tables(rig, &list, err) ||
+        case_state_bytes(options) + (size_t)BENCH_MAX_TABLES * CASE_ALIGN;
+    if (alloc_tables(rig, options, err) ||
         canary_open(&rig->canary, device, err)) {
         rig_close(rig);
         return -1;

@@ -38,7 +38,7 @@ void rig_close(struct rig *rig); /* NULL is fine */
 struct canary *rig_canary(struct rig *rig);
 /* What cases of a list take on a device at most, beside weights and states:
  * index sets, outputs, what backward and drawing need. */
-uint64_t rig_reserve_bytes(const struct case_list *list,
+uint64_t rig_reserve_bytes(const struct bench_options *options,
                            const struct device *device);
 
 /* Measures a case: fills the timings, health, flags, n_iterations, started_at

@@ -10,48 +10,39 @@
 /* Of a mixed list, this part of the memory is for optimizer states. */
 #define STATE_PARTS 16
 
-void case_list_init(struct case_list *list, const struct bench_options *options)
+uint64_t case_weight_bytes(const struct bench_options *options)
 {
-    uint64_t memory_bytes = options->memory_bytes;
     /* The narrowest row has 4 elements, so that its 4 bytes of state are at
      * most one part in 1 + element size. */
-    uint64_t parts = precision_bytes(options->precision);
+    uint64_t parts = options->is_mixed ? STATE_PARTS - 1
+                                       : precision_bytes(options->precision);
 
-    *list = (struct case_list){.seed = options->seed,
-                               .max_tables = options->max_tables,
-                               .batch = options->batch,
-                               .precision = options->precision,
-                               .optimizer = options->optimizer,
-                               .is_mixed = options->is_mixed,
-                               .is_designed = options->is_designed,
-                               .work_bytes = options->work_bytes};
-    list->weight_bytes = memory_bytes / (parts + 1) * parts;
-    if (list->is_mixed) {
-        list->precision = PRECISION_FP32;
-        list->optimizer = OPTIMIZER_SGD;
-        list->weight_bytes = memory_bytes / STATE_PARTS * (STATE_PARTS - 1);
-    }
-    list->state_bytes = memory_bytes - list->weight_bytes;
+    return options->memory_bytes / (parts + 1) * parts;
 }
 
-uint64_t case_list_id(const struct case_list *list)
+uint64_t case_state_bytes(const struct bench_options *options)
 {
-    uint64_t id = mix64(list->weight_bytes);
+    return options->memory_bytes - case_weight_bytes(options);
+}
 
-    id = mix64(id ^ list->max_tables);
-    id = mix64(id ^ list->seed);
-    if (list->is_mixed) {
-        id = mix64(id ^ list->batch);
-        id = mix64(id ^ (uint64_t)list->work_bytes);
+uint64_t case_list_id(const struct bench_options *options)
+{
+    uint64_t id = mix64(case_weight_bytes(options));
+
+    id = mix64(id ^ options->max_tables);
+    id = mix64(id ^ options->seed);
+    if (options->is_mixed) {
+        id = mix64(id ^ options->batch);
+        id = mix64(id ^ (uint64_t)options->work_bytes);
     }
-    if (list->is_designed)
+    if (options->is_designed)
         id = mix64(id);
     return id >> 1;
 }
 
-uint64_t case_list_n_cases(const struct case_list *list)
+uint64_t case_list_n_cases(const struct bench_options *options)
 {
-    return list->is_designed ? designed_n_cases() : UINT64_MAX;
+    return options->is_designed ? designed_n_cases() : UINT64_MAX;
 }
 
 uint64_t case_row_bytes(const struct case_table *table,
@@ -87,44 +78,46 @@ double case_work(const struct bench_case *drawn)
 }
 
 /* A case without tables, at the list's setting. */
-static void start_case(struct bench_case *out, const struct case_list *list)
+static void start_case(struct bench_case *out,
+                       const struct bench_options *options)
 {
     memset(out, 0, sizeof(*out));
-    out->batch = list->batch;
-    out->precision = list->precision;
-    out->optimizer = list->optimizer;
+    out->batch = options->batch;
+    out->precision = options->is_mixed ? PRECISION_FP32 : options->precision;
+    out->optimizer = options->is_mixed ? OPTIMIZER_SGD : options->optimizer;
 }
 
-void case_draw(struct bench_case *out, const struct case_list *list,
+void case_draw(struct bench_case *out, const struct bench_options *options,
                uint64_t case_idx)
 {
     struct rng rng;
 
-    start_case(out, list);
-    rng_init(&rng, case_list_id(list), case_idx);
-    if (list->is_designed)
-        designed_draw(out, list, case_idx);
-    else if (list->is_mixed)
-        draw_mixed(out, list, &rng);
+    start_case(out, options);
+    rng_init(&rng, case_list_id(options), case_idx);
+    if (options->is_designed)
+        designed_draw(out, options, case_idx);
+    else if (options->is_mixed)
+        draw_mixed(out, options, &rng);
     else
-        draw_plain(out, list, &rng);
+        draw_plain(out, options, &rng);
 }
 
-void case_sentinel(struct bench_case *out, const struct case_list *list)
+void case_sentinel(struct bench_case *out, const struct bench_options *options)
 {
-    start_case(out, list);
+    start_case(out, options);
     out->n_tables = 8;
     for (uint32_t t = 0; t < out->n_tables; t++) {
         struct case_table *table = &out->tables[t];
 
         table->dim = 32;
-        table->stream.batch = list->batch;
+        table->stream.batch = options->batch;
         table->stream.pooling_factor = 2;
         table->stream.zipf_alpha = DEFAULT_ZIPF_ALPHA;
         table->stream.table_seed = t;
-        table->stream.n_rows = min_u64(
-            list->weight_bytes / 16 / case_row_bytes(table, out->precision),
-            1000000);
+        table->stream.n_rows =
+            min_u64(case_weight_bytes(options) / 16 /
+                        case_row_bytes(table, out->precision),
+                    1000000);
     }
 }
 

@@ -6,8 +6,9 @@
 #include "microbench/bench.h"
 
 /*
- * Lists of cases: which tables are fused and measured. Case i is a pure
- * function of the list and i, with the same bits on every machine (no libm).
+ * Lists of cases: which tables are fused and measured. A list is named by the
+ * options of a bench, which have been checked. Case i is a pure function of
+ * the list and i, with the same bits on every machine (no libm).
  *
  * All cases of a plain list have one batch, precision and optimizer. In a
  * mixed list each has its own: PUBLISHED_SHARE of the cases are at the
@@ -23,20 +24,8 @@
  * measured as a mixed list is; memory and max_tables cut its cases short.
  */
 
-struct case_list {
-    uint64_t seed;
-    uint32_t max_tables;   /* 1 .. BENCH_MAX_TABLES */
-    uint64_t weight_bytes; /* that the tables of a case may take together */
-    uint32_t batch;        /* of a mixed list: the largest and most frequent */
-    enum precision precision; /* this and the next: of a plain list */
-    enum optimizer optimizer;
-    /* Of a mixed list; the others are not looked at in a plain one. */
-    bool is_mixed;
-    bool is_designed;     /* then is_mixed as well */
-    uint64_t state_bytes; /* that the optimizer states may take together */
-    double work_bytes;    /* case_work of most cases; of one in ten up to
-                             LONG_CASE times as much */
-};
+/* Of a mixed list: most cases have up to work_bytes of case_work, one in ten up
+ * to LONG_CASE times as much. */
 #define PUBLISHED_SHARE 0.45
 #define LONG_CASE 4.0
 
@@ -53,14 +42,15 @@ struct bench_case {
     uint32_t n_tables;
 };
 
-/* The list that these options, which have been checked, name. */
-void case_list_init(struct case_list *list,
-                    const struct bench_options *options);
+/* Of the memory that the options name: what the tables of a case may take
+ * together, and what their optimizer states may. */
+uint64_t case_weight_bytes(const struct bench_options *options);
+uint64_t case_state_bytes(const struct bench_options *options);
 /* Hash of what the cases depend on, below 2^63; of a plain list apart from
  * batch, precision and optimizer, which are part of a setting. */
-uint64_t case_list_id(const struct case_list *list);
+uint64_t case_list_id(const struct bench_options *options);
 /* UINT64_MAX where there is no end to them. */
-uint64_t case_list_n_cases(const struct case_list *list);
+uint64_t case_list_n_cases(const struct bench_options *options);
 
 /* What no case of the list exceeds. */
 struct case_bounds {
@@ -69,7 +59,7 @@ struct case_bounds {
     uint64_t n_outputs; /* elements: batch x sum of dims */
     uint32_t dim;
 };
-struct case_bounds case_list_bounds(const struct case_list *list);
+struct case_bounds case_list_bounds(const struct bench_options *options);
 
 uint64_t case_row_bytes(const struct case_table *table,
                         enum precision precision);
@@ -80,11 +70,11 @@ uint64_t case_table_bytes(const struct case_table *table,
 /* Bytes that a step on the case moves, roughly: what its time goes with. */
 double case_work(const struct bench_case *drawn);
 
-void case_draw(struct bench_case *out, const struct case_list *list,
+void case_draw(struct bench_case *out, const struct bench_options *options,
                uint64_t case_idx);
 /* The one case of a list that is measured again and again; of a mixed list at
  * the published setting. */
-void case_sentinel(struct bench_case *out, const struct case_list *list);
+void case_sentinel(struct bench_case *out, const struct bench_options *options);
 /* Table t of a case as a case of its own; it sees the same look-ups. */
 void case_single(struct bench_case *out, const struct bench_case *from,
                  uint32_t t);

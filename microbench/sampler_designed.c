@@ -128,33 +128,33 @@ uint64_t designed_n_cases(void)
 
 /* At least one row; no more than the tables' share of the memory takes. */
 static uint64_t fit_rows(const struct design *design,
-                         const struct case_list *list)
+                         const struct bench_options *options)
 {
     uint64_t row = (uint64_t)design->dim * (design->is_half ? 2 : 4);
     uint64_t weight_bytes =
-        list->weight_bytes / design->n_tables - TABLE_RESERVE_BYTES;
+        case_weight_bytes(options) / design->n_tables - TABLE_RESERVE_BYTES;
     uint64_t state_bytes =
-        list->state_bytes / design->n_tables - TABLE_RESERVE_BYTES;
+        case_state_bytes(options) / design->n_tables - TABLE_RESERVE_BYTES;
     uint64_t n = min_u64(weight_bytes / row, state_bytes / sizeof(float));
 
     return max_u64(min_u64(n, design->n_rows), 1);
 }
 
-void designed_draw(struct bench_case *out, const struct case_list *list,
+void designed_draw(struct bench_case *out, const struct bench_options *options,
                    uint64_t case_idx)
 {
     struct walk walk = {.wanted = case_idx};
     const struct design *design = &walk.found;
 
     walk_all(&walk);
-    out->batch = (uint32_t)max_u64(list->batch >> design->halvings, 1);
+    out->batch = (uint32_t)max_u64(options->batch >> design->halvings, 1);
     out->precision = design->is_half ? PRECISION_FP16 : PRECISION_FP32;
     out->optimizer = design->is_sgd ? OPTIMIZER_SGD : OPTIMIZER_ROWWISE_ADAGRAD;
-    out->n_tables = (uint32_t)min_u64(design->n_tables, list->max_tables);
+    out->n_tables = (uint32_t)min_u64(design->n_tables, options->max_tables);
     for (uint32_t t = 0; t < out->n_tables; t++) {
         out->tables[t].dim = design->dim;
         out->tables[t].stream = (struct stream){
-            .n_rows = fit_rows(design, list),
+            .n_rows = fit_rows(design, options),
             .batch = out->batch,
             .pooling_factor =
                 design->pooling > 0 ? design->pooling : 1.0 / out->batch,

@@ -17,16 +17,14 @@
 /* One case in so many is also drawn look-up for look-up. */
 #define DRAWN_EVERY 60
 
-static struct case_list list_of(uint64_t seed, uint32_t max_tables)
+static struct bench_options list_of(uint64_t seed, uint32_t max_tables)
 {
     struct bench_options options;
-    struct case_list list;
 
     bench_options_init(&options);
     options.seed = seed;
     options.max_tables = max_tables;
-    case_list_init(&list, &options);
-    return list;
+    return options;
 }
 
 static bool same_table(const struct sample_table *stored,
@@ -74,7 +72,7 @@ static bool same_case(const struct sample *sample,
 }
 
 static void test_list(const struct sample *samples, size_t n,
-                      const struct case_list *list, struct arena *arena)
+                      const struct bench_options *list, struct arena *arena)
 {
     uint64_t id = case_list_id(list);
     size_t n_cases = 0, n_other = 0;
@@ -95,7 +93,7 @@ static void test_list(const struct sample *samples, size_t n,
 int main(void)
 {
     struct sample_setting *settings;
-    struct case_list lists[2];
+    struct bench_options lists[2];
     struct sample *samples;
     struct store *store;
     struct arena arena;

@@ -139,15 +139,13 @@ static void test_run(struct device *device, struct memory_sink *memory)
     unsigned precisions = 0, optimizers = 0;
     struct bench_result result;
     struct bench_case drawn;
-    struct case_list list;
     int n_bad = 0;
 
-    case_list_init(&list, &options);
     run_ok(&result, device, &options, memory);
     is_i64((int64_t)result.n_cases, N_CASES, "all cases");
-    ok(result.seed == case_list_id(&list), "the list's name");
+    ok(result.seed == case_list_id(&options), "the list's name");
     for (uint64_t i = FIRST_CASE; i < FIRST_CASE + N_CASES; i++) {
-        case_draw(&drawn, &list, i);
+        case_draw(&drawn, &options, i);
         precisions |= 1u << drawn.precision;
         optimizers |= 1u << drawn.optimizer;
         n_expected +=
@@ -189,7 +187,6 @@ static void test_resume(struct device *device, struct memory_sink *memory)
 static void test_memory(struct device *device)
 {
     struct bench_options options = tiny_options();
-    struct case_list list;
     struct err err = {0};
     uint64_t reserve_bytes;
 
@@ -197,8 +194,7 @@ static void test_memory(struct device *device)
            options.memory_bytes == BENCH_MIN_MEMORY_BYTES,
        "what is given stays");
     options.memory_bytes = 0;
-    case_list_init(&list, &options);
-    reserve_bytes = rig_reserve_bytes(&list, device);
+    reserve_bytes = rig_reserve_bytes(&options, device);
     ok(!bench_fit_memory(&options, device, &err), "fits");
     ok(options.memory_bytes + reserve_bytes <= device_free_bytes(device) &&
            (double)options.memory_bytes >

@@ -7,13 +7,13 @@
 
 #define N_CASES 4000
 
-static struct case_list usual_list(void)
+static struct bench_options usual_list(void)
 {
-    return (struct case_list){.seed = 5,
-                              .batch = 4096,
-                              .max_tables = 15,
-                              .precision = PRECISION_FP32,
-                              .weight_bytes = (uint64_t)3 << 30};
+    return (struct bench_options){.seed = 5,
+                                  .batch = 4096,
+                                  .max_tables = 15,
+                                  .precision = PRECISION_FP32,
+                                  .memory_bytes = (uint64_t)15 << 28};
 }
 
 static int same_table(const struct case_table *a, const struct case_table *b)
@@ -51,7 +51,7 @@ static uint64_t case_bytes(const struct bench_case *drawn,
 
 static void test_pure(void)
 {
-    struct case_list list = usual_list(), other;
+    struct bench_options list = usual_list(), other;
     static struct bench_case first[50], again;
     int same = 1, differ = 0;
 
@@ -74,14 +74,14 @@ static void test_pure(void)
     other.max_tables++;
     ok(case_list_id(&other) != case_list_id(&list), "so is a size of cases");
     other = list;
-    other.weight_bytes /= 2;
+    other.memory_bytes /= 2;
     ok(case_list_id(&other) != case_list_id(&list), "and a memory");
     ok(case_list_id(&list) >> 63 == 0, "a list's name fits a signed integer");
 }
 
 /* Every value of every case is one that can be measured. */
 static int is_valid(const struct bench_case *drawn,
-                    const struct case_list *list)
+                    const struct bench_options *list)
 {
     double pooling = 0;
 
@@ -114,33 +114,34 @@ static void test_ranges(void)
     static const struct {
         uint32_t batch, max_tables;
         enum precision precision;
-        uint64_t weight_bytes;
+        uint64_t memory_bytes;
     } cases[] = {
-        {4096, 15, PRECISION_FP32, (uint64_t)3 << 30},
-        {65536, 64, PRECISION_FP16, (uint64_t)40 << 30},
-        {1, 64, PRECISION_FP32, (uint64_t)12 << 20},
-        {4096, 1, PRECISION_FP32, (uint64_t)1 << 40},
+        {4096, 15, PRECISION_FP32, (uint64_t)15 << 28},
+        {65536, 64, PRECISION_FP16, (uint64_t)60 << 30},
+        {1, 64, PRECISION_FP32, (uint64_t)15 << 20},
+        {4096, 1, PRECISION_FP32, (uint64_t)5 << 38},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct case_list list = {.seed = i,
-                                 .batch = cases[i].batch,
-                                 .max_tables = cases[i].max_tables,
-                                 .precision = cases[i].precision,
-                                 .weight_bytes = cases[i].weight_bytes};
+        struct bench_options list = {.seed = i,
+                                     .batch = cases[i].batch,
+                                     .max_tables = cases[i].max_tables,
+                                     .precision = cases[i].precision,
+                                     .memory_bytes = cases[i].memory_bytes};
         struct bench_case drawn;
         int n_bad = 0, n_over = 0;
 
         for (uint64_t j = 0; j < 1000; j++) {
             case_draw(&drawn, &list, j);
             n_bad += !is_valid(&drawn, &list);
-            n_over += case_bytes(&drawn, list.precision) > list.weight_bytes;
+            n_over +=
+                case_bytes(&drawn, list.precision) > case_weight_bytes(&list);
         }
         is_i64(n_bad, 0, "all values can be measured");
         is_i64(n_over, 0, "no case exceeds the memory");
         list.max_tables = BENCH_MAX_TABLES;
         case_sentinel(&drawn, &list);
-        ok(case_bytes(&drawn, list.precision) <= list.weight_bytes &&
+        ok(case_bytes(&drawn, list.precision) <= case_weight_bytes(&list) &&
                is_valid(&drawn, &list),
            "nor does the sentinel");
     }
@@ -149,7 +150,7 @@ static void test_ranges(void)
 /* Reuse histograms need no more rows than the table has. */
 static void test_bins_fit(void)
 {
-    struct case_list list = usual_list();
+    struct bench_options list = usual_list();
     struct bench_case drawn;
     int n_bins = 0, n_unfit = 0;
 
@@ -178,7 +179,7 @@ static void is_share(double got, double lo, double hi, const char *name)
 
 static void test_distribution(void)
 {
-    struct case_list list = usual_list();
+    struct bench_options list = usual_list();
     int n_tables[16] = {0}, n = 0, n_empty = 0, n_one = 0, n_small = 0,
         n_large = 0, n_criteo = 0, n_fractional = 0, n_usual_dim = 0;
     double pooling = 0;
@@ -240,7 +241,7 @@ static void test_log_uniform(void)
 
 static void test_single(void)
 {
-    struct case_list list = usual_list();
+    struct bench_options list = usual_list();
     struct bench_case drawn, single;
 
     case_draw(&drawn, &list, 9);
@@ -250,10 +251,9 @@ static void test_single(void)
        "the very one");
 }
 
-static struct case_list mixed_list(void)
+static struct bench_options mixed_list(void)
 {
     struct bench_options options;
-    struct case_list list;
 
     bench_options_init(&options);
     options.seed = 5;
@@ -262,14 +262,12 @@ static struct case_list mixed_list(void)
     options.max_tables = 60;
     options.memory_bytes = (uint64_t)128 << 30;
     options.work_bytes = BENCH_CUDA_WORK_BYTES;
-    case_list_init(&list, &options);
-    return list;
+    return options;
 }
 
-static struct case_list designed_list(uint64_t memory_bytes, uint32_t batch)
+static struct bench_options designed_list(uint64_t memory_bytes, uint32_t batch)
 {
     struct bench_options options;
-    struct case_list list;
 
     bench_options_init(&options);
     options.is_mixed = true;
@@ -277,8 +275,7 @@ static struct case_list designed_list(uint64_t memory_bytes, uint32_t batch)
     options.batch = batch;
     options.max_tables = 60;
     options.memory_bytes = memory_bytes;
-    case_list_init(&list, &options);
-    return list;
+    return options;
 }
 
 static uint64_t state_bytes(const struct bench_case *drawn)
@@ -318,7 +315,7 @@ static int is_within(const struct case_bounds *extent,
 }
 
 static int is_valid_mixed(const struct bench_case *drawn,
-                          const struct case_list *list)
+                          const struct bench_options *list)
 {
     uint64_t min_rows = list->is_designed ? 1 : 3;
     struct case_bounds bounds = case_list_bounds(list);
@@ -341,8 +338,8 @@ static int is_valid_mixed(const struct bench_case *drawn,
             return 0;
     }
     return is_within(&extent, &bounds) &&
-           case_bytes(drawn, drawn->precision) <= list->weight_bytes &&
-           state_bytes(drawn) <= list->state_bytes;
+           case_bytes(drawn, drawn->precision) <= case_weight_bytes(list) &&
+           state_bytes(drawn) <= case_state_bytes(list);
 }
 
 static void test_mixed_ranges(void)
@@ -364,14 +361,12 @@ static void test_mixed_ranges(void)
                                         .max_tables = cases[i].max_tables,
                                         .memory_bytes = cases[i].memory_bytes,
                                         .work_bytes = cases[i].work_bytes};
-        struct case_list list;
         struct bench_case drawn;
         int n_bad = 0;
 
-        case_list_init(&list, &options);
         for (uint64_t j = 0; j < 2000; j++) {
-            case_draw(&drawn, &list, j);
-            n_bad += !is_valid_mixed(&drawn, &list);
+            case_draw(&drawn, &options, j);
+            n_bad += !is_valid_mixed(&drawn, &options);
         }
         is_i64(n_bad, 0, "every case can be measured in the list's bounds");
     }
@@ -415,7 +410,7 @@ static int is_published(const struct bench_case *drawn)
 
 static void test_mixed_distribution(void)
 {
-    struct case_list list = mixed_list();
+    struct bench_options list = mixed_list();
     struct mixed_counts counts = {0};
     double work = 0, n = N_CASES, n_tables;
 
@@ -459,7 +454,7 @@ static void test_mixed_distribution(void)
  * constant is a change of what stored samples mean. */
 static void test_mixed_bits(void)
 {
-    struct case_list list = mixed_list(), other = list;
+    struct bench_options list = mixed_list(), other = list;
     struct bench_case drawn;
     char text[HASH_TEXT_MAX];
     uint64_t hash = case_list_id(&list);
@@ -500,7 +495,7 @@ static void test_mixed_bits(void)
 /* What each case of the list says of a device at its full size. */
 static void test_designed(void)
 {
-    struct case_list list = designed_list((uint64_t)76 << 30, 65536);
+    struct bench_options list = designed_list((uint64_t)76 << 30, 65536);
     uint64_t n = case_list_n_cases(&list);
     int n_bad = 0, n_alike = 0, n_next_to_nothing = 0, n_published = 0;
     struct bench_case drawn, other;
@@ -530,10 +525,11 @@ static void test_designed(void)
 /* A small device or batch cuts them down, but they can still be measured. */
 static void test_designed_small(void)
 {
-    struct case_list large = designed_list((uint64_t)76 << 30, 65536);
+    struct bench_options large = designed_list((uint64_t)76 << 30, 65536);
 
     for (uint32_t batch = 1; batch <= 65536; batch *= 16) {
-        struct case_list list = designed_list(BENCH_MIN_MEMORY_BYTES, batch);
+        struct bench_options list =
+            designed_list(BENCH_MIN_MEMORY_BYTES, batch);
         struct bench_case drawn;
         int n_bad = 0;
 
