@@ -8,8 +8,6 @@
 
 #define MAX_SWEEPS 20000
 #define CONVERGED 1e-10
-/* A total whose logarithm varies less is one that never changes. */
-#define STILL_FRAC 1e-9
 /* No device is estimated below this share of the least time measured. */
 #define LEAST_BASE_FRAC 1e-3
 
@@ -63,21 +61,6 @@ static void solve_normal(const struct normal *normal, double *w)
     }
 }
 
-void estimate_scale(struct estimate *estimate, const double *sums,
-                    size_t n_rows)
-{
-    struct feature_set *totals = &estimate->totals;
-    const size_t width = estimate_width(estimate);
-    double *logs = mem_alloc(n_rows, sizeof(*logs));
-
-    for (unsigned k = 0; k < totals->n; k++) {
-        for (size_t i = 0; i < n_rows; i++)
-            logs[i] = log2(1 + sums[i * width + k]);
-        feature_scale(&totals->at[k], logs, n_rows, STILL_FRAC);
-    }
-    mem_free(logs);
-}
-
 void estimate_set_range(struct estimate *estimate, const double *sums,
                         const double *ms, size_t n)
 {
@@ -108,7 +91,7 @@ void estimate_fit(struct estimate *estimate, const double *sums,
         least_ms = fmin(least_ms, ms[i]);
     estimate->base_ms =
         fmax(w[n_totals] * normal.scale[n_totals], LEAST_BASE_FRAC * least_ms);
-    estimate_scale(estimate, sums, n);
+    feature_set_scale(&estimate->totals, sums, n, n_totals);
     estimate_set_range(estimate, sums, ms, n);
 }
 

@@ -39,9 +39,7 @@ void estimate_fill(const struct estimate *estimate, struct feature_input *input,
  * are is given in estimate->totals. */
 void estimate_fit(struct estimate *estimate, const double *sums,
                   const double *ms, size_t n);
-/* The mean and deviation of the totals, over sums[n][width]. */
-void estimate_scale(struct estimate *estimate, const double *sums, size_t n);
-/* The ratio's range, likewise. */
+/* The ratio's range, over sums[n][width]. */
 void estimate_set_range(struct estimate *estimate, const double *sums,
                         const double *ms, size_t n);
 /* What a table or a device adds up to by the rates or the roofline, without

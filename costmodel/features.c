@@ -6,6 +6,10 @@
 
 #define KIB 1024.0
 #define MIB 1048576.0
+/* What varies less, over its mean square, is a feature that never changes, or
+ * a total whose logarithm does not. */
+#define STILL_FEATURE_FRAC 1e-12
+#define STILL_TOTAL_FRAC 1e-9
 
 /* The features behind the bins and their shares, and the totals: the name,
  * which is all that files store, and the value for an `input`. The published
@@ -193,23 +197,35 @@ bool total_set_add(struct feature_set *set, const char *name)
     return add_name(set, name, ID_tables, N_ALL);
 }
 
-void feature_scale(struct feature *feature, const double *x, size_t n,
-                   double still_frac)
+/* Of every stride-th x. */
+static void fit_scale(struct feature *feature, const double *x, size_t n,
+                      size_t stride)
 {
+    const bool is_total = feature->id >= ID_tables;
+    const double still_frac = is_total ? STILL_TOTAL_FRAC : STILL_FEATURE_FRAC;
     double sum = 0, square = 0, variance;
 
     feature->min = INFINITY;
     feature->max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        sum += x[i];
-        square += x[i] * x[i];
-        feature->min = fmin(feature->min, x[i]);
-        feature->max = fmax(feature->max, x[i]);
+        const double at = x[i * stride], value = is_total ? log2(1 + at) : at;
+
+        sum += value;
+        square += value * value;
+        feature->min = fmin(feature->min, value);
+        feature->max = fmax(feature->max, value);
     }
     feature->mean = sum / (double)n;
     square /= (double)n;
     variance = square - feature->mean * feature->mean;
     feature->std = variance > still_frac * square ? sqrt(variance) : 1;
+}
+
+void feature_set_scale(struct feature_set *set, const double *rows, size_t n,
+                       size_t stride)
+{
+    for (unsigned k = 0; k < set->n; k++)
+        fit_scale(&set->at[k], rows + k, n, stride);
 }
 
 static void fill_shares(double *shares, const double *bins)

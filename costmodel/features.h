@@ -116,10 +116,10 @@ void total_set_standard(struct feature_set *set);
 bool feature_set_add(struct feature_set *set, const char *name);
 bool total_set_add(struct feature_set *set, const char *name);
 
-/* Fits the distribution to x[n], n >= 1. What hardly changes, its variance
- * within still_frac of its mean square, gets deviation 1. */
-void feature_scale(struct feature *feature, const double *x, size_t n,
-                   double still_frac);
+/* Fits the distributions to n >= 1 rows, `stride` apart, which begin with what
+ * feature_set_fill gives. What hardly changes gets deviation 1. */
+void feature_set_scale(struct feature_set *set, const double *rows, size_t n,
+                       size_t stride);
 
 /* out[set->n], what one table or piece has or adds; finite for finite input,
  * and totals >= 0. */

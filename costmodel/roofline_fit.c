@@ -153,7 +153,7 @@ double roofline_fit(struct estimate *estimate, const double *sums,
                             N_SLOWED + estimate->totals.n};
     double x[MAX_UNKNOWNS] = {0}, factors[N_SLOWED], damping = 1e-3, loss;
 
-    estimate_scale(estimate, sums, n);
+    feature_set_scale(&estimate->totals, sums, n, fit.width);
     loss = loss_of(&fit, x);
     for (int step = 0; step < MAX_STEPS; step++) {
         const double before = loss;

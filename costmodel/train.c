@@ -39,8 +39,6 @@
  * several GPUs is chosen. */
 #define MOST_FIT 2000
 #define MOST_TRIED 200
-/* A feature that varies less is one that never changes. */
-#define STILL_FRAC 1e-12
 
 void train_options_init(struct train_options *options)
 {
@@ -218,20 +216,6 @@ static void choose_sizes(struct run *run)
     if (!run->epochs)
         run->epochs = (unsigned)((n_steps + steps - 1) / steps);
     run->n_steps = steps * run->epochs;
-}
-
-/* By the tables of the training samples. */
-static void scale_features(struct feature_set *features,
-                           const struct dataset *train, struct arena *arena)
-{
-    const uint32_t n = train->first[train->n_samples];
-    double *x = ARENA_NEW(arena, double, n);
-
-    for (unsigned f = 0; f < features->n; f++) {
-        for (uint32_t j = 0; j < n; j++)
-            x[j] = train->rows[j * train->n_columns + f];
-        feature_scale(&features->at[f], x, n, STILL_FRAC);
-    }
 }
 
 /* The pseudo-Huber function of a relative error (Charbonnier et al. 1994):
@@ -519,7 +503,8 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
         fit_gpu(&model->estimate, gpu, &run, samples, n, MOST_FIT);
     }
     split(&run, model, samples, n, &scratch);
-    scale_features(&model->features, train, &scratch);
+    feature_set_scale(&model->features, train->rows,
+                      train->first[train->n_samples], train->n_columns);
     if (options->kind != MODEL_NET)
         estimate_set_range(&model->estimate, train->sums, train->ms,
                            train->n_samples);

@@ -45,7 +45,6 @@ static void make(struct dataset *dataset, struct model *model,
 {
     struct train_options options;
     struct err err = {0};
-    double *column;
 
     train_options_init(&options);
     options.kind = MODEL_ROOFLINE;
@@ -54,13 +53,8 @@ static void make(struct dataset *dataset, struct model *model,
     feature_set_roofline(&model->features);
     dataset_init(dataset, &model->features, &model->estimate, samples, N_KNOWN,
                  sample_trains, &arena);
-    column = ARENA_NEW(&arena, double, dataset->first[N_KNOWN]);
-    for (unsigned f = 0; f < model->features.n; f++) {
-        for (uint32_t j = 0; j < dataset->first[N_KNOWN]; j++)
-            column[j] = dataset->rows[j * dataset->n_columns + f];
-        feature_scale(&model->features.at[f], column, dataset->first[N_KNOWN],
-                      1e-12);
-    }
+    feature_set_scale(&model->features, dataset->rows, dataset->first[N_KNOWN],
+                      dataset->n_columns);
     lessons_add(dataset, &model->estimate, N_LESSONS, 1, &arena);
 }
 
