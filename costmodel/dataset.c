@@ -78,7 +78,8 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     double *row, *sums;
 
     *dataset =
-        (struct dataset){.features = *features,
+        (struct dataset){.features = features,
+                         .estimate = estimate,
                          .n_columns = features->n + width,
                          .width = width,
                          .samples = ARENA_NEW(arena, const struct sample *, n)};
@@ -114,10 +115,10 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     }
 }
 
-static void scale_rows(struct batch_builder *builder,
-                       const struct feature_set *features, struct arena *arena)
+static void scale_rows(struct batch_builder *builder, struct arena *arena)
 {
     const struct dataset *dataset = builder->dataset;
+    const struct feature_set *features = dataset->features;
     const size_t n_rows = dataset->first[dataset->n_samples];
     float *to = ARENA_NEW(arena, float, n_rows * features->n);
 
@@ -130,17 +131,16 @@ static void scale_rows(struct batch_builder *builder,
 }
 
 /* Totals, units, and the shares of a sample's tables in its unit. */
-static void scale_samples(struct batch_builder *builder,
-                          const struct estimate *estimate, double unit_ms,
+static void scale_samples(struct batch_builder *builder, double unit_ms,
                           struct arena *arena)
 {
     const struct dataset *dataset = builder->dataset;
+    const struct estimate *estimate = dataset->estimate;
     const struct feature_set *totals = &estimate->totals;
     float *to = ARENA_NEW(arena, float, dataset->n_samples * totals->n);
 
     builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
     builder->scaled_totals = to;
-    builder->n_totals = totals->n;
     builder->shares =
         ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
     for (size_t i = 0; i < dataset->n_samples; i++) {
@@ -155,37 +155,37 @@ static void scale_samples(struct batch_builder *builder,
             builder->shares[j] =
                 (float)(estimate_added_ms(estimate, dataset->rows +
                                                         j * dataset->n_columns +
-                                                        dataset->features.n) /
+                                                        dataset->features->n) /
                         unit);
     }
 }
 
 void batch_builder_init(struct batch_builder *builder,
-                        const struct dataset *dataset,
-                        const struct feature_set *features,
-                        const struct estimate *estimate, double unit_ms,
+                        const struct dataset *dataset, double unit_ms,
                         size_t max_samples, struct arena *arena)
 {
     const size_t n_rows = dataset->first[dataset->n_samples];
+    const size_t n_features = dataset->features->n;
 
+    builder->n_totals = dataset->estimate->totals.n;
     builder->dataset = dataset;
     builder->max_samples = max_samples;
     builder->max_rows = min_u64(max_samples * dataset->most_tables, n_rows);
     builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
-    builder->x = ARENA_NEW(arena, float, builder->max_rows * features->n);
+    builder->x = ARENA_NEW(arena, float, builder->max_rows *n_features);
     builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
     builder->weight = ARENA_NEW(arena, float, builder->max_rows);
-    builder->totals = ARENA_NEW(arena, float, max_samples * estimate->totals.n);
+    builder->totals = ARENA_NEW(arena, float, max_samples * builder->n_totals);
     for (uint32_t i = 0; i < dataset->n_samples; i++)
         builder->order[i] = i;
-    scale_rows(builder, features, arena);
-    scale_samples(builder, estimate, unit_ms, arena);
+    scale_rows(builder, arena);
+    scale_samples(builder, unit_ms, arena);
 }
 
 struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
 {
     const struct dataset *dataset = builder->dataset;
-    const size_t n_features = dataset->features.n;
+    const size_t n_features = dataset->features->n;
     const size_t n_totals = builder->n_totals;
     const size_t n = min_u64(dataset->n_samples - begin, builder->max_samples);
     uint32_t n_rows = 0;

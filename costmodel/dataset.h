@@ -29,7 +29,8 @@ int sample_leave_out_checks(struct sample *sample,
                             struct arena *arena, struct err *err) MUST_CHECK;
 
 struct dataset {
-    struct feature_set features;
+    const struct feature_set *features; /* not owned, like the next */
+    const struct estimate *estimate;
     size_t n_columns, width; /* width: of the estimate's vectors */
     double *rows; /* [first[n_samples]][n_columns]: the features of a table, as
                      measured, and then what it adds to the totals */
@@ -42,7 +43,7 @@ struct dataset {
 };
 
 /* Takes the samples that `keep` accepts, in their order; each has its setting.
- * Lives in the arena and borrows the samples. */
+ * Lives in the arena and borrows all of them. */
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   const struct estimate *estimate, const struct sample *samples,
                   size_t n, bool (*keep)(const struct sample *sample),
@@ -63,12 +64,10 @@ struct batch_builder {
     float *totals;   /* [max_samples][totals.n] */
     size_t max_rows, max_samples, n_totals;
 };
-/* Scales by these features, which are the dataset's. The net says multiples of
- * unit_ms times the estimate. */
+/* Scales by the dataset's features and estimate as they are by now. The net
+ * says multiples of unit_ms times the estimate. */
 void batch_builder_init(struct batch_builder *builder,
-                        const struct dataset *dataset,
-                        const struct feature_set *features,
-                        const struct estimate *estimate, double unit_ms,
+                        const struct dataset *dataset, double unit_ms,
                         size_t max_samples, struct arena *arena);
 /* The samples from order[begin] on that fit, as a batch; valid until the next
  * call. */

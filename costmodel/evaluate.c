@@ -60,8 +60,7 @@ double *model_says(struct dataset *dataset, const struct model *model,
         return ms;
     }
     arena_init(&scratch);
-    batch_builder_init(&builder, dataset, &model->features, &model->estimate, 1,
-                       CHUNK, &scratch);
+    batch_builder_init(&builder, dataset, 1, CHUNK, &scratch);
     mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &scratch);
     for (size_t begin = 0; begin < dataset->n_samples;
          begin += batch.n_samples) {
@@ -99,11 +98,10 @@ static double *predict_singles(const struct model *model,
 }
 
 /* Sums of the standardised features over the tables, their number, and 1. */
-static double *linear_inputs(const struct model *model,
-                             const struct dataset *dataset, struct arena *arena)
+static double *linear_inputs(const struct dataset *dataset, struct arena *arena)
 {
-    const struct feature *features = model->features.at;
-    const size_t n = model->features.n, n_columns = n + 2;
+    const struct feature *features = dataset->features->at;
+    const size_t n = dataset->features->n, n_columns = n + 2;
     double *x = ARENA_NEW(arena, double, dataset->n_samples *n_columns);
 
     for (size_t i = 0; i < dataset->n_samples; i++) {
@@ -120,18 +118,17 @@ static double *linear_inputs(const struct model *model,
     return x;
 }
 
-static double *predict_linear(const struct model *model,
-                              const struct dataset *train,
+static double *predict_linear(const struct dataset *train,
                               const struct dataset *held_out,
                               struct arena *arena)
 {
-    const size_t n_columns = model->features.n + 2;
-    const double *x = linear_inputs(model, train, arena);
+    const size_t n_columns = train->features->n + 2;
+    const double *x = linear_inputs(train, arena);
     double *w = ARENA_NEW(arena, double, n_columns);
     double *ms = ARENA_NEW(arena, double, held_out->n_samples);
 
     linear_fit(w, x, train->ms, train->n_samples, n_columns, RIDGE);
-    x = linear_inputs(model, held_out, arena);
+    x = linear_inputs(held_out, arena);
     for (size_t i = 0; i < held_out->n_samples; i++)
         for (size_t k = 0; k < n_columns; k++)
             ms[i] += w[k] * x[i * n_columns + k];
@@ -386,7 +383,7 @@ static void judge_predictors(struct evaluation *evaluation,
     says[PREDICTOR_MEASURED_SINGLES] = ARENA_NEW(&arena, double, n);
     says[PREDICTOR_PREDICTED_SINGLES] =
         predict_singles(model, &held_out, &arena);
-    says[PREDICTOR_LINEAR] = predict_linear(model, &train, &held_out, &arena);
+    says[PREDICTOR_LINEAR] = predict_linear(&train, &held_out, &arena);
     for (size_t i = 0; i < n; i++)
         says[PREDICTOR_MEASURED_SINGLES][i] =
             sums[held_out.samples[i] - samples];

@@ -33,7 +33,7 @@ struct process {
 static void fill_inputs(double *x, const struct batch_builder *from, size_t i)
 {
     const struct dataset *dataset = from->dataset;
-    const size_t n_features = dataset->features.n;
+    const size_t n_features = dataset->features->n;
 
     for (size_t k = 0; k < from->n_totals; k++)
         *x++ = (double)from->scaled_totals[i * from->n_totals + k];
@@ -121,7 +121,7 @@ void lessons_price(double *ms, const struct batch_builder *all, size_t n_known)
 {
     const size_t nth = 1 + n_known / MOST_SCALED;
     const size_t n = all->dataset->n_samples;
-    const size_t d = all->n_totals + all->dataset->features.n;
+    const size_t d = all->n_totals + all->dataset->features->n;
     struct process process = {.n_inputs = d, .start = {-2.3, -3.5}};
     struct arena arena;
     double mean = 0;
@@ -181,11 +181,10 @@ static void draw_set(struct sample *out, const struct dataset *known,
     }
 }
 
-void lessons_add(struct dataset *dataset, const struct estimate *estimate,
-                 size_t n, uint64_t seed, struct arena *arena)
+void lessons_add(struct dataset *dataset, size_t n, uint64_t seed,
+                 struct arena *arena)
 {
     const size_t n_known = dataset->n_samples;
-    const struct feature_set features = dataset->features;
     struct sample *all = ARENA_NEW(arena, struct sample, n_known + n);
     struct rng rng;
 
@@ -194,6 +193,6 @@ void lessons_add(struct dataset *dataset, const struct estimate *estimate,
         all[i] = *dataset->samples[i];
     for (size_t i = n_known; i < n_known + n; i++)
         draw_set(&all[i], dataset, &rng, arena);
-    dataset_init(dataset, &features, estimate, all, n_known + n, sample_trains,
-                 arena);
+    dataset_init(dataset, dataset->features, dataset->estimate, all,
+                 n_known + n, sample_trains, arena);
 }

@@ -17,8 +17,8 @@
 /* Adds n samples without times to a dataset, each as one that is there, but its
  * tables from any of the same setting, cut to the columns of the first, as a
  * plan groups tables. */
-void lessons_add(struct dataset *dataset, const struct estimate *estimate,
-                 size_t n, uint64_t seed, struct arena *arena);
+void lessons_add(struct dataset *dataset, size_t n, uint64_t seed,
+                 struct arena *arena);
 /* ms[n_samples] of those of the builder's dataset behind the first n_known,
  * which are given, by what these say. */
 void lessons_price(double *ms, const struct batch_builder *all, size_t n_known);

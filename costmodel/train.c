@@ -81,31 +81,30 @@ static bool keep_validation(const struct sample *sample)
 
 /* What is learned from: a roofline needs no validation, nor does a net that
  * begins at one and is pulled to it. */
-static bool (*train_side(const struct run *run))(const struct sample *)
+static bool (*train_side(enum model_kind kind))(const struct sample *)
 {
-    return run->options->kind == MODEL_NET ? sample_is_train : sample_is_known;
+    return kind == MODEL_NET ? sample_is_train : sample_is_known;
 }
 
-static int check_numbers(const struct run *run, const struct sample *samples,
+static int check_numbers(enum model_kind kind, const struct sample *samples,
                          size_t n, struct err *err)
 {
     size_t n_train = 0, n_validation = 0, n_disturbed = 0;
 
     for (size_t i = 0; i < n; i++) {
-        n_train += train_side(run)(&samples[i]);
+        n_train += train_side(kind)(&samples[i]);
         n_validation += keep_validation(&samples[i]);
         n_disturbed += (samples[i].flags & SAMPLE_THROTTLED) != 0;
     }
-    if (run->options->kind == MODEL_ROOFLINE && n_train < TRAIN_MIN_FIT)
+    if (kind == MODEL_ROOFLINE && n_train < TRAIN_MIN_FIT)
         return err_set(err, ERR_INPUT,
                        "too few samples to fit a roofline to: %zu that are not "
                        "held out, where at least %d are needed; %zu of a "
                        "disturbed machine do not count",
                        n_train, TRAIN_MIN_FIT, n_disturbed);
-    if (run->options->kind == MODEL_ROOFLINE ||
+    if (kind == MODEL_ROOFLINE ||
         (n_train >= TRAIN_MIN_SAMPLES &&
-         (n_validation >= TRAIN_MIN_VALIDATION ||
-          run->options->kind == MODEL_ROOFLINE_NET)))
+         (n_validation >= TRAIN_MIN_VALIDATION || kind == MODEL_ROOFLINE_NET)))
         return 0;
     return err_set(err, ERR_INPUT,
                    "too few samples to train on: %zu for training and %zu for "
@@ -115,13 +114,13 @@ static int check_numbers(const struct run *run, const struct sample *samples,
                    TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
-/* Fits that GPU's roofline to what is learned from, every so manieth sample
+/* Fits that GPU's roofline to what is known, every so manieth sample
  * where there are more than `most`; returns how well it fits. */
 static double fit_gpu(struct estimate *estimate, const struct gpu_spec *gpu,
-                      const struct run *run, const struct sample *samples,
-                      size_t n, size_t most)
+                      const struct sample *samples, size_t n, size_t most)
 {
     struct sample *some;
+    const struct feature_set none = {0};
     struct dataset dataset;
     struct arena arena;
     size_t n_some = 0, nth;
@@ -130,15 +129,15 @@ static double fit_gpu(struct estimate *estimate, const struct gpu_spec *gpu,
     arena_init(&arena);
     some = ARENA_NEW(&arena, struct sample, n);
     for (size_t i = 0; i < n; i++)
-        if (train_side(run)(&samples[i]))
+        if (sample_is_known(&samples[i]))
             some[n_some++] = samples[i];
     nth = n_some > most ? (n_some + most - 1) / most : 1;
     n_some /= nth;
     for (size_t i = 0; i < n_some; i++)
         some[i] = some[i * nth];
     estimate->gpu = *gpu;
-    dataset_init(&dataset, &run->options->features, estimate, some, n_some,
-                 sample_trains, &arena);
+    dataset_init(&dataset, &none, estimate, some, n_some, sample_trains,
+                 &arena);
     loss = roofline_fit(estimate, dataset.sums, dataset.ms, n_some);
     arena_release(&arena);
     return loss;
@@ -148,11 +147,8 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
               size_t n, const struct train_options *options,
               struct arena *arena, struct err *err)
 {
-    struct train_options alone = *options;
-    const struct run run = {.options = &alone};
     double least = INFINITY;
 
-    alone.kind = MODEL_ROOFLINE; /* learns from all that is known */
     if (gpu_spec_of_device(out, samples[0].setting->device, arena, err))
         return -1;
     if (*out)
@@ -167,7 +163,7 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
         if (gpu->comm_form == COMM_TOTAL) /* no GPU */
             continue;
         /* one whose own look-ups nobody measured is less of a reference */
-        loss = fit_gpu(&tried, gpu, &run, samples, n, MOST_TRIED) *
+        loss = fit_gpu(&tried, gpu, samples, n, MOST_TRIED) *
                (1 + gpu->lookup_error.frac);
         if (loss < least) {
             least = loss;
@@ -185,7 +181,7 @@ static void split(struct run *run, const struct model *model,
                   const struct sample *samples, size_t n, struct arena *arena)
 {
     dataset_init(&run->train.dataset, &model->features, &model->estimate,
-                 samples, n, train_side(run), arena);
+                 samples, n, train_side(run->options->kind), arena);
     dataset_init(&run->validation.dataset, &model->features, &model->estimate,
                  samples, run->options->kind == MODEL_NET ? n : 0,
                  keep_validation, arena);
@@ -441,9 +437,8 @@ static void make_net(struct run *run, const struct model *model,
     for (int k = 0; k < 2; k++) {
         struct batch_builder *builder = &sides[k]->builder;
 
-        batch_builder_init(builder, &sides[k]->dataset, &model->features,
-                           &model->estimate, run->scale, run->batch_size,
-                           arena);
+        batch_builder_init(builder, &sides[k]->dataset, run->scale,
+                           run->batch_size, arena);
         max_rows = max_u64(max_rows, builder->max_rows);
     }
     if (run->n_known < run->train.dataset.n_samples)
@@ -495,12 +490,12 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     if (options->kind == MODEL_ROOFLINE_NET)
         feature_set_roofline(&model->features);
     model->estimate.totals = options->totals;
-    if (check_numbers(&run, samples, n, err))
+    if (check_numbers(options->kind, samples, n, err))
         goto out;
     if (options->kind != MODEL_NET) {
         if (!gpu && train_gpu(&gpu, samples, n, options, arena, err))
             goto out;
-        fit_gpu(&model->estimate, gpu, &run, samples, n, MOST_FIT);
+        fit_gpu(&model->estimate, gpu, samples, n, MOST_FIT);
     }
     split(&run, model, samples, n, &scratch);
     feature_set_scale(&model->features, train->rows,
@@ -512,8 +507,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
         estimate_fit(&model->estimate, train->sums, train->ms,
                      train->n_samples);
     if (options->kind == MODEL_ROOFLINE_NET && run.n_known <= MOST_WITH_LESSONS)
-        lessons_add(&run.train.dataset, &model->estimate, N_LESSONS,
-                    options->seed, &scratch);
+        lessons_add(&run.train.dataset, N_LESSONS, options->seed, &scratch);
     if (options->kind != MODEL_ROOFLINE && train_net(&run, model, arena, err))
         goto out;
     describe(model, &run, samples, n, arena);

@@ -55,7 +55,7 @@ static void make(struct dataset *dataset, struct model *model,
                  sample_trains, &arena);
     feature_set_scale(&model->features, dataset->rows, dataset->first[N_KNOWN],
                       dataset->n_columns);
-    lessons_add(dataset, &model->estimate, N_LESSONS, 1, &arena);
+    lessons_add(dataset, N_LESSONS, 1, &arena);
 }
 
 static bool is_of_setting(const struct sample_table *table,
@@ -111,8 +111,7 @@ static double judge(struct sample *samples, double *rough)
 
     make(&dataset, &model, samples);
     ms = dataset.ms;
-    batch_builder_init(&builder, &dataset, &model.features, &model.estimate, 1,
-                       N_ALL, &arena);
+    batch_builder_init(&builder, &dataset, 1, N_ALL, &arena);
     lessons_price(ms, &builder, N_KNOWN);
     for (size_t i = 0; i < N_LESSONS; i++)
         want[i] = truth(dataset.samples[N_KNOWN + i]);
