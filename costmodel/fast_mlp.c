@@ -16,22 +16,20 @@ static uint32_t padded(uint32_t n)
     return (n + FAST_MLP_TILE - 1) / FAST_MLP_TILE * FAST_MLP_TILE;
 }
 
-static void pack_wide(float *out, const struct mlp_layer *layer)
+/* Where the weight of an input in an output is packed. */
+static size_t packed_at(const struct fast_mlp_packed *packed, size_t o,
+                        size_t i)
 {
-    const size_t n_in = layer->n_in;
-
-    for (size_t o = 0; o < layer->n_out; o++) {
-        float *tile = out + o / FAST_MLP_TILE * FAST_MLP_TILE * n_in;
-
-        for (size_t i = 0; i < n_in; i++)
-            tile[i * FAST_MLP_TILE + o % FAST_MLP_TILE] =
-                layer->weight[o * n_in + i];
-    }
+    if (packed->narrow)
+        return o * packed->n_in_padded + i;
+    return o / FAST_MLP_TILE * FAST_MLP_TILE * packed->n_in +
+           i * FAST_MLP_TILE + o % FAST_MLP_TILE;
 }
 
 static void pack(struct fast_mlp_packed *packed, const struct mlp_layer *layer,
                  struct arena *arena)
 {
+    const size_t n_in = layer->n_in, n_out = layer->n_out;
     float *weight, *bias;
 
     packed->n_in = layer->n_in;
@@ -42,17 +40,12 @@ static void pack(struct fast_mlp_packed *packed, const struct mlp_layer *layer,
     packed->narrow = layer->n_out <= FAST_MLP_NARROW;
     bias = ARENA_NEW(arena, float, packed->n_out_padded);
     memcpy(bias, layer->bias, layer->n_out * sizeof(*bias));
-    if (packed->narrow) {
-        weight = ARENA_NEW(arena, float, layer->n_out * packed->n_in_padded);
-        for (size_t o = 0; o < layer->n_out; o++)
-            memcpy(weight + o * packed->n_in_padded,
-                   layer->weight + o * layer->n_in,
-                   layer->n_in * sizeof(*weight));
-    } else {
-        weight =
-            ARENA_NEW(arena, float, (size_t)layer->n_in * packed->n_out_padded);
-        pack_wide(weight, layer);
-    }
+    weight = ARENA_NEW(arena, float,
+                       packed->narrow ? n_out * packed->n_in_padded
+                                      : n_in * packed->n_out_padded);
+    for (size_t o = 0; o < n_out; o++)
+        for (size_t i = 0; i < n_in; i++)
+            weight[packed_at(packed, o, i)] = layer->weight[o * n_in + i];
     packed->weight = weight;
     packed->bias = bias;
 }
