@@ -195,19 +195,12 @@ static void torchrec_embed(const struct oracle *oracle,
     const struct torchrec *torchrec = (const void *)oracle;
 
     for (size_t i = 0; i < n; i++, out += N_LANES)
-        switch (shards[i].kind) {
-        case SHARD_TABLE:
-        case SHARD_COLUMN:
-            embed_columns(torchrec, &shards[i], out);
-            break;
-        case SHARD_ROW:
-        case SHARD_GRID:
-            embed_rows(torchrec, &shards[i], out);
-            break;
-        case SHARD_REPLICATE:
+        if (shard_is_replica(shards[i].kind))
             embed_replica(torchrec, &shards[i], out);
-            break;
-        }
+        else if (shard_cuts_rows(shards[i].kind))
+            embed_rows(torchrec, &shards[i], out);
+        else
+            embed_columns(torchrec, &shards[i], out);
 }
 
 static void torchrec_compute(const struct oracle *oracle, const double *sums,
