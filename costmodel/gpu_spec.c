@@ -52,11 +52,6 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
                      frac * spec->nic_gbps);
 }
 
-double gpu_spec_check_us(const struct gpu_spec *spec)
-{
-    return spec->comm_form == COMM_TOTAL || spec->skips_checks ? 0 : 14;
-}
-
 /*
  * What ids take before they are looked up: 180 cases of FBGEMM's operations on
  * an H100 each (data/measurements/fbgemm-nvidia-h100-input.csv), within 3 and
@@ -85,8 +80,8 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
     rates.permute = (struct id_rate){19.3, 0.1715 * per_bag, 0.00406 * per_id};
     rates.bucketize = (struct id_rate){20.7, 0.46 * per_bag, 0.0212 * per_id};
     if (!spec->skips_checks)
-        rates.check = (struct id_rate){gpu_spec_check_us(spec),
-                                       0.2304 * per_bag, 0.00223 * per_id};
+        rates.check = (struct id_rate){GPU_SPEC_CHECK_US, 0.2304 * per_bag,
+                                       0.00223 * per_id};
     return rates;
 }
 

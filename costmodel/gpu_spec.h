@@ -35,8 +35,8 @@ struct gpu_spec {
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec);
 /* All 0 of what does not run TorchRec. */
 struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec);
-/* Of its check, the base: what prices of devices ask for. */
-double gpu_spec_check_us(const struct gpu_spec *spec);
+/* The base of a check of ids, where there is one. */
+#define GPU_SPEC_CHECK_US 14
 /* Its communication figures, for so many GPUs on so many hosts. */
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,
                                 const struct cluster *cluster);

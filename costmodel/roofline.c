@@ -345,7 +345,7 @@ double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
         ms = (is_split * SPLIT_FRAC + has_replicas) *
              base_ms(spec, GROUP_LOOKUPS);
     if (lanes[JOB_CHECKS] > 0)
-        ms += 1e-3 * gpu_spec_check_us(spec) + 1e-6 * lanes[JOB_CHECKS];
+        ms += 1e-3 * GPU_SPEC_CHECK_US + 1e-6 * lanes[JOB_CHECKS];
     return ms;
 }
 
