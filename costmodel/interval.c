@@ -6,17 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_ERROR 1e6
-
-#define INTERVAL(member) MEMBER_OF(struct interval, member)
-const struct place_field interval_fields[N_INTERVAL_FIELDS] = {
-    {"class", INTERVAL(class), true, 0, 0, NULL},
-    {"of", INTERVAL(of), true, 0, 0, NULL},
-    {"samples", INTERVAL(n), true, 1, 0x1p53, NULL},
-    {"error_frac", INTERVAL(error_frac), true, 0, MAX_ERROR, NULL},
-    {"pair_error_frac", INTERVAL(pair_error_frac), true, 0, 1e300, NULL},
-};
-
 void device_load_add(struct device_load *load,
                      const struct feature_input *table)
 {
@@ -55,7 +44,7 @@ const char *interval_class_of(const struct sample *sample)
  * than 0. */
 static double ratio_of(double ms, double says)
 {
-    return fmin(ms / fmax(says, 0), 1 + MAX_ERROR);
+    return fmin(ms / fmax(says, 0), 1 + INTERVAL_MAX_ERROR);
 }
 
 double interval_error(double ms, double says)

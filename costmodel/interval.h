@@ -2,7 +2,6 @@
 #ifndef NEUROSHARD_COSTMODEL_INTERVAL_H
 #define NEUROSHARD_COSTMODEL_INTERVAL_H
 
-#include "base/json_place.h"
 #include "costmodel/features.h"
 
 /*
@@ -32,6 +31,7 @@ const char *interval_class(const struct device_load *load);
 extern const char *const interval_classes[MAX_INTERVALS];
 const char *interval_class_of(const struct sample *sample);
 
+#define INTERVAL_MAX_ERROR 1e6 /* larger ones count as that */
 struct interval {
     const char *class; /* or INTERVAL_ALL */
     const char *of;    /* "held-out samples" */
@@ -46,8 +46,6 @@ struct interval_list {
     struct interval at[MAX_INTERVALS]; /* that of all first */
     size_t n;
 };
-#define N_INTERVAL_FIELDS 5
-extern const struct place_field interval_fields[N_INTERVAL_FIELDS];
 
 /* A class of fewer has none of its own. */
 #define INTERVAL_LEAST 15

@@ -32,15 +32,16 @@ static const struct place_field head_fields[] = {
     {"kind", MEMBER_OF(struct head, kind), true, 0, 0, kind_names},
     {"basis", MEMBER_OF(struct head, is_measured), true, 0, 0, basis_names},
 };
-static const struct place_field source_field[] = {
-    {"source", MEMBER_OF(struct model, source), true, 0, 0, NULL}};
-static const struct place_field floor_field[] = {
-    {"floor_gbps", MEMBER_OF(struct model, floor_gbps), true, 0, 1e9, NULL}};
-
+#define MODEL(member) MEMBER_OF(struct model, member)
+/* Written first and last. */
+static const struct place_field model_fields[] = {
+    {"source", MODEL(source), true, 0, 0, NULL},
+    {"floor_gbps", MODEL(floor_gbps), true, 0, 1e9, NULL},
+};
 static const struct place_field setting_fields[] = {
-    {"device", MEMBER_OF(struct model, device), true, 0, 0, NULL},
-    {"threads", MEMBER_OF(struct model, n_threads), true, 0, UINT32_MAX, NULL},
-    {"isa", MEMBER_OF(struct model, isa), true, 0, 0, NULL},
+    {"device", MODEL(device), true, 0, 0, NULL},
+    {"threads", MODEL(n_threads), true, 0, UINT32_MAX, NULL},
+    {"isa", MODEL(isa), true, 0, 0, NULL},
 };
 
 #define RANGE(member) MEMBER_OF(struct model_range, member)
@@ -143,10 +144,20 @@ static const struct place_field error_fields[] = {
     {"kendall_tau", ERRORS(kendall_tau), false, -1, 1, NULL},
 };
 
-static const struct place_field form_field[] = {
-    {"form", MEMBER_OF(struct comm_fit, form), true, 0, 0, comm_form_names}};
-static const struct place_field comm_source_field[] = {
-    {"source", MEMBER_OF(struct comm_fit, source), true, 0, 0, NULL}};
+#define INTERVAL(member) MEMBER_OF(struct interval, member)
+static const struct place_field interval_fields[] = {
+    {"class", INTERVAL(class), true, 0, 0, NULL},
+    {"of", INTERVAL(of), true, 0, 0, NULL},
+    {"samples", INTERVAL(n), true, 1, MAX_COUNT, NULL},
+    {"error_frac", INTERVAL(error_frac), true, 0, INTERVAL_MAX_ERROR, NULL},
+    {"pair_error_frac", INTERVAL(pair_error_frac), true, 0, MAX_FIGURE, NULL},
+};
+
+#define COMM(member) MEMBER_OF(struct comm_fit, member)
+static const struct place_field comm_fields[] = {
+    {"form", COMM(form), true, 0, 0, comm_form_names},
+    {"source", COMM(source), true, 0, 0, NULL},
+};
 
 #define CURVE(member) MEMBER_OF(struct comm_curve, member)
 static const struct place_field curve_fields[] = {
@@ -215,7 +226,7 @@ static json_t *setting_to_json(const struct model *model)
 
 static json_t *comm_to_json(const struct comm_fit *fit)
 {
-    json_t *object = PLACE_ROW(fit, form_field), *curves = json_array();
+    json_t *object = place_row(fit, comm_fields, 1), *curves = json_array();
 
     for (uint32_t i = 0; i < fit->n_curves; i++) {
         const struct comm_curve *curve = &fit->curves[i];
@@ -228,7 +239,7 @@ static json_t *comm_to_json(const struct comm_fit *fit)
         json_array_append_new(curves, item);
     }
     json_object_set_new(object, "curves", curves);
-    PLACE_SET_FIELDS(object, fit, comm_source_field);
+    place_set_fields(object, fit, comm_fields + 1, 1);
     return object;
 }
 
@@ -256,7 +267,7 @@ json_t *model_to_json(const struct model *model)
     const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
     json_t *root = PLACE_ROW(&head, head_fields);
 
-    PLACE_SET_FIELDS(root, model, source_field);
+    place_set_fields(root, model, model_fields, 1);
     json_object_set_new(root, "setting", setting_to_json(model));
     SET_LIST(root, "features", model->features.at, model->features.n,
              feature_fields);
@@ -277,7 +288,7 @@ json_t *model_to_json(const struct model *model)
                  error_fields);
     if (model->has_comm)
         json_object_set_new(root, "comm", comm_to_json(&model->comm));
-    PLACE_SET_FIELDS(root, model, floor_field);
+    place_set_fields(root, model, model_fields + 1, 1);
     return root;
 }
 
@@ -488,8 +499,7 @@ static int read_comm(struct model *model, const struct json_place *root,
     if (!model->has_comm)
         return 0;
     if (place_object(&place, root, "comm", err) ||
-        PLACE_FIELDS(fit, &place, form_field, err) ||
-        PLACE_FIELDS(fit, &place, comm_source_field, err))
+        PLACE_FIELDS(fit, &place, comm_fields, err))
         return -1;
     if (place_has(&place, "curves"))
         return read_list(fit, &place, "curves", 1, COMM_MAX_CURVES, read_curve,
@@ -530,8 +540,7 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
     if (PLACE_FIELDS(&head, &root, head_fields, err))
         return -1;
     model->basis = head.is_measured ? BASIS_MEASURED : BASIS_MODELLED;
-    if (PLACE_FIELDS(model, &root, source_field, err) ||
-        PLACE_FIELDS(model, &root, floor_field, err) ||
+    if (PLACE_FIELDS(model, &root, model_fields, err) ||
         read_setting(model, &root, err) ||
         read_list(&model->features, &root, "features", 1, MAX_FEATURES,
                   read_feature, err) ||
