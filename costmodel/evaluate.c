@@ -361,19 +361,23 @@ static void judge_intervals(struct evaluation *evaluation,
                        says, held_out->n_samples);
 }
 
-static void judge_predictors(struct evaluation *evaluation,
-                             const struct model *model,
-                             const struct sample *samples, size_t n,
-                             const double *sums)
+void evaluate_model(struct evaluation *evaluation, const struct model *model,
+                    const struct sample *samples, size_t n)
 {
     struct dataset held_out, train;
     struct arena arena;
     struct judged judged = {.held_out = &held_out,
                             .kind = model_kind_names[model_kind(model)],
                             .arena = &arena};
-    double **says = judged.says;
+    double **says = judged.says, *sums;
 
     arena_init(&arena);
+    memset(evaluation, 0, sizeof(*evaluation));
+    for (size_t i = 0; i < n; i++)
+        evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
+    sums = ARENA_NEW(&arena, double, n);
+    evaluation->repeats = evaluate_cases(samples, n, sums);
+    evaluation->sentinels = sample_sentinels(samples, n);
     says[PREDICTOR_NET] =
         model_says(&held_out, model, samples, n, keep_held_out, &arena);
     dataset_init(&train, &model->features, &model->estimate, samples, n,
@@ -399,20 +403,6 @@ static void judge_predictors(struct evaluation *evaluation,
     judge_classes(evaluation, model, &judged);
     judge_intervals(evaluation, model, &held_out, says[PREDICTOR_NET]);
     arena_release(&arena);
-}
-
-void evaluate_model(struct evaluation *evaluation, const struct model *model,
-                    const struct sample *samples, size_t n)
-{
-    double *sums = mem_alloc(n, sizeof(*sums));
-
-    memset(evaluation, 0, sizeof(*evaluation));
-    for (size_t i = 0; i < n; i++)
-        evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
-    evaluation->repeats = evaluate_cases(samples, n, sums);
-    judge_predictors(evaluation, model, samples, n, sums);
-    evaluation->sentinels = sample_sentinels(samples, n);
-    mem_free(sums);
 }
 
 size_t evaluate_n_held_out(const struct sample *samples, size_t n)
