@@ -9,13 +9,12 @@
 
 struct row {
     const char *name;
-    uint64_t n;
     struct comm_errors errors;
 };
 #define ROW(member) MEMBER_OF(struct row, member)
 static const struct figure columns[] = {
     {NULL, "held-out exchanges", -28, 0, FIGURE_PLAIN, ROW(name)},
-    {NULL, "n", 8, 0, FIGURE_PLAIN, ROW(n)},
+    {NULL, "n", 8, 0, FIGURE_PLAIN, ROW(errors.n)},
     {NULL, "median %", 9, 2, FIGURE_PERCENT, ROW(errors.median_frac)},
     {NULL, "p90 %", 7, 2, FIGURE_PERCENT, ROW(errors.p90_frac)},
     {NULL, "uneven, median", 14, 2, FIGURE_PERCENT,
@@ -37,7 +36,6 @@ void comm_report_print(const struct comm_sample *samples, size_t n,
         if (!comm_fit_is_new_group(samples, i))
             continue;
         comm_fit_validate(&row.errors, samples, n, like);
-        row.n = row.errors.n;
         snprintf(name, sizeof(name),
                  "%s, %" PRIu32 " ranks, %" PRIu32 " host%s", like->kind,
                  like->n_ranks, like->n_hosts, like->n_hosts == 1 ? "" : "s");

@@ -282,7 +282,7 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
     const struct sample_setting device = model_device(model);
     unsigned precisions = 0, optimizers = 0;
     uint32_t batch_min = UINT32_MAX, batch_max = 0;
-    const char *text;
+    const char *to = "";
 
     for (size_t i = 0; i < model->n_ranges; i++) {
         const struct model_range *range = &model->ranges[i];
@@ -292,13 +292,12 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
         batch_min = (uint32_t)min_u64(batch_min, range->batch_min);
         batch_max = (uint32_t)max_u64(batch_max, range->batch_max);
     }
-    text =
-        arena_printf(arena, "%s, %s, %s, batch %u", device_text(&device, arena),
-                     join_names(precisions, precision_names, arena),
-                     join_names(optimizers, optimizer_names, arena), batch_min);
-    return batch_min == batch_max
-               ? text
-               : arena_printf(arena, "%s to %u", text, batch_max);
+    if (batch_min != batch_max)
+        to = arena_printf(arena, " to %u", batch_max);
+    return arena_printf(
+        arena, "%s, %s, %s, batch %u%s", device_text(&device, arena),
+        join_names(precisions, precision_names, arena),
+        join_names(optimizers, optimizer_names, arena), batch_min, to);
 }
 
 int model_load(struct model *model, const char *path, struct arena *arena,
