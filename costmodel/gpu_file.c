@@ -163,13 +163,13 @@ static int of_model(const struct gpu_spec **out, const char *name,
     struct model model;
 
     if (model_load(&model, path, arena, err) ||
-        gpu_spec_of_device(out, model.device, arena, err))
+        gpu_spec_of_device(out, model.setting.device, arena, err))
         return -1;
     if (!*out)
         return err_set(err, ERR_USAGE,
                        "no figures for a GPU '%s': its model was measured on "
                        "'%s', and there are none for that either",
-                       name, model.device);
+                       name, model.setting.device);
     *spec = **out;
     spec->name = text_shown(name, arena);
     *out = spec;

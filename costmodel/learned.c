@@ -251,7 +251,7 @@ static const struct gpu_spec *model_spec(const struct gpu_spec *published,
 
     *spec = *published;
     spec->skips_checks =
-        strncmp(model->device, "fbgemm:", strlen("fbgemm:")) != 0;
+        strncmp(model->setting.device, "fbgemm:", strlen("fbgemm:")) != 0;
     if (!fitted->name)
         return spec;
     spec->launch_us = fitted->launch_us;
@@ -279,7 +279,7 @@ static int choose_constants(struct learned *learned,
     struct comm_model *comm = &learned->priced.comm;
     struct err ignored = {0};
 
-    if (gpu_spec_of_device(&spec, model->device, arena, err))
+    if (gpu_spec_of_device(&spec, model->setting.device, arena, err))
         return -1;
     /* That GPU by another name, or with figures of the user's own. */
     if (spec && gpu && strcmp(spec->name, gpu) != 0 &&
@@ -296,7 +296,7 @@ static int choose_constants(struct learned *learned,
         model->has_comm ? "" : " (the model measured none)");
     learned->floor_gbps = model->floor_gbps;
     if (model->floor_gbps > 0 && learned->measured &&
-        strncmp(model->device, "cpu:", 4) != 0)
+        strncmp(model->setting.device, "cpu:", 4) != 0)
         learned->floor_gbps = fmax(model->floor_gbps, spec->dram_gbps);
     learned->spec = spec = model_spec(spec, model, arena);
     *comm = job_comm(spec, &problem->cluster);
@@ -326,16 +326,16 @@ static const char *doubt(const struct learned *learned, const char *file,
         return text_say(arena,
                         "cost model '%s' was measured on '%s', but the "
                         "plan is for '%s'",
-                        file, model->device, problem->cluster.gpu);
+                        file, model->setting.device, problem->cluster.gpu);
     if (!spec || strcmp(spec->name, "cpu") != 0)
         return fast_mlp_warning(cpu_isa_best());
     snprintf(cpu, sizeof cpu, "cpu:%s", cpu_model_name(name, sizeof name));
-    if (!strcmp(cpu, model->device) && !strcmp(isa, model->isa))
+    if (!strcmp(cpu, model->setting.device) && !strcmp(isa, model->setting.isa))
         return fast_mlp_warning(cpu_isa_best());
     return text_say(arena,
                     "cost model '%s' was measured on '%s' with %s, and "
                     "this machine is '%s' with %s",
-                    file, model->device, model->isa, cpu, isa);
+                    file, model->setting.device, model->setting.isa, cpu, isa);
 }
 
 /* On samples that training did not see, held out or by cross-validation; they
@@ -476,7 +476,7 @@ int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
     struct model model;
 
     if (model_load(&model, path_of_model(file, arena), arena, err) ||
-        gpu_spec_of_device(&spec, model.device, arena, err))
+        gpu_spec_of_device(&spec, model.setting.device, arena, err))
         return -1;
     *gpu = spec ? spec->name : NULL;
     return 0;

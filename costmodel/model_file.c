@@ -227,13 +227,6 @@ const char *environment_text(const struct model_environment *environment,
     return text;
 }
 
-struct sample_setting model_device(const struct model *model)
-{
-    return (struct sample_setting){.device = model->device,
-                                   .n_threads = model->n_threads,
-                                   .isa = model->isa};
-}
-
 bool model_covers(const struct model *model, enum precision precision,
                   enum optimizer optimizer, double batch)
 {
@@ -279,7 +272,6 @@ static const char *join_names(unsigned mask, const char *const *names,
 
 const char *model_setting_text(const struct model *model, struct arena *arena)
 {
-    const struct sample_setting device = model_device(model);
     unsigned precisions = 0, optimizers = 0;
     uint32_t batch_min = UINT32_MAX, batch_max = 0;
     const char *to = "";
@@ -295,7 +287,7 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
     if (batch_min != batch_max)
         to = arena_printf(arena, " to %u", batch_max);
     return arena_printf(
-        arena, "%s, %s, %s, batch %u%s", device_text(&device, arena),
+        arena, "%s, %s, %s, batch %u%s", device_text(&model->setting, arena),
         join_names(precisions, precision_names, arena),
         join_names(optimizers, optimizer_names, arena), batch_min, to);
 }

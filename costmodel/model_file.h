@@ -91,9 +91,8 @@ struct model_environment {
 #define MODEL_MAX_ENVIRONMENTS 16
 
 struct model {
-    const char *device; /* what was measured, as in struct sample_setting */
-    uint32_t n_threads;
-    const char *isa;
+    struct sample_setting setting; /* device, threads and isa of what was
+                                      measured; the rest is zero */
     struct model_range ranges[MODEL_MAX_RANGES];
     size_t n_ranges; /* >= 1 */
     struct model_environment environments[MODEL_MAX_ENVIRONMENTS];
@@ -137,8 +136,6 @@ const char *environment_text(const struct model_environment *environment,
  * none. */
 size_t model_find_range(const struct model *model, enum precision precision,
                         enum optimizer optimizer);
-/* Device, threads and isa as a setting; the rest is zero. */
-struct sample_setting model_device(const struct model *model);
 /* Whether samples of that precision, optimizer and batch, or of smaller and
  * larger ones, were trained on. */
 bool model_covers(const struct model *model, enum precision precision,

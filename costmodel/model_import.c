@@ -54,8 +54,8 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
         check_layers(&file, err))
         return -1;
     take_net(model, &file, arena);
-    model->device = "reference net";
-    model->isa = "unknown";
+    model->setting.device = "reference net";
+    model->setting.isa = "unknown";
     model->ranges[0] = (struct model_range){.precision = PRECISION_FP32,
                                             .optimizer = OPTIMIZER_SGD,
                                             .batch_min = 65536,

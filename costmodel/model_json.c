@@ -39,9 +39,9 @@ static const struct place_field model_fields[] = {
     {"floor_gbps", MODEL(floor_gbps), true, 0, 1e9, NULL},
 };
 static const struct place_field setting_fields[] = {
-    {"device", MODEL(device), true, 0, 0, NULL},
-    {"threads", MODEL(n_threads), true, 0, UINT32_MAX, NULL},
-    {"isa", MODEL(isa), true, 0, 0, NULL},
+    {"device", MODEL(setting.device), true, 0, 0, NULL},
+    {"threads", MODEL(setting.n_threads), true, 0, UINT32_MAX, NULL},
+    {"isa", MODEL(setting.isa), true, 0, 0, NULL},
 };
 
 #define RANGE(member) MEMBER_OF(struct model_range, member)

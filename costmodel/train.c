@@ -348,8 +348,7 @@ static void describe(struct model *model, const struct run *run,
                      const struct sample *samples, size_t n,
                      struct arena *arena)
 {
-    const struct sample_setting *setting =
-        run->train.dataset.samples[0]->setting;
+    const struct sample_setting *first = run->train.dataset.samples[0]->setting;
     struct model_training *training = &model->training;
     const char *from = "", *to = "";
 
@@ -372,9 +371,9 @@ static void describe(struct model *model, const struct run *run,
         if (strcmp(at, to) > 0)
             to = at;
     }
-    model->device = arena_strdup(arena, setting->device);
-    model->n_threads = setting->n_threads;
-    model->isa = arena_strdup(arena, setting->isa);
+    model->setting.device = arena_strdup(arena, first->device);
+    model->setting.n_threads = first->n_threads;
+    model->setting.isa = arena_strdup(arena, first->isa);
     model->basis = BASIS_MEASURED;
     model->source = model_kind(model) == MODEL_ROOFLINE
                         ? "fitted to measurements of the device"

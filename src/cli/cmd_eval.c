@@ -162,7 +162,7 @@ static int run_eval(struct cli *cli, struct err *err)
 
     if (model_load(&judged.model, cli_string(cli, "model"), cli->arena, err))
         return -1;
-    judged.device = model_device(&judged.model);
+    judged.device = judged.model.setting;
     rc = training_load(&judged, STORE_READ, err);
     store_close(judged.store);
     if (rc)

@@ -154,18 +154,17 @@ static int hold_contest(struct contest *contest, struct err *err)
     struct training *training = &contest->training;
     struct arena *arena = training->cli->arena;
     const char *kept = arena_printf(arena, "%s.1", contest->path);
-    struct sample_setting old;
+    const struct sample_setting *old = &contest->old_model.setting;
     struct lock lock = {0};
     int rc = -1;
 
     if (lock_take(&lock, contest->path, MODEL_WAIT_S, err) ||
         load_old(contest, arena, err))
         goto out;
-    old = model_device(&contest->old_model);
-    if (!is_same_device(&old, &training->device)) {
+    if (!is_same_device(old, &training->device)) {
         err_set(err, ERR_INPUT,
                 "'%s' became a model of another device meanwhile: %s",
-                contest->path, device_text(&old, arena));
+                contest->path, device_text(old, arena));
         goto out;
     }
     if (strcmp(contest->old_model.training.measured_from, contest->since) > 0)
@@ -236,7 +235,7 @@ static int run_retrain(struct cli *cli, struct err *err)
         load_old(&contest, cli->arena, err))
         return -1;
     contest.shown = cli_shown(cli, "model");
-    training->device = model_device(&contest.old_model);
+    training->device = contest.old_model.setting;
     rc = training_load(training, STORE_WRITE, err) ||
          train_new(&contest, err) || hold_contest(&contest, err);
     store_close(training->store);

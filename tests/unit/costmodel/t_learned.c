@@ -248,9 +248,9 @@ static void test_error(const struct model *trained, struct arena *arena)
     struct err err = {0};
 
     fill_problem(&problem, tables, arena);
-    model.device = "cuda:NVIDIA H100";
-    model.isa = "sm_90";
-    model.n_threads = 0;
+    model.setting.device = "cuda:NVIDIA H100";
+    model.setting.isa = "sm_90";
+    model.setting.n_threads = 0;
     model.intervals.n = 0;
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->lookup_error;

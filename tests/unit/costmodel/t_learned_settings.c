@@ -192,8 +192,8 @@ static void test_default(struct model *model, struct arena *arena)
     struct err err = {0};
 
     fill_problem(&problem, 8192, PRECISION_FP32, OPTIMIZER_SGD, arena);
-    model->device = "cuda:NVIDIA H200";
-    model->isa = "sm_90";
+    model->setting.device = "cuda:NVIDIA H200";
+    model->setting.isa = "sm_90";
     ok(!model_save(model, model_path, &err), "shipped for the H200%s", err.msg);
     if (!ok(!oracle_open_for_gpu(&oracle, "h200", &problem, arena, &err),
             "opens for it%s", err.msg))
@@ -207,7 +207,7 @@ static void test_default(struct model *model, struct arena *arena)
     ok(!oracle_open_for_gpu(&oracle, "h100", &problem, arena, &err) &&
            !strcmp(oracle->name, "roofline:h100"),
        "another GPU has its roofline");
-    model->device = "cuda:NVIDIA H999";
+    model->setting.device = "cuda:NVIDIA H999";
     problem.cluster.gpu = "l40s";
     ok(!model_save(model, model_path, &err) &&
            !oracle_open(&oracle, "model:h200", &problem, arena, &err),
@@ -235,7 +235,7 @@ static void test_named(struct model *model, struct arena *arena)
 
     fill_problem(&problem, 8192, PRECISION_FP32, OPTIMIZER_SGD, arena);
     problem.cluster.gpu = "mybox";
-    model->device = "cuda:NVIDIA H200";
+    model->setting.device = "cuda:NVIDIA H200";
     ok(!model_save(model, path, &err) &&
            !gpu_spec_get(&mine, "mybox", arena, &err),
        "a model's name is a GPU's%s", err.msg);
@@ -250,7 +250,7 @@ static void test_named(struct model *model, struct arena *arena)
         ok(!strncmp(oracle->comm, "published figures of mybox ", 27),
            "communication: %s", oracle->comm);
     }
-    model->device = "cuda:NVIDIA H999";
+    model->setting.device = "cuda:NVIDIA H999";
     ok(!model_save(model, path, &err) &&
            gpu_spec_get(&mine, "mybox", arena, &err) && err.code == ERR_USAGE,
        "but not where that has none");

@@ -16,9 +16,9 @@ static void small_model(struct model *model, struct arena *arena)
     struct rng rng;
 
     *model = (struct model){
-        .device = "cpu:\xc3\x89preuve \"9\"",
-        .n_threads = 2,
-        .isa = "avx512",
+        .setting = {.device = "cpu:\xc3\x89preuve \"9\"",
+                    .n_threads = 2,
+                    .isa = "avx512"},
         .ranges = {{PRECISION_FP16, OPTIMIZER_SGD, 4096, 4096, 80},
                    {PRECISION_FP32, OPTIMIZER_ADAM, 1024, 65536, 10}},
         .n_ranges = 2,
@@ -90,7 +90,7 @@ static void test_round_trip(void)
     if (!ok(!model_parse(&again, data, len, "m", &arena, &err), "parsed%s",
             err.msg))
         return;
-    is_str(again.device, model.device, "device");
+    is_str(again.setting.device, model.setting.device, "device");
     is_i64((int64_t)again.n_ranges, 2, "ranges");
     is_i64(again.ranges[0].precision, PRECISION_FP16, "precision");
     is_i64(again.ranges[1].optimizer, OPTIMIZER_ADAM, "optimizer");

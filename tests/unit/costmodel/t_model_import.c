@@ -96,8 +96,8 @@ int main(void)
     ok(!model_import(&model, dir, &arena, &err), "imported%s", err.msg);
     is_i64(model.basis, BASIS_MODELLED, "a modelled cost");
     is_i64(model.features.n, 20, "of the published features");
-    is_str(model.device, "reference net", "of no device");
-    is_str(model.isa, "unknown", "and no instruction set");
+    is_str(model.setting.device, "reference net", "of no device");
+    is_str(model.setting.isa, "unknown", "and no instruction set");
     is_str(model.source, "imported from a reference net", "its source");
     is_str(model.training.loss, "squared", "its loss");
     ok(model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 65536) &&

@@ -203,7 +203,7 @@ static void test_prices(const struct gpu_spec *h100)
     model.estimate.gpu = *h100;
     model.estimate.totals.at[0].power = 0;
     model.floor_gbps = 0;
-    model.device = "fbgemm:NVIDIA H100 80GB HBM3";
+    model.setting.device = "fbgemm:NVIDIA H100 80GB HBM3";
     model.choice = (struct error_list){
         .at = {{"fitted roofline", 0, 0.1, 0.1, 0.1, 1, 18}}, .n = 1};
     model.training.n_folds = 10;
@@ -229,7 +229,7 @@ static void test_prices(const struct gpu_spec *h100)
                     &problem, &arena, &err) &&
            !oracle_open(&oracles[1], "roofline:h100", &problem, &arena, &err),
        "opened%s", err.msg);
-    model.device = "cuda:NVIDIA H100 80GB HBM3";
+    model.setting.device = "cuda:NVIDIA H100 80GB HBM3";
     ok(!save(&model, path, &bytes, &len) &&
            !oracle_open(&oracles[2], arena_printf(&arena, "model:%s", path),
                         &problem, &arena, &err),

@@ -309,9 +309,9 @@ static void test_owned(struct arena *arena)
     is_str(model.training.loss, "relative", "loss");
     is_str(model.training.version, NEUROSHARD_VERSION, "version");
     is_i64(model.basis, BASIS_MEASURED, "basis");
-    is_i64(model.n_threads, 2, "threads");
-    is_str(model.device, "cpu:imaginary", "device");
-    is_str(model.isa, "avx512", "instruction set");
+    is_i64(model.setting.n_threads, 2, "threads");
+    is_str(model.setting.device, "cpu:imaginary", "device");
+    is_str(model.setting.isa, "avx512", "instruction set");
     is_str(model.training.measured_from, "2026-11-20T10:00:00Z", "begin");
     is_str(model.training.measured_to, "2026-11-20T10:00:00Z", "end");
     is_i64((int64_t)model.n_environments, 1, "one environment");
