@@ -166,16 +166,17 @@ void batch_builder_init(struct batch_builder *builder,
 {
     const size_t n_rows = dataset->first[dataset->n_samples];
     const size_t n_features = dataset->features->n;
+    struct mlp_batch *batch = &builder->batch;
 
     builder->n_totals = dataset->estimate->totals.n;
     builder->dataset = dataset;
     builder->max_samples = max_samples;
     builder->max_rows = min_u64(max_samples * dataset->most_tables, n_rows);
     builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
-    builder->x = ARENA_NEW(arena, float, builder->max_rows *n_features);
-    builder->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
-    builder->weight = ARENA_NEW(arena, float, builder->max_rows);
-    builder->totals = ARENA_NEW(arena, float, max_samples * builder->n_totals);
+    batch->x = ARENA_NEW(arena, float, builder->max_rows *n_features);
+    batch->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
+    batch->weight = ARENA_NEW(arena, float, builder->max_rows);
+    batch->totals = ARENA_NEW(arena, float, max_samples * builder->n_totals);
     for (uint32_t i = 0; i < dataset->n_samples; i++)
         builder->order[i] = i;
     scale_rows(builder, arena);
@@ -188,6 +189,7 @@ struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
     const size_t n_features = dataset->features->n;
     const size_t n_totals = builder->n_totals;
     const size_t n = min_u64(dataset->n_samples - begin, builder->max_samples);
+    struct mlp_batch *batch = &builder->batch;
     uint32_t n_rows = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -195,21 +197,18 @@ struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
         const size_t from = dataset->first[at];
         const size_t n_tables = dataset->first[at + 1] - from;
 
-        memcpy(builder->x + n_rows * n_features,
+        memcpy(batch->x + n_rows * n_features,
                builder->scaled_rows + from * n_features,
                n_tables * n_features * sizeof(float));
-        memcpy(builder->weight + n_rows, builder->shares + from,
+        memcpy(batch->weight + n_rows, builder->shares + from,
                n_tables * sizeof(float));
-        memcpy(builder->totals + i * n_totals,
+        memcpy(batch->totals + i * n_totals,
                builder->scaled_totals + at * n_totals,
                n_totals * sizeof(float));
         n_rows += (uint32_t)n_tables;
-        builder->first[i + 1] = n_rows;
+        batch->first[i + 1] = n_rows;
     }
-    return (struct mlp_batch){.n_samples = n,
-                              .n_rows = n_rows,
-                              .x = builder->x,
-                              .first = builder->first,
-                              .weight = builder->weight,
-                              .totals = builder->totals};
+    batch->n_samples = n;
+    batch->n_rows = n_rows;
+    return *batch;
 }

@@ -55,13 +55,10 @@ struct batch_builder {
     uint32_t *order;               /* [n_samples]: the caller's to shuffle */
     float *scaled_rows;            /* [first[n_samples]][features.n] */
     float *scaled_totals;          /* [n_samples][totals.n], of logarithms */
-    float *shares;   /* [first[n_samples]], of a row in the estimate; 1 where
-                        there is no estimate */
-    double *unit;    /* [n_samples] in ms: the net says multiples of it */
-    float *x;        /* [max_rows][features.n] */
-    uint32_t *first; /* [max_samples + 1] */
-    float *weight;   /* [max_rows] */
-    float *totals;   /* [max_samples][totals.n] */
+    float *shares; /* [first[n_samples]], of a row in the estimate; 1 where
+                      there is no estimate */
+    double *unit;  /* [n_samples] in ms: the net says multiples of it */
+    struct mlp_batch batch; /* room for max_rows and max_samples */
     size_t max_rows, max_samples, n_totals;
 };
 /* Scales by the dataset's features and estimate as they are by now. The net

@@ -45,10 +45,10 @@ void mlp_randomise(struct mlp *mlp, struct rng *rng);
 /* Samples and their tables, sample behind sample. */
 struct mlp_batch {
     size_t n_samples, n_rows; /* >= 1 */
-    const float *x;           /* [n_rows][n_features], standardised */
-    const uint32_t *first;    /* [n_samples + 1] into x */
-    const float *weight;      /* [n_rows] in the sum */
-    const float *totals;      /* [n_samples][n_totals] */
+    float *x;                 /* [n_rows][n_features], standardised */
+    uint32_t *first;          /* [n_samples + 1] into x */
+    float *weight;            /* [n_rows] in the sum */
+    float *totals;            /* [n_samples][n_totals] */
 };
 
 /* Activations and their gradients, sized for the largest batch. */

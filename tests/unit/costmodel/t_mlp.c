@@ -9,10 +9,10 @@
 
 #define MAX_WIDTH 16
 
-static const uint32_t first[] = {0, 3, 6, 7};
+static uint32_t first[] = {0, 3, 6, 7};
 enum { N_SAMPLES = 3, N_ROWS = 7, N_TOTALS = 3 };
-static const float weights[] = {0.5F, 1, 2, 0.25F, 0.75F, 1.5F, 0};
-static const float ones[] = {1, 1, 1, 1, 1, 1, 1};
+static float weights[] = {0.5F, 1, 2, 0.25F, 0.75F, 1.5F, 0};
+static float ones[] = {1, 1, 1, 1, 1, 1, 1};
 
 struct fixture {
     struct arena arena;
