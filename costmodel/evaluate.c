@@ -269,63 +269,48 @@ static bool is_published(const struct sample_setting *setting)
            setting->optimizer == OPTIMIZER_SGD;
 }
 
-/* The class of a setting, added where it is new; the published one has slot
- * 0. */
-static struct setting_class *find_class(struct evaluation *evaluation,
-                                        const struct sample_setting *setting)
+/* Errors of the net on those of a range, or on those at the published setting,
+ * which is a range of one. */
+static void judge_class(struct evaluation *evaluation,
+                        const struct model *model, const struct judged *judged,
+                        const struct model_range *range, bool published)
 {
-    struct setting_class *class = evaluation->classes;
-    const struct setting_class *end = class + evaluation->n_classes;
+    const struct dataset *held_out = judged->held_out;
+    struct setting_class *class = &evaluation->classes[evaluation->n_classes++];
 
-    if (is_published(setting))
-        return class;
-    while (++class < end && (class->range.precision != setting->precision ||
-                             class->range.optimizer != setting->optimizer))
-        ;
-    if (class == end) {
-        class->range =
-            (struct model_range){setting->precision, setting->optimizer,
-                                 setting->batch, setting->batch, 0};
-        class->is_trained = true;
-        evaluation->n_classes++;
+    *class = (struct setting_class){
+        .is_published = published, .range = *range, .is_trained = true};
+    for (size_t i = 0; i < held_out->n_samples; i++) {
+        const struct sample_setting *setting = held_out->samples[i]->setting;
+        const bool is_of_class = is_published(setting) == published &&
+                                 setting->precision == range->precision &&
+                                 setting->optimizer == range->optimizer;
+
+        judged->is_kept[i] = is_of_class;
+        if (is_of_class && !model_covers(model, setting->precision,
+                                         setting->optimizer, setting->batch))
+            class->is_trained = false;
     }
-    return class;
+    class->errors = errors_of_kept(judged, PREDICTOR_NET);
 }
 
-/* Errors of the net, class by class, without the published one where nothing is
- * of it; none where one class is all there is. */
+/* Class by class; none where one class is all there is. */
 static void judge_classes(struct evaluation *evaluation,
                           const struct model *model,
                           const struct judged *judged)
 {
     const struct dataset *held_out = judged->held_out;
-    const size_t n = held_out->n_samples;
+    struct range_list ranges[2] = {0}; /* the published one apart */
 
-    evaluation->n_classes = 1;
-    evaluation->classes[0] = (struct setting_class){
-        .is_published = true,
-        .range = {PRECISION_FP32, OPTIMIZER_SGD, 65536, 65536, 0},
-        .is_trained = true};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < held_out->n_samples; i++) {
         const struct sample_setting *setting = held_out->samples[i]->setting;
-        struct setting_class *class = find_class(evaluation, setting);
 
-        model_range_add(&class->range, setting->batch);
-        class->is_trained = class->is_trained &&
-                            model_covers(model, setting->precision,
-                                         setting->optimizer, setting->batch);
+        range_list_add(&ranges[is_published(setting)], setting);
     }
-    for (size_t c = 0; c < evaluation->n_classes; c++) {
-        struct setting_class *class = &evaluation->classes[c];
-
-        for (size_t i = 0; i < n; i++)
-            judged->is_kept[i] =
-                find_class(evaluation, held_out->samples[i]->setting) == class;
-        class->errors = errors_of_kept(judged, PREDICTOR_NET);
-    }
-    if (!evaluation->classes[0].range.n_samples)
-        memmove(evaluation->classes, evaluation->classes + 1,
-                --evaluation->n_classes * sizeof(*evaluation->classes));
+    for (int published = 1; published >= 0; published--)
+        for (size_t r = 0; r < ranges[published].n; r++)
+            judge_class(evaluation, model, judged, &ranges[published].at[r],
+                        published);
     if (evaluation->n_classes == 1)
         evaluation->n_classes = 0;
 }

@@ -393,7 +393,7 @@ static void choose_ranges(struct learned *learned,
         ARENA_NEW(arena, const struct model_range *, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         const struct table *table = &problem->tables[i];
-        const struct model_range *best = model->ranges;
+        const struct model_range *best = model->ranges.at;
 
         if (!model->mlp.n_params) {
             struct model_range *own = ARENA_NEW(arena, struct model_range, 1);
@@ -403,9 +403,9 @@ static void choose_ranges(struct learned *learned,
             learned->ranges[i] = own;
             continue;
         }
-        for (size_t r = 1; r < model->n_ranges; r++)
-            if (distance(&model->ranges[r], table) < distance(best, table))
-                best = &model->ranges[r];
+        for (size_t r = 1; r < model->ranges.n; r++)
+            if (distance(&model->ranges.at[r], table) < distance(best, table))
+                best = &model->ranges.at[r];
         learned->ranges[i] = best;
         least = fmax(least, best->batch_min);
         most = fmin(most, best->batch_max);

@@ -153,34 +153,31 @@ const char *model_kind_text(const struct model *model, struct arena *arena)
                         gpu ? " of " : "", gpu ? gpu : "");
 }
 
-void model_range_add(struct model_range *range, uint32_t batch)
-{
-    range->batch_min = (uint32_t)min_u64(range->batch_min, batch);
-    range->batch_max = (uint32_t)max_u64(range->batch_max, batch);
-    range->n_samples++;
-}
-
-size_t model_find_range(const struct model *model, enum precision precision,
-                        enum optimizer optimizer)
+size_t range_list_find(const struct range_list *ranges,
+                       enum precision precision, enum optimizer optimizer)
 {
     size_t i = 0;
 
-    while (i < model->n_ranges && (model->ranges[i].precision != precision ||
-                                   model->ranges[i].optimizer != optimizer))
+    while (i < ranges->n && (ranges->at[i].precision != precision ||
+                             ranges->at[i].optimizer != optimizer))
         i++;
     return i;
 }
 
-void model_add_range(struct model *model, const struct sample_setting *setting)
+void range_list_add(struct range_list *ranges,
+                    const struct sample_setting *setting)
 {
+    const uint32_t batch = setting->batch;
     const size_t i =
-        model_find_range(model, setting->precision, setting->optimizer);
+        range_list_find(ranges, setting->precision, setting->optimizer);
+    struct model_range *range = &ranges->at[i];
 
-    if (i == model->n_ranges)
-        model->ranges[model->n_ranges++] =
-            (struct model_range){setting->precision, setting->optimizer,
-                                 setting->batch, setting->batch, 0};
-    model_range_add(&model->ranges[i], setting->batch);
+    if (i == ranges->n)
+        ranges->at[ranges->n++] = (struct model_range){
+            setting->precision, setting->optimizer, batch, batch, 0};
+    range->batch_min = (uint32_t)min_u64(range->batch_min, batch);
+    range->batch_max = (uint32_t)max_u64(range->batch_max, batch);
+    range->n_samples++;
 }
 
 void model_add_environment(struct model *model,
@@ -230,10 +227,10 @@ const char *environment_text(const struct model_environment *environment,
 bool model_covers(const struct model *model, enum precision precision,
                   enum optimizer optimizer, double batch)
 {
-    const size_t i = model_find_range(model, precision, optimizer);
+    const size_t i = range_list_find(&model->ranges, precision, optimizer);
 
-    return i < model->n_ranges && batch >= model->ranges[i].batch_min &&
-           batch <= model->ranges[i].batch_max;
+    return i < model->ranges.n && batch >= model->ranges.at[i].batch_min &&
+           batch <= model->ranges.at[i].batch_max;
 }
 
 const char *device_text(const struct sample_setting *setting,
@@ -276,8 +273,8 @@ const char *model_setting_text(const struct model *model, struct arena *arena)
     uint32_t batch_min = UINT32_MAX, batch_max = 0;
     const char *to = "";
 
-    for (size_t i = 0; i < model->n_ranges; i++) {
-        const struct model_range *range = &model->ranges[i];
+    for (size_t i = 0; i < model->ranges.n; i++) {
+        const struct model_range *range = &model->ranges.at[i];
 
         precisions |= 1u << range->precision;
         optimizers |= 1u << range->optimizer;

@@ -73,13 +73,18 @@ struct model_training {
     const char *measured_from, *measured_to; /* UTC of the samples, or "" */
 };
 
-/* Settings that were trained on: the batches at one precision and optimizer.
- * There is one range for each of those pairs. */
+/* Settings of samples, as those that were trained on: the batches at one
+ * precision and optimizer. A list has one range for each of those pairs. */
 struct model_range {
     enum precision precision;
     enum optimizer optimizer;
     uint32_t batch_min, batch_max; /* 1 <= min <= max */
     uint64_t n_samples;            /* for training and validation; 0: unknown */
+};
+
+struct range_list {
+    struct model_range at[MODEL_MAX_RANGES];
+    size_t n;
 };
 
 /* Where samples to train on were measured, and with what; "" where it is not
@@ -93,8 +98,7 @@ struct model_environment {
 struct model {
     struct sample_setting setting; /* device, threads and isa of what was
                                       measured; the rest is zero */
-    struct model_range ranges[MODEL_MAX_RANGES];
-    size_t n_ranges; /* >= 1 */
+    struct range_list ranges;      /* >= 1 */
     struct model_environment environments[MODEL_MAX_ENVIRONMENTS];
     size_t n_environments; /* the first ones, where there are more */
     uint32_t format;       /* version of the file it was read from, or 0 */
@@ -121,21 +125,19 @@ enum model_kind model_kind(const struct model *model);
 /* "fitted roofline of h100", "net": in the arena. */
 const char *model_kind_text(const struct model *model, struct arena *arena);
 
-/* One more sample, of that batch. */
-void model_range_add(struct model_range *range, uint32_t batch);
-/* Adds a training sample of that setting to the ranges. */
-void model_add_range(struct model *model, const struct sample_setting *setting);
-/* Likewise to the environments; copies the texts of a new one. */
+/* Adds a sample of that setting. */
+void range_list_add(struct range_list *ranges,
+                    const struct sample_setting *setting);
+/* Index of the range of that precision and optimizer; n where there is none. */
+size_t range_list_find(const struct range_list *ranges,
+                       enum precision precision, enum optimizer optimizer);
+/* Adds a training sample to the environments; copies the texts of a new one. */
 void model_add_environment(struct model *model,
                            const struct sample_setting *setting,
                            struct arena *arena);
 /* "host box, driver 570.86.15, CUDA 12.8", in the arena. */
 const char *environment_text(const struct model_environment *environment,
                              struct arena *arena);
-/* Index of the range of that precision and optimizer; n_ranges where there is
- * none. */
-size_t model_find_range(const struct model *model, enum precision precision,
-                        enum optimizer optimizer);
 /* Whether samples of that precision, optimizer and batch, or of smaller and
  * larger ones, were trained on. */
 bool model_covers(const struct model *model, enum precision precision,

@@ -56,11 +56,11 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
     take_net(model, &file, arena);
     model->setting.device = "reference net";
     model->setting.isa = "unknown";
-    model->ranges[0] = (struct model_range){.precision = PRECISION_FP32,
-                                            .optimizer = OPTIMIZER_SGD,
-                                            .batch_min = 65536,
-                                            .batch_max = 65536};
-    model->n_ranges = 1;
+    model->ranges.at[0] = (struct model_range){.precision = PRECISION_FP32,
+                                               .optimizer = OPTIMIZER_SGD,
+                                               .batch_min = 65536,
+                                               .batch_max = 65536};
+    model->ranges.n = 1;
     model->basis = BASIS_MODELLED;
     model->source = "imported from a reference net";
     model->training.version = NEUROSHARD_VERSION;

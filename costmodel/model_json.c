@@ -217,7 +217,7 @@ static json_t *setting_to_json(const struct model *model)
 {
     json_t *object = PLACE_ROW(model, setting_fields);
 
-    SET_LIST(object, "ranges", model->ranges, model->n_ranges, range_fields);
+    SET_LIST(object, "ranges", model->ranges.at, model->ranges.n, range_fields);
     if (model->n_environments)
         SET_LIST(object, "environments", model->environments,
                  model->n_environments, environment_fields);
@@ -303,12 +303,12 @@ static int read_range(void *to, const struct json_place *place, struct err *err)
         return place_error(place, err,
                            "a range of batches cannot go from %u to %u",
                            range.batch_min, range.batch_max);
-    if (model_find_range(model, range.precision, range.optimizer) <
-        model->n_ranges)
+    if (range_list_find(&model->ranges, range.precision, range.optimizer) <
+        model->ranges.n)
         return place_error(place, err, "%s with %s is there twice",
                            precision_name(range.precision),
                            optimizer_name(range.optimizer));
-    model->ranges[model->n_ranges++] = range;
+    model->ranges.at[model->ranges.n++] = range;
     return 0;
 }
 
@@ -402,7 +402,7 @@ static int read_list(void *to, const struct json_place *place, const char *key,
 static int read_setting(struct model *model, const struct json_place *root,
                         struct err *err)
 {
-    struct model_range *only = &model->ranges[0];
+    struct model_range *only = &model->ranges.at[0];
     struct json_place place;
 
     if (place_object(&place, root, "setting", err) ||
@@ -418,7 +418,7 @@ static int read_setting(struct model *model, const struct json_place *root,
         PLACE_FIELDS(only, &place, batch_field, err))
         return -1;
     only->batch_max = only->batch_min;
-    model->n_ranges = 1;
+    model->ranges.n = 1;
     return 0;
 }
 

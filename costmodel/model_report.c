@@ -171,8 +171,8 @@ static const struct figure feature_figures[] = {
 /* Where there are several. */
 static void print_ranges(const struct model *model, struct buf *out)
 {
-    for (size_t i = 0; model->n_ranges > 1 && i < model->n_ranges; i++) {
-        const struct model_range *range = &model->ranges[i];
+    for (size_t i = 0; model->ranges.n > 1 && i < model->ranges.n; i++) {
+        const struct model_range *range = &model->ranges.at[i];
 
         buf_printf(
             out,

@@ -359,7 +359,7 @@ static void describe(struct model *model, const struct run *run,
         if (!sample_trains(sample))
             continue;
         if (sample_split(sample) != SPLIT_HELD_OUT) {
-            model_add_range(model, sample->setting);
+            range_list_add(&model->ranges, sample->setting);
             model_add_environment(model, sample->setting, arena);
         } else {
             training->n_held_out += sample->kind == SAMPLE_FUSED;

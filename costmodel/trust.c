@@ -48,9 +48,9 @@ static void find_ranges(struct trust *trust, const struct model *model)
                 range->most = known[k].value(set->at[f].max);
             }
     }
-    for (size_t r = 0; r < model->n_ranges; r++) {
-        batch->least = fmin(batch->least, model->ranges[r].batch_min);
-        batch->most = fmax(batch->most, model->ranges[r].batch_max);
+    for (size_t r = 0; r < model->ranges.n; r++) {
+        batch->least = fmin(batch->least, model->ranges.at[r].batch_min);
+        batch->most = fmax(batch->most, model->ranges.at[r].batch_max);
     }
 }
 

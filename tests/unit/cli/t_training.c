@@ -245,7 +245,7 @@ static void test_gains(const char *db)
 static void test_refusals(const char *db)
 {
     struct sample_setting other = synthetic_setting;
-    struct model both = {.n_ranges = 0};
+    struct model both = {.ranges = {.n = 0}};
     const char *few = in_folder("few.db"), *tens = in_folder("tens.db");
     const char *model = in_folder("first.nsm"), *copy = in_folder("second.nsm"),
                *none = in_folder("none");
@@ -285,14 +285,14 @@ static void test_refusals(const char *db)
                "--force"),
            0, "two settings, one model");
     is_i64(model_load(&both, none, &arena, &err), 0, "which loads");
-    is_i64((int64_t)both.n_ranges, 1, "of one precision and optimizer");
-    is_i64(both.ranges[0].batch_min, 1024, "from the smaller batch");
-    is_i64(both.ranges[0].batch_max, 4096, "to the larger");
+    is_i64((int64_t)both.ranges.n, 1, "of one precision and optimizer");
+    is_i64(both.ranges.at[0].batch_min, 1024, "from the smaller batch");
+    is_i64(both.ranges.at[0].batch_max, 4096, "to the larger");
     is_i64(RUN(command_train, "train", "--db", db, "-o", none, "--batch=4096",
                "--epochs=1", "--force"),
            0, "one setting chosen");
     is_i64(model_load(&both, none, &arena, &err), 0, "which loads, too");
-    is_i64(both.ranges[0].batch_min, 4096, "without the other");
+    is_i64(both.ranges.at[0].batch_min, 4096, "without the other");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", none), 0,
            "judged on both settings");
     is_i64(RUN(command_eval, "eval", "--db", db, "--model", none,

@@ -282,7 +282,7 @@ int main(void)
     snprintf(model_path, sizeof(model_path), "%s/models/h200.nsm", folder);
     if (!ok(!model_save(&model, model_path, &err), "a model%s", err.msg))
         return tap_done();
-    is_i64((int64_t)model.n_ranges, 4, "of two precisions and two optimizers");
+    is_i64((int64_t)model.ranges.n, 4, "of two precisions and two optimizers");
     test_inside(&model, &arena);
     test_outside(&arena);
     test_large_devices(&arena);

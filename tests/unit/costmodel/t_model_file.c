@@ -19,9 +19,9 @@ static void small_model(struct model *model, struct arena *arena)
         .setting = {.device = "cpu:\xc3\x89preuve \"9\"",
                     .n_threads = 2,
                     .isa = "avx512"},
-        .ranges = {{PRECISION_FP16, OPTIMIZER_SGD, 4096, 4096, 80},
-                   {PRECISION_FP32, OPTIMIZER_ADAM, 1024, 65536, 10}},
-        .n_ranges = 2,
+        .ranges = {{{PRECISION_FP16, OPTIMIZER_SGD, 4096, 4096, 80},
+                    {PRECISION_FP32, OPTIMIZER_ADAM, 1024, 65536, 10}},
+                   2},
         .environments = {{"570.86.15", "12.8", "gpu7", 60},
                          {"Linux 6.1.0", "", "", 30}},
         .n_environments = 2,
@@ -91,11 +91,11 @@ static void test_round_trip(void)
             err.msg))
         return;
     is_str(again.setting.device, model.setting.device, "device");
-    is_i64((int64_t)again.n_ranges, 2, "ranges");
-    is_i64(again.ranges[0].precision, PRECISION_FP16, "precision");
-    is_i64(again.ranges[1].optimizer, OPTIMIZER_ADAM, "optimizer");
-    is_i64(again.ranges[1].batch_min, 1024, "smallest batch");
-    is_i64((int64_t)again.ranges[0].n_samples, 80, "samples of a range");
+    is_i64((int64_t)again.ranges.n, 2, "ranges");
+    is_i64(again.ranges.at[0].precision, PRECISION_FP16, "precision");
+    is_i64(again.ranges.at[1].optimizer, OPTIMIZER_ADAM, "optimizer");
+    is_i64(again.ranges.at[1].batch_min, 1024, "smallest batch");
+    is_i64((int64_t)again.ranges.at[0].n_samples, 80, "samples of a range");
     is_i64((int64_t)again.n_environments, 2, "environments");
     is_str(environment_text(&again.environments[0], &arena),
            "host gpu7, driver 570.86.15, CUDA 12.8", "one");
@@ -141,7 +141,7 @@ static void test_round_trip(void)
            "cpu:\xc3\x89preuve \"9\", 2 threads, avx512, fp32|fp16, sgd|adam, "
            "batch 1024 to 65536",
            "its settings in words");
-    again.n_ranges = 1;
+    again.ranges.n = 1;
     is_str(model_setting_text(&again, &arena),
            "cpu:\xc3\x89preuve \"9\", 2 threads, avx512, fp16, sgd, batch "
            "4096",
@@ -371,10 +371,10 @@ static void test_version_1(void)
             "a file of version 1%s", err.msg))
         return;
     is_i64(model.format, 1, "says so");
-    is_i64((int64_t)model.n_ranges, 1, "one setting is a range of one");
-    ok(model.ranges[0].batch_min == model.ranges[0].batch_max &&
-           model.ranges[0].batch_min > 0,
-       "batch %u", model.ranges[0].batch_min);
+    is_i64((int64_t)model.ranges.n, 1, "one setting is a range of one");
+    ok(model.ranges.at[0].batch_min == model.ranges.at[0].batch_max &&
+           model.ranges.at[0].batch_min > 0,
+       "batch %u", model.ranges.at[0].batch_min);
     is_i64(model.estimate.totals.n, 0, "no estimate");
     model_to_bytes(&model, &data, &len, &arena);
     ok(!model_parse(&again, data, len, "m", &arena, &err),
@@ -393,7 +393,7 @@ static void test_environments(void)
 {
     struct sample_setting setting = {.driver = "570.86.15", .cuda = "12.8"};
     static char hosts[2 * MODEL_MAX_ENVIRONMENTS][16];
-    struct model model = {.n_ranges = 0};
+    struct model model = {.ranges = {.n = 0}};
     struct arena arena;
 
     arena_init(&arena);
@@ -413,18 +413,18 @@ static void test_environments(void)
 
 static void test_ranges(void)
 {
-    struct model model = {.n_ranges = 0};
+    struct model model = {.ranges = {.n = 0}};
     struct sample_setting setting = {.precision = PRECISION_FP16,
                                      .optimizer = OPTIMIZER_SGD};
 
     for (uint32_t batch = 4096; batch >= 1024; batch /= 2) {
         setting.batch = batch;
-        model_add_range(&model, &setting);
+        range_list_add(&model.ranges, &setting);
     }
     setting.optimizer = OPTIMIZER_ADAGRAD;
-    model_add_range(&model, &setting);
-    is_i64((int64_t)model.n_ranges, 2, "a range for each pair");
-    is_i64((int64_t)model.ranges[0].n_samples, 3, "samples of the first");
+    range_list_add(&model.ranges, &setting);
+    is_i64((int64_t)model.ranges.n, 2, "a range for each pair");
+    is_i64((int64_t)model.ranges.at[0].n_samples, 3, "samples of the first");
     ok(model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 1024) &&
            model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 3000) &&
            model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 4096),

@@ -153,7 +153,7 @@ static void test_settings(struct arena *arena)
        "mean error %.2f %%, p90 %.2f %%, Kendall's tau %.4f", 100 * net->mape,
        100 * net->p90_ape, net->kendall_tau);
     ok(net->p90_ape > net->median_ape, "p90 is above the median");
-    is_i64((int64_t)model.n_ranges, 4, "a range for each pair");
+    is_i64((int64_t)model.ranges.n, 4, "a range for each pair");
     ok(model_covers(&model, PRECISION_FP16, OPTIMIZER_ROWWISE_ADAGRAD, 4096),
        "batches between are covered");
     is_i64((int64_t)e.n_classes, 5, "the published setting and four classes");
@@ -166,12 +166,12 @@ static void test_settings(struct arena *arena)
         n += e.classes[c].errors.n;
     }
     is_i64((int64_t)n, (int64_t)net->n, "each sample is of one class");
-    model.n_ranges = 0;
-    model_add_range(&model, samples[0].setting);
+    model.ranges.n = 0;
+    range_list_add(&model.ranges, samples[0].setting);
     evaluate_model(&e, &model, samples, 1500);
     ok(!e.classes[e.n_classes - 1].is_trained, "a class outside of a range");
-    again.n_ranges = 0;
-    model_add_range(&again, samples[0].setting);
+    again.ranges.n = 0;
+    range_list_add(&again.ranges, samples[0].setting);
     model_to_bytes(&model, &data[0], &len[0], arena);
     model_to_bytes(&again, &data[1], &len[1], arena);
     ok(len[0] == len[1] && !memcmp(data[0], data[1], len[0]),
