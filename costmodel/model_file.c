@@ -236,13 +236,10 @@ bool model_covers(const struct model *model, enum precision precision,
 const char *device_text(const struct sample_setting *setting,
                         struct arena *arena)
 {
-    const char *threads =
-        setting->n_threads
-            ? arena_printf(arena, "%u threads, ", setting->n_threads)
-            : "";
-
-    return arena_printf(arena, "%s, %s%s", setting->device, threads,
-                        setting->isa);
+    if (!setting->n_threads)
+        return arena_printf(arena, "%s, %s", setting->device, setting->isa);
+    return arena_printf(arena, "%s, %u threads, %s", setting->device,
+                        setting->n_threads, setting->isa);
 }
 
 const char *setting_text(const struct sample_setting *setting,
