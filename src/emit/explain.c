@@ -99,13 +99,10 @@ static const struct figure anew_figures[] = {
 
 struct binding {
     struct report_options options;
-    struct report report; /* owned */
-    const struct plan *plan;
-    bool waits; /* the cost model has GPUs wait for each other */
-    uint32_t n_gpus, last;
-    uint32_t slow_fwd;        /* where cost.fwd_comm_ms is largest */
+    struct report report;     /* owned */
+    uint32_t last, slow_fwd;  /* slow_fwd: where cost.fwd_comm_ms is largest */
     uint32_t of;              /* the GPU that is explained */
-    struct gpu *gpus;         /* [n_gpus], in the arena */
+    struct gpu *gpus;         /* [report.n_devices], in the arena */
     struct marginal *pieces;  /* [n_pieces], in the arena: that GPU's, the
                                  one that costs most first */
     size_t n_pieces, n_stuck; /* stuck: fits on no other GPU */
@@ -114,29 +111,30 @@ struct binding {
     bool is_error;   /* which is known; else a share of the step */
 };
 
-static void find_gpus(struct binding *binding)
+static void find_gpus(struct binding *binding, struct arena *arena)
 {
-    const struct plan *plan = binding->plan;
-    const double last_ms =
-        report_own_ms(&plan->devices[binding->last], binding->waits);
-    struct gpu *gpus = binding->gpus;
+    const struct report *report = &binding->report;
+    const struct plan *plan = report->plan;
+    const bool waits = binding->options.waits;
+    const double last_ms = report->devices[binding->last].own_ms;
+    struct gpu *gpus = ARENA_NEW(arena, struct gpu, report->n_devices);
 
-    binding->slow_fwd = binding->waits ? 0 : binding->last;
-    for (uint32_t r = 0; r < binding->n_gpus; r++) {
+    binding->gpus = gpus;
+    binding->slow_fwd = waits ? 0 : binding->last;
+    for (uint32_t r = 0; r < report->n_devices; r++) {
         uint64_t have = plan->problem.cluster.memory_bytes[r];
         uint64_t used = plan->devices[r].memory.total;
-        double own_ms = report_own_ms(&plan->devices[r], binding->waits);
 
         gpus[r] = (struct gpu){
             .gpu = r,
-            .own_ms = own_ms,
-            .behind_ms = last_ms - own_ms,
-            .cost = binding->report.devices[r].cost,
+            .own_ms = report->devices[r].own_ms,
+            .behind_ms = last_ms - report->devices[r].own_ms,
+            .cost = report->devices[r].cost,
             .used_frac = plan_used_frac(plan, r),
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
         };
-        if (binding->waits &&
+        if (waits &&
             gpus[r].cost.fwd_comm_ms > gpus[binding->slow_fwd].cost.fwd_comm_ms)
             binding->slow_fwd = r;
     }
@@ -157,7 +155,7 @@ static struct marginal price_piece(struct binding *binding,
                                    struct what_if *what_if, size_t idx)
 {
     struct edit without = {.gone = &idx, .n_gone = 1};
-    const struct plan *plan = binding->plan;
+    const struct plan *plan = binding->report.plan;
     const struct shard *shard = &plan->shards[idx];
     struct marginal piece = {
         .shard = idx,
@@ -175,8 +173,8 @@ static struct marginal price_piece(struct binding *binding,
         &(struct device_cost){.compute_ms = what_if->compute_ms[binding->of],
                               .bwd_comm_ms = what_if->bwd_comm_ms[binding->of],
                               .fwd_comm_ms = what_if->fwd_comm_ms[binding->of]},
-        binding->waits);
-    for (uint32_t r = 0; r < binding->n_gpus; r++) {
+        binding->options.waits);
+    for (uint32_t r = 0; r < binding->report.n_devices; r++) {
         struct shard there = *shard;
         struct edit move = {&idx, 1, &there, 1};
 
@@ -201,7 +199,7 @@ static struct marginal price_piece(struct binding *binding,
 static void price_pieces(struct binding *binding, struct what_if *what_if,
                          struct arena *arena)
 {
-    const struct plan *plan = binding->plan;
+    const struct plan *plan = binding->report.plan;
 
     binding->pieces = ARENA_NEW(arena, struct marginal, plan->n_shards);
     for (size_t i = 0; i < plan->n_shards; i++) {
@@ -224,44 +222,37 @@ static void find_least(struct binding *binding)
     struct compare_entry entry = {0};
     double error_frac;
 
-    compare_fill(&entry, binding->plan);
+    compare_fill(&entry, binding->report.plan);
     error_frac = compare_gain_error(&entry, &entry);
     binding->is_error = error_frac > 0;
-    binding->least_ms =
-        (binding->is_error ? error_frac : SAME_FRAC) * binding->plan->total_ms;
+    binding->least_ms = (binding->is_error ? error_frac : SAME_FRAC) *
+                        binding->report.plan->total_ms;
 }
 
 static void binding_find(struct binding *binding, struct explained *explained)
 {
     const struct plan *plan = explained->what_if.plan;
     const struct oracle *oracle = explained->what_if.oracle;
-    struct report report;
+    struct arena *arena = explained->arena;
 
-    binding->options = (struct report_options){
-        .waits = oracle_waits(oracle),
-        .without_ms = what_if_without(plan, oracle, explained->arena)};
-    report_init(&report, plan, &binding->options);
-    *binding = (struct binding){.options = binding->options,
-                                .report = report,
-                                .plan = plan,
-                                .waits = binding->options.waits,
-                                .n_gpus = report.n_devices,
-                                .last = report.bottleneck.gpu};
-    binding->gpus = ARENA_NEW(explained->arena, struct gpu, binding->n_gpus);
-    find_gpus(binding);
-    find_least(binding);
+    *binding = (struct binding){
+        .options = {.waits = oracle_waits(oracle),
+                    .without_ms = what_if_without(plan, oracle, arena)}};
+    report_init(&binding->report, plan, &binding->options);
+    binding->last = binding->report.bottleneck.gpu;
     binding->of = explained->gpu == ANY_GPU ? binding->last : explained->gpu;
-    shifts_find(&binding->shifts, &explained->what_if, binding->of,
-                explained->arena);
-    price_pieces(binding, &explained->what_if, explained->arena);
-    for (uint32_t r = 0; r < binding->n_gpus; r++)
+    find_gpus(binding, arena);
+    find_least(binding);
+    shifts_find(&binding->shifts, &explained->what_if, binding->of, arena);
+    price_pieces(binding, &explained->what_if, arena);
+    for (uint32_t r = 0; r < binding->report.n_devices; r++)
         binding->gpus[r].has_room_for =
             r == binding->of ? NAN : (double)binding->gpus[r].n_fitting;
 }
 
 static void print_step(const struct binding *binding, struct buf *out)
 {
-    const struct plan *plan = binding->plan;
+    const struct plan *plan = binding->report.plan;
     const struct device_cost *last = &plan->devices[binding->last];
 
     buf_printf(out, "step    %.4f ms", plan->total_ms);
@@ -270,13 +261,13 @@ static void print_step(const struct binding *binding, struct buf *out)
                cost_basis_names[plan->cost.basis]);
     report_outside(&plan->cost, out);
     report_job(plan, out);
-    bottleneck_print(&binding->report.bottleneck, plan, binding->waits, out);
+    report_bottleneck(&binding->report, out);
     buf_printf(out,
                "        GPU %u takes %.4f ms: compute %.4f, backward "
                "communication %.4f",
                binding->last, binding->gpus[binding->last].own_ms,
                last->compute_ms, last->bwd_comm_ms);
-    if (binding->waits)
+    if (binding->options.waits)
         buf_printf(out,
                    "\n        the forward communication then takes %.4f ms, "
                    "longest on GPU %u\n",
@@ -289,7 +280,7 @@ static void print_step(const struct binding *binding, struct buf *out)
 
 static void print_memory_note(const struct binding *binding, struct buf *out)
 {
-    if (binding->n_gpus < 2)
+    if (binding->report.n_devices < 2)
         return;
     if (!binding->n_pieces)
         buf_printf(out, "memory  GPU %u holds nothing\n", binding->of);
@@ -307,23 +298,24 @@ static void print_memory_note(const struct binding *binding, struct buf *out)
 
 static void print_gpus(const struct binding *binding, struct buf *out)
 {
-    struct ranked *ranked = mem_alloc(binding->n_gpus, sizeof(*ranked));
+    struct ranked *ranked =
+        mem_alloc(binding->report.n_devices, sizeof(*ranked));
 
     buf_printf(out,
                "\n%4s %9s %9s %9s %9s %9s %6s %17s\n"
                "%-4s %9s %9s %9s %9s %9s %6s %10s  of %u\n",
-               "", binding->waits ? "ready" : "total", "sooner", "compute",
-               "bwd comm", "fwd comm", "memory", "fits", "GPU", "ms", "by ms",
-               "ms", "ms", "ms", "%", "free", binding->of);
-    for (uint32_t r = 0; r < binding->n_gpus; r++)
+               "", binding->options.waits ? "ready" : "total", "sooner",
+               "compute", "bwd comm", "fwd comm", "memory", "fits", "GPU", "ms",
+               "by ms", "ms", "ms", "ms", "%", "free", binding->of);
+    for (uint32_t r = 0; r < binding->report.n_devices; r++)
         ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
-    ranked_sort(ranked, binding->n_gpus);
-    for (uint32_t i = 0; i < binding->n_gpus; i++)
+    ranked_sort(ranked, binding->report.n_devices);
+    for (uint32_t i = 0; i < binding->report.n_devices; i++)
         if (i < N_GPUS_SHOWN || ranked[i].idx == binding->of)
             figures_row(gpu_figures, &binding->gpus[ranked[i].idx], out);
-    if (binding->n_gpus > N_GPUS_SHOWN)
+    if (binding->report.n_devices > N_GPUS_SHOWN)
         buf_printf(out, "... and %u that are sooner\n",
-                   binding->n_gpus - N_GPUS_SHOWN);
+                   binding->report.n_devices - N_GPUS_SHOWN);
     mem_free(ranked);
 }
 
@@ -419,7 +411,7 @@ static json_t *to_json(const struct explained *explained,
                        const struct binding *binding)
 {
     const struct bottleneck *bottleneck = &binding->report.bottleneck;
-    const struct plan *plan = binding->plan;
+    const struct plan *plan = binding->report.plan;
 
     return json_pack(
         "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
@@ -429,7 +421,7 @@ static json_t *to_json(const struct explained *explained,
         "last_gpu", (json_int_t)binding->last, "longest_fwd_comm_gpu",
         (json_int_t)binding->slow_fwd, "largest_part", bottleneck->phase,
         "largest_part_ms", bottleneck->phase_ms, "gpus",
-        figures_list(gpu_figures, binding->gpus, binding->n_gpus,
+        figures_list(gpu_figures, binding->gpus, binding->report.n_devices,
                      sizeof(*binding->gpus)),
         "gpu", (json_int_t)binding->of, "pieces",
         figures_list(piece_figures, binding->pieces, binding->n_pieces,
@@ -452,10 +444,10 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
 
     binding_find(&binding, explained);
     print_step(&binding, out);
-    report_bound(binding.plan, 4, out);
+    report_bound(binding.report.plan, 4, out);
     print_memory_note(&binding, out);
     print_gpus(&binding, out);
-    if (plan_has_parts(binding.plan))
+    if (plan_has_parts(binding.report.plan))
         report_phases(&binding.report, out);
     print_pieces(&binding, out);
     print_gains(&binding, out);

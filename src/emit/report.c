@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define USUAL_COLUMNS 80u
+
 const char *report_kinds(char buf[REPORT_KINDS_MAX],
                          const size_t n_shards[N_SHARD_KINDS])
 {
@@ -33,13 +35,11 @@ double report_own_ms(const struct device_cost *cost, bool waits)
  * one is; a model of communication need not see it so, hence the limits. */
 static void split_waiting(struct report *report)
 {
-    const struct device_cost *last =
-        &report->plan->devices[report->bottleneck.gpu];
+    const double last_ms = report->devices[report->bottleneck.gpu].own_ms;
 
     for (uint32_t r = 0; report->options->waits && r < report->n_devices; r++) {
         struct report_device *device = &report->devices[r];
-        double late_ms =
-            report_own_ms(last, true) - report_own_ms(&device->cost, true);
+        double late_ms = last_ms - device->own_ms;
 
         device->waiting_ms = fmax(fmin(late_ms, device->cost.fwd_comm_ms), 0);
         device->cost.fwd_comm_ms -= device->waiting_ms;
@@ -54,6 +54,7 @@ void report_init(struct report *report, const struct plan *plan,
     *report = (struct report){
         .plan = plan,
         .options = options,
+        .n_columns = options->n_columns ? options->n_columns : USUAL_COLUMNS,
         .n_devices = n_devices,
         .devices = mem_alloc(n_devices, sizeof(*report->devices)),
     };
@@ -62,8 +63,11 @@ void report_init(struct report *report, const struct plan *plan,
 
         report->devices[shard->device].n_shards[shard_kind_idx(shard->kind)]++;
     }
-    for (uint32_t r = 0; r < n_devices; r++)
+    for (uint32_t r = 0; r < n_devices; r++) {
         report->devices[r].cost = plan->devices[r];
+        report->devices[r].own_ms =
+            report_own_ms(&plan->devices[r], options->waits);
+    }
     bottleneck_find(&report->bottleneck, plan, options->waits,
                     options->without_ms);
     split_waiting(report);
@@ -121,9 +125,11 @@ void bottleneck_find(struct bottleneck *out, const struct plan *plan,
         }
 }
 
-void bottleneck_print(const struct bottleneck *bottleneck,
-                      const struct plan *plan, bool waits, struct buf *out)
+void report_bottleneck(const struct report *report, struct buf *out)
 {
+    const struct bottleneck *bottleneck = &report->bottleneck;
+    const struct plan *plan = report->plan;
+
     buf_printf(out, "binds   ");
     if (plan_waits_for_host(plan)) {
         buf_printf(out,
@@ -134,7 +140,8 @@ void bottleneck_print(const struct bottleneck *bottleneck,
     }
     if (plan->problem.cluster.n_devices > 1)
         buf_printf(out, "GPU %u, %s; ", bottleneck->gpu,
-                   waits ? "which is ready last" : "the slowest");
+                   report->options->waits ? "which is ready last"
+                                          : "the slowest");
     buf_printf(out, "%s, %.3f ms of the step; ", bottleneck->phase,
                bottleneck->phase_ms);
     if (bottleneck->table < plan->problem.n_tables)
@@ -295,7 +302,7 @@ static void print_head(const struct report *report, struct buf *out)
     print_rivals(report, out);
     report_bound(plan, 3, out);
     print_memory(report, out);
-    bottleneck_print(&report->bottleneck, plan, report->options->waits, out);
+    report_bottleneck(report, out);
     buf_printf(out, "plan    %zu table%s in %zu shard%s on ", problem->n_tables,
                problem->n_tables == 1 ? "" : "s", plan->n_shards,
                plan->n_shards == 1 ? "" : "s");

@@ -12,17 +12,9 @@
 /* Of a table by GPU: those about alike share one. */
 #define MOST_ROWS 12u
 #define N_TABLES_SHOWN 10u
-#define USUAL_COLUMNS 80u
 #define MORE_COLUMNS 100u /* where tables have more */
 #define KINDS_COLUMNS 132u
 #define ALL_COLUMNS 1000u
-
-static size_t n_columns(const struct report *report)
-{
-    const size_t n = report->options->n_columns;
-
-    return n ? n : USUAL_COLUMNS;
-}
 
 void report_error(const struct plan *plan, struct buf *out)
 {
@@ -139,7 +131,7 @@ struct grid {
 
 static void grid_init(struct grid *grid, const struct report *report)
 {
-    grid->least_width = n_columns(report) < MORE_COLUMNS ? 7 : 9;
+    grid->least_width = report->n_columns < MORE_COLUMNS ? 7 : 9;
     grid->of = mem_alloc(report->n_devices * grid->n, sizeof(*grid->of));
     grid->order = mem_alloc(report->n_devices, sizeof(*grid->order));
 }
@@ -181,7 +173,7 @@ static void grid_print(struct grid *grid, const struct report *report,
                        const char *unit, struct buf *out)
 {
     const uint32_t n = report->n_devices;
-    const bool is_folded = n > MOST_ROWS && n_columns(report) <= ALL_COLUMNS;
+    const bool is_folded = n > MOST_ROWS && report->n_columns <= ALL_COLUMNS;
     size_t example = 0, n_alike = 0;
     double share;
 
@@ -263,9 +255,7 @@ void report_phases(const struct report *report, struct buf *out)
     grid_init(&grid, report);
     for (uint32_t r = 0; r < report->n_devices; r++) {
         fill_phases(&report->devices[r], has_parts, grid.of + r * grid.n);
-        grid.order[r] = (struct ranked){
-            -report_own_ms(&report->plan->devices[r], report->options->waits),
-            r};
+        grid.order[r] = (struct ranked){-report->devices[r].own_ms, r};
     }
     grid.n_decimals = decimals_of(&grid, report->plan->total_ms);
     grid_print(&grid, report, "ms", out);
@@ -285,7 +275,7 @@ void report_memory(const struct report *report, struct buf *out)
     const struct unit unit = choose_unit(report);
     struct grid grid = {.n = N_MEMORY_ITEMS + 2,
                         .n_decimals = unit.n_decimals,
-                        .has_kinds = n_columns(report) >= KINDS_COLUMNS};
+                        .has_kinds = report->n_columns >= KINDS_COLUMNS};
 
     memcpy(grid.names, memory_item_names, N_MEMORY_ITEMS * sizeof(*grid.names));
     grid.names[N_MEMORY_ITEMS] = "all";
@@ -343,7 +333,7 @@ static void print_holders(const struct plan *plan, size_t begin, size_t end,
 static unsigned name_width(const struct report *report)
 {
     const struct problem *problem = &report->plan->problem;
-    const size_t n = n_columns(report);
+    const size_t n = report->n_columns;
     const size_t rest =
         TABLE_REST + LEAST_HOLDERS + (n >= MORE_COLUMNS ? TABLE_MORE : 0);
     size_t most = strlen("without this table");
@@ -361,7 +351,7 @@ static void print_table(const struct report *report, size_t begin,
     const struct table *table = &plan->problem.tables[shard->table];
     const double less_ms =
         plan->total_ms - report->options->without_ms[shard->table];
-    const bool has_more = n_columns(report) >= MORE_COLUMNS;
+    const bool has_more = report->n_columns >= MORE_COLUMNS;
     size_t n_shards[N_SHARD_KINDS] = {0}, end = emit_shards_end(plan, begin);
     size_t used = width + TABLE_REST + (has_more ? TABLE_MORE : 0);
     char kinds[REPORT_KINDS_MAX];
@@ -379,7 +369,7 @@ static void print_table(const struct report *report, size_t begin,
                table->dim, table->pooling_factor,
                report_kinds(kinds, n_shards));
     print_holders(plan, begin, end,
-                  n_columns(report) > used ? n_columns(report) - used : 0, out);
+                  report->n_columns > used ? report->n_columns - used : 0, out);
     buf_printf(out, "\n");
 }
 
@@ -402,9 +392,9 @@ void report_tables(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const double *without_ms = report->options->without_ms;
-    const bool has_more = n_columns(report) >= MORE_COLUMNS;
+    const bool has_more = report->n_columns >= MORE_COLUMNS;
     const size_t most =
-        n_columns(report) > ALL_COLUMNS ? SIZE_MAX : N_TABLES_SHOWN;
+        report->n_columns > ALL_COLUMNS ? SIZE_MAX : N_TABLES_SHOWN;
     const unsigned width = name_width(report);
     struct ranked *ranked; /* first shards of tables */
     size_t n = 0;
@@ -431,7 +421,7 @@ void report_tables(const struct report *report, struct buf *out)
         print_table(report, ranked[i].idx, width, out);
     if (n > most)
         buf_printf(out, "... and %zu more\n", n - most);
-    if (n || n_columns(report) >= KINDS_COLUMNS)
+    if (n || report->n_columns >= KINDS_COLUMNS)
         print_legend(report, out);
     mem_free(ranked);
 }

@@ -10,6 +10,7 @@
 /* A device's step, with its waiting told apart from its communication. */
 struct report_device {
     struct device_cost cost; /* without the waiting */
+    double own_ms;           /* until others wait for it */
     double waiting_ms; /* until the last device is ready for the forward */
     size_t n_shards[N_SHARD_KINDS]; /* by kind */
 };
@@ -31,6 +32,7 @@ struct bottleneck {
 struct report {
     const struct plan *plan;
     const struct report_options *options;
+    size_t n_columns; /* that lines may have */
     uint32_t n_devices;
     struct report_device *devices; /* [n_devices]; owned */
     struct bottleneck bottleneck;
@@ -46,8 +48,7 @@ double report_own_ms(const struct device_cost *cost, bool waits);
 void bottleneck_find(struct bottleneck *out, const struct plan *plan,
                      bool waits, const double *without_ms);
 /* "binds   GPU 4 ..." */
-void bottleneck_print(const struct bottleneck *bottleneck,
-                      const struct plan *plan, bool waits, struct buf *out);
+void report_bottleneck(const struct report *report, struct buf *out);
 
 /* " +-16 %" behind the step's time; nothing where it is not known. */
 void report_error(const struct plan *plan, struct buf *out);
