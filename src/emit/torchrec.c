@@ -204,7 +204,6 @@ struct module {
     const struct emit_options *options;
     const char *name;
     size_t len; /* of the name */
-    enum table_output output;
 };
 
 static struct module module_of(const struct table *table,
@@ -216,8 +215,7 @@ static struct module module_of(const struct table *table,
     if (table->output == OUTPUT_SEQUENCE && options->sequence_module)
         name = options->sequence_module;
     return (struct module){options, dot ? table->name : name,
-                           dot ? (size_t)(dot - table->name) : strlen(name),
-                           table->output};
+                           dot ? (size_t)(dot - table->name) : strlen(name)};
 }
 
 static bool is_in(const struct module *module, const struct table *table)
@@ -234,8 +232,7 @@ static const char *find_whole_type(const struct plan *plan,
                                    const struct module *module)
 {
     for (size_t i = 0; i < plan->n_shards; i++)
-        if (module->output == OUTPUT_POOLED &&
-            plan->shards[i].kind == SHARD_COLUMN &&
+        if (plan->shards[i].kind == SHARD_COLUMN &&
             is_in(module, &plan->problem.tables[plan->shards[i].table]))
             return "column_wise";
     return "table_wise";
@@ -280,11 +277,9 @@ static const struct table *find_output(const struct problem *problem,
 /* An EmbeddingCollection gives its features one width, and takes all pieces
  * of all tables that it cuts by columns to be as wide as the first. */
 static int check_sequences(const struct plan *plan, const struct module *module,
-                           struct err *err)
+                           const struct table *first, struct err *err)
 {
     const struct table *tables = plan->problem.tables;
-    const struct table *first =
-        find_output(&plan->problem, module, OUTPUT_SEQUENCE);
     const struct shard *piece = NULL;
 
     for (size_t i = 0; first && i < plan->n_shards; i++) {
@@ -323,7 +318,8 @@ static int add_module(json_t *modules, const struct module *module,
     const struct table *pooled = find_output(problem, module, OUTPUT_POOLED);
     const struct table *sequence =
         find_output(problem, module, OUTPUT_SEQUENCE);
-    const char *whole_type = find_whole_type(plan, module);
+    const char *whole_type =
+        pooled ? find_whole_type(plan, module) : "table_wise";
     json_t *tables = json_object();
 
     json_object_setn_new(modules, module->name, module->len, tables);
@@ -333,7 +329,7 @@ static int add_module(json_t *modules, const struct module *module,
             "table '%s' is pooled and '%s' is a sequence, which TorchRec keeps "
             "in two modules: name the second with --sequence-module",
             pooled->name, sequence->name);
-    if (check_sequences(plan, module, err))
+    if (check_sequences(plan, module, sequence, err))
         return -1;
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
         const struct shard *pieces = &plan->shards[begin];
