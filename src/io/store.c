@@ -154,7 +154,6 @@ void *query_list(struct store *store, const struct statement *statement,
     const size_t size = statement->item_bytes;
     size_t n_found = 0, cap = 0;
     char *list = NULL, *item;
-    void *items = NULL;
     struct query query;
     bool has_row = false;
     int rc = query_begin(&query, store, statement, bound, err) ||
@@ -171,12 +170,8 @@ void *query_list(struct store *store, const struct statement *statement,
     }
     query_end(&query);
     *n = n_found;
-    if (!rc)
-        items = arena_alloc(arena, n_found, size);
-    if (!rc && n_found)
-        memcpy(items, list, n_found * size);
-    mem_free(list);
-    return items;
+    list = arena_keep(arena, list, n_found, size);
+    return rc ? NULL : list;
 }
 
 /* A file that others made must not run anything: no triggers, no views, no

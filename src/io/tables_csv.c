@@ -234,14 +234,10 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
     int rc = read_asked(&reader, err) ||
              csv_read(text, len, source, read_record, &reader, arena, err);
 
-    if (!rc) {
-        list->n_tables = reader.n_tables;
-        list->tables = ARENA_NEW(arena, struct table, reader.n_tables);
-        memcpy(list->tables, reader.tables,
-               reader.n_tables * sizeof(reader.tables[0]));
-        list->source = arena_strdup(arena, source);
-    }
-    mem_free(reader.tables);
+    list->n_tables = reader.n_tables;
+    list->tables = arena_keep(arena, reader.tables, reader.n_tables,
+                              sizeof(*reader.tables));
+    list->source = arena_strdup(arena, source);
     json_decref(reader.lines);
     json_decref(reader.cells.unknown);
     return rc ? -1 : 0;
