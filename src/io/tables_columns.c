@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/json_place.h"
 #include "base/text.h"
 #include "io/tables_private.h"
 
@@ -7,65 +8,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A column: its name and aliases with '|' between, the member of a table that
- * its cells give, and what they may be. */
-struct column {
-    const char *names;
-    enum member_type type; /* by MEMBER_OF, like the next */
-    size_t offset;
-    double min, max; /* of a number; of whole ones 0x1p63 is INT64_MAX */
-    const char *const *choices; /* of an enum, from 0, the last one NULL */
-};
-
 #define TABLE(member) MEMBER_OF(struct table, member)
-#define BIN(k)                                \
-    {                                         \
-        "bin_" #k, TABLE(bins[k]), 0, 1, NULL \
+#define BIN(k)                                       \
+    {                                                \
+        "bin_" #k, TABLE(bins[k]), false, 0, 1, NULL \
     }
 #define BINS_0_TO_16                                                        \
     BIN(0), BIN(1), BIN(2), BIN(3), BIN(4), BIN(5), BIN(6), BIN(7), BIN(8), \
         BIN(9), BIN(10), BIN(11), BIN(12), BIN(13), BIN(14), BIN(15), BIN(16)
-static const struct column columns[N_TABLE_COLUMNS] = {
-    {"name", TABLE(name), 0, 0, NULL},
-    {"num_embeddings|rows|hash_size", TABLE(num_embeddings), 1, 0x1p63, NULL},
-    {"dim|embedding_dim", TABLE(dim), 1, TABLES_MAX_DIM, NULL},
-    {"pooling_factor|hotness|multi_hot", TABLE(pooling_factor), 0,
+/* Their keys are names and aliases with '|' between; a cell of what is not
+ * needed is empty where the table has the default. */
+static const struct place_field columns[N_TABLE_COLUMNS] = {
+    {"name", TABLE(name), true, 0, 0, NULL},
+    {"num_embeddings|rows|hash_size", TABLE(num_embeddings), true, 1, 0x1p63,
+     NULL},
+    {"dim|embedding_dim", TABLE(dim), true, 1, TABLES_MAX_DIM, NULL},
+    {"pooling_factor|hotness|multi_hot", TABLE(pooling_factor), true, 0,
      TABLES_MAX_FACTOR, NULL},
-    {"zipf_alpha", TABLE(zipf_alpha), 0, TABLE_MAX_ZIPF, NULL},
-    {"sharding", TABLE(kinds), 1, SHARD_ALL_KINDS, NULL},
-    {"device", MEMBER_U64, offsetof(struct table, device), 0, TABLES_MAX_DEVICE,
-     NULL},
-    {"num_outputs|num_features", TABLE(num_outputs), 0, TABLES_MAX_FACTOR,
-     NULL},
-    {"output", TABLE(output), 0, OUTPUT_SEQUENCE, table_output_names},
-    {"precision", TABLE(precision), 0, N_PRECISIONS - 1, precision_names},
-    {"comm_precision", TABLE(comm_precision), 0, N_PRECISIONS - 1,
-     precision_names},
-    {"optimizer", TABLE(optimizer), 0, N_OPTIMIZERS - 1, optimizer_names},
-    {"row_order", TABLE(row_order), 0, N_ROW_ORDERS - 1, row_order_names},
-    {"dedup", TABLE(dedup), TABLE_MIN_DEDUP, 1, NULL},
-    {"rows_over", TABLE(rows_over), 0, N_ROWS_OVER - 1, rows_over_names},
-    {"group", TABLE(group), 0, 0, NULL},
+    {"zipf_alpha", TABLE(zipf_alpha), false, 0, TABLE_MAX_ZIPF, NULL},
+    {"sharding", TABLE(kinds), false, 1, SHARD_ALL_KINDS, NULL},
+    {"device", MEMBER_U64, offsetof(struct table, device), false, 0,
+     TABLES_MAX_DEVICE, NULL},
+    {"num_outputs|num_features", TABLE(num_outputs), false, 0,
+     TABLES_MAX_FACTOR, NULL},
+    {"output", TABLE(output), false, 0, 0, table_output_names},
+    {"precision", TABLE(precision), false, 0, 0, precision_names},
+    {"comm_precision", TABLE(comm_precision), false, 0, 0, precision_names},
+    {"optimizer", TABLE(optimizer), false, 0, 0, optimizer_names},
+    {"row_order", TABLE(row_order), false, 0, 0, row_order_names},
+    {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
+    {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
+    {"group", TABLE(group), false, 0, 0, NULL},
     BINS_0_TO_16,
 };
 
 const char *table_column_names(size_t column)
 {
-    return columns[column].names;
+    return columns[column].key;
 }
 
 size_t table_column(const char *name)
 {
     size_t c = 0;
 
-    while (c < N_TABLE_COLUMNS && !text_is_one_of(columns[c].names, name))
+    while (c < N_TABLE_COLUMNS && !text_is_one_of(columns[c].key, name))
         c++;
     return c;
 }
 
 bool table_column_is_words(size_t column)
 {
-    return columns[column].type == MEMBER_TEXT || columns[column].choices ||
+    return columns[column].type == MEMBER_TEXT || columns[column].names ||
            column == COLUMN_SHARDING;
 }
 
@@ -74,14 +67,15 @@ static uint64_t largest(const struct table_cells *cells, size_t column)
 {
     if (column == COLUMN_DEVICE && cells->options->n_devices)
         return cells->options->n_devices - 1;
-    return columns[column].max == 0x1p63 ? INT64_MAX
-                                         : (uint64_t)columns[column].max;
+    return columns[column].names || columns[column].max == 0x1p63
+               ? INT64_MAX
+               : (uint64_t)columns[column].max;
 }
 
 /* False where the text is nothing that the column takes. */
 static bool read_value(void *at, const struct table_cells *cells, size_t column)
 {
-    const struct column *format = &columns[column];
+    const struct place_field *format = &columns[column];
     const char *text = cells->texts[column];
     uint64_t n;
     double x;
@@ -96,8 +90,8 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
         *(double *)at = x + 0.0; /* no -0 */
         return x >= format->min && x <= format->max;
     }
-    if (format->choices)
-        n = (uint64_t)text_choice(format->choices, text);
+    if (format->names)
+        n = (uint64_t)text_choice(format->names, text);
     else if (column == COLUMN_SHARDING)
         n = shard_kinds_from_list(text, '|');
     else if (!text_to_u64(text, &n))
@@ -112,12 +106,12 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
 /* What the column takes. */
 static const char *say_wanted(const struct table_cells *cells, size_t column)
 {
-    const struct column *format = &columns[column];
+    const struct place_field *format = &columns[column];
 
     if (format->type == MEMBER_TEXT)
         return "printable text";
-    if (format->choices)
-        return text_list(format->choices, " or ", cells->arena);
+    if (format->names)
+        return text_list(format->names, " or ", cells->arena);
     if (column == COLUMN_SHARDING)
         return "a list of table, column, row, grid and replicate with '|' "
                "between";
@@ -192,7 +186,7 @@ static bool is_default(const struct table *table, size_t column)
     struct table plain;
 
     table_init(&plain);
-    if (column <= COLUMN_POOLING)
+    if (columns[column].is_needed)
         return false;
     if (column == COLUMN_ZIPF)
         return table->skew_assumed ||
@@ -228,7 +222,7 @@ static void add_kinds(struct buf *out, uint64_t kinds)
 
 bool table_add_cell(struct buf *out, const struct table *table, size_t column)
 {
-    const struct column *format = &columns[column];
+    const struct place_field *format = &columns[column];
     const void *at = (const char *)table + format->offset;
     uint64_t n;
 
@@ -244,8 +238,8 @@ bool table_add_cell(struct buf *out, const struct table *table, size_t column)
     }
     n = format->type == MEMBER_U32 ? *(const uint32_t *)at
                                    : *(const uint64_t *)at;
-    if (format->choices)
-        buf_printf(out, "%s", format->choices[n]);
+    if (format->names)
+        buf_printf(out, "%s", format->names[n]);
     else if (column == COLUMN_SHARDING)
         add_kinds(out, n);
     else
