@@ -243,19 +243,15 @@ static int read_shards(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-static void fill_nan(double *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        list[i] = NAN;
-}
-
-/* An object of parts, where there is one. */
+/* An object of parts; NAN where there is none. */
 static int read_parts(double parts_ms[N_STEP_PARTS],
                       const struct json_place *place, const char *key,
                       struct err *err)
 {
     struct json_place parts;
 
+    for (size_t p = 0; p < N_STEP_PARTS; p++)
+        parts_ms[p] = NAN;
     if (!place_has(place, key))
         return 0;
     if (place_object(&parts, place, key, err))
@@ -267,14 +263,13 @@ static int read_step(struct plan *plan, const struct json_place *root,
                      struct err *err)
 {
     struct job *job = &plan->problem.job;
-    struct json_place place;
+    struct json_place place = {0};
 
-    fill_nan(plan->exposed_ms, N_STEP_PARTS);
-    if (!place_has(root, "step"))
-        return 0;
-    if (place_object(&place, root, "step", err) ||
-        PLACE_FIELDS(job, &place, job_fields, err) ||
-        read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS, err))
+    if (place_has(root, "step") &&
+        (place_object(&place, root, "step", err) ||
+         PLACE_FIELDS(job, &place, job_fields, err) ||
+         read_reals(job->dense_ms, &place, "dense_ms", 2, JOB_MAX_DENSE_MS,
+                    err)))
         return -1;
     job->asks_host = place_has(&place, job_fields[OF_JOB_HOST].key);
     return read_parts(plan->exposed_ms, &place, "exposed_ms", err);
@@ -287,7 +282,6 @@ static int read_device(struct device_cost *device, enum memory_model *model,
 
     device->compute_ms = device->bwd_comm_ms = NAN;
     device->fwd_comm_ms = device->total_ms = NAN;
-    fill_nan(device->parts_ms, N_STEP_PARTS);
     if (PLACE_FIELDS(device, place, device_fields, err) ||
         read_parts(device->parts_ms, place, "phases_ms", err) ||
         place_object(&bytes, place, "memory_bytes", err))
