@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #define FORMAT_VERSION 1
@@ -89,8 +89,7 @@ void page_print(json_t *documents, struct buf *out)
         json_pack("{s:i, s:s, s:O}", "neuroshard_report", FORMAT_VERSION,
                   "version", NEUROSHARD_VERSION, "documents", documents);
 
-    if (!place)
-        abort(); /* the page is part of the program */
+    assert(place); /* the page is part of the program */
     buf_add(out, report_page_html, (size_t)(place - report_page_html));
     json_dump_callback(root, add_escaped, out,
                        JSON_COMPACT | JSON_REAL_PRECISION(17));

@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "emit/compare_table.h"
+#include "emit/report_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -98,21 +99,14 @@ static void print_movement(const struct plan_moves *moves, struct buf *out)
     buf_printf(out, "\n");
 }
 
-/* A unit for all bytes of the report, so that columns compare by eye. */
-struct byte_unit {
-    const char *name;
-    double n_bytes;
-};
-
-static struct byte_unit choose_unit(const struct plan_moves *moves)
+static const struct byte_unit *choose_unit(const struct plan_moves *moves)
 {
-    uint64_t most = max_u64(moves->bytes.moved, moves->bytes.added);
+    const struct byte_unit *unit = byte_units;
+    double most = (double)max_u64(moves->bytes.moved, moves->bytes.added);
 
-    if (most >= UINT64_C(1) << 33)
-        return (struct byte_unit){"GiB", 0x1p30};
-    if (most >= UINT64_C(1) << 23)
-        return (struct byte_unit){"MiB", 0x1p20};
-    return (struct byte_unit){"KiB", 0x1p10};
+    while (unit[1].name && most >= 8 * unit[1].n_bytes)
+        unit++;
+    return unit;
 }
 
 static void print_more(size_t n, size_t n_shown, struct buf *out)
@@ -172,10 +166,9 @@ static void print_tables(const struct plan_moves *moves,
     mem_free(ranked);
 }
 
-static void print_moves(const struct plan_diff *diff,
+static void print_moves(const struct plan_moves *moves,
                         const struct byte_unit *unit, struct buf *out)
 {
-    const struct plan_moves *moves = &diff->moves;
     struct ranked *ranked = mem_alloc(moves->n_moves, sizeof(*ranked));
 
     for (size_t i = 0; i < moves->n_moves; i++)
@@ -202,15 +195,15 @@ static void print_moves(const struct plan_diff *diff,
 
 void plan_diff_print(const struct plan_diff *diff, struct buf *out)
 {
-    struct byte_unit unit = choose_unit(&diff->moves);
+    const struct byte_unit *unit = choose_unit(&diff->moves);
 
     print_plan("before", &diff->plans[0], diff->paths[0], out);
     print_plan("after", &diff->plans[1], diff->paths[1], out);
     print_gain(diff, out);
     print_movement(&diff->moves, out);
-    print_gpus(&diff->moves, &unit, out);
-    print_tables(&diff->moves, &unit, out);
-    print_moves(diff, &unit, out);
+    print_gpus(&diff->moves, unit, out);
+    print_tables(&diff->moves, unit, out);
+    print_moves(&diff->moves, unit, out);
 }
 
 /* --- for a machine --- */

@@ -86,19 +86,15 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
 
 /* --- the GPUs --- */
 
-struct unit {
-    const char *name;
-    double n_bytes;
-    int n_decimals; /* of amounts, so that they keep to their columns */
-};
+const struct byte_unit byte_units[] = {
+    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {0}};
 
-/* One unit for the whole table, so that its columns compare by eye: that of
- * what the tables take, as the reserve is printed before the table, too. */
-static struct unit choose_unit(const struct report *report)
+/* That of what the tables take, as the reserve is printed before the table,
+ * too; and decimals of amounts, so that they keep to their columns. */
+static const struct byte_unit *choose_unit(const struct report *report,
+                                           int *n_decimals)
 {
-    static const struct unit units[] = {
-        {"KiB", 0x1p10, 0}, {"MiB", 0x1p20, 0}, {"GiB", 0x1p30, 0}};
-    struct unit unit = units[0];
+    const struct byte_unit *unit = byte_units, *larger;
     double largest = 0, tables = 0;
 
     for (uint32_t r = 0; r < report->n_devices; r++) {
@@ -108,12 +104,12 @@ static struct unit choose_unit(const struct report *report)
         tables = fmax(tables,
                       (double)(memory->total - memory->reserve - memory->nccl));
     }
-    for (size_t i = 1; i < sizeof units / sizeof *units; i++)
-        if (tables >= units[i].n_bytes || largest >= 1e6 * unit.n_bytes)
-            unit = units[i];
-    unit.n_decimals = largest < 1e4 * unit.n_bytes   ? 2
-                      : largest < 1e5 * unit.n_bytes ? 1
-                                                     : 0;
+    for (larger = unit + 1; larger->name; larger++)
+        if (tables >= larger->n_bytes || largest >= 1e6 * unit->n_bytes)
+            unit = larger;
+    *n_decimals = largest < 1e4 * unit->n_bytes   ? 2
+                  : largest < 1e5 * unit->n_bytes ? 1
+                                                  : 0;
     return unit;
 }
 
@@ -272,10 +268,9 @@ void report_phases(const struct report *report, struct buf *out)
 
 void report_memory(const struct report *report, struct buf *out)
 {
-    const struct unit unit = choose_unit(report);
     struct grid grid = {.n = N_MEMORY_ITEMS + 2,
-                        .n_decimals = unit.n_decimals,
                         .has_kinds = report->n_columns >= KINDS_COLUMNS};
+    const struct byte_unit *unit = choose_unit(report, &grid.n_decimals);
 
     memcpy(grid.names, memory_item_names, N_MEMORY_ITEMS * sizeof(*grid.names));
     grid.names[N_MEMORY_ITEMS] = "all";
@@ -287,12 +282,12 @@ void report_memory(const struct report *report, struct buf *out)
         double *of = grid.of + r * grid.n;
 
         for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
-            of[i] = (double)memory->item[i] / unit.n_bytes;
-        of[N_MEMORY_ITEMS] = (double)memory->total / unit.n_bytes;
+            of[i] = (double)memory->item[i] / unit->n_bytes;
+        of[N_MEMORY_ITEMS] = (double)memory->total / unit->n_bytes;
         of[N_MEMORY_ITEMS + 1] = 100 * used_frac;
         grid.order[r] = (struct ranked){-used_frac, r};
     }
-    grid_print(&grid, report, unit.name, out);
+    grid_print(&grid, report, unit->name, out);
     grid_release(&grid);
 }
 

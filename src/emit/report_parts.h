@@ -15,6 +15,14 @@ struct report_device {
     size_t n_shards[N_SHARD_KINDS]; /* by kind */
 };
 
+/* One for all bytes of a table, so that its columns compare by eye; the last
+ * one has no name. */
+struct byte_unit {
+    const char *name;
+    double n_bytes;
+};
+extern const struct byte_unit byte_units[];
+
 /* Of the step: what is less is not worth a word. */
 #define REPORT_NOTABLE_FRAC 5e-3
 
