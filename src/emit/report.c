@@ -33,23 +33,11 @@ double report_own_ms(const struct device_cost *cost, bool waits)
 
 /* A device waits from when it is ready (its backward is done) until the last
  * one is; a model of communication need not see it so, hence the limits. */
-static void split_waiting(struct report *report)
-{
-    const double last_ms = report->devices[report->bottleneck.gpu].own_ms;
-
-    for (uint32_t r = 0; report->options->waits && r < report->n_devices; r++) {
-        struct report_device *device = &report->devices[r];
-        double late_ms = last_ms - device->own_ms;
-
-        device->waiting_ms = fmax(fmin(late_ms, device->cost.fwd_comm_ms), 0);
-        device->cost.fwd_comm_ms -= device->waiting_ms;
-    }
-}
-
 void report_init(struct report *report, const struct plan *plan,
                  const struct report_options *options)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
+    double last_ms;
 
     *report = (struct report){
         .plan = plan,
@@ -63,14 +51,20 @@ void report_init(struct report *report, const struct plan *plan,
 
         report->devices[shard->device].n_shards[shard_kind_idx(shard->kind)]++;
     }
-    for (uint32_t r = 0; r < n_devices; r++) {
-        report->devices[r].cost = plan->devices[r];
-        report->devices[r].own_ms =
-            report_own_ms(&plan->devices[r], options->waits);
-    }
     bottleneck_find(&report->bottleneck, plan, options->waits,
                     options->without_ms);
-    split_waiting(report);
+    last_ms =
+        report_own_ms(&plan->devices[report->bottleneck.gpu], options->waits);
+    for (uint32_t r = 0; r < n_devices; r++) {
+        struct report_device *device = &report->devices[r];
+
+        device->cost = plan->devices[r];
+        device->own_ms = report_own_ms(&device->cost, options->waits);
+        if (options->waits)
+            device->waiting_ms = fmax(
+                fmin(last_ms - device->own_ms, device->cost.fwd_comm_ms), 0);
+        device->cost.fwd_comm_ms -= device->waiting_ms;
+    }
 }
 
 void report_release(struct report *report)
