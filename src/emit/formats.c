@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EMIT_ENTRY(name, text) {text, &emit_##name},
@@ -23,8 +23,7 @@ void emit_json(struct buf *out, json_t *value)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY);
 
-    if (!text) /* what is not UTF-8 breaks the contract */
-        abort();
+    assert(text); /* what is not UTF-8 breaks the contract */
     buf_printf(out, "%s", text);
     mem_free(text);
     json_decref(value);
