@@ -49,15 +49,6 @@ static const struct place_field law_fields[] = {
     {"zipf_s", LAW(s), true, 0, TABLE_MAX_ZIPF, NULL},
 };
 
-/* Member `key` of a place, a list of n entries, or NULL. */
-static int optional_list(const json_t **out, const struct json_place *place,
-                         const char *key, size_t n, struct err *err)
-{
-    return place_has(place, key)
-               ? place_list_of(out, place, key, n, "but T is", err)
-               : 0;
-}
-
 static int read_values(struct reader *reader, int which, struct err *err)
 {
     const char *object = values_of[which].object, *key = values_of[which].list;
@@ -71,7 +62,9 @@ static int read_values(struct reader *reader, int which, struct err *err)
     const json_t *list = NULL;
 
     if ((object && place_object(&place, &place, object, err)) ||
-        optional_list(&list, &place, key, reader->n_features, err))
+        (place_has(&place, key) &&
+         place_list_of(&list, &place, key, reader->n_features, "but T is",
+                       err)))
         return -1;
     for (size_t i = 0; i < reader->n_features; i++) {
         values[i] = (double)i;
@@ -182,7 +175,8 @@ static int fill_table(struct table *table, const struct used *used,
     table->num_outputs = used->n_outputs / reader->batch;
     if (!place_has(&place, key))
         return 0;
-    if (has_list ? optional_list(&list, &place, key, reader->n_features, err) ||
+    if (has_list ? place_list_of(&list, &place, key, reader->n_features,
+                                 "but T is", err) ||
                        place_element(&place, &place, key, list,
                                      used->hot_feature, err)
                  : place_object(&place, &place, key, err))
