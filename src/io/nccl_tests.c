@@ -16,7 +16,7 @@ enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
 struct reader {
     struct nccl_tests *out;
-    const char **hosts; /* [out->n_hosts] */
+    const char **hosts; /* [out->n_hosts], and NULL */
     size_t time;        /* word of a row; 0: not known yet */
 };
 
@@ -28,16 +28,6 @@ static size_t split(char *line, char *words[MAX_WORDS])
     for (char *word; n < MAX_WORDS && (word = strtok_r(rest, BLANKS, &rest));)
         words[n++] = word;
     return n;
-}
-
-static void add_host(struct reader *reader, const char *host)
-{
-    struct nccl_tests *out = reader->out;
-
-    for (uint32_t i = 0; i < out->n_hosts; i++)
-        if (!strcmp(reader->hosts[i], host))
-            return;
-    reader->hosts[out->n_hosts++] = host;
 }
 
 /* "Rank 0 Group 0 Pid 1887 on worker-1 device 0 [0000:8d:00] NVIDIA H100" */
@@ -69,7 +59,8 @@ static int read_rank(struct reader *reader, char *line, struct err *err)
         return err_input(err, "no name of a device");
     if (!out->n_ranks++)
         out->device = name;
-    add_host(reader, words[host]);
+    if (text_choice(reader->hosts, words[host]) < 0)
+        reader->hosts[out->n_hosts++] = words[host];
     return 0;
 }
 
@@ -157,7 +148,7 @@ int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
         return err_input(err, "%s: a NUL byte, so not a text", source);
     for (const char *p = copy; (p = strchr(p, '\n')); p++)
         n_lines++;
-    reader.hosts = ARENA_NEW(arena, const char *, n_lines);
+    reader.hosts = ARENA_NEW(arena, const char *, n_lines + 1);
     out->rows = ARENA_NEW(arena, struct nccl_row, n_lines);
     for (char *line; (line = strsep(&copy, "\n"));) {
         line_number++;

@@ -184,9 +184,7 @@ static int read_header(struct reader *reader, const struct csv *csv,
 
         for (size_t i = 0; i < STORE_N_TABLES; i++)
             is_known |= reader->tables[i].types[c] != NULL;
-        for (size_t i = 0; i < c; i++)
-            is_known &= strcmp(reader->names[c], reader->names[i]) != 0;
-        if (!is_known)
+        if (!is_known || text_choice(csv->fields, reader->names[c]) < (int)c)
             return err_input(err, "column '%s' is unknown or there twice",
                              reader->names[c]);
     }
