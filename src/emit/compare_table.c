@@ -2,9 +2,8 @@
 #include "emit/compare_table.h"
 
 #include "base/figures.h"
+#include "base/text.h"
 #include "emit/report_parts.h"
-
-#include <string.h>
 
 #define ENTRY(member) MEMBER_OF(struct compare_entry, member)
 static const struct figure entry_figures[] = {
@@ -74,8 +73,7 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->valid = true;
     entry->total_ms = plan->total_ms;
     entry->cost = plan->cost;
-    if (plan->stopped && strcmp(plan->stopped, "done") != 0 &&
-        strcmp(plan->stopped, "budget") != 0)
+    if (plan->stopped && !text_is_one_of("done|budget", plan->stopped))
         entry->cut_short_by = plan->stopped;
     plan_split(plan, shares);
     entry->lookup_ms = shares[SPLIT_LOOKUPS] * plan->total_ms;

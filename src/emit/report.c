@@ -156,8 +156,7 @@ static void print_search(const struct plan *plan, struct buf *out)
     }
     buf_printf(out, "search  %s, seed %" PRIu64 ", %" PRIu64 " evaluations",
                plan->search, plan->seed, plan->n_evaluations);
-    if (plan->stopped && strcmp(plan->stopped, "done") != 0 &&
-        strcmp(plan->stopped, "budget") != 0)
+    if (plan->stopped && !text_is_one_of("done|budget", plan->stopped))
         buf_printf(out, ", stopped early (%s)", plan->stopped);
     buf_printf(out, "\n");
 }
@@ -253,13 +252,10 @@ static void print_memory(const struct report *report, struct buf *out)
     const struct cluster *cluster = &report->plan->problem.cluster;
     const uint32_t r = plan_fullest(report->plan);
     const struct memory_items *memory = &report->devices[r].cost.memory;
-    unsigned most = 0;
+    const unsigned most = memory_largest(memory);
     char text[TEXT_BYTES_MAX];
     bool has_reserve = false;
 
-    for (unsigned i = 1; i < N_MEMORY_ITEMS; i++)
-        if (memory->item[i] > memory->item[most])
-            most = i;
     for (uint32_t d = 0; d < cluster->n_devices; d++)
         has_reserve |= cluster->reserve_bytes[d] > 0;
     buf_printf(out, "memory  fits: GPU %u is the fullest, %.1f %% of %s", r,

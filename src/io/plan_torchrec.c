@@ -93,8 +93,7 @@ static int check_entry(struct entry *entry, struct reader *reader,
         return err_input(err,
                          "table '%s' is not in the table list, or placed twice",
                          entry->fqn);
-    if (strcmp(entry->kernel, "fused") != 0 &&
-        strcmp(entry->kernel, "dense") != 0)
+    if (!text_is_one_of("fused|dense", entry->kernel))
         return err_input(err,
                          "table '%s' has the kernel '%s'; only fused and dense "
                          "keep it in the GPU's memory",
