@@ -305,11 +305,6 @@ static int put_canary(void *store, const struct sample_setting *setting,
     return query_run(store, &put, BOUND(setting, &best_ms), NULL, err);
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 static int claim_case(void *ctx, const struct sample_setting *setting,
                       uint64_t seed, uint64_t case_idx, struct lock *lock,
                       struct err *err)
@@ -320,8 +315,8 @@ static int claim_case(void *ctx, const struct sample_setting *setting,
 
     buf_printf(&name, "%s %u %s %s %s %s %d %d %u %" PRIu64 " %" PRIu64,
                setting->device, setting->n_threads, setting->isa,
-               or_empty(setting->driver), or_empty(setting->cuda),
-               or_empty(setting->host), (int)setting->precision,
+               setting_known(setting->driver), setting_known(setting->cuda),
+               setting_known(setting->host), (int)setting->precision,
                (int)setting->optimizer, setting->batch, seed, case_idx);
     rc = lock_try(lock, store->path, hash_bytes(name.data, name.len, 0), err);
     buf_release(&name);
