@@ -98,7 +98,6 @@ static const struct figure anew_figures[] = {
 };
 
 struct binding {
-    struct report_options options;
     struct report report;     /* owned */
     uint32_t last, slow_fwd;  /* slow_fwd: where cost.fwd_comm_ms is largest */
     uint32_t of;              /* the GPU that is explained */
@@ -115,7 +114,7 @@ static void find_gpus(struct binding *binding, struct arena *arena)
 {
     const struct report *report = &binding->report;
     const struct plan *plan = report->plan;
-    const bool waits = binding->options.waits;
+    const bool waits = binding->report.options.waits;
     const double last_ms = report->devices[binding->last].own_ms;
     struct gpu *gpus = ARENA_NEW(arena, struct gpu, report->n_devices);
 
@@ -173,7 +172,7 @@ static struct marginal price_piece(struct binding *binding,
         &(struct device_cost){.compute_ms = what_if->compute_ms[binding->of],
                               .bwd_comm_ms = what_if->bwd_comm_ms[binding->of],
                               .fwd_comm_ms = what_if->fwd_comm_ms[binding->of]},
-        binding->options.waits);
+        binding->report.options.waits);
     for (uint32_t r = 0; r < binding->report.n_devices; r++) {
         struct shard there = *shard;
         struct edit move = {&idx, 1, &there, 1};
@@ -235,10 +234,11 @@ static void binding_find(struct binding *binding, struct explained *explained)
     const struct oracle *oracle = explained->what_if.oracle;
     struct arena *arena = explained->arena;
 
-    *binding = (struct binding){
-        .options = {.waits = oracle_waits(oracle),
-                    .without_ms = what_if_without(plan, oracle, arena)}};
-    report_init(&binding->report, plan, &binding->options);
+    *binding = (struct binding){0};
+    report_init(&binding->report, plan,
+                &(struct report_options){
+                    .waits = oracle_waits(oracle),
+                    .without_ms = what_if_without(plan, oracle, arena)});
     binding->last = binding->report.bottleneck.gpu;
     binding->of = explained->gpu == ANY_GPU ? binding->last : explained->gpu;
     find_gpus(binding, arena);
@@ -267,7 +267,7 @@ static void print_step(const struct binding *binding, struct buf *out)
                "communication %.4f",
                binding->last, binding->gpus[binding->last].own_ms,
                last->compute_ms, last->bwd_comm_ms);
-    if (binding->options.waits)
+    if (binding->report.options.waits)
         buf_printf(out,
                    "\n        the forward communication then takes %.4f ms, "
                    "longest on GPU %u\n",
@@ -304,7 +304,7 @@ static void print_gpus(const struct binding *binding, struct buf *out)
     buf_printf(out,
                "\n%4s %9s %9s %9s %9s %9s %6s %17s\n"
                "%-4s %9s %9s %9s %9s %9s %6s %10s  of %u\n",
-               "", binding->options.waits ? "ready" : "total", "sooner",
+               "", binding->report.options.waits ? "ready" : "total", "sooner",
                "compute", "bwd comm", "fwd comm", "memory", "fits", "GPU", "ms",
                "by ms", "ms", "ms", "ms", "%", "free", binding->of);
     for (uint32_t r = 0; r < binding->report.n_devices; r++)

@@ -41,11 +41,12 @@ void report_init(struct report *report, const struct plan *plan,
 
     *report = (struct report){
         .plan = plan,
-        .options = options,
-        .n_columns = options->n_columns ? options->n_columns : USUAL_COLUMNS,
+        .options = *options,
         .n_devices = n_devices,
         .devices = mem_alloc(n_devices, sizeof(*report->devices)),
     };
+    if (!options->n_columns)
+        report->options.n_columns = USUAL_COLUMNS;
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
 
@@ -134,8 +135,8 @@ void report_bottleneck(const struct report *report, struct buf *out)
     }
     if (plan->problem.cluster.n_devices > 1)
         buf_printf(out, "GPU %u, %s; ", bottleneck->gpu,
-                   report->options->waits ? "which is ready last"
-                                          : "the slowest");
+                   report->options.waits ? "which is ready last"
+                                         : "the slowest");
     buf_printf(out, "%s, %.3f ms of the step; ", bottleneck->phase,
                bottleneck->phase_ms);
     if (bottleneck->table < plan->problem.n_tables)
@@ -214,8 +215,8 @@ static void print_feed(const struct report *report, struct buf *out)
 
 static void print_rivals(const struct report *report, struct buf *out)
 {
-    for (size_t i = 0; i < report->options->n_rivals; i++) {
-        const struct compare_entry *rival = &report->options->rivals[i];
+    for (size_t i = 0; i < report->options.n_rivals; i++) {
+        const struct compare_entry *rival = &report->options.rivals[i];
         const double more = rival->ratio - 1;
 
         buf_printf(out, "%s  %s: ", i ? "      " : "rivals", rival->planner);
@@ -324,12 +325,12 @@ static void note_figures(const struct report *report, struct buf *notes)
                    plan->n_floored, report->n_devices);
     if (plan->problem.memory_model == MEMORY_WEIGHTS)
         buf_printf(notes, "note    memory counts weights alone\n");
-    if (report->options->plain_ms > 0 &&
-        report->options->plain_ms < plan->total_ms)
+    if (report->options.plain_ms > 0 &&
+        report->options.plain_ms < plan->total_ms)
         buf_printf(notes,
                    "note    de-duplication costs more than it saves here: "
                    "without it the step takes %.3f ms\n",
-                   report->options->plain_ms);
+                   report->options.plain_ms);
 }
 
 /* The row block with most look-ups above those of even rows, on the GPU that is

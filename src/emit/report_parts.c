@@ -127,7 +127,7 @@ struct grid {
 
 static void grid_init(struct grid *grid, const struct report *report)
 {
-    grid->least_width = report->n_columns < MORE_COLUMNS ? 7 : 9;
+    grid->least_width = report->options.n_columns < MORE_COLUMNS ? 7 : 9;
     grid->of = mem_alloc(report->n_devices * grid->n, sizeof(*grid->of));
     grid->order = mem_alloc(report->n_devices, sizeof(*grid->order));
 }
@@ -169,7 +169,8 @@ static void grid_print(struct grid *grid, const struct report *report,
                        const char *unit, struct buf *out)
 {
     const uint32_t n = report->n_devices;
-    const bool is_folded = n > MOST_ROWS && report->n_columns <= ALL_COLUMNS;
+    const bool is_folded =
+        n > MOST_ROWS && report->options.n_columns <= ALL_COLUMNS;
     size_t example = 0, n_alike = 0;
     double share;
 
@@ -269,7 +270,8 @@ void report_phases(const struct report *report, struct buf *out)
 void report_memory(const struct report *report, struct buf *out)
 {
     struct grid grid = {.n = N_MEMORY_ITEMS + 2,
-                        .has_kinds = report->n_columns >= KINDS_COLUMNS};
+                        .has_kinds =
+                            report->options.n_columns >= KINDS_COLUMNS};
     const struct byte_unit *unit = choose_unit(report, &grid.n_decimals);
 
     memcpy(grid.names, memory_item_names, N_MEMORY_ITEMS * sizeof(*grid.names));
@@ -328,7 +330,7 @@ static void print_holders(const struct plan *plan, size_t begin, size_t end,
 static unsigned name_width(const struct report *report)
 {
     const struct problem *problem = &report->plan->problem;
-    const size_t n = report->n_columns;
+    const size_t n = report->options.n_columns;
     const size_t rest =
         TABLE_REST + LEAST_HOLDERS + (n >= MORE_COLUMNS ? TABLE_MORE : 0);
     size_t most = strlen("without this table");
@@ -345,8 +347,8 @@ static void print_table(const struct report *report, size_t begin,
     const struct shard *shard = &plan->shards[begin];
     const struct table *table = &plan->problem.tables[shard->table];
     const double less_ms =
-        plan->total_ms - report->options->without_ms[shard->table];
-    const bool has_more = report->n_columns >= MORE_COLUMNS;
+        plan->total_ms - report->options.without_ms[shard->table];
+    const bool has_more = report->options.n_columns >= MORE_COLUMNS;
     size_t n_shards[N_SHARD_KINDS] = {0}, end = emit_shards_end(plan, begin);
     size_t used = width + TABLE_REST + (has_more ? TABLE_MORE : 0);
     char kinds[REPORT_KINDS_MAX];
@@ -363,8 +365,10 @@ static void print_table(const struct report *report, size_t begin,
     buf_printf(out, " %11" PRIu64 " %6u %8.2f  %-7s", table->num_embeddings,
                table->dim, table->pooling_factor,
                report_kinds(kinds, n_shards));
-    print_holders(plan, begin, end,
-                  report->n_columns > used ? report->n_columns - used : 0, out);
+    print_holders(
+        plan, begin, end,
+        report->options.n_columns > used ? report->options.n_columns - used : 0,
+        out);
     buf_printf(out, "\n");
 }
 
@@ -386,10 +390,10 @@ static void print_legend(const struct report *report, struct buf *out)
 void report_tables(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
-    const double *without_ms = report->options->without_ms;
-    const bool has_more = report->n_columns >= MORE_COLUMNS;
+    const double *without_ms = report->options.without_ms;
+    const bool has_more = report->options.n_columns >= MORE_COLUMNS;
     const size_t most =
-        report->n_columns > ALL_COLUMNS ? SIZE_MAX : N_TABLES_SHOWN;
+        report->options.n_columns > ALL_COLUMNS ? SIZE_MAX : N_TABLES_SHOWN;
     const unsigned width = name_width(report);
     struct ranked *ranked; /* first shards of tables */
     size_t n = 0;
@@ -416,7 +420,7 @@ void report_tables(const struct report *report, struct buf *out)
         print_table(report, ranked[i].idx, width, out);
     if (n > most)
         buf_printf(out, "... and %zu more\n", n - most);
-    if (n || report->n_columns >= KINDS_COLUMNS)
+    if (n || report->options.n_columns >= KINDS_COLUMNS)
         print_legend(report, out);
     mem_free(ranked);
 }

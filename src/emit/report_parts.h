@@ -39,8 +39,7 @@ struct bottleneck {
 
 struct report {
     const struct plan *plan;
-    const struct report_options *options;
-    size_t n_columns; /* that lines may have */
+    struct report_options options; /* with the columns that lines may have */
     uint32_t n_devices;
     struct report_device *devices; /* [n_devices]; owned */
     struct bottleneck bottleneck;
