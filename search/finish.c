@@ -190,14 +190,14 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece)
 {
     const struct layout *layout = &tryout->layout;
     const struct parts *parts = layout->parts;
-    const struct piece *it = &layout->pieces[piece];
+    const struct change *it = &layout->pieces[piece];
     const uint32_t n_quanta = parts_quanta(parts, it->part);
     const uint32_t first = layout->first_of[parts_unit(parts, it->part)];
 
     if (!parts_can_move(parts, it->part))
         return;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
-         i = layout->pieces[i].next)
+         i = layout->links[i].next)
         for (uint32_t n = 1; i != piece && n < n_quanta; n++)
             offer_shift(tryout, aim, piece, n, layout->pieces[i].device,
                         NO_PIECE);
@@ -332,7 +332,7 @@ static uint32_t narrowest(const struct layout *layout, uint32_t unit)
     uint32_t found = NO_PIECE, least = UINT32_MAX;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
+         i = layout->links[i].next) {
         const uint32_t n = parts_quanta(parts, layout->pieces[i].part);
 
         if (n && n < least) {
@@ -351,14 +351,14 @@ static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
     const struct unit *unit = &layout->parts->of[u];
     const uint32_t first = layout->first_of[u], piece = narrowest(layout, u);
 
-    if (layout->pieces[first].next == NO_PIECE)
+    if (layout->links[first].next == NO_PIECE)
         return false;
     tryout_seek(tryout, 0, below_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (unit->forms->kind == FORM_WHOLE && unit->device == NO_PIECE)
             offer_merge(tryout, u, NO_PIECE, r);
     if (!tryout->best.n && piece != NO_PIECE)
-        for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
+        for (uint32_t i = first; i != NO_PIECE; i = layout->links[i].next)
             if (i != piece)
                 offer_merge(tryout, u, piece, layout->pieces[i].device);
     if (!tryout->best.n)

@@ -67,8 +67,8 @@ void homes_propose(struct trial *trial, const struct layout *layout,
     trial_remove_unit(trial, layout, unit);
     trial->is_apart = true;
     for (uint32_t i = nearest->first_of[unit]; i != NO_PIECE;
-         i = nearest->pieces[i].next)
-        trial_add(trial, layout_piece(nearest, i));
+         i = nearest->links[i].next)
+        trial_add(trial, nearest->pieces[i]);
 }
 
 /* --- columns --- */

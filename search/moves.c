@@ -107,12 +107,12 @@ static uint32_t sibling_device(const struct draw *draw)
     const struct layout *layout = draw->layout;
     uint32_t first = layout->first_of[draw->unit], at = draw->piece, n = 0;
 
-    for (uint32_t i = first; i != NO_PIECE; i = layout->pieces[i].next)
+    for (uint32_t i = first; i != NO_PIECE; i = layout->links[i].next)
         n++;
     if (n < 2)
         return NO_PIECE;
     for (uint32_t k = 1 + rng_draw(draw->rng, n - 1); k > 0; k--) {
-        at = layout->pieces[at].next;
+        at = layout->links[at].next;
         if (at == NO_PIECE)
             at = first;
     }
@@ -180,7 +180,7 @@ static void propose_resplit(struct draw *draw)
  */
 static uint32_t draw_partner(struct draw *draw)
 {
-    const struct piece *pieces = draw->layout->pieces;
+    const struct change *pieces = draw->layout->pieces;
     uint32_t other =
         piece_on(draw->layout, other_device(draw, draw->device), draw->rng);
 
@@ -230,8 +230,8 @@ static void take_off_unit(struct draw *draw, uint32_t unit)
     const struct parts *parts = draw->layout->parts;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
-        const struct piece *piece = &layout->pieces[i];
+         i = layout->links[i].next) {
+        const struct change *piece = &layout->pieces[i];
         struct estimate *on = &draw->trial->estimates[piece->device];
 
         on->load_ms -= parts->alone_ms[piece->part];

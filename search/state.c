@@ -79,6 +79,7 @@ void layout_release(struct layout *layout)
     for (uint32_t r = 0; layout->holdings && r < layout->n_devices; r++)
         mem_free(layout->holdings[r].pieces);
     mem_free(layout->pieces);
+    mem_free(layout->links);
     arena_release(&layout->arena);
     *layout = (struct layout){0};
 }
@@ -93,7 +94,7 @@ static void hold(struct layout *layout, uint32_t piece)
         holding->pieces =
             mem_room(holding->pieces, holding->n, &holding->capacity,
                      sizeof(*holding->pieces));
-    layout->pieces[piece].slot = holding->n;
+    layout->links[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
     layout->load_ms[layout->pieces[piece].device] +=
         layout->parts->alone_ms[layout->pieces[piece].part];
@@ -102,12 +103,12 @@ static void hold(struct layout *layout, uint32_t piece)
 static void let_go(struct layout *layout, uint32_t piece)
 {
     struct holding *holding = &layout->holdings[layout->pieces[piece].device];
-    uint32_t slot = layout->pieces[piece].slot;
+    uint32_t slot = layout->links[piece].slot;
     uint32_t last = holding->pieces[--holding->n];
 
     assert(holding->pieces[slot] == piece || slot == holding->n);
     holding->pieces[slot] = last;
-    layout->pieces[last].slot = slot;
+    layout->links[last].slot = slot;
     layout->load_ms[layout->pieces[piece].device] -=
         layout->parts->alone_ms[layout->pieces[piece].part];
 }
@@ -117,21 +118,19 @@ static void insert(struct layout *layout, const struct change *change)
 {
     uint32_t unit = parts_unit(layout->parts, change->part);
     uint32_t idx = layout->first_free;
-    struct piece *piece;
 
     if (idx != NO_PIECE) {
-        layout->first_free = layout->pieces[idx].next;
+        layout->first_free = layout->links[idx].next;
     } else {
-        layout->pieces = mem_room(layout->pieces, layout->n_pieces,
-                                  &layout->capacity, sizeof(*layout->pieces));
         idx = layout->n_pieces++;
+        layout->pieces = mem_room(layout->pieces, idx, &layout->capacity,
+                                  sizeof(*layout->pieces));
+        layout->links = mem_room(layout->links, idx, &layout->links_capacity,
+                                 sizeof(*layout->links));
     }
-    piece = &layout->pieces[idx];
-    *piece = (struct piece){.part = change->part,
-                            .device = change->device,
-                            .range = change->range,
-                            .block = change->block,
-                            .next = layout->first_of[unit]};
+    layout->pieces[idx] = *change;
+    layout->pieces[idx].piece = idx;
+    layout->links[idx].next = layout->first_of[unit];
     layout->first_of[unit] = idx;
     layout->n_live++;
     hold(layout, idx);
@@ -141,15 +140,15 @@ static void insert(struct layout *layout, const struct change *change)
  * its place is the next that is given out. */
 static void drop(struct layout *layout, uint32_t idx)
 {
-    struct piece *piece = &layout->pieces[idx];
-    uint32_t *at = &layout->first_of[parts_unit(layout->parts, piece->part)];
+    uint32_t *part = &layout->pieces[idx].part;
+    uint32_t *at = &layout->first_of[parts_unit(layout->parts, *part)];
 
     let_go(layout, idx);
     while (*at != idx)
-        at = &layout->pieces[*at].next;
-    *at = piece->next;
-    piece->part = NO_PART;
-    piece->next = layout->first_free;
+        at = &layout->links[*at].next;
+    *at = layout->links[idx].next;
+    *part = NO_PART;
+    layout->links[idx].next = layout->first_free;
     layout->first_free = idx;
     layout->n_live--;
 }
@@ -359,7 +358,7 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
     snapshot->n = 0;
     for (uint32_t i = 0; i < layout->n_pieces; i++)
         if (layout->pieces[i].part != NO_PART)
-            snapshot_add(snapshot, layout_piece(layout, i));
+            snapshot_add(snapshot, layout->pieces[i]);
     snapshot->total_ms = layout->total_ms;
     snapshot->excess = layout->excess;
 }

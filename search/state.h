@@ -19,14 +19,21 @@
 #define NO_MOVE_LIMIT UINT64_MAX
 #define COUNT_MOVES (UINT64_MAX - 1)
 
-struct piece {
-    uint32_t part; /* NO_PART: free */
+/* A piece of a layout, or one that a trial changes, brings (piece NO_PIECE) or
+ * takes away (part NO_PART). */
+struct change {
+    uint32_t piece; /* in the layout */
+    uint32_t part;  /* NO_PART: free */
     uint32_t device;
     uint32_t range; /* column range of its unit that it is of: pieces of
                        one range are its row blocks */
     uint32_t block; /* row block, 0 where rows are not cut */
-    uint32_t next;  /* of its unit, or NO_PIECE */
-    uint32_t slot;  /* in its device's list */
+};
+
+/* Where a layout lists it. */
+struct link {
+    uint32_t next; /* of its unit, or NO_PIECE */
+    uint32_t slot; /* in its device's list */
 };
 
 /* Pieces on one device, in any order: draws are of slots. */
@@ -40,8 +47,9 @@ struct layout {
     const struct parts *parts; /* not owned */
     struct arena arena;        /* of what does not grow */
     uint32_t n_devices;
-    struct piece *pieces; /* [n_pieces], with holes */
-    size_t capacity;
+    struct change *pieces; /* [n_pieces], with holes */
+    struct link *links;    /* [n_pieces] */
+    size_t capacity, links_capacity;
     uint32_t n_pieces, first_free, n_live;
     uint32_t *first_of;        /* [n_units]: a piece, or NO_PIECE */
     struct holding *holdings;  /* [R] */
@@ -85,20 +93,6 @@ static inline void add_lanes(double *to, const double *from,
 {
     for (size_t w = 0; w < width; w++)
         to[w] = from[w] + sign * vector[w];
-}
-
-/* A piece that goes (part NO_PART), comes (piece NO_PIECE) or changes. */
-struct change {
-    uint32_t piece, part, device, range, block;
-};
-
-/* A piece of the layout, as it stands. */
-static inline struct change layout_piece(const struct layout *layout,
-                                         uint32_t piece)
-{
-    const struct piece *it = &layout->pieces[piece];
-
-    return (struct change){piece, it->part, it->device, it->range, it->block};
 }
 
 /* Without a limit movement is counted when all is priced, not in trials. */

@@ -32,15 +32,15 @@ void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device)
 {
     const struct parts *parts = layout->parts;
-    const struct piece *it = &layout->pieces[piece];
+    const struct change *it = &layout->pieces[piece];
     const struct unit *of = &parts->of[parts_unit(parts, it->part)];
     const uint32_t n_all = parts_quanta(parts, it->part);
-    struct change change = {piece, it->part, device, it->range, it->block};
+    struct change change = *it;
 
-    if (n_quanta && n_quanta < n_all) {
+    if (n_quanta && n_quanta < n_all)
         change.part = parts_of_quanta(of, n_all - n_quanta);
-        change.device = it->device;
-    }
+    else
+        change.device = device;
     snapshot_add(&trial->changes, change);
     if (change.part != it->part)
         trial_add(trial, (struct change){.part = parts_of_quanta(of, n_quanta),
@@ -171,8 +171,8 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
             return true;
     }
     while (walk->held != NO_PIECE) {
-        walk->piece = layout_piece(layout, walk->held);
-        walk->held = layout->pieces[walk->held].next;
+        walk->piece = layout->pieces[walk->held];
+        walk->held = layout->links[walk->held].next;
         walk->is_held = !touches(trial, walk->piece.piece, &walk->next);
         if (walk->is_held)
             return true;

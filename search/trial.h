@@ -93,7 +93,7 @@ static inline void trial_remove_unit(struct trial *trial,
                                      const struct layout *layout, uint32_t unit)
 {
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next)
+         i = layout->links[i].next)
         trial_remove(trial, i);
 }
 /* A piece comes; which one is not looked at. */

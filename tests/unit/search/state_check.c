@@ -38,7 +38,7 @@ static int check_free(const struct layout *layout, struct err *err)
     for (; i != NO_PIECE && n <= layout->n_pieces; n++) {
         if (i >= layout->n_pieces || layout->pieces[i].part != NO_PART)
             return wrong("a piece in the free list is none", i, err);
-        i = layout->pieces[i].next;
+        i = layout->links[i].next;
     }
     if (n != layout->n_pieces - layout->n_live)
         return wrong("free pieces", n, err);
@@ -50,14 +50,15 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
                        struct err *err)
 {
     const struct parts *parts = layout->parts;
-    const struct piece *piece = &layout->pieces[i];
+    const struct change *piece = &layout->pieces[i];
+    const uint32_t slot = layout->links[i].slot;
     const struct form *cut;
 
     if (piece->part >= parts->n_parts || parts->parts[piece->part].unit != unit)
         return wrong("the part of a piece is of its unit", i, err);
     if (piece->device >= layout->n_devices ||
-        piece->slot >= layout->holdings[piece->device].n ||
-        layout->holdings[piece->device].pieces[piece->slot] != i)
+        slot >= layout->holdings[piece->device].n ||
+        layout->holdings[piece->device].pieces[slot] != i)
         return wrong("the slot of a piece", i, err);
     cut = parts_form_of(parts, piece->part);
     if (cut->kind == FORM_CUT &&
@@ -74,7 +75,7 @@ static int check_lists(const struct layout *layout, struct err *err)
     for (uint32_t u = 0; u < layout->parts->n_units; u++) {
         uint32_t i = layout->first_of[u];
 
-        for (; i != NO_PIECE; i = layout->pieces[i].next)
+        for (; i != NO_PIECE; i = layout->links[i].next)
             if (i >= layout->n_pieces || ++n_live > layout->n_live)
                 return wrong("the list of a unit", u, err);
             else if (check_piece(layout, u, i, err))

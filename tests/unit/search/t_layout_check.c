@@ -28,21 +28,21 @@ static bool spoil_first(struct layout *layout, uint32_t piece)
 
 static bool spoil_next(struct layout *layout, uint32_t piece)
 {
-    if (layout->pieces[piece].next == NO_PIECE)
+    if (layout->links[piece].next == NO_PIECE)
         return false;
-    layout->pieces[piece].next = NO_PIECE;
+    layout->links[piece].next = NO_PIECE;
     return true;
 }
 
 static bool spoil_loop(struct layout *layout, uint32_t piece)
 {
-    layout->pieces[piece].next = piece;
+    layout->links[piece].next = piece;
     return true;
 }
 
 static bool spoil_slot(struct layout *layout, uint32_t piece)
 {
-    layout->pieces[piece].slot++;
+    layout->links[piece].slot++;
     return true;
 }
 

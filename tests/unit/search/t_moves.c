@@ -106,7 +106,7 @@ static void find_flow(struct flow *flow, const struct site *site)
 
     *flow = (struct flow){0};
     for (uint32_t i = 0; i < layout->n_pieces; i++) {
-        const struct piece *piece = &layout->pieces[i];
+        const struct change *piece = &layout->pieces[i];
 
         if (piece->part != NO_PART)
             flow->before[unit_at(site, i)][piece->device] +=

@@ -60,7 +60,7 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
     memcpy(bytes, layout->bytes, sizeof bytes);
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
-        const struct piece *piece = &layout->pieces[change->piece];
+        const struct change *piece = &layout->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
             ms[piece->device] -= parts->alone_ms[piece->part];
@@ -152,8 +152,8 @@ static bool goes_best(const struct site *site, uint32_t unit)
     memcpy(ms, layout->load_ms, sizeof ms);
     memcpy(bytes, layout->bytes, sizeof bytes);
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->pieces[i].next) {
-        const struct piece *piece = &layout->pieces[i];
+         i = layout->links[i].next) {
+        const struct change *piece = &layout->pieces[i];
 
         ms[piece->device] -= layout->parts->alone_ms[piece->part];
         bytes[piece->device] -= layout->parts->parts[piece->part].bytes;

@@ -152,7 +152,7 @@ static bool would_meet(const struct trial *trial, const struct layout *layout)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < layout->n_pieces; i++) {
-        const struct piece *piece = &layout->pieces[i];
+        const struct change *piece = &layout->pieces[i];
 
         if (piece->part == NO_PART || parts[piece->part].kind != SHARD_GRID)
             continue;
@@ -186,7 +186,7 @@ static void check_meeting(void)
 
         trial_clear(trial);
         for (uint32_t k = 0; k < layout->n_pieces; k++) {
-            const struct piece *piece = &layout->pieces[k];
+            const struct change *piece = &layout->pieces[k];
 
             if (piece->part != NO_PART &&
                 standing.parts.parts[piece->part].kind == SHARD_GRID &&
