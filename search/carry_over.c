@@ -168,7 +168,7 @@ void carry_over(struct snapshot *out, const struct parts *parts)
         bool is_placed = true;
 
         for (uint32_t k = 0; k < open.n && is_placed; k++)
-            if (parts_unit(parts, open.pieces[k].part) == u)
+            if (parts->parts[open.pieces[k].part].unit == u)
                 is_placed = place(&tryout, u, &open.pieces[k]);
         if (!is_placed || tryout.layout.first_of[u] == NO_PIECE)
             (void)place(&tryout, u, NULL);

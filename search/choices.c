@@ -460,8 +460,7 @@ static const char *why_nowhere(const struct parts *parts,
 
 /* Every unit has a way to be placed, and every part a cost: what is not finite
  * here would win or lose silently later. */
-static int check(const struct parts *parts, struct arena *arena,
-                 struct err *err)
+static int check(const struct parts *parts, struct err *err)
 {
     for (uint32_t u = 0; u < parts->n_units; u++)
         if (!parts->of[u].n_forms)
@@ -469,7 +468,7 @@ static int check(const struct parts *parts, struct arena *arena,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together%s",
                            parts->of[u].first->name, parts->oracle->name,
-                           why_nowhere(parts, &parts->of[u], arena));
+                           why_nowhere(parts, &parts->of[u], parts->arena));
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
@@ -526,7 +525,7 @@ int parts_init(struct parts *parts, const struct problem *problem,
             ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
     pool_run_range(pool, parts->n_parts, CHUNK, measure, parts);
     price_forms(parts);
-    return check(parts, arena, err);
+    return check(parts, err);
 }
 
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,

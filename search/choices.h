@@ -158,10 +158,6 @@ static inline uint32_t parts_joined(const struct parts *parts, uint32_t a,
     return parts_of_width(parts, parts->parts[a].unit,
                           parts->parts[a].width + parts->parts[b].width);
 }
-static inline uint32_t parts_unit(const struct parts *parts, uint32_t part)
-{
-    return parts->parts[part].unit;
-}
 /* How many quanta a part is of all rows of a unit that columns may be cut of;
  * else 0. */
 static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)

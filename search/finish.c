@@ -192,7 +192,7 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece)
     const struct parts *parts = layout->parts;
     const struct change *it = &layout->pieces[piece];
     const uint32_t n_quanta = parts_quanta(parts, it->part);
-    const uint32_t first = layout->first_of[parts_unit(parts, it->part)];
+    const uint32_t first = layout->first_of[parts->parts[it->part].unit];
 
     if (!parts_can_move(parts, it->part))
         return;

@@ -188,7 +188,7 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
         uint32_t part = change->piece == NO_PIECE
                             ? change->part
                             : layout->pieces[change->piece].part;
-        uint32_t unit = parts_unit(parts, part);
+        uint32_t unit = parts->parts[part].unit;
         uint32_t at = 0;
         uint64_t bytes;
 

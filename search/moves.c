@@ -31,11 +31,6 @@ struct draw {
     const struct unit *of; /* the unit in hand */
 };
 
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Any of the device's pieces, all alike; NO_PIECE where it has none. */
 static uint32_t piece_on(const struct layout *layout, uint32_t device,
                          struct rng *rng)
@@ -64,7 +59,7 @@ static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 
 static uint32_t unit_of(const struct layout *layout, uint32_t piece)
 {
-    return parts_unit(layout->parts, layout->pieces[piece].part);
+    return layout->parts->parts[layout->pieces[piece].part].unit;
 }
 
 /* Only what leaves a device that sets the total can lower it at once; but to
@@ -215,7 +210,7 @@ static void propose_trade(struct draw *draw)
 
     if (other == NO_PIECE)
         return;
-    n = least_of(quanta_of(draw, draw->piece), quanta_of(draw, other));
+    n = (uint32_t)min_u64(quanta_of(draw, draw->piece), quanta_of(draw, other));
     if (!n || unit_of(draw->layout, other) == draw->unit)
         return;
     exchange(draw, other,
@@ -330,7 +325,7 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
     double best_ms = -INFINITY;
 
     for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
-        const uint32_t room = least_of(estimates[r].room_quanta, n);
+        const uint32_t room = (uint32_t)min_u64(estimates[r].room_quanta, n);
 
         if (room < most || (room == most && estimates[r].load_ms <= best_ms))
             continue;
@@ -377,7 +372,7 @@ static void pour(struct draw *draw)
     }
     for (; left && n_open; left -= n, n_open--) {
         r = device_to_fill(draw, left);
-        n = least_of(estimates[r].room_quanta, left);
+        n = (uint32_t)min_u64(estimates[r].room_quanta, left);
         estimates[r].room_quanta = 0;
         estimates[r].held_quanta = n;
     }
@@ -436,12 +431,12 @@ void rebuild(struct trial *trial, const struct layout *layout,
                         : INFINITY;
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_forms; i++)
-        take_off_unit(&draw, parts_unit(parts, forms[i]->part));
+        take_off_unit(&draw, parts->parts[forms[i]->part].unit);
     for (uint32_t i = 0; i < n_forms && trial_is_priced(trial); i++) {
         const struct form *form = forms[i];
         const uint32_t first = trial->changes.n;
 
-        draw.unit = parts_unit(parts, form->part);
+        draw.unit = parts->parts[form->part].unit;
         draw.of = &parts->of[draw.unit];
         if (draw.of->columns != NO_PART && parts->tuning->pours &&
             draw.of->device == NO_PIECE &&
@@ -482,7 +477,7 @@ static void propose_rebuild(struct draw *draw)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
         is_out = parts->of[unit].pin >= 0;
         for (uint32_t k = 0; k < n; k++)
-            is_out |= parts_unit(parts, forms[k]->part) == unit;
+            is_out |= parts->parts[forms[k]->part].unit == unit;
         if (is_out)
             continue;
         forms[n] =

@@ -66,15 +66,18 @@ struct search_options {
 /* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
 
+/* A search of a plan whose problem is set; arrays live in the arena. */
+typedef int search_fn(struct plan *plan, const struct oracle *oracle,
+                      const struct search_options *options, struct arena *arena,
+                      struct err *err) MUST_CHECK;
+
 /* Fills a plan whose problem is set: shards and what they cost by the oracle,
  * search ("reference", or "grid" without a beam), seed, stopped, search_ms and
  * n_evaluations (assignments priced); it has passed plan_check. Arrays live in
  * the arena. ERR_NO_PLAN says what is short and what would fit; ERR_USAGE where
  * a table may be neither placed whole nor cut by columns; ERR_INPUT where a
  * group is pinned to two devices or any answer of the oracle is not finite. */
-int search_reference(struct plan *plan, const struct oracle *oracle,
-                     const struct search_options *options, struct arena *arena,
-                     struct err *err) MUST_CHECK;
+search_fn search_reference;
 
 /*
  * The full search: all kinds chosen together, from the best of many starting
@@ -93,9 +96,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
  * Also sets bound_ms (struct proven). Fails as search_reference does, and
  * plans what that cannot: rows, grids, replicas.
  */
-int search_full(struct plan *plan, const struct oracle *oracle,
-                const struct search_options *options, struct arena *arena,
-                struct err *err) MUST_CHECK;
+search_fn search_full;
 
 /*
  * A plan to replace another: for new tables, tables that grew or shrank, other
@@ -213,10 +214,7 @@ struct contender_inputs {
 struct placing;
 struct contender {
     const char *name;
-    /* Of our own. */
-    int (*search)(struct plan *plan, const struct oracle *oracle,
-                  const struct search_options *options, struct arena *arena,
-                  struct err *err);
+    search_fn *search; /* of our own */
     /* Of others', whose, who knows no pins or groups: the rule, which sets the
      * plan's shards and n_evaluations, and `stopped` unless it is done. */
     const char *author;

@@ -116,7 +116,7 @@ static void let_go(struct layout *layout, uint32_t piece)
 /* Puts a piece there; change->piece is not looked at. */
 static void insert(struct layout *layout, const struct change *change)
 {
-    uint32_t unit = parts_unit(layout->parts, change->part);
+    uint32_t unit = layout->parts->parts[change->part].unit;
     uint32_t idx = layout->first_free;
 
     if (idx != NO_PIECE) {
@@ -141,7 +141,7 @@ static void insert(struct layout *layout, const struct change *change)
 static void drop(struct layout *layout, uint32_t idx)
 {
     uint32_t *part = &layout->pieces[idx].part;
-    uint32_t *at = &layout->first_of[parts_unit(layout->parts, *part)];
+    uint32_t *at = &layout->first_of[layout->parts->parts[*part].unit];
 
     let_go(layout, idx);
     while (*at != idx)
@@ -201,7 +201,7 @@ static void set_load(struct layout *layout, uint32_t r)
  * about: totals of one layout may differ in their last bits. */
 static void add_up(struct layout *layout, uint32_t r)
 {
-    const size_t width = layout_width(layout);
+    const size_t width = layout->parts->oracle->width;
     const struct holding *holding = &layout->holdings[r];
     double *sum = layout->sums + r * width;
 
@@ -236,7 +236,8 @@ static void add_excess(struct layout *layout)
  * has been changed REFRESH times is it added up from its pieces again. */
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
-    const size_t width = layout_width(layout), n_terms = layout->n_terms;
+    const size_t width = layout->parts->oracle->width;
+    const size_t n_terms = layout->n_terms;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
@@ -410,7 +411,7 @@ static void sort_pieces(struct change *pieces, uint32_t n,
 
         placed[i] = (struct placed){
             it,
-            {parts_unit(parts, it.part), by_device ? it.device : ~width,
+            {parts->parts[it.part].unit, by_device ? it.device : ~width,
              it.range, it.block, by_device ? it.part : it.device}};
     }
     qsort(placed, n, sizeof(*placed), compare_placed);
@@ -456,16 +457,16 @@ void snapshot_to_plan(const struct snapshot *snapshot,
             snapshot_add(&sorted, snapshot->pieces[i]);
     sort_pieces(sorted.pieces, sorted.n, parts, false);
     for (uint32_t i = 0; i < sorted.n; i++)
-        n += parts->of[parts_unit(parts, sorted.pieces[i].part)].n_tables;
+        n += parts->of[parts->parts[sorted.pieces[i].part].unit].n_tables;
     plan->shards = ARENA_NEW(arena, struct shard, n);
     plan->n_shards = 0;
     for (uint32_t begin = 0, end; begin < sorted.n; begin = end) {
         struct change *pieces = sorted.pieces + begin;
-        const uint32_t u = parts_unit(parts, pieces->part);
+        const uint32_t u = parts->parts[pieces->part].unit;
         const struct unit *unit = &parts->of[u];
 
         for (end = begin;
-             end < sorted.n && parts_unit(parts, sorted.pieces[end].part) == u;
+             end < sorted.n && parts->parts[sorted.pieces[end].part].unit == u;
              end++)
             continue;
         if (parts->homes && parts->parts[pieces->part].kind == SHARD_COLUMN)
@@ -497,7 +498,7 @@ bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
         uint32_t part = NO_PART;
 
         if (last && last->device == next.device &&
-            parts_unit(parts, last->part) == parts_unit(parts, next.part) &&
+            parts->parts[last->part].unit == parts->parts[next.part].unit &&
             parts_quanta(parts, last->part)) {
             part = parts_joined(parts, last->part, next.part);
             is_fine = is_fine && part != NO_PART;

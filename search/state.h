@@ -82,11 +82,6 @@ struct layout {
     double weight[ORACLE_MAX_TERMS];
 };
 
-static inline size_t layout_width(const struct layout *layout)
-{
-    return layout->parts->oracle->width;
-}
-
 /* to = from + sign x vector, where from may be to. */
 static inline void add_lanes(double *to, const double *from,
                              const double *vector, double sign, size_t width)

@@ -33,7 +33,7 @@ void trial_send(struct trial *trial, const struct layout *layout,
 {
     const struct parts *parts = layout->parts;
     const struct change *it = &layout->pieces[piece];
-    const struct unit *of = &parts->of[parts_unit(parts, it->part)];
+    const struct unit *of = &parts->of[parts->parts[it->part].unit];
     const uint32_t n_all = parts_quanta(parts, it->part);
     struct change change = *it;
 
@@ -53,7 +53,7 @@ void trial_send(struct trial *trial, const struct layout *layout,
 static inline void sum_part(struct trial *trial, const struct layout *layout,
                             uint32_t part, uint32_t device, double sign)
 {
-    const size_t width = layout_width(layout);
+    const size_t width = layout->parts->oracle->width;
     const uint64_t bytes = layout->parts->parts[part].bytes;
     const bool is_new = trial->place[device] == NO_PIECE;
     const uint32_t i = is_new ? trial->n_devices++ : trial->place[device];
@@ -115,7 +115,7 @@ const double *trial_sum_on(struct trial *trial, const struct layout *layout,
 {
     sum_up(trial, layout, device);
     if (!trial->n_devices)
-        return layout->sums + device * layout_width(layout);
+        return layout->sums + device * layout->parts->oracle->width;
     trial->place[device] = NO_PIECE;
     trial->n_devices = 0;
     return trial->sums;
@@ -167,7 +167,7 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
     while (walk->c < trial->changes.n) {
         walk->piece = trial->changes.pieces[walk->c++];
         if (walk->piece.part != NO_PART &&
-            parts_unit(layout->parts, walk->piece.part) == walk->unit)
+            layout->parts->parts[walk->piece.part].unit == walk->unit)
             return true;
     }
     while (walk->held != NO_PIECE) {
@@ -239,7 +239,7 @@ static bool meets(const struct trial *trial, const struct layout *layout,
 {
     const struct part *parts = layout->parts->parts;
     const struct change *change = &trial->changes.pieces[c];
-    const uint32_t unit = parts_unit(layout->parts, change->part);
+    const uint32_t unit = layout->parts->parts[change->part].unit;
     struct unit_walk walk = {.unit = unit, .held = layout->first_of[unit]};
     struct shard mine, other;
 
@@ -275,8 +275,8 @@ bool trial_join(struct trial *trial, const struct layout *layout)
                                   !parts_can_move(parts, part) ||
                                   !meets(trial, layout, c));
         } else if (parts_quanta(parts, part) &&
-                   parts_unit(layout->parts, part) != last) {
-            last = parts_unit(layout->parts, part);
+                   parts->parts[part].unit != last) {
+            last = parts->parts[part].unit;
             is_fine = join_unit(trial, layout, last, c) && is_fine;
         }
     }
@@ -409,7 +409,7 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
     trial->first_on = ARENA_NEW(arena, uint32_t, n);
     trial->n_held = ARENA_NEW(arena, int64_t, n);
     trial->bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->sums = ARENA_NEW(arena, double, n *layout_width(layout));
+    trial->sums = ARENA_NEW(arena, double, n * layout->parts->oracle->width);
     trial->compute_ms = ARENA_NEW(arena, double, n);
     trial->terms_ms = ARENA_NEW(arena, double, n * layout->n_terms);
     trial->estimates = ARENA_NEW(arena, struct estimate, n);

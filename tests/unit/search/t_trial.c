@@ -41,7 +41,8 @@ static unsigned n_summed_otherwise(struct tryout *tryout)
 {
     const struct layout *layout = &tryout->layout;
     struct trial *trial = &tryout->trial;
-    const size_t width = layout_width(layout), n = layout->n_devices * width;
+    const size_t width = layout->parts->oracle->width;
+    const size_t n = layout->n_devices * width;
     double *alone = mem_alloc(n, sizeof(*alone));
     unsigned n_other = 0;
 
