@@ -8,13 +8,12 @@
 
 /* --- as it was --- */
 
-/* Whether the pieces of then are the blocks of this cut, which come of it where
+/* Whether the pieces of then are the blocks of this cut, which are added where
  * they stand: where the oracle asks for ranks blocks stand on the devices of
  * all or of one host, in order, and grow with their table; else they are of the
  * same rows. */
 static bool as_cut(struct snapshot *out, const struct parts *parts,
-                   uint32_t unit, const struct form *cut,
-                   const struct table_pieces *old)
+                   const struct form *cut, const struct table_pieces *old)
 {
     const uint32_t n_devices = parts->n_devices;
     const bool any = parts->oracle->row_cut == ROW_CUT_ANY;
@@ -22,9 +21,8 @@ static bool as_cut(struct snapshot *out, const struct parts *parts,
         cut->fills_host ? cluster_group(&parts->problem->cluster) : n_devices;
     uint32_t n = 0, first = 0;
 
-    out->n = 0;
     for (uint32_t i = 0; i < cut->n_pieces; i++) {
-        struct change piece = forms_piece(parts, unit, cut, i);
+        struct change piece = forms_piece(parts, cut, i);
         const struct part *part = &parts->parts[piece.part];
         const struct shard *then = &old->pieces[n];
         struct shard now;
@@ -51,20 +49,23 @@ static bool as_cut(struct snapshot *out, const struct parts *parts,
     return n == old->n;
 }
 
-/* The pieces of the unit where they stand; devices that are gone are open.
- * False where it cannot be cut so any more: more copies would be movement. */
+/* Adds the pieces of the unit where they stand; devices that are gone are open.
+ * False, whatever was added, where it cannot be cut so any more: more copies
+ * would be movement. */
 static bool as_placed(struct snapshot *out, const struct parts *parts,
                       uint32_t unit, const struct table_pieces *old)
 {
     const struct unit *of = &parts->of[unit];
     const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
     const bool is_replica = shard_is_replica(kind);
+    const uint32_t before = out->n;
 
-    for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_forms; i++)
+    for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_forms; i++) {
         if (of->forms[i].kind == FORM_CUT &&
-            as_cut(out, parts, unit, &of->forms[i], old))
+            as_cut(out, parts, &of->forms[i], old))
             return true;
-    out->n = 0;
+        out->n = before;
+    }
     if (shard_cuts_rows(kind) ||
         (is_replica && old->n_devices != parts->n_devices))
         return false;
@@ -90,17 +91,12 @@ bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
 {
     const struct problem *problem = parts->problem;
     struct table_pieces *of = mem_alloc(problem->n_tables, sizeof(*of));
-    struct snapshot unit = {0};
     bool is_fine = true;
 
     out->n = 0;
     table_pieces_find(of, problem->tables, problem->n_tables, plan);
-    for (uint32_t u = 0; is_fine && u < parts->n_units; u++) {
-        is_fine = as_placed(&unit, parts, u, &of[parts->of[u].tables[0]]);
-        for (uint32_t i = 0; i < unit.n; i++)
-            snapshot_add(out, unit.pieces[i]);
-    }
-    snapshot_release(&unit);
+    for (uint32_t u = 0; is_fine && u < parts->n_units; u++)
+        is_fine = as_placed(out, parts, u, &of[parts->of[u].tables[0]]);
     mem_free(of);
     return is_fine && snapshot_join(out, parts);
 }
@@ -153,6 +149,7 @@ void carry_over(struct snapshot *out, const struct parts *parts)
     out->n = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         order[u] = (struct ranked){-parts->of[u].forms[0].load_ms, u};
+        unit.n = 0;
         if (parts->of[u].pin >= 0 ||
             !as_placed(&unit, parts, u,
                        &parts->homes->standing[parts->of[u].tables[0]]))

@@ -579,9 +579,10 @@ const struct form *forms_draw(const struct parts *parts, uint32_t unit,
                            : parts_form_of(parts, part);
 }
 
-struct change forms_piece(const struct parts *parts, uint32_t unit,
-                          const struct form *form, uint32_t i)
+struct change forms_piece(const struct parts *parts, const struct form *form,
+                          uint32_t i)
 {
+    const uint32_t unit = parts->parts[form->part].unit;
     struct change piece = {.part = i < form->n_last ? form->last : form->part,
                            .device = parts->of[unit].device,
                            .range = i / form->n_blocks,

@@ -199,7 +199,7 @@ const struct form *forms_draw(const struct parts *parts, uint32_t unit,
  * that of a replica, of a row cut over all devices where the oracle asks for
  * it, else NO_PIECE. The blocks of a cut that fills a host are left open too:
  * block b goes on device b of any one host. */
-struct change forms_piece(const struct parts *parts, uint32_t unit,
-                          const struct form *form, uint32_t i);
+struct change forms_piece(const struct parts *parts, const struct form *form,
+                          uint32_t i);
 
 #endif

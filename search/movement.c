@@ -116,10 +116,10 @@ static uint32_t choose_next(const struct table_pieces *before,
     return best;
 }
 
-void homes_order(const struct homes *homes, const struct parts *parts,
-                 uint32_t table, struct change *pieces, uint32_t n)
+void homes_order(const struct parts *parts, uint32_t table,
+                 struct change *pieces, uint32_t n)
 {
-    const struct table_pieces *before = &homes->before[table];
+    const struct table_pieces *before = &parts->homes->before[table];
     uint32_t col = 0;
 
     if (!before->table)

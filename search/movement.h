@@ -43,8 +43,8 @@ void homes_propose(struct trial *trial, const struct layout *layout,
  * column the piece whose device keeps the most, less what it could keep further
  * on. Where the pieces are those of before, so are their columns. The outcome
  * does not hang on the order they come in. O(n^2). */
-void homes_order(const struct homes *homes, const struct parts *parts,
-                 uint32_t table, struct change *pieces, uint32_t n);
+void homes_order(const struct parts *parts, uint32_t table,
+                 struct change *pieces, uint32_t n);
 
 /* Counts what all units move. */
 void homes_count_layout(struct layout *layout);

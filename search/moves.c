@@ -75,12 +75,12 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
     return idx;
 }
 
-/* Another device than this one; R > 1. */
-static uint32_t other_device(const struct draw *draw, uint32_t device)
+/* Another device than that of the piece in hand; R > 1. */
+static uint32_t other_device(const struct draw *draw)
 {
     uint32_t r = rng_draw(draw->rng, draw->layout->n_devices - 1);
 
-    return r + (r >= device);
+    return r + (r >= draw->device);
 }
 
 static bool can_move(const struct draw *draw, uint32_t piece)
@@ -121,54 +121,45 @@ static uint32_t sibling_device(const struct draw *draw)
  * be undone by one of them; what cuts a table by rows or replicates it comes of
  * rebuilding alone.
  */
+
+/* The piece, which must have so many quanta at least, goes to a device that is
+ * drawn, if there is one. Or where `often` is not 0 so many of its quanta, in
+ * half of all cases, or any number but all. */
+static void send_piece(struct draw *draw, uint32_t least, uint32_t often,
+                       uint32_t (*draw_device)(const struct draw *))
+{
+    uint32_t n = quanta_of(draw, draw->piece), to = NO_PIECE;
+
+    if (n >= least && can_move(draw, draw->piece))
+        to = draw_device(draw);
+    if (to == NO_PIECE)
+        return;
+    if (often)
+        n = rng_draw(draw->rng, 2) ? often : 1 + rng_draw(draw->rng, n - 1);
+    trial_send(draw->trial, draw->layout, draw->piece, n, to);
+}
+
 static void propose_move(struct draw *draw)
 {
-    if (can_move(draw, draw->piece))
-        trial_send(draw->trial, draw->layout, draw->piece, 0,
-                   other_device(draw, draw->device));
+    send_piece(draw, 0, 0, other_device);
 }
 
 /* On the device of the other piece the two become one (trial_join). */
 static void propose_merge(struct draw *draw)
 {
-    uint32_t to = NO_PIECE;
-
-    if (quanta_of(draw, draw->piece) && can_move(draw, draw->piece))
-        to = sibling_device(draw);
-    if (to != NO_PIECE)
-        trial_send(draw->trial, draw->layout, draw->piece, 0, to);
-}
-
-/* `often` of the quanta of a piece, in half of all cases, or any number but all
- * go to a device, or to none where that is NO_PIECE. */
-static void send_some(struct draw *draw, uint32_t often, uint32_t to)
-{
-    uint32_t n = quanta_of(draw, draw->piece);
-
-    if (to == NO_PIECE)
-        return;
-    n = rng_draw(draw->rng, 2) ? often : 1 + rng_draw(draw->rng, n - 1);
-    trial_send(draw->trial, draw->layout, draw->piece, n, to);
-}
-
-static bool can_be_cut(const struct draw *draw)
-{
-    return quanta_of(draw, draw->piece) >= 2 && can_move(draw, draw->piece);
+    send_piece(draw, 1, 0, sibling_device);
 }
 
 /* Halves most often: they take the most off a device that is too slow. */
 static void propose_split(struct draw *draw)
 {
-    if (can_be_cut(draw))
-        send_some(draw, quanta_of(draw, draw->piece) / 2,
-                  other_device(draw, draw->device));
+    send_piece(draw, 2, quanta_of(draw, draw->piece) / 2, other_device);
 }
 
 /* One quantum most often: two devices that are nearly even become more so. */
 static void propose_resplit(struct draw *draw)
 {
-    if (can_be_cut(draw))
-        send_some(draw, 1, sibling_device(draw));
+    send_piece(draw, 2, 1, sibling_device);
 }
 
 /* A piece of another device that may change places with the piece, or NO_PIECE.
@@ -176,8 +167,7 @@ static void propose_resplit(struct draw *draw)
 static uint32_t draw_partner(struct draw *draw)
 {
     const struct change *pieces = draw->layout->pieces;
-    uint32_t other =
-        piece_on(draw->layout, other_device(draw, draw->device), draw->rng);
+    uint32_t other = piece_on(draw->layout, other_device(draw), draw->rng);
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
         !can_move(draw, other) ||
@@ -436,8 +426,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
         const struct form *form = forms[i];
         const uint32_t first = trial->changes.n;
 
-        draw.unit = parts->parts[form->part].unit;
-        draw.of = &parts->of[draw.unit];
+        draw.of = &parts->of[parts->parts[form->part].unit];
         if (draw.of->columns != NO_PART && parts->tuning->pours &&
             draw.of->device == NO_PIECE &&
             (form->kind == FORM_WHOLE || form->kind == FORM_COLUMNS)) {
@@ -447,7 +436,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
         }
         for (uint32_t k = 0; k < form->n_pieces && trial_is_priced(trial);
              k++) {
-            struct change piece = forms_piece(parts, draw.unit, form, k);
+            struct change piece = forms_piece(parts, form, k);
 
             if (piece.device == NO_PIECE)
                 piece.device = open_device(&draw, form, &piece, first);

@@ -180,7 +180,7 @@ static bool weigh_units(struct builder *builder, const uint32_t *forms,
             weight = fmax(weight, bytes / (parts->all_room_bytes + 1));
         builder->units[u] =
             (struct chosen){form, u, builder->urgency[u], weight};
-        if (forms_piece(parts, u, form, 0).device != NO_PIECE)
+        if (forms_piece(parts, form, 0).device != NO_PIECE)
             builder->units[u].urgency += STANDS_FAST;
     }
     return true;
@@ -311,9 +311,8 @@ static bool place(struct builder *builder, struct change *pieces, uint32_t n,
 
 /* Blocks that may stand anywhere go block by block, as pieces of one row block
  * are to be set apart. */
-static bool place_unit(struct builder *builder, const struct chosen *chosen)
+static bool place_unit(struct builder *builder, const struct form *form)
 {
-    const struct form *form = chosen->form;
     const uint32_t n = form->fills_host ? form->n_blocks : 1;
     const uint32_t n_blocks = form->fills_host ? 1 : form->n_blocks;
     const uint32_t n_ranges = form->n_pieces / n_blocks;
@@ -321,7 +320,7 @@ static bool place_unit(struct builder *builder, const struct chosen *chosen)
 
     for (uint32_t i = 0; i < form->n_pieces; i++)
         snapshot_add(builder->out,
-                     forms_piece(builder->parts, chosen->unit, form,
+                     forms_piece(builder->parts, form,
                                  i % n_ranges * n_blocks + i / n_ranges));
     for (uint32_t i = 0; i < form->n_pieces; i += n) {
         struct change *pieces = &builder->out->pieces[first];
@@ -349,7 +348,7 @@ static uint32_t place_all(struct builder *builder)
     builder->work += builder->n_pieces;
     qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
     for (uint32_t u = 0; u < n; u++)
-        if (!place_unit(builder, &builder->units[u]))
+        if (!place_unit(builder, builder->units[u].form))
             return builder->units[u].unit;
     return NO_PIECE;
 }

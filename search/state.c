@@ -50,23 +50,21 @@ void layout_init(struct layout *layout, const struct parts *parts)
 {
     const struct oracle *oracle = parts->oracle;
     const uint32_t n = parts->n_devices;
+    const uint32_t n_terms = oracle->ops->terms ? oracle->n_terms : 1;
     struct arena *arena = &layout->arena;
 
     *layout = (struct layout){.parts = parts,
                               .n_devices = n,
                               .has_terms = oracle->ops->terms != NULL,
-                              .n_terms = 1,
+                              .n_terms = n_terms,
                               .move_limit_bytes = NO_MOVE_LIMIT};
     layout->first_of = ARENA_NEW(arena, uint32_t, parts->n_units);
     layout->holdings = ARENA_NEW(arena, struct holding, n);
     layout->n_commits = ARENA_NEW(arena, uint32_t, n);
     layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
     layout->compute_ms = layout->terms_ms = ARENA_NEW(arena, double, n);
-    if (layout->has_terms) {
-        layout->n_terms = oracle->n_terms;
-        layout->terms_ms =
-            ARENA_NEW(arena, double, (size_t)n * oracle->n_terms);
-    }
+    if (layout->has_terms)
+        layout->terms_ms = ARENA_NEW(arena, double, (size_t)n *n_terms);
     layout->load_ms = ARENA_NEW(arena, double, n);
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
     if (parts->homes)
@@ -470,8 +468,7 @@ void snapshot_to_plan(const struct snapshot *snapshot,
              end++)
             continue;
         if (parts->homes && parts->parts[pieces->part].kind == SHARD_COLUMN)
-            homes_order(parts->homes, parts, unit->tables[0], pieces,
-                        end - begin);
+            homes_order(parts, unit->tables[0], pieces, end - begin);
         for (uint32_t k = 0; k < unit->n_tables; k++) {
             place_shards(plan->shards + plan->n_shards, parts, unit->tables[k],
                          pieces, end - begin);

@@ -97,7 +97,7 @@ static void plain_set_form(struct plain *plain, uint32_t u,
     for (uint32_t i = 0; n <= PLAIN_MAX_PIECES && i < n; i++) {
         struct change *piece = &unit->pieces[i];
 
-        *piece = forms_piece(plain->parts, u, form, i);
+        *piece = forms_piece(plain->parts, form, i);
         if (piece->device == NO_PIECE)
             piece->device = plain_ring_device(plain->parts, form, piece, at);
         unit->n = n;

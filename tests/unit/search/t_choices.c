@@ -42,7 +42,7 @@ static void list_shards(struct shard *shards, const struct parts *parts,
     uint32_t col_begin = 0;
 
     for (uint32_t i = 0; i < form->n_pieces; i++) {
-        const struct change piece = forms_piece(parts, unit, form, i);
+        const struct change piece = forms_piece(parts, form, i);
         const struct part *part = &parts->parts[piece.part];
 
         shards[i] = parts_shard(parts, part, parts->of[unit].tables[0]);
@@ -92,7 +92,7 @@ static bool is_right_device(const struct parts *parts, uint32_t unit,
                             const struct form *form, uint32_t i)
 {
     const int64_t pin = parts->of[unit].pin;
-    const struct change piece = forms_piece(parts, unit, form, i);
+    const struct change piece = forms_piece(parts, form, i);
     uint32_t want = NO_PIECE;
 
     if (form->kind == FORM_REPLICA)
@@ -152,7 +152,7 @@ static void check_form(const struct parts *parts, uint32_t unit,
     tally->n_forms[form->kind]++;
     tally->n_torn += is_torn(shards, form->n_pieces, of->first);
     for (uint32_t i = 0; i < form->n_pieces; i++) {
-        const uint32_t p = forms_piece(parts, unit, form, i).part;
+        const uint32_t p = forms_piece(parts, form, i).part;
         const struct part *part = &parts->parts[p];
         const uint64_t all_bytes =
             part->is_empty ? 0 : shard_memory(parts->problem, &shards[i]).total;
@@ -253,9 +253,9 @@ static void check_forms(const struct parts *parts, uint32_t unit,
     for (uint32_t f = 0; f < of->n_forms; f++) {
         n_drawn[f] = 0;
         for (uint32_t i = 0; i < of->forms[f].n_pieces; i++)
-            tally->n_now += !is_form_of(
-                parts, forms_piece(parts, unit, &of->forms[f], i).part,
-                &of->forms[f]);
+            tally->n_now +=
+                !is_form_of(parts, forms_piece(parts, &of->forms[f], i).part,
+                            &of->forms[f]);
     }
     for (uint32_t i = 0; i < n; i++)
         n_drawn[forms_draw(parts, unit, rng) - of->forms]++;

@@ -272,7 +272,7 @@ static void check_forms(void)
         double elements = 0;
 
         for (uint32_t k = 0; k < form->n_pieces; k++) {
-            struct change piece = forms_piece(&parts, 0, form, k);
+            struct change piece = forms_piece(&parts, form, k);
             const struct part *part = &parts.parts[piece.part];
 
             elements += (double)part->n_rows * part->width;
