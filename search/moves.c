@@ -162,49 +162,39 @@ static void propose_resplit(struct draw *draw)
     send_piece(draw, 2, 1, sibling_device);
 }
 
-/* A piece of another device that may change places with the piece, or NO_PIECE.
- */
-static uint32_t draw_partner(struct draw *draw)
+/* The piece and one of another device change places, if both may; or as many
+ * quanta of theirs, all that both have in half of all cases. */
+static void exchange(struct draw *draw, bool is_of_columns)
 {
     const struct change *pieces = draw->layout->pieces;
     uint32_t other = piece_on(draw->layout, other_device(draw), draw->rng);
+    uint32_t n = 0;
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
         !can_move(draw, other) ||
         pieces[draw->piece].part == pieces[other].part)
-        return NO_PIECE;
-    return other;
-}
-
-/* So many quanta of both change places. */
-static void exchange(struct draw *draw, uint32_t other, uint32_t n)
-{
-    trial_send(draw->trial, draw->layout, draw->piece, n,
-               draw->layout->pieces[other].device);
+        return;
+    if (is_of_columns) {
+        n = (uint32_t)min_u64(quanta_of(draw, draw->piece),
+                              quanta_of(draw, other));
+        if (!n || unit_of(draw->layout, other) == draw->unit)
+            return;
+        n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
+    }
+    trial_send(draw->trial, draw->layout, draw->piece, n, pieces[other].device);
     trial_send(draw->trial, draw->layout, other, n, draw->device);
 }
 
 /* Where devices are full, a move alone would exceed their memory. */
 static void propose_swap(struct draw *draw)
 {
-    uint32_t other = draw_partner(draw);
-
-    if (other != NO_PIECE)
-        exchange(draw, other, 0);
+    exchange(draw, false);
 }
 
 /* What devices send stays as even as it is, which two splits would upset. */
 static void propose_trade(struct draw *draw)
 {
-    uint32_t other = draw_partner(draw), n;
-
-    if (other == NO_PIECE)
-        return;
-    n = (uint32_t)min_u64(quanta_of(draw, draw->piece), quanta_of(draw, other));
-    if (!n || unit_of(draw->layout, other) == draw->unit)
-        return;
-    exchange(draw, other,
-             rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n));
+    exchange(draw, true);
 }
 
 /* --- rebuilding --- */

@@ -382,18 +382,16 @@ void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
     layout_release(&layout);
 }
 
-/* A piece, and what it is sorted by: first by its unit. */
+/* A piece behind what it is sorted by: first by its unit. */
 #define N_KEYS 5
 struct placed {
-    struct change piece;
     uint64_t keys[N_KEYS];
+    struct change piece;
 };
 
 static int compare_placed(const void *left, const void *right)
 {
-    const struct placed *a = left, *b = right;
-
-    return ranked_compare(a->keys, b->keys, N_KEYS);
+    return ranked_compare(left, right, N_KEYS);
 }
 
 /* Pieces of one range follow each other; wide ranges come first. Or by device,
@@ -407,10 +405,10 @@ static void sort_pieces(struct change *pieces, uint32_t n,
         const struct change it = pieces[i];
         const uint32_t width = parts->parts[it.part].width;
 
-        placed[i] = (struct placed){
-            it,
-            {parts->parts[it.part].unit, by_device ? it.device : ~width,
-             it.range, it.block, by_device ? it.part : it.device}};
+        placed[i] = (struct placed){{parts->parts[it.part].unit,
+                                     by_device ? it.device : ~width, it.range,
+                                     it.block, by_device ? it.part : it.device},
+                                    it};
     }
     qsort(placed, n, sizeof(*placed), compare_placed);
     for (uint32_t i = 0; i < n; i++)
