@@ -199,30 +199,22 @@ static void propose_trade(struct draw *draw)
 
 /* --- rebuilding --- */
 
-static void take_off_unit(struct draw *draw, uint32_t unit)
+/* What its device has once the piece comes, or goes (sign -1). */
+static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
-    const struct layout *layout = draw->layout;
     const struct parts *parts = draw->layout->parts;
+    const uint64_t bytes = parts->parts[piece->part].bytes;
+    struct estimate *on = &draw->trial->estimates[piece->device];
 
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->links[i].next) {
-        const struct change *piece = &layout->pieces[i];
-        struct estimate *on = &draw->trial->estimates[piece->device];
-
-        on->load_ms -= parts->alone_ms[piece->part];
-        on->bytes -= parts->parts[piece->part].bytes;
-        trial_remove(draw->trial, i);
-    }
+    on->load_ms += sign * parts->alone_ms[piece->part];
+    on->bytes += sign < 0 ? -bytes : bytes;
 }
 
 static void put(struct draw *draw, const struct change *piece)
 {
-    const struct parts *parts = draw->layout->parts;
-    struct estimate *on = &draw->trial->estimates[piece->device];
-
-    on->load_ms += parts->alone_ms[piece->part];
-    on->bytes += parts->parts[piece->part].bytes;
-    draw->trial->is_given_up |= on->load_ms > draw->limit_ms;
+    reckon(draw, piece, 1);
+    draw->trial->is_given_up |=
+        draw->trial->estimates[piece->device].load_ms > draw->limit_ms;
     trial_add(draw->trial, *piece);
 }
 
@@ -411,7 +403,9 @@ void rebuild(struct trial *trial, const struct layout *layout,
                         : INFINITY;
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_forms; i++)
-        take_off_unit(&draw, parts->parts[forms[i]->part].unit);
+        trial_remove_unit(trial, layout, parts->parts[forms[i]->part].unit);
+    for (uint32_t c = 0; c < trial->changes.n; c++)
+        reckon(&draw, &layout->pieces[trial->changes.pieces[c].piece], -1);
     for (uint32_t i = 0; i < n_forms && trial_is_priced(trial); i++) {
         const struct form *form = forms[i];
         const uint32_t first = trial->changes.n;

@@ -30,9 +30,9 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  * room goes before one without.
  */
 
-/* Adds the changes to the trial that give each unit of these forms its form; of
- * columns, whatever the number of pieces. The units differ; one that has a
- * device of its own goes there. O(devices x pieces). */
+/* Fills an empty trial with the changes that give each unit of these forms its
+ * form; of columns, whatever the number of pieces. The units differ; one that
+ * has a device of its own goes there. O(devices x pieces). */
 void rebuild(struct trial *trial, const struct layout *layout,
              const struct form *const *forms, uint32_t n_forms,
              struct rng *rng);

@@ -64,11 +64,14 @@ static double heavy_ms(const struct heavy *heavy, const double *terms_ms)
     return x * x * heavy->weight_ms;
 }
 
-static void chain_start(struct chain *chain, const struct snapshot *from)
+void temper_start_chain(struct temper *temper, unsigned c,
+                        const struct snapshot *from, uint64_t move_limit_bytes)
 {
-    const struct layout *layout = &chain->at.layout;
+    struct chain *chain = &temper->all[c];
+    struct layout *layout = &chain->at.layout;
 
-    snapshot_load(from, &chain->at.layout);
+    layout->move_limit_bytes = move_limit_bytes;
+    snapshot_load(from, layout);
     save(chain);
     chain->n_heavy = 0;
     for (uint32_t k = 0; k < layout->n_terms; k++) {
@@ -210,14 +213,7 @@ void temper_start(struct temper *temper, const struct snapshot *starts,
                   unsigned n_starts)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        chain_start(&temper->all[c], &starts[c % n_starts]);
-}
-
-void temper_start_chain(struct temper *temper, unsigned chain,
-                        const struct snapshot *from, uint64_t move_limit_bytes)
-{
-    temper->all[chain].at.layout.move_limit_bytes = move_limit_bytes;
-    chain_start(&temper->all[chain], from);
+        temper_start_chain(temper, c, &starts[c % n_starts], NO_MOVE_LIMIT);
 }
 
 void temper_pause(const struct temper *temper, struct snapshot *layouts)

@@ -67,7 +67,7 @@ uint64_t temper_priced(const struct temper *temper);
 void temper_start(struct temper *temper, const struct snapshot *starts,
                   unsigned n_starts);
 /* One of them goes on from this, and may move so much (struct layout). */
-void temper_start_chain(struct temper *temper, unsigned chain,
+void temper_start_chain(struct temper *temper, unsigned c,
                         const struct snapshot *from, uint64_t move_limit_bytes);
 /* Lays by where the chains stand, [TEMPER_CHAINS]: temper_start of these goes
  * on from there. */
