@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
+#include "core/ways.h"
 #include "search/state.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* May be cut as the problem, the cost model and each of its tables allow. A
  * group is where any of its tables is pinned to; two that are pinned elsewhere
@@ -75,14 +75,11 @@ int parts_collect(struct parts *parts, const struct problem *problem,
         if (taken[i])
             continue;
         unit->tables = members;
-        for (size_t j = i; j < (group ? n : i + 1); j++) {
-            const char *other = problem->tables[order[j]].group;
-
-            if (j != i && (!other || strcmp(other, group) != 0))
-                continue;
-            taken[j] = true;
-            members[unit->n_tables++] = order[j];
-        }
+        for (size_t j = i; j < (group ? n : i + 1); j++)
+            if (ways_share(problem, order[i], order[j])) {
+                taken[j] = true;
+                members[unit->n_tables++] = order[j];
+            }
         members += unit->n_tables;
         parts->n_units++;
         if (constrain_unit(parts, unit, err))
