@@ -20,8 +20,8 @@ int json_parse(json_t **root, const char *text, size_t len, const char *where,
     *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
     if (*root)
         return 0;
-    return err_set(err, ERR_INPUT, "%s:%d: not valid JSON: %s", where,
-                   error.line > 0 ? error.line : 1, error.text);
+    return err_input(err, "%s:%d: not valid JSON: %s", where,
+                     error.line > 0 ? error.line : 1, error.text);
 }
 
 json_t *json_real_or_null(double value)

@@ -43,8 +43,8 @@ int place_error(const struct json_place *place, struct err *err,
     va_end(args);
     if (place->line)
         snprintf(line, sizeof(line), ":%zu", place_line(place, sentence));
-    return err_set(err, ERR_INPUT, "%s%s: %s%s", place->source, line,
-                   place->path, sentence);
+    return err_input(err, "%s%s: %s%s", place->source, line, place->path,
+                     sentence);
 }
 
 static const char *type_of(const json_t *value)

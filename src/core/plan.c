@@ -254,18 +254,17 @@ static int check_finite(const struct plan *plan, const struct what_if *what_if,
 
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++)
         if (!isfinite(plan->devices[r].total_ms))
-            return err_set(err, ERR_INPUT,
-                           "cost model '%s' gives no finite cost for gpu %u",
-                           oracle->name, r);
+            return err_input(err,
+                             "cost model '%s' gives no finite cost for gpu %u",
+                             oracle->name, r);
     for (size_t i = 0; i < plan->n_shards; i++) {
         double sum = plan->shard_ms[i];
 
         for (uint32_t w = 0; w < oracle->width; w++)
             sum += what_if->vectors[i * oracle->width + w];
         if (!isfinite(sum))
-            return err_set(
-                err, ERR_INPUT,
-                "cost model '%s' gives no finite cost for table '%s'",
+            return err_input(
+                err, "cost model '%s' gives no finite cost for table '%s'",
                 oracle->name, plan->problem.tables[plan->shards[i].table].name);
     }
     return 0;
@@ -298,14 +297,13 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
         const char *name = plan->problem.tables[plan->shards[i].table].name;
 
         if (!(kind & oracle->kinds))
-            return err_set(
-                err, ERR_INPUT,
-                "cost model '%s' cannot price %s shards (table '%s')",
+            return err_input(
+                err, "cost model '%s' cannot price %s shards (table '%s')",
                 oracle->name, shard_kind_name(kind), name);
         if (oracle->row_cut == ROW_CUT_RANKS && shard_cuts_rows(kind) &&
             !is_cut_by_ranks(plan, i))
-            return err_set(
-                err, ERR_INPUT,
+            return err_input(
+                err,
                 "cost model '%s' prices rows in equal blocks over all %u "
                 "devices or the %u of one %s only (table '%s')",
                 oracle->name, cluster->n_devices, cluster_group(cluster),

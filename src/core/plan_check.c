@@ -15,13 +15,11 @@ static int check_text(const char *text, const char *what, size_t idx,
                       struct err *err)
 {
     if (!text || !*text)
-        return err_set(err, ERR_INPUT, "tables[%zu] has an empty %s", idx,
-                       what);
+        return err_input(err, "tables[%zu] has an empty %s", idx, what);
     if (text_is_printable(text))
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "tables[%zu]: its %s '%.80s' is not printable", idx, what,
-                   text);
+    return err_input(err, "tables[%zu]: its %s '%.80s' is not printable", idx,
+                     what, text);
 }
 
 static int check_amount(const struct table *table, double amount,
@@ -29,9 +27,9 @@ static int check_amount(const struct table *table, double amount,
 {
     if (isfinite(amount) && amount >= 0)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "table " JUDGE_NAME ": %s %g is not a finite number >= 0",
-                   table->name, what, amount);
+    return err_input(err,
+                     "table " JUDGE_NAME ": %s %g is not a finite number >= 0",
+                     table->name, what, amount);
 }
 
 static int check_skew(const struct table *table, struct err *err)
@@ -41,13 +39,12 @@ static int check_skew(const struct table *table, struct err *err)
     if (check_amount(table, table->zipf_alpha, "zipf_alpha", err))
         return -1;
     if (table->zipf_alpha > TABLE_MAX_ZIPF)
-        return err_set(err, ERR_INPUT,
-                       "table " JUDGE_NAME ": zipf_alpha %g is above %g",
-                       table->name, table->zipf_alpha, TABLE_MAX_ZIPF);
+        return err_input(err, "table " JUDGE_NAME ": zipf_alpha %g is above %g",
+                         table->name, table->zipf_alpha, TABLE_MAX_ZIPF);
     if (!(table->dedup >= TABLE_MIN_DEDUP && table->dedup <= 1))
-        return err_set(err, ERR_INPUT,
-                       "table " JUDGE_NAME ": dedup %g is not in %g to 1",
-                       table->name, table->dedup, TABLE_MIN_DEDUP);
+        return err_input(err,
+                         "table " JUDGE_NAME ": dedup %g is not in %g to 1",
+                         table->name, table->dedup, TABLE_MIN_DEDUP);
     if (!table->has_bins)
         return 0;
     for (unsigned k = 0; k < REUSE_BINS; k++) {
@@ -57,9 +54,9 @@ static int check_skew(const struct table *table, struct err *err)
     }
     if ((sum > 0 || table->pooling_factor > 0) &&
         !(fabs(sum - 1) <= TABLE_BINS_TOLERANCE))
-        return err_set(err, ERR_INPUT,
-                       "table " JUDGE_NAME ": its bins add up to %g, not to 1",
-                       table->name, sum);
+        return err_input(
+            err, "table " JUDGE_NAME ": its bins add up to %g, not to 1",
+            table->name, sum);
     return 0;
 }
 
@@ -72,17 +69,17 @@ static int check_table(const struct problem *problem, size_t idx,
         (table->group && check_text(table->group, "group", idx, err)))
         return -1;
     if (!table->num_embeddings)
-        return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no rows",
-                       table->name);
+        return err_input(err, "table " JUDGE_NAME " has no rows", table->name);
     if (!table->dim)
-        return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no columns",
-                       table->name);
+        return err_input(err, "table " JUDGE_NAME " has no columns",
+                         table->name);
     if (table->device >= 0 &&
         (uint64_t)table->device >= problem->cluster.n_devices)
-        return err_set(err, ERR_INPUT,
-                       "table " JUDGE_NAME " is pinned to device %" PRId64
-                       ", but there are %u devices",
-                       table->name, table->device, problem->cluster.n_devices);
+        return err_input(err,
+                         "table " JUDGE_NAME " is pinned to device %" PRId64
+                         ", but there are %u devices",
+                         table->name, table->device,
+                         problem->cluster.n_devices);
     if (check_amount(table, table->pooling_factor, "pooling_factor", err) ||
         check_amount(table, table->num_outputs, "num_outputs", err))
         return -1;
@@ -114,9 +111,9 @@ static int check_unique_names(const struct problem *problem, struct err *err)
     while (i < n && strcmp(named[i - 1].name, named[i].name) != 0)
         i++;
     if (i < n)
-        rc = err_set(err, ERR_INPUT,
-                     "tables[%zu] and tables[%zu] are both named " JUDGE_NAME,
-                     named[i - 1].idx, named[i].idx, named[i].name);
+        rc = err_input(err,
+                       "tables[%zu] and tables[%zu] are both named " JUDGE_NAME,
+                       named[i - 1].idx, named[i].idx, named[i].name);
     mem_free(named);
     return rc;
 }
@@ -130,21 +127,22 @@ static bool is_bandwidth(double gbps)
 static int check_problem(const struct problem *problem, struct err *err)
 {
     if (!problem->cluster.n_devices)
-        return err_set(err, ERR_INPUT, "the cluster has no devices");
+        return err_input(err, "the cluster has no devices");
     if (!problem->cluster.devices_per_host)
-        return err_set(err, ERR_INPUT, "the cluster has no devices per host");
+        return err_input(err, "the cluster has no devices per host");
     if (cluster_check_hosts(&problem->cluster, err))
         return -1;
     if (!is_bandwidth(problem->cluster.intra_gbps) ||
         !is_bandwidth(problem->cluster.inter_gbps))
-        return err_set(err, ERR_INPUT,
-                       "the cluster has a bandwidth that is not in %g to %.17g "
-                       "GB/s",
-                       CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS);
+        return err_input(
+            err,
+            "the cluster has a bandwidth that is not in %g to %.17g "
+            "GB/s",
+            CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS);
     if (!problem->batch)
-        return err_set(err, ERR_INPUT, "the batch is empty");
+        return err_input(err, "the batch is empty");
     if (!problem->n_tables)
-        return err_set(err, ERR_INPUT, "the plan has no tables");
+        return err_input(err, "the plan has no tables");
     for (size_t i = 0; i < problem->n_tables; i++)
         if (check_table(problem, i, err))
             return -1;
@@ -161,24 +159,24 @@ static int check_shards(const struct plan *plan, struct err *err)
         const struct table *table;
 
         if (shard->table >= problem->n_tables)
-            return err_set(err, ERR_INPUT,
-                           "shards[%zu].table is %u, but there are %zu tables",
-                           i, shard->table, problem->n_tables);
+            return err_input(
+                err, "shards[%zu].table is %u, but there are %zu tables", i,
+                shard->table, problem->n_tables);
         table = &problem->tables[shard->table];
         if (shard->device >= problem->cluster.n_devices)
-            return err_set(err, ERR_INPUT,
-                           "shards[%zu].device is %u, but there are %u devices",
-                           i, shard->device, problem->cluster.n_devices);
+            return err_input(
+                err, "shards[%zu].device is %u, but there are %u devices", i,
+                shard->device, problem->cluster.n_devices);
         if (shard->row_begin >= shard->row_end ||
             shard->row_end > table->num_embeddings)
-            return err_set(err, ERR_INPUT,
-                           "shards[%zu] holds rows %" PRIu64 " to %" PRIu64
-                           " of table " JUDGE_NAME ", which has %" PRIu64,
-                           i, shard->row_begin, shard->row_end, table->name,
-                           table->num_embeddings);
+            return err_input(err,
+                             "shards[%zu] holds rows %" PRIu64 " to %" PRIu64
+                             " of table " JUDGE_NAME ", which has %" PRIu64,
+                             i, shard->row_begin, shard->row_end, table->name,
+                             table->num_embeddings);
         if (shard->col_begin >= shard->col_end || shard->col_end > table->dim)
-            return err_set(
-                err, ERR_INPUT,
+            return err_input(
+                err,
                 "shards[%zu] holds columns %u to %u of table " JUDGE_NAME
                 ", which has %u",
                 i, shard->col_begin, shard->col_end, table->name, table->dim);
@@ -207,8 +205,8 @@ static int check_tables(const struct plan *plan,
         while (judged.n < n_left && pieces[judged.n]->table == t)
             judged.n++;
         if (!judged.n)
-            return err_set(err, ERR_INPUT, "table " JUDGE_NAME " has no shards",
-                           judged.table->name);
+            return err_input(err, "table " JUDGE_NAME " has no shards",
+                             judged.table->name);
         if (judge_pieces(&judged, err))
             return -1;
         pieces += judged.n;
@@ -237,11 +235,11 @@ static int check_groups(const struct plan *plan,
 
         if (!strcmp(members[i - 1].name, members[i].name) &&
             a->device != b->device)
-            rc = err_set(err, ERR_INPUT,
-                         "tables " JUDGE_NAME " and " JUDGE_NAME
-                         " of group " JUDGE_NAME " are on devices %u and %u",
-                         tables[a->table].name, tables[b->table].name,
-                         members[i].name, a->device, b->device);
+            rc = err_input(err,
+                           "tables " JUDGE_NAME " and " JUDGE_NAME
+                           " of group " JUDGE_NAME " are on devices %u and %u",
+                           tables[a->table].name, tables[b->table].name,
+                           members[i].name, a->device, b->device);
     }
     mem_free(members);
     return rc;
@@ -264,22 +262,22 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
         if (isnan(fmin(fmin(parts[0], parts[1]),
                        fmin(parts[2], device->total_ms))))
             return 0;
-        return err_set(err, ERR_INPUT,
-                       "device %u has a cost, but the plan has no total", r);
+        return err_input(err, "device %u has a cost, but the plan has no total",
+                         r);
     }
     if (isnan(sum) || isnan(device->total_ms))
-        return err_set(err, ERR_INPUT,
-                       "device %u lacks a cost, but the plan has a total", r);
+        return err_input(err,
+                         "device %u lacks a cost, but the plan has a total", r);
     for (size_t i = 0; i < 3; i++)
         if (!isfinite(parts[i]) || parts[i] < -plan->total_ms)
-            return err_set(err, ERR_INPUT,
-                           "device %u: a cost of %g ms is not a time", r,
-                           parts[i]);
+            return err_input(err, "device %u: a cost of %g ms is not a time", r,
+                             parts[i]);
     if (!(fabs(sum - device->total_ms) <= COST_TOLERANCE * fabs(sum)))
-        return err_set(err, ERR_INPUT,
-                       "device %u: its total is %.9g ms, but its parts add up "
-                       "to %.9g ms",
-                       r, device->total_ms, sum);
+        return err_input(
+            err,
+            "device %u: its total is %.9g ms, but its parts add up "
+            "to %.9g ms",
+            r, device->total_ms, sum);
     return 0;
 }
 
@@ -290,18 +288,17 @@ static int check_costs(const struct plan *plan, struct err *err)
     /* What stands beside the costs must be finite too where it is given. */
     for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 || isinf(plan->shard_ms[i]))
-            return err_set(err, ERR_INPUT,
-                           "shards[%zu] has a cost of %g ms, which is no time",
-                           i, plan->shard_ms[i]);
+            return err_input(
+                err, "shards[%zu] has a cost of %g ms, which is no time", i,
+                plan->shard_ms[i]);
     if (plan->bound_ms < 0 || isinf(plan->bound_ms))
-        return err_set(err, ERR_INPUT, "the lower bound of %g ms is not a time",
-                       plan->bound_ms);
+        return err_input(err, "the lower bound of %g ms is not a time",
+                         plan->bound_ms);
     if (!plan->devices)
         return 0;
     if (isinf(plan->total_ms) || plan->total_ms < 0)
-        return err_set(err, ERR_INPUT,
-                       "the plan's total of %g ms is not a time",
-                       plan->total_ms);
+        return err_input(err, "the plan's total of %g ms is not a time",
+                         plan->total_ms);
     for (uint32_t r = 0; r < plan->problem.cluster.n_devices; r++) {
         if (check_device_cost(plan, r, err))
             return -1;
@@ -310,15 +307,15 @@ static int check_costs(const struct plan *plan, struct err *err)
     if (isnan(plan->total_ms))
         return 0;
     if (fabs(slowest - plan->total_ms) > COST_TOLERANCE * fabs(slowest))
-        return err_set(err, ERR_INPUT,
-                       "the plan's total is %.9g ms, but its slowest device "
-                       "or host takes %.9g ms",
-                       plan->total_ms, slowest);
+        return err_input(err,
+                         "the plan's total is %.9g ms, but its slowest device "
+                         "or host takes %.9g ms",
+                         plan->total_ms, slowest);
     if (plan->bound_ms > plan->total_ms * (1 + COST_TOLERANCE))
-        return err_set(err, ERR_INPUT,
-                       "the lower bound of %.9g ms is above the plan's total "
-                       "of %.9g ms",
-                       plan->bound_ms, plan->total_ms);
+        return err_input(err,
+                         "the lower bound of %.9g ms is above the plan's total "
+                         "of %.9g ms",
+                         plan->bound_ms, plan->total_ms);
     return 0;
 }
 

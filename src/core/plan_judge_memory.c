@@ -177,10 +177,10 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
         buf_printf(&parts, "%s %" PRIu64 ", ", memory_item_names[i],
                    items->item[i]);
-    rc = err_set(err, ERR_INPUT,
-                 "devices[%u].memory_bytes does not agree with its shards: "
-                 "%stotal %" PRIu64,
-                 r, parts.data, items->total);
+    rc = err_input(err,
+                   "devices[%u].memory_bytes does not agree with its shards: "
+                   "%stotal %" PRIu64,
+                   r, parts.data, items->total);
     buf_release(&parts);
     return rc;
 }

@@ -74,8 +74,8 @@ int profile_add(struct profile *profile, const int64_t *ids, size_t n,
     if (!n || profile_is_full(profile))
         return 0;
     if (profile->n_ids + n > UINT32_MAX)
-        return err_set(err, ERR_INPUT, "a batch has more than %" PRIu32 " ids",
-                       UINT32_MAX);
+        return err_input(err, "a batch has more than %" PRIu32 " ids",
+                         UINT32_MAX);
     if (profile->n_ids + n > profile->room) {
         profile->room = 2 * profile->n_ids + n;
         profile->ids = mem_grow(profile->ids, profile->room, sizeof(*rows));
@@ -88,9 +88,8 @@ int profile_add(struct profile *profile, const int64_t *ids, size_t n,
     }
     for (size_t i = 0; i < n && largest >= n_rows; i++)
         if ((uint64_t)ids[i] >= n_rows)
-            return err_set(err, ERR_INPUT,
-                           "id %" PRId64 " is none of 0 to %" PRIu64, ids[i],
-                           n_rows - 1);
+            return err_input(err, "id %" PRId64 " is none of 0 to %" PRIu64,
+                             ids[i], n_rows - 1);
     profile->n_ids += n;
     profile->end_row = max_u64(profile->end_row, largest + 1);
     return 0;
