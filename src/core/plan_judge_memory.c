@@ -46,9 +46,9 @@ static uint64_t whole_bytes(double bytes)
     return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
 }
 
-/* The batches that are on the device while a step runs; once it was one, with
- * the mean look-ups of rows. */
-static void count_batches(struct memory_items *device,
+/* Of the batches that are on the device while a step runs; once it was one,
+ * with the mean look-ups of rows. */
+static void count_batches(struct memory_items *items,
                           const struct problem *problem,
                           const struct shard *shard)
 {
@@ -70,59 +70,38 @@ static void count_batches(struct memory_items *device,
     if (problem->memory_model == MEMORY_BATCH)
         outputs += ids;
     else
-        device->input = saturating_add(
-            device->input,
+        items->input =
             whole_bytes((n_copies[problem->job.pipeline] + is_bucketed) *
-                        (ids + 4 * shard_bags(problem, shard))));
-    device->outputs = saturating_add(device->outputs, whole_bytes(outputs));
+                        (ids + 4 * shard_bags(problem, shard)));
+    items->outputs = whole_bytes(outputs);
     if (shard->kind == SHARD_REPLICATE) /* the dense fp32 gradient that its
                                            all-reduce carries */
-        device->outputs = saturating_add(
-            device->outputs,
+        items->outputs = saturating_add(
+            items->outputs,
             saturating_mul(shard->row_end - shard->row_begin,
                            4 * (uint64_t)(shard->col_end - shard->col_begin)));
 }
 
-static void count_shards(struct memory_items *devices, uint64_t *n_pieces,
-                         const struct plan *plan)
+static struct memory_items count_shard(const struct problem *problem,
+                                       const struct shard *shard)
 {
-    const struct problem *problem = &plan->problem;
-    const struct memory_items samples = sample_memory(problem);
+    const struct table *table = &problem->tables[shard->table];
+    const uint64_t rows = shard->row_end - shard->row_begin;
+    const uint64_t row_bytes = (uint64_t)(shard->col_end - shard->col_begin) *
+                               precision_bytes(table->precision);
+    struct memory_items items = {.weights = saturating_mul(rows, row_bytes)};
 
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
-        devices[r] = reserved_memory(&problem->cluster, r);
-        memory_add(&devices[r], samples);
+    if (problem->memory_model != MEMORY_WEIGHTS) {
+        items.optimizer = optimizer_state(table,
+                                          shard->kind == SHARD_REPLICATE
+                                              ? problem->dense_optimizer
+                                              : DENSE_AS_TABLE,
+                                          rows, items.weights);
+        count_batches(&items, problem, shard);
     }
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        const struct shard *shard = &plan->shards[i];
-        const struct table *table = &problem->tables[shard->table];
-        struct memory_items *device = &devices[shard->device];
-        uint64_t rows = shard->row_end - shard->row_begin;
-        uint64_t row_bytes = (uint64_t)(shard->col_end - shard->col_begin) *
-                             precision_bytes(table->precision);
-        uint64_t weights = saturating_mul(rows, row_bytes);
-
-        n_pieces[shard->device]++;
-        device->weights = saturating_add(device->weights, weights);
-        if (problem->memory_model == MEMORY_WEIGHTS)
-            continue;
-        device->optimizer = saturating_add(
-            device->optimizer, optimizer_state(table,
-                                               shard->kind == SHARD_REPLICATE
-                                                   ? problem->dense_optimizer
-                                                   : DENSE_AS_TABLE,
-                                               rows, weights));
-        count_batches(device, problem, shard);
-    }
-    for (uint32_t r = 0; r < problem->cluster.n_devices; r++) {
-        const struct memory_items *items = &devices[r];
-
-        devices[r].total = saturating_add(
-            saturating_add(saturating_add(items->weights, items->optimizer),
-                           saturating_add(items->input, items->outputs)),
-            saturating_add(items->nccl, items->reserve));
-        n_pieces[r]++; /* its samples, which are rounded too */
-    }
+    items.total = saturating_add(saturating_add(items.weights, items.optimizer),
+                                 saturating_add(items.input, items.outputs));
+    return items;
 }
 
 static int too_much_memory(const struct plan *plan, uint32_t r,
@@ -187,12 +166,24 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
 
 int judge_memory(const struct plan *plan, struct err *err)
 {
-    const struct cluster *cluster = &plan->problem.cluster;
+    const struct problem *problem = &plan->problem;
+    const struct cluster *cluster = &problem->cluster;
+    const struct memory_items samples = sample_memory(problem);
     struct memory_items *items = mem_alloc(cluster->n_devices, sizeof(*items));
     uint64_t *n_pieces = mem_alloc(cluster->n_devices, sizeof(*n_pieces));
     int rc = 0;
 
-    count_shards(items, n_pieces, plan);
+    for (uint32_t r = 0; r < cluster->n_devices; r++) {
+        items[r] = reserved_memory(cluster, r);
+        memory_add(&items[r], samples);
+        n_pieces[r] = 1; /* its samples, which are rounded too */
+    }
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        const struct shard *shard = &plan->shards[i];
+
+        memory_add(&items[shard->device], count_shard(problem, shard));
+        n_pieces[shard->device]++;
+    }
     for (uint32_t r = 0; r < cluster->n_devices && !rc; r++)
         if (items[r].total > cluster->memory_bytes[r] &&
             items[r].total - cluster->memory_bytes[r] > n_pieces[r])

@@ -21,9 +21,7 @@ static struct memory_items stored(const struct table_pieces *pieces,
                                   const struct shard *piece,
                                   const struct shard *cells)
 {
-    return cells_memory(pieces->table, optimizer_of(pieces, piece),
-                        cells->row_end - cells->row_begin,
-                        cells->col_end - cells->col_begin);
+    return cells_memory(pieces->table, optimizer_of(pieces, piece), cells);
 }
 
 /* The cells that both pieces have; false where there are none. */

@@ -212,11 +212,12 @@ static double input_bytes(const struct problem *problem,
 }
 
 struct memory_items cells_memory(const struct table *table,
-                                 enum optimizer optimizer, uint64_t n_rows,
-                                 uint32_t n_columns)
+                                 enum optimizer optimizer,
+                                 const struct shard *cells)
 {
-    double rows = (double)n_rows;
-    double weight_bytes = rows * n_columns * precision_bytes(table->precision);
+    double rows = (double)(cells->row_end - cells->row_begin);
+    double weight_bytes = rows * (cells->col_end - cells->col_begin) *
+                          precision_bytes(table->precision);
     struct memory_items items = {.weights = bytes_from_double(weight_bytes),
                                  .optimizer = bytes_from_double(
                                      states[optimizer].weights * weight_bytes +
@@ -233,14 +234,12 @@ struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard)
 {
     const struct table *table = &problem->tables[shard->table];
-    const uint64_t n_rows = shard->row_end - shard->row_begin;
-    const uint32_t n_columns = shard->col_end - shard->col_begin;
     const bool is_batch = problem->memory_model == MEMORY_BATCH;
     const double n_copies = copies_kept[problem->job.pipeline].permuted +
                             shard_cuts_rows(shard->kind);
     struct memory_items items = cells_memory(
         table, optimizer_of_kind(table, shard->kind, problem->dense_optimizer),
-        n_rows, n_columns);
+        shard);
     struct problem mean = *problem;
     double outputs;
 
@@ -256,7 +255,8 @@ struct memory_items shard_memory(const struct problem *problem,
     outputs = 2 * shard_output_bytes(&mean, shard) +
               is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
     if (shard_is_replica(shard->kind))
-        outputs += 4 * (double)n_rows * n_columns;
+        outputs += 4 * (double)(shard->row_end - shard->row_begin) *
+                   (shard->col_end - shard->col_begin);
     items.outputs = bytes_from_double(outputs);
     items.total =
         saturating_add(items.total, saturating_add(items.input, items.outputs));

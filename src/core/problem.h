@@ -236,11 +236,11 @@ double shard_output_bytes(const struct problem *problem,
 enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense);
-/* Weights and state, under that optimizer, of so many cells of a table: what
+/* Weights and state, under that optimizer, of these cells of a table: what
  * stays from batch to batch. */
 struct memory_items cells_memory(const struct table *table,
-                                 enum optimizer optimizer, uint64_t n_rows,
-                                 uint32_t n_columns);
+                                 enum optimizer optimizer,
+                                 const struct shard *cells);
 
 /* Memory of one shard by the problem's memory model; of what is not the shard's
  * 0. Saturates at UINT64_MAX instead of wrapping. Weights by precision;
