@@ -41,8 +41,8 @@ int file_read(const char **text, size_t *len, const char *path,
               struct arena *arena, struct err *err)
 {
     const bool is_stdin = !strcmp(path, "-");
-    const char *quote = is_stdin ? "" : "'";
-    const char *name = is_stdin ? "standard input" : path;
+    const char *name =
+        is_stdin ? "standard input" : arena_printf(arena, "'%s'", path);
     struct buf buf = {0};
     int fd, reason;
 
@@ -63,14 +63,13 @@ int file_read(const char **text, size_t *len, const char *path,
     if (!reason)
         return 0;
     if (reason == EINTR)
-        return err_set(err, ERR_INTERRUPTED, "interrupted while %s%s%s is read",
-                       quote, name, quote);
+        return err_set(err, ERR_INTERRUPTED, "interrupted while %s is read",
+                       name);
     if (reason == EFBIG)
         return err_set(err, ERR_IO,
-                       "%s%s%s holds more than %zu MiB, the most that is read",
-                       quote, name, quote, FILE_MAX_BYTES >> 20);
-    return err_set(err, ERR_IO, "cannot read %s%s%s: %s", quote, name, quote,
-                   strerror(reason));
+                       "%s holds more than %zu MiB, the most that is read",
+                       name, FILE_MAX_BYTES >> 20);
+    return err_set(err, ERR_IO, "cannot read %s: %s", name, strerror(reason));
 }
 
 int file_exists(const char *path)

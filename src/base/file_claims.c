@@ -19,7 +19,7 @@ struct identity {
 };
 
 struct claim {
-    char *path; /* owned; as it was given */
+    const char *path; /* as it was given */
     struct identity identity;
     unsigned uses; /* a mask of enum file_use */
 };
@@ -30,6 +30,7 @@ static struct {
     bool is_on;
     struct claim *list; /* [n]; owned */
     size_t n, cap;
+    struct arena arena; /* owned; has their paths */
 } claims;
 
 void file_claims_begin(void)
@@ -39,9 +40,8 @@ void file_claims_begin(void)
 
 void file_claims_end(void)
 {
-    for (size_t i = 0; i < claims.n; i++)
-        mem_free(claims.list[i].path);
     mem_free(claims.list);
+    arena_release(&claims.arena);
     memset(&claims, 0, sizeof claims);
 }
 
@@ -50,7 +50,7 @@ void file_claims_end(void)
 static bool identify(struct identity *identity, const char *path)
 {
     bool is_stdin = !strcmp(path, "-"), can_be;
-    struct arena arena;
+    struct arena arena = {0};
     const char *target;
     struct stat st;
 
@@ -60,7 +60,6 @@ static bool identify(struct identity *identity, const char *path)
     } else if (is_stdin || errno != ENOENT) {
         return false;
     } else { /* the folder and the name that it will have */
-        arena_init(&arena);
         target = file_target(path, &arena);
         identity->name_hash =
             hash_bytes(file_name(target), strlen(file_name(target)), 0);
@@ -112,7 +111,7 @@ static bool is_database(const char *path)
  * to be written was worked out. */
 static int check_target(const char *path, struct err *err)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct stat st;
     int reason = 0;
 
@@ -124,7 +123,6 @@ static int check_target(const char *path, struct err *err)
     if (is_database(path))
         return err_set(err, ERR_OVERWRITE,
                        "'%s' is a database, which would be replaced", path);
-    arena_init(&arena);
     if (!stat(path, &st) && !S_ISREG(st.st_mode))
         reason = S_ISDIR(st.st_mode) ? EISDIR : 0;
     else if (access(file_folder(file_target(path, &arena), &arena), W_OK))
@@ -159,9 +157,8 @@ static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
         return 0;
     claims.list =
         mem_room(claims.list, claims.n, &claims.cap, sizeof *claims.list);
-    claim = &claims.list[claims.n++];
-    *claim = (struct claim){mem_alloc(strlen(path) + 1, 1), identity, uses};
-    memcpy(claim->path, path, strlen(path) + 1);
+    claims.list[claims.n++] =
+        (struct claim){arena_strdup(&claims.arena, path), identity, uses};
     return 0;
 }
 

@@ -216,14 +216,13 @@ int file_write_checked(const char *path, const void *data, size_t len,
     const struct output output = {path, data, len, reader};
     bool is_standard = !strcmp(path, "-");
     struct stat old = {.st_mode = S_IFREG};
-    struct arena arena;
+    struct arena arena = {0};
     int rc = -1;
 
     if (file_use(path, FILE_WRITE, err))
         return -1;
     if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
-    arena_init(&arena);
     if (!is_standard && S_ISREG(old.st_mode))
         rc = write_atomically(&output, old.st_mode & 07777, &arena, err);
     else if (!check(&output, data, len, &arena, err))

@@ -41,7 +41,7 @@ json_t *json_whole(uint64_t value)
 
 json_t *json_member(enum member_type type, const void *at)
 {
-    struct arena scratch;
+    struct arena scratch = {0};
     const char *text;
     json_t *value;
 
@@ -61,7 +61,6 @@ json_t *json_member(enum member_type type, const void *at)
     text = *(const char *const *)at;
     if (!text)
         return json_null();
-    arena_init(&scratch);
     value = json_string(text_shown(text, &scratch)); /* so it is UTF-8 */
     arena_release(&scratch);
     return value;

@@ -77,13 +77,6 @@ bool place_has(const struct json_place *place, const char *key)
     return value && !json_is_null(value);
 }
 
-int place_unknown(const struct json_place *place, const char *key,
-                  const char *const *known, struct err *err)
-{
-    return place_error(place, err, "%.40s is no member; there are %s", key,
-                       text_list(known, ", ", place->arena));
-}
-
 int place_check_keys(const struct json_place *place, const char *const *known,
                      struct err *err)
 {
@@ -94,7 +87,8 @@ int place_check_keys(const struct json_place *place, const char *const *known,
     json_object_foreach(object, key, value)
     {
         if (text_choice(known, key) < 0)
-            return place_unknown(place, key, known, err);
+            return place_error(place, err, "%.40s is no member; there are %s",
+                               key, text_list(known, ", ", place->arena));
     }
     return 0;
 }
@@ -357,30 +351,33 @@ static bool to_u64(uint64_t *out, const json_t *value, bool is_strict)
 
 /* `key` is a member's name or "key[3]". */
 static int read_u64(uint64_t *out, const struct json_place *place,
-                    const char *key, const json_t *value, struct err *err)
+                    const char *key, const json_t *value, uint64_t min,
+                    uint64_t max, struct err *err)
 {
-    if (to_u64(out, value, place->is_strict))
-        return 0;
-    if (json_is_number(value))
-        return place_error(place, err, "%s is %.17g, not a whole number >= 0",
-                           key, json_number_value(value));
-    return wrong_type(place, key, "a whole number", value, err);
-}
-
-int place_u64(uint64_t *out, const struct json_place *place, const char *key,
-              uint64_t min, uint64_t max, struct err *err)
-{
-    const json_t *value;
     uint64_t n = 0;
 
-    if (find(&value, place, key, err) || read_u64(&n, place, key, value, err))
-        return -1;
+    if (!to_u64(&n, value, place->is_strict))
+        return json_is_number(value)
+                   ? place_error(place, err,
+                                 "%s is %.17g, not a whole number >= 0", key,
+                                 json_number_value(value))
+                   : wrong_type(place, key, "a whole number", value, err);
     if (n < min || n > max)
         return place_error(place, err,
                            "%s is %" PRIu64 ", outside %" PRIu64 " to %" PRIu64,
                            key, n, min, max);
     *out = n;
     return 0;
+}
+
+int place_u64(uint64_t *out, const struct json_place *place, const char *key,
+              uint64_t min, uint64_t max, struct err *err)
+{
+    const json_t *value;
+
+    return find(&value, place, key, err)
+               ? -1
+               : read_u64(out, place, key, value, min, max, err);
 }
 
 int place_u32(uint32_t *out, const struct json_place *place, const char *key,
@@ -401,7 +398,8 @@ int place_list_u64(uint64_t *out, const struct json_place *place,
     char name[64];
 
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
-    return read_u64(out, place, name, json_array_get(list, idx), err);
+    return read_u64(out, place, name, json_array_get(list, idx), 0, UINT64_MAX,
+                    err);
 }
 
 int place_list_double(double *out, const struct json_place *place,

@@ -45,8 +45,6 @@ bool place_has(const struct json_place *place, const char *key);
 
 /* ERR_INPUT for a key that is none of the format's, the last of them NULL: a
  * mistyped one is found here, not in what comes of it. */
-int place_unknown(const struct json_place *place, const char *key,
-                  const char *const *known, struct err *err);
 int place_check_keys(const struct json_place *place, const char *const *known,
                      struct err *err) MUST_CHECK;
 

@@ -21,10 +21,9 @@
 static char *lock_path(const char *path)
 {
     struct buf name = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct stat st;
 
-    arena_init(&arena);
     if (strcmp(path, "-") != 0 && (stat(path, &st) || S_ISREG(st.st_mode)))
         buf_printf(&name, "%s.lock", file_target(path, &arena));
     arena_release(&arena);

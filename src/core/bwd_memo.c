@@ -7,20 +7,19 @@ void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle, size_t n)
 {
     const size_t n_devices = oracle->problem->cluster.n_devices;
     const size_t size = 2 * n_devices * sizeof(double);
+    struct arena *arena = &memo->arena;
 
     *memo = (struct bwd_memo){.oracle = oracle, .n_devices = n_devices};
-    memo->entries = memset(mem_alloc(BWD_MEMO_ENTRIES, size), 0xff,
+    memo->entries = memset(arena_alloc(arena, BWD_MEMO_ENTRIES, size), 0xff,
                            BWD_MEMO_ENTRIES * size);
-    memo->asked = mem_alloc(n, size);
+    memo->asked = ARENA_NEW(arena, double, 2 * n * n_devices);
     memo->answered = memo->asked + n * n_devices;
-    memo->missing = mem_alloc(n, sizeof(*memo->missing));
+    memo->missing = ARENA_NEW(arena, size_t, n);
 }
 
 void bwd_memo_release(struct bwd_memo *memo)
 {
-    mem_free(memo->entries);
-    mem_free(memo->asked);
-    mem_free(memo->missing);
+    arena_release(&memo->arena);
     *memo = (struct bwd_memo){0};
 }
 

@@ -13,8 +13,9 @@
 struct bwd_memo {
     const struct oracle *oracle; /* not owned; has ops->bwd */
     size_t n_devices;
-    double *entries;          /* [BWD_MEMO_ENTRIES][2 R]: lanes, NAN where
-                                 none are, and their bwd_ms; owned, with: */
+    struct arena arena; /* owned; has what follows */
+    double *entries;    /* [BWD_MEMO_ENTRIES][2 R]: lanes, NAN where none are,
+                           and their bwd_ms */
     double *asked, *answered; /* [n][R] */
     size_t *missing;          /* [n] */
 };

@@ -21,10 +21,9 @@ static uint64_t draw(uint64_t seed, uint64_t counter)
 void permutation_init(struct permutation *permutation, uint64_t n,
                       uint64_t seed)
 {
-    uint32_t bits = 0;
+    /* The fewest that hold n - 1. */
+    const uint32_t bits = n > 1 ? 64 - (uint32_t)__builtin_clzll(n - 1) : 0;
 
-    for (uint64_t left = n ? n - 1 : 0; left; left /= 2)
-        bits++;
     permutation->n = n;
     permutation->right_bits = bits - bits / 2;
     permutation->left_mask = (uint32_t)((1ull << (bits / 2)) - 1);
