@@ -388,6 +388,6 @@ void comm_oracle_init(struct comm_oracle *oracle, const struct oracle_ops *ops)
     oracle->base.ops = &oracle->ops;
     oracle->base.step = &oracle->step;
     oracle->base.n_terms = step_n_terms(&oracle->step);
-    oracle->base.comm = oracle->comm.source;
-    oracle->base.exchange_error = oracle->comm.error;
+    oracle->base.cost.comm = oracle->comm.source;
+    oracle->base.cost.exchange_error = oracle->comm.error;
 }

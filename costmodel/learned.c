@@ -346,7 +346,7 @@ static struct cost_error error_of(const struct model *model,
 {
     /* a net that is slow here says the same */
     if (oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
-        oracle->basis != BASIS_MEASURED)
+        oracle->cost.basis != BASIS_MEASURED)
         return (struct cost_error){0};
     return interval_cost_error(&model->intervals, INTERVAL_ALL, arena);
 }
@@ -520,16 +520,17 @@ int oracle_learned_open(struct oracle **out, const char *file,
     basis = is_as_measured(learned, problem) ? model->basis : BASIS_MODELLED;
     learned->priced.base = (struct oracle){
         .problem = problem,
-        .name = arena_printf(arena, "model:%s", text_shown(file, arena)),
-        .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
-        .basis = basis,
-        .device = device_of(model, arena),
+        .cost.name = arena_printf(arena, "model:%s", text_shown(file, arena)),
+        .cost.hash =
+            hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
+        .cost.basis = basis,
+        .cost.device = device_of(model, arena),
         .warning = doubt(learned, file, problem, arena),
         .width = learned->n_sums + N_LANES,
         .kinds = SHARD_ALL_KINDS,
         .floor_lane = (int32_t)learned->n_sums + LANE_FLOOR,
     };
-    learned->priced.base.lookup_error =
+    learned->priced.base.cost.lookup_error =
         error_of(model, &learned->priced.base, arena);
     comm_oracle_init(&learned->priced, &ops);
     *out = &learned->priced.base;

@@ -249,10 +249,11 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     reference->base = (struct oracle){
         .ops = &ops,
         .problem = problem,
-        .name = arena_printf(arena, "reference:%s", text_shown(dir, arena)),
-        .hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash),
-        .basis = BASIS_MODELLED,
-        .comm =
+        .cost.name =
+            arena_printf(arena, "reference:%s", text_shown(dir, arena)),
+        .cost.hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash),
+        .cost.basis = BASIS_MODELLED,
+        .cost.comm =
             problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0
                 ? "the published nets, of their own machine, whatever "
                   "bandwidth was asked for"

@@ -339,11 +339,11 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
     torchrec->base = (struct oracle){
         .ops = &ops,
         .problem = problem,
-        .name =
+        .cost.name =
             arena_printf(arena, "torchrec%s%s", *settings ? ":" : "", settings),
-        .hash = constants_hash(torchrec, arena),
-        .basis = BASIS_ANALYTIC,
-        .comm = describe_comm(torchrec, &problem->cluster, arena),
+        .cost.hash = constants_hash(torchrec, arena),
+        .cost.basis = BASIS_ANALYTIC,
+        .cost.comm = describe_comm(torchrec, &problem->cluster, arena),
         .width = N_LANES,
         .n_terms = 1,
         .is_additive = true,

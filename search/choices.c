@@ -467,14 +467,14 @@ static int check(const struct parts *parts, struct err *err)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together%s",
-                           parts->of[u].first->name, parts->oracle->name,
+                           parts->of[u].first->name, parts->oracle->cost.name,
                            why_nowhere(parts, &parts->of[u], parts->arena));
     for (uint32_t i = 0; i < parts->n_parts; i++)
         if (!isfinite(parts->alone_ms[i]))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
-                parts->oracle->name,
+                parts->oracle->cost.name,
                 parts->of[parts->parts[i].unit].first->name);
     return 0;
 }

@@ -122,7 +122,7 @@ int watch_check(const struct watch *watch, struct err *err)
         return 0;
     return err_set(err, ERR_INPUT,
                    "cost model '%s' gives no finite cost for some devices",
-                   watch->oracle->name);
+                   watch->oracle->cost.name);
 }
 
 int watch_finish(const struct watch *watch, struct plan *plan,

@@ -424,7 +424,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
     static const struct oracle_ops ops = {.terms = price_fullness};
     const struct oracle oracle = {.ops = &ops,
                                   .problem = parts->problem,
-                                  .name = "none",
+                                  .cost.name = "none",
                                   .width = 1,
                                   .n_terms = 1,
                                   .kinds = parts->oracle->kinds,

@@ -285,9 +285,9 @@ few_oracle(const struct gpu_spec *h100, const struct problem *problem,
     oracle->comm = job_comm(h100, &problem->cluster);
     comm_model_ask(&oracle->comm, &problem->cluster, arena);
     oracle->base = (struct oracle){.problem = problem,
-                                   .name = "B",
-                                   .hash = "0000000000000000",
-                                   .basis = BASIS_MODELLED,
+                                   .cost.name = "B",
+                                   .cost.hash = "0000000000000000",
+                                   .cost.basis = BASIS_MODELLED,
                                    .width = FEW_LANES,
                                    .kinds = SHARD_TABLE | SHARD_COLUMN,
                                    .floor_lane = -1};

@@ -90,7 +90,7 @@ static int price_given(struct compare_entry *entry,
     plan.problem.batch = problem->batch;
     plan.problem.job = problem->job;
     problem_find_hot_rows(&plan.problem, run->arena);
-    if (oracle_price_plan(&plan, oracle->name, run->arena, err))
+    if (oracle_price_plan(&plan, oracle->cost.name, run->arena, err))
         return -1;
     if (!plan_check(&plan, &unfit))
         compare_fill(entry, &plan);
@@ -124,9 +124,9 @@ static int run_task(struct tournament *run, const char *name,
     comparison->cluster = problem->cluster;
     comparison->batch = problem->batch;
     comparison->job = oracle->step ? &problem->job : NULL;
-    comparison->cost_model = oracle->name;
-    comparison->hash = oracle->hash;
-    comparison->basis = cost_basis_names[oracle->basis];
+    comparison->cost_model = oracle->cost.name;
+    comparison->hash = oracle->cost.hash;
+    comparison->basis = cost_basis_names[oracle->cost.basis];
     for (size_t p = 0; search_contenders[p].name; p++) {
         const bool is_ours = !search_contenders[p + 1].name;
 

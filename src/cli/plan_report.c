@@ -13,9 +13,10 @@ int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
                            const struct problem *problem, struct arena *arena,
                            struct err *err)
 {
-    return oracle_open(
-        out, strncmp(oracle->name, "torchrec", 8) ? "torchrec" : oracle->name,
-        problem, arena, err);
+    const char *name = oracle->cost.name;
+
+    return oracle_open(out, strncmp(name, "torchrec", 8) ? "torchrec" : name,
+                       problem, arena, err);
 }
 
 struct compare_entry planner_entry(const struct rival *rival)

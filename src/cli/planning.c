@@ -203,14 +203,14 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
 
     if (oracle->warning)
         cli_warn(NULL, oracle->warning);
-    if (spec || !cli_given(cli, "gpu") || oracle->basis != BASIS_ANALYTIC)
+    if (spec || !cli_given(cli, "gpu") || oracle->cost.basis != BASIS_ANALYTIC)
         return;
     folder = file_find_data("models", cli->arena);
     cli_warn(NULL, text_say(cli->arena,
                             "no model of '%s' is in %s: '%s' prices the plan",
                             cli_string(cli, "gpu"),
                             folder ? folder : "the data (none are found)",
-                            oracle->name));
+                            oracle->cost.name));
 }
 
 /* What was asked for by an option must have an effect; a plan and a cluster
@@ -250,7 +250,7 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
     if (cli_given(cli, "shard") && missing)
         return err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
-                       oracle->name,
+                       oracle->cost.name,
                        shard_kind_name((enum shard_kind)(missing & -missing)));
     tell_doubts(oracle, spec, cli);
     *out = oracle;

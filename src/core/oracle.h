@@ -45,6 +45,20 @@ struct cost_outside {
 #define N_OUTSIDE_FIELDS 5
 extern const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS];
 
+/* Who prices plans, or priced one. */
+struct cost_source {
+    const char *name; /* "roofline:h100", "model:h200.nsm" ... */
+    const char *hash; /* 16 hex digits of the constants or weights */
+    enum cost_basis basis;
+    const char *comm;   /* one phrase: where communication figures come from */
+    const char *device; /* what it was measured on, or NULL */
+    struct cost_error lookup_error, exchange_error;
+    /* Of a plan that was priced. */
+    struct cost_outside *outside; /* [n_outside] */
+    size_t n_outside;
+    double host_ms; /* of struct step */
+};
+
 #define ORACLE_MAX_TERMS STEP_MAX_TERMS
 
 struct oracle;
@@ -103,12 +117,7 @@ struct oracle_ops {
 struct oracle {
     const struct oracle_ops *ops;
     const struct problem *problem; /* not owned */
-    const char *name;              /* as the user asks for it */
-    const char *hash;              /* 16 hex digits */
-    enum cost_basis basis;
-    const char *comm;   /* one phrase on where communication comes from */
-    const char *device; /* what it was measured on, or NULL */
-    struct cost_error lookup_error, exchange_error;
+    struct cost_source cost;
     const char *warning; /* one sentence: why its numbers may not be those of
                             what is planned for; or NULL */
     uint32_t width;      /* doubles a vector */

@@ -256,7 +256,7 @@ static int check_finite(const struct plan *plan, const struct what_if *what_if,
         if (!isfinite(plan->devices[r].total_ms))
             return err_input(err,
                              "cost model '%s' gives no finite cost for gpu %u",
-                             oracle->name, r);
+                             oracle->cost.name, r);
     for (size_t i = 0; i < plan->n_shards; i++) {
         double sum = plan->shard_ms[i];
 
@@ -265,7 +265,8 @@ static int check_finite(const struct plan *plan, const struct what_if *what_if,
         if (!isfinite(sum))
             return err_input(
                 err, "cost model '%s' gives no finite cost for table '%s'",
-                oracle->name, plan->problem.tables[plan->shards[i].table].name);
+                oracle->cost.name,
+                plan->problem.tables[plan->shards[i].table].name);
     }
     return 0;
 }
@@ -299,14 +300,14 @@ static int check_pieces(const struct plan *plan, const struct oracle *oracle,
         if (!(kind & oracle->kinds))
             return err_input(
                 err, "cost model '%s' cannot price %s shards (table '%s')",
-                oracle->name, shard_kind_name(kind), name);
+                oracle->cost.name, shard_kind_name(kind), name);
         if (oracle->row_cut == ROW_CUT_RANKS && shard_cuts_rows(kind) &&
             !is_cut_by_ranks(plan, i))
             return err_input(
                 err,
                 "cost model '%s' prices rows in equal blocks over all %u "
                 "devices or the %u of one %s only (table '%s')",
-                oracle->name, cluster->n_devices, cluster_group(cluster),
+                oracle->cost.name, cluster->n_devices, cluster_group(cluster),
                 cluster_group_name(cluster), name);
     }
     return 0;
@@ -454,16 +455,8 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
-    plan->cost = (struct cost_source){
-        .name = oracle->name,
-        .hash = oracle->hash,
-        .basis = oracle->basis,
-        .comm = oracle->comm,
-        .device = oracle->device,
-        .lookup_error = oracle->lookup_error,
-        .exchange_error = oracle->exchange_error,
-        .host_ms = oracle->step ? oracle->step->host_ms : 0,
-    };
+    plan->cost = oracle->cost;
+    plan->cost.host_ms = oracle->step ? oracle->step->host_ms : 0;
     if (plan_waits_for_host(plan)) {
         plan->bound_ms = plan->total_ms;
         plan->bound_term = "host";

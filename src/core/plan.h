@@ -23,19 +23,6 @@ struct device_cost {
     struct memory_items memory;    /* reserve included */
 };
 
-/* What priced a plan. */
-struct cost_source {
-    const char *name; /* "roofline:h100", "model:h200.nsm" ... */
-    const char *hash; /* 16 hex digits of the constants or weights */
-    enum cost_basis basis;
-    const char *comm;   /* one phrase: where communication figures come from */
-    const char *device; /* what it was measured on, or NULL */
-    struct cost_error lookup_error, exchange_error;
-    struct cost_outside *outside; /* [n_outside] */
-    size_t n_outside;
-    double host_ms; /* of struct step */
-};
-
 struct plan {
     struct problem problem;
     struct shard *shards; /* [n_shards], by (table, col, row, device) */

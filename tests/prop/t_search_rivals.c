@@ -65,7 +65,7 @@ static void judge(struct tally *tally, uint64_t seed, const struct plan *plan,
         tally->worst = tap_worst(tally->worst, plan->total_ms / other.total_ms);
         if (plan->total_ms > other.total_ms * (1 + 1e-9)) {
             printf("# problem %u by %s: %.9g ms, and %s has %.9g\n",
-                   (unsigned)seed, inputs->oracle->name, plan->total_ms,
+                   (unsigned)seed, inputs->oracle->cost.name, plan->total_ms,
                    by->name, other.total_ms);
             tally->n_dearer++;
         }

@@ -90,9 +90,9 @@ static void make_plan(struct plan *plan, struct fake *fake)
     *fake = (struct fake){
         .oracle = {.ops = &fake_ops,
                    .problem = &plan->problem,
-                   .name = "fake",
-                   .hash = "00",
-                   .comm = "constants",
+                   .cost.name = "fake",
+                   .cost.hash = "00",
+                   .cost.comm = "constants",
                    .width = 2,
                    .kinds = SHARD_TABLE | SHARD_COLUMN,
                    .floor_lane = 1},
@@ -148,7 +148,7 @@ static void test_host(struct arena *arena)
 
     make_plan(&plan, &fake);
     fake.oracle.step = &step;
-    fake.oracle.lookup_error.frac = 0.3;
+    fake.oracle.cost.lookup_error.frac = 0.3;
     plan_derive_kinds(&plan);
     ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced: %s", err.msg);
     ok(plan.total_ms == 10 && plan_waits_for_host(&plan), "a host binds");

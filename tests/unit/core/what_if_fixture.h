@@ -99,9 +99,9 @@ static void fixture_init(struct fixture *fixture, struct rng *rng,
     }
     fixture->oracle = (struct oracle){.ops = &fake_ops,
                                       .problem = &plan->problem,
-                                      .name = "fake",
-                                      .hash = "00",
-                                      .comm = "made up",
+                                      .cost.name = "fake",
+                                      .cost.hash = "00",
+                                      .cost.comm = "made up",
                                       .width = 1,
                                       .kinds = SHARD_ALL_KINDS,
                                       .floor_lane = -1};

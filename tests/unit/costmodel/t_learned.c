@@ -121,11 +121,13 @@ static void test_facts(struct arena *arena)
     for (size_t i = 0; i < N_TABLES; i++)
         problem.tables[i].optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
     oracle = open_model(model_path, &problem, arena);
-    is_i64(oracle->basis, BASIS_MEASURED, "planned as it was measured");
-    ok(strstr(oracle->device, "cpu:imaginary") != NULL, "device: %s",
-       oracle->device);
-    ok(strstr(oracle->comm, "cpu") != NULL, "communication: %s", oracle->comm);
-    ok(!strncmp(oracle->name, "model:/tmp/", 11), "name: %s", oracle->name);
+    is_i64(oracle->cost.basis, BASIS_MEASURED, "planned as it was measured");
+    ok(strstr(oracle->cost.device, "cpu:imaginary") != NULL, "device: %s",
+       oracle->cost.device);
+    ok(strstr(oracle->cost.comm, "cpu") != NULL, "communication: %s",
+       oracle->cost.comm);
+    ok(!strncmp(oracle->cost.name, "model:/tmp/", 11), "name: %s",
+       oracle->cost.name);
     oracle->ops->compute(oracle, zeros, 1, &ms);
     is_near(ms, 0, 0, "an empty device does nothing");
     oracle->ops->embed(oracle, &shard, 1, vector);
@@ -139,11 +141,11 @@ static void test_facts(struct arena *arena)
     oracle = open_model(model_path, &problem, arena);
     is_near(device_ms(oracle, &shard, 1), 3 * at_batch, 1e-9 * at_batch,
             "three times the batch, three times the time");
-    is_i64(oracle->basis, BASIS_MODELLED, "and no longer measured");
+    is_i64(oracle->cost.basis, BASIS_MODELLED, "and no longer measured");
     problem.batch /= 3;
     problem.tables[5].precision = PRECISION_FP16;
     oracle = open_model(model_path, &problem, arena);
-    is_i64(oracle->basis, BASIS_MODELLED, "nor is another precision");
+    is_i64(oracle->cost.basis, BASIS_MODELLED, "nor is another precision");
 }
 
 /* n random sums: what embeds and computes gives the same bits in any batch and
@@ -212,7 +214,7 @@ static void test_comm(const struct model *trained, struct arena *arena)
                                    .source = "copies, measured"};
     ok(!model_save(&model, model_path, &err), "saved with communication");
     oracle = open_model(model_path, &problem, arena);
-    is_str(oracle->comm,
+    is_str(oracle->cost.comm,
            "copies, measured; forward and backward are told apart by "
            "roofline:cpu",
            "where it comes from");
@@ -253,7 +255,7 @@ static void test_error(const struct model *trained, struct arena *arena)
     model.setting.n_threads = 0;
     model.intervals.n = 0;
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
-    error = open_model(model_path, &problem, arena)->lookup_error;
+    error = open_model(model_path, &problem, arena)->cost.lookup_error;
     ok(error.frac == 0, "nothing is known of a model without intervals");
 
     model.intervals.n = 2;
@@ -262,17 +264,17 @@ static void test_error(const struct model *trained, struct arena *arena)
     model.intervals.at[1] =
         (struct interval){"usual", "held-out samples", 15, 0.5, 0.5, 0};
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
-    error = open_model(model_path, &problem, arena)->lookup_error;
+    error = open_model(model_path, &problem, arena)->cost.lookup_error;
     is_near(error.frac, 0.25, 0, "that of all");
     is_near(error.pair_frac, 0.375, 0, "and of pairs");
     is_str(error.of, "20 held-out samples (all)", "which they are");
 
     problem.cluster.gpu = "h200";
-    error = open_model(model_path, &problem, arena)->lookup_error;
+    error = open_model(model_path, &problem, arena)->cost.lookup_error;
     ok(error.frac == 0, "of another GPU they say nothing");
     problem.cluster.gpu = NULL;
     problem.batch *= 4;
-    error = open_model(model_path, &problem, arena)->lookup_error;
+    error = open_model(model_path, &problem, arena)->cost.lookup_error;
     ok(error.frac == 0, "nor of a batch that was not trained on");
 }
 
@@ -299,11 +301,12 @@ static void test_shipped(struct model *model, struct arena *arena)
        "one shipped, another file of that name here");
     if (ok(!oracle_open_for_gpu(&first, "cpu", &problem, arena, &err),
            "opens the shipped one: %s", err.msg)) {
-        is_str(first->name, "model:cpu-x.nsm", "named without its folder");
+        is_str(first->cost.name, "model:cpu-x.nsm", "named without its folder");
         ok(!chdir("models") &&
-               !oracle_open(&again, first->name, &problem, arena, &err),
+               !oracle_open(&again, first->cost.name, &problem, arena, &err),
            "its name opens it from another folder: %s", err.msg);
-        ok(again && !strcmp(first->hash, again->hash), "the same one");
+        ok(again && !strcmp(first->cost.hash, again->cost.hash),
+           "the same one");
     }
     ok(!chdir("..") &&
            oracle_open(&here, "model:./cpu-x.nsm", &problem, arena, &err) &&
@@ -312,7 +315,7 @@ static void test_shipped(struct model *model, struct arena *arena)
     if (ok(!oracle_open(&here, arena_printf(arena, "model:%s", model_path),
                         &problem, arena, &err),
            "a path is a path"))
-        is_str(here->name, arena_printf(arena, "model:%s", model_path),
+        is_str(here->cost.name, arena_printf(arena, "model:%s", model_path),
                "named as typed");
     ok(!unlink(shipped) && !unlink("cpu-x.nsm") && !rmdir("models") &&
            !unlink("gpus") && !rmdir(folder),

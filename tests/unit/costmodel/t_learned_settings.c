@@ -87,7 +87,7 @@ static double sample_ms(const struct model *model,
 static enum cost_basis basis_of(const struct problem *problem,
                                 struct arena *arena)
 {
-    return open_model(model_path, problem, arena)->basis;
+    return open_model(model_path, problem, arena)->cost.basis;
 }
 
 /* What was trained on is asked for as it is. */
@@ -198,29 +198,29 @@ static void test_default(struct model *model, struct arena *arena)
     if (!ok(!oracle_open_for_gpu(&oracle, "h200", &problem, arena, &err),
             "opens for it%s", err.msg))
         return;
-    is_str(oracle->name, "model:h200.nsm", "by its name");
-    is_i64(oracle->basis, BASIS_MEASURED, "measured");
-    ok(!strncmp(oracle->device, "cuda:NVIDIA H200, sm_90", 23), "on which: %s",
-       oracle->device);
-    ok(strstr(oracle->comm, "published figures of h200") != NULL,
-       "communication: %s", oracle->comm);
+    is_str(oracle->cost.name, "model:h200.nsm", "by its name");
+    is_i64(oracle->cost.basis, BASIS_MEASURED, "measured");
+    ok(!strncmp(oracle->cost.device, "cuda:NVIDIA H200, sm_90", 23),
+       "on which: %s", oracle->cost.device);
+    ok(strstr(oracle->cost.comm, "published figures of h200") != NULL,
+       "communication: %s", oracle->cost.comm);
     ok(!oracle_open_for_gpu(&oracle, "h100", &problem, arena, &err) &&
-           !strcmp(oracle->name, "roofline:h100"),
+           !strcmp(oracle->cost.name, "roofline:h100"),
        "another GPU has its roofline");
     model->setting.device = "cuda:NVIDIA H999";
     problem.cluster.gpu = "l40s";
     ok(!model_save(model, model_path, &err) &&
            !oracle_open(&oracle, "model:h200", &problem, arena, &err),
        "of a GPU without figures%s", err.msg);
-    ok(!strncmp(oracle->comm,
+    ok(!strncmp(oracle->cost.comm,
                 "published figures of l40s, in the place of an unknown device",
                 60),
-       "communication: %s", oracle->comm);
+       "communication: %s", oracle->cost.comm);
     is_str(oracle->warning,
            "cost model 'h200' was measured on 'cuda:NVIDIA H999', but the plan "
            "is for 'l40s'",
            "which is said");
-    is_i64(oracle->basis, BASIS_MODELLED, "and it is not called measured");
+    is_i64(oracle->cost.basis, BASIS_MODELLED, "and it is not called measured");
 }
 
 /* A model makes its name that of a GPU: the one it was measured on. */
@@ -244,11 +244,11 @@ static void test_named(struct model *model, struct arena *arena)
            "with the figures of what was measured");
     if (ok(!oracle_open_for_gpu(&oracle, "mybox", &problem, arena, &err),
            "which prices it%s", err.msg)) {
-        is_str(oracle->name, "model:mybox.nsm", "by that model");
+        is_str(oracle->cost.name, "model:mybox.nsm", "by that model");
         ok(!oracle->warning || !strstr(oracle->warning, "the plan is for"),
            "and is of no other GPU");
-        ok(!strncmp(oracle->comm, "published figures of mybox ", 27),
-           "communication: %s", oracle->comm);
+        ok(!strncmp(oracle->cost.comm, "published figures of mybox ", 27),
+           "communication: %s", oracle->cost.comm);
     }
     model->setting.device = "cuda:NVIDIA H999";
     ok(!model_save(model, path, &err) &&

@@ -104,14 +104,14 @@ int main(void)
        "a model that is not there: %s", err.msg);
     if (ok(!oracle_open(&oracle, "roofline:a100", &problem, &arena, &err),
            "opens a roofline")) {
-        is_str(oracle->name, "roofline:a100", "named as asked");
-        is_i64((int64_t)strlen(oracle->hash), 16, "has a hash");
+        is_str(oracle->cost.name, "roofline:a100", "named as asked");
+        is_i64((int64_t)strlen(oracle->cost.hash), 16, "has a hash");
     }
     if (ok(!oracle_open_for_gpu(&oracle, "v100-32gb", &problem, &arena, &err),
            "opens the default of a GPU")) {
-        is_str(oracle->name, "roofline:v100-32gb",
+        is_str(oracle->cost.name, "roofline:v100-32gb",
                "its roofline where no model is shipped");
-        is_i64(oracle->basis, BASIS_ANALYTIC, "which is analytic");
+        is_i64(oracle->cost.basis, BASIS_ANALYTIC, "which is analytic");
     }
     ok(oracle_open_for_gpu(&oracle, "h900", &problem, &arena, &err) &&
            err.code == ERR_USAGE,

@@ -240,8 +240,8 @@ static void check_head(void)
             ok(terms[i] == compute[i] + fwd[i] + bwd[i],
                "a rank's total is the sum");
         }
-        is_i64(oracle->basis, BASIS_ANALYTIC, "analytic");
-        is_str(oracle->comm,
+        is_i64(oracle->cost.basis, BASIS_ANALYTIC, "analytic");
+        is_str(oracle->cost.comm,
                "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s "
                "across",
                "its default bandwidths");
@@ -286,15 +286,16 @@ static void check_settings(void)
                !oracle_open(&again, "torchrec:hbm=897,intra=600,inter=12.5",
                             &problem, &arena, &err),
            "opens")) {
-        is_str(oracle->name, "torchrec", "named as asked");
-        is_str(again->name, "torchrec:hbm=897,intra=600,inter=12.5",
+        is_str(oracle->cost.name, "torchrec", "named as asked");
+        is_str(again->cost.name, "torchrec:hbm=897,intra=600,inter=12.5",
                "with its settings");
-        is_str(again->hash, oracle->hash, "those are the defaults");
+        is_str(again->cost.hash, oracle->cost.hash, "those are the defaults");
     }
     if (ok(!oracle_open(&again, "torchrec:outputs=legacy", &problem, &arena,
                         &err),
            "opens")) {
-        ok(strcmp(again->hash, oracle->hash) != 0, "other rules, other hash");
+        ok(strcmp(again->cost.hash, oracle->cost.hash) != 0,
+           "other rules, other hash");
     }
     arena_release(&arena);
 }
@@ -327,12 +328,13 @@ static void check_asked(void)
     asked = must_open("torchrec", &asking, &arena);
     set = must_open("torchrec:inter=12.5", &asking, &arena);
     same = must_open("torchrec:inter=25", &problem, &arena);
-    is_str(asked->hash, same->hash, "what is asked for is as a setting");
-    is_str(asked->comm,
+    is_str(asked->cost.hash, same->cost.hash,
+           "what is asked for is as a setting");
+    is_str(asked->cost.comm,
            "TorchRec's formulas, 600 GiB/s inside a host, 25 GiB/s across, as "
            "asked for",
            "and it is said");
-    is_str(set->comm,
+    is_str(set->cost.comm,
            "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s across",
            "but a setting wins");
     arena_release(&arena);

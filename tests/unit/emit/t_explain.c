@@ -78,9 +78,9 @@ static struct oracle make_oracle(const struct problem *problem, bool waits)
 
     return (struct oracle){.ops = waits ? &waiting : &own,
                            .problem = problem,
-                           .name = "plain",
-                           .hash = "00",
-                           .comm = "made up",
+                           .cost.name = "plain",
+                           .cost.hash = "00",
+                           .cost.comm = "made up",
                            .width = WIDTH,
                            .n_terms = 1,
                            .is_additive = !waits,

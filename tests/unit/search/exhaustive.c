@@ -410,7 +410,7 @@ int search_exhaustive(struct plan *plan, const struct oracle *oracle,
     if (all.is_bad) {
         err_set(err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for some devices",
-                oracle->name);
+                oracle->cost.name);
         goto out;
     }
     if (isinf(all.best_ms)) {

@@ -114,9 +114,9 @@ fake_oracle(const struct problem *problem)
 
     return (struct oracle){.ops = &ops,
                            .problem = problem,
-                           .name = "fake",
-                           .hash = "0123456789abcdef",
-                           .comm = "made up",
+                           .cost.name = "fake",
+                           .cost.hash = "0123456789abcdef",
+                           .cost.comm = "made up",
                            .width = FAKE_WIDTH,
                            .comm_lane = FAKE_OUTPUT,
                            .kinds = SHARD_TABLE | SHARD_COLUMN,

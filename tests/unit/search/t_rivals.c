@@ -55,9 +55,9 @@ static struct oracle additive_oracle(const struct problem *problem)
 
     return (struct oracle){.ops = &ops,
                            .problem = problem,
-                           .name = "additive",
-                           .hash = "0123456789abcdef",
-                           .comm = "made up",
+                           .cost.name = "additive",
+                           .cost.hash = "0123456789abcdef",
+                           .cost.comm = "made up",
                            .width = 1,
                            .n_terms = 1,
                            .is_additive = true,
