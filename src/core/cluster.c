@@ -43,8 +43,7 @@ int cluster_check_hosts(const struct cluster *cluster, struct err *err)
     if (per_domain && n / per_host % per_domain)
         return err_input(
             err,
-            "%u hosts are no whole number of NVLink domains with %u "
-            "hosts each",
+            "%u hosts are no whole number of NVLink domains with %u hosts each",
             n / per_host, per_domain);
     return 0;
 }

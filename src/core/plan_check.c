@@ -27,8 +27,7 @@ static int check_amount(const struct table *table, double amount,
 {
     if (isfinite(amount) && amount >= 0)
         return 0;
-    return err_input(err,
-                     "table " JUDGE_NAME ": %s %g is not a finite number >= 0",
+    return err_input(err, "table '%.80s': %s %g is not a finite number >= 0",
                      table->name, what, amount);
 }
 
@@ -39,11 +38,10 @@ static int check_skew(const struct table *table, struct err *err)
     if (check_amount(table, table->zipf_alpha, "zipf_alpha", err))
         return -1;
     if (table->zipf_alpha > TABLE_MAX_ZIPF)
-        return err_input(err, "table " JUDGE_NAME ": zipf_alpha %g is above %g",
+        return err_input(err, "table '%.80s': zipf_alpha %g is above %g",
                          table->name, table->zipf_alpha, TABLE_MAX_ZIPF);
     if (!(table->dedup >= TABLE_MIN_DEDUP && table->dedup <= 1))
-        return err_input(err,
-                         "table " JUDGE_NAME ": dedup %g is not in %g to 1",
+        return err_input(err, "table '%.80s': dedup %g is not in %g to 1",
                          table->name, table->dedup, TABLE_MIN_DEDUP);
     if (!table->has_bins)
         return 0;
@@ -54,9 +52,8 @@ static int check_skew(const struct table *table, struct err *err)
     }
     if ((sum > 0 || table->pooling_factor > 0) &&
         !(fabs(sum - 1) <= TABLE_BINS_TOLERANCE))
-        return err_input(
-            err, "table " JUDGE_NAME ": its bins add up to %g, not to 1",
-            table->name, sum);
+        return err_input(err, "table '%.80s': its bins add up to %g, not to 1",
+                         table->name, sum);
     return 0;
 }
 
@@ -69,14 +66,13 @@ static int check_table(const struct problem *problem, size_t idx,
         (table->group && check_text(table->group, "group", idx, err)))
         return -1;
     if (!table->num_embeddings)
-        return err_input(err, "table " JUDGE_NAME " has no rows", table->name);
+        return err_input(err, "table '%.80s' has no rows", table->name);
     if (!table->dim)
-        return err_input(err, "table " JUDGE_NAME " has no columns",
-                         table->name);
+        return err_input(err, "table '%.80s' has no columns", table->name);
     if (table->device >= 0 &&
         (uint64_t)table->device >= problem->cluster.n_devices)
         return err_input(err,
-                         "table " JUDGE_NAME " is pinned to device %" PRId64
+                         "table '%.80s' is pinned to device %" PRId64
                          ", but there are %u devices",
                          table->name, table->device,
                          problem->cluster.n_devices);
@@ -111,9 +107,9 @@ static int check_unique_names(const struct problem *problem, struct err *err)
     while (i < n && strcmp(named[i - 1].name, named[i].name) != 0)
         i++;
     if (i < n)
-        rc = err_input(err,
-                       "tables[%zu] and tables[%zu] are both named " JUDGE_NAME,
-                       named[i - 1].idx, named[i].idx, named[i].name);
+        rc =
+            err_input(err, "tables[%zu] and tables[%zu] are both named '%.80s'",
+                      named[i - 1].idx, named[i].idx, named[i].name);
     mem_free(named);
     return rc;
 }
@@ -135,9 +131,7 @@ static int check_problem(const struct problem *problem, struct err *err)
     if (!is_bandwidth(problem->cluster.intra_gbps) ||
         !is_bandwidth(problem->cluster.inter_gbps))
         return err_input(
-            err,
-            "the cluster has a bandwidth that is not in %g to %.17g "
-            "GB/s",
+            err, "the cluster has a bandwidth that is not in %g to %.17g GB/s",
             CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS);
     if (!problem->batch)
         return err_input(err, "the batch is empty");
@@ -171,15 +165,15 @@ static int check_shards(const struct plan *plan, struct err *err)
             shard->row_end > table->num_embeddings)
             return err_input(err,
                              "shards[%zu] holds rows %" PRIu64 " to %" PRIu64
-                             " of table " JUDGE_NAME ", which has %" PRIu64,
+                             " of table '%.80s', which has %" PRIu64,
                              i, shard->row_begin, shard->row_end, table->name,
                              table->num_embeddings);
         if (shard->col_begin >= shard->col_end || shard->col_end > table->dim)
-            return err_input(
-                err,
-                "shards[%zu] holds columns %u to %u of table " JUDGE_NAME
-                ", which has %u",
-                i, shard->col_begin, shard->col_end, table->name, table->dim);
+            return err_input(err,
+                             "shards[%zu] holds columns %u to %u of table "
+                             "'%.80s', which has %u",
+                             i, shard->col_begin, shard->col_end, table->name,
+                             table->dim);
     }
     return 0;
 }
@@ -205,7 +199,7 @@ static int check_tables(const struct plan *plan,
         while (judged.n < n_left && pieces[judged.n]->table == t)
             judged.n++;
         if (!judged.n)
-            return err_input(err, "table " JUDGE_NAME " has no shards",
+            return err_input(err, "table '%.80s' has no shards",
                              judged.table->name);
         if (judge_pieces(&judged, err))
             return -1;
@@ -236,8 +230,8 @@ static int check_groups(const struct plan *plan,
         if (!strcmp(members[i - 1].name, members[i].name) &&
             a->device != b->device)
             rc = err_input(err,
-                           "tables " JUDGE_NAME " and " JUDGE_NAME
-                           " of group " JUDGE_NAME " are on devices %u and %u",
+                           "tables '%.80s' and '%.80s' of group '%.80s' are on "
+                           "devices %u and %u",
                            tables[a->table].name, tables[b->table].name,
                            members[i].name, a->device, b->device);
     }
@@ -275,8 +269,7 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
     if (!(fabs(sum - device->total_ms) <= COST_TOLERANCE * fabs(sum)))
         return err_input(
             err,
-            "device %u: its total is %.9g ms, but its parts add up "
-            "to %.9g ms",
+            "device %u: its total is %.9g ms, but its parts add up to %.9g ms",
             r, device->total_ms, sum);
     return 0;
 }
@@ -312,10 +305,10 @@ static int check_costs(const struct plan *plan, struct err *err)
                          "or host takes %.9g ms",
                          plan->total_ms, slowest);
     if (plan->bound_ms > plan->total_ms * (1 + COST_TOLERANCE))
-        return err_input(err,
-                         "the lower bound of %.9g ms is above the plan's total "
-                         "of %.9g ms",
-                         plan->bound_ms, plan->total_ms);
+        return err_input(
+            err,
+            "the lower bound of %.9g ms is above the plan's total of %.9g ms",
+            plan->bound_ms, plan->total_ms);
     return 0;
 }
 

@@ -4,10 +4,8 @@
 
 #include "core/plan.h"
 
-/* The parts of plan_check that judge the pieces of one table, and memory. */
-
-/* Names are cut here, so that the rest of a sentence stands. */
-#define JUDGE_NAME "'%.80s'"
+/* The parts of plan_check that judge the pieces of one table, and memory. In
+ * sentences names are cut at 80 bytes, so that the rest of them stands. */
 
 /* The n >= 1 pieces of one table, in plan->shards, by shard_compare, each known
  * to be inside it and not empty. */

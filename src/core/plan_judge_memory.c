@@ -115,12 +115,12 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
     for (unsigned i = 0; i < N_MEMORY_ITEMS; i++)
         buf_printf(&parts, "%s%s %s", i ? ", " : "", memory_item_names[i],
                    text_from_bytes(need, (double)items->item[i]));
-    rc = err_set(err, ERR_NO_PLAN,
-                 "device %u needs %s, %s more than it has: %s; the largest "
-                 "item is %s",
-                 r, text_from_bytes(need, (double)items->total),
-                 text_from_bytes(excess, (double)(items->total - have)),
-                 parts.data, memory_item_names[memory_largest(items)]);
+    rc = err_set(
+        err, ERR_NO_PLAN,
+        "device %u needs %s, %s more than it has: %s; the largest item is %s",
+        r, text_from_bytes(need, (double)items->total),
+        text_from_bytes(excess, (double)(items->total - have)), parts.data,
+        memory_item_names[memory_largest(items)]);
     err->shortage = (struct shortage){.of = "device",
                                       .is_of_device = true,
                                       .device = r,

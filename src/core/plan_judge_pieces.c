@@ -59,18 +59,16 @@ static int bad_tiling(const struct judged *judged, const struct corner *point,
             point->col < shard->col_begin || point->col >= shard->col_end)
             continue;
         if (holder)
-            return err_input(err,
-                             "table " JUDGE_NAME ": row %" PRIu64
-                             ", column %u is held twice, on device %u and on "
-                             "device %u",
-                             name, point->row, point->col, holder->device,
-                             shard->device);
+            return err_input(
+                err,
+                "table '%.80s': row %" PRIu64
+                ", column %u is held twice, on device %u and on device %u",
+                name, point->row, point->col, holder->device, shard->device);
         holder = shard;
     }
-    return err_input(err,
-                     "table " JUDGE_NAME ": row %" PRIu64
-                     ", column %u is held by no shard",
-                     name, point->row, point->col);
+    return err_input(
+        err, "table '%.80s': row %" PRIu64 ", column %u is held by no shard",
+        name, point->row, point->col);
 }
 
 static int check_tiling(const struct judged *judged, struct err *err)
@@ -122,18 +120,18 @@ static int check_replicas(const struct judged *judged, struct err *err)
     for (size_t i = 0; i < judged->n; i++)
         if (!is_full_height(table, judged->pieces[i]) ||
             !is_full_width(table, judged->pieces[i]))
-            return err_input(err,
-                             "table " JUDGE_NAME
-                             " is replicated, but shards[%zu] is not whole",
-                             table->name, idx_of(judged, i));
+            return err_input(
+                err,
+                "table '%.80s' is replicated, but shards[%zu] is not whole",
+                table->name, idx_of(judged, i));
     for (uint32_t r = 0; r < judged->plan->problem.cluster.n_devices; r++) {
         for (begin = end; end < judged->n && judged->pieces[end]->device == r;)
             end++;
         if (end - begin != 1)
-            return err_input(err,
-                             "table " JUDGE_NAME
-                             " is replicated, but device %u has %zu copies",
-                             table->name, r, end - begin);
+            return err_input(
+                err,
+                "table '%.80s' is replicated, but device %u has %zu copies",
+                table->name, r, end - begin);
     }
     return 0;
 }
@@ -145,21 +143,19 @@ static int check_kinds(const struct judged *judged, enum shard_kind kind,
 
     for (size_t i = 0; i < judged->n; i++)
         if (judged->pieces[i]->kind != kind)
-            return err_input(
-                err,
-                "shards[%zu].kind is '%s', but the shards of table " JUDGE_NAME
-                " are of kind '%s'",
-                idx_of(judged, i), shard_kind_name(judged->pieces[i]->kind),
-                table->name, shard_kind_name(kind));
+            return err_input(err,
+                             "shards[%zu].kind is '%s', but the shards of "
+                             "table '%.80s' are of kind '%s'",
+                             idx_of(judged, i),
+                             shard_kind_name(judged->pieces[i]->kind),
+                             table->name, shard_kind_name(kind));
     if (!(table->kinds & kind))
-        return err_input(
-            err, "table " JUDGE_NAME " may not have shards of kind '%s'",
-            table->name, shard_kind_name(kind));
+        return err_input(err, "table '%.80s' may not have shards of kind '%s'",
+                         table->name, shard_kind_name(kind));
     if (!(judged->plan->problem.kinds & kind))
         return err_input(err,
-                         "table " JUDGE_NAME
-                         " has shards of kind '%s', which the plan's problem "
-                         "does not allow",
+                         "table '%.80s' has shards of kind '%s', which the "
+                         "plan's problem does not allow",
                          table->name, shard_kind_name(kind));
     return 0;
 }
@@ -179,12 +175,12 @@ static int check_rows_over(const struct judged *judged, enum shard_kind kind,
 
         if (!shard_row_ranks(&judged->plan->problem, block) ||
             (over_all ? at : at % host) || block->device != at + i)
-            return err_input(
-                err,
-                "table " JUDGE_NAME
-                " may be cut by rows over %s alone, in their order",
-                table->name,
-                over_all ? "all devices" : "the devices of one host");
+            return err_input(err,
+                             "table '%.80s' may be cut by rows over %s alone, "
+                             "in their order",
+                             table->name,
+                             over_all ? "all devices"
+                                      : "the devices of one host");
     }
     return 0;
 }
@@ -200,23 +196,22 @@ static int check_constraints(const struct judged *judged, struct err *err)
         uint32_t width = shard->col_end - shard->col_begin;
 
         if (width < table->dim && width % TABLE_COLUMN_STEP)
-            return err_input(
-                err,
-                "shards[%zu] cuts %u columns from table " JUDGE_NAME
-                ", which is no multiple of %u",
-                idx_of(judged, i), width, table->name, TABLE_COLUMN_STEP);
+            return err_input(err,
+                             "shards[%zu] cuts %u columns from table '%.80s', "
+                             "which is no multiple of %u",
+                             idx_of(judged, i), width, table->name,
+                             TABLE_COLUMN_STEP);
         if (table->device >= 0 && shard->device != (uint64_t)table->device)
             return err_input(err,
-                             "table " JUDGE_NAME " is pinned to device %" PRId64
+                             "table '%.80s' is pinned to device %" PRId64
                              ", but shards[%zu] is on device %u",
                              table->name, table->device, idx_of(judged, i),
                              shard->device);
         if (table->group && shard->device != first)
-            return err_input(
-                err,
-                "table " JUDGE_NAME " of group " JUDGE_NAME
-                " is on devices %u and %u, but a group stays on one",
-                table->name, table->group, first, shard->device);
+            return err_input(err,
+                             "table '%.80s' of group '%.80s' is on devices %u "
+                             "and %u, but a group stays on one",
+                             table->name, table->group, first, shard->device);
     }
     return 0;
 }
