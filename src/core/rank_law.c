@@ -297,41 +297,34 @@ static size_t split_zipf(const struct rank_law *law, double n_lookups,
     return n;
 }
 
-/* What two ranges have in common. */
-static double common(double begin, double end, double from, double to)
-{
-    return fmax(fmin(end, to) - fmax(begin, from), 0);
-}
-
 static size_t split(const struct rank_law *law, double n_lookups, double begin,
                     double end, struct alike out[MOST_ALIKE])
 {
     if (!law->has_bins)
         return split_zipf(law, n_lookups, begin, end, out);
     for (uint32_t i = 0; i < law->n_runs; i++)
-        out[i] = (struct alike){
-            common(begin, end, law->first_rank[i], law->first_rank[i + 1]),
-            run_share(law, i) * law->n_lookups};
+        out[i] = (struct alike){fmax(fmin(end, law->first_rank[i + 1]) -
+                                         fmax(begin, law->first_rank[i]),
+                                     0),
+                                run_share(law, i) * law->n_lookups};
     return law->n_runs;
 }
 
 void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
                   double end, double rows[REUSE_BINS])
 {
-    const double first_cold = law->first_rank[law->n_runs - law->has_cold];
     struct alike alike[MOST_ALIKE];
     const size_t n =
         split(law, n_lookups, begin, end, alike) - (law->has_cold ? 1 : 0);
-    double cold;
 
     for (size_t i = 0; i < n; i++)
         if (law->has_bins)
             rows[reuse_bin_of(alike[i].mean)] += alike[i].n_rows;
         else
             add_rows(rows, alike[i].n_rows, alike[i].mean);
-    cold = law->has_cold ? common(begin, end, first_cold, law->n_rows) : 0;
-    for (int k = 0; k < LAW_FIRST_HOT_BIN && cold > 0; k++)
-        rows[k] += law->n_cold[k] * cold / (law->n_rows - first_cold);
+    for (int k = 0; k < LAW_FIRST_HOT_BIN && law->has_cold; k++)
+        rows[k] += law->n_cold[k] * alike[n].n_rows /
+                   (law->n_rows - law->first_rank[n]);
 }
 
 /* --- what is left of uses --- */
