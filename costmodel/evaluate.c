@@ -518,8 +518,8 @@ json_t *held_out_to_json(const struct model *model,
                             says[i], "tables", (json_int_t)sample->n_tables,
                             "batch", (json_int_t)setting->batch, "lookups",
                             lookups, "columns", columns, "weight_bytes", bytes,
-                            "precision", precision_name(setting->precision),
-                            "optimizer", optimizer_name(setting->optimizer)));
+                            "precision", precision_names[setting->precision],
+                            "optimizer", optimizer_names[setting->optimizer]));
     }
     arena_release(&arena);
     return list;

@@ -247,8 +247,8 @@ const char *setting_text(const struct sample_setting *setting,
 {
     return arena_printf(arena, "%s, %s, %s, batch %u",
                         device_text(setting, arena),
-                        precision_name(setting->precision),
-                        optimizer_name(setting->optimizer), setting->batch);
+                        precision_names[setting->precision],
+                        optimizer_names[setting->optimizer], setting->batch);
 }
 
 /* "a|b|c": the names whose bits are set. */

@@ -306,8 +306,8 @@ static int read_range(void *to, const struct json_place *place, struct err *err)
     if (range_list_find(&model->ranges, range.precision, range.optimizer) <
         model->ranges.n)
         return place_error(place, err, "%s with %s is there twice",
-                           precision_name(range.precision),
-                           optimizer_name(range.optimizer));
+                           precision_names[range.precision],
+                           optimizer_names[range.optimizer]);
     model->ranges.at[model->ranges.n++] = range;
     return 0;
 }

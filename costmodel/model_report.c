@@ -80,10 +80,10 @@ static void class_name(char *name, size_t size,
                        const struct setting_class *class)
 {
     const struct model_range *range = &class->range;
-    const char *precision = precision_name(range->precision);
+    const char *precision = precision_names[range->precision];
     const char *optimizer = range->optimizer == OPTIMIZER_ROWWISE_ADAGRAD
                                 ? "rowwise"
-                                : optimizer_name(range->optimizer);
+                                : optimizer_names[range->optimizer];
     const char *mark = class->is_trained ? "" : "*";
 
     if (class->is_published)
@@ -174,11 +174,12 @@ static void print_ranges(const struct model *model, struct buf *out)
     for (size_t i = 0; model->ranges.n > 1 && i < model->ranges.n; i++) {
         const struct model_range *range = &model->ranges.at[i];
 
-        buf_printf(
-            out,
-            "                %s, %s, batch %u to %u: %" PRIu64 " samples\n",
-            precision_name(range->precision), optimizer_name(range->optimizer),
-            range->batch_min, range->batch_max, range->n_samples);
+        buf_printf(out,
+                   "                %s, %s, batch %u to %u: %" PRIu64
+                   " samples\n",
+                   precision_names[range->precision],
+                   optimizer_names[range->optimizer], range->batch_min,
+                   range->batch_max, range->n_samples);
     }
 }
 

@@ -274,8 +274,8 @@ static void print_lookups_text(const struct bench *bench,
                    (options->batch + 63) / 64, options->batch);
     else
         cli_printf("setting         batch %u, %s, %s\n", options->batch,
-                   precision_name(options->precision),
-                   optimizer_name(options->optimizer));
+                   precision_names[options->precision],
+                   optimizer_names[options->optimizer]);
     cli_printf("case list       %s: seed %" PRIu64 ", up to %u tables, %s\n",
                hash_text(hash, result->seed), options->seed,
                options->max_tables,
@@ -324,8 +324,8 @@ static void print_lookups_json(const struct bench *bench,
         "s:s, s:f, s:s, s:o*, s:o*}",
         "machine", run_machine_to_json(bench->device), "mixed",
         options->is_mixed, "batch", options->batch, "precision",
-        precision_name(options->precision), "optimizer",
-        optimizer_name(options->optimizer), "seed", (json_int_t)options->seed,
+        precision_names[options->precision], "optimizer",
+        optimizer_names[options->optimizer], "seed", (json_int_t)options->seed,
         "list", hash_text(hash, result->seed), "ranks", 0, "cases",
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "left",

@@ -167,8 +167,8 @@ static void print_json(const struct summary *summary)
                       json_from_u64(table->num_embeddings), "dim", table->dim,
                       "pooling_factor", table->pooling_factor, "num_outputs",
                       table->num_outputs, "precision",
-                      precision_name(table->precision), "optimizer",
-                      optimizer_name(table->optimizer), "weight_bytes",
+                      precision_names[table->precision], "optimizer",
+                      optimizer_names[table->optimizer], "weight_bytes",
                       json_from_u64(summary->weight_bytes[idx])));
     }
     cli_print_json(json_pack(

@@ -78,9 +78,9 @@ static bool is_wanted(const struct sample_setting *setting,
     const char *optimizer = cli_string(cli, "optimizer");
 
     return (!precision ||
-            !strcmp(precision_name(setting->precision), precision)) &&
+            !strcmp(precision_names[setting->precision], precision)) &&
            (!optimizer ||
-            !strcmp(optimizer_name(setting->optimizer), optimizer)) &&
+            !strcmp(optimizer_names[setting->optimizer], optimizer)) &&
            (!cli_given(cli, "batch") ||
             setting->batch == cli_u64(cli, "batch"));
 }

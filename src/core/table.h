@@ -149,16 +149,6 @@ extern const char *const precision_names[], *const optimizer_names[];
 extern const char *const table_output_names[], *const row_order_names[],
                                                    *const rows_over_names[];
 
-static inline const char *precision_name(enum precision precision)
-{
-    return precision_names[precision];
-}
-
-static inline const char *optimizer_name(enum optimizer optimizer)
-{
-    return optimizer_names[optimizer];
-}
-
 const char *shard_kind_name(enum shard_kind kind);
 /* 0 for an unknown name. */
 unsigned shard_kind_from_name(const char *name);

@@ -99,8 +99,8 @@ static int check_table(const struct table *table, const struct table *first,
                          "tables '%s' and '%s' have optimizers %s and %s, but "
                          "DLRM has one for all",
                          first->name, table->name,
-                         optimizer_name(first->optimizer),
-                         optimizer_name(table->optimizer));
+                         optimizer_names[first->optimizer],
+                         optimizer_names[table->optimizer]);
     if (table->optimizer == OPTIMIZER_ADAMA)
         return err_input(
             err,
@@ -115,7 +115,7 @@ static int check_table(const struct table *table, const struct table *first,
         table->precision != PRECISION_FP16)
         return err_input(
             err, "table '%s' is %s, but the script makes fp32 and fp16 tables",
-            table->name, precision_name(table->precision));
+            table->name, precision_names[table->precision]);
     return 0;
 }
 
@@ -132,7 +132,7 @@ static int check_replicas(const struct plan *plan, struct err *err)
                 err,
                 "table '%s' is replicated and has the optimizer %s, which "
                 "TorchRec has for cut and whole tables only",
-                table->name, optimizer_name(table->optimizer));
+                table->name, optimizer_names[table->optimizer]);
     }
     return 0;
 }
@@ -174,7 +174,7 @@ static json_t *words_of_job(const struct plan *plan,
                      ", inputs %s",
                      problem->n_tables, n_gpus, problem->batch,
                      plan->inputs_hash ? plan->inputs_hash : "unknown"),
-        "optimizer", optimizer_name(optimizer), "width",
+        "optimizer", optimizer_names[optimizer], "width",
         json_sprintf("%u", features->width), "batch",
         json_sprintf("%.0f", fmax(round((double)problem->batch / n_gpus), 1)),
         "adagrad",
@@ -210,7 +210,7 @@ static void add_words_of_tables(json_t *words, const struct features *features)
         buf_printf(&tables, "    ");
         emit_json(&tables, json_string(feature_name(features, t)));
         buf_printf(&tables, ": (%u, \"%s\"),\n", table->dim,
-                   precision_name(table->precision));
+                   precision_names[table->precision]);
         buf_printf(&rows, "%s%" PRIu64, comma, table->num_embeddings);
         buf_printf(&hot, "%s%ld", comma, hotness(table));
     }

@@ -72,7 +72,7 @@ static void describe_piece(struct buf *text, const struct table *table,
     if (table->row_order != ROW_ORDER_HASHED)
         buf_printf(text, "rows %s\n", row_order_names[table->row_order]);
     if (table->comm_precision != PRECISION_FP32)
-        buf_printf(text, "sent %s\n", precision_name(table->comm_precision));
+        buf_printf(text, "sent %s\n", precision_names[table->comm_precision]);
 }
 
 static uint64_t case_number(struct buf *text)

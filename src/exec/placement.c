@@ -218,15 +218,15 @@ static const char *unknown_of_table(const struct table *table, uint64_t batch,
     if (table->precision != PRECISION_FP32 &&
         table->precision != PRECISION_FP16)
         return arena_printf(arena, "precision %s",
-                            precision_name(table->precision));
+                            precision_names[table->precision]);
     if (table->comm_precision != PRECISION_FP32 &&
         table->comm_precision != PRECISION_FP16)
         return arena_printf(arena, "comm_precision %s",
-                            precision_name(table->comm_precision));
+                            precision_names[table->comm_precision]);
     if (table->optimizer != OPTIMIZER_SGD &&
         table->optimizer != OPTIMIZER_ROWWISE_ADAGRAD)
         return arena_printf(arena, "optimizer %s",
-                            optimizer_name(table->optimizer));
+                            optimizer_names[table->optimizer]);
     return NULL;
 }
 
@@ -272,8 +272,8 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
                            "with %s: two optimizers on a device are not "
                            "executed yet",
                            shard->device, (*own)->name,
-                           optimizer_name((*own)->optimizer), table->name,
-                           optimizer_name(table->optimizer));
+                           optimizer_names[(*own)->optimizer], table->name,
+                           optimizer_names[table->optimizer]);
         *own = table;
     }
     return 0;

@@ -47,7 +47,7 @@ static void print_lookup(const struct anchor *anchor, double ratio)
            anchor->gpu, anchor->is_named ? ' ' : '?', anchor->problem.n_tables,
            table->num_embeddings, table->dim, anchor->problem.batch,
            table->pooling_factor, table->zipf_alpha,
-           precision_name(table->precision), optimizer_name(table->optimizer),
+           precision_names[table->precision], optimizer_names[table->optimizer],
            anchor->phase, anchor->ms, ratio * anchor->ms, ratio,
            anchor->source);
 }

@@ -340,7 +340,7 @@ static void report_case(const struct bench_case *what, struct run *run,
 
     printf("%4u %4s %3.0f %4.2f %5.1f  %8.4f %8.4f %4.0f %5.0f %4.0f  %8.4f "
            "%8.4f %4.0f  %7.4f %4.0f  %7.4f %4.0f  %7.4f %4.0f\n",
-           what->dim, precision_name(what->precision), what->pooling,
+           what->dim, precision_names[what->precision], what->pooling,
            what->alpha, (double)run->n_lookups / run->n_unique, forward,
            floors->forward_ms, 100 * floors->forward_ms / forward, gbps,
            100 * gbps / floors->gather_gbps, backward, backward_floor,
@@ -438,14 +438,14 @@ static void run_cases(struct bench *bench, int precision)
                     n_left_out++;
                 } else if (run_case(bench, &what)) {
                     printf("%4u %4s %3.0f %4.2f: %s\n", what.dim,
-                           precision_name(what.precision), what.pooling,
+                           precision_names[what.precision], what.pooling,
                            what.alpha, err.msg);
                     bench->n_failed++;
                 }
             }
     if (n_left_out)
         printf("the time is over: %u cases of %s left out\n", n_left_out,
-               precision_name(PRECISIONS[precision]));
+               precision_names[PRECISIONS[precision]]);
 }
 
 static int open_bench(struct bench *bench)
@@ -515,7 +515,7 @@ static void print_figure(const struct bench *bench, enum figure figure,
                 if (!(bench->figures[i][a][p][0][figure] > 0))
                     continue;
                 printf("%-18s %4s L %2.0f zipf %4.2f", name,
-                       precision_name(PRECISIONS[i]), POOLINGS[p], ALPHAS[a]);
+                       precision_names[PRECISIONS[i]], POOLINGS[p], ALPHAS[a]);
                 for (size_t d = 0; d < N_DIMS; d++)
                     printf(" %5.0f", bench->figures[i][a][p][d][figure]);
                 printf("\n");

@@ -135,8 +135,8 @@ static void bench_settings(uint64_t seed, struct arena *arena)
         const struct setting_class *class = &evaluation.classes[c];
 
         printf(
-            "%s, %s, batch %u to %u: ", precision_name(class->range.precision),
-            optimizer_name(class->range.optimizer), class->range.batch_min,
+            "%s, %s, batch %u to %u: ", precision_names[class->range.precision],
+            optimizer_names[class->range.optimizer], class->range.batch_min,
             class->range.batch_max);
         printf("mean error %.2f %%, p90 %.2f %%, of %zu\n",
                100 * class->errors.mape, 100 * class->errors.p90_ape,

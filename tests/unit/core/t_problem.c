@@ -94,7 +94,7 @@ static void test_memory_of_formats(void)
             want += 4000;
         items = shard_memory(&problem, &shard);
         is_near((double)items.optimizer, want, 0,
-                optimizer_name(table.optimizer));
+                optimizer_names[table.optimizer]);
     }
     problem.memory_model = MEMORY_WEIGHTS;
     struct shard shard = shard_whole(&problem, 0, 0);

@@ -47,12 +47,12 @@ static void test_names(void)
     static const char *const wrong[] = {"", "FP32", "fp3", "fp320", " sgd"};
 
     for (int i = 0; i < N_PRECISIONS; i++) {
-        is_str(precision_name((enum precision)i), precisions[i], "precision");
+        is_str(precision_names[(enum precision)i], precisions[i], "precision");
         is_i64(text_choice(precision_names, precisions[i]), i, precisions[i]);
         is_i64(precision_bytes((enum precision)i), bytes[i], "bytes");
     }
     for (int i = 0; i < N_OPTIMIZERS; i++) {
-        is_str(optimizer_name((enum optimizer)i), optimizers[i], "optimizer");
+        is_str(optimizer_names[(enum optimizer)i], optimizers[i], "optimizer");
         is_i64(text_choice(optimizer_names, optimizers[i]), i, optimizers[i]);
     }
     for (unsigned i = 0; i < 5; i++) {

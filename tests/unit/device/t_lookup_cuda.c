@@ -287,7 +287,7 @@ static void test_dense(struct device *cpu, struct device *gpu, uint32_t dim,
     apply_on(gpu, &got, got_dense);
     ok(!memcmp(want_dense, got_dense, n * sizeof *got_dense) &&
            first_difference(&want, &got) == 1,
-       "dense step, dim %u, %s, %s: same bits", dim, precision_name(precision),
+       "dense step, dim %u, %s, %s: same bits", dim, precision_names[precision],
        mode->name);
     mem_free(want_dense);
     mem_free(got_dense);

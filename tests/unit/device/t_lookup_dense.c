@@ -71,7 +71,7 @@ static void test_dense(uint64_t n_rows, uint32_t dim, enum precision precision,
 
     ok(!step_by_backward(device, &want.tables[0], gradient, mode->optimizer,
                          &err),
-       "%" PRIu64 " rows x %u, %s, %s", n_rows, dim, precision_name(precision),
+       "%" PRIu64 " rows x %u, %s, %s", n_rows, dim, precision_names[precision],
        mode->name);
     device_close(device);
     for (size_t i = 0; i < 3; i++) {

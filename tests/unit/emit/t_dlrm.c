@@ -215,7 +215,7 @@ static void test_optimizers(void)
             ok(script && !strstr(script, "    --adagrad\n") ==
                              !(i == OPTIMIZER_ADAGRAD ||
                                i == OPTIMIZER_ROWWISE_ADAGRAD),
-               "%s: %s", optimizer_name((enum optimizer)i), err.msg);
+               "%s: %s", optimizer_names[(enum optimizer)i], err.msg);
     }
 }
 

@@ -66,7 +66,7 @@ static void test_table_wise(uint32_t n_ranks, enum optimizer optimizer)
         add_whole(&fixture, i * i % n_ranks);
     }
     snprintf(what, sizeof(what), "table-wise on %u, %s", n_ranks,
-             optimizer_name(optimizer));
+             optimizer_names[optimizer]);
     run_and_check(&fixture, &result, 1, 1e-5, what);
     ok(result.weights.n > 1000, "... with %llu weights",
        (unsigned long long)result.weights.n);
