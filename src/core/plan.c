@@ -413,9 +413,10 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT])
         fmin(fmax(plan->total_ms - job_dense_ms(&plan->problem.job), sum_ms),
              plan->total_ms);
     for (unsigned k = 0; k < N_SPLIT; k++)
-        shares[k] = sum_ms > 0 && !plan_waits_for_host(plan)
-                        ? shares[k] / sum_ms * priced_ms / plan->total_ms
-                        : NAN;
+        shares[k] =
+            sum_ms > 0 && !step_waits_for_host(&plan->cost, plan->total_ms)
+                ? shares[k] / sum_ms * priced_ms / plan->total_ms
+                : NAN;
 }
 
 double plan_error_frac(const struct plan *plan)
@@ -457,7 +458,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
             plan->shard_ms[i] = 0;
     plan->cost = oracle->cost;
     plan->cost.host_ms = oracle->step ? oracle->step->host_ms : 0;
-    if (plan_waits_for_host(plan)) {
+    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
         plan->bound_ms = plan->total_ms;
         plan->bound_term = "host";
     }

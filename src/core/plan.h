@@ -58,17 +58,12 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT]);
  * each other. 0: not known, as that of a host. */
 double plan_error_frac(const struct plan *plan);
 
-/* Whether its devices wait for their host, so that no other plan is shorter:
- * a step of so many ms, priced so. */
+/* Whether devices wait for their host, so that no other plan is shorter: in a
+ * step of so many ms, priced so. */
 static inline bool step_waits_for_host(const struct cost_source *cost,
                                        double total_ms)
 {
     return cost->host_ms > 0 && total_ms <= cost->host_ms * (1 + 1e-9);
-}
-
-static inline bool plan_waits_for_host(const struct plan *plan)
-{
-    return step_waits_for_host(&plan->cost, plan->total_ms);
 }
 
 /* Longer than any step, shorter than what sums up to infinity. */

@@ -58,11 +58,6 @@ const char *shard_kind_name(enum shard_kind kind)
                                   : "none";
 }
 
-unsigned shard_kind_from_name(const char *name)
-{
-    return shard_kinds_from_list(name, '\0');
-}
-
 unsigned shard_kinds_from_list(const char *text, char separator)
 {
     unsigned kinds = 0;

@@ -150,9 +150,8 @@ extern const char *const table_output_names[], *const row_order_names[],
                                                    *const rows_over_names[];
 
 const char *shard_kind_name(enum shard_kind kind);
-/* 0 for an unknown name. */
-unsigned shard_kind_from_name(const char *name);
-/* "table,column", or with another separator: a mask; 0 where any is unknown. */
+/* "table,column", or with another separator: a mask; 0 where any is unknown.
+ * With the separator '\0' it is one name. */
 unsigned shard_kinds_from_list(const char *text, char separator);
 
 struct table_list {

@@ -107,7 +107,7 @@ void bottleneck_find(struct bottleneck *out, const struct plan *plan,
         if (report_own_ms(&plan->devices[r], waits) >
             report_own_ms(&plan->devices[out->gpu], waits))
             out->gpu = r;
-    if (plan_waits_for_host(plan)) {
+    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
         out->phase = "host";
         out->phase_ms = plan->total_ms;
         return;
@@ -126,7 +126,7 @@ void report_bottleneck(const struct report *report, struct buf *out)
     const struct plan *plan = report->plan;
 
     buf_printf(out, "binds   ");
-    if (plan_waits_for_host(plan)) {
+    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
         buf_printf(out,
                    "the host, which takes %.3f ms to queue a step: no other "
                    "plan and no more GPUs make it shorter\n",

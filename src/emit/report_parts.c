@@ -66,7 +66,7 @@ void report_job(const struct plan *plan, struct buf *out)
 
 void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
 {
-    if (plan_waits_for_host(plan)) {
+    if (step_waits_for_host(&plan->cost, plan->total_ms)) {
         buf_printf(out, "bound   reached: that of the host\n");
         return;
     }

@@ -24,7 +24,7 @@ static int optional_kinds(unsigned *out, const struct json_place *place,
         return -1;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
-        unsigned kind = name ? shard_kind_from_name(name) : 0;
+        unsigned kind = name ? shard_kinds_from_list(name, '\0') : 0;
 
         if (!kind)
             return place_error(place, err,
@@ -209,7 +209,7 @@ static int read_shard(struct shard *shard, const struct json_place *place,
         place_u32(&shard->col_end, place, "col_end", shard->col_begin + 1,
                   table->dim, err))
         return -1;
-    shard->kind = kind ? (enum shard_kind)shard_kind_from_name(kind) : 0;
+    shard->kind = kind ? (enum shard_kind)shard_kinds_from_list(kind, '\0') : 0;
     if (place_has(place, "kind") && !shard->kind)
         return place_error(place, err,
                            "kind must be one of table, column, row, grid, "

@@ -432,8 +432,8 @@ static struct problem helped(const struct problem *problem, const char *remedy,
     uint64_t n = 0;
 
     if (sscanf(remedy, "%15[a-z] cuts allowed", kind) == 1 &&
-        shard_kind_from_name(kind))
-        return with_kind(problem, shard_kind_from_name(kind), arena);
+        shard_kinds_from_list(kind, '\0'))
+        return with_kind(problem, shard_kinds_from_list(kind, '\0'), arena);
     if (!strncmp(remedy, "at least ", 9))
         remedy += 9;
     if (sscanf(remedy, "%15s %7s", size, unit) == 2 && isupper(*unit)) {

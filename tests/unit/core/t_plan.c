@@ -151,7 +151,8 @@ static void test_host(struct arena *arena)
     fake.oracle.cost.lookup_error.frac = 0.3;
     plan_derive_kinds(&plan);
     ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced: %s", err.msg);
-    ok(plan.total_ms == 10 && plan_waits_for_host(&plan), "a host binds");
+    ok(plan.total_ms == 10 && step_waits_for_host(&plan.cost, plan.total_ms),
+       "a host binds");
     is_near(plan.devices[0].total_ms, devices_ms, 1e-12, "not its devices");
     is_near(plan.devices[0].fwd_comm_ms, 2, 1e-12, "which wait elsewhere");
     ok(plan.bound_ms == 10, "no plan is shorter");

@@ -57,12 +57,12 @@ static void test_names(void)
     }
     for (unsigned i = 0; i < 5; i++) {
         is_str(shard_kind_name((enum shard_kind)(1u << i)), kinds[i], "kind");
-        is_i64(shard_kind_from_name(kinds[i]), 1 << i, kinds[i]);
+        is_i64(shard_kinds_from_list(kinds[i], '\0'), 1 << i, kinds[i]);
     }
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         is_i64(text_choice(precision_names, wrong[i]), -1, "no such precision");
         is_i64(text_choice(optimizer_names, wrong[i]), -1, "no such optimizer");
-        is_i64(shard_kind_from_name(wrong[i]), 0, "no such kind");
+        is_i64(shard_kinds_from_list(wrong[i], '\0'), 0, "no such kind");
     }
 }
 
