@@ -87,13 +87,6 @@ extern const struct option_spec progress_options[];
 
 /* Fills specs, of the command. */
 void cli_list_options(struct cli *cli);
-/* Prints what the shells complete, for a command that is listed behind the one
- * of that name: a line each, "KEY\tWORD\tHELP". Of a first word the key is
- * empty, of a second one the first, of an option "COMMAND=", of a value that
- * the option may have "COMMAND=--OPTION" or "COMMAND=-O"; of each option that
- * takes one there is also "KEY\t". */
-void cli_print_words(const struct command *command, const char *before,
-                     struct arena *arena);
 
 /* Values by option name; asking for an option that the command's table lacks
  * is a programmer's mistake (assert). */
