@@ -144,7 +144,7 @@ int cli_open_world(struct world **out, const struct cli *cli,
 void cli_end_all(struct world *world, const struct err *err);
 
 /* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c, those of
- * two words in that of the first, but for tables_profile.c. */
+ * two words in that of the first. */
 extern const struct command command_bench, command_compare, command_cost,
     command_db_check, command_db_export, command_db_import, command_db_info,
     command_db_merge, command_diff, command_emit, command_eval, command_explain,
