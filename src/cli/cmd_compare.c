@@ -197,7 +197,6 @@ static int run_compare(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "option '--plan' goes with one table list, without "
                        "'--tasks'");
-    search_options_init(&run.search);
     planning_set_search(&run.search, cli);
     progress_start(&run.progress, "plans",
                    n_tasks * cli->n_args * run.comparison.n_planners,

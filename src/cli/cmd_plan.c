@@ -61,17 +61,16 @@ static int find_plan(struct plan *plan, struct plan_request *request,
     struct oracle *torchrec = NULL;
     int rc;
 
-    search_options_init(&options);
-    if (cli_given(cli, "simplest-within"))
-        options.simplest_frac =
-            fmax(cli_double(cli, "simplest-within"), NOTHING);
     if (planner_torchrec_costs(&torchrec, oracle, &plan->problem, cli->arena,
                                err))
         return -1;
+    planning_set_search(&options, cli);
+    if (cli_given(cli, "simplest-within"))
+        options.simplest_frac =
+            fmax(cli_double(cli, "simplest-within"), NOTHING);
     options.torchrec = torchrec;
     options.rivals = &request->rivals;
     options.rivals->arena = cli->arena;
-    planning_set_search(&options, cli);
     options.beam_depth = (unsigned)cli_u64(cli, "depth");
     options.beam_width = strcmp(cli_string(cli, "search"), "grid")
                              ? (unsigned)cli_u64(cli, "beam")

@@ -25,16 +25,6 @@ extern const struct option_spec pricing_options[];
  * have options of these names. */
 extern const struct option_spec placed_options[];
 
-/* Which both have, as no plan of TorchRec's says what updates replicas. */
-#define DENSE_OPTIMIZER_OPTION                                                \
-    {                                                                         \
-        "dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,            \
-            "sgd|adagrad|adam|table",                                         \
-            "what updates replicas, whose state counts so: the optimizer of " \
-            "the dense part, or each table's own"                             \
-    }
-enum dense_optimizer planning_dense_optimizer(const struct cli *cli);
-
 /* Loads a plan, also one of TorchRec's, whose tables are those of a list: of
  * `list`, or where that is NULL of --tables, and then the other options say
  * what the plan is of, and must have a use where a command has one plan. */
@@ -42,7 +32,7 @@ int planning_load(struct plan *plan, const char *path, const char *list,
                   struct cli *cli, struct err *err) MUST_CHECK;
 
 /* What a search is asked for by --seed, --effort, --time-limit, --verbose and
- * --threads; the caller closes its pool. */
+ * --threads, and else search_options_init; the caller closes its pool. */
 void planning_set_search(struct search_options *options, const struct cli *cli);
 
 /* Reads the table list and fills the problem from the options; of a range of
