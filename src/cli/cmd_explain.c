@@ -89,8 +89,6 @@ static void find_anew(struct explained *explained, const struct plan *plan,
 static int check_options(const struct plan *plan, const struct cli *cli,
                          struct err *err)
 {
-    const char *path = cli->args[0];
-
     if (cli->n_args > 1 && (cli_given(cli, "device") || cli_given(cli, "anew")))
         return err_set(err, ERR_USAGE,
                        "options '--device' and '--anew' are for the plan, not "
@@ -98,7 +96,7 @@ static int check_options(const struct plan *plan, const struct cli *cli,
     if (cli_u64(cli, "device") < plan->problem.cluster.n_devices)
         return 0;
     return err_set(err, ERR_USAGE, "option '--device': '%s' has GPUs 0 to %u",
-                   path, plan->problem.cluster.n_devices - 1);
+                   cli->args[0], plan->problem.cluster.n_devices - 1);
 }
 
 static int run_explain(struct cli *cli, struct err *err)

@@ -431,21 +431,20 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
 
 static int check_search(const struct cli *cli, struct err *err)
 {
-    static const char *const of_full[] = {"from", "simplest-within", "trace",
-                                          "effort", "time-limit"};
-    static const char *const of_reference[] = {"beam", "depth"};
+    static const struct {
+        const char *option, *search;
+    } of_one[] = {{"from", "full"},       {"simplest-within", "full"},
+                  {"trace", "full"},      {"effort", "full"},
+                  {"time-limit", "full"}, {"beam", "reference"},
+                  {"depth", "reference"}};
     const char *search = cli_string(cli, "search");
 
-    for (size_t i = 0; i < sizeof of_full / sizeof *of_full; i++)
-        if (cli_given(cli, of_full[i]) && strcmp(search, "full") != 0)
+    for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++)
+        if (cli_given(cli, of_one[i].option) &&
+            strcmp(search, of_one[i].search) != 0)
             return err_set(err, ERR_USAGE,
-                           "option '--%s' needs the full search, not '%s'",
-                           of_full[i], search);
-    for (size_t i = 0; i < sizeof of_reference / sizeof *of_reference; i++)
-        if (cli_given(cli, of_reference[i]) && strcmp(search, "reference") != 0)
-            return err_set(err, ERR_USAGE,
-                           "option '--%s' needs the reference search, not '%s'",
-                           of_reference[i], search);
+                           "option '--%s' needs the %s search, not '%s'",
+                           of_one[i].option, of_one[i].search, search);
     if (cli_given(cli, "trace") &&
         (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
         return err_set(err, ERR_USAGE,
