@@ -435,10 +435,9 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
         return 0;
     }
     *out = cli;
-    return check_files(cli, err) || check_needs(cli, err) ||
-                   claim_files(cli, err)
-               ? -1
-               : 0;
+    if (check_files(cli, err) || check_needs(cli, err))
+        return -1;
+    return claim_files(cli, err);
 }
 
 const struct option_value *cli_value(const struct cli *cli, const char *name)

@@ -452,8 +452,7 @@ int planning_load(struct plan *plan, const char *path, const char *list,
     /* Of two plans the other may be TorchRec's. */
     if (!is_given || cli->command->n_args[0] > 1)
         return 0;
-    return check_unused(cli, source, err) ||
-                   planning_ask_what_if(&plan->problem, cli, err)
-               ? -1
-               : 0;
+    if (check_unused(cli, source, err))
+        return -1;
+    return planning_ask_what_if(&plan->problem, cli, err);
 }

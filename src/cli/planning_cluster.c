@@ -50,17 +50,12 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
 
 /* What is to stay free comes to what is taken already; no more can be kept from
  * use than there is. Where nobody says: the default of --reserve, but none
- * beside the papers' way to count memory. NCCL's buffers are part of it, and of
- * a GPU as it is sold at least they. */
-static int add_reserve(struct problem *problem, bool is_as_sold,
-                       struct cli *cli, struct err *err)
+ * beside the papers' way to count memory. NCCL's buffers are part of it. */
+static int add_reserve(struct problem *problem, struct cli *cli,
+                       struct err *err)
 {
     struct cluster *cluster = &problem->cluster;
     bool is_of_file = cluster->reserve != NULL;
-
-    if (is_as_sold && problem->memory_model == MEMORY_FULL &&
-        strcmp(cluster->gpu, "cpu") != 0)
-        cluster->nccl_bytes = cluster_nccl_bytes(cluster);
 
     if (!is_of_file &&
         (cli_given(cli, "reserve") || problem->memory_model != MEMORY_WEIGHTS))
@@ -253,17 +248,18 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
 }
 
 /* Of the GPUs whose memory the file does not say: that of --memory, else what
- * they are sold with, which then are all. */
-static int set_memory(bool *is_as_sold, struct cluster *cluster,
-                      const struct gpu_spec *gpu, struct cli *cli,
-                      struct err *err)
+ * they are sold with. Where all are as they are sold, NCCL's buffers count. */
+static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
+                      struct cli *cli, struct err *err)
 {
-    *is_as_sold = !cli_given(cli, "memory");
+    struct cluster *cluster = &problem->cluster;
+    bool is_as_sold = !cli_given(cli, "memory");
+
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
 
         if (cluster->memory_bytes[r]) {
-            *is_as_sold = false;
+            is_as_sold = false;
             continue;
         }
         cluster->memory_bytes[r] = cli_given(cli, "memory")
@@ -277,6 +273,9 @@ static int set_memory(bool *is_as_sold, struct cluster *cluster,
                 text_from_bytes(used, (double)cluster->reserve_bytes[r]), r,
                 gpu->name, text_from_bytes(has, (double)gpu->memory_bytes));
     }
+    if (is_as_sold && problem->memory_model == MEMORY_FULL &&
+        strcmp(cluster->gpu, "cpu") != 0)
+        cluster->nccl_bytes = cluster_nccl_bytes(cluster);
     return 0;
 }
 
@@ -287,7 +286,6 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
     const char *path = cli_string(cli, "cluster");
     struct cluster *cluster = &problem->cluster;
     const struct gpu_spec *gpu;
-    bool is_as_sold;
 
     *cluster = (struct cluster){0};
     if (path && (cluster_load(cluster, path, cli->arena, err) ||
@@ -304,11 +302,9 @@ int planning_set_cluster(struct problem *problem, uint32_t n_gpus,
             return -1;
     }
     planning_set_bandwidths(cluster, cli);
-    return set_memory(&is_as_sold, cluster, gpu, cli, err) ||
-                   set_batch(problem, cli, err) ||
-                   add_reserve(problem, is_as_sold, cli, err)
-               ? -1
-               : 0;
+    if (set_memory(problem, gpu, cli, err) || set_batch(problem, cli, err))
+        return -1;
+    return add_reserve(problem, cli, err);
 }
 
 int planning_ask_what_if(struct problem *problem, struct cli *cli,
