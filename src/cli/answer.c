@@ -95,12 +95,9 @@ void cli_print_report(void)
 
 void cli_print_json(json_t *root)
 {
-    json_decref(answer.report);
-    answer.report = NULL;
+    json_decref(answer.is_json ? answer.report : root);
     if (answer.is_json)
         answer.report = root;
-    else
-        json_decref(root);
 }
 
 /* Amounts of 0 are those that nothing is known of, and no members. */
