@@ -209,14 +209,13 @@ static void print_chunks(const struct run *run)
 static void print_job(const struct run *run)
 {
     const struct job *job = &run->plan.problem.job;
-    struct buf out = {0};
 
-    job_describe(job, &out);
+    cli_printf("step: ");
+    job_describe(job, cli_text());
     if (job->pipeline != PIPELINE_NONE)
-        buf_printf(&out, "; phases were measured one behind the other, what "
-                         "runs beside what is the model's");
-    cli_printf("step: %s\n", out.data);
-    buf_release(&out);
+        cli_printf("; phases were measured one behind the other, what runs "
+                   "beside what is the model's");
+    cli_printf("\n");
 }
 
 static void print_step(const struct run *run)
