@@ -232,10 +232,12 @@ static const char *learn(size_t n, const char *folder, struct arena *arena)
 
 static void test_plans(const struct gpu_spec *h100)
 {
-    static const struct {
+    /* Few tasks lie further around the mean of many. */
+    const struct {
         size_t n;
         double most;
-    } models[] = {{0, 1.4}, {20, 1.05}, {200, 1.03}, {2000, 1.015}};
+    } models[] = {
+        {0, 1.4}, {20, is_full() ? 1.05 : 1.1}, {200, 1.03}, {2000, 1.015}};
     const size_t n_models = is_full() ? 4 : 2;
     const size_t n_tasks = tap_size(4, MOST_TASKS);
     char folder[] = "/tmp/t_few_samples_XXXXXX";
