@@ -17,8 +17,9 @@ plan()
 # default_plan OPTIONS : quietly, what stays free is as it is
 default_plan()
 {
-    case "$*" in
-    *'--search grid'*) ;;
+    options=$*
+    case ${options##*--search } in
+    grid*) ;; # the last search counts, and this one has no effort
     *) set -- --effort 20000 "$@" ;;
     esac
     "$ns" plan "$tables" --batch 4096 --host-ms 0 "$@" 2>messages
