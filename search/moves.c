@@ -389,6 +389,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
     const struct parts *parts = layout->parts;
     double mean = 0, most = 0;
 
+    assert(!trial->changes.n); /* what goes is found there */
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const double ms = layout->load_ms[r];
 

@@ -377,14 +377,15 @@ int emit_torchrec_modules(json_t **out, const struct plan *plan,
             return err_input(
                 err, "the names of modules and the prefix must be printable");
     *out = json_object();
-    for (size_t i = 0; i < 2 * problem->n_tables; i++) {
-        const struct table *table = &problem->tables[i % problem->n_tables];
-        const struct module module = module_of(table, options);
+    for (size_t k = 0; k < sizeof(outputs) / sizeof(*outputs); k++)
+        for (size_t i = 0; !rc && i < problem->n_tables; i++) {
+            const struct table *table = &problem->tables[i];
+            const struct module module = module_of(table, options);
 
-        if (!rc && table->output == outputs[i / problem->n_tables] &&
-            !emit_torchrec_tables(*out, table, options))
-            rc = add_module(*out, &module, plan, err);
-    }
+            if (table->output == outputs[k] &&
+                !emit_torchrec_tables(*out, table, options))
+                rc = add_module(*out, &module, plan, err);
+        }
     if (rc) {
         json_decref(*out);
         *out = NULL;

@@ -10,11 +10,11 @@ src/base     2831  38
 src/core     4642  37
 src/device   6398  59
 src/io       5300  35
-src/emit     2802  18
+src/emit     2803  18
 src/exec     3687  26
 src/cli      5641  28
 costmodel    7512  62
-search       6684  30
+search       6685  30
 microbench   1551  14
 "
 

@@ -56,6 +56,8 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
 
     if (piece->part >= parts->n_parts || parts->parts[piece->part].unit != unit)
         return wrong("the part of a piece is of its unit", i, err);
+    if (piece->piece != i)
+        return wrong("the number of a piece", i, err);
     if (piece->device >= layout->n_devices ||
         slot >= layout->holdings[piece->device].n ||
         layout->holdings[piece->device].pieces[slot] != i)

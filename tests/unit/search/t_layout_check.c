@@ -46,6 +46,12 @@ static bool spoil_slot(struct layout *layout, uint32_t piece)
     return true;
 }
 
+static bool spoil_number(struct layout *layout, uint32_t piece)
+{
+    layout->pieces[piece].piece++;
+    return true;
+}
+
 static bool spoil_holding(struct layout *layout, uint32_t piece)
 {
     layout->holdings[layout->pieces[piece].device].n--;
@@ -255,6 +261,7 @@ static const struct {
     {"the next of a unit", spoil_next, {"pieces in lists"}},
     {"a list that goes round", spoil_loop, {"the list of a unit"}},
     {"the slot", spoil_slot, {"the slot of a piece"}},
+    {"the number", spoil_number, {"the number of a piece"}},
     {"pieces of a device, their number",
      spoil_holding,
      {"the slot of a piece"}},
