@@ -485,6 +485,8 @@ BREAK(odd_width, f->shards[2].col_end = 62; f->shards[3].col_begin = 62)
 BREAK(pin, f->tables[WIDE].device = 3)
 BREAK(group_spread, f->tables[TALL].group = "pals")
 BREAK(group_apart, f->shards[17].device = 3)
+BREAK(group_between, f->tables[WHOLE].group = "pals";
+      f->tables[FRIEND].group = "others")
 BREAK(memory, f->memory[1] = 1u << 20)
 BREAK(reserve, f->reserve[2] = 16u << 20)
 BREAK(huge_rows, f->tables[WHOLE].num_embeddings = UINT64_MAX;
@@ -606,6 +608,8 @@ static const struct broken_case broken_cases[] = {
      "on one"},
     {break_group_apart, "tables 'friend' and 'mate' of group 'pals' are on "
                         "devices 2 and 3"},
+    {break_group_between, "tables 'whole' and 'mate' of group 'pals' are on "
+                          "devices 0 and 2"},
     {break_memory,
      "device 1 needs 3.17 MiB, 2.17 MiB more than it has: weights 869 KiB, "
      "optimizer 20.0 KiB, input 494 KiB, outputs 1.82 MiB, nccl 0 B, reserve 0 "

@@ -278,6 +278,30 @@ static void test_raise_memory(void)
     is_i64((int64_t)reserve[0], 307, "a size stays as it is");
 }
 
+/* GPUs that come are like one that is there; those that stay keep what is their
+ * own. */
+static void test_grow(void)
+{
+    uint64_t memory[] = {1000, 3000}, reserve[] = {100, 200};
+    struct cluster cluster = {.n_devices = 2,
+                              .devices_per_host = 2,
+                              .memory_bytes = memory,
+                              .reserve_bytes = reserve};
+    struct arena arena;
+
+    arena_init(&arena);
+    cluster_grow(&cluster, 3, 1, &arena);
+    is_i64(cluster.devices_per_host, 3, "one host stays one");
+    for (uint32_t r = 0; r < 3; r++) {
+        const uint32_t of = r < 2 ? r : 1;
+
+        ok(cluster.memory_bytes[r] == memory[of] &&
+               cluster.reserve_bytes[r] == reserve[of],
+           "memory and what stays free of GPU %u", r);
+    }
+    arena_release(&arena);
+}
+
 static void test_whole_hosts(void)
 {
     struct cluster one = {.n_devices = 4, .devices_per_host = 4};
@@ -536,6 +560,7 @@ int main(void)
     }
     test_min_width();
     test_assumed_hosts();
+    test_grow();
     test_whole_hosts();
     test_raise_memory();
     test_memory_of_kinds();

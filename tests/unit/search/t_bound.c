@@ -26,7 +26,7 @@ static struct proven bound_of(const struct problem *problem,
 }
 
 struct tally {
-    unsigned n, n_lower, n_mean, n_piece, n_memory;
+    unsigned n, n_lower, n_mean, n_piece, n_memory, n_misnamed;
 };
 
 static void add(struct tally *tally, struct proven loose, struct proven tight)
@@ -35,6 +35,8 @@ static void add(struct tally *tally, struct proven loose, struct proven tight)
     tally->n_mean += !strcmp(tight.term, "mean load");
     tally->n_piece += !strcmp(tight.term, "largest piece");
     tally->n_memory += !strcmp(tight.term, "memory");
+    tally->n_misnamed +=
+        (tight.table != NULL) != !strcmp(tight.term, "largest piece");
     tally->n_lower += !(tight.ms >= loose.ms * (1 - 1e-9));
 }
 
@@ -192,6 +194,32 @@ static void check_unit(void)
     arena_release(&arena);
 }
 
+/* Two row blocks are cheap and many bytes, the table whole is dear and few:
+ * where half of what is between them is missing a bound counts half of each. */
+static void check_memory(void)
+{
+    struct shard whole = {0, SHARD_TABLE, 0, 1000, 0, 32, 0};
+    struct shard block = {0, SHARD_ROW, 0, 500, 0, 32, 0};
+    uint64_t least, most, *memory;
+    struct problem problem;
+    struct arena arena;
+    struct proven bound;
+
+    arena_init(&arena);
+    planted_problem(&problem, 1, &arena);
+    problem.kinds = SHARD_TABLE | SHARD_ROW;
+    least = shard_memory(&problem, &whole).total;
+    most = 2 * shard_memory(&problem, &block).total;
+    memory = problem.cluster.memory_bytes;
+    for (uint32_t r = 0; r < 4; r++)
+        memory[r] = sample_memory(&problem).total;
+    memory[0] += (least + most) / 2;
+    bound = planted_bound(&problem, &arena);
+    is_near(bound.ms, (2 + 10) / 2.0 / 4, 1e-6, "half of each");
+    is_str(bound.term, "memory", "by memory");
+    arena_release(&arena);
+}
+
 static void refused_embed(const struct oracle *oracle,
                           const struct shard *shards, size_t n, double *out)
 {
@@ -228,11 +256,13 @@ int main(void)
     for (uint64_t seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
     is_i64(tally.n_lower, 0, "less memory never proves less");
+    is_i64(tally.n_misnamed, 0, "a piece is of a table, and nothing else is");
     ok(tally.n_mean && tally.n_piece && tally.n_memory,
        "of %u bounds %u are by the mean, %u by a piece, %u by memory", tally.n,
        tally.n_mean, tally.n_piece, tally.n_memory);
     check_free_bytes();
     check_unit();
+    check_memory();
     check_unproven();
     return tap_done();
 }

@@ -172,6 +172,40 @@ static void test_one_left(void)
     arena_release(&arena);
 }
 
+/* A replica stays one on as many GPUs; on more it would have to be copied. */
+static void test_replica(uint32_t n_devices)
+{
+    static const uint64_t rows[] = {1000};
+    static const uint32_t dims[] = {16};
+    struct arena arena = {0};
+    struct problem before, after;
+    struct shard shards[2] = {{0, SHARD_REPLICATE, 0, 1000, 0, 16, 0},
+                              {0, SHARD_REPLICATE, 0, 1000, 0, 16, 1}};
+    struct snapshot out = {0};
+    struct oracle oracle;
+    struct homes homes;
+    struct parts parts;
+    struct plan from;
+    struct err err;
+
+    fake_problem(&before, rows, dims, 1, 2, UINT64_C(1) << 30, &arena);
+    fake_problem(&after, rows, dims, 1, n_devices, UINT64_C(1) << 30, &arena);
+    from = fake_plan(&before, shards, 2, &arena);
+    homes_init(&homes, &after, &from, &arena);
+    oracle = fake_oracle(&after);
+    oracle.kinds = SHARD_ALL_KINDS;
+    if (parts_init(&parts, &after, &oracle, &homes, NULL, &arena, &err))
+        ok(0, "parts: %s", err.msg);
+    else
+        ok(snapshot_from_plan(&out, &parts, &from) == (n_devices == 2) &&
+               (n_devices != 2 ||
+                (out.n == 2 &&
+                 parts.parts[out.pieces[0].part].kind == SHARD_REPLICATE)),
+           "a replica of 2 GPUs on %u", n_devices);
+    snapshot_release(&out);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     static const char *const names[] = {"a piece whose GPU is gone",
@@ -195,5 +229,7 @@ int main(void)
         is_i64((int64_t)tally.n_worse, 0, "it has no better way");
     }
     test_one_left();
+    test_replica(2);
+    test_replica(3);
     return tap_done();
 }

@@ -65,6 +65,41 @@ static void try_layout(struct standing *standing, struct tally *tally)
     snapshot_release(&given);
 }
 
+/* A table that may not stay whole keeps two of its four row blocks. */
+static void test_rows(void)
+{
+    static const uint64_t rows[] = {1000};
+    static const uint32_t dims[] = {16};
+    struct shard blocks[4];
+    struct snapshot simple = {0};
+    struct arena arena = {0};
+    struct problem problem;
+    struct oracle oracle;
+    struct parts parts;
+    struct plan plan;
+    struct err err;
+
+    for (uint32_t r = 0; r < 4; r++)
+        blocks[r] =
+            (struct shard){0, SHARD_ROW, 250 * r, 250 * r + 250, 0, 16, r};
+    fake_problem(&problem, rows, dims, 1, 4, UINT64_C(1) << 30, &arena);
+    problem.kinds = SHARD_ROW;
+    oracle = fake_oracle(&problem);
+    oracle.kinds = SHARD_ALL_KINDS;
+    oracle.row_cut = ROW_CUT_ANY;
+    plan = fake_plan(&problem, blocks, 4, &arena);
+    if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err) ||
+        !snapshot_from_plan(&simple, &parts, &plan)) {
+        ok(0, "four row blocks");
+    } else {
+        snapshot_price(&simple, &parts);
+        (void)simplify(&simple, &parts, 1, NO_MOVE_LIMIT);
+        is_i64(simple.n, 2, "four row blocks become two");
+    }
+    snapshot_release(&simple);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     for (uint64_t memory = TIGHT; memory <= 3 * TIGHT; memory *= 3) {
@@ -85,5 +120,6 @@ int main(void)
         is_i64(tally.n_dearer, 0, "and none as many that cost more");
         ok(tally.n_simpler > N_LAYOUTS, "%u are simpler", tally.n_simpler);
     }
+    test_rows();
     return tap_done();
 }
