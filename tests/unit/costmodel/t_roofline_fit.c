@@ -345,6 +345,20 @@ static void test_net(const struct gpu_spec *h100)
     unlink(path);
 }
 
+/* Times that one GPU explains are its own, though another is better known. */
+static void test_gpu(const char *name)
+{
+    const struct gpu_spec *gpu, *found = NULL;
+    struct train_options options;
+
+    train_options_init(&options);
+    ok(!gpu_spec_get(&gpu, name, &arena, &err) &&
+           !train_gpu(&found, samples_of(gpu, N_SAMPLES), N_SAMPLES, &options,
+                      &arena, &err),
+       "a GPU is found%s", err.msg);
+    is_str(found ? found->name : "none", name, "that whose times they are");
+}
+
 /* Names tell the GPU, or the times do; and too few are refused. */
 static void test_choice(const struct gpu_spec *h100)
 {
@@ -384,6 +398,9 @@ int main(void)
     test_parts(h100);
     test_prices(h100);
     test_net(h100);
+    test_gpu("t4");
+    test_gpu("v100-32gb");
+    test_gpu("mi300x");
     test_choice(h100);
     arena_release(&arena);
     return tap_done();
