@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/compare_table.h"
 
-#include "tests/tap.h"
+#include "tests/unit/emit/fixture.h"
 
 #define MAX_TASKS 4
 #define MAX_PLANNERS 3
@@ -400,8 +400,33 @@ static void test_gains(void)
     }
 }
 
+/* What a plan is compared by is of the plan. */
+static void test_fill(void)
+{
+    struct plan plan = fixture_plan(2, 2, 64);
+    struct device_cost devices[2] = {
+        {.compute_ms = 4, .bwd_comm_ms = 1, .fwd_comm_ms = 3, .total_ms = 8},
+        {.compute_ms = 5, .bwd_comm_ms = 1, .fwd_comm_ms = 2, .total_ms = 8}};
+    struct compare_entry entry = {0};
+
+    fixture_whole(&plan, "a", 300, 16, 1, 0);
+    fixture_whole(&plan, "b", 700, 16, 1, 1);
+    plan.devices = devices;
+    plan.total_ms = 8;
+    plan.exposed_ms[STEP_FORWARD] = 5;
+    plan.exposed_ms[STEP_OUTPUT] = 3;
+    compare_fill(&entry, &plan);
+    is_near(entry.lookup_ms, 5, 1e-12, "look-ups");
+    is_near(entry.exchange_ms, 3, 1e-12, "and exchanges, as the step has them");
+    is_near(entry.max_over_mean, 6 / 5.5, 1e-12, "the busiest over the mean");
+    ok(entry.compute_ms == 5 && entry.bwd_comm_ms == 1 &&
+           entry.fwd_comm_ms == 3,
+       "the largest of each");
+}
+
 int main(void)
 {
+    test_fill();
     test_means();
     test_gains();
     test_outside();

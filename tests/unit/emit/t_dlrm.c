@@ -122,6 +122,19 @@ static void test_script(void)
            "the same plan, the same text");
 }
 
+/* Two names of one number tell no order: that of the list stays. */
+static void test_same_numbers(void)
+{
+    struct plan plan = fixture_plan(2, 2, 64);
+    struct err err = {0};
+
+    fixture_whole(&plan, "cat_0", 300, 16, 1, 0);
+    fixture_whole(&plan, "cat_00", 700, 16, 1, 1);
+    fixture_finish(&plan);
+    is_in(emitted("dlrm", &plan, &err),
+          "--num_embeddings_per_feature \"300,700\"\n");
+}
+
 /* Names are no words of the template. */
 static void test_names(void)
 {
@@ -437,6 +450,7 @@ int main(void)
     if (!mkdtemp(dir))
         tap_skip_all("no temporary folder");
     test_script();
+    test_same_numbers();
     test_names();
     test_other_lists();
     test_slurm();

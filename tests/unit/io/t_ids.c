@@ -314,6 +314,23 @@ static void check_list(void)
     arena_release(&arena);
 }
 
+/* An archive of no arrays. */
+static void check_none(void)
+{
+    static const char empty[22] = "PK\005\006";
+    char *paths[] = {(char[]){"none.npz"}};
+    struct arena arena = {0};
+    struct id_tables tables;
+    struct buf out = {0};
+
+    buf_add(&out, empty, sizeof empty);
+    save("none.npz", &out);
+    ok(measure(&tables, paths, 1, &arena) != 0, "no ids");
+    is_str(err.msg, "none.npz has no ids", "are refused");
+    ids_release(&tables);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/t_ids.XXXXXX";
@@ -324,6 +341,7 @@ int main(void)
         check_drawn(seed);
     check_parts();
     check_list();
+    check_none();
     ok(!system("rm -r \"$PWD\""), "cleaned up");
     return tap_done();
 }
