@@ -61,7 +61,7 @@ double *model_says(struct dataset *dataset, const struct model *model,
     }
     arena_init(&scratch);
     batch_builder_init(&builder, dataset, 1, CHUNK, &scratch);
-    mlp_work_init(&work, &model->mlp.shape, builder.max_rows, CHUNK, &scratch);
+    mlp_work_init(&work, &model->mlp, builder.max_rows, CHUNK, &scratch);
     for (size_t begin = 0; begin < dataset->n_samples;
          begin += batch.n_samples) {
         batch = batch_build(&builder, begin);

@@ -11,29 +11,19 @@
 #define BETA_2 0.999
 #define EPSILON 1e-8f
 
-static uint32_t head_inputs(const struct mlp_shape *shape)
-{
-    return shape->n_embed + shape->n_totals;
-}
-
-size_t mlp_n_params(const struct mlp_shape *shape)
-{
-    return (shape->n_features + (size_t)1) * shape->n_hidden +
-           (shape->n_hidden + (size_t)1) * shape->n_embed +
-           (head_inputs(shape) + (size_t)1) * shape->n_head + shape->n_head + 1;
-}
-
 void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
               struct arena *arena)
 {
     const uint32_t n_in[] = {shape->n_features, shape->n_hidden,
-                             head_inputs(shape), shape->n_head};
+                             shape->n_embed + shape->n_totals, shape->n_head};
     const uint32_t n_out[] = {shape->n_hidden, shape->n_embed, shape->n_head,
                               1};
     float *next;
 
     mlp->shape = *shape;
-    mlp->n_params = mlp_n_params(shape);
+    mlp->n_params = 0;
+    for (int k = 0; k < MLP_LAYERS; k++)
+        mlp->n_params += (n_in[k] + (size_t)1) * n_out[k];
     mlp->params = next = ARENA_NEW(arena, float, mlp->n_params);
     for (int k = 0; k < MLP_LAYERS; k++) {
         float *bias = next + (size_t)n_out[k] * n_in[k];
@@ -56,19 +46,21 @@ void mlp_randomise(struct mlp *mlp, struct rng *rng)
     }
 }
 
-void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
+void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
                    size_t max_rows, size_t max_samples, struct arena *arena)
 {
+    const struct mlp_layer *layers = mlp->layers;
+
     work->max_rows = max_rows;
     work->max_samples = max_samples;
-    work->h1 = ARENA_NEW(arena, float, max_rows * shape->n_hidden);
-    work->d_h1 = ARENA_NEW(arena, float, max_rows * shape->n_hidden);
-    work->h2 = ARENA_NEW(arena, float, max_rows * shape->n_embed);
-    work->d_h2 = ARENA_NEW(arena, float, max_rows * shape->n_embed);
-    work->s = ARENA_NEW(arena, float, max_samples *head_inputs(shape));
-    work->d_s = ARENA_NEW(arena, float, max_samples *head_inputs(shape));
-    work->h3 = ARENA_NEW(arena, float, max_samples * shape->n_head);
-    work->d_h3 = ARENA_NEW(arena, float, max_samples * shape->n_head);
+    work->h1 = ARENA_NEW(arena, float, max_rows *layers[0].n_out);
+    work->d_h1 = ARENA_NEW(arena, float, max_rows *layers[0].n_out);
+    work->h2 = ARENA_NEW(arena, float, max_rows *layers[1].n_out);
+    work->d_h2 = ARENA_NEW(arena, float, max_rows *layers[1].n_out);
+    work->s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
+    work->d_s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
+    work->h3 = ARENA_NEW(arena, float, max_samples *layers[3].n_in);
+    work->d_h3 = ARENA_NEW(arena, float, max_samples *layers[3].n_in);
 }
 
 /* out[n][n_out] = in weight' + bias, or what of it is above 0 */
@@ -87,20 +79,16 @@ static void layer_forward(const struct mlp_layer *layer, const float *in,
         }
 }
 
-/* d_out[n][n_out] becomes the derivative before the ReLU. */
-static void relu_backward(float *d_out, const float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        d_out[i] = out[i] > 0 ? d_out[i] : 0;
-}
-
-/* The derivatives of a layer, and of its inputs, where d_in is not NULL. */
+/* The derivatives of a layer, and of its inputs, where d_in is not NULL.
+ * d_out[n][n_out] becomes the derivative before the ReLU that gave out. */
 static void layer_backward(const struct mlp_layer *layer, const float *in,
-                           const float *d_out, size_t n,
+                           const float *out, float *d_out, size_t n,
                            const struct mlp_layer *grad, float *d_in)
 {
     const size_t n_out = layer->n_out, n_in = layer->n_in;
 
+    for (size_t i = 0; i < n * n_out && layer->relu; i++)
+        d_out[i] = out[i] > 0 ? d_out[i] : 0;
     memset(grad->bias, 0, n_out * sizeof(*grad->bias));
     for (size_t i = 0; i < n; i++)
         for (size_t o = 0; o < n_out; o++)
@@ -151,27 +139,25 @@ void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
 }
 
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
-                  struct mlp_work *work, const float *d_y, struct mlp *grad)
+                  struct mlp_work *work, float *d_y, struct mlp *grad)
 {
-    const struct mlp_shape *shape = &mlp->shape;
     const struct mlp_layer *layers = mlp->layers, *to = grad->layers;
-    const size_t n_embed = shape->n_embed, n_in = head_inputs(shape);
+    const size_t n_embed = layers[1].n_out, n_in = layers[2].n_in;
     const size_t n_rows = batch->n_rows, n = batch->n_samples;
 
-    layer_backward(&layers[3], work->h3, d_y, n, &to[3], work->d_h3);
-    relu_backward(work->d_h3, work->h3, n * shape->n_head);
-    layer_backward(&layers[2], work->s, work->d_h3, n, &to[2], work->d_s);
+    layer_backward(&layers[3], work->h3, NULL, d_y, n, &to[3], work->d_h3);
+    layer_backward(&layers[2], work->s, work->h3, work->d_h3, n, &to[2],
+                   work->d_s);
 
     memset(work->d_h2, 0, n_rows * n_embed * sizeof(*work->d_h2));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
             add_row(work->d_h2 + j * n_embed, batch->weight[j],
                     work->d_s + i * n_in, n_embed);
-    relu_backward(work->d_h2, work->h2, n_rows * n_embed);
-    layer_backward(&layers[1], work->h1, work->d_h2, n_rows, &to[1],
+    layer_backward(&layers[1], work->h1, work->h2, work->d_h2, n_rows, &to[1],
                    work->d_h1);
-    relu_backward(work->d_h1, work->h1, n_rows * shape->n_hidden);
-    layer_backward(&layers[0], batch->x, work->d_h1, n_rows, &to[0], NULL);
+    layer_backward(&layers[0], batch->x, work->h1, work->d_h1, n_rows, &to[0],
+                   NULL);
 }
 
 void adam_init(struct adam *adam, size_t n, struct arena *arena)

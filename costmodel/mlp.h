@@ -35,7 +35,6 @@ struct mlp {
     struct mlp_layer layers[MLP_LAYERS];
 };
 
-size_t mlp_n_params(const struct mlp_shape *shape);
 /* All zero. */
 void mlp_init(struct mlp *mlp, const struct mlp_shape *shape,
               struct arena *arena);
@@ -59,16 +58,16 @@ struct mlp_work {
     float *s, *d_s;   /* [max_samples][n_embed + n_totals] */
     float *h3, *d_h3; /* [max_samples][n_head] */
 };
-void mlp_work_init(struct mlp_work *work, const struct mlp_shape *shape,
+void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
                    size_t max_rows, size_t max_samples, struct arena *arena);
 
 /* y[n_samples]; keeps what mlp_backward needs in work. */
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
                  struct mlp_work *work, float *y);
-/* d_y[n_samples] is the derivative of the loss; grad is overwritten. Follows
- * an mlp_forward of the same batch. */
+/* d_y[n_samples] is the derivative of the loss, and stays; grad is overwritten.
+ * Follows an mlp_forward of the same batch. */
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
-                  struct mlp_work *work, const float *d_y, struct mlp *grad);
+                  struct mlp_work *work, float *d_y, struct mlp *grad);
 
 /* Adam (Kingma and Ba, ICLR 2015) with its usual constants: beta 0.9 and
  * 0.999, epsilon 1e-8, bias corrected; weight decay apart from the gradient

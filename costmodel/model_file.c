@@ -90,24 +90,25 @@ static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
     return 0;
 }
 
-static int read_weights(struct model *model, const struct mlp_shape *shape,
-                        const char *weights, size_t n_weights,
-                        const char *where, struct arena *arena, struct err *err)
+static int read_weights(struct model *model, const char *weights,
+                        size_t n_weights, const char *where,
+                        struct arena *arena, struct err *err)
 {
-    const size_t n = shape->n_embed ? mlp_n_params(shape) : 0;
+    struct mlp *mlp = &model->mlp;
+    const struct mlp_shape shape = mlp->shape;
 
-    if (n_weights != n)
+    if (shape.n_embed)
+        mlp_init(mlp, &shape, arena);
+    if (n_weights != mlp->n_params)
         return err_set(err, ERR_INPUT,
                        "%s: has %zu weights where its shape takes %zu", where,
-                       n_weights, n);
-    if (!n)
-        return 0;
-    mlp_init(&model->mlp, shape, arena);
-    memcpy(model->mlp.params, weights, n * sizeof(float));
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(model->mlp.params[i]))
+                       n_weights, mlp->n_params);
+    for (size_t i = 0; i < n_weights; i++) {
+        memcpy(&mlp->params[i], weights + i * sizeof(float), sizeof(float));
+        if (!isfinite(mlp->params[i]))
             return err_set(err, ERR_INPUT,
                            "%s: weight %zu is not a finite number", where, i);
+    }
     return 0;
 }
 
@@ -115,7 +116,6 @@ int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena, struct err *err)
 {
     struct prefix prefix = {0};
-    struct mlp_shape shape = {0};
     json_t *root = NULL;
     int rc;
 
@@ -125,9 +125,9 @@ int model_parse(struct model *model, const char *data, size_t len,
     model->format = prefix.version;
     data += sizeof(prefix);
     rc = json_parse(&root, data, prefix.n_header, where, err) ||
-         model_from_json(model, &shape, root, where, arena, err) ||
-         read_weights(model, &shape, data + prefix.n_header, prefix.n_params,
-                      where, arena, err);
+         model_from_json(model, root, where, arena, err) ||
+         read_weights(model, data + prefix.n_header, prefix.n_params, where,
+                      arena, err);
     json_decref(root);
     return rc ? -1 : 0;
 }

@@ -513,9 +513,10 @@ static int read_comm(struct model *model, const struct json_place *root,
 }
 
 /* A roofline needs no net. */
-static int read_shape(const struct model *model, struct mlp_shape *shape,
-                      const struct json_place *root, struct err *err)
+static int read_shape(struct model *model, const struct json_place *root,
+                      struct err *err)
 {
+    struct mlp_shape *shape = &model->mlp.shape;
     struct json_place place;
 
     if (model->estimate.gpu.name && !place_has(root, "shape"))
@@ -527,9 +528,8 @@ static int read_shape(const struct model *model, struct mlp_shape *shape,
     return PLACE_FIELDS(shape, &place, shape_fields, err);
 }
 
-int model_from_json(struct model *model, struct mlp_shape *shape,
-                    const json_t *json, const char *where, struct arena *arena,
-                    struct err *err)
+int model_from_json(struct model *model, const json_t *json, const char *where,
+                    struct arena *arena, struct err *err)
 {
     struct json_place root, place;
     struct head head = {0};
@@ -544,9 +544,7 @@ int model_from_json(struct model *model, struct mlp_shape *shape,
         read_setting(model, &root, err) ||
         read_list(&model->features, &root, "features", 1, MAX_FEATURES,
                   read_feature, err) ||
-        read_estimate(model, &root, err))
-        return -1;
-    if (read_shape(model, shape, &root, err) ||
+        read_estimate(model, &root, err) || read_shape(model, &root, err) ||
         place_object(&place, &root, "training", err) ||
         PLACE_FIELDS(&model->training, &place, training_fields, err) ||
         read_list(&model->errors, &root, "errors", 0, MODEL_MAX_ERRORS,

@@ -5,11 +5,10 @@
 #include "costmodel/model_file.h"
 
 /* The header of a model file; model_to_json is its counterpart. Fills all of
- * the model but the net, whose shape goes to *shape. Copies what it keeps into
- * the arena. ERR_INPUT names the member. */
-int model_from_json(struct model *model, struct mlp_shape *shape,
-                    const json_t *root, const char *where, struct arena *arena,
-                    struct err *err) MUST_CHECK;
+ * the model, which is zero, but of the net its shape alone. Copies what it
+ * keeps into the arena. ERR_INPUT names the member. */
+int model_from_json(struct model *model, const json_t *root, const char *where,
+                    struct arena *arena, struct err *err) MUST_CHECK;
 
 /* Everything but weights, as model_to_bytes puts it into the header; the
  * caller decrefs it. */

@@ -442,8 +442,8 @@ static void make_net(struct run *run, const struct model *model,
     }
     if (run->n_known < run->train.dataset.n_samples)
         lessons_price(run->train.dataset.ms, &run->train.builder, run->n_known);
-    mlp_work_init(&run->work, &shape, max_rows, run->batch_size, arena);
     mlp_init(&run->mlp, &shape, arena);
+    mlp_work_init(&run->work, &run->mlp, max_rows, run->batch_size, arena);
     mlp_init(&run->grad, &shape, arena);
     mlp_init(&run->average, &shape, arena);
     adam_init(&run->adam, run->mlp.n_params, arena);

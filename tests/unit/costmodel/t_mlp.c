@@ -109,7 +109,7 @@ static void test_gradients(uint64_t seed, bool has_totals)
 
     set_up(&f, seed, has_totals);
     mlp_init(&grad, &f.mlp.shape, &f.arena);
-    mlp_work_init(&work, &f.mlp.shape, N_ROWS, N_SAMPLES, &f.arena);
+    mlp_work_init(&work, &f.mlp, N_ROWS, N_SAMPLES, &f.arena);
     mlp_forward(&f.mlp, &f.batch, &work, y);
     mlp_backward(&f.mlp, &f.batch, &work, f.d_y, &grad);
     params = ARENA_NEW(&f.arena, double, f.mlp.n_params);
