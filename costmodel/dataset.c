@@ -115,14 +115,13 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
     }
 }
 
-static void scale_rows(struct batch_builder *builder, struct arena *arena)
+static void scale_rows(struct dataset *dataset, struct arena *arena)
 {
-    const struct dataset *dataset = builder->dataset;
     const struct feature_set *features = dataset->features;
     const size_t n_rows = dataset->first[dataset->n_samples];
     float *to = ARENA_NEW(arena, float, n_rows * features->n);
 
-    builder->scaled_rows = to;
+    dataset->scaled_rows = to;
     for (size_t i = 0; i < n_rows; i++)
         for (size_t f = 0; f < features->n; f++)
             *to++ = (float)((dataset->rows[i * dataset->n_columns + f] -
@@ -131,28 +130,27 @@ static void scale_rows(struct batch_builder *builder, struct arena *arena)
 }
 
 /* Totals, units, and the shares of a sample's tables in its unit. */
-static void scale_samples(struct batch_builder *builder, double unit_ms,
+static void scale_samples(struct dataset *dataset, double unit_ms,
                           struct arena *arena)
 {
-    const struct dataset *dataset = builder->dataset;
     const struct estimate *estimate = dataset->estimate;
     const struct feature_set *totals = &estimate->totals;
     float *to = ARENA_NEW(arena, float, dataset->n_samples * totals->n);
 
-    builder->unit = ARENA_NEW(arena, double, dataset->n_samples);
-    builder->scaled_totals = to;
-    builder->shares =
+    dataset->unit = ARENA_NEW(arena, double, dataset->n_samples);
+    dataset->scaled_totals = to;
+    dataset->shares =
         ARENA_NEW(arena, float, dataset->first[dataset->n_samples]);
     for (size_t i = 0; i < dataset->n_samples; i++) {
         const double *sums = dataset->sums + i * dataset->width;
         const double unit = estimate_ms(estimate, sums);
 
-        builder->unit[i] = unit_ms * unit;
+        dataset->unit[i] = unit_ms * unit;
         for (size_t f = 0; f < totals->n; f++)
             *to++ = (float)((log2(1 + sums[f]) - totals->at[f].mean) /
                             totals->at[f].std);
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
-            builder->shares[j] =
+            dataset->shares[j] =
                 (float)(estimate_added_ms(estimate, dataset->rows +
                                                         j * dataset->n_columns +
                                                         dataset->features->n) /
@@ -160,55 +158,51 @@ static void scale_samples(struct batch_builder *builder, double unit_ms,
     }
 }
 
-void batch_builder_init(struct batch_builder *builder,
-                        const struct dataset *dataset, double unit_ms,
-                        size_t max_samples, struct arena *arena)
+void dataset_scale(struct dataset *dataset, double unit_ms, size_t max_samples,
+                   struct arena *arena)
 {
     const size_t n_rows = dataset->first[dataset->n_samples];
-    const size_t n_features = dataset->features->n;
-    struct mlp_batch *batch = &builder->batch;
+    struct mlp_batch *batch = &dataset->batch;
 
-    builder->n_totals = dataset->estimate->totals.n;
-    builder->dataset = dataset;
-    builder->max_samples = max_samples;
-    builder->max_rows = min_u64(max_samples * dataset->most_tables, n_rows);
-    builder->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
-    batch->x = ARENA_NEW(arena, float, builder->max_rows *n_features);
+    dataset->max_samples = max_samples;
+    dataset->max_rows = min_u64(max_samples * dataset->most_tables, n_rows);
+    dataset->order = ARENA_NEW(arena, uint32_t, dataset->n_samples);
+    batch->x =
+        ARENA_NEW(arena, float, dataset->max_rows * dataset->features->n);
     batch->first = ARENA_NEW(arena, uint32_t, max_samples + 1);
-    batch->weight = ARENA_NEW(arena, float, builder->max_rows);
-    batch->totals = ARENA_NEW(arena, float, max_samples * builder->n_totals);
+    batch->weight = ARENA_NEW(arena, float, dataset->max_rows);
+    batch->totals =
+        ARENA_NEW(arena, float, max_samples * dataset->estimate->totals.n);
     for (uint32_t i = 0; i < dataset->n_samples; i++)
-        builder->order[i] = i;
-    scale_rows(builder, arena);
-    scale_samples(builder, unit_ms, arena);
+        dataset->order[i] = i;
+    scale_rows(dataset, arena);
+    scale_samples(dataset, unit_ms, arena);
 }
 
-struct mlp_batch batch_build(struct batch_builder *builder, size_t begin)
+void dataset_batch(struct dataset *dataset, size_t begin)
 {
-    const struct dataset *dataset = builder->dataset;
     const size_t n_features = dataset->features->n;
-    const size_t n_totals = builder->n_totals;
-    const size_t n = min_u64(dataset->n_samples - begin, builder->max_samples);
-    struct mlp_batch *batch = &builder->batch;
+    const size_t n_totals = dataset->estimate->totals.n;
+    const size_t n = min_u64(dataset->n_samples - begin, dataset->max_samples);
+    struct mlp_batch *batch = &dataset->batch;
     uint32_t n_rows = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const size_t at = builder->order[begin + i];
+        const size_t at = dataset->order[begin + i];
         const size_t from = dataset->first[at];
         const size_t n_tables = dataset->first[at + 1] - from;
 
         memcpy(batch->x + n_rows * n_features,
-               builder->scaled_rows + from * n_features,
+               dataset->scaled_rows + from * n_features,
                n_tables * n_features * sizeof(float));
-        memcpy(batch->weight + n_rows, builder->shares + from,
+        memcpy(batch->weight + n_rows, dataset->shares + from,
                n_tables * sizeof(float));
         memcpy(batch->totals + i * n_totals,
-               builder->scaled_totals + at * n_totals,
+               dataset->scaled_totals + at * n_totals,
                n_totals * sizeof(float));
         n_rows += (uint32_t)n_tables;
         batch->first[i + 1] = n_rows;
     }
     batch->n_samples = n;
     batch->n_rows = n_rows;
-    return *batch;
 }

@@ -28,6 +28,7 @@ int sample_leave_out_checks(struct sample *sample,
                             const struct sample_setting *setting,
                             struct arena *arena, struct err *err) MUST_CHECK;
 
+/* As measured, and, once it is scaled, as a net sees it. */
 struct dataset {
     const struct feature_set *features; /* not owned, like the next */
     const struct estimate *estimate;
@@ -40,6 +41,15 @@ struct dataset {
     uint32_t *first;               /* [n_samples + 1] into rows */
     size_t most_tables;            /* of a sample */
     double *sums;                  /* [n_samples][width] */
+    /* Of dataset_scale, in its arena. */
+    uint32_t *order;      /* [n_samples]: the caller's to shuffle */
+    float *scaled_rows;   /* [first[n_samples]][features.n] */
+    float *scaled_totals; /* [n_samples][totals.n], of logarithms */
+    float *shares; /* [first[n_samples]], of a row in the estimate; 1 where
+                      there is no estimate */
+    double *unit;  /* [n_samples] in ms: the net says multiples of it */
+    struct mlp_batch batch; /* room for max_rows and max_samples: the last */
+    size_t max_rows, max_samples;
 };
 
 /* Takes the samples that `keep` accepts, in their order; each has its setting.
@@ -48,26 +58,12 @@ void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   const struct estimate *estimate, const struct sample *samples,
                   size_t n, bool (*keep)(const struct sample *sample),
                   struct arena *arena);
-/* Batches of a dataset as the net sees it, with the scaling of a model: the
- * dataset scaled, and buffers for the largest batch. */
-struct batch_builder {
-    const struct dataset *dataset; /* not owned */
-    uint32_t *order;               /* [n_samples]: the caller's to shuffle */
-    float *scaled_rows;            /* [first[n_samples]][features.n] */
-    float *scaled_totals;          /* [n_samples][totals.n], of logarithms */
-    float *shares; /* [first[n_samples]], of a row in the estimate; 1 where
-                      there is no estimate */
-    double *unit;  /* [n_samples] in ms: the net says multiples of it */
-    struct mlp_batch batch; /* room for max_rows and max_samples */
-    size_t max_rows, max_samples, n_totals;
-};
-/* Scales by the dataset's features and estimate as they are by now. The net
- * says multiples of unit_ms times the estimate. */
-void batch_builder_init(struct batch_builder *builder,
-                        const struct dataset *dataset, double unit_ms,
-                        size_t max_samples, struct arena *arena);
-/* The samples from order[begin] on that fit, as a batch; valid until the next
- * call. */
-struct mlp_batch batch_build(struct batch_builder *builder, size_t begin);
+/* Makes batches of at most so many samples ready, by the scaling that the
+ * features and the estimate have by now. The net says multiples of unit_ms
+ * times the estimate. */
+void dataset_scale(struct dataset *dataset, double unit_ms, size_t max_samples,
+                   struct arena *arena);
+/* Makes the samples from order[begin] on that fit the batch. */
+void dataset_batch(struct dataset *dataset, size_t begin);
 
 #endif

@@ -43,10 +43,8 @@ double *model_says(struct dataset *dataset, const struct model *model,
                    bool (*keep)(const struct sample *sample),
                    struct arena *arena)
 {
-    struct batch_builder builder;
     struct mlp_work work;
     struct arena scratch;
-    struct mlp_batch batch;
     float y[CHUNK];
     double *ms;
 
@@ -60,15 +58,14 @@ double *model_says(struct dataset *dataset, const struct model *model,
         return ms;
     }
     arena_init(&scratch);
-    batch_builder_init(&builder, dataset, 1, CHUNK, &scratch);
-    mlp_work_init(&work, &model->mlp, builder.max_rows, CHUNK, &scratch);
-    for (size_t begin = 0; begin < dataset->n_samples;
-         begin += batch.n_samples) {
-        batch = batch_build(&builder, begin);
-        mlp_forward(&model->mlp, &batch, &work, y);
-        for (size_t i = 0; i < batch.n_samples; i++)
+    dataset_scale(dataset, 1, CHUNK, &scratch);
+    mlp_work_init(&work, &model->mlp, dataset->max_rows, CHUNK, &scratch);
+    for (size_t begin = 0; begin < dataset->n_samples; begin += CHUNK) {
+        dataset_batch(dataset, begin);
+        mlp_forward(&model->mlp, &dataset->batch, &work, y);
+        for (size_t i = 0; i < dataset->batch.n_samples; i++)
             ms[begin + i] = estimate_bound(&model->estimate, (double)y[i]) *
-                            builder.unit[begin + i];
+                            dataset->unit[begin + i];
     }
     arena_release(&scratch);
     return ms;

@@ -30,17 +30,17 @@ struct process {
 };
 
 /* Totals, and the features of tables in the mean, by their shares. */
-static void fill_inputs(double *x, const struct batch_builder *from, size_t i)
+static void fill_inputs(double *x, const struct dataset *dataset, size_t i)
 {
-    const struct dataset *dataset = from->dataset;
     const size_t n_features = dataset->features->n;
+    const size_t n_totals = dataset->estimate->totals.n;
 
-    for (size_t k = 0; k < from->n_totals; k++)
-        *x++ = (double)from->scaled_totals[i * from->n_totals + k];
+    for (size_t k = 0; k < n_totals; k++)
+        *x++ = (double)dataset->scaled_totals[i * n_totals + k];
     for (size_t f = 0; f < n_features; f++, x++)
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
-            *x += (double)from->shares[j] *
-                  (double)from->scaled_rows[j * n_features + f];
+            *x += (double)dataset->shares[j] *
+                  (double)dataset->scaled_rows[j * n_features + f];
 }
 
 static double covariance(const struct process *process, size_t i, size_t j)
@@ -117,11 +117,12 @@ static void choose_scales(struct process *process, size_t n, size_t nth)
     }
 }
 
-void lessons_price(double *ms, const struct batch_builder *all, size_t n_known)
+void lessons_price(struct dataset *all, size_t n_known)
 {
     const size_t nth = 1 + n_known / MOST_SCALED;
-    const size_t n = all->dataset->n_samples;
-    const size_t d = all->n_totals + all->dataset->features->n;
+    const size_t n = all->n_samples;
+    const size_t d = all->estimate->totals.n + all->features->n;
+    double *ms = all->ms;
     struct process process = {.n_inputs = d, .start = {-2.3, -3.5}};
     struct arena arena;
     double mean = 0;

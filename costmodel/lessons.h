@@ -19,8 +19,8 @@
  * plan groups tables. */
 void lessons_add(struct dataset *dataset, size_t n, uint64_t seed,
                  struct arena *arena);
-/* ms[n_samples] of those of the builder's dataset behind the first n_known,
- * which are given, by what these say. */
-void lessons_price(double *ms, const struct batch_builder *all, size_t n_known);
+/* Times of those of a scaled dataset behind the first n_known, by what these
+ * say. */
+void lessons_price(struct dataset *all, size_t n_known);
 
 #endif

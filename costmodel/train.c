@@ -55,11 +55,8 @@ void train_options_init(struct train_options *options)
 struct run {
     const struct train_options *options;
     unsigned epochs, batch_size;
-    size_t n_known; /* samples that were measured */
-    struct side {
-        struct dataset dataset;
-        struct batch_builder builder;
-    } train, validation;
+    size_t n_known;                   /* samples that were measured */
+    struct dataset train, validation; /* sides of the split */
     double start; /* what the net's output is added to, 0 or 1: where it
                      begins */
     double weight_decay;
@@ -180,15 +177,14 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
 static void split(struct run *run, const struct model *model,
                   const struct sample *samples, size_t n, struct arena *arena)
 {
-    dataset_init(&run->train.dataset, &model->features, &model->estimate,
-                 samples, n, train_side(run->options->kind), arena);
-    dataset_init(&run->validation.dataset, &model->features, &model->estimate,
-                 samples, run->options->kind == MODEL_NET ? n : 0,
-                 keep_validation, arena);
-    run->n_known = run->train.dataset.n_samples;
-    run->scale = model->estimate.totals.n
-                     ? 1
-                     : stats_mean(run->train.dataset.ms, run->n_known);
+    dataset_init(&run->train, &model->features, &model->estimate, samples, n,
+                 train_side(run->options->kind), arena);
+    dataset_init(&run->validation, &model->features, &model->estimate, samples,
+                 run->options->kind == MODEL_NET ? n : 0, keep_validation,
+                 arena);
+    run->n_known = run->train.n_samples;
+    run->scale =
+        model->estimate.totals.n ? 1 : stats_mean(run->train.ms, run->n_known);
 }
 
 /* Batches and epochs where the caller leaves them open: as many steps as
@@ -206,8 +202,7 @@ static void choose_sizes(struct run *run)
     }
     steps = (n_train + run->batch_size - 1) / run->batch_size;
     n_steps = steps * min_u64(max_u64((20000 + steps - 1) / steps, 200), 1000);
-    steps =
-        (run->train.dataset.n_samples + run->batch_size - 1) / run->batch_size;
+    steps = (run->train.n_samples + run->batch_size - 1) / run->batch_size;
     run->epochs = run->options->epochs;
     if (!run->epochs)
         run->epochs = (unsigned)((n_steps + steps - 1) / steps);
@@ -227,17 +222,17 @@ static double robust(double error, double tolerance, double *slope)
 /* Runs the batch from there through a net; returns the sum of its losses, and
  * their derivatives (of the mean) in d_y. */
 static double batch_loss(struct run *run, const struct mlp *mlp,
-                         const struct side *side, size_t begin,
-                         const struct mlp_batch *batch)
+                         const struct dataset *side, size_t begin)
 {
+    const struct mlp_batch *batch = &side->batch;
     const bool relative = run->options->loss == LOSS_RELATIVE;
     double sum = 0;
 
     mlp_forward(mlp, batch, &run->work, run->y);
     for (size_t i = 0; i < batch->n_samples; i++) {
-        const uint32_t at = side->builder.order[begin + i];
-        const float ms = (float)side->dataset.ms[at];
-        const double want = (double)ms / side->builder.unit[at];
+        const uint32_t at = side->order[begin + i];
+        const float ms = (float)side->ms[at];
+        const double want = (double)ms / side->unit[at];
         const double unit = relative ? fmax(want, LEAST_TIME_FRAC) : 1;
         const double error = ((double)run->y[i] + run->start - want) / unit;
         double slope = error;
@@ -261,12 +256,13 @@ static void update_average(struct run *run)
 }
 
 /* A step by the batch whose loss was taken last. */
-static void learn(struct run *run, const struct mlp_batch *batch)
+static void learn(struct run *run)
 {
     const double progress = (double)run->step / (double)run->n_steps;
     double rate = run->options->learning_rate;
 
-    mlp_backward(&run->mlp, batch, &run->work, run->d_y, &run->grad);
+    mlp_backward(&run->mlp, &run->train.batch, &run->work, run->d_y,
+                 &run->grad);
     if (run->options->decay)
         rate *= 0.5 + 0.5 * cos(PI * progress);
     adam_update(&run->adam, run->mlp.params, run->grad.params, rate,
@@ -277,18 +273,17 @@ static void learn(struct run *run, const struct mlp_batch *batch)
 
 /* Runs a side through a net, which learns unless it is the average; returns its
  * mean loss. */
-static double run_side(struct run *run, struct side *side,
+static double run_side(struct run *run, struct dataset *side,
                        const struct mlp *mlp)
 {
-    const size_t n = side->dataset.n_samples;
-    struct mlp_batch batch;
+    const size_t n = side->n_samples;
     double loss = 0;
 
-    for (size_t begin = 0; begin < n; begin += batch.n_samples) {
-        batch = batch_build(&side->builder, begin);
-        loss += batch_loss(run, mlp, side, begin, &batch);
+    for (size_t begin = 0; begin < n; begin += run->batch_size) {
+        dataset_batch(side, begin);
+        loss += batch_loss(run, mlp, side, begin);
         if (mlp == &run->mlp)
-            learn(run, &batch);
+            learn(run);
     }
     return loss / (double)n;
 }
@@ -298,15 +293,15 @@ static double run_side(struct run *run, struct side *side,
 static int run_epochs(struct run *run, struct model *model, struct err *err)
 {
     const struct train_options *options = run->options;
-    const bool validates = run->validation.dataset.n_samples > 0;
+    const bool validates = run->validation.n_samples > 0;
     const double start_ms = clock_ms();
     double best_loss = INFINITY;
 
     for (unsigned epoch = 1; epoch <= run->epochs; epoch++) {
         double train_loss, loss;
 
-        rng_shuffle(&run->rng, run->train.builder.order,
-                    (uint32_t)run->train.dataset.n_samples);
+        rng_shuffle(&run->rng, run->train.order,
+                    (uint32_t)run->train.n_samples);
         loss = train_loss = run_side(run, &run->train, &run->mlp);
         if (validates)
             loss = run_side(run, &run->validation, &run->average);
@@ -348,7 +343,7 @@ static void describe(struct model *model, const struct run *run,
                      const struct sample *samples, size_t n,
                      struct arena *arena)
 {
-    const struct sample_setting *first = run->train.dataset.samples[0]->setting;
+    const struct sample_setting *first = run->train.samples[0]->setting;
     struct model_training *training = &model->training;
     const char *from = "", *to = "";
 
@@ -383,7 +378,7 @@ static void describe(struct model *model, const struct run *run,
         run->options->loss == LOSS_RELATIVE ? "relative" : "squared";
     training->seed = run->options->seed;
     training->n_train = run->n_known;
-    training->n_validation = run->validation.dataset.n_samples;
+    training->n_validation = run->validation.n_samples;
     training->measured_from = arena_strdup(arena, from);
     training->measured_to = arena_strdup(arena, to);
 }
@@ -415,8 +410,7 @@ static double highest_gbps(const struct sample *samples, size_t n)
 static void start_at_estimate(struct run *run)
 {
     const struct mlp_layer *last = &run->mlp.layers[MLP_LAYERS - 1];
-    const double pull =
-        SAMPLES_TO_ROOFLINE / (double)run->train.dataset.n_samples;
+    const double pull = SAMPLES_TO_ROOFLINE / (double)run->train.n_samples;
 
     run->start = 1;
     run->weight_decay = fmax(fmin(1, pull), fmin(MOST_TO_ROOFLINE, pull / 2));
@@ -430,20 +424,15 @@ static void make_net(struct run *run, const struct model *model,
 {
     const struct mlp_shape shape = {model->features.n, MLP_HIDDEN, MLP_EMBED,
                                     MLP_HEAD, model->estimate.totals.n};
-    struct side *sides[] = {&run->train, &run->validation};
-    size_t max_rows = 0;
 
-    for (int k = 0; k < 2; k++) {
-        struct batch_builder *builder = &sides[k]->builder;
-
-        batch_builder_init(builder, &sides[k]->dataset, run->scale,
-                           run->batch_size, arena);
-        max_rows = max_u64(max_rows, builder->max_rows);
-    }
-    if (run->n_known < run->train.dataset.n_samples)
-        lessons_price(run->train.dataset.ms, &run->train.builder, run->n_known);
+    dataset_scale(&run->train, run->scale, run->batch_size, arena);
+    dataset_scale(&run->validation, run->scale, run->batch_size, arena);
+    if (run->n_known < run->train.n_samples)
+        lessons_price(&run->train, run->n_known);
     mlp_init(&run->mlp, &shape, arena);
-    mlp_work_init(&run->work, &run->mlp, max_rows, run->batch_size, arena);
+    mlp_work_init(&run->work, &run->mlp,
+                  max_u64(run->train.max_rows, run->validation.max_rows),
+                  run->batch_size, arena);
     mlp_init(&run->grad, &shape, arena);
     mlp_init(&run->average, &shape, arena);
     adam_init(&run->adam, run->mlp.n_params, arena);
@@ -478,7 +467,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
               struct err *err)
 {
     struct run run = {.options = options, .weight_decay = WEIGHT_DECAY};
-    const struct dataset *train = &run.train.dataset;
+    const struct dataset *train = &run.train;
     const struct gpu_spec *gpu = options->gpu;
     struct arena scratch;
     int rc = -1;
@@ -506,7 +495,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
         estimate_fit(&model->estimate, train->sums, train->ms,
                      train->n_samples);
     if (options->kind == MODEL_ROOFLINE_NET && run.n_known <= MOST_WITH_LESSONS)
-        lessons_add(&run.train.dataset, N_LESSONS, options->seed, &scratch);
+        lessons_add(&run.train, N_LESSONS, options->seed, &scratch);
     if (options->kind != MODEL_ROOFLINE && train_net(&run, model, arena, err))
         goto out;
     describe(model, &run, samples, n, arena);

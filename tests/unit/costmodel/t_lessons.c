@@ -105,17 +105,16 @@ static void test_sets(void)
 static double judge(struct sample *samples, double *rough)
 {
     double want[N_LESSONS], apes[N_LESSONS], *ms;
-    struct batch_builder builder;
     struct dataset dataset;
     struct model model;
 
     make(&dataset, &model, samples);
     ms = dataset.ms;
-    batch_builder_init(&builder, &dataset, 1, N_ALL, &arena);
-    lessons_price(ms, &builder, N_KNOWN);
+    dataset_scale(&dataset, 1, N_ALL, &arena);
+    lessons_price(&dataset, N_KNOWN);
     for (size_t i = 0; i < N_LESSONS; i++)
         want[i] = truth(dataset.samples[N_KNOWN + i]);
-    stats_apes(apes, want, builder.unit + N_KNOWN, N_LESSONS);
+    stats_apes(apes, want, dataset.unit + N_KNOWN, N_LESSONS);
     *rough = stats_mean(apes, N_LESSONS);
     stats_apes(apes, want, ms + N_KNOWN, N_LESSONS);
     return stats_mean(apes, N_LESSONS);
