@@ -72,7 +72,7 @@ static uint64_t class_key(const struct point *point)
 {
     const struct sample *sample = point->sample;
     const struct sample_setting *setting = sample->setting;
-    const char *host = setting->host ? setting->host : "";
+    const char *host = setting_known(setting->host);
     double key[] = {sample->kind,
                     setting->precision,
                     setting->optimizer,

@@ -351,17 +351,6 @@ static struct cost_error error_of(const struct model *model,
     return interval_cost_error(&model->intervals, INTERVAL_ALL, arena);
 }
 
-/* Whether the plan runs as the samples did. */
-static bool is_as_measured(const struct learned *learned,
-                           const struct problem *problem)
-{
-    for (size_t i = 0; i < problem->n_tables; i++)
-        if (!model_covers(&learned->model, problem->tables[i].precision,
-                          problem->tables[i].optimizer, (double)problem->batch))
-            return false;
-    return !learned->is_elsewhere;
-}
-
 /* How unlike a range is to a table: another width of the weights first, then
  * whether there is an optimizer's state, then the names. */
 static unsigned distance(const struct model_range *range,
@@ -382,12 +371,13 @@ static unsigned distance(const struct model_range *range,
 }
 
 /* The range for each table, and a batch that all of them have, or are near. A
- * roofline takes each as it is. */
-static void choose_ranges(struct learned *learned,
+ * roofline takes each as it is. Whether all are of what was trained on. */
+static bool choose_ranges(struct learned *learned,
                           const struct problem *problem, struct arena *arena)
 {
     const struct model *model = &learned->model;
     double least = 0, most = INFINITY;
+    bool is_trained = true;
 
     learned->ranges =
         ARENA_NEW(arena, const struct model_range *, problem->n_tables);
@@ -395,6 +385,8 @@ static void choose_ranges(struct learned *learned,
         const struct table *table = &problem->tables[i];
         const struct model_range *best = model->ranges.at;
 
+        is_trained &= model_covers(model, table->precision, table->optimizer,
+                                   (double)problem->batch);
         if (!model->mlp.n_params) {
             struct model_range *own = ARENA_NEW(arena, struct model_range, 1);
 
@@ -412,6 +404,7 @@ static void choose_ranges(struct learned *learned,
     }
     learned->batch = clamp((double)problem->batch, least, most);
     learned->batch_ratio = (double)problem->batch / learned->batch;
+    return is_trained;
 }
 
 /* The third layer with the scaling of the totals in it, so that it takes their
@@ -502,7 +495,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
                                           .judge = learned_judge};
     struct learned *learned = ARENA_NEW(arena, struct learned, 1);
     const struct model *model = &learned->model;
-    enum cost_basis basis;
+    bool is_as_measured;
 
     if (model_load(&learned->model, path_of_model(file, arena), arena, err))
         return -1;
@@ -512,18 +505,18 @@ int oracle_learned_open(struct oracle **out, const char *file,
         learned->n_embed + (uint32_t)estimate_width(&model->estimate);
     if (choose_constants(learned, problem, arena, err))
         return -1;
-    choose_ranges(learned, problem, arena);
+    is_as_measured =
+        choose_ranges(learned, problem, arena) && !learned->is_elsewhere;
     learned->as_planned = use_tables(problem, (double)problem->batch, arena);
     learned->as_trained = learned->batch_ratio == 1
                               ? learned->as_planned
                               : use_tables(problem, learned->batch, arena);
-    basis = is_as_measured(learned, problem) ? model->basis : BASIS_MODELLED;
     learned->priced.base = (struct oracle){
         .problem = problem,
         .cost.name = arena_printf(arena, "model:%s", text_shown(file, arena)),
         .cost.hash =
             hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
-        .cost.basis = basis,
+        .cost.basis = is_as_measured ? model->basis : BASIS_MODELLED,
         .cost.device = device_of(model, arena),
         .warning = doubt(learned, file, problem, arena),
         .width = learned->n_sums + N_LANES,

@@ -142,22 +142,24 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
     }
 }
 
-/* The inputs of a communication net for one assignment: the widths of its
- * devices, `stride` apart, and, forward, how much later than the first each one
- * is ready. */
+/* The inputs of a communication net for one assignment, whose devices begin
+ * at `at`: their widths, `stride` apart, and, forward, how much later than the
+ * first each one is ready. */
 static void fill_comm(float *in, const struct net_file *file,
-                      uint32_t n_devices, const double *widths, size_t stride,
-                      const double *compute_ms, const double *bwd_ms)
+                      uint32_t n_devices, size_t at, const double *widths,
+                      size_t stride, const double *compute_ms,
+                      const double *bwd_ms)
 {
     float known[NET_MAX_INPUTS] = {0};
     double first = INFINITY;
 
     for (uint32_t r = 0; r < n_devices; r++)
-        known[r] = (float)widths[r * stride];
+        known[r] = (float)widths[(at + r) * stride];
     for (uint32_t r = 0; compute_ms && r < n_devices; r++)
-        first = fmin(first, compute_ms[r] + bwd_ms[r]);
+        first = fmin(first, compute_ms[at + r] + bwd_ms[at + r]);
     for (uint32_t r = 0; compute_ms && r < n_devices; r++)
-        known[n_devices + r] = (float)(compute_ms[r] + bwd_ms[r] - first);
+        known[n_devices + r] =
+            (float)(compute_ms[at + r] + bwd_ms[at + r] - first);
     for (uint32_t k = 0; k < file->n_inputs; k++)
         in[k] = (known[file->inputs[k]] - file->mean[k]) / file->std[k];
 }
@@ -178,14 +180,10 @@ static void ask_comm(const struct oracle *oracle, const struct net *net,
     }
     for (size_t begin = 0, m; begin < n; begin += m) {
         m = min_u64(n - begin, FAST_MLP_ROWS);
-        for (size_t i = 0; i < m; i++) {
-            const size_t at = (begin + i) * n_devices;
-
+        for (size_t i = 0; i < m; i++)
             fill_comm(in + i * net->mlp.n_in, &net->file, n_devices,
-                      widths + at * stride, stride,
-                      compute_ms ? compute_ms + at : NULL,
-                      bwd_ms ? bwd_ms + at : NULL);
-        }
+                      (begin + i) * n_devices, widths, stride, compute_ms,
+                      bwd_ms);
         net->mlp.eval(&net->mlp, in, m, answer);
         for (size_t k = 0; k < m * n_devices; k++)
             *out++ = (double)answer[k];

@@ -445,21 +445,17 @@ static void make_net(struct run *run, const struct model *model,
 }
 
 static int train_net(struct run *run, struct model *model, struct arena *arena,
-                     struct err *err)
+                     struct arena *scratch, struct err *err)
 {
-    struct arena scratch;
-    int rc;
-
     if (gemm_init(err))
         return -1;
-    arena_init(&scratch);
     choose_sizes(run);
-    make_net(run, model, &scratch);
+    make_net(run, model, scratch);
     mlp_init(&model->mlp, &run->mlp.shape, arena);
-    rc = run_epochs(run, model, err);
+    if (run_epochs(run, model, err))
+        return -1;
     scale_answer(model, run);
-    arena_release(&scratch);
-    return rc;
+    return 0;
 }
 
 int train_fit(struct model *model, const struct sample *samples, size_t n,
@@ -496,7 +492,8 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
                      train->n_samples);
     if (options->kind == MODEL_ROOFLINE_NET && run.n_known <= MOST_WITH_LESSONS)
         lessons_add(&run.train, N_LESSONS, options->seed, &scratch);
-    if (options->kind != MODEL_ROOFLINE && train_net(&run, model, arena, err))
+    if (options->kind != MODEL_ROOFLINE &&
+        train_net(&run, model, arena, &scratch, err))
         goto out;
     describe(model, &run, samples, n, arena);
     model->floor_gbps = highest_gbps(samples, n);
