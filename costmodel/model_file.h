@@ -147,6 +147,16 @@ bool model_covers(const struct model *model, enum precision precision,
  * the same bytes. */
 void model_to_bytes(struct model *model, const char **data, size_t *len,
                     struct arena *arena);
+/* The header of a model file; model_to_json is its counterpart. Fills all of
+ * the model, which is zero, but of the net its shape alone. Copies what it
+ * keeps into the arena. ERR_INPUT names the member. */
+int model_from_json(struct model *model, const json_t *root, const char *where,
+                    struct arena *arena, struct err *err) MUST_CHECK;
+
+/* Everything but weights, as model_to_bytes puts it into the header; the
+ * caller decrefs it. */
+json_t *model_to_json(const struct model *model);
+
 /* Reads data[len]; `where` is the name for messages. Everything lives in the
  * arena. ERR_INPUT says what is wrong: no model, another version, truncated,
  * damaged, a weight that is no number, a shape or a feature that this program
@@ -172,5 +182,12 @@ int model_load(struct model *model, const char *path, struct arena *arena,
  * model that it would refuse is ERR_INPUT. Sets model->hash. */
 int model_save(struct model *model, const char *path,
                struct err *err) MUST_CHECK;
+
+/* The compute net of a folder of reference nets (DIR/net_compute.json) as a
+ * model of the published features: modelled, at the published batch of 65,536
+ * fp32 samples with exact SGD. Lives in the arena. ERR_IO, or ERR_INPUT where
+ * it is no such net. */
+int model_import(struct model *model, const char *dir, struct arena *arena,
+                 struct err *err) MUST_CHECK;
 
 #endif

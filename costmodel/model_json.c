@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/model_json.h"
-
 #include "base/json_place.h"
 #include "costmodel/evaluate.h"
-#include "costmodel/fast_mlp.h"
 
 #include <float.h>
 #include <math.h>

@@ -33,4 +33,11 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out);
 /* A list of what that says of intervals; the caller decrefs it. */
 json_t *covered_to_json(const struct evaluation *evaluation);
 
+/* What measured exchanges teach: for each kind and number of ranks and hosts
+ * how well curves of the bytes predict exchanges that they have not seen. A
+ * heading and a line for each; nothing where there are no samples. */
+void comm_report_print(const struct comm_sample *samples, size_t n,
+                       struct buf *out);
+json_t *comm_report_to_json(const struct comm_sample *samples, size_t n);
+
 #endif

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "cli/training.h"
-#include "costmodel/comm_report.h"
 #include "costmodel/drift.h"
 #include "costmodel/model_report.h"
 

@@ -2,8 +2,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/training.h"
-#include "costmodel/model_import.h"
-#include "costmodel/model_json.h"
 #include "costmodel/model_report.h"
 
 #include <string.h>

@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "costmodel/model_json.h"
 #include "costmodel/model_report.h"
 #include "tests/hostile.h"
 #include "tests/tap.h"

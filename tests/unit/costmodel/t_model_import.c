@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A reference net as a model file answers what the reference net answers. */
-#include "costmodel/model_import.h"
+#include "costmodel/model_file.h"
 
 #include <unistd.h>
 
