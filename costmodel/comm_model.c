@@ -193,7 +193,7 @@ static double id_work_ms(const struct id_rate *rate, double ns)
 
 static double update_ms(const double lanes[COMM_LANES])
 {
-    return comm_has_replicas(lanes) ? lanes[COMM_LANE_UPDATE] : 0;
+    return lanes[COMM_LANE_GRAD] > 0 ? lanes[COMM_LANE_UPDATE] : 0;
 }
 
 /* The forward of compute, without the replicas' update. */

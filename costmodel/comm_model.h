@@ -130,8 +130,8 @@ enum comm_lane {
     COMM_LANE_BUCKETIZE, /* likewise: of row blocks, a device's own batch */
     COMM_LANE_OUTPUT,    /* bytes that it produces and sends, by comm precision;
                             as many are the gradients that it gets back */
-    COMM_LANE_GRAD,    /* bytes of dense fp32 gradient that replicas all-reduce
-                        */
+    COMM_LANE_GRAD,    /* bytes of dense fp32 gradient that replicas all-reduce;
+                          above 0 where there are some */
     COMM_LANE_FORWARD, /* ms of each shard alone, but for what any operation
                           takes: by these and the next compute is split; where
                           the oracle tells its forward, of replicas alone */
@@ -144,12 +144,6 @@ enum comm_lane {
  * it takes no part in the all-to-alls. */
 void comm_embed(const struct problem *problem, const struct shard *shard,
                 const struct id_rates *ids, double out[COMM_LANES]);
-
-/* Whether a device with these lanes has replicas. */
-static inline bool comm_has_replicas(const double lanes[COMM_LANES])
-{
-    return lanes[COMM_LANE_GRAD] > 0;
-}
 
 /*
  * Of ids, outputs and gradients a device keeps 1/R: where it sends S_r of them

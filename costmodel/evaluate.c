@@ -45,7 +45,6 @@ double *model_says(struct dataset *dataset, const struct model *model,
 {
     struct mlp_work work;
     struct arena scratch;
-    float y[CHUNK];
     double *ms;
 
     dataset_init(dataset, &model->features, &model->estimate, samples, n, keep,
@@ -62,10 +61,11 @@ double *model_says(struct dataset *dataset, const struct model *model,
     mlp_work_init(&work, &model->mlp, dataset->max_rows, CHUNK, &scratch);
     for (size_t begin = 0; begin < dataset->n_samples; begin += CHUNK) {
         dataset_batch(dataset, begin);
-        mlp_forward(&model->mlp, &dataset->batch, &work, y);
+        mlp_forward(&model->mlp, &dataset->batch, &work);
         for (size_t i = 0; i < dataset->batch.n_samples; i++)
-            ms[begin + i] = estimate_bound(&model->estimate, (double)y[i]) *
-                            dataset->unit[begin + i];
+            ms[begin + i] =
+                estimate_bound(&model->estimate, (double)work.out[3][i]) *
+                dataset->unit[begin + i];
     }
     arena_release(&scratch);
     return ms;

@@ -53,22 +53,24 @@ void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
 
     work->max_rows = max_rows;
     work->max_samples = max_samples;
-    work->h1 = ARENA_NEW(arena, float, max_rows *layers[0].n_out);
-    work->d_h1 = ARENA_NEW(arena, float, max_rows *layers[0].n_out);
-    work->h2 = ARENA_NEW(arena, float, max_rows *layers[1].n_out);
-    work->d_h2 = ARENA_NEW(arena, float, max_rows *layers[1].n_out);
+    for (int k = 0; k < MLP_LAYERS; k++) {
+        const size_t n = layers[k].n_out * (k < 2 ? max_rows : max_samples);
+
+        work->out[k] = ARENA_NEW(arena, float, n);
+        work->d_out[k] = ARENA_NEW(arena, float, n);
+    }
     work->s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
     work->d_s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
-    work->h3 = ARENA_NEW(arena, float, max_samples *layers[3].n_in);
-    work->d_h3 = ARENA_NEW(arena, float, max_samples *layers[3].n_in);
 }
 
-/* out[n][n_out] = in weight' + bias, or what of it is above 0 */
-static void layer_forward(const struct mlp_layer *layer, const float *in,
-                          size_t n, float *out)
+/* Layer k: out[n][n_out] = in weight' + bias, or what of it is above 0 */
+static void layer_forward(const struct mlp *mlp, int k, const float *in,
+                          size_t n, struct mlp_work *work)
 {
+    const struct mlp_layer *layer = &mlp->layers[k];
     const size_t n_out = layer->n_out;
     const bool relu = layer->relu;
+    float *out = work->out[k];
 
     gemm(false, true, n, n_out, layer->n_in, in, layer->weight, out);
     for (size_t i = 0; i < n; i++, out += n_out)
@@ -81,13 +83,17 @@ static void layer_forward(const struct mlp_layer *layer, const float *in,
 
 /* The derivatives of a layer, and of its inputs, where d_in is not NULL.
  * d_out[n][n_out] becomes the derivative before the ReLU that gave out. */
-static void layer_backward(const struct mlp_layer *layer, const float *in,
-                           const float *out, float *d_out, size_t n,
-                           const struct mlp_layer *grad, float *d_in)
+static void layer_backward(const struct mlp *mlp, int k, const float *in,
+                           size_t n, struct mlp_work *work, struct mlp *to,
+                           float *d_in)
 {
+    const struct mlp_layer *layer = &mlp->layers[k], *grad = &to->layers[k];
     const size_t n_out = layer->n_out, n_in = layer->n_in;
+    const size_t n_relu = layer->relu ? n * n_out : 0;
+    const float *out = work->out[k];
+    float *d_out = work->d_out[k];
 
-    for (size_t i = 0; i < n * n_out && layer->relu; i++)
+    for (size_t i = 0; i < n_relu; i++)
         d_out[i] = out[i] > 0 ? d_out[i] : 0;
     memset(grad->bias, 0, n_out * sizeof(*grad->bias));
     for (size_t i = 0; i < n; i++)
@@ -115,7 +121,7 @@ static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
         float *s = work->s + i * n_in;
 
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_row(s, batch->weight[j], work->h2 + j * n_embed, n_embed);
+            add_row(s, batch->weight[j], work->out[1] + j * n_embed, n_embed);
         if (n_totals)
             memcpy(s + n_embed, batch->totals + i * n_totals,
                    n_totals * sizeof(*s));
@@ -123,41 +129,36 @@ static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
 }
 
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
-                 struct mlp_work *work, float *y)
+                 struct mlp_work *work)
 {
     const struct mlp_shape *shape = &mlp->shape;
-    const struct mlp_layer *layers = mlp->layers;
     const size_t n_rows = batch->n_rows, n = batch->n_samples;
 
     assert(batch->totals || !shape->n_totals);
     assert(n_rows <= work->max_rows && n <= work->max_samples);
-    layer_forward(&layers[0], batch->x, n_rows, work->h1);
-    layer_forward(&layers[1], work->h1, n_rows, work->h2);
+    layer_forward(mlp, 0, batch->x, n_rows, work);
+    layer_forward(mlp, 1, work->out[0], n_rows, work);
     sum_embeddings(batch, work, shape->n_embed, shape->n_totals);
-    layer_forward(&layers[2], work->s, n, work->h3);
-    layer_forward(&layers[3], work->h3, n, y);
+    layer_forward(mlp, 2, work->s, n, work);
+    layer_forward(mlp, 3, work->out[2], n, work);
 }
 
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
-                  struct mlp_work *work, float *d_y, struct mlp *grad)
+                  struct mlp_work *work, struct mlp *grad)
 {
-    const struct mlp_layer *layers = mlp->layers, *to = grad->layers;
-    const size_t n_embed = layers[1].n_out, n_in = layers[2].n_in;
+    const size_t n_embed = mlp->shape.n_embed, n_in = mlp->layers[2].n_in;
     const size_t n_rows = batch->n_rows, n = batch->n_samples;
 
-    layer_backward(&layers[3], work->h3, NULL, d_y, n, &to[3], work->d_h3);
-    layer_backward(&layers[2], work->s, work->h3, work->d_h3, n, &to[2],
-                   work->d_s);
+    layer_backward(mlp, 3, work->out[2], n, work, grad, work->d_out[2]);
+    layer_backward(mlp, 2, work->s, n, work, grad, work->d_s);
 
-    memset(work->d_h2, 0, n_rows * n_embed * sizeof(*work->d_h2));
+    memset(work->d_out[1], 0, n_rows * n_embed * sizeof(float));
     for (size_t i = 0; i < n; i++)
         for (size_t j = batch->first[i]; j < batch->first[i + 1]; j++)
-            add_row(work->d_h2 + j * n_embed, batch->weight[j],
+            add_row(work->d_out[1] + j * n_embed, batch->weight[j],
                     work->d_s + i * n_in, n_embed);
-    layer_backward(&layers[1], work->h1, work->h2, work->d_h2, n_rows, &to[1],
-                   work->d_h1);
-    layer_backward(&layers[0], batch->x, work->h1, work->d_h1, n_rows, &to[0],
-                   NULL);
+    layer_backward(mlp, 1, work->out[0], n_rows, work, grad, work->d_out[0]);
+    layer_backward(mlp, 0, batch->x, n_rows, work, grad, NULL);
 }
 
 void adam_init(struct adam *adam, size_t n, struct arena *arena)

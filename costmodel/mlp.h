@@ -53,21 +53,21 @@ struct mlp_batch {
 /* Activations and their gradients, sized for the largest batch. */
 struct mlp_work {
     size_t max_rows, max_samples;
-    float *h1, *d_h1; /* [max_rows][n_hidden]; d_ is the loss's derivative */
-    float *h2, *d_h2; /* [max_rows][n_embed] */
-    float *s, *d_s;   /* [max_samples][n_embed + n_totals] */
-    float *h3, *d_h3; /* [max_samples][n_head] */
+    /* Of each layer, h1, h2, h3 and y: [max_rows or, of the last two,
+     * max_samples][n_out]; d_ is the loss's derivative. */
+    float *out[MLP_LAYERS], *d_out[MLP_LAYERS];
+    float *s, *d_s; /* [max_samples][n_embed + n_totals] */
 };
 void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
                    size_t max_rows, size_t max_samples, struct arena *arena);
 
-/* y[n_samples]; keeps what mlp_backward needs in work. */
+/* y becomes work->out[3]; keeps what mlp_backward needs. */
 void mlp_forward(const struct mlp *mlp, const struct mlp_batch *batch,
-                 struct mlp_work *work, float *y);
-/* d_y[n_samples] is the derivative of the loss, and stays; grad is overwritten.
- * Follows an mlp_forward of the same batch. */
+                 struct mlp_work *work);
+/* work->d_out[3] is given; grad is overwritten. Follows an mlp_forward of the
+ * same batch. */
 void mlp_backward(const struct mlp *mlp, const struct mlp_batch *batch,
-                  struct mlp_work *work, float *d_y, struct mlp *grad);
+                  struct mlp_work *work, struct mlp *grad);
 
 /* Adam (Kingma and Ba, ICLR 2015) with its usual constants: beta 0.9 and
  * 0.999, epsilon 1e-8, bias corrected; weight decay apart from the gradient

@@ -338,7 +338,7 @@ double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
 {
     const bool is_split =
         lanes[JOB_ROW_BLOCKS] > 0 && lanes[JOB_ROW_BLOCKS] < lanes[JOB_SHARDS];
-    const bool has_replicas = comm_has_replicas(lanes + JOB_COMM);
+    const bool has_replicas = lanes[JOB_COMM + COMM_LANE_GRAD] > 0;
     double ms = 0;
 
     if (is_split || has_replicas)

@@ -67,7 +67,6 @@ struct run {
     struct mlp average; /* what is validated and kept */
     struct adam adam;
     struct rng rng;
-    float *y, *d_y; /* [batch_size] */
     uint64_t step, n_steps;
 };
 
@@ -228,17 +227,19 @@ static double batch_loss(struct run *run, const struct mlp *mlp,
     const bool relative = run->options->loss == LOSS_RELATIVE;
     double sum = 0;
 
-    mlp_forward(mlp, batch, &run->work, run->y);
+    mlp_forward(mlp, batch, &run->work);
     for (size_t i = 0; i < batch->n_samples; i++) {
         const uint32_t at = side->order[begin + i];
         const float ms = (float)side->ms[at];
         const double want = (double)ms / side->unit[at];
         const double unit = relative ? fmax(want, LEAST_TIME_FRAC) : 1;
-        const double error = ((double)run->y[i] + run->start - want) / unit;
+        const double error =
+            ((double)run->work.out[3][i] + run->start - want) / unit;
         double slope = error;
 
         sum += relative ? robust(error, TOLERANCE, &slope) : error * error;
-        run->d_y[i] = (float)(2 * slope / unit / (double)batch->n_samples);
+        run->work.d_out[3][i] =
+            (float)(2 * slope / unit / (double)batch->n_samples);
     }
     return sum;
 }
@@ -261,8 +262,7 @@ static void learn(struct run *run)
     const double progress = (double)run->step / (double)run->n_steps;
     double rate = run->options->learning_rate;
 
-    mlp_backward(&run->mlp, &run->train.batch, &run->work, run->d_y,
-                 &run->grad);
+    mlp_backward(&run->mlp, &run->train.batch, &run->work, &run->grad);
     if (run->options->decay)
         rate *= 0.5 + 0.5 * cos(PI * progress);
     adam_update(&run->adam, run->mlp.params, run->grad.params, rate,
@@ -436,8 +436,6 @@ static void make_net(struct run *run, const struct model *model,
     mlp_init(&run->grad, &shape, arena);
     mlp_init(&run->average, &shape, arena);
     adam_init(&run->adam, run->mlp.n_params, arena);
-    run->y = ARENA_NEW(arena, float, run->batch_size);
-    run->d_y = ARENA_NEW(arena, float, run->batch_size);
     rng_init(&run->rng, run->options->seed, 0);
     mlp_randomise(&run->mlp, &run->rng);
     if (run->options->kind == MODEL_ROOFLINE_NET)

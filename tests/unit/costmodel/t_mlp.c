@@ -103,21 +103,22 @@ static void test_gradients(uint64_t seed, bool has_totals)
     struct fixture f;
     struct mlp grad;
     struct mlp_work work;
-    float y[N_SAMPLES];
     double want[N_SAMPLES], *params;
     const float *begins[9] = {NULL};
 
     set_up(&f, seed, has_totals);
     mlp_init(&grad, &f.mlp.shape, &f.arena);
     mlp_work_init(&work, &f.mlp, N_ROWS, N_SAMPLES, &f.arena);
-    mlp_forward(&f.mlp, &f.batch, &work, y);
-    mlp_backward(&f.mlp, &f.batch, &work, f.d_y, &grad);
+    mlp_forward(&f.mlp, &f.batch, &work);
+    memcpy(work.d_out[3], f.d_y, sizeof(f.d_y));
+    mlp_backward(&f.mlp, &f.batch, &work, &grad);
     params = ARENA_NEW(&f.arena, double, f.mlp.n_params);
     for (size_t i = 0; i < f.mlp.n_params; i++)
         params[i] = (double)f.mlp.params[i];
     forward(&f, params, want);
     for (size_t i = 0; i < N_SAMPLES; i++)
-        is_near((double)y[i], want[i], 1e-5, "output as in double precision");
+        is_near((double)work.out[3][i], want[i], 1e-5,
+                "output as in double precision");
     for (size_t k = 0; k < MLP_LAYERS; k++) {
         begins[2 * k] = grad.layers[k].weight;
         begins[2 * k + 1] = grad.layers[k].bias;
