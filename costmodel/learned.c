@@ -36,8 +36,7 @@ struct learned {
     struct comm_oracle priced;
     struct model model;
     struct fast_mlp table, head;
-    const struct model_range *
-        *ranges;                     /* [n_tables] that tables are priced in */
+    struct model_range *ranges;      /* [n_tables] that tables are priced in */
     double batch;                    /* that the net is asked for */
     struct table_use *as_trained;    /* [n_tables] at that batch */
     struct table_use *as_planned;    /* [n_tables] at the problem's batch */
@@ -71,7 +70,7 @@ static void fill_input(struct feature_input *input,
                        const struct table_use *whole, double ratio)
 {
     const struct problem *problem = learned->priced.base.problem;
-    const struct model_range *range = learned->ranges[shard->table];
+    const struct model_range *range = &learned->ranges[shard->table];
 
     feature_input_of_shard(input, problem, shard, whole,
                            (double)problem->batch / ratio);
@@ -379,8 +378,7 @@ static bool choose_ranges(struct learned *learned,
     double least = 0, most = INFINITY;
     bool is_trained = true;
 
-    learned->ranges =
-        ARENA_NEW(arena, const struct model_range *, problem->n_tables);
+    learned->ranges = ARENA_NEW(arena, struct model_range, problem->n_tables);
     for (size_t i = 0; i < problem->n_tables; i++) {
         const struct table *table = &problem->tables[i];
         const struct model_range *best = model->ranges.at;
@@ -388,17 +386,14 @@ static bool choose_ranges(struct learned *learned,
         is_trained &= model_covers(model, table->precision, table->optimizer,
                                    (double)problem->batch);
         if (!model->mlp.n_params) {
-            struct model_range *own = ARENA_NEW(arena, struct model_range, 1);
-
-            *own = (struct model_range){table->precision, table->optimizer, 1,
-                                        UINT32_MAX, 0};
-            learned->ranges[i] = own;
+            learned->ranges[i] = (struct model_range){
+                table->precision, table->optimizer, 1, UINT32_MAX, 0};
             continue;
         }
         for (size_t r = 1; r < model->ranges.n; r++)
             if (distance(&model->ranges.at[r], table) < distance(best, table))
                 best = &model->ranges.at[r];
-        learned->ranges[i] = best;
+        learned->ranges[i] = *best;
         least = fmax(least, best->batch_min);
         most = fmin(most, best->batch_max);
     }
