@@ -146,30 +146,20 @@ static void add_range(struct feature_set *set, unsigned begin, unsigned end)
     }
 }
 
-void feature_set_published(struct feature_set *set)
+void feature_set_init(struct feature_set *set, enum feature_choice choice)
 {
-    set->n = 0;
-    add_range(set, 0, FIRST_SHARE);
-    add_range(set, ID_dim, ID_row + 1);
-}
+    /* from there to there, and from there to there */
+    static const unsigned ranges[][4] = {
+        [FEATURES_PUBLISHED] = {0, FIRST_SHARE, ID_dim, ID_row + 1},
+        [FEATURES_STANDARD] = {FIRST_SHARE, ID_dim, ID_log2_dim,
+                               ID_forward_dram},
+        [FEATURES_ROOFLINE] = {ID_log2_dim, ID_tables},
+        [TOTALS_ALL] = {ID_tables, N_ALL},
+    };
 
-void feature_set_standard(struct feature_set *set)
-{
     set->n = 0;
-    add_range(set, FIRST_SHARE, LAST_SHARE + 1);
-    add_range(set, ID_log2_dim, ID_forward_dram);
-}
-
-void feature_set_roofline(struct feature_set *set)
-{
-    set->n = 0;
-    add_range(set, ID_log2_dim, ID_tables);
-}
-
-void total_set_standard(struct feature_set *set)
-{
-    set->n = 0;
-    add_range(set, ID_tables, N_ALL);
+    add_range(set, ranges[choice][0], ranges[choice][1]);
+    add_range(set, ranges[choice][2], ranges[choice][3]);
 }
 
 /* The one of that name, of those from begin to end. */

@@ -102,15 +102,15 @@ struct feature_set {
     struct feature at[MAX_FEATURES];
 };
 
-/* bin_0 .. bin_16, dim, pooling_factor, row: what the papers use. */
-void feature_set_published(struct feature_set *set);
-/* What this program trains with. */
-void feature_set_standard(struct feature_set *set);
-/* And on a roofline: its parts for the bins, which it knows as cache misses and
- * long runs. */
-void feature_set_roofline(struct feature_set *set);
-/* All totals that this program knows. */
-void total_set_standard(struct feature_set *set);
+enum feature_choice {
+    FEATURES_PUBLISHED, /* bin_0 .. bin_16, dim, pooling_factor, row: what the
+                           papers use */
+    FEATURES_STANDARD,  /* what this program trains with */
+    FEATURES_ROOFLINE,  /* and on a roofline: its parts for the bins, which it
+                           knows as cache misses and long runs */
+    TOTALS_ALL          /* all totals that this program knows */
+};
+void feature_set_init(struct feature_set *set, enum feature_choice choice);
 /* Appends a feature, or a total, by name, and leaves the rest of at[n] as it
  * is; false for an unknown or repeated one. */
 bool feature_set_add(struct feature_set *set, const char *name);

@@ -154,7 +154,7 @@ int net_file_read_compute(struct net_file *file, struct feature_set *features,
     struct feature_set published;
     const char *names[MAX_FEATURES];
 
-    feature_set_published(&published);
+    feature_set_init(&published, FEATURES_PUBLISHED);
     for (unsigned f = 0; f < published.n; f++)
         names[f] = published.at[f].name;
     file->path = arena_printf(arena, "%s/net_compute.json", dir);

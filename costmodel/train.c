@@ -47,8 +47,8 @@ void train_options_init(struct train_options *options)
                                       .decay = true,
                                       .average = 0.998,
                                       .loss = LOSS_RELATIVE};
-    feature_set_standard(&options->features);
-    total_set_standard(&options->totals);
+    feature_set_init(&options->features, FEATURES_STANDARD);
+    feature_set_init(&options->totals, TOTALS_ALL);
 }
 
 /* One training: everything that lives for its length. */
@@ -470,7 +470,7 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     memset(model, 0, sizeof(*model));
     model->features = options->features;
     if (options->kind == MODEL_ROOFLINE_NET)
-        feature_set_roofline(&model->features);
+        feature_set_init(&model->features, FEATURES_ROOFLINE);
     model->estimate.totals = options->totals;
     if (check_numbers(options->kind, samples, n, err))
         goto out;

@@ -150,7 +150,7 @@ static void bench_settings(uint64_t seed, struct arena *arena)
 static void init_published(struct train_options *options)
 {
     memset(options, 0, sizeof(*options));
-    feature_set_published(&options->features);
+    feature_set_init(&options->features, FEATURES_PUBLISHED);
     options->epochs = 1000;
     options->batch_size = 512;
     options->learning_rate = 1e-3;

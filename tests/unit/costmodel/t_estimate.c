@@ -51,7 +51,7 @@ static void test_values(void)
     stateless.dim = 129;
     is_near(total_of("over_128", &stateless), 1, 0, "129 columns are over 128");
     is_near(total_of("over_256", &stateless), 0, 0, "and not over 256");
-    total_set_standard(&set);
+    feature_set_init(&set, TOTALS_ALL);
     is_i64(set.n, sizeof(cases) / sizeof(cases[0]), "these are all");
     ok(!total_set_add(&set, "rows"), "no total twice");
     ok(!total_set_add(&set, "row"), "no unknown total");
@@ -66,7 +66,7 @@ static void test_fit(void)
     struct rng rng;
     double worst = 0, other = 0, least = INFINITY;
 
-    total_set_standard(&estimate.totals);
+    feature_set_init(&estimate.totals, TOTALS_ALL);
     rng_init(&rng, 3, 0);
     for (size_t i = 0; i < N; i++) {
         double *row = sums + i * estimate.totals.n;

@@ -81,15 +81,15 @@ static void test_sets(void)
     double out[MAX_FEATURES];
     int finite = 1, is_same = 1;
 
-    feature_set_published(&set);
+    feature_set_init(&set, FEATURES_PUBLISHED);
     is_i64(set.n, 20, "the published set has 20 features");
     is_str(set.at[0].name, "bin_0", "bin_0 first");
     is_str(set.at[19].name, "row", "row last");
-    feature_set_roofline(&set);
+    feature_set_init(&set, FEATURES_ROOFLINE);
     is_i64(set.n, 20, "what a net on a roofline sees has 20 features");
     is_str(set.at[0].name, "log2_dim", "log2_dim first");
     is_str(set.at[19].name, "hot_issue", "hot_issue last");
-    feature_set_standard(&set);
+    feature_set_init(&set, FEATURES_STANDARD);
     is_str(set.at[set.n - 1].name, "has_state", "no parts without a roofline");
     for (unsigned i = 0; i < set.n; i++)
         if (!feature_set_add(&again, set.at[i].name))

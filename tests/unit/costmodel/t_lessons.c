@@ -50,7 +50,7 @@ static void make(struct dataset *dataset, struct model *model,
     options.kind = MODEL_ROOFLINE;
     ok(!train_fit(model, samples, N_KNOWN, &options, &arena, &err),
        "a roofline%s", err.msg);
-    feature_set_roofline(&model->features);
+    feature_set_init(&model->features, FEATURES_ROOFLINE);
     dataset_init(dataset, &model->features, &model->estimate, samples, N_KNOWN,
                  sample_trains, &arena);
     feature_set_scale(&model->features, dataset->rows, dataset->first[N_KNOWN],

@@ -50,8 +50,8 @@ static double fit(struct estimate *estimate, const struct gpu_spec *gpu,
     struct dataset dataset;
 
     *estimate = (struct estimate){.gpu = *gpu};
-    feature_set_standard(&features);
-    total_set_standard(&estimate->totals);
+    feature_set_init(&features, FEATURES_STANDARD);
+    feature_set_init(&estimate->totals, TOTALS_ALL);
     dataset_init(&dataset, &features, estimate, samples, n, sample_trains,
                  &arena);
     return roofline_fit(estimate, dataset.sums, dataset.ms, dataset.n_samples);

@@ -22,8 +22,8 @@ static void test_split(struct arena *arena)
     samples = synthetic_samples(&n, 50, 1, arena);
     samples[0].flags = SAMPLE_THROTTLED;
     samples[1].total.median_ms = NAN;
-    feature_set_standard(&features);
-    total_set_standard(&estimate.totals);
+    feature_set_init(&features, FEATURES_STANDARD);
+    feature_set_init(&estimate.totals, TOTALS_ALL);
     dataset_init(&dataset, &features, &estimate, samples, n, sample_trains,
                  arena);
     for (size_t i = 0; i < n; i++) {
