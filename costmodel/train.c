@@ -219,7 +219,7 @@ static double robust(double error, double tolerance, double *slope)
 }
 
 /* Runs the batch from there through a net; returns the sum of its losses, and
- * their derivatives (of the mean) in d_y. */
+ * their derivatives (of the mean) in the work's d_out. */
 static double batch_loss(struct run *run, const struct mlp *mlp,
                          const struct dataset *side, size_t begin)
 {
