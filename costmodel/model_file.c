@@ -363,23 +363,20 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
     struct net_file file = {0};
     uint64_t hash = 0;
 
-    memset(model, 0, sizeof(*model));
+    *model = (struct model){
+        .setting = {.device = "reference net", .isa = "unknown"},
+        .ranges = {{{PRECISION_FP32, OPTIMIZER_SGD, 65536, 65536, 0}}, 1},
+        .basis = BASIS_MODELLED,
+        .source = "imported from a reference net",
+        .training = {.version = NEUROSHARD_VERSION,
+                     .loss = "squared",
+                     .measured_from = "",
+                     .measured_to = ""},
+    };
     if (net_file_read_compute(&file, &model->features, dir, &hash, arena,
                               err) ||
         check_layers(&file, err))
         return -1;
     take_net(model, &file, arena);
-    model->setting.device = "reference net";
-    model->setting.isa = "unknown";
-    model->ranges.at[0] = (struct model_range){.precision = PRECISION_FP32,
-                                               .optimizer = OPTIMIZER_SGD,
-                                               .batch_min = 65536,
-                                               .batch_max = 65536};
-    model->ranges.n = 1;
-    model->basis = BASIS_MODELLED;
-    model->source = "imported from a reference net";
-    model->training.version = NEUROSHARD_VERSION;
-    model->training.loss = "squared";
-    model->training.measured_from = model->training.measured_to = "";
     return 0;
 }
