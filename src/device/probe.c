@@ -25,40 +25,30 @@ static uint64_t pair_bytes(const struct probe *probe)
     return probe->n * (key_bytes(probe) + sizeof(uint32_t));
 }
 
+/* Of a read, or of a copy from and to; of a gather, its footprint. */
+static uint64_t streamed_bytes(const struct probe *probe)
+{
+    return probe->kind == PROBE_COPY ? 2 * probe->n_bytes : probe->n_bytes;
+}
+
 double probe_moved_bytes(const struct probe *probe)
 {
     uint64_t n_passes = (probe->key_bits + 7) / 8;
 
-    switch (probe->kind) {
-    case PROBE_READ:
-        return (double)probe->n_bytes;
-    case PROBE_COPY:
-        return 2 * (double)probe->n_bytes;
-    case PROBE_GATHER:
+    if (probe->kind == PROBE_GATHER)
         return (double)probe->n * (probe->row_bytes + sizeof(uint32_t));
-    case PROBE_SORT:
+    if (probe->kind == PROBE_SORT)
         return 2 * (double)(pair_bytes(probe) * n_passes);
-    case PROBE_LAUNCH:
-        break;
-    }
-    return 0;
+    return (double)streamed_bytes(probe);
 }
 
 uint64_t probe_memory_bytes(const struct probe *probe)
 {
-    switch (probe->kind) {
-    case PROBE_READ:
-        return probe->n_bytes;
-    case PROBE_COPY:
-        return 2 * probe->n_bytes;
-    case PROBE_GATHER:
-        return probe->n_bytes + probe->n * sizeof(uint32_t);
-    case PROBE_SORT: /* as they were, twice to sort, and some scratch */
+    if (probe->kind == PROBE_SORT) /* as they were, twice, and some scratch */
         return 3 * pair_bytes(probe) + probe->n + SCRATCH_BYTES;
-    case PROBE_LAUNCH:
-        break;
-    }
-    return SCRATCH_BYTES;
+    if (probe->kind == PROBE_LAUNCH)
+        return SCRATCH_BYTES;
+    return streamed_bytes(probe) + probe->n * sizeof(uint32_t);
 }
 
 /* What one probe holds. */
@@ -163,22 +153,15 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 /* Rows and draws are counted in 32 bits. */
 static bool is_possible(const struct probe *probe)
 {
-    switch (probe->kind) {
-    case PROBE_READ:
-    case PROBE_COPY:
-        return probe->n_bytes > 0;
-    case PROBE_GATHER:
+    if (probe->kind == PROBE_GATHER)
         return probe->row_bytes && probe->row_bytes % 16 == 0 &&
                probe->n_bytes >= probe->row_bytes &&
                probe->n_bytes / probe->row_bytes < UINT32_SPAN &&
                probe->n < UINT32_SPAN;
-    case PROBE_SORT:
+    if (probe->kind == PROBE_SORT)
         return probe->key_bits - 1 < 64 &&
                pair_bytes(probe) < UINT32_SPAN * sizeof(uint32_t);
-    case PROBE_LAUNCH:
-        break;
-    }
-    return true;
+    return probe->n_bytes > 0 || probe->kind == PROBE_LAUNCH;
 }
 
 int probe_run(struct ceiling *ceiling, struct device *device,

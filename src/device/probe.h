@@ -22,8 +22,8 @@ extern const char *const probe_kind_names[]; /* "read", "copy" ... NULL */
 
 struct probe {
     enum probe_kind kind;
-    uint64_t n_bytes;   /* READ, COPY; GATHER: the footprint */
-    uint64_t n;         /* GATHER: rows; SORT: pairs */
+    uint64_t n_bytes;   /* READ, COPY; GATHER: the footprint; else 0 */
+    uint64_t n;         /* GATHER: rows; SORT: pairs; else 0 */
     uint32_t row_bytes; /* GATHER: a multiple of 16 */
     uint32_t key_bits;  /* SORT: 1 .. 64; above 32 the keys have 8 bytes */
 };
