@@ -13,10 +13,18 @@
  * and exits with 1. Include in one file only.
  */
 
-/* NULL, or why there can be no processes. */
-static inline const char *processes_missing(bool build_knows_mpi)
+/* Is there only where the program was linked with MPI. */
+extern int MPI_Initialized(int *flag) __attribute__((weak));
+
+static inline bool processes_know_mpi(void)
 {
-    if (!build_knows_mpi)
+    return MPI_Initialized != NULL;
+}
+
+/* NULL, or why there can be no processes. */
+static inline const char *processes_missing(void)
+{
+    if (!processes_know_mpi())
         return "this build has no MPI";
     if (system("command -v mpirun >/dev/null 2>&1"))
         return "there is no mpirun";

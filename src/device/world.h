@@ -26,8 +26,6 @@ struct world {
     uint32_t *host_of; /* [size], hosts numbered by their first rank; owned */
 };
 
-/* Whether this build knows MPI; without it there is only the world of one. */
-bool world_knows_mpi(void);
 /* More than one process only where a launcher started this one (its variables
  * are in the environment). ERR_USAGE where it did and this build has no MPI
  * body, or another MPI than the launcher's. Once in a process; before threads
@@ -53,7 +51,7 @@ int world_rest(struct world *world, struct err *err) MUST_CHECK;
 /* data[n_bytes] of rank 0, which are few, becomes everyone's. */
 int world_broadcast(struct world *world, void *data, size_t n_bytes,
                     struct err *err) MUST_CHECK;
-/* all[world_size][n_bytes], everywhere; n_bytes below 2 GiB. */
+/* all[world_size][n_bytes], everywhere. */
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,
                      void *all, struct err *err) MUST_CHECK;
 /* numbers[n] become the largest that any process has. */

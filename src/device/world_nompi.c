@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/comm_private.h"
 
-bool world_knows_mpi(void)
-{
-    return false;
-}
-
 int world_open_mpi(struct world **out, uint32_t launched, struct err *err)
 {
     (void)out;

@@ -730,7 +730,7 @@ static int be_process(const struct setup *setup)
 /* The same of 2 and of 4 processes, where there can be any. */
 static int run_processes(const struct setup *setup, const char *program)
 {
-    const char *missing = processes_missing(world_knows_mpi());
+    const char *missing = processes_missing();
     char arguments[80];
 
     if (missing || setup->kind != DEVICE_CPU) {

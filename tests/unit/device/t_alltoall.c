@@ -257,7 +257,7 @@ static int be_process(void)
 
 int main(int argc, char **argv)
 {
-    const char *missing = processes_missing(world_knows_mpi());
+    const char *missing = processes_missing();
     const struct alltoall alltoall = {3, 10, (const uint32_t[]){4, 0, 2},
                                       4, 0,  0};
     struct world *world;

@@ -230,7 +230,7 @@ static void test_copies(struct device *device, uint32_t n_ranks)
 
 int main(int argc, char **argv)
 {
-    const char *missing = processes_missing(world_knows_mpi());
+    const char *missing = processes_missing();
     struct device *device;
     struct err err = {0};
 

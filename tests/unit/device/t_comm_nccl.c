@@ -98,7 +98,7 @@ static int be_process(const char *expected)
 
 int main(int argc, char **argv)
 {
-    const char *missing = processes_missing(world_knows_mpi());
+    const char *missing = processes_missing();
     char folder[1024];
 
     if (argc > 1)

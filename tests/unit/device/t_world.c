@@ -162,7 +162,7 @@ static void test_without_mpi(void)
 
 int main(int argc, char **argv)
 {
-    const char *missing = processes_missing(world_knows_mpi());
+    const char *missing = processes_missing();
 
     if (argc > 1)
         return open_and_be(argv[1]);
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
                 "a launcher started 2 processes already, each of which is one "
                 "rank");
     unsetenv("OMPI_COMM_WORLD_SIZE");
-    if (!world_knows_mpi())
+    if (!processes_know_mpi())
         test_without_mpi();
     if (missing) {
         tap_skip("processes", missing);
