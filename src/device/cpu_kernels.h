@@ -15,16 +15,15 @@
 #define PAIR_ROW(pairs, i) ((pairs)[2 * (i)])
 #define PAIR_BAG(pairs, i) ((pairs)[2 * (i) + 1])
 
-/* Forward of some consecutive bags of one table. */
-struct pool_job {
-    const struct lookup_table *table;
-    const uint32_t *indices; /* of wide ones the low words */
-    size_t index_step;       /* words from one index to the next: 1 or 2 */
-    const uint64_t *offsets; /* [n_bags + 1] */
+/* Consecutive bags of rows to be summed: bag b has the rows ends[b] ..
+ * ends[b + 1] and its sum goes to out + b * out_stride, as fp16 where
+ * out_half; where is_added, it is added to the floats there. */
+struct bags {
+    const uint64_t *ends;
     uint32_t n_bags;
-    char *out;          /* first bag's first column */
-    size_t out_stride;  /* bytes from one bag to the next */
-    int is_half_output; /* fp16, else fp32 */
+    int out_half, is_added;
+    char *out;         /* first bag's first column */
+    size_t out_stride; /* bytes */
 };
 
 /* The optimizer's step on rows of one table. */
@@ -46,7 +45,10 @@ struct update_job {
 };
 
 struct cpu_kernels {
-    void (*pool)(const struct pool_job *job);
+    /* Forward of some bags of one table. Of wide indices the low words: from
+     * one to the next are index_step words, 1 or 2. */
+    void (*pool)(const struct lookup_table *table, const uint32_t *indices,
+                 size_t index_step, struct bags bags);
     /*
      * Sums the later parts of long runs (see LOOKUP_RUN_PART) that start in
      * [begin, end), begin a multiple of LOOKUP_RUN_PART. Parts of one table

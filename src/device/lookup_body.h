@@ -73,17 +73,6 @@ ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
         prefetch_row(gather_row(gather, i), row_bytes);
 }
 
-/* Consecutive bags of rows to be summed: bag b has the rows ends[b] ..
- * ends[b + 1] and its sum goes to out + b * out_stride, as fp16 where
- * out_half; where is_added, it is added to the floats there. */
-struct bags {
-    const uint64_t *ends;
-    uint32_t n_bags;
-    int out_half, is_added;
-    char *out;
-    size_t out_stride; /* bytes */
-};
-
 /* n_vecs vecs, the last of n_tail lanes; n_vecs is a constant where this is
  * inlined. */
 ALWAYS_INLINE void store_sums(char *out, const vec *sum, unsigned n_vecs,
@@ -266,35 +255,29 @@ static size_t weight_row_bytes(const struct lookup_table *table)
     return table->dim * (table->precision == PRECISION_FP16 ? 2u : 4u);
 }
 
-static void pool(const struct pool_job *job)
+static void pool(const struct lookup_table *table, const uint32_t *indices,
+                 size_t index_step, struct bags bags)
 {
-    const struct lookup_table *table = job->table;
     struct gather gather = {
         .rows = table->d_weight,
         .row_bytes = weight_row_bytes(table),
-        .ids = job->indices,
-        .step = job->index_step,
+        .ids = indices,
+        .step = index_step,
         .dim = table->dim,
         .half = table->precision == PRECISION_FP16,
-        .end = job->offsets[job->n_bags],
-    };
-    struct bags bags = {
-        .ends = job->offsets,
-        .n_bags = job->n_bags,
-        .out_half = job->is_half_output,
-        .out = job->out,
-        .out_stride = job->out_stride,
+        .end = bags.ends[bags.n_bags],
     };
 
     gather.ahead = rows_ahead(gather.row_bytes);
-    prefetch_first(&gather, job->offsets[0]);
+    prefetch_first(&gather, bags.ends[0]);
     sum_bags(&gather, &bags);
 }
 
 static struct gather gather_grads(const struct update_job *job)
 {
     uint32_t dim = job->step.table->dim;
-    struct gather gather = {
+
+    return (struct gather){
         .rows = job->grad,
         .row_bytes = job->grad_stride,
         .ids = job->pairs + 1,
@@ -304,8 +287,6 @@ static struct gather gather_grads(const struct update_job *job)
         .end = job->n_pairs,
         .ahead = rows_ahead(dim * (job->is_half_grad ? 2u : 4u)),
     };
-
-    return gather;
 }
 
 /* Where the run of pair i starts: rows ascend. */

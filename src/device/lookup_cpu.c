@@ -241,20 +241,19 @@ static void forward_task(void *ctx, size_t task, unsigned thread)
     size_t t = task / forward->tasks_a_table;
     uint32_t begin =
         (uint32_t)(task % forward->tasks_a_table) * forward->bags_a_task;
-    struct pool_job job = {
-        .table = &base->tables[t],
-        .indices = forward->batch->d_indices,
-        .index_step = index_step(forward->batch),
-        .offsets = forward->batch->d_offsets + t * base->batch + begin,
+    struct bags bags = {
+        .ends = forward->batch->d_offsets + t * base->batch + begin,
         .n_bags = (unsigned)min_u64(base->batch - begin, forward->bags_a_task),
+        .out_half = base->output == PRECISION_FP16,
         .out_stride = base->out_dim * precision_bytes(base->output),
-        .is_half_output = base->output == PRECISION_FP16,
     };
 
     (void)thread;
-    job.out = forward->out + begin * job.out_stride +
-              job.table->out_begin * precision_bytes(base->output);
-    forward->self->cpu->kernels->pool(&job);
+    bags.out = forward->out + begin * bags.out_stride +
+               base->tables[t].out_begin * precision_bytes(base->output);
+    forward->self->cpu->kernels->pool(&base->tables[t],
+                                      forward->batch->d_indices,
+                                      index_step(forward->batch), bags);
 }
 
 static uint32_t bags_a_task(const struct lookup *lookup,
