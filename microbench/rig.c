@@ -285,9 +285,8 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
         if (device_flush(device, err) || device_mark(device, 2 * i, err) ||
             (lap->pieces[i] == FORWARD
                  ? lookup_forward(rig->lookup, set, rig->out.d_ptr, err)
-                 : lookup_backward_phases(rig->lookup, lap->pieces[i], set,
-                                          rig->grad.d_ptr, rig->learning_rate,
-                                          err)) ||
+                 : lookup_backward(rig->lookup, lap->pieces[i], set,
+                                   rig->grad.d_ptr, rig->learning_rate, err)) ||
             device_mark(device, 2 * i + 1, err))
             return -1;
     if (device_release(device, err))

@@ -101,8 +101,8 @@ static int step(struct canary *canary, unsigned number, double *ms,
     if ((number >= N_WARM_UP && device_hold(canary->device, err)) ||
         device_mark(canary->device, 0, err) ||
         lookup_forward(canary->lookup, set, canary->d_out, err) ||
-        lookup_backward(canary->lookup, set, canary->d_grad, LEARNING_RATE,
-                        err) ||
+        lookup_backward(canary->lookup, LOOKUP_BACKWARD, set, canary->d_grad,
+                        LEARNING_RATE, err) ||
         device_mark(canary->device, 1, err) ||
         device_release(canary->device, err))
         return -1;

@@ -100,16 +100,9 @@ int lookup_forward(struct lookup *lookup, const struct lookup_batch *batch,
     return lookup->device->ops->lookup_forward(lookup, batch, d_out, err);
 }
 
-int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
-                    const void *d_grad, float learning_rate, struct err *err)
-{
-    return lookup_backward_phases(lookup, LOOKUP_BACKWARD, batch, d_grad,
-                                  learning_rate, err);
-}
-
-int lookup_backward_phases(struct lookup *lookup, unsigned phases,
-                           const struct lookup_batch *batch, const void *d_grad,
-                           float learning_rate, struct err *err)
+int lookup_backward(struct lookup *lookup, unsigned phases,
+                    const struct lookup_batch *batch, const void *d_grad,
+                    float learning_rate, struct err *err)
 {
     assert(batch->n_lookups <= lookup->max_lookups);
     return lookup->device->ops->lookup_backward(lookup, phases, batch, d_grad,

@@ -86,18 +86,8 @@ double lookup_scratch_bytes(const struct device *device, double n_lookups,
 int lookup_forward(struct lookup *lookup, const struct lookup_batch *batch,
                    void *d_out, struct err *err) MUST_CHECK;
 
-/* Given d_grad[batch][out_dim], of the outputs' precision and 16-byte aligned,
- * updates weights (and state):
- * SGD: w -= lr * g. Row-wise Adagrad: state += mean(g^2 over the piece's dim);
- * w -= lr / (sqrt(state) + eps) * g. fp16 weights: fp32 arithmetic, rounded
- * to nearest even. */
-#define LOOKUP_ADAGRAD_EPS 1e-8f
-int lookup_backward(struct lookup *lookup, const struct lookup_batch *batch,
-                    const void *d_grad, float learning_rate,
-                    struct err *err) MUST_CHECK;
-
 /* The phases of a backward, so that each can be timed alone. Those of one
- * backward are run in this order with the same arguments; lookup_backward is
+ * backward are run in this order with the same arguments; all together are
  * LOOKUP_BACKWARD. A CPU lists and sorts in one: there LINEARISE does
  * nothing. */
 enum lookup_phase {
@@ -106,9 +96,15 @@ enum lookup_phase {
     LOOKUP_UPDATE = 4,    /* sums of runs, optimizer step */
     LOOKUP_BACKWARD = 7
 };
-int lookup_backward_phases(struct lookup *lookup, unsigned phases,
-                           const struct lookup_batch *batch, const void *d_grad,
-                           float learning_rate, struct err *err) MUST_CHECK;
+/* Given d_grad[batch][out_dim], of the outputs' precision and 16-byte aligned,
+ * updates weights (and state):
+ * SGD: w -= lr * g. Row-wise Adagrad: state += mean(g^2 over the piece's dim);
+ * w -= lr / (sqrt(state) + eps) * g. fp16 weights: fp32 arithmetic, rounded
+ * to nearest even. */
+#define LOOKUP_ADAGRAD_EPS 1e-8f
+int lookup_backward(struct lookup *lookup, unsigned phases,
+                    const struct lookup_batch *batch, const void *d_grad,
+                    float learning_rate, struct err *err) MUST_CHECK;
 
 /* Data-parallel tables: the optimizer's step on every row whose dense gradient
  * d_dense[n_rows][dim] is not all zero, with the same arithmetic as

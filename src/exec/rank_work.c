@@ -179,7 +179,8 @@ int rank_work_backward(struct rank_work *work, unsigned set,
 
         /* NULL: no bags */
         if (lookup &&
-            lookup_backward(lookup, &own->sets[set].lookups, own->group.d_out,
+            lookup_backward(lookup, LOOKUP_BACKWARD, &own->sets[set].lookups,
+                            own->group.d_out,
                             own->scatter ? SCATTER_RATE : learning_rate, err))
             return -1;
     }
@@ -192,9 +193,9 @@ int rank_work_scatter_others(struct rank_work *work, unsigned set,
     for (size_t g = 0; g < work->n_groups; g++) {
         struct group_work *own = &work->groups[g];
 
-        if (own->others &&
-            lookup_backward(own->others, &own->whole_sets[set].lookups,
-                            own->group.d_out, SCATTER_RATE, err))
+        if (own->others && lookup_backward(own->others, LOOKUP_BACKWARD,
+                                           &own->whole_sets[set].lookups,
+                                           own->group.d_out, SCATTER_RATE, err))
             return -1;
     }
     return 0;

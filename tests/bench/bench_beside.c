@@ -124,8 +124,8 @@ static int run_once(struct bench *bench, unsigned n_lookups, bool has_exchange,
         return -1;
     for (unsigned i = 0; i < n_lookups; i++)
         if (lookup_forward(bench->lookup, &bench->batch, bench->d_out, err) ||
-            lookup_backward(bench->lookup, &bench->batch, bench->d_out, RATE,
-                            err))
+            lookup_backward(bench->lookup, LOOKUP_BACKWARD, &bench->batch,
+                            bench->d_out, RATE, err))
             return -1;
     if (device_mark(bench->lookups, 1, err) ||
         device_mark(bench->wire, 0, err) ||

@@ -296,8 +296,8 @@ static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
         device_mark(device, mark++, &err))
         return -1;
     for (unsigned phase = 1; phase < LOOKUP_BACKWARD; phase *= 2)
-        if (lookup_backward_phases(run->lookup, phase, &batch, run->d_grad,
-                                   RATE, &err) ||
+        if (lookup_backward(run->lookup, phase, &batch, run->d_grad, RATE,
+                            &err) ||
             device_mark(device, mark++, &err))
             return -1;
     return 0;

@@ -138,7 +138,8 @@ static double backward_ms(struct setting *setting)
                                  setting->n_lookups, false};
     double start_ms = clock_ms();
 
-    check(lookup_backward(setting->lookup, &batch, setting->out, 1e-6f, &err));
+    check(lookup_backward(setting->lookup, LOOKUP_BACKWARD, &batch,
+                          setting->out, 1e-6f, &err));
     return clock_ms() - start_ms;
 }
 

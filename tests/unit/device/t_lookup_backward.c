@@ -20,8 +20,8 @@ static void backward(struct case_data *data, const char *isa,
     data->spec.tables = data->tables;
     rc = lookup_open(&lookup, device, &data->spec, &err);
     for (int i = 0; i < 4 && !rc; i++)
-        rc = lookup_backward_phases(lookup, PHASES[i], &data->lookups,
-                                    case_grad(data), i ? 0.05f : 0.1f, &err);
+        rc = lookup_backward(lookup, PHASES[i], &data->lookups, case_grad(data),
+                             i ? 0.05f : 0.1f, &err);
     if (!ok(!rc, "%s, %u threads", isa, n_threads))
         printf("# %s\n", err.msg);
     lookup_close(lookup);
@@ -179,7 +179,7 @@ static void test_order(void)
                 grad + k * DIM + c,
                 N - k < LOOKUP_RUN_PART ? N - k : LOOKUP_RUN_PART, DIM);
     ok(!lookup_open(&lookup, device, &spec, &err) &&
-           !lookup_backward(lookup, &batch, grad, 1, &err),
+           !lookup_backward(lookup, LOOKUP_BACKWARD, &batch, grad, 1, &err),
        "one long run");
     for (int c = 0; c < DIM; c++)
         same &= -weight[DIM + c] == sum[c] && weight[c] == 0;

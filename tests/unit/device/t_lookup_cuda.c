@@ -100,11 +100,11 @@ static int step_twice(struct device *device, struct lookup *lookup,
 {
     (void)device;
     if (lookup_forward(lookup, batch, d_out, err) ||
-        lookup_backward(lookup, batch, d_grad, 0.1f, err) ||
+        lookup_backward(lookup, LOOKUP_BACKWARD, batch, d_grad, 0.1f, err) ||
         lookup_forward(lookup, batch, (char *)d_out + out_bytes, err))
         return -1;
     for (unsigned phase = 1; phase < LOOKUP_BACKWARD; phase *= 2)
-        if (lookup_backward_phases(lookup, phase, batch, d_grad, 0.05f, err))
+        if (lookup_backward(lookup, phase, batch, d_grad, 0.05f, err))
             return -1;
     return 0;
 }

@@ -52,7 +52,7 @@ static int step_by_backward(struct device *device, struct lookup_table *table,
     }
     batch.n_lookups = n;
     rc = lookup_open(&lookup, device, &spec, err) ||
-         lookup_backward(lookup, &batch, dense, RATE, err);
+         lookup_backward(lookup, LOOKUP_BACKWARD, &batch, dense, RATE, err);
     lookup_close(lookup);
     mem_free(rows);
     mem_free(offsets);

@@ -86,7 +86,7 @@ static void test_rows(struct device *device, struct lookup_table *table)
        "a table of %.1f GiB %s", (double)N_ROWS * DIM * 4 / (1 << 30), err.msg);
     is_i64(count_rows_off(device, lookup, &batch, d_out, 0), 0, "its rows");
     ok(!device_set(device, d_out, N_PLACES * DIM, 2, &err) &&
-           !lookup_backward(lookup, &batch, d_out, RATE, &err),
+           !lookup_backward(lookup, LOOKUP_BACKWARD, &batch, d_out, RATE, &err),
        "an update %s", err.msg);
     is_i64(count_rows_off(device, lookup, &batch, d_out, 2), 0,
            "and what became of them");
