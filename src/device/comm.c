@@ -21,20 +21,16 @@ static int copy_start(struct comm *comm, const struct comm_block *blocks,
     return rc;
 }
 
-static const struct comm_ops COPY_OPS = {.start = copy_start};
-
 static int host_start(struct comm *comm, const struct comm_block *blocks,
                       size_t n_blocks, struct err *err)
 {
     return comm->world->ops->start(comm->world, blocks, n_blocks, err);
 }
 
-static const struct comm_ops HOST_OPS = {.start = host_start};
-
 int comm_open(struct comm **out, struct world *world, struct device *device,
               uint32_t n_ranks, struct err *err)
 {
-    struct comm shape = {&COPY_OPS, "copy", world, device, n_ranks};
+    struct comm shape = {"copy", world, device, n_ranks, copy_start, NULL};
 
     assert(n_ranks);
     if (world->size > 1) {
@@ -46,8 +42,8 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
                            world->size, n_ranks);
         if (device->kind == DEVICE_CUDA)
             return comm_open_nccl(out, &shape, err);
-        shape.ops = &HOST_OPS;
         shape.kind = world->ops->kind;
+        shape.start = host_start;
     }
     *out = mem_alloc(1, sizeof **out);
     **out = shape;
@@ -56,8 +52,8 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
 
 void comm_close(struct comm *comm)
 {
-    if (comm && comm->ops->close)
-        comm->ops->close(comm);
+    if (comm && comm->close)
+        comm->close(comm);
     mem_free(comm);
 }
 
@@ -77,7 +73,7 @@ int comm_start(struct comm *comm, const struct comm_block *blocks,
         if (blocks[i].n_bytes && (comm_is_here(comm, blocks[i].from) ||
                                   comm_is_here(comm, blocks[i].to)))
             full[n_full++] = blocks[i];
-    rc = comm->ops->start(comm, full, n_full, err);
+    rc = comm->start(comm, full, n_full, err);
     mem_free(full);
     return rc;
 }
@@ -88,14 +84,6 @@ int comm_finish(struct comm *comm, struct err *err)
     struct world *world = comm->world;
 
     return world->ops ? world->ops->finish(world, err) : 0;
-}
-
-int comm_move(struct comm *comm, const struct comm_block *blocks,
-              size_t n_blocks, struct err *err)
-{
-    if (comm_start(comm, blocks, n_blocks, err))
-        return -1;
-    return comm_finish(comm, err);
 }
 
 /* The slice of a vector of n floats that a rank adds up. */
@@ -143,9 +131,9 @@ static int move_slices(struct comm *comm, float *const *d_data,
             block->d_dst = is_spread ? d_data[to] + slice.begin
                                      : d_scratch[to] + from * slice.n;
     }
-    rc = comm_move(comm, blocks, n_blocks, err);
+    rc = comm_start(comm, blocks, n_blocks, err) || comm_finish(comm, err);
     mem_free(blocks);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 /* Reduce-scatter and all-gather (Rabenseifner's all-reduce), but each slice is

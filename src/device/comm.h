@@ -16,15 +16,19 @@
  *
  * All give the same bits.
  */
-struct comm_ops;
+struct comm_block;
 
 /* First member of each body's own struct; for others to read. */
 struct comm {
-    const struct comm_ops *ops;
     const char *kind;      /* "copy", "mpi", "shm", "nccl" */
     struct world *world;   /* not owned */
     struct device *device; /* not owned */
     uint32_t n_ranks;
+    /* The body: starts blocks, none of which is empty; closes all but the
+     * struct, or NULL. */
+    int (*start)(struct comm *comm, const struct comm_block *blocks,
+                 size_t n_blocks, struct err *err);
+    void (*close)(struct comm *comm);
 };
 
 /* The body follows from the world and the device. n_ranks: of the plan; where
@@ -48,14 +52,10 @@ struct comm_block {
 };
 /* Moves blocks that do not overlap. Each process names the blocks that its
  * ranks send or receive, at most one for each (from, to), in any order; it may
- * name those of others, too.
- * Queued behind the device's work, as marks are; device_wait or
- * device_elapsed wait for it. Collective. */
-int comm_move(struct comm *comm, const struct comm_block *blocks,
-              size_t n_blocks, struct err *err) MUST_CHECK;
-/* The same in two: all that comm_start began is done, as by comm_move, when
- * comm_finish returns. Over MPI it goes on beside other work; other bodies
- * queue it at once. */
+ * name those of others, too. All that comm_start began is done when comm_finish
+ * returns, or queued behind the device's work, as marks are: device_wait or
+ * device_elapsed wait for it. Over MPI it goes on beside other work; other
+ * bodies queue it at once. Collective. */
 int comm_start(struct comm *comm, const struct comm_block *blocks,
                size_t n_blocks, struct err *err) MUST_CHECK;
 int comm_finish(struct comm *comm, struct err *err) MUST_CHECK;
@@ -63,7 +63,7 @@ int comm_finish(struct comm *comm, struct err *err) MUST_CHECK;
  * added in the order of ranks, so that all bodies agree. d_data[n_ranks] is
  * not looked at for ranks elsewhere; d_scratch[r] likewise, each with
  * comm_sum_scratch(n) floats: n, and fewer than n_ranks more. About the
- * traffic of a ring; queued as comm_move is, in n_ranks pieces of work more.
+ * traffic of a ring; queued as moves are, in n_ranks pieces of work more.
  * Collective. */
 uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n);
 int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,

@@ -66,9 +66,6 @@ static int nccl_start(struct comm *comm, const struct comm_block *blocks,
     return nccl_check(nccl, status, "an earlier exchange", err);
 }
 
-static const struct comm_ops NCCL_OPS = {.close = nccl_close,
-                                         .start = nccl_start};
-
 /* What a process says of itself before NCCL connects it. */
 struct peer {
     char identity[sizeof((struct device *)0)->identity];
@@ -135,8 +132,9 @@ int comm_open_nccl(struct comm **out, const struct comm *shape, struct err *err)
     struct comm_nccl *self = mem_alloc(1, sizeof *self);
 
     self->base = *shape;
-    self->base.ops = &NCCL_OPS;
     self->base.kind = "nccl";
+    self->base.start = nccl_start;
+    self->base.close = nccl_close;
     if (check_peers(self, err) || connect(self, err)) {
         comm_close(&self->base);
         return -1;

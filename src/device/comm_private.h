@@ -27,16 +27,8 @@ uint32_t world_launched_size(void);
 int world_open_mpi(struct world **out, uint32_t launched,
                    struct err *err) MUST_CHECK;
 
-/* What a body of the communicator implements. */
-struct comm_ops {
-    void (*close)(struct comm *comm); /* but for the struct; may be NULL */
-    /* No block is empty. */
-    int (*start)(struct comm *comm, const struct comm_block *blocks,
-                 size_t n_blocks, struct err *err);
-};
-
 /* The body for a world of processes with a GPU each: shape is copied, apart
- * from ops and kind. */
+ * from kind and body. */
 int comm_open_nccl(struct comm **out, const struct comm *shape,
                    struct err *err) MUST_CHECK;
 

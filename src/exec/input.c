@@ -180,10 +180,10 @@ int input_exchange(struct input *input, struct err *err)
         blocks[i] = (struct comm_block){from, to, input->d_sent[i],
                                         input->d_came[i], input->sizes[i]};
     }
-    if (!rc)
-        rc = comm_move(input->comm, blocks, n * n, err);
+    rc = rc || comm_start(input->comm, blocks, n * n, err) ||
+         comm_finish(input->comm, err);
     mem_free(blocks);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 /* What the ranks sent for a piece, in their order; parts[n_ranks] go on. */

@@ -144,8 +144,8 @@ static bool try_move(struct comm *comm, bool is_reversed)
                 has_dst ? buffers.d_scratch[to] + STRIDE * from : NULL,
                 n_given(from, to) * sizeof(float)};
     }
-    fine &=
-        !comm_move(comm, blocks, n, &err) && !device_wait(comm->device, &err);
+    fine &= !comm_start(comm, blocks, n, &err) && !comm_finish(comm, &err) &&
+            !device_wait(comm->device, &err);
     for (uint32_t to = 0; to < n_ranks && fine; to++) {
         if (!comm_is_here(comm, to))
             continue;

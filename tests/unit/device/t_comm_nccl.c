@@ -46,7 +46,8 @@ static bool try_exchange(struct comm *comm)
             blocks[n_blocks++] = (struct comm_block){
                 r, own, NULL, got + r * N_FLOATS, N_FLOATS * sizeof(float)};
     }
-    fine = !comm_move(comm, blocks, n_blocks, &err);
+    fine =
+        !comm_start(comm, blocks, n_blocks, &err) && !comm_finish(comm, &err);
     for (uint32_t r = 0; r < n; r++)
         for (size_t i = 0; i < N_FLOATS; i++)
             fine &= got[r * N_FLOATS + i] == value_of(r, own, i);
