@@ -3,7 +3,6 @@
 #include "base/interrupt.h"
 #include "device/alltoall.h"
 #include "device/laps.h"
-#include "microbench/draws.h"
 #include "microbench/rig.h"
 
 #include <assert.h>

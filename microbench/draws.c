@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/draws.h"
+#include "microbench/sampler.h"
 
 #include <math.h>
 #include <string.h>

@@ -101,7 +101,8 @@ struct bench {
     const struct bench_options *options;
     struct sample_sink *sink;
     struct bench_result *result;
-    struct rig *rig; /* opened for the first case that is not there */
+    struct rig *rig; /* opened for the first case that is not there, with: */
+    struct canary *canary;
 };
 
 /* Right after the memory was taken everything is slower for some seconds
@@ -126,7 +127,7 @@ static int settle(struct bench *bench, struct err *err)
     for (uint64_t i = 0; (n_since_best < SETTLE_RUNS || ms < least_ms) &&
                          ms < SETTLE_MAX_MS && !interrupt_requested();
          i++) {
-        if (rig_measure(bench->rig, &sample, &sentinel, i, err))
+        if (rig_measure(bench->rig, bench->canary, &sample, &sentinel, i, err))
             return -1;
         n_since_best++;
         if (sample.total.median_ms < (1 - SETTLE_GAIN) * best_ms) {
@@ -142,7 +143,8 @@ static int open_rig(struct bench *bench, const struct sample_setting *setting,
                     struct err *err)
 {
     if (rig_open(&bench->rig, bench->device, bench->options, err) ||
-        canary_learn(rig_canary(bench->rig), bench->sink, setting, err))
+        canary_open(&bench->canary, bench->device, err) ||
+        canary_learn(bench->canary, bench->sink, setting, err))
         return -1;
     return settle(bench, err);
 }
@@ -172,9 +174,9 @@ static int measure(struct bench *bench, const struct bench_case *what,
     }
     if (!bench->rig && open_rig(bench, &setting, err))
         return -1;
-    if (rig_measure(bench->rig, &sample, what, stream_seed, err))
+    if (rig_measure(bench->rig, bench->canary, &sample, what, stream_seed, err))
         return err_prefix(err, "case %" PRIu64, case_idx);
-    if (canary_teach(rig_canary(bench->rig), sink, &setting, err) ||
+    if (canary_teach(bench->canary, sink, &setting, err) ||
         sample_sink_put(sink, &setting, &sample, err))
         return -1;
     bench->result->n_measured++;
@@ -201,8 +203,10 @@ static int measure_case(struct bench *bench, const struct bench_case *fused,
         fused->n_tables == 1 || bench->options->is_designed ||
         (bench->options->is_mixed && fused->n_tables > BENCH_MAX_SINGLES))
         return 0;
+    other = *fused;
+    other.n_tables = 1;
     for (uint32_t t = 0; t < fused->n_tables; t++) {
-        case_single(&other, fused, t);
+        other.tables[0] = fused->tables[t];
         if (measure(bench, &other, SAMPLE_SINGLE, case_idx, 1 + t, err))
             return -1;
     }
@@ -238,7 +242,7 @@ static int run_cases(struct bench *bench, struct err *err)
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
     double begin_ms = clock_ms();
-    uint64_t n_wanted = case_list_n_cases(bench->options);
+    uint64_t n_wanted = options->is_designed ? designed_n_cases() : UINT64_MAX;
 
     n_wanted -= min_u64(options->first_case, n_wanted);
     if (options->n_cases)
@@ -270,5 +274,6 @@ int bench_lookup(struct bench_result *result, struct device *device,
     result->seed = case_list_id(options);
     rc = run_cases(&bench, err);
     rig_close(bench.rig);
+    canary_close(bench.canary);
     return rc;
 }

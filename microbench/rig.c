@@ -25,7 +25,6 @@
 
 struct rig {
     struct device *device; /* not owned */
-    struct canary *canary;
     float learning_rate;
     void *d_weights;
     size_t weight_bytes;
@@ -83,8 +82,7 @@ int rig_open(struct rig **out, struct device *device,
     rig->weight_bytes = case_weight_bytes(options);
     rig->state_bytes =
         case_state_bytes(options) + (size_t)BENCH_MAX_TABLES * CASE_ALIGN;
-    if (alloc_tables(rig, options, err) ||
-        canary_open(&rig->canary, device, err)) {
+    if (alloc_tables(rig, options, err)) {
         rig_close(rig);
         return -1;
     }
@@ -102,13 +100,7 @@ void rig_close(struct rig *rig)
     device_free(rig->device, rig->offsets.d_ptr);
     device_free(rig->device, rig->out.d_ptr);
     device_free(rig->device, rig->grad.d_ptr);
-    canary_close(rig->canary);
     mem_free(rig);
-}
-
-struct canary *rig_canary(struct rig *rig)
-{
-    return rig->canary;
 }
 
 /*
@@ -304,7 +296,8 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
 
 /* Laps of a step on a machine that the canary finds quiet, or the sample's
  * flags say that it was not; on a GPU some more for the phases of backward. */
-static int time_case(struct rig *rig, struct sample *sample, struct err *err)
+static int time_case(struct rig *rig, struct canary *canary,
+                     struct sample *sample, struct err *err)
 {
     static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD},
                           phases[] = {LOOKUP_LINEARISE, LOOKUP_SORT,
@@ -320,8 +313,7 @@ static int time_case(struct rig *rig, struct sample *sample, struct err *err)
     struct lap_conditions conditions;
     struct timing parts[LAPS_MAX_PARTS];
 
-    if (laps_time_quietly(parts, &laps, rig->device, rig->canary, &conditions,
-                          err))
+    if (laps_time_quietly(parts, &laps, rig->device, canary, &conditions, err))
         return -1;
     sample->forward = parts[0];
     sample->backward = parts[1];
@@ -341,7 +333,7 @@ static int time_case(struct rig *rig, struct sample *sample, struct err *err)
     return 0;
 }
 
-int rig_measure(struct rig *rig, struct sample *sample,
+int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
                 struct err *err)
 {
@@ -363,7 +355,7 @@ int rig_measure(struct rig *rig, struct sample *sample,
         return -1;
     rc = reserve_outputs(rig, (size_t)what->batch * out_dim * sizeof(float),
                          err) ||
-         time_case(rig, sample, err);
+         time_case(rig, canary, sample, err);
     lookup_close(rig->lookup);
     rig->lookup = NULL;
     return rc ? -1 : 0;

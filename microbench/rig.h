@@ -34,17 +34,15 @@ struct rig; /* opaque */
 int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err) MUST_CHECK;
 void rig_close(struct rig *rig); /* NULL is fine */
-/* The one beside the cases that are measured. */
-struct canary *rig_canary(struct rig *rig);
 /* What cases of a list take on a device at most, beside weights and states:
  * index sets, outputs, what backward and drawing need. */
 uint64_t rig_reserve_bytes(const struct bench_options *options,
                            const struct device *device);
 
-/* Measures a case: fills the timings, health, flags, n_iterations, started_at
+/* Measures a case beside a canary: fills the timings, health, flags, n_iterations, started_at
  * and tables[0 .. n_tables) of *sample. The caller owns sample->tables, with
  * room for the case's tables; started_at is the rig's until the next call. */
-int rig_measure(struct rig *rig, struct sample *sample,
+int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
                 struct err *err) MUST_CHECK;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "microbench/sampler.h"
 
-#include "microbench/draws.h"
-
 #include <string.h>
 
 /* A look-up's way through linearise, sort and runs, beside its rows. */
@@ -38,11 +36,6 @@ uint64_t case_list_id(const struct bench_options *options)
     if (options->is_designed)
         id = mix64(id);
     return id >> 1;
-}
-
-uint64_t case_list_n_cases(const struct bench_options *options)
-{
-    return options->is_designed ? designed_n_cases() : UINT64_MAX;
 }
 
 uint64_t case_row_bytes(const struct case_table *table,
@@ -119,12 +112,4 @@ void case_sentinel(struct bench_case *out, const struct bench_options *options)
                         case_row_bytes(table, out->precision),
                     1000000);
     }
-}
-
-void case_single(struct bench_case *out, const struct bench_case *from,
-                 uint32_t t)
-{
-    *out = *from;
-    out->tables[0] = from->tables[t];
-    out->n_tables = 1;
 }

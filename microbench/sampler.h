@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_MICROBENCH_SAMPLER_H
 #define NEUROSHARD_MICROBENCH_SAMPLER_H
 
+#include "base/rng.h"
 #include "device/stream.h"
 #include "microbench/bench.h"
 
@@ -49,8 +50,6 @@ uint64_t case_state_bytes(const struct bench_options *options);
 /* Hash of what the cases depend on, below 2^63; of a plain list apart from
  * batch, precision and optimizer, which are part of a setting. */
 uint64_t case_list_id(const struct bench_options *options);
-/* UINT64_MAX where there is no end to them. */
-uint64_t case_list_n_cases(const struct bench_options *options);
 
 /* What no case of the list exceeds. */
 struct case_bounds {
@@ -75,8 +74,23 @@ void case_draw(struct bench_case *out, const struct bench_options *options,
 /* The one case of a list that is measured again and again; of a mixed list at
  * the published setting. */
 void case_sentinel(struct bench_case *out, const struct bench_options *options);
-/* Table t of a case as a case of its own; it sees the same look-ups. */
-void case_single(struct bench_case *out, const struct bench_case *from,
-                 uint32_t t);
+
+/* How the cases of lists come about: those of plain and mixed lists by random
+ * values, those of a designed list one by one. */
+
+/* At least lo, below hi; the logarithm is close to uniform. lo < hi. */
+double draw_log_uniform(struct rng *rng, double lo, double hi);
+/* Fill a case, which has the list's setting so far. */
+void draw_plain(struct bench_case *out, const struct bench_options *options,
+                struct rng *rng);
+void draw_mixed(struct bench_case *out, const struct bench_options *options,
+                struct rng *rng);
+/* case_idx < designed_n_cases(). */
+void designed_draw(struct bench_case *out, const struct bench_options *options,
+                   uint64_t case_idx);
+uint64_t designed_n_cases(void);
+
+/* Kept free for each table that is still to be drawn. */
+#define TABLE_RESERVE_BYTES (64 << 10)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/draws.h"
+#include "microbench/sampler.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 #define MANY_ROWS 10000000
