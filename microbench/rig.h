@@ -39,9 +39,10 @@ void rig_close(struct rig *rig); /* NULL is fine */
 uint64_t rig_reserve_bytes(const struct bench_options *options,
                            const struct device *device);
 
-/* Measures a case beside a canary: fills the timings, health, flags, n_iterations, started_at
- * and tables[0 .. n_tables) of *sample. The caller owns sample->tables, with
- * room for the case's tables; started_at is the rig's until the next call. */
+/* Measures a case beside a canary: fills the timings, health, flags,
+ * n_iterations, started_at and tables[0 .. n_tables) of *sample. The caller
+ * owns sample->tables, with room for the case's tables; started_at is the rig's
+ * until the next call. */
 int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
                 struct err *err) MUST_CHECK;

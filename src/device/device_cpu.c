@@ -190,14 +190,12 @@ static void fill_piece(void *ctx, uint64_t at, uint64_t end, unsigned thread)
     const struct fill_window *window = job->window;
 
     (void)thread;
-    if (window->stride == window->width) { /* one long row */
-        fill_run(job, at, window->first + at, end - at);
-        return;
-    }
     while (at < end) {
         uint64_t row = at / window->width, column = at % window->width;
-        uint64_t n_run = min_u64(window->width - column, end - at);
+        uint64_t n_run = end - at;
 
+        if (window->stride != window->width) /* else one long row */
+            n_run = min_u64(window->width - column, n_run);
         fill_run(job, at, window->first + row * window->stride + column, n_run);
         at += n_run;
     }

@@ -6,6 +6,8 @@
 #include "device/cpu_kernels.h"
 #include "device/device_ops.h"
 
+#include <assert.h>
+
 /* Seeds of the permutations and draws of one stream; 1 is that of its rows. */
 enum { SALT_POSITIONS = 2, SALT_COLD, SALT_DRAWS, SALT_BAGS };
 
@@ -45,7 +47,6 @@ void stream_batch_init(struct stream_batch *state, const struct stream *stream,
     state->n_rows = (uint32_t)stream->n_rows;
     state->n_lookups = (uint32_t)n_lookups;
     state->seed = stream_random(seed, SALT_DRAWS);
-    state->alpha = stream->zipf_alpha;
     row_map_init(&state->rows, stream->row_order, state->n_rows,
                  stream->table_seed);
     if (stream->use_bins) {
@@ -92,6 +93,7 @@ int stream_draw(struct device *device, const struct stream *streams,
                 uint32_t n_streams, uint64_t batch_seed, uint32_t *d_indices,
                 uint64_t *d_offsets, struct err *err)
 {
+    assert(n_streams);
     return device->ops->draw(device, streams, n_streams, batch_seed, d_indices,
                              d_offsets, err);
 }

@@ -42,7 +42,7 @@ uint64_t stream_n_lookups(const struct stream *stream);
 void stream_fill(const struct stream *stream, uint64_t batch_seed,
                  uint64_t offset_begin, uint64_t *offsets, uint32_t *indices);
 
-/* The same for n streams of one batch size, into the device's memory: the
+/* The same for n >= 1 streams of one batch size, into the device's memory: the
  * layout of struct lookup_batch (device/lookup.h), d_offsets[n * batch + 1].
  * On a GPU both are made there. */
 int stream_draw(struct device *device, const struct stream *streams,

@@ -98,7 +98,7 @@ static void stream_rows(const struct stream_batch *batch, uint32_t begin,
             block[i] = first + i;
         if (batch->use_bins)
             binned_block(batch, block, n_block);
-        else if (batch->alpha > 0)
+        else if (batch->zipf.alpha > 0)
             zipf_block(batch, block, n_block);
         else
             for (uint32_t i = 0; i < n_block; i++)

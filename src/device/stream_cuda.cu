@@ -39,7 +39,7 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
                      uint32_t *d_indices, uint64_t *d_offsets, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
-    const uint32_t n_bags = n_streams ? streams[0].batch : 0;
+    const uint32_t n_bags = streams[0].batch;
     const uint64_t n_all = (uint64_t)n_streams * n_bags;
     const size_t placed_bytes = n_streams * sizeof(struct placed_stream);
     struct placed_stream *placed, *d_placed;
@@ -48,10 +48,6 @@ int stream_cuda_draw(struct device *device, const struct stream *streams,
     size_t temp_bytes = 0;
     int rc = -1;
 
-    if (!n_streams)
-        return CUDA(
-            cudaMemsetAsync(d_offsets, 0, sizeof *d_offsets, cuda->stream),
-            err);
     placed = (struct placed_stream *)mem_alloc(n_streams, sizeof *placed);
     for (uint32_t i = 0; i < n_streams; i++) {
         stream_batch_init(&placed[i].batch, &streams[i], batch_seed);

@@ -201,7 +201,6 @@ struct stream_batch {
     int use_bins;
     uint32_t n_rows, n_lookups;
     uint64_t seed; /* of the draws of a Zipf stream */
-    double alpha;
     struct stream_zipf zipf;
     struct row_map rows;          /* rank -> row */
     struct permutation positions; /* look-up -> place in the histogram */
@@ -265,7 +264,7 @@ HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
 
     if (batch->use_bins)
         rank = stream_binned_rank(batch, i);
-    else if (batch->alpha > 0)
+    else if (batch->zipf.alpha > 0)
         rank = stream_zipf_draw(&batch->zipf, batch->seed, i);
     else
         rank = stream_uniform_rank(batch, i);
