@@ -13,7 +13,6 @@
 
 /* Look-ups sorted by row: row and bag of one take turns. */
 #define PAIR_ROW(pairs, i) ((pairs)[2 * (i)])
-#define PAIR_BAG(pairs, i) ((pairs)[2 * (i) + 1])
 
 /* Consecutive bags of rows to be summed: bag b has the rows ends[b] ..
  * ends[b + 1] and its sum goes to out + b * out_stride, as fp16 where

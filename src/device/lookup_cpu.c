@@ -22,9 +22,6 @@
  * depend on threads or chunks.
  */
 struct table_sort {
-    const uint32_t *indices; /* of the batch, as offsets counts them; of wide
-                                ones the low words */
-    size_t index_step;       /* words from one index to the next: 1 or 2 */
     const uint64_t *offsets; /* [batch + 1] of this table */
     uint32_t batch;
     uint32_t n_rows;
@@ -34,9 +31,11 @@ struct table_sort {
     uint32_t *counts;  /* [n_chunks][1 << MAX_DIGIT] */
     size_t n_chunks;   /* >= 1: parts that threads work on side by side */
     /* Of a pass: */
-    const uint32_t *from; /* NULL: the indices */
+    const uint32_t *from; /* rows: the indices, of wide ones the low words, in
+                             the first pass; then in pairs with their bags */
+    size_t step;          /* words from one row to the next: 1 or 2 */
     uint32_t *to;
-    unsigned shift;
+    unsigned shift; /* 0: the first */
     uint32_t mask;
 };
 
@@ -50,13 +49,9 @@ static void count_chunk(void *ctx, size_t chunk, unsigned thread)
     const struct table_sort *sort = ctx;
     uint32_t *counts = sort->counts + (chunk << MAX_DIGIT);
     const uint32_t *rows = sort->from;
-    size_t step = 2;
+    size_t step = sort->step;
 
     (void)thread;
-    if (!rows) {
-        step = sort->index_step;
-        rows = sort->indices + sort->offsets[0] * step;
-    }
     memset(counts, 0, (sort->mask + 1) * sizeof *counts);
     for (size_t i = chunk_begin(sort, chunk); i < chunk_begin(sort, chunk + 1);
          i++)
@@ -110,7 +105,7 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
     size_t i = chunk_begin(sort, chunk), end = chunk_begin(sort, chunk + 1);
 
     (void)thread;
-    if (sort->from) {
+    if (sort->shift) {
         for (; i < end; i++)
             put(sort, places, sort->from[2 * i], sort->from[2 * i + 1]);
         return;
@@ -122,8 +117,7 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
             min_u64(sort->offsets[bag + 1] - sort->offsets[0], end);
 
         for (; i < bag_end; i++)
-            put(sort, places,
-                sort->indices[(sort->offsets[0] + i) * sort->index_step], bag);
+            put(sort, places, sort->from[i * sort->step], bag);
     }
 }
 
@@ -146,6 +140,7 @@ static void sort_table(struct pool *pool, struct table_sort *sort)
                              sort->mask + 1);
         pool_run(pool, sort->n_chunks, scatter_chunk, sort);
         sort->from = sort->to;
+        sort->step = 2;
     }
 }
 
@@ -313,8 +308,6 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
             .partials = partials,
         };
         self->jobs[t].sort = (struct table_sort){
-            .indices = batch->d_indices,
-            .index_step = index_step(batch),
             .offsets = offsets,
             .batch = base->batch,
             .n_rows = (uint32_t)table->n_rows,
@@ -323,6 +316,9 @@ static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
             .scratch = self->scratch + first,
             .counts = self->counts,
             .n_chunks = is_large ? n_threads * CHUNKS_A_THREAD : 1,
+            .from = (const uint32_t *)batch->d_indices +
+                    offsets[0] * index_step(batch),
+            .step = index_step(batch),
         };
         partials += (n_pairs / LOOKUP_RUN_PART + 1) * table->dim;
         for (size_t begin = 0; begin < n_pairs; begin += BLOCK_PAIRS)
