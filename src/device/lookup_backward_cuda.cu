@@ -95,16 +95,6 @@ static struct backward_job job_of(const struct lookup_cuda *self,
     return job;
 }
 
-static int linearise(struct lookup_cuda *self, const struct backward_job *job,
-                     struct err *err)
-{
-    return CUDA(launch(lookup_linearise_kernel,
-                       blocks_for_warps((uint64_t)job->n_tables *
-                                        ((job->batch + 31) / 32)),
-                       dim3(BLOCK_THREADS), 0, self->cuda->stream, *job),
-                err);
-}
-
 /* The phases of a backward; of the third, pieces and runs have files of their
  * own. */
 int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
@@ -120,7 +110,11 @@ int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
     if (phases & LOOKUP_LINEARISE) {
         self->pairs.current = 0;
         job = job_of(self, batch, d_grad, learning_rate);
-        if (linearise(self, &job, err))
+        if (CUDA(launch(lookup_linearise_kernel,
+                        blocks_for_warps((uint64_t)job.n_tables *
+                                         ((job.batch + 31) / 32)),
+                        dim3(BLOCK_THREADS), 0, self->cuda->stream, job),
+                 err))
             return -1;
     }
     if (phases & LOOKUP_SORT &&
