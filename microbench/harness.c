@@ -247,17 +247,14 @@ static int run_cases(struct bench *bench, struct err *err)
     n_wanted -= min_u64(options->first_case, n_wanted);
     if (options->n_cases)
         n_wanted = min_u64(options->n_cases, n_wanted);
-    while (result->n_cases < n_wanted) {
+    while (result->n_cases < n_wanted && !result->out_of_time) {
         if (run_case(bench, options->first_case + result->n_cases, err))
             return -1;
         if (result->interrupted)
             return 0;
-        result->n_cases++;
-        progress_update(options->progress, result->n_cases);
+        progress_update(options->progress, ++result->n_cases);
         result->out_of_time =
             bench_is_late(options, begin_ms) && result->n_cases < n_wanted;
-        if (result->out_of_time)
-            return 0;
     }
     return 0;
 }
