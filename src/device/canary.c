@@ -109,18 +109,31 @@ static int step(struct canary *canary, unsigned number, double *ms,
     return device_elapsed(canary->device, 0, 1, ms, err);
 }
 
+/* The median of some steps now. */
+static int check(struct canary *canary, struct err *err)
+{
+    double ms[N_WARM_UP + N_STEPS];
+
+    for (unsigned i = 0; i < N_WARM_UP + N_STEPS; i++)
+        if (step(canary, i, &ms[i], err))
+            return -1;
+    canary->last_ms = stats_median(ms + N_WARM_UP, N_STEPS);
+    canary->best_ms = fmin(canary->best_ms, canary->last_ms);
+    return 0;
+}
+
 int canary_open(struct canary **out, struct device *device, struct err *err)
 {
     struct canary *canary = mem_alloc(1, sizeof(*canary));
-    double slowdown;
     int rc;
 
     canary->device = device;
     canary->batch = device_is_host(device) ? CPU_BATCH : CUDA_BATCH;
     canary->opened_ms = clock_ms();
+    canary->best_ms = INFINITY;
     rc = open_memory(canary, err) || open_lookup(canary, err) ? -1 : 0;
     for (unsigned i = 0; !rc && i < N_FIRST_CHECKS; i++)
-        rc = canary_check(canary, &slowdown, err);
+        rc = check(canary, err);
     if (rc)
         canary_close(canary);
     else
@@ -159,32 +172,16 @@ int canary_teach(struct canary *canary, const struct sample_sink *sink,
     return sink->put_canary(sink->ctx, setting, canary->best_ms, err);
 }
 
-int canary_check(struct canary *canary, double *slowdown, struct err *err)
-{
-    double ms[N_WARM_UP + N_STEPS], median_ms;
-
-    for (unsigned i = 0; i < N_WARM_UP + N_STEPS; i++)
-        if (step(canary, i, &ms[i], err))
-            return -1;
-    median_ms = stats_median(ms + N_WARM_UP, N_STEPS);
-    if (canary->best_ms == 0 || median_ms < canary->best_ms)
-        canary->best_ms = median_ms;
-    canary->last_ms = median_ms;
-    *slowdown = median_ms / canary->best_ms;
-    return 0;
-}
-
 int canary_judge(struct canary *canary, double begin_ms,
                  enum canary_verdict *verdict, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
     const double before_ms = canary->last_ms;
-    double slowdown;
 
-    if (canary_check(canary, &slowdown, err))
+    if (check(canary, err))
         return -1;
     *verdict = CANARY_QUIET;
-    if (fmax(slowdown, before_ms / canary->best_ms) < DISTURBED)
+    if (fmax(canary->last_ms, before_ms) < DISTURBED * canary->best_ms)
         return 0;
     *verdict = CANARY_DISTURBED;
     if (canary->waited_ms >=

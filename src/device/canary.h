@@ -30,12 +30,6 @@ int canary_teach(struct canary *canary, const struct sample_sink *sink,
                  const struct sample_setting *setting,
                  struct err *err) MUST_CHECK;
 
-/* *slowdown = median of some steps now over the least such median since
- * canary_open, or ever, as far as it has learned: 1 where the machine is as
- * quiet as it has ever been. Takes about 3 ms. */
-int canary_check(struct canary *canary, double *slowdown,
-                 struct err *err) MUST_CHECK;
-
 /*
  * What to do with the measurement that began at begin_ms (clock_ms) and has
  * ended now, by the checks before and after it, as a busy machine may seem
@@ -48,6 +42,8 @@ int canary_check(struct canary *canary, double *slowdown,
  *             return -1;
  *     } while (verdict == CANARY_AGAIN);
  *
+ * A check takes about 3 ms. It compares with the quietest moment since
+ * canary_open, or ever, as far as the canary has learned.
  * CANARY_AGAIN comes after a pause. Patience is bounded: once measurements
  * that did not count and pauses have taken 2 s and half of the time since
  * canary_open, or the user wants to stop, a disturbed measurement is

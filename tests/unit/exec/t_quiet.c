@@ -43,13 +43,6 @@ int canary_learn(struct canary *canary, const struct sample_sink *sink,
     return 0;
 }
 
-int canary_check(struct canary *canary, double *slowdown, struct err *err)
-{
-    (void)canary, (void)err;
-    *slowdown = 1;
-    return 0;
-}
-
 int canary_judge(struct canary *canary, double begin_ms,
                  enum canary_verdict *verdict, struct err *err)
 {
