@@ -438,10 +438,8 @@ static void update(const struct update_job *job, size_t begin, size_t end,
     size_t i = begin, stop;
 
     /* A run that started earlier is not this block's. */
-    if (begin)
-        i = PAIR_ROW(pairs, begin) == PAIR_ROW(pairs, begin - 1)
-                ? run_end(pairs, begin, end)
-                : begin;
+    if (begin && PAIR_ROW(pairs, begin) == PAIR_ROW(pairs, begin - 1))
+        i = run_end(pairs, begin, end);
     if (i < end)
         prefetch_first(&gather, i);
     for (; i < end; i = stop) {
