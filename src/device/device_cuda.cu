@@ -437,16 +437,25 @@ static int open_all(struct device_cuda *cuda, struct err *err)
     return cuda_flush(&cuda->base, err) || cuda_wait(&cuda->base, err) ? -1 : 0;
 }
 
-/* The driver is older than the CUDA that this program was built with. */
-static int refuse_driver(struct err *err)
+/* Whether there is such a GPU, and if not, why. */
+static int find_gpu(unsigned ordinal, struct err *err)
 {
-    int driver = 0, runtime = 0;
+    int n = 0, driver = 0, runtime = 0;
+    cudaError_t status = count_devices(&n);
 
+    if (status == cudaSuccess && ordinal < (unsigned)n)
+        return 0;
+    if (status == cudaSuccess)
+        return err_set(err, ERR_DEVICE, "this machine has %d", n);
+    cudaGetLastError();
+    if (status != cudaErrorInsufficientDriver)
+        return err_set(err, ERR_DEVICE, "%s", cudaGetErrorString(status));
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     if (!driver)
         return err_set(err, ERR_DEVICE,
                        "this machine has no NVIDIA driver that works");
+    /* which is older than the CUDA that this program was built with */
     return err_set(err, ERR_DEVICE,
                    "its driver is made for CUDA up to %d.%d and this program "
                    "for %d.%d: take a newer driver, or build with a CUDA "
@@ -458,27 +467,13 @@ static int refuse_driver(struct err *err)
 int device_open_cuda(struct device **out, unsigned ordinal, unsigned n_threads,
                      struct err *err)
 {
-    struct device_cuda *cuda;
-    int n = 0;
-    cudaError_t status = count_devices(&n);
+    struct device_cuda *cuda = (struct device_cuda *)mem_alloc(1, sizeof *cuda);
 
     (void)n_threads;
-    if (status != cudaSuccess) {
-        cudaGetLastError();
-        if (status != cudaErrorInsufficientDriver)
-            return err_set(err, ERR_DEVICE, "cannot open GPU %u: %s", ordinal,
-                           cudaGetErrorString(status));
-        refuse_driver(err);
-        return err_prefix(err, "cannot open GPU %u", ordinal);
-    }
-    if (ordinal >= (unsigned)n)
-        return err_set(err, ERR_DEVICE,
-                       "cannot open GPU %u: this machine has %d", ordinal, n);
-    cuda = (struct device_cuda *)mem_alloc(1, sizeof *cuda);
     cuda->base.ops = &CUDA_OPS;
     cuda->base.kind = DEVICE_CUDA;
     cuda->ordinal = (int)ordinal;
-    if (open_all(cuda, err)) {
+    if (find_gpu(ordinal, err) || open_all(cuda, err)) {
         cuda_close(&cuda->base);
         return err_prefix(err, "cannot open GPU %u", ordinal);
     }
