@@ -43,6 +43,12 @@ struct update_job {
     float *partials;    /* [n_pairs / LOOKUP_RUN_PART + 1][dim] */
 };
 
+/* As lookup_apply_dense. */
+struct dense_job {
+    struct row_step step;
+    float *dense;
+};
+
 struct cpu_kernels {
     /* Forward of some bags of one table. Of wide indices the low words: from
      * one to the next are index_step words, 1 or 2. */
@@ -59,10 +65,9 @@ struct cpu_kernels {
      * is room for dim floats. */
     void (*update)(const struct update_job *job, size_t begin, size_t end,
                    float *sum);
-    /* Applies dense[row] to the rows [begin, end), as lookup_apply_dense
-     * does. */
-    void (*apply)(const struct row_step *step, float *dense, uint32_t begin,
-                  uint32_t end);
+    /* Applies a struct dense_job to the rows [begin, end): for
+     * pool_run_range. */
+    void (*apply)(void *job, uint64_t begin, uint64_t end, unsigned thread);
     /* rows[0 .. n) = stream_row(batch, begin ...), many at a time. */
     void (*stream_rows)(const struct stream_batch *batch, uint32_t begin,
                         uint32_t n, uint32_t *rows);

@@ -474,17 +474,18 @@ static int is_used(const float *grad, uint32_t dim)
     return bits != 0;
 }
 
-static void apply(const struct row_step *step, float *dense, uint32_t begin,
-                  uint32_t end)
+static void apply(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
-    uint32_t dim = step->table->dim;
+    const struct dense_job *job = ctx;
+    uint32_t dim = job->step.table->dim;
 
-    for (uint32_t row = begin; row < end; row++) {
-        float *grad = dense + (size_t)row * dim;
+    (void)thread;
+    for (uint64_t row = begin; row < end; row++) {
+        float *grad = job->dense + row * dim;
 
         if (!is_used(grad, dim))
             continue;
-        update_row(step, row, grad);
+        update_row(&job->step, (uint32_t)row, grad);
         memset(grad, 0, dim * sizeof *grad);
     }
 }

@@ -226,57 +226,44 @@ struct forward {
     const struct lookup_cpu *self;
     const struct lookup_batch *batch;
     char *out;
-    uint32_t bags_a_task, tasks_a_table;
 };
 
-static void forward_task(void *ctx, size_t task, unsigned thread)
+/* Bags [begin, end) of those of all tables. */
+static void forward_bags(void *ctx, uint64_t begin, uint64_t end,
+                         unsigned thread)
 {
     const struct forward *forward = ctx;
     const struct lookup *base = &forward->self->base;
-    size_t t = task / forward->tasks_a_table;
-    uint32_t begin =
-        (uint32_t)(task % forward->tasks_a_table) * forward->bags_a_task;
-    struct bags bags = {
-        .ends = forward->batch->d_offsets + t * base->batch + begin,
-        .n_bags = (unsigned)min_u64(base->batch - begin, forward->bags_a_task),
-        .out_half = base->output == PRECISION_FP16,
-        .out_stride = base->out_dim * precision_bytes(base->output),
-    };
+    size_t element_bytes = precision_bytes(base->output);
+    struct bags bags = {.out_half = base->output == PRECISION_FP16,
+                        .out_stride = base->out_dim * element_bytes};
 
     (void)thread;
-    bags.out = forward->out + begin * bags.out_stride +
-               base->tables[t].out_begin * precision_bytes(base->output);
-    forward->self->cpu->kernels->pool(&base->tables[t],
-                                      forward->batch->d_indices,
-                                      index_step(forward->batch), bags);
-}
+    for (; begin < end; begin += bags.n_bags) {
+        const struct lookup_table *table = &base->tables[begin / base->batch];
+        uint64_t first = begin % base->batch;
 
-static uint32_t bags_a_task(const struct lookup *lookup,
-                            const struct lookup_batch *batch,
-                            unsigned n_threads)
-{
-    uint64_t n_bags = (uint64_t)lookup->n_tables * lookup->batch;
-    uint64_t n_tasks = max_u64(batch->n_lookups / ROWS_A_TASK + 1,
-                               (uint64_t)n_threads * TASKS_A_THREAD);
-
-    return (uint32_t)min_u64(n_bags / n_tasks + 1, lookup->batch);
+        bags.ends = forward->batch->d_offsets + begin;
+        bags.n_bags = (uint32_t)min_u64(base->batch - first, end - begin);
+        bags.out = forward->out + first * bags.out_stride +
+                   table->out_begin * element_bytes;
+        forward->self->cpu->kernels->pool(table, forward->batch->d_indices,
+                                          index_step(forward->batch), bags);
+    }
 }
 
 int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
                        void *out, struct err *err)
 {
     struct lookup_cpu *self = lookup_cpu(lookup);
-    struct forward forward = {.self = self, .batch = batch, .out = out};
+    struct pool *pool = self->cpu->pool;
+    struct forward forward = {self, batch, out};
+    uint64_t n_bags = (uint64_t)lookup->n_tables * lookup->batch;
+    uint64_t n_tasks = max_u64(batch->n_lookups / ROWS_A_TASK + 1,
+                               (uint64_t)pool_size(pool) * TASKS_A_THREAD);
 
     (void)err;
-    if (!lookup->batch)
-        return 0;
-    forward.bags_a_task =
-        bags_a_task(lookup, batch, pool_size(self->cpu->pool));
-    forward.tasks_a_table =
-        (lookup->batch + forward.bags_a_task - 1) / forward.bags_a_task;
-    pool_run(self->cpu->pool, (size_t)lookup->n_tables * forward.tasks_a_table,
-             forward_task, &forward);
+    pool_run_range(pool, n_bags, n_bags / n_tasks + 1, forward_bags, &forward);
     return 0;
 }
 
@@ -381,34 +368,16 @@ int lookup_cpu_backward(struct lookup *lookup, unsigned phases,
 /* Rows of one task of a dense step. */
 #define DENSE_ROWS 4096
 
-struct dense {
-    struct row_step step;
-    const struct cpu_kernels *kernels;
-    float *dense;
-};
-
-static void apply_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
-{
-    const struct dense *dense = ctx;
-
-    (void)thread;
-    dense->kernels->apply(&dense->step, dense->dense, (uint32_t)begin,
-                          (uint32_t)end);
-}
-
 int lookup_cpu_apply_dense(struct device *device,
                            const struct lookup_table *table, float *dense,
                            float learning_rate, enum optimizer optimizer,
                            struct err *err)
 {
     struct device_cpu *cpu = device_cpu(device);
-    struct dense all = {
-        .step = {table, optimizer, learning_rate},
-        .kernels = cpu->kernels,
-        .dense = dense,
-    };
+    struct dense_job job = {{table, optimizer, learning_rate}, dense};
 
     (void)err;
-    pool_run_range(cpu->pool, table->n_rows, DENSE_ROWS, apply_rows, &all);
+    pool_run_range(cpu->pool, table->n_rows, DENSE_ROWS, cpu->kernels->apply,
+                   &job);
     return 0;
 }
