@@ -14,6 +14,8 @@ struct world_ops {
     void (*close)(struct world *world);
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, bool sleeps, struct err *err);
+    int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
+                      void *all, struct err *err);
     /* Blocks in host memory; each process moves those of its rank. All that
      * was started is done when finish returns. */
     int (*start)(struct world *world, const struct comm_block *blocks,

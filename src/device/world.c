@@ -68,39 +68,14 @@ int world_rest(struct world *world, struct err *err)
     return world->ops ? world->ops->barrier(world, true, err) : 0;
 }
 
-/* Blocks in host memory. */
-static int move(struct world *world, const struct comm_block *blocks,
-                size_t n_blocks, struct err *err)
-{
-    if (!world->ops) {
-        if (blocks->n_bytes)
-            memcpy(blocks->d_dst, blocks->d_src, blocks->n_bytes);
-        return 0;
-    }
-    return world->ops->start(world, blocks, n_blocks, err) ||
-                   world->ops->finish(world, err)
-               ? -1
-               : 0;
-}
-
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,
                      void *all, struct err *err)
 {
-    const uint32_t rank = world->rank;
-    struct comm_block *blocks = mem_alloc(2 * world->size, sizeof *blocks);
-    size_t n = 0;
-    int rc;
-
-    for (uint32_t r = 0; r < world->size; r++) {
-        blocks[n++] = (struct comm_block){
-            rank, r, own, (char *)all + rank * n_bytes, n_bytes};
-        if (r != rank)
-            blocks[n++] = (struct comm_block){
-                r, rank, NULL, (char *)all + r * n_bytes, n_bytes};
-    }
-    rc = move(world, blocks, n, err);
-    mem_free(blocks);
-    return rc;
+    if (world->ops)
+        return world->ops->all_gather(world, own, n_bytes, all, err);
+    if (n_bytes)
+        memcpy(all, own, n_bytes);
+    return 0;
 }
 
 int world_broadcast(struct world *world, void *data, size_t n_bytes,
@@ -146,10 +121,11 @@ int world_collect(struct world *world, const void *own, size_t n_bytes,
     for (uint32_t r = 1; r < n; r++)
         blocks[r] = (struct comm_block){
             r, 0, NULL, (char *)blocks[r - 1].d_dst + sizes[r - 1], sizes[r]};
-    if (move(world, blocks, n ? n : 1, err))
+    if (world->ops && (world->ops->start(world, blocks, n ? n : 1, err) ||
+                       world->ops->finish(world, err)))
         goto out;
     if (n_all)
-        buf_add(all, texts, n_all);
+        buf_add(all, world->ops ? texts : own, n_all);
     rc = 0;
 out:
     mem_free(texts);

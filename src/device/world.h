@@ -51,7 +51,7 @@ int world_rest(struct world *world, struct err *err) MUST_CHECK;
 /* data[n_bytes] of rank 0, which are few, becomes everyone's. */
 int world_broadcast(struct world *world, void *data, size_t n_bytes,
                     struct err *err) MUST_CHECK;
-/* all[world_size][n_bytes], everywhere. */
+/* all[world_size][n_bytes], everywhere; n_bytes below 2 GiB. */
 int world_all_gather(struct world *world, const void *own, size_t n_bytes,
                      void *all, struct err *err) MUST_CHECK;
 /* numbers[n] become the largest that any process has. */

@@ -152,6 +152,26 @@ static int fork_finish(struct world *world, struct err *err)
     return 0;
 }
 
+static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
+                           void *all, struct err *err)
+{
+    const uint32_t rank = world->rank;
+    struct comm_block *blocks = mem_alloc(2 * world->size, sizeof *blocks);
+    size_t n = 0;
+    int rc;
+
+    for (uint32_t r = 0; r < world->size; r++) {
+        blocks[n++] = (struct comm_block){
+            rank, r, own, (char *)all + rank * n_bytes, n_bytes};
+        if (r != rank)
+            blocks[n++] = (struct comm_block){
+                r, rank, NULL, (char *)all + r * n_bytes, n_bytes};
+    }
+    rc = fork_start(world, blocks, n, err) || fork_finish(world, err);
+    mem_free(blocks);
+    return rc ? -1 : 0;
+}
+
 /* Who has heard of everyone knows that everyone has come. */
 static int fork_barrier(struct world *world, bool sleeps, struct err *err)
 {
@@ -161,7 +181,7 @@ static int fork_barrier(struct world *world, bool sleeps, struct err *err)
     int rc;
 
     self->sleeps = sleeps;
-    rc = world_all_gather(world, &own, 1, all, err);
+    rc = fork_all_gather(world, &own, 1, all, err);
     self->sleeps = false;
     return rc;
 }
@@ -171,6 +191,7 @@ static const struct world_ops FORK_OPS = {
     .close = fork_close,
     .abort = fork_abort,
     .barrier = fork_barrier,
+    .all_gather = fork_all_gather,
     .start = fork_start,
     .finish = fork_finish,
 };

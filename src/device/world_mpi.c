@@ -66,12 +66,22 @@ static int mpi_barrier(struct world *world, bool sleeps, struct err *err)
         return MPI_CALL(MPI_Barrier(comm_of(world)), err);
     if (MPI_CALL(MPI_Ibarrier(comm_of(world), &request), err))
         return -1;
-    while (!is_done) {
-        nanosleep(&pause, NULL);
+    for (;;) {
         if (MPI_CALL(MPI_Test(&request, &is_done, MPI_STATUS_IGNORE), err))
             return -1;
+        if (is_done)
+            return 0;
+        nanosleep(&pause, NULL);
     }
-    return 0;
+}
+
+static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
+                          void *all, struct err *err)
+{
+    assert(n_bytes <= INT_MAX);
+    return MPI_CALL(MPI_Allgather(own, (int)n_bytes, MPI_BYTE, all,
+                                  (int)n_bytes, MPI_BYTE, comm_of(world)),
+                    err);
 }
 
 /* Pieces of a block keep their order: messages between two ranks do not
@@ -135,6 +145,7 @@ static const struct world_ops MPI_OPS = {
     .close = mpi_close,
     .abort = mpi_abort,
     .barrier = mpi_barrier,
+    .all_gather = mpi_all_gather,
     .start = mpi_start,
     .finish = mpi_finish,
 };
@@ -154,7 +165,9 @@ static int find_hosts(struct world *world, struct err *err)
         MPI_CALL(MPI_Comm_rank(local, &rank), err) ||
         MPI_CALL(MPI_Comm_size(local, &size), err) ||
         MPI_CALL(MPI_Bcast(&own, 1, MPI_UINT32_T, 0, local), err) ||
-        world_all_gather(world, &own, sizeof own, first, err))
+        MPI_CALL(MPI_Allgather(&own, 1, MPI_UINT32_T, first, 1, MPI_UINT32_T,
+                               comm_of(world)),
+                 err))
         goto out;
     world->local_rank = (uint32_t)rank;
     world->local_size = (uint32_t)size;
