@@ -212,8 +212,9 @@ $(O)/libemulator.a: $(patsubst %.cpp,$(O)/%.o,$(filter-out %/t_emulator.cpp, \
 $(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
 $(O)/src/base/file.o: $(O)/datadir
 # Which .incbin takes in, unseen by -MMD.
-$(O)/src/io/store_schema.o: data/schema.sql
-$(O)/src/io/store_merge.o $(O)/src/io/store_csv.o: $(wildcard src/io/*.sql)
+$(O)/src/io/store.o: data/schema.sql
+$(O)/src/io/store.o $(O)/src/io/store_merge.o $(O)/src/io/store_csv.o: \
+    $(wildcard src/io/*.sql)
 $(O)/src/emit/page.o: data/report/page.html
 $(O)/src/emit/torchrec_loader.o: src/python/neuroshard/_loader.py
 $(O)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)

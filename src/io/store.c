@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/store_private.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 
-#include <assert.h>
+#include <inttypes.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_CELL_BYTES (16 << 20)
+#define RETRY_MS 5
+#define APPLICATION_ID "0x4e534831" /* as in data/schema.sql */
+FILE_TEXT(store_schema_sql, "data/schema.sql");
+FILE_TEXT(store_moves_sql, "src/io/store_moves.sql");
 
 int store_check(const struct store *store, int status, struct err *err)
 {
@@ -74,110 +80,10 @@ int store_copy(sqlite3 *into, const char *name, struct store *from,
     return store_check(from, sqlite3_backup_finish(backup), err);
 }
 
-static struct prepared *
-prepare(struct store *store, const struct statement *statement, struct err *err)
-{
-    struct prepared *prepared = store->prepared;
-    struct buf sql = {0};
-    int status;
-
-    while (prepared->statement && prepared->statement != statement)
-        prepared++;
-    assert(prepared < store->prepared + MAX_PREPARED - 1);
-    if (!prepared->statement) {
-        store_expand(&sql, statement->sql, prepared->bound);
-        status = sqlite3_prepare_v3(store->db, sql.data, -1,
-                                    SQLITE_PREPARE_PERSISTENT, &prepared->stmt,
-                                    NULL);
-        buf_release(&sql);
-        if (store_check(store, status, err))
-            return NULL;
-        prepared->statement = statement;
-    }
-    return prepared;
-}
-
-int query_begin(struct query *query, struct store *store,
-                const struct statement *statement, const void *const *bound,
-                struct err *err)
-{
-    const struct prepared *prepared = prepare(store, statement, err);
-    int place = 0, status = SQLITE_OK;
-
-    *query = (struct query){.store = store};
-    if (!prepared)
-        return -1;
-    query->stmt = prepared->stmt;
-    if (statement->listed) {
-        query->listed = store_list(statement->listed);
-        row_reader_init(&query->reader, query->listed->table, query->stmt);
-    }
-    for (size_t i = 0; !status && bound && bound[i]; i++)
-        status = bind_row(query->stmt, &place, prepared->bound[i], bound[i]);
-    return store_check(store, status, err);
-}
-
-int query_step(struct query *query, bool *has_row, struct err *err)
-{
-    int status = sqlite3_step(query->stmt);
-
-    if (store_check(query->store, status, err) ||
-        (status == SQLITE_ROW && row_check(query, err)))
-        return -1;
-    if (has_row)
-        *has_row = status == SQLITE_ROW;
-    return 0;
-}
-
-void query_end(struct query *query)
-{
-    if (query->stmt)
-        sqlite3_reset(query->stmt);
-}
-
-int query_run(struct store *store, const struct statement *statement,
-              const void *const *bound, bool *has_row, struct err *err)
-{
-    struct query query;
-    int rc = query_begin(&query, store, statement, bound, err) ||
-             query_step(&query, has_row, err);
-
-    query_end(&query);
-    return rc ? -1 : 0;
-}
-
-void *query_list(struct store *store, const struct statement *statement,
-                 const void *const *bound, const void *ctx, size_t *n,
-                 struct arena *arena, struct err *err)
-{
-    const struct store_list *listed = store_list(statement->listed);
-    const size_t size = statement->item_bytes;
-    size_t n_found = 0, cap = 0;
-    char *list = NULL, *item;
-    struct query query;
-    bool has_row = false;
-    int rc = query_begin(&query, store, statement, bound, err) ||
-             query_step(&query, &has_row, err);
-
-    query.ctx = ctx;
-    for (; !rc && has_row; n_found++) {
-        list = mem_room(list, n_found, &cap, size);
-        item = list + n_found * size;
-        take_row(query.stmt, query.reader.n_columns - (int)listed->n, listed,
-                 item, n_found ? item - size : NULL, arena);
-        rc = (statement->finish && statement->finish(&query, item, err)) ||
-             query_step(&query, &has_row, err);
-    }
-    query_end(&query);
-    *n = n_found;
-    list = arena_keep(arena, list, n_found, size);
-    return rc ? NULL : list;
-}
-
 /* A file that others made must not run anything: no triggers, no views, no
  * functions in a schema that have effects, no changes of the schema behind
  * SQLite's back; and no cell is larger than what the program ever writes. */
-int store_defend(struct store *store, struct err *err)
+static int defend(struct store *store, struct err *err)
 {
     static const struct {
         int option, value;
@@ -198,6 +104,156 @@ int store_defend(struct store *store, struct err *err)
     sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES);
     sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
     return store_execute(store, "PRAGMA cell_size_check = ON", err);
+}
+
+int store_ask(struct store *store, const char *sql, struct buf *answer,
+              struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int status = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+
+    answer->len = 0;
+    if (!status)
+        status = sqlite3_step(stmt);
+    buf_printf(answer, "%s",
+               status == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0)
+                                    : "");
+    status = store_check(store, status, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* Whose database this is; version 0: nothing is in it yet. */
+static int read_version(struct store *store, int64_t *version, struct err *err)
+{
+    struct buf answer = {0};
+    const int rc = store_ask(
+        store,
+        "SELECT CASE WHEN application_id = " APPLICATION_ID " THEN user_version"
+        " WHEN application_id OR user_version OR EXISTS "
+        "(SELECT 1 FROM sqlite_schema) THEN 'another' ELSE '' END "
+        "FROM pragma_application_id, pragma_user_version",
+        &answer, err);
+    const char first = *answer.data;
+
+    *version = strtoll(answer.data, NULL, 10);
+    buf_release(&answer);
+    if (rc || !first)
+        return rc;
+    if (first == 'a')
+        return err_input(
+            err, "'%s' is a database of another program, not a cost database",
+            store->path);
+    if (*version < STORE_OLDEST_VERSION || *version > STORE_VERSION)
+        return err_input(err,
+                         "cost database '%s' has schema version %" PRId64
+                         ", this program reads versions %d to %d: use the "
+                         "neuroshard that made it, or a new file",
+                         store->path, *version, STORE_OLDEST_VERSION,
+                         STORE_VERSION);
+    return 0;
+}
+
+const char *const store_tables[] = {"setting",      "sample",  "sample_table",
+                                    "comm_sample",  "ceiling", "canary",
+                                    "training_log", NULL};
+
+/* The old tables step aside, data/schema.sql makes today's, and the rows move
+ * over: one schema, and one way to it from any version. */
+static int upgrade(struct store *store, struct err *err)
+{
+    struct buf sql = {0};
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < STORE_N_TABLES; i++) {
+        if (sqlite3_table_column_metadata(store->db, NULL, store_tables[i],
+                                          NULL, NULL, NULL, NULL, NULL, NULL))
+            continue;
+        rc = store_check_table(store, store_tables[i], err);
+        buf_printf(&sql, "ALTER TABLE %s RENAME TO old_%s;", store_tables[i],
+                   store_tables[i]);
+    }
+    buf_printf(&sql, "%s", store_schema_sql);
+    rc = rc || store_execute(store, sql.data, err) ||
+         store_ask(store, store_moves_sql, &sql, err) ||
+         store_execute(store, sql.data, err);
+    buf_release(&sql);
+    return rc ? -1 : 0;
+}
+
+/* Makes or upgrades the schema. Another process may be doing the same: who
+ * gets the lock first wins, the other one finds it done. */
+static int bring_up_to_date(struct store *store, struct err *err)
+{
+    int64_t version;
+    int rc;
+
+    if (store_begin(store, STORE_WRITE, err))
+        return -1;
+    rc = read_version(store, &version, err) ||
+         (version != STORE_VERSION &&
+          (version ? upgrade(store, err)
+                   : store_execute(store, store_schema_sql, err))) ||
+         read_version(store, &version, err);
+    return store_end(store, rc, err);
+}
+
+/* A reader of an old file reads a copy of it in memory, which is upgraded;
+ * nothing on the disk changes. */
+static int read_upgraded_copy(struct store *store, struct err *err)
+{
+    sqlite3 *copy = NULL;
+    const int status = sqlite3_open_v2(
+        ":memory:", &copy,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+
+    if (store_check(store, status, err) ||
+        store_copy(copy, "main", store, err)) {
+        sqlite3_close(copy);
+        return -1;
+    }
+    sqlite3_close(store->db);
+    store->db = copy;
+    if (defend(store, err) || bring_up_to_date(store, err))
+        return -1;
+    return store_execute(store, "PRAGMA query_only = ON", err);
+}
+
+/* SQLite does not wait where two that read the file both want to change how it
+ * is logged; after the statement each has let go. */
+static int use_wal(struct store *store, struct err *err)
+{
+    double end_ms = clock_ms() + STORE_BUSY_TIMEOUT_MS;
+    int status;
+
+    while ((status = sqlite3_exec(store->db, "PRAGMA journal_mode = WAL", NULL,
+                                  NULL, NULL)) == SQLITE_BUSY &&
+           clock_ms() < end_ms)
+        sqlite3_sleep(RETRY_MS);
+    return store_check(store, status, err);
+}
+
+/* Makes sure that the database has the schema of this program. */
+static int prepare_schema(struct store *store, struct err *err)
+{
+    int64_t version;
+
+    if (read_version(store, &version, err))
+        return -1;
+    store->version = version;
+    if (store->mode == STORE_READ) {
+        if (!version)
+            return err_input(err, "'%s' is empty, not a cost database",
+                             store->path);
+        return version == STORE_VERSION ? 0 : read_upgraded_copy(store, err);
+    }
+    if (sqlite3_db_readonly(store->db, "main") == 1)
+        return err_set(err, ERR_IO, "cannot write '%s': the file is read-only",
+                       store->path);
+    if (use_wal(store, err) ||
+        store_execute(store, "PRAGMA synchronous = FULL", err))
+        return -1;
+    return version == STORE_VERSION ? 0 : bring_up_to_date(store, err);
 }
 
 static void *take_memory(int size)
@@ -250,9 +306,9 @@ static int open_named(struct store **out, const char *name, const char *path,
         store_check(store, sqlite3_open_v2(name, &store->db, flags, NULL), err);
     if (!rc)
         sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
-    if (rc || store_defend(store, err) ||
+    if (rc || defend(store, err) ||
         store_execute(store, "PRAGMA foreign_keys = ON", err) ||
-        store_prepare(store, err)) {
+        prepare_schema(store, err)) {
         store_close(store);
         return -1;
     }

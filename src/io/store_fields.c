@@ -196,8 +196,10 @@ static int bind_value(sqlite3_stmt *stmt, int place,
     return sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
 }
 
-int bind_row(sqlite3_stmt *stmt, int *place, const struct store_list *list,
-             const void *row)
+/* Binds the columns of a row behind *place, which moves on. Returns SQLite's
+ * status. */
+static int bind_row(sqlite3_stmt *stmt, int *place,
+                    const struct store_list *list, const void *row)
 {
     int status = SQLITE_OK;
 
@@ -224,9 +226,13 @@ static const char *copy_text(const void *column, const char *before,
     return shown == text ? arena_strdup(arena, text) : shown;
 }
 
-void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
-              void *row, const void *before, struct arena *arena)
+void take_row(const struct query *query, void *row, const void *before,
+              struct arena *arena)
 {
+    const struct store_list *list = query->listed;
+    sqlite3_stmt *stmt = query->stmt;
+    int place = query->n_columns - (int)list->n;
+
     for (size_t c = 0; c < list->n; c++, place++) {
         const struct store_column *column = &list->columns[c];
         void *at = (char *)row + column->offset;
@@ -252,15 +258,15 @@ void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
     }
 }
 
-void row_reader_init(struct row_reader *reader, const char *table,
-                     sqlite3_stmt *stmt)
+/* The columns of a query that are checked, found once. */
+static void check_columns(struct query *query, const char *table)
 {
-    *reader = (struct row_reader){.table = table};
-    if (!*table)
-        return;
-    reader->n_columns = sqlite3_column_count(stmt);
-    for (int i = 0; i < reader->n_columns && i < STORE_MAX_COLUMNS; i++) {
-        const char *name = sqlite3_column_name(stmt, i);
+    const int n = sqlite3_column_count(query->stmt);
+
+    query->table = table;
+    query->n_columns = n < STORE_MAX_COLUMNS ? n : STORE_MAX_COLUMNS;
+    for (int i = 0; i < query->n_columns; i++) {
+        const char *name = sqlite3_column_name(query->stmt, i);
 
         for (const struct store_list *list = store_lists; list->name; list++)
             for (size_t c = 0; c < list->n; c++) {
@@ -269,7 +275,7 @@ void row_reader_init(struct row_reader *reader, const char *table,
                 if (!strcmp(list->table, table) &&
                     !strcmp(column->name, name) && !column->names &&
                     !column->is_any)
-                    reader->fields[i] = column;
+                    query->fields[i] = column;
             }
     }
 }
@@ -350,21 +356,141 @@ static const char *say_row(char *text, size_t size, const char *table,
     return text;
 }
 
-int row_check(const struct query *query, struct err *err)
+/* Whether all fields of its row are in range. */
+static int check_row(const struct query *query, struct err *err)
 {
-    const struct row_reader *reader = &query->reader;
     sqlite3_stmt *stmt = query->stmt;
     char row[80], wrong[160];
 
-    for (int i = 0; i < reader->n_columns; i++) {
-        const struct store_column *field = reader->fields[i];
+    for (int i = 0; i < query->n_columns; i++) {
+        const struct store_column *field = query->fields[i];
 
         if (field && !is_in_range(field, stmt, i))
             return err_input(err, "cost database '%s': table %s, %s: %s is %s",
-                             query->store->path, reader->table,
-                             say_row(row, sizeof(row), reader->table, stmt),
+                             query->store->path, query->table,
+                             say_row(row, sizeof(row), query->table, stmt),
                              field->name,
                              say_wrong(wrong, sizeof(wrong), field, stmt, i));
     }
     return 0;
+}
+
+static struct prepared *
+prepare(struct store *store, const struct statement *statement, struct err *err)
+{
+    struct prepared *prepared = store->prepared;
+    struct buf sql = {0};
+    int status;
+
+    while (prepared->statement && prepared->statement != statement)
+        prepared++;
+    assert(prepared < store->prepared + MAX_PREPARED - 1);
+    if (!prepared->statement) {
+        store_expand(&sql, statement->sql, prepared->bound);
+        status = sqlite3_prepare_v3(store->db, sql.data, -1,
+                                    SQLITE_PREPARE_PERSISTENT, &prepared->stmt,
+                                    NULL);
+        buf_release(&sql);
+        if (store_check(store, status, err))
+            return NULL;
+        prepared->statement = statement;
+    }
+    return prepared;
+}
+
+int query_begin(struct query *query, struct store *store,
+                const struct statement *statement, const void *const *bound,
+                struct err *err)
+{
+    const struct prepared *prepared = prepare(store, statement, err);
+    int place = 0, status = SQLITE_OK;
+
+    *query = (struct query){.store = store};
+    if (!prepared)
+        return -1;
+    query->stmt = prepared->stmt;
+    if (statement->listed) {
+        query->listed = store_list(statement->listed);
+        check_columns(query, query->listed->table);
+    }
+    for (size_t i = 0; !status && bound && bound[i]; i++)
+        status = bind_row(query->stmt, &place, prepared->bound[i], bound[i]);
+    return store_check(store, status, err);
+}
+
+int query_step(struct query *query, bool *has_row, struct err *err)
+{
+    int status = sqlite3_step(query->stmt);
+
+    if (store_check(query->store, status, err) ||
+        (status == SQLITE_ROW && check_row(query, err)))
+        return -1;
+    if (has_row)
+        *has_row = status == SQLITE_ROW;
+    return 0;
+}
+
+void query_end(struct query *query)
+{
+    if (query->stmt)
+        sqlite3_reset(query->stmt);
+}
+
+int query_run(struct store *store, const struct statement *statement,
+              const void *const *bound, bool *has_row, struct err *err)
+{
+    struct query query;
+    int rc = query_begin(&query, store, statement, bound, err) ||
+             query_step(&query, has_row, err);
+
+    query_end(&query);
+    return rc ? -1 : 0;
+}
+
+void *query_list(struct store *store, const struct statement *statement,
+                 const void *const *bound, const void *ctx, size_t *n,
+                 struct arena *arena, struct err *err)
+{
+    const size_t size = statement->item_bytes;
+    size_t n_found = 0, cap = 0;
+    char *list = NULL, *item;
+    struct query query;
+    bool has_row = false;
+    int rc = query_begin(&query, store, statement, bound, err) ||
+             query_step(&query, &has_row, err);
+
+    query.ctx = ctx;
+    for (; !rc && has_row; n_found++) {
+        list = mem_room(list, n_found, &cap, size);
+        item = list + n_found * size;
+        take_row(&query, item, n_found ? item - size : NULL, arena);
+        rc = (statement->finish && statement->finish(&query, item, err)) ||
+             query_step(&query, &has_row, err);
+    }
+    query_end(&query);
+    *n = n_found;
+    list = arena_keep(arena, list, n_found, size);
+    return rc ? NULL : list;
+}
+
+/* Each row must be one that the new table takes: or the upgrade would fail
+ * without saying which it was. */
+int store_check_table(struct store *store, const char *table, struct err *err)
+{
+    struct buf sql = {0};
+    struct query query = {.store = store};
+    bool has_row = true;
+    int rc;
+
+    buf_printf(&sql, "SELECT * FROM %s", table);
+    rc = store_check(
+        store, sqlite3_prepare_v2(store->db, sql.data, -1, &query.stmt, NULL),
+        err);
+    if (!rc)
+        check_columns(&query, table);
+    while (!rc && has_row)
+        rc = query_step(&query, &has_row, err);
+    sqlite3_finalize(query.stmt);
+    buf_release(&sql);
+    return rc;
 }

@@ -23,13 +23,9 @@ int store_check(const struct store *store, int status,
 
 int store_execute(struct store *store, const char *sql,
                   struct err *err) MUST_CHECK;
-/* Takes from a database what could do harm when it is opened or read. */
-int store_defend(struct store *store, struct err *err) MUST_CHECK;
 /* Copies all of a database into that one of a connection. */
 int store_copy(sqlite3 *into, const char *name, struct store *from,
                struct err *err) MUST_CHECK;
-/* Makes sure that the database has the schema of this program. */
-int store_prepare(struct store *store, struct err *err) MUST_CHECK;
 
 /* What a statement without values answers, as a text, none of which is NULL; ""
  * for no row. */
@@ -113,45 +109,32 @@ struct store {
     } prepared[MAX_PREPARED];
 };
 
-#define STORE_MAX_COLUMNS 48
-/* The columns of a statement whose values are checked, found once. */
-struct row_reader {
-    const char *table; /* "": nothing to check */
-    int n_columns;
-    const struct store_column *fields[STORE_MAX_COLUMNS]; /* or NULL */
-};
-void row_reader_init(struct row_reader *reader, const char *table,
-                     sqlite3_stmt *stmt);
-
 /* Rows whose columns a statement binds, in the order of its "{?name}"; texts
  * must live until the query ends. */
 #define BOUND(...) ((const void *const[]){__VA_ARGS__, NULL})
-/* Binds the columns of one behind *place, which moves on. Returns SQLite's
- * status. */
-int bind_row(sqlite3_stmt *stmt, int *place, const struct store_list *list,
-             const void *row);
 
 /*
  * A statement in use: its values are bound, then it is stepped, then a row's
  * columns are taken.
  */
+#define STORE_MAX_COLUMNS 48
 struct query {
     struct store *store;
     sqlite3_stmt *stmt;              /* owned by the store */
     const struct store_list *listed; /* or NULL */
     const void *ctx;                 /* of a finish_item */
-    struct row_reader reader;
+    const char *table;               /* whose columns are checked: */
+    int n_columns;
+    const struct store_column *fields[STORE_MAX_COLUMNS]; /* or NULL */
 };
 
 int query_begin(struct query *query, struct store *store,
                 const struct statement *statement, const void *const *bound,
                 struct err *err) MUST_CHECK;
 /* has_row may be NULL where no row is expected. A row that is there has been
- * checked: its fields are in range. */
+ * checked: its fields are in range, or the sentence names database, table, row
+ * and field. */
 int query_step(struct query *query, bool *has_row, struct err *err) MUST_CHECK;
-/* Whether all fields of its row are in range; the sentence names database,
- * table, row and field. */
-int row_check(const struct query *query, struct err *err) MUST_CHECK;
 /* Makes the statement ready for its next use; a zeroed query is fine. */
 void query_end(struct query *query);
 /* All three, for a statement of one step. */
@@ -163,10 +146,10 @@ int query_run(struct store *store, const struct statement *statement,
 void *query_list(struct store *store, const struct statement *statement,
                  const void *const *bound, const void *ctx, size_t *n,
                  struct arena *arena, struct err *err) MUST_CHECK;
-/* The columns of a list, from `place` on, into a struct; an enum of an unknown
- * name is -1. Texts that `before`, the row before it or NULL, has too are
- * shared with it. */
-void take_row(sqlite3_stmt *stmt, int place, const struct store_list *list,
-              void *row, const void *before, struct arena *arena);
+/* The last columns of its row, those of its list, into a struct; an enum of an
+ * unknown name is -1. Texts that `before`, the row before it or NULL, has too
+ * are shared with it. */
+void take_row(const struct query *query, void *row, const void *before,
+              struct arena *arena);
 
 #endif

@@ -172,8 +172,7 @@ static int read_tables(struct store *store, struct sample_list *list,
                                " lacks some of its %u tables",
                                store->path, sample->id, sample->n_tables);
             if (!rc)
-                take_row(query.stmt, 2, query.listed, &sample->tables[j], NULL,
-                         arena);
+                take_row(&query, &sample->tables[j], NULL, arena);
         }
     }
     query_end(&query);
@@ -278,17 +277,15 @@ static int find_canary(void *store, const struct sample_setting *setting,
     static const struct statement find = {
         .sql = "SELECT id, {canary} FROM canary WHERE ({machine}) = "
                "({?machine}) AND " ITS_VERSION,
-        .listed = "canary",
-        .item_bytes = sizeof(*best_ms)};
-    struct arena scratch;
-    const double *found;
-    size_t n;
+        .listed = "canary"};
+    struct query query;
+    bool has_row = false;
+    int rc = query_begin(&query, store, &find, BOUND(setting), err) ||
+             query_step(&query, &has_row, err);
 
-    arena_init(&scratch);
-    found = query_list(store, &find, BOUND(setting), NULL, &n, &scratch, err);
-    *best_ms = found && n ? *found : 0;
-    arena_release(&scratch);
-    return found ? 0 : -1;
+    *best_ms = rc || !has_row ? 0 : sqlite3_column_double(query.stmt, 1);
+    query_end(&query);
+    return rc ? -1 : 0;
 }
 
 static int put_canary(void *store, const struct sample_setting *setting,
