@@ -48,15 +48,3 @@ int err_exit_status(enum err_code code)
 {
     return codes[code].exit_status;
 }
-
-int err_input(struct err *err, const char *fmt, ...)
-{
-    va_list args;
-
-    err->code = ERR_INPUT;
-    err->shortage = (struct shortage){0};
-    va_start(args, fmt);
-    text_sentence(err->msg, sizeof err->msg, fmt, args);
-    va_end(args);
-    return -1;
-}
