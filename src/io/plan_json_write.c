@@ -116,17 +116,12 @@ static json_t *from_table(const struct table *table)
     return value;
 }
 
-static int add_to_buf(const char *data, size_t len, void *buf)
-{
-    buf_add(buf, data, len);
-    return 0;
-}
-
 static void print_value(struct buf *out, const json_t *value)
 {
-    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
 
-    json_dump_callback(value, add_to_buf, out, flags);
+    buf_printf(out, "%s", text);
+    mem_free(text);
 }
 
 /* A member a line, and of a list of objects an element a line. */
@@ -156,7 +151,7 @@ static void print_document(struct buf *out, json_t *root)
 static json_t *from_step(const struct plan *plan)
 {
     struct job job = plan->problem.job;
-    json_t *value, *list = json_array();
+    json_t *value;
 
     job.n_chunks = job_n_chunks(&job);
     value = place_row(&job, job_fields, OF_JOB_DEDUP);
@@ -164,9 +159,7 @@ static json_t *from_step(const struct plan *plan)
         place_set_fields(value, &job, &job_fields[OF_JOB_DEDUP], 1);
     if (job.asks_host)
         place_set_fields(value, &job, &job_fields[OF_JOB_HOST], 1);
-    for (int i = 0; i < 2; i++)
-        append(list, json_real(job.dense_ms[i]));
-    set(value, "dense_ms", list);
+    set(value, "dense_ms", json_pack("[ff]", job.dense_ms[0], job.dense_ms[1]));
     if (plan_has_parts(plan))
         set(value, "exposed_ms", PLACE_ROW(plan->exposed_ms, step_part_fields));
     return value;
