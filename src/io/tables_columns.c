@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json_place.h"
 #include "base/text.h"
 #include "io/tables_private.h"
 
@@ -16,9 +15,8 @@
 #define BINS_0_TO_16                                                        \
     BIN(0), BIN(1), BIN(2), BIN(3), BIN(4), BIN(5), BIN(6), BIN(7), BIN(8), \
         BIN(9), BIN(10), BIN(11), BIN(12), BIN(13), BIN(14), BIN(15), BIN(16)
-/* Their keys are names and aliases with '|' between; a cell of what is not
- * needed is empty where the table has the default. */
-static const struct place_field columns[N_TABLE_COLUMNS] = {
+/* A cell of what is not needed is empty where the table has the default. */
+const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"name", TABLE(name), true, 0, 0, NULL},
     {"num_embeddings|rows|hash_size", TABLE(num_embeddings), true, 1, 0x1p63,
      NULL},
@@ -42,24 +40,13 @@ static const struct place_field columns[N_TABLE_COLUMNS] = {
     BINS_0_TO_16,
 };
 
-const char *table_column_names(size_t column)
-{
-    return columns[column].key;
-}
-
 size_t table_column(const char *name)
 {
     size_t c = 0;
 
-    while (c < N_TABLE_COLUMNS && !text_is_one_of(columns[c].key, name))
+    while (c < N_TABLE_COLUMNS && !text_is_one_of(table_columns[c].key, name))
         c++;
     return c;
-}
-
-bool table_column_is_words(size_t column)
-{
-    return columns[column].type == MEMBER_TEXT || columns[column].names ||
-           column == COLUMN_SHARDING;
 }
 
 /* Of a whole number; pins name the devices that there are. */
@@ -67,15 +54,15 @@ static uint64_t largest(const struct table_cells *cells, size_t column)
 {
     if (column == COLUMN_DEVICE && cells->options->n_devices)
         return cells->options->n_devices - 1;
-    return columns[column].names || columns[column].max == 0x1p63
+    return table_columns[column].names || table_columns[column].max == 0x1p63
                ? INT64_MAX
-               : (uint64_t)columns[column].max;
+               : (uint64_t)table_columns[column].max;
 }
 
 /* False where the text is nothing that the column takes. */
 static bool read_value(void *at, const struct table_cells *cells, size_t column)
 {
-    const struct place_field *format = &columns[column];
+    const struct place_field *format = &table_columns[column];
     const char *text = cells->texts[column];
     uint64_t n;
     double x;
@@ -106,7 +93,7 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
 /* What the column takes. */
 static const char *say_wanted(const struct table_cells *cells, size_t column)
 {
-    const struct place_field *format = &columns[column];
+    const struct place_field *format = &table_columns[column];
 
     if (format->type == MEMBER_TEXT)
         return "printable text";
@@ -157,7 +144,7 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
     table->pooling_factor = 1;
     for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
         if (is_given(cells, c) &&
-            !read_value((char *)table + columns[c].offset, cells, c))
+            !read_value((char *)table + table_columns[c].offset, cells, c))
             return err_input(err, "%s '%s' is not %s", cells->names[c],
                              tables_shown(cells->texts[c], cells->arena),
                              say_wanted(cells, c));
@@ -182,11 +169,11 @@ static bool is_default(const struct table *table, size_t column)
                                    [MEMBER_U64] = sizeof(uint64_t),
                                    [MEMBER_REAL] = sizeof(double),
                                    [MEMBER_TEXT] = sizeof(char *)};
-    const size_t offset = columns[column].offset;
+    const size_t offset = table_columns[column].offset;
     struct table plain;
 
     table_init(&plain);
-    if (columns[column].is_needed)
+    if (table_columns[column].is_needed)
         return false;
     if (column == COLUMN_ZIPF)
         return table->skew_assumed ||
@@ -194,7 +181,7 @@ static bool is_default(const struct table *table, size_t column)
     if (column >= COLUMN_BIN_0)
         return !table->has_bins;
     return !memcmp((const char *)table + offset, (const char *)&plain + offset,
-                   bytes[columns[column].type]);
+                   bytes[table_columns[column].type]);
 }
 
 /* The number in as few digits as read back the same. */
@@ -209,7 +196,7 @@ static void add_real(struct buf *out, double x)
     buf_printf(out, "%s", text);
 }
 
-static void add_kinds(struct buf *out, uint64_t kinds)
+static void add_kinds(struct buf *out, unsigned kinds)
 {
     const char *separator = "";
 
@@ -220,29 +207,48 @@ static void add_kinds(struct buf *out, uint64_t kinds)
         }
 }
 
-bool table_add_cell(struct buf *out, const struct table *table, size_t column)
+static void add_cell(struct buf *out, const struct table *table, size_t column)
 {
-    const struct place_field *format = &columns[column];
+    const struct place_field *format = &table_columns[column];
     const void *at = (const char *)table + format->offset;
-    uint64_t n;
 
-    if (is_default(table, column))
-        return false;
-    if (format->type == MEMBER_TEXT) {
+    if (format->type == MEMBER_TEXT)
         text_csv(out, *(const char *const *)at);
-        return true;
-    }
-    if (format->type == MEMBER_REAL) {
+    else if (format->type == MEMBER_REAL)
         add_real(out, *(const double *)at);
-        return true;
-    }
-    n = format->type == MEMBER_U32 ? *(const uint32_t *)at
-                                   : *(const uint64_t *)at;
-    if (format->names)
-        buf_printf(out, "%s", format->names[n]);
+    else if (format->names)
+        buf_printf(out, "%s", format->names[*(const uint32_t *)at]);
     else if (column == COLUMN_SHARDING)
-        add_kinds(out, n);
+        add_kinds(out, *(const uint32_t *)at);
     else
-        buf_printf(out, "%" PRIu64, n);
-    return true;
+        buf_printf(out, "%" PRIu64,
+                   format->type == MEMBER_U32 ? *(const uint32_t *)at
+                                              : *(const uint64_t *)at);
+}
+
+void tables_to_csv(struct buf *out, const struct table_list *list)
+{
+    bool is_written[N_TABLE_COLUMNS] = {false};
+
+    for (size_t i = 0; i < list->n_tables; i++)
+        for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
+            is_written[c] |= !is_default(&list->tables[i], c);
+    for (size_t line = 0; line <= list->n_tables; line++) {
+        const struct table *table = line ? &list->tables[line - 1] : NULL;
+        const char *separator = "";
+
+        for (size_t c = 0; c < N_TABLE_COLUMNS; c++) {
+            const char *names = table_columns[c].key;
+
+            if (!is_written[c])
+                continue;
+            buf_printf(out, "%s", separator);
+            separator = ",";
+            if (!table)
+                buf_add(out, names, strcspn(names, "|"));
+            else if (!is_default(table, c))
+                add_cell(out, table, c);
+        }
+        buf_add(out, "\n", 1);
+    }
 }

@@ -55,7 +55,7 @@ static int read_table(struct reader *reader, struct err *err)
 static const char *nearest_field(const struct reader *reader, size_t column)
 {
     const char *const *fields = reader->csv->fields;
-    char *rest = arena_strdup(reader->cells.arena, table_column_names(column));
+    char *rest = arena_strdup(reader->cells.arena, table_columns[column].key);
     const char *asked = reader->asked[column], *nearest;
 
     nearest = asked ? text_nearest(fields, asked) : NULL;
@@ -74,7 +74,7 @@ static const char *nearest_field(const struct reader *reader, size_t column)
 static const char *say_columns(const struct reader *reader, size_t column)
 {
     const struct csv *csv = reader->csv;
-    const char *nearest, *name = table_column_names(column);
+    const char *nearest, *name = table_columns[column].key;
 
     nearest = nearest_field(reader, column);
     if (!reader->cells.options->columns)
@@ -241,32 +241,4 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
     json_decref(reader.lines);
     json_decref(reader.cells.unknown);
     return rc ? -1 : 0;
-}
-
-void tables_to_csv(struct buf *out, const struct table_list *list)
-{
-    bool is_written[N_TABLE_COLUMNS] = {false};
-    struct buf ignored = {0};
-
-    for (size_t i = 0; i < list->n_tables; i++)
-        for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
-            is_written[c] |= table_add_cell(&ignored, &list->tables[i], c);
-    buf_release(&ignored);
-    for (size_t line = 0; line <= list->n_tables; line++) {
-        const char *separator = "";
-
-        for (size_t c = 0; c < N_TABLE_COLUMNS; c++) {
-            const char *names = table_column_names(c);
-
-            if (!is_written[c])
-                continue;
-            buf_printf(out, "%s", separator);
-            separator = ",";
-            if (line)
-                table_add_cell(out, &list->tables[line - 1], c);
-            else
-                buf_add(out, names, strcspn(names, "|"));
-        }
-        buf_add(out, "\n", 1);
-    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json_place.h"
+#include "base/json.h"
 #include "io/tables_private.h"
 
 #include <string.h>
@@ -16,7 +16,9 @@ static int read_member(struct reader *reader, const char *key,
 {
     struct table_cells *cells = &reader->cells;
     const size_t column = table_column(key);
+    const struct place_field *format = &table_columns[column];
     const char *text;
+    bool is_words;
 
     if (column == N_TABLE_COLUMNS || column == COLUMN_NAME) {
         json_object_set_new(cells->unknown, key, json_true());
@@ -28,13 +30,13 @@ static int read_member(struct reader *reader, const char *key,
     text = json_cell(value, cells->arena);
     cells->names[column] = key;
     cells->texts[column] = text;
-    if (table_column_is_words(column) ? json_is_string(value)
-                                      : json_is_number(value))
+    is_words = format->type == MEMBER_TEXT || format->names ||
+               column == COLUMN_SHARDING;
+    if (is_words ? json_is_string(value) : json_is_number(value))
         return 0;
-    return err_input(err, "%s must be a %s, not %s", key,
-                     table_column_is_words(column) ? "text" : "number",
-                     json_is_string(value) ? "a text"
-                                           : tables_shown(text, cells->arena));
+    return err_input(
+        err, "%s must be a %s, not %s", key, is_words ? "text" : "number",
+        json_is_string(value) ? "a text" : tables_shown(text, cells->arena));
 }
 
 static int read_table(struct reader *reader, struct table *table,

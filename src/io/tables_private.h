@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_TABLES_PRIVATE_H
 #define NEUROSHARD_IO_TABLES_PRIVATE_H
 
-#include "base/json.h"
+#include "base/json_place.h"
 #include "io/tables_io.h"
 
 /* What the readers of table lists share. */
@@ -31,16 +31,13 @@ struct table_cells {
     const char *names[N_TABLE_COLUMNS]; /* of the texts, and of rows and dim */
     json_t *unknown; /* owned; an object whose members are left out */
 };
+/* What they may be; a key is names with '|' between, "name|alias". */
+extern const struct place_field table_columns[N_TABLE_COLUMNS];
 /* The column of that name or alias, or N_TABLE_COLUMNS. */
 size_t table_column(const char *name);
-const char *table_column_names(size_t column); /* "name|alias" */
-bool table_column_is_words(size_t column);     /* else numbers */
 /* ERR_INPUT is a sentence without its place. */
 int table_from_cells(struct table *table, const struct table_cells *cells,
                      struct err *err) MUST_CHECK;
-/* Appends a cell of CSV; returns whether it is more than the default, an empty
- * one. */
-bool table_add_cell(struct buf *out, const struct table *table, size_t column);
 
 /* Text of a file as it may stand in a message: of what is long the beginning
  * and "...", in the arena. */
