@@ -2,7 +2,6 @@
 #include "base/json_place.h"
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/text.h"
 
 #include <inttypes.h>

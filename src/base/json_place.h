@@ -2,10 +2,7 @@
 #ifndef NEUROSHARD_BASE_JSON_PLACE_H
 #define NEUROSHARD_BASE_JSON_PLACE_H
 
-#include "base/mem.h"
-#include "base/member.h"
-
-#include <jansson.h>
+#include "base/json.h"
 
 /*
  * An object in a JSON document that knows where it stands, so that each

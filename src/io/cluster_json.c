@@ -2,7 +2,6 @@
 #include "io/cluster_json.h"
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "io/plan_fields.h"
 

@@ -2,7 +2,6 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
-#include "base/json.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/plan_torchrec.h"
 
-#include "base/json.h"
 #include "base/json_place.h"
 #include "base/text.h"
 #include "io/cluster_json.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
 #include "io/tables_private.h"
 
 #include <string.h>

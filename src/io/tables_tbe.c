@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
 #include "base/json_place.h"
 #include "core/problem.h"
 #include "core/rank_law.h"
