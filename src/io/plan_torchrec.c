@@ -6,7 +6,6 @@
 #include "io/cluster_json.h"
 #include "io/tables_private.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +15,10 @@ struct reader {
     struct plan *plan;
     const char *source;
     struct arena *arena;
-    bool lists_tables;    /* those of the plan come from the text */
-    json_t *places;       /* owned; the table of each name */
-    bool *is_placed;      /* [n_tables] */
-    struct shard *shards; /* owned, grown */
-    size_t cap;
+    bool lists_tables; /* those of the plan come from the text */
+    json_t *places;    /* owned; the table of each name */
+    bool *is_placed;   /* [n_tables] */
+    size_t cap;        /* of the plan's shards, which are grown */
 };
 
 /* A table of the plan, what is cut of it and where it lies. */
@@ -41,13 +39,15 @@ static void place_name(struct reader *reader, const char *name, size_t table)
 static void add_shard(struct reader *reader, const struct entry *entry,
                       size_t rank, struct shard shard)
 {
+    struct plan *plan = reader->plan;
+
     shard.table = entry->table;
     shard.device = entry->ranks[rank];
     if (shard.row_begin == shard.row_end)
         return;
-    reader->shards = mem_room(reader->shards, reader->plan->n_shards,
-                              &reader->cap, sizeof(shard));
-    reader->shards[reader->plan->n_shards++] = shard;
+    plan->shards =
+        mem_room(plan->shards, plan->n_shards, &reader->cap, sizeof(shard));
+    plan->shards[plan->n_shards++] = shard;
 }
 
 static void add_replicas(struct reader *reader, const struct entry *entry)
@@ -472,26 +472,20 @@ static int finish(struct reader *reader, struct err *err)
     struct problem *problem = &plan->problem;
     const size_t n = problem->n_tables;
     uint32_t *now = ARENA_NEW(reader->arena, uint32_t, n);
-    struct table *tables = ARENA_NEW(reader->arena, struct table, n);
 
     if (!plan->n_shards)
         return err_input(err,
                          "%s:1: no tables with their ranks; the planner lists "
                          "them where it is told to debug",
                          reader->source);
-    assert(reader->shards);
     problem->n_tables = 0;
     for (size_t t = 0; t < n; t++)
         if (reader->is_placed[t]) {
             now[t] = (uint32_t)problem->n_tables;
-            tables[problem->n_tables++] = problem->tables[t];
+            problem->tables[problem->n_tables++] = problem->tables[t];
         }
-    problem->tables = tables;
-    plan->shards = ARENA_NEW(reader->arena, struct shard, plan->n_shards);
-    for (size_t i = 0; i < plan->n_shards; i++) {
-        plan->shards[i] = reader->shards[i];
+    for (size_t i = 0; i < plan->n_shards; i++)
         plan->shards[i].table = now[plan->shards[i].table];
-    }
     return 0;
 }
 
@@ -518,8 +512,9 @@ int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
                        "%s:1: a plan without the look-ups of its tables; "
                        "option '--tables' gives them",
                        source);
+    plan->shards =
+        arena_keep(arena, plan->shards, plan->n_shards, sizeof(*plan->shards));
     rc = rc || finish(&reader, err);
-    mem_free(reader.shards);
     json_decref(reader.places);
     return rc ? -1 : 0;
 }

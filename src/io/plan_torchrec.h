@@ -16,10 +16,11 @@ bool plan_is_torchrec(const char *text);
 
 /* Where the pieces of such a plan lie. problem.tables are a list's, or none
  * where the text lists them itself, with what it says of them; those that the
- * plan does not place are left out. Also sets n_devices, devices_per_host and
- * hosts_per_domain of the cluster, and the global batch: 0 where the text does
- * not say. Shards have no kinds yet and nothing is judged. ERR_INPUT is
- * "source:line: what is wrong". text[len] must be a NUL. */
+ * plan does not place are left out, and the others move up. Also sets
+ * n_devices, devices_per_host and hosts_per_domain of the cluster, and the
+ * global batch: 0 where the text does not say. Shards have no kinds yet and
+ * nothing is judged. ERR_INPUT is "source:line: what is wrong". text[len] must
+ * be a NUL. */
 int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
                        const char *source, struct arena *arena,
                        struct err *err) MUST_CHECK;
