@@ -33,13 +33,6 @@ struct id_part {
     int64_t end; /* of the ids of the last sample that was counted */
 };
 
-/* In the order of the files, but those of a table together. */
-struct id_parts {
-    struct id_part *parts; /* owned */
-    size_t n_parts, cap;
-    uint64_t n_ids; /* of them all */
-};
-
 /* From the first number on; without a header the file is the array. */
 static int array_open(struct id_array *array, struct err *err)
 {
@@ -111,11 +104,15 @@ static int read_numbers(const struct id_array *array, int64_t *out, size_t n,
 /* --- what files hold --- */
 
 struct listing {
-    struct id_parts *parts;
+    struct id_part *parts; /* owned; in the order of the files, but those of a
+                              table together */
+    size_t n_parts, cap;
+    uint64_t n_ids; /* of them all */
+    struct arena *arena;
+    /* Of the file that is read: */
     const char *place;
     const char *table;    /* of arrays whose names say none */
     struct id_array file; /* its source names the member, too */
-    struct arena *arena;
 };
 
 /* Whether it ends so, behind the end of a word; cuts that off. */
@@ -133,31 +130,29 @@ static bool cut_suffix(char *name, const char *suffix)
 
 /* The part of that table, from the same archive or folder; a new one comes
  * behind those of its table. */
-static struct id_part *find_part(const struct listing *listing,
-                                 const char *table)
+static struct id_part *find_part(struct listing *listing, const char *table)
 {
-    struct id_parts *parts = listing->parts;
-    size_t at = parts->n_parts;
+    size_t at = listing->n_parts;
     struct id_part *part;
 
-    for (size_t i = 0; i < parts->n_parts; i++) {
-        part = &parts->parts[i];
+    for (size_t i = 0; i < listing->n_parts; i++) {
+        part = &listing->parts[i];
         if (strcmp(part->table, table) != 0)
             continue;
         if (!strcmp(part->place, listing->place))
             return part;
         at = i + 1;
     }
-    parts->parts = mem_room(parts->parts, parts->n_parts, &parts->cap,
-                            sizeof(*parts->parts));
-    part = &parts->parts[at];
-    memmove(part + 1, part, (parts->n_parts++ - at) * sizeof(*part));
+    listing->parts = mem_room(listing->parts, listing->n_parts, &listing->cap,
+                              sizeof(*part));
+    part = &listing->parts[at];
+    memmove(part + 1, part, (listing->n_parts++ - at) * sizeof(*part));
     *part = (struct id_part){.table = table, .place = listing->place};
     return part;
 }
 
 /* By its name an array is the ids, the lengths or the offsets of a table. */
-static int add_array(const struct listing *listing, const char *name,
+static int add_array(struct listing *listing, const char *name,
                      const struct id_array *array, struct err *err)
 {
     char *table = arena_strdup(listing->arena, name);
@@ -181,8 +176,7 @@ static int add_array(const struct listing *listing, const char *name,
     *place = *array;
     place->fd = -1;
     part->is_offsets |= is_offsets;
-    listing->parts->n_ids +=
-        is_bags ? 0 : array->npy.n_rows * array->npy.n_columns;
+    listing->n_ids += is_bags ? 0 : array->npy.n_rows * array->npy.n_columns;
     return 0;
 }
 
@@ -195,8 +189,8 @@ static ssize_t read_head(const struct id_array *file, uint64_t at,
                : read_bytes(file, head, NPY_HEAD_MAX, err);
 }
 
-static int list_array(const struct listing *listing,
-                      const struct npz_member *member, struct err *err)
+static int list_array(struct listing *listing, const struct npz_member *member,
+                      struct err *err)
 {
     const uint64_t bytes = member->end - member->begin;
     struct id_array array = listing->file;
@@ -264,29 +258,28 @@ static int check_part(const struct id_part *part, struct err *err)
 }
 
 /* What the files hold. */
-static int list_files(struct id_parts *parts, char *const *paths,
-                      size_t n_paths, struct arena *arena, struct err *err)
+static int list_files(struct listing *listing, char *const *paths,
+                      size_t n_paths, struct err *err)
 {
     for (size_t i = 0; i < n_paths; i++) {
-        char *name = arena_strdup(arena, file_name(paths[i]));
-        struct listing listing = {.parts = parts,
-                                  .place = paths[i],
-                                  .table = name,
-                                  .file.path = paths[i],
-                                  .file.source = text_shown(paths[i], arena),
-                                  .file.fd = -1,
-                                  .arena = arena};
+        char *name = arena_strdup(listing->arena, file_name(paths[i]));
         int rc;
 
+        listing->place = paths[i];
+        listing->table = name;
+        listing->file =
+            (struct id_array){.path = paths[i],
+                              .source = text_shown(paths[i], listing->arena),
+                              .fd = -1};
         if (!cut_suffix(name, ".npz"))
             cut_suffix(name, ".npy");
-        rc = array_open(&listing.file, err) || list_file(&listing, err);
-        array_close(&listing.file);
+        rc = array_open(&listing->file, err) || list_file(listing, err);
+        array_close(&listing->file);
         if (rc)
             return -1;
     }
-    for (size_t i = 0; i < parts->n_parts; i++)
-        if (check_part(&parts->parts[i], err))
+    for (size_t i = 0; i < listing->n_parts; i++)
+        if (check_part(&listing->parts[i], err))
             return -1;
     return 0;
 }
@@ -442,20 +435,20 @@ static void finish_tables(struct id_tables *tables, size_t first)
 static int read_files(struct id_tables *tables, char *const *paths,
                       size_t n_paths, struct err *err)
 {
-    struct id_parts parts = {0};
-    int rc = list_files(&parts, paths, n_paths, tables->arena, err);
+    struct listing listing = {.arena = tables->arena};
+    int rc = list_files(&listing, paths, n_paths, err);
 
-    tables->progress.total = parts.n_ids;
-    for (size_t i = 0; !rc && i < parts.n_parts; i++) {
-        struct id_part *part = &parts.parts[i];
+    tables->progress.total = listing.n_ids;
+    for (size_t i = 0; !rc && i < listing.n_parts; i++) {
+        struct id_part *part = &listing.parts[i];
         struct profile *profile = find_profile(tables, part->table, err);
 
         rc = !profile || read_part(profile, part, &tables->progress, err);
-        if (!rc &&
-            (i + 1 == parts.n_parts || strcmp(part->table, part[1].table) != 0))
+        if (!rc && (i + 1 == listing.n_parts ||
+                    strcmp(part->table, part[1].table) != 0))
             finish_tables(tables, tables->n_tables - 1);
     }
-    mem_free(parts.parts);
+    mem_free(listing.parts);
     return rc ? -1 : 0;
 }
 
