@@ -264,8 +264,6 @@ void buf_printf(struct buf *buf, const char *fmt, ...)
 
 void buf_release(struct buf *buf)
 {
-    if (!buf)
-        return;
     mem_free(buf->data);
     *buf = (struct buf){0};
 }

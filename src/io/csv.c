@@ -98,7 +98,7 @@ static void next_line(struct csv *csv)
 /* Steps over blank lines and comments. */
 static void skip_lines(struct csv *csv)
 {
-    for (;;) {
+    for (; *csv->at; next_line(csv)) {
         char *p = skip_blanks(csv->at);
 
         if (*p == '#')
@@ -106,9 +106,6 @@ static void skip_lines(struct csv *csv)
         if (!is_line_end(p))
             return;
         csv->at = p;
-        if (!*p)
-            return;
-        next_line(csv);
     }
 }
 

@@ -112,7 +112,6 @@ static void test_buf(void)
     buf_add(&buf, NULL, 0);
     is_str(buf.data, "", "adding nothing makes an empty text");
     buf_release(&buf);
-    buf_release(NULL);
 }
 
 /* Runs fn in a child; true if it ended with status 1 and one line on stderr. */
