@@ -243,13 +243,12 @@ static int check_text(const char *text, size_t len, const char *source,
 
 int plan_save(const struct plan *plan, const char *path, struct err *err)
 {
-    struct arena scratch;
+    struct arena scratch = {0};
     const char *text;
     int rc;
 
     if (plan_check(plan, err))
         return -1;
-    arena_init(&scratch);
     text = plan_to_json(plan, &scratch);
     rc = file_write_checked(path, text, strlen(text), check_text, err);
     arena_release(&scratch);

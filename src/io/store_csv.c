@@ -43,9 +43,8 @@ static void add_figure(struct buf *out, sqlite3_stmt *stmt, int column)
 {
     const char *dot = strchr(sqlite3_column_name(stmt, column), '.');
     const double real = sqlite3_column_double(stmt, column);
-    struct arena scratch;
+    struct arena scratch = {0};
 
-    arena_init(&scratch);
     if (sqlite3_column_type(stmt, column) != SQLITE_FLOAT)
         text_csv(out,
                  text_shown((const char *)sqlite3_column_text(stmt, column),
