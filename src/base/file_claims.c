@@ -81,13 +81,9 @@ static struct claim *find(const char *path, const struct identity *identity)
             claims.list[i].identity = *identity;
             return &claims.list[i];
         }
-    for (size_t i = 0; i < claims.n; i++) {
-        const struct identity *other = &claims.list[i].identity;
-
-        if (other->dev == identity->dev && other->ino == identity->ino &&
-            other->name_hash == identity->name_hash)
+    for (size_t i = 0; i < claims.n; i++)
+        if (!memcmp(&claims.list[i].identity, identity, sizeof *identity))
             return &claims.list[i];
-    }
     return NULL;
 }
 

@@ -48,7 +48,6 @@ struct pool {
 struct worker {
     struct pool *pool;
     pthread_t id;
-    unsigned thread;
 };
 
 static void run_tasks(struct pool *pool, unsigned thread)
@@ -109,7 +108,7 @@ static void *worker_main(void *arg)
             ;
         if (!(state & IS_OPEN))
             continue;
-        run_tasks(pool, worker->thread);
+        run_tasks(pool, 1 + (unsigned)(worker - pool->workers));
         if (atomic_fetch_sub(&pool->state, 1) == 1)
             wake(pool);
     }
@@ -136,7 +135,6 @@ struct pool *pool_open(unsigned n_threads)
         struct worker *worker = &pool->workers[pool->size - 1];
 
         worker->pool = pool;
-        worker->thread = pool->size;
         if (pthread_create(&worker->id, NULL, worker_main, worker))
             break;
     }
