@@ -4,41 +4,36 @@
 #include "base/json.h"
 #include "io/store_private.h"
 
+FILE_TEXT(store_faults_sql, "src/io/store_faults.sql");
 FILE_TEXT(store_merge_sql, "src/io/store_merge.sql");
 FILE_TEXT(store_describe_sql, "src/io/store_describe.sql");
 
 /* --- is it whole? --- */
 
-/* Fails with the sentence where a question has an answer other than "". */
-static int must_be_none(struct store *store, const char *sql,
-                        const char *sentence, struct err *err)
+/* Fails with the first answer of a question, where it has one. */
+static int must_be_none(struct store *store, const char *sql, struct err *err)
 {
     struct buf answer = {0};
     int rc = store_ask(store, sql, &answer, err);
 
     if (!rc && *answer.data)
-        rc = err_input(err, "cost database '%s': %s %s", store->path,
-                       answer.data, sentence);
+        rc = err_input(err, "cost database '%s': %s", store->path, answer.data);
     buf_release(&answer);
     return rc;
 }
 
 int store_verify(struct store *store, struct err *err)
 {
-    if (must_be_none(store,
-                     "SELECT integrity_check FROM pragma_integrity_check(1) "
-                     "WHERE integrity_check <> 'ok'",
-                     "(integrity check)", err) ||
-        must_be_none(store,
-                     "SELECT \"table\" || ' ' || coalesce(rowid, '') FROM "
-                     "pragma_foreign_key_check",
-                     "refers to a row that is not there", err))
+    if (must_be_none(store, store_faults_sql, err))
         return -1;
     for (size_t i = 0; i < STORE_N_TABLES; i++)
         if (store_check_table(store, store_tables[i], err))
             return -1;
-    return must_be_none(store, "SELECT 'sample ' || id FROM " STORE_PARTIAL,
-                        "has not the tables that it should have", err);
+    return must_be_none(
+        store,
+        "SELECT 'sample ' || id || ' has not the tables that it "
+        "should have' FROM " STORE_PARTIAL,
+        err);
 }
 
 /* --- merging --- */

@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: MIT
+-- What is wrong with a database as a file and as tables that refer to each
+-- other, a sentence each.
+
+SELECT integrity_check || ' (integrity check)'
+FROM pragma_integrity_check(1) WHERE integrity_check <> 'ok'
+UNION ALL
+SELECT "table" || ' ' || coalesce(rowid, '') ||
+    ' refers to a row that is not there'
+FROM pragma_foreign_key_check;
