@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json_place.h"
+#include "base/json.h"
 #include "costmodel/evaluate.h"
 
 #include <float.h>

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "base/json_place.h"
 
 #include <float.h>
 #include <math.h>

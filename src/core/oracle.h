@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_CORE_ORACLE_H
 #define NEUROSHARD_CORE_ORACLE_H
 
-#include "base/json_place.h"
+#include "base/json.h"
 #include "core/problem.h"
 
 /*

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_PLAN_FIELDS_H
 #define NEUROSHARD_IO_PLAN_FIELDS_H
 
-#include "base/json_place.h"
+#include "base/json.h"
 #include "core/plan.h"
 #include "io/cluster_json.h"
 #include "io/tables_io.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/plan_torchrec.h"
 
-#include "base/json_place.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "io/cluster_json.h"
 #include "io/tables_private.h"

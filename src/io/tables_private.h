@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_IO_TABLES_PRIVATE_H
 #define NEUROSHARD_IO_TABLES_PRIVATE_H
 
-#include "base/json_place.h"
+#include "base/json.h"
 #include "io/tables_io.h"
 
 /* What the readers of table lists share. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/times.h"
 
-#include "base/json_place.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "io/csv.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json_place.h"
 
 #include "base/json.h"
 #include "tests/tap.h"
