@@ -118,26 +118,23 @@ static int has_sample(void *ctx, const struct sample_setting *setting,
     return is_there(ctx, &has, BOUND(setting, &sample));
 }
 
-/* What is being read: the samples of one setting or of all of a device. */
-struct sample_list {
-    struct sample_setting *settings; /* of the database, in the arena */
-    size_t n_settings;
-    const void *const *of;  /* as OF_SETTINGS asks for them */
-    struct sample *samples; /* in the arena */
+/* Of the database, in the arena. */
+struct setting_list {
+    struct sample_setting *at;
     size_t n;
 };
 
 static int finish_sample(const struct query *query, void *item, struct err *err)
 {
-    const struct sample_list *list = query->ctx;
+    const struct setting_list *settings = query->ctx;
     const int64_t setting_id = sqlite3_column_int64(query->stmt, 1);
     struct sample *sample = item;
 
     sample->id = sqlite3_column_int64(query->stmt, 0);
     sample->setting = NULL; /* a foreign key forbids that it stays so */
-    for (size_t i = 0; i < list->n_settings; i++)
-        if (list->settings[i].id == setting_id)
-            sample->setting = &list->settings[i];
+    for (size_t i = 0; i < settings->n; i++)
+        if (settings->at[i].id == setting_id)
+            sample->setting = &settings->at[i];
     if (sample->kind <= SAMPLE_SENTINEL)
         return 0;
     return err_input(
@@ -146,8 +143,9 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
 }
 
 /* Both lists run by sample id, so one pass over the two joins them. */
-static int read_tables(struct store *store, struct sample_list *list,
-                       struct arena *arena, struct err *err)
+static int read_tables(struct store *store, const void *const *of,
+                       struct sample *samples, size_t n, struct arena *arena,
+                       struct err *err)
 {
     static const struct statement list_tables = {
         .sql = "SELECT {table_key}, {table} FROM sample NOT INDEXED CROSS JOIN "
@@ -156,10 +154,10 @@ static int read_tables(struct store *store, struct sample_list *list,
         .listed = "table"};
     struct query query;
     bool found = false;
-    int rc = query_begin(&query, store, &list_tables, list->of, err);
+    int rc = query_begin(&query, store, &list_tables, of, err);
 
-    for (struct sample *sample = list->samples;
-         !rc && sample < list->samples + list->n; sample++) {
+    for (struct sample *sample = samples; !rc && sample < samples + n;
+         sample++) {
         sample->tables =
             ARENA_NEW(arena, struct sample_table, sample->n_tables);
         for (uint32_t j = 0; !rc && j < sample->n_tables; j++) {
@@ -188,24 +186,26 @@ static int compare_samples(const void *left, const void *right)
     return sample_compare(a, b);
 }
 
-static int read_samples(struct store *store, struct sample_list *list,
-                        struct arena *arena, struct err *err)
+/* Of those settings, as OF_SETTINGS asks for them. */
+static int read_samples(struct store *store, const void *const *of,
+                        struct sample **samples, size_t *n, struct arena *arena,
+                        struct err *err)
 {
     /* A scan by key needs no sorting, as the index on the setting would. */
     static const struct statement list_samples = {
         .sql = "SELECT id, setting_id, {sample} FROM sample NOT "
                "INDEXED " OF_SETTINGS "ORDER BY id",
         .listed = "sample",
-        .item_bytes = sizeof(*list->samples),
+        .item_bytes = sizeof(**samples),
         .finish = finish_sample};
+    struct setting_list all;
 
-    if (store_settings(store, &list->settings, &list->n_settings, arena, err))
+    if (store_settings(store, &all.at, &all.n, arena, err))
         return -1;
-    list->samples =
-        query_list(store, &list_samples, list->of, list, &list->n, arena, err);
-    if (!list->samples || read_tables(store, list, arena, err))
+    *samples = query_list(store, &list_samples, of, &all, n, arena, err);
+    if (!*samples || read_tables(store, of, *samples, *n, arena, err))
         return -1;
-    qsort(list->samples, list->n, sizeof(*list->samples), compare_samples);
+    qsort(*samples, *n, sizeof(**samples), compare_samples);
     return 0;
 }
 
@@ -213,15 +213,13 @@ int store_samples(struct store *store, const struct sample_setting *setting,
                   enum store_scope scope, struct sample **samples, size_t *n,
                   struct arena *arena, struct err *err)
 {
-    struct sample_list list = {.of = BOUND(setting, &scope)};
+    const void *const *of = BOUND(setting, &scope);
 
     /* One snapshot for all lists, whoever writes meanwhile. */
-    if (store_begin(store, STORE_READ, err) ||
-        store_end(store, read_samples(store, &list, arena, err), err))
+    if (store_begin(store, STORE_READ, err))
         return -1;
-    *samples = list.samples;
-    *n = list.n;
-    return 0;
+    return store_end(store, read_samples(store, of, samples, n, arena, err),
+                     err);
 }
 
 /* --- exchanges --- */
