@@ -10,8 +10,6 @@
 
 static uint64_t count_of(const struct figure *figure, const void *at)
 {
-    if (figure->type == MEMBER_BOOL)
-        return *(const bool *)at;
     return figure->type == MEMBER_U32 ? *(const uint32_t *)at
                                       : *(const uint64_t *)at;
 }
@@ -50,9 +48,9 @@ static const char *cell_text(char cell[CELL_MAX], const struct figure *figure,
     if (figure->type == MEMBER_REAL)
         return real_text(cell, figure, *(const double *)at);
     if (figure->type == MEMBER_BOOL && is_note)
-        return count_of(figure, at) ? "" : NULL;
+        return *(const bool *)at ? "" : NULL;
     if (figure->type == MEMBER_BOOL)
-        return count_of(figure, at) ? "yes" : "no";
+        return *(const bool *)at ? "yes" : "no";
     if (figure->style == FIGURE_BYTES)
         return text_from_bytes(cell, (double)count_of(figure, at));
     if (figure->style == FIGURE_COUNT)

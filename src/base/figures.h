@@ -3,7 +3,6 @@
 #define NEUROSHARD_BASE_FIGURES_H
 
 #include "base/json.h"
-#include "base/mem.h"
 
 /*
  * Figures that are printed twice, as a table for people and as JSON for

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #define SPIN_MS 0.03
 #define IS_OPEN 0x80000000u

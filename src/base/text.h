@@ -5,7 +5,6 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 
 /*
  * Numbers out of text and back. Every parser takes the whole string (leading

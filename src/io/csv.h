@@ -4,8 +4,6 @@
 
 #include "base/file.h"
 
-#include <stdbool.h>
-
 /*
  * Comma-separated values by RFC 4180, cut up in place: fields in double quotes
  * may hold commas, line ends and doubled quotes. Beyond the RFC: lines end in

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/json.h"
 #include "core/problem.h"
 #include "core/rank_law.h"
 #include "io/tables_private.h"
