@@ -15,12 +15,12 @@ static int optional_kinds(unsigned *out, const struct json_place *place,
                           struct err *err)
 {
     const json_t *list;
-    unsigned kinds = 0;
 
     if (!place_has(place, "kinds"))
         return 0;
     if (place_list(&list, place, "kinds", err))
         return -1;
+    *out = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
         unsigned kind = name ? shard_kinds_from_list(name, '\0') : 0;
@@ -30,9 +30,8 @@ static int optional_kinds(unsigned *out, const struct json_place *place,
                                "kinds[%zu] must be one of table, column, row, "
                                "grid, replicate",
                                i);
-        kinds |= kind;
+        *out |= kind;
     }
-    *out = kinds;
     return 0;
 }
 
