@@ -161,16 +161,13 @@ void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
     for (; text && *text; text++) {
         const size_t len = strcspn(text, "\n"), indent = text_begin(text);
         struct buf line = {0};
+        size_t at = len; /* from where on it is wrapped */
 
         buf_add(&line, text, len);
-        if (len && text_length(line.data) > n_columns && len > indent) {
-            const size_t at = indent + strspn(line.data + indent, " ");
-
-            buf_add(out, text, at);
-            text_wrap(out, line.data + at, at, indent, n_columns);
-        } else {
-            buf_add(out, text, len);
-        }
+        if (len > indent && text_length(line.data) > n_columns)
+            at = indent + strspn(line.data + indent, " ");
+        buf_add(out, text, at);
+        text_wrap(out, line.data + at, at, indent, n_columns);
         buf_add(out, "\n", 1);
         buf_release(&line);
         text += len;
