@@ -84,13 +84,11 @@ const char *json_cell(const json_t *value, struct arena *arena)
 
 char *json_to_text(const json_t *root)
 {
-    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(17);
-    size_t len = json_dumpb(root, NULL, 0, flags);
-    char *text = mem_grow(NULL, len + 2, 1);
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    const size_t len = strlen(text);
 
-    json_dumpb(root, text, len, flags);
-    text[len] = '\n';
-    text[len + 1] = '\0';
+    text = mem_grow(text, len + 2, 1);
+    memcpy(text + len, "\n", 2);
     return text;
 }
 
