@@ -51,7 +51,7 @@ struct group {
                                  of what each has */
     uint32_t part, n_parts;   /* this one of so many parts (placement_part) */
     uint32_t n_samples;
-    uint32_t n_bags;       /* n_samples * n_outputs */
+    uint32_t n_bags;       /* n_samples * n_outputs; or 1, all of them */
     struct piece **pieces; /* [n_pieces], by table */
     uint32_t n_pieces;
     uint32_t out_dim; /* elements a bag */
@@ -135,7 +135,7 @@ void placement_need(struct placement_need *need,
 int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
                         struct err *err) MUST_CHECK;
 
-/* Bytes of the weights and states of a rank. */
+/* Bytes of the weights and states of a rank; before any are loaded. */
 size_t placement_weight_bytes(const struct placement *placement, uint32_t rank);
 /* Allocates outputs and dense gradients (zero) of the ranks that are here. */
 int placement_open(struct placement *placement, struct err *err) MUST_CHECK;

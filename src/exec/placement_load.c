@@ -3,6 +3,8 @@
 
 #include "exec/values.h"
 
+#include <assert.h>
+
 #define CHUNK_BYTES ((size_t)16 << 20) /* made on the host at a time */
 #define STATES_A_TASK 4096
 
@@ -11,15 +13,16 @@ static uint64_t n_elements(const struct piece *piece)
     return piece->n_rows * piece->width;
 }
 
-/* Gives a rank's pieces their parts of its block of weights; returns the
- * block's size. */
-static size_t lay_out_weights(struct piece *pieces, size_t n_pieces,
-                              uint32_t rank, char *d_block)
+/* Gives a rank's pieces, which are not loaded, their parts of its block of
+ * weights, or NULL where that is; returns the block's size. */
+static size_t lay_out_weights(const struct placement *placement, uint32_t rank,
+                              char *d_block)
 {
     struct device_parts parts = {d_block, 0};
 
-    for (size_t i = 0; i < n_pieces; i++) {
-        struct piece *piece = &pieces[i];
+    assert(placement->loaded == NO_TURN);
+    for (size_t i = 0; i < placement->n_pieces; i++) {
+        struct piece *piece = &placement->pieces[i];
 
         if (piece->rank != rank)
             continue;
@@ -55,14 +58,7 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
 
 size_t placement_weight_bytes(const struct placement *placement, uint32_t rank)
 {
-    size_t used = 0;
-
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        struct piece copy = placement->pieces[i];
-
-        used += lay_out_weights(&copy, 1, rank, NULL);
-    }
-    return used;
+    return lay_out_weights(placement, rank, NULL);
 }
 
 int placement_open(struct placement *placement, struct err *err)
@@ -141,15 +137,12 @@ static int load_piece(const struct placement *placement,
 
 static void unload(struct placement *placement)
 {
+    placement->loaded = NO_TURN;
     for (uint32_t r = 0; r < placement->n_ranks; r++) {
         device_free(placement->device, placement->d_weights[r]);
         placement->d_weights[r] = NULL;
+        lay_out_weights(placement, r, NULL);
     }
-    for (size_t i = 0; i < placement->n_pieces; i++) {
-        placement->pieces[i].d_weight = NULL;
-        placement->pieces[i].d_state = NULL;
-    }
-    placement->loaded = NO_TURN;
 }
 
 int placement_load(struct placement *placement, uint32_t turn, struct err *err)
@@ -161,11 +154,11 @@ int placement_load(struct placement *placement, uint32_t turn, struct err *err)
     unload(placement);
     for (uint32_t r = ranks.begin; r < ranks.end; r++) {
         void **d_block = &placement->d_weights[r];
-        size_t n_bytes = placement_weight_bytes(placement, r);
+        size_t n_bytes = lay_out_weights(placement, r, NULL);
 
         if (n_bytes && device_alloc(placement->device, d_block, n_bytes, err))
             return -1;
-        lay_out_weights(placement->pieces, placement->n_pieces, r, *d_block);
+        lay_out_weights(placement, r, *d_block);
     }
     for (size_t i = 0; i < placement->n_pieces; i++)
         if (placement->pieces[i].d_weight &&
