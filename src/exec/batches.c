@@ -30,7 +30,6 @@ struct part_job {
     const struct placement *placement;
     const struct group *group;
     unsigned number;
-    bool is_whole;
     struct bags *parts;
 };
 
@@ -110,9 +109,8 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
 
     (void)thread;
     batches_draw(part, job->placement, group, group->pieces[task], job->number);
-    if (job->is_whole)
-        part->offsets[1] =
-            part->offsets[(size_t)job->placement->batch * group->n_outputs];
+    part->offsets[group->n_bags] =
+        part->offsets[(size_t)group->n_samples * group->n_outputs];
 }
 
 /* Puts the parts one behind the other; offsets become those of the group. A
@@ -154,25 +152,19 @@ static int place_parts(struct index_batch *batch, struct bags *parts,
 
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,
-                     const struct group *group, unsigned number, bool is_whole,
+                     const struct group *group, unsigned number,
                      struct err *err)
 {
-    struct group all = *group;
     struct part_job job = {
         .placement = placement,
-        .group = &all,
+        .group = group,
         .number = number,
-        .is_whole = is_whole,
         .parts = mem_alloc(group->n_pieces, sizeof(struct bags)),
     };
     int rc;
 
-    if (is_whole)
-        all.owners = (struct rank_range){0, placement->n_ranks};
-    *batch = (struct index_batch){
-        .device = placement->device,
-        .n_bags = is_whole ? 1 : group->n_bags,
-    };
+    *batch = (struct index_batch){.device = placement->device,
+                                  .n_bags = group->n_bags};
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
     rc = place_parts(batch, job.parts, group->n_pieces, err);
     for (uint32_t i = 0; i < group->n_pieces; i++)

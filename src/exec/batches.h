@@ -36,11 +36,11 @@ struct index_batch {
     struct lookup_batch lookups; /* of n_pieces tables */
 };
 /* A row piece keeps the look-ups of its rows, shifted; a replica those of its
- * samples, or, where the batch is whole, of all, each piece's as one bag.
+ * samples. All of a piece are one bag where the group has no more (n_bags).
  * ERR_DEVICE where memory is short. */
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,
-                     const struct group *group, unsigned number, bool is_whole,
+                     const struct group *group, unsigned number,
                      struct err *err) MUST_CHECK;
 void index_batch_release(struct index_batch *batch); /* a zeroed one is fine */
 

@@ -88,22 +88,22 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
 {
     const struct placement *placement = run->placement;
     struct exec_rank *timing = &run->result->ranks[rank];
-    struct rank_work work;
+    struct rank_work work, others;
     int rc;
 
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
         return 0; /* it holds nothing, or nothing that is looked up */
-    work = rank_work_timed(placement, rank);
-    if (rank_work_open(&work, WORK_TIMED, err))
-        return -1;
-    rc = timing_rank(timing, &work, run->canary, run->options->n_iterations,
-                     err);
-    if (!rc)
-        rc = keep_sample(run, &work, timing, err);
+    work = others = rank_work_timed(placement, rank, 0, 1);
+    rc = rank_work_open(&work, WORK_ALL, err) ||
+         rank_work_open(&others, WORK_OTHERS, err) ||
+         timing_rank(timing, &work, &others, run->canary,
+                     run->options->n_iterations, err) ||
+         keep_sample(run, &work, timing, err);
     rank_work_close(&work);
-    return rc;
+    rank_work_close(&others);
+    return rc ? -1 : 0;
 }
 
 /* The ranks whose weights are loaded. */

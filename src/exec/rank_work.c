@@ -26,12 +26,15 @@ unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
 }
 
 struct rank_work rank_work_timed(const struct placement *placement,
-                                 uint32_t rank)
+                                 uint32_t rank, uint32_t chunk,
+                                 uint32_t n_chunks)
 {
     return (struct rank_work){.placement = placement,
                               .rank = rank,
                               .first_number = STEP_BATCH + 1,
-                              .n_sets = rank_work_n_cold_sets(placement, rank)};
+                              .n_sets = rank_work_n_cold_sets(placement, rank),
+                              .chunk = chunk,
+                              .n_chunks = n_chunks};
 }
 
 static struct lookup_table table_of(const struct piece *piece)
@@ -49,14 +52,14 @@ static struct lookup_table table_of(const struct piece *piece)
 /* Of the group's pieces, or a scatter into their dense gradients. */
 static int open_lookup(struct lookup **lookup, bool is_scatter,
                        const struct placement *placement,
-                       const struct group *group, uint32_t n_bags,
-                       uint64_t max_lookups, struct err *err)
+                       const struct group *group, uint64_t max_lookups,
+                       struct err *err)
 {
     struct lookup_table *tables = mem_alloc(group->n_pieces, sizeof(*tables));
     struct lookup_spec spec = {
         .tables = tables,
         .n_tables = group->n_pieces,
-        .batch = n_bags,
+        .batch = group->n_bags,
         .max_lookups = max_lookups,
         .optimizer =
             is_scatter ? OPTIMIZER_SGD : group->pieces[0]->table->optimizer,
@@ -77,43 +80,39 @@ static int open_lookup(struct lookup **lookup, bool is_scatter,
     return rc;
 }
 
-/* Draws batches; *max_lookups gets the most look-ups of one. */
-static int draw(struct index_batch *sets, uint64_t *max_lookups,
-                const struct rank_work *work, const struct group *group,
-                bool is_whole, struct err *err)
-{
-    *max_lookups = 0;
-    for (unsigned k = 0; k < work->n_sets; k++) {
-        if (index_batch_init(&sets[k], work->placement, group,
-                             work->first_number + k, is_whole, err))
-            return -1;
-        *max_lookups = max_u64(*max_lookups, sets[k].lookups.n_lookups);
-    }
-    return 0;
-}
-
 static int open_group(struct group_work *own, const struct rank_work *work,
                       enum work_part part, struct err *err)
 {
     const struct placement *placement = work->placement;
     const struct group *group = &own->group;
-    uint64_t max_lookups;
+    uint64_t max_lookups = 0;
 
-    if (part == WORK_TIMED && group->replica &&
-        (draw(own->whole_sets, &max_lookups, work, group, true, err) ||
-         open_lookup(&own->others, true, placement, group, 1, max_lookups,
-                     err)))
-        return -1;
     if (!group->n_bags)
         return 0;
-    if (draw(own->sets, &max_lookups, work, group, false, err) ||
-        (part != WORK_SCATTER &&
-         open_lookup(&own->lookup, false, placement, group, group->n_bags,
-                     max_lookups, err)))
+    for (unsigned k = 0; k < work->n_sets; k++) {
+        if (index_batch_init(&own->sets[k], placement, group,
+                             work->first_number + k, err))
+            return -1;
+        max_lookups = max_u64(max_lookups, own->sets[k].lookups.n_lookups);
+    }
+    if (part < WORK_SCATTER &&
+        open_lookup(&own->lookup, false, placement, group, max_lookups, err))
         return -1;
     return group->replica ? open_lookup(&own->scatter, true, placement, group,
-                                        group->n_bags, max_lookups, err)
+                                        max_lookups, err)
                           : 0;
+}
+
+/* The samples of all ranks as one bag. */
+static struct group whole_of(const struct placement *placement,
+                             const struct group *group)
+{
+    struct group whole = *group;
+
+    whole.owners = (struct rank_range){0, placement->n_ranks};
+    whole.n_samples = placement->batch;
+    whole.n_bags = 1;
+    return whole;
 }
 
 int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
@@ -126,13 +125,13 @@ int rank_work_open(struct rank_work *work, enum work_part part, struct err *err)
     for (; group < end; group++) {
         struct group_work *own = &work->groups[work->n_groups];
 
-        if (part == (group->replica ? WORK_SHARDS : WORK_SCATTER))
+        if (group->replica ? part == WORK_SHARDS : part >= WORK_SCATTER)
             continue;
         work->n_groups++;
         own->group =
-            work->n_chunks > 1
-                ? placement_part(placement, group, work->chunk, work->n_chunks)
-                : *group;
+            part == WORK_OTHERS
+                ? whole_of(placement, group)
+                : placement_part(placement, group, work->chunk, work->n_chunks);
         if (open_group(own, work, part, err)) {
             rank_work_close(work);
             return -1;
@@ -148,11 +147,8 @@ void rank_work_close(struct rank_work *work)
 
         lookup_close(own->lookup);
         lookup_close(own->scatter);
-        lookup_close(own->others);
-        for (unsigned k = 0; k < work->n_sets; k++) {
+        for (unsigned k = 0; k < work->n_sets; k++)
             index_batch_release(&own->sets[k]);
-            index_batch_release(&own->whole_sets[k]);
-        }
     }
     mem_free(work->groups);
     *work = (struct rank_work){0};
@@ -182,20 +178,6 @@ int rank_work_backward(struct rank_work *work, unsigned set,
             lookup_backward(lookup, LOOKUP_BACKWARD, &own->sets[set].lookups,
                             own->group.d_out,
                             own->scatter ? SCATTER_RATE : learning_rate, err))
-            return -1;
-    }
-    return 0;
-}
-
-int rank_work_scatter_others(struct rank_work *work, unsigned set,
-                             struct err *err)
-{
-    for (size_t g = 0; g < work->n_groups; g++) {
-        struct group_work *own = &work->groups[g];
-
-        if (own->others && lookup_backward(own->others, LOOKUP_BACKWARD,
-                                           &own->whole_sets[set].lookups,
-                                           own->group.d_out, SCATTER_RATE, err))
             return -1;
     }
     return 0;

@@ -16,13 +16,11 @@
  */
 
 struct group_work {
-    struct group group;     /* a copy; of what is looked up in parts, a part */
+    struct group group;     /* a copy: of what the work looks up */
     struct lookup *lookup;  /* NULL where there are no bags */
     struct lookup *scatter; /* of replicas: whose backward adds the
                                gradients of a batch to the dense ones */
     struct index_batch sets[LOOKUP_MAX_COLD_SETS];
-    struct lookup *others; /* likewise, of all samples; where it is timed */
-    struct index_batch whole_sets[LOOKUP_MAX_COLD_SETS];
 };
 
 struct rank_work {
@@ -30,18 +28,23 @@ struct rank_work {
     uint32_t rank;
     unsigned first_number, n_sets; /* batches: from this one, so many */
     /* Of the samples only this part (struct group) of n_chunks, for a forward
-     * alone; 0: all. */
+     * alone where there are several. */
     uint32_t chunk, n_chunks;
     struct group_work *groups; /* [n_groups], owned */
     size_t n_groups;
 };
 
-/* What the work is for. All but WORK_SCATTER needs the weights of the rank. */
+/* What the work is for. */
 enum work_part {
     WORK_ALL,    /* forward and backward of all groups */
-    WORK_TIMED,  /* the same, with rank_work_scatter_others */
     WORK_SHARDS, /* of what is not replicated */
-    WORK_SCATTER /* backward of what is, into its dense gradients */
+    /* Backward of what is, into its dense gradients; needs no weights. */
+    WORK_SCATTER,
+    /* The same of the whole batch as one bag a piece, of the first bag's
+     * gradients. A replica is updated after the all-reduce, in every row that
+     * any rank looked up, and a rank that is timed alone has no others: in
+     * their stead this gives the update the rows of a real step. */
+    WORK_OTHERS
 };
 
 /* Batches that take turns while the rank is timed. */
@@ -49,7 +52,8 @@ unsigned rank_work_n_cold_sets(const struct placement *placement,
                                uint32_t rank);
 /* A work of these, to be opened; none of them is that of the step. */
 struct rank_work rank_work_timed(const struct placement *placement,
-                                 uint32_t rank);
+                                 uint32_t rank, uint32_t chunk,
+                                 uint32_t n_chunks);
 
 /* Draws the batches and prepares the look-ups of a work that says placement,
  * rank, batches and chunk. */
@@ -68,13 +72,6 @@ int rank_work_backward(struct rank_work *work, unsigned set,
  * zeroes the gradients. */
 int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
                              float learning_rate, struct err *err) MUST_CHECK;
-
-/* A replica is updated after the all-reduce, in every row that any rank looked
- * up, and a rank alone has no others. In their stead this scatters the look-ups
- * of the whole batch as one bag a piece, so that the update has the rows of a
- * real step; of the first bag's gradients. */
-int rank_work_scatter_others(struct rank_work *work, unsigned set,
-                             struct err *err) MUST_CHECK;
 
 /*
  * One training step of the plan, batch number STEP_BATCH: all ranks look up,

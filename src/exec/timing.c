@@ -13,26 +13,18 @@
 #define MARK_WORK 8
 
 struct timer {
-    struct rank_work *work;
-    bool has_replicas;
-    bool is_held; /* what is timed */
+    struct rank_work *work, *others; /* of the replicas, if there are any */
+    bool is_held;                    /* what is timed */
 };
 
-static struct timer timer_of(struct rank_work *work)
+/* Whether an iteration fits what a device holds back. */
+static bool can_be_held(const struct timer *timer)
 {
-    struct timer timer = {.work = work};
-    size_t n_queued = MARK_WORK;
+    size_t n_queued = MARK_WORK + GROUP_WORK * timer->work->n_groups;
 
-    for (size_t g = 0; g < work->n_groups; g++) {
-        const struct group *group = &work->groups[g].group;
-
-        timer.has_replicas |= group->replica;
-        n_queued += GROUP_WORK;
-        if (group->replica)
-            n_queued += GROUP_WORK + group->n_pieces;
-    }
-    timer.is_held = n_queued <= DEVICE_MAX_HELD;
-    return timer;
+    for (size_t g = 0; g < timer->others->n_groups; g++)
+        n_queued += GROUP_WORK + timer->others->groups[g].group.n_pieces;
+    return n_queued <= DEVICE_MAX_HELD;
 }
 
 /* Marks of an iteration, in pairs. */
@@ -58,9 +50,9 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
         rank_work_backward(work, set, LEARNING_RATE, err) ||
         device_mark(device, BACKWARD_END, err))
         return -1;
-    if (!timer->has_replicas)
+    if (!timer->others->n_groups)
         return 0;
-    if (rank_work_scatter_others(work, set, err) ||
+    if (rank_work_backward(timer->others, set, LEARNING_RATE, err) ||
         device_mark(device, APPLY_BEGIN, err) ||
         rank_work_apply_replicas(work->placement, work->rank, LEARNING_RATE,
                                  err))
@@ -87,7 +79,7 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
     if ((is_held && device_release(device, rc ? &ignored : err)) || rc ||
         device_elapsed(device, FORWARD_BEGIN, FORWARD_END, &ms[0], err) ||
         device_elapsed(device, BACKWARD_BEGIN, BACKWARD_END, &ms[1], err) ||
-        (timer->has_replicas &&
+        (timer->others->n_groups &&
          device_elapsed(device, APPLY_BEGIN, APPLY_END, &apply_ms, err)))
         return -1;
     ms[1] += apply_ms;
@@ -97,14 +89,16 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 }
 
 int timing_rank(struct exec_rank *rank, struct rank_work *work,
-                struct canary *canary, unsigned n_iterations, struct err *err)
+                struct rank_work *others, struct canary *canary,
+                unsigned n_iterations, struct err *err)
 {
     struct lap_conditions conditions;
     struct timing parts[4];
-    struct timer timer = timer_of(work);
+    struct timer timer = {.work = work, .others = others};
     struct laps laps = {rank_once,    &timer, 4,   work->n_sets,
                         n_iterations, 0,      NULL};
 
+    timer.is_held = can_be_held(&timer);
     if (laps_time_quietly(parts, &laps, work->placement->device, canary,
                           &conditions, err))
         return -1;
@@ -288,17 +282,12 @@ static int open_together(struct together *together,
         .set = set,
         .works = mem_alloc(n + (size_t)1, sizeof(struct rank_work)),
     };
-    for (; together->n_works < (n > 1 ? n + (size_t)1 : 1);
-         together->n_works++) {
-        struct rank_work *work = &together->works[together->n_works];
-
-        *work = rank_work_timed(placement, placement->here.begin);
-        if (together->n_works) {
-            work->chunk = (uint32_t)together->n_works - 1;
-            work->n_chunks = n;
-        }
-        if (rank_work_open(work, WORK_ALL, err))
+    for (uint32_t k = 0; k < (n > 1 ? n + 1 : 1); k++) {
+        together->works[k] = rank_work_timed(placement, placement->here.begin,
+                                             k ? k - 1 : 0, k ? n : 1);
+        if (rank_work_open(&together->works[k], WORK_ALL, err))
             return -1;
+        together->n_works++;
     }
     return 0;
 }

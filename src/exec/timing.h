@@ -13,13 +13,13 @@
 
 /* Forward, backward and compute of a rank, and their phases, alone on its
  * device, with a canary until the machine was quiet; health and whether it was
- * disturbed. The
+ * disturbed. The works are those of all and of WORK_OTHERS. The
  * iterations go round the work's index sets (lookup_n_cold_sets says why), and
  * on a GPU forward and backward each start with cold caches. The weights of the
  * rank must be loaded. */
 int timing_rank(struct exec_rank *rank, struct rank_work *work,
-                struct canary *canary, unsigned n_iterations,
-                struct err *err) MUST_CHECK;
+                struct rank_work *others, struct canary *canary,
+                unsigned n_iterations, struct err *err) MUST_CHECK;
 
 /* The median of what a rank does with ids before and behind their exchange,
  * which has been done once: of one batch, over and over. */

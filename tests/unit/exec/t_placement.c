@@ -163,7 +163,7 @@ static void test_counted(void)
             if (group->rank != r)
                 continue;
             used += bag_bytes * group->n_bags;
-            if (index_batch_init(&batch, &placement, group, 0, false, &err))
+            if (index_batch_init(&batch, &placement, group, 0, &err))
                 fixture_bail(&err);
             used += 4.0 * (double)batch.lookups.n_lookups +
                     8.0 * (group->n_pieces * (double)group->n_bags + 1);
