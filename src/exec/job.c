@@ -49,9 +49,8 @@ static int fill_grid(struct grid *grid, const struct part_time *times, size_t n,
     find_steps(grid, times, n);
     n_cells = grid->n_steps * grid->n_ranks * N_STEP_PARTS;
     if (n_cells / MAX_GAPS > n)
-        return err_set(err, ERR_INPUT,
-                       "most ranks have no times in most of %zu steps",
-                       grid->n_steps);
+        return err_input(err, "most ranks have no times in most of %zu steps",
+                         grid->n_steps);
     grid->ms = mem_alloc(n_cells, sizeof(*grid->ms));
     for (size_t i = 0; i < n_cells; i++)
         grid->ms[i] = NAN;
@@ -63,8 +62,8 @@ static int fill_grid(struct grid *grid, const struct part_time *times, size_t n,
                              times[i].part);
 
         if (!isnan(*ms))
-            return err_set(
-                err, ERR_INPUT,
+            return err_input(
+                err,
                 "step %" PRIu64 " of rank %" PRIu32 " has two times of its %s",
                 *step, times[i].rank, step_part_names[times[i].part]);
         *ms = times[i].ms;
@@ -209,15 +208,15 @@ int job_times_init(struct job_times *job, const struct plan *plan,
 
     *job = (struct job_times){.n_ranks = grid.n_ranks};
     if (!rc && grid.n_steps <= n_warm_up)
-        rc = err_set(err, ERR_INPUT,
-                     "%zu steps, of which none is left after %zu of warm-up",
-                     grid.n_steps, n_warm_up);
+        rc = err_input(err,
+                       "%zu steps, of which none is left after %zu of warm-up",
+                       grid.n_steps, n_warm_up);
     for (uint32_t r = 0; !rc && r < grid.n_ranks; r++)
         if (!rank_is_there(&grid, n_warm_up, r))
-            rc = err_set(err, ERR_INPUT,
-                         "rank %" PRIu32 " of the plan's %" PRIu32
-                         " has no times after warm-up",
-                         r, grid.n_ranks);
+            rc = err_input(err,
+                           "rank %" PRIu32 " of the plan's %" PRIu32
+                           " has no times after warm-up",
+                           r, grid.n_ranks);
     if (!rc) {
         job->n_steps = grid.n_steps - n_warm_up;
         estimate(job, plan, &grid, arena);

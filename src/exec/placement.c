@@ -249,10 +249,9 @@ static int check_tables(const struct plan *plan, struct arena *arena,
                 arena, "a piece %" PRIu32 " columns wide, no multiple of 4,",
                 width);
     }
-    return unknown
-               ? err_set(err, ERR_INPUT, "table '%s': %s is not executed yet",
-                         table->name, unknown)
-               : 0;
+    return unknown ? err_input(err, "table '%s': %s is not executed yet",
+                               table->name, unknown)
+                   : 0;
 }
 
 static int check_optimizers(const struct plan *plan, struct arena *arena,
@@ -267,13 +266,13 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
         const struct table **own = &last[shard->device]; /* NULL: the first */
 
         if (*own && table->optimizer != (*own)->optimizer)
-            return err_set(err, ERR_INPUT,
-                           "device %" PRIu32 " holds '%s' with %s and '%s' "
-                           "with %s: two optimizers on a device are not "
-                           "executed yet",
-                           shard->device, (*own)->name,
-                           optimizer_names[(*own)->optimizer], table->name,
-                           optimizer_names[table->optimizer]);
+            return err_input(err,
+                             "device %" PRIu32 " holds '%s' with %s and '%s' "
+                             "with %s: two optimizers on a device are not "
+                             "executed yet",
+                             shard->device, (*own)->name,
+                             optimizer_names[(*own)->optimizer], table->name,
+                             optimizer_names[table->optimizer]);
         *own = table;
     }
     return 0;
@@ -293,11 +292,11 @@ static int count_samples(uint64_t *n_samples, const struct plan *plan,
     for (size_t t = 1; t < problem->n_tables; t++)
         if (problem->tables[t].dedup < share ||
             problem->tables[t].dedup > share)
-            return err_set(err, ERR_INPUT,
-                           "table '%s': dedup %g, where another has %g, is not "
-                           "executed yet",
-                           problem->tables[t].name, problem->tables[t].dedup,
-                           share);
+            return err_input(
+                err,
+                "table '%s': dedup %g, where another has %g, is not "
+                "executed yet",
+                problem->tables[t].name, problem->tables[t].dedup, share);
     *n_samples = (uint64_t)ceil(share * (double)problem->batch);
     return 0;
 }
@@ -313,10 +312,10 @@ int placement_init(struct placement *placement, const struct plan *plan,
     memset(placement, 0, sizeof(*placement));
     assert(scale_rows > 0 && scale_rows <= 1);
     if (!batch || batch > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "batch %" PRIu64 " is not executed yet, only 1 to "
-                       "2^32 - 1 samples are",
-                       batch);
+        return err_input(err,
+                         "batch %" PRIu64 " is not executed yet, only 1 to "
+                         "2^32 - 1 samples are",
+                         batch);
     if (check_tables(plan, arena, err) || check_optimizers(plan, arena, err) ||
         count_samples(&n_samples, plan, err))
         return -1;
