@@ -12,6 +12,14 @@ int ranked_compare(const uint64_t *a, const uint64_t *b, size_t n)
     return 0;
 }
 
+int ranked_compare_reals(const double *a, const double *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
 int ranked_compare_u64(const void *left, const void *right)
 {
     return ranked_compare(left, right, 1);

@@ -13,7 +13,9 @@ struct ranked {
 
 /* By a list of keys, the first one that differs: -1, 0 or 1. */
 int ranked_compare(const uint64_t *a, const uint64_t *b, size_t n);
-/* The same of one uint64_t each, for qsort. */
+/* The same of reals, none of which is NaN. */
+int ranked_compare_reals(const double *a, const double *b, size_t n);
+/* Of one uint64_t each, for qsort. */
 int ranked_compare_u64(const void *left, const void *right);
 
 /* The least key first, and of equal ones the lower index. No key is NaN. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/problem.h"
 
+#include "base/ranked.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,47 +331,41 @@ unsigned memory_largest(const struct memory_items *items)
     return largest;
 }
 
-/* How rows may be told to be cut over n devices. */
-enum row_sign {
-    ROW_SIGN_PLACE, /* it is the block of its device's number, modulo n */
-    ROW_SIGN_BLOCK, /* it has as many rows as a block of ceil(rows / n) */
-    ROW_SIGN_REST,  /* or as the rest behind the blocks */
-    N_ROW_SIGNS
-};
-
-static bool has_row_sign(const struct problem *problem,
-                         const struct shard *shard, uint32_t n,
-                         enum row_sign sign)
+/* How surely rows are cut over n devices: 3 where it is the block of its
+ * device's number, modulo n, 2 where it has as many rows as a block of
+ * ceil(rows / n), 1 where as the rest behind the blocks, else 0. */
+static int row_sign(const struct problem *problem, const struct shard *shard,
+                    uint32_t n)
 {
-    uint64_t rows = problem->tables[shard->table].num_embeddings;
-    uint64_t n_rows = shard->row_end - shard->row_begin;
-    uint64_t block = (rows - 1) / n + 1;
-    uint64_t left = rows - shard->row_begin;
+    const uint64_t rows = problem->tables[shard->table].num_embeddings;
+    const uint64_t n_rows = shard->row_end - shard->row_begin;
+    const uint64_t left = rows - shard->row_begin;
+    const uint64_t block = (rows - 1) / n + 1;
 
-    if (sign != ROW_SIGN_PLACE)
-        return n_rows == (sign == ROW_SIGN_BLOCK ? block : rows % block);
-    return shard->row_begin % block == 0 &&
-           shard->row_begin / block == shard->device % n &&
-           n_rows == (left < block ? left : block);
+    if (n_rows == (left < block ? left : block) &&
+        shard->row_begin % block == 0 &&
+        shard->row_begin / block == shard->device % n)
+        return 3;
+    return n_rows == block ? 2 : n_rows == rows % block;
 }
 
 uint32_t shard_row_ranks(const struct problem *problem,
                          const struct shard *shard)
 {
-    const struct cluster *cluster = &problem->cluster;
-    const bool is_within_group =
-        shard_traits[shard_kind_idx(shard->kind)].is_within_group;
-    const enum rows_over over = is_within_group
-                                    ? ROWS_OVER_HOST
-                                    : problem->tables[shard->table].rows_over;
-    const uint32_t n[] = {over == ROWS_OVER_HOST ? 0 : cluster->n_devices,
-                          over == ROWS_OVER_ALL ? 0 : cluster_group(cluster)};
+    const uint32_t n_all = problem->cluster.n_devices;
+    const uint32_t n_group = cluster_group(&problem->cluster);
+    const enum rows_over over =
+        shard_traits[shard_kind_idx(shard->kind)].is_within_group
+            ? ROWS_OVER_HOST
+            : problem->tables[shard->table].rows_over;
+    const int by_all =
+        over == ROWS_OVER_HOST ? 0 : row_sign(problem, shard, n_all);
+    const int by_group =
+        over == ROWS_OVER_ALL ? 0 : row_sign(problem, shard, n_group);
 
-    for (int sign = 0; sign < N_ROW_SIGNS; sign++)
-        for (int i = 0; i < 2; i++)
-            if (n[i] && has_row_sign(problem, shard, n[i], (enum row_sign)sign))
-                return n[i];
-    return 0;
+    if (by_all && by_all >= by_group)
+        return n_all;
+    return by_group ? n_group : 0;
 }
 
 uint32_t table_min_width(const struct problem *problem,
@@ -394,14 +390,18 @@ struct shard shard_whole(const struct problem *problem, uint32_t table,
     };
 }
 
-static int compare_u64(uint64_t a, uint64_t b)
+/* What searches may tell tables by: all but rows, bins and name. */
+#define N_TABLE_KEYS 14
+static void list_keys(const struct table *table, double keys[N_TABLE_KEYS])
 {
-    return (a > b) - (a < b);
-}
+    const double all[N_TABLE_KEYS] = {
+        table->dim,       table->pooling_factor, table->num_outputs,
+        table->output,    table->precision,      table->comm_precision,
+        table->optimizer, table->has_bins,       table->zipf_alpha,
+        table->row_order, table->dedup,          table->kinds,
+        table->rows_over, (double)table->device};
 
-static int compare_double(double a, double b)
-{
-    return (a > b) - (a < b);
+    memcpy(keys, all, sizeof(all));
 }
 
 /* Of pointers into one array: larger tables first; all content before the name,
@@ -411,28 +411,17 @@ static int compare_tables(const void *left, const void *right)
 {
     const struct table *a = *(const struct table *const *)left;
     const struct table *b = *(const struct table *const *)right;
-    int c;
+    double x[N_TABLE_KEYS], y[N_TABLE_KEYS];
+    int c = ranked_compare_u64(&b->num_embeddings, &a->num_embeddings);
 
-    if ((c = compare_u64(b->num_embeddings, a->num_embeddings)) ||
-        (c = compare_u64(b->dim, a->dim)) ||
-        (c = compare_double(b->pooling_factor, a->pooling_factor)) ||
-        (c = compare_double(b->num_outputs, a->num_outputs)) ||
-        (c = compare_u64(b->output, a->output)) ||
-        (c = compare_u64(b->precision, a->precision)) ||
-        (c = compare_u64(b->comm_precision, a->comm_precision)) ||
-        (c = compare_u64(b->optimizer, a->optimizer)) ||
-        (c = compare_u64(b->has_bins, a->has_bins)) ||
-        (c = compare_double(b->zipf_alpha, a->zipf_alpha)) ||
-        (c = compare_u64(b->row_order, a->row_order)) ||
-        (c = compare_double(b->dedup, a->dedup)) ||
-        (c = compare_u64(b->kinds, a->kinds)) ||
-        (c = compare_u64(b->rows_over, a->rows_over)) ||
-        (c = compare_double((double)b->device, (double)a->device)))
-        return c;
-    for (unsigned k = 0; a->has_bins && k < REUSE_BINS; k++)
-        if ((c = compare_double(b->bins[k], a->bins[k])))
-            return c;
-    c = strcmp(a->name, b->name);
+    list_keys(a, x);
+    list_keys(b, y);
+    if (!c)
+        c = ranked_compare_reals(y, x, N_TABLE_KEYS);
+    if (!c && a->has_bins)
+        c = ranked_compare_reals(b->bins, a->bins, REUSE_BINS);
+    if (!c)
+        c = strcmp(a->name, b->name);
     return c ? c : (a > b) - (a < b);
 }
 
