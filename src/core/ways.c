@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/ways.h"
 
+#include "base/ranked.h"
 #include "base/text.h"
 #include "core/plan_check.h"
 
@@ -90,14 +91,10 @@ struct candidate {
 static int compare_candidates(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-
     const double x[] = {!a->fits, a->step_ms, (double)a->option, a->device};
     const double y[] = {!b->fits, b->step_ms, (double)b->option, b->device};
-    int k = 0;
 
-    while (k < 3 && x[k] == y[k])
-        k++;
-    return (x[k] > y[k]) - (x[k] < y[k]);
+    return ranked_compare_reals(x, y, 4);
 }
 
 static bool can_price(const struct finder *finder, unsigned kind)
@@ -106,7 +103,7 @@ static bool can_price(const struct finder *finder, unsigned kind)
 }
 
 /* These in place of all shards that the table, or its group, has now. */
-static struct edit cut(const struct finder *finder, const struct shard *come,
+static struct edit cut(const struct finder *finder, struct shard *come,
                        size_t n)
 {
     return (struct edit){finder->gone, finder->n_gone, come, n};
@@ -154,8 +151,7 @@ static const struct candidate *rank_devices(const struct finder *finder,
 /* Shards that may go from one place to another, which is a device, or a host:
  * all of a table and its group made whole, one piece, or row blocks. */
 struct mover {
-    struct edit edit;
-    struct shard *come;  /* of the edit; its devices are to be set */
+    struct edit edit;    /* the devices of what comes are to be set */
     uint32_t but;        /* where they are; UINT32_MAX: nowhere */
     uint32_t place_size; /* devices of a place */
 };
@@ -163,7 +159,7 @@ struct mover {
 static const char *place_name(const struct finder *finder,
                               const struct mover *mover, uint32_t device)
 {
-    const struct shard *shard = mover->come;
+    const struct shard *shard = mover->edit.come;
     uint64_t rows = finder->problem->tables[shard->table].num_embeddings;
 
     if (mover->place_size > 1)
@@ -205,7 +201,7 @@ static void find_places(struct finder *finder, const struct mover *movers,
 
             if (first == mover->but || ++n_ranked[first] < n_of)
                 continue;
-            set_devices(mover->come, mover->edit.n_come, first, n_of);
+            set_devices(edit.come, mover->edit.n_come, first, n_of);
             found[n_found++] = (struct candidate){
                 what_if_fits(finder->what_if, &mover->edit),
                 what_if_step(finder->what_if, &mover->edit), m, first};
@@ -215,7 +211,7 @@ static void find_places(struct finder *finder, const struct mover *movers,
     for (size_t i = 0; i < n_found && i < n_best; i++) {
         const struct mover *mover = &movers[found[i].option];
 
-        set_devices(mover->come, mover->edit.n_come, found[i].device,
+        set_devices(mover->edit.come, mover->edit.n_come, found[i].device,
                     mover->place_size);
         add_way(finder, place_name(finder, mover, found[i].device),
                 mover->edit);
@@ -227,7 +223,7 @@ static void find_whole(struct finder *finder)
     const struct plan *plan = finder->what_if->plan;
     struct shard *come =
         ARENA_NEW(finder->arena, struct shard, finder->n_tables);
-    const struct mover mover = {cut(finder, come, finder->n_tables), come,
+    const struct mover mover = {cut(finder, come, finder->n_tables),
                                 finder->now == SHARD_TABLE
                                     ? plan->shards[finder->gone[0]].device
                                     : UINT32_MAX,
@@ -269,10 +265,8 @@ static void find_moves(struct finder *finder)
     qsort(chosen, finder->n_gone, sizeof(*chosen), compare_candidates);
     for (; n < N_PIECES_TRIED && n < finder->n_gone; n++) {
         pieces[n] = plan->shards[chosen[n].option];
-        movers[n] = (struct mover){{&chosen[n].option, 1, &pieces[n], 1},
-                                   &pieces[n],
-                                   pieces[n].device,
-                                   1};
+        movers[n] = (struct mover){
+            {&chosen[n].option, 1, &pieces[n], 1}, pieces[n].device, 1};
     }
     find_places(finder, movers, n, N_BEST);
 }
@@ -354,7 +348,7 @@ static void find_spread(struct finder *finder)
                 cut_rows(finder, come, n));
         if (on_host && per_host > 1 && per_host < n)
             find_places(finder,
-                        &(struct mover){cut_rows(finder, come, per_host), come,
+                        &(struct mover){cut_rows(finder, come, per_host),
                                         UINT32_MAX, per_host},
                         1, 1);
     }

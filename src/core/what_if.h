@@ -14,7 +14,7 @@
 struct edit {
     const size_t *gone; /* [n_gone], indices into the plan's shards */
     size_t n_gone;
-    const struct shard *come; /* [n_come]; their kinds must be right */
+    struct shard *come; /* [n_come]; their kinds must be right */
     size_t n_come;
 };
 
