@@ -113,7 +113,7 @@ double oracle_total_ms(size_t n_devices, const double *compute_ms,
 
 double oracle_queued_ms(const struct oracle *oracle, double total_ms)
 {
-    return oracle->step ? step_queued_ms(oracle->step, total_ms) : total_ms;
+    return oracle->step ? max_of(oracle->step->host_ms, total_ms) : total_ms;
 }
 
 double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,

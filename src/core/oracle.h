@@ -170,7 +170,7 @@ double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms);
 
-/* Such a total as the job waits for it (step_queued_ms). */
+/* Such a total as the job waits for it (host_ms of struct step). */
 double oracle_queued_ms(const struct oracle *oracle, double total_ms);
 
 /* oracle_total_ms of one assignment by comm: sums[R][width], compute_ms[R]. */

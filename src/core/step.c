@@ -135,11 +135,6 @@ double step_ms(const struct step *step, const double *most_ms)
     return step_of_terms(step, most_ms, most_ms[TERM_OUTPUT]);
 }
 
-double step_queued_ms(const struct step *step, double ms)
-{
-    return max_of(step->host_ms, ms);
-}
-
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES])
 {
@@ -152,7 +147,7 @@ double step_of_ranks(const struct step *step, size_t n_ranks,
             most_ms[k] = max_of(terms_ms[k], most_ms[k]);
         gradient_ms = max_of(phases_ms[r][PHASE_GRADIENT], gradient_ms);
     }
-    return step_queued_ms(step, step_of_terms(step, most_ms, gradient_ms));
+    return max_of(step->host_ms, step_of_terms(step, most_ms, gradient_ms));
 }
 
 static const enum step_part parts[N_PHASES] = {

@@ -72,7 +72,9 @@ struct step {
     double dense_ms;   /* the dense part of the model, forward and backward */
     double chunk_ms;   /* an exchange more: its latency */
     double look_up_ms; /* a look-up more: what its operation takes */
-    double host_ms;    /* of a rank's host, to queue all of it; 0: not known */
+    double host_ms; /* of a rank's host, to queue all of it: hosts queue steps
+                       one after the other, and the job waits for none that
+                       is shorter, whatever the pipeline; 0: not known */
     /* What a millisecond of a phase costs all others while it runs beside
      * them: 0 nothing, 1 as much as in turn. */
     double overlap_cost[N_PHASES];
@@ -96,10 +98,6 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
  * what their host takes is the same for each plan, and a search that lowers the
  * rest is not to stop there. */
 double step_ms(const struct step *step, const double *most_ms);
-
-/* That step as the job waits for it: hosts queue steps one after the other,
- * and no step is shorter than that takes, whatever the pipeline. */
-double step_queued_ms(const struct step *step, double ms);
 
 /*
  * The same by phases_ms[n_ranks][N_PHASES].
