@@ -116,13 +116,14 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
 /* Puts the parts one behind the other; offsets become those of the group. A
  * part's last offset is the next one's first. */
 static int place_parts(struct index_batch *batch, struct bags *parts,
-                       uint32_t n_pieces, struct err *err)
+                       const struct group *group, struct err *err)
 {
-    size_t n_bags = batch->n_bags, n_offsets = n_pieces * n_bags + 1;
+    size_t n_bags = group->n_bags, n_pieces = group->n_pieces;
+    size_t n_offsets = n_pieces * n_bags + 1;
     uint64_t *d_offsets, n_all = 0;
     uint32_t *d_indices;
 
-    for (uint32_t i = 0; i < n_pieces; i++)
+    for (size_t i = 0; i < n_pieces; i++)
         n_all += parts[i].offsets[n_bags];
     if (device_alloc(batch->device, &batch->d_block,
                      n_offsets * sizeof(*d_offsets) +
@@ -163,10 +164,9 @@ int index_batch_init(struct index_batch *batch,
     };
     int rc;
 
-    *batch = (struct index_batch){.device = placement->device,
-                                  .n_bags = group->n_bags};
+    *batch = (struct index_batch){.device = placement->device};
     pool_run(placement->pool, group->n_pieces, draw_part, &job);
-    rc = place_parts(batch, job.parts, group->n_pieces, err);
+    rc = place_parts(batch, job.parts, group, err);
     for (uint32_t i = 0; i < group->n_pieces; i++)
         bags_release(&job.parts[i]);
     mem_free(job.parts);

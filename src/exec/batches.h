@@ -31,7 +31,6 @@ void bags_release(struct bags *bags); /* a zeroed one is fine */
 /* The look-ups of a group. */
 struct index_batch {
     struct device *device;       /* not owned */
-    uint32_t n_bags;             /* of a piece */
     void *d_block;               /* owned; in it: */
     struct lookup_batch lookups; /* of n_pieces tables */
 };

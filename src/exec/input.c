@@ -325,7 +325,6 @@ int input_open(struct input *input, const struct placement *placement,
     struct arena *arena = &input->arena;
 
     *input = (struct input){.placement = placement, .number = number};
-    arena_init(arena);
     input->own = ARENA_NEW(arena, struct bags, n * n_tables);
     input->own_sizes = ARENA_NEW(arena, uint64_t, n * n);
     input->sizes = ARENA_NEW(arena, uint64_t, n * n);

@@ -190,10 +190,9 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
 {
     const struct placement *placement = set->placement;
     struct output_job job = {.placement = placement};
-    struct arena arena;
+    struct arena arena = {0};
     int rc = 0;
 
-    arena_init(&arena);
     open_tables(&job, &arena);
     open_chunk(&job, &arena);
     for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;

@@ -310,10 +310,9 @@ static int check_table(struct verify *verify, const struct placement *placement,
     struct piece **pieces = placement->table_pieces + table_idx;
     unsigned n_threads = pool_size(placement->pool);
     struct weight_job job = {.placement = placement, .table = table};
-    struct arena arena;
+    struct arena arena = {0};
     int rc = 0;
 
-    arena_init(&arena);
     job.held = ARENA_NEW(&arena, struct held, pieces[1] - pieces[0]);
     for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++)
         if (piece->d_weight)
