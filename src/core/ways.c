@@ -24,7 +24,7 @@ struct finder {
     struct what_if *what_if;
     const struct problem *problem;
     struct arena *arena;
-    uint32_t *tables; /* [n_tables] */
+    struct shard *whole; /* [n_tables], each of them in one piece */
     size_t n_tables;
     size_t *gone; /* [n_gone], indices into the plan's shards */
     size_t n_gone;
@@ -221,16 +221,12 @@ static void find_places(struct finder *finder, const struct mover *movers,
 static void find_whole(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    struct shard *come =
-        ARENA_NEW(finder->arena, struct shard, finder->n_tables);
-    const struct mover mover = {cut(finder, come, finder->n_tables),
+    const struct mover mover = {cut(finder, finder->whole, finder->n_tables),
                                 finder->now == SHARD_TABLE
                                     ? plan->shards[finder->gone[0]].device
                                     : UINT32_MAX,
                                 1};
 
-    for (size_t i = 0; i < finder->n_tables; i++)
-        come[i] = shard_whole(finder->problem, finder->tables[i], 0);
     if (can_price(finder, SHARD_TABLE))
         find_places(finder, &mover, 1, N_BEST);
 }
@@ -275,11 +271,11 @@ static void find_moves(struct finder *finder)
  * order. */
 static void find_columns(struct finder *finder)
 {
-    const struct table *table = &finder->problem->tables[finder->tables[0]];
+    const struct table *table = &finder->problem->tables[finder->ways->table];
     uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP;
     uint32_t n = finder->problem->cluster.n_devices;
     uint32_t min_width = table_min_width(finder->problem, table);
-    struct shard piece = shard_whole(finder->problem, finder->tables[0], 0);
+    struct shard piece = finder->whole[0];
     struct shard come[MAX_COLUMN_PIECES];
 
     if (table->dim % TABLE_COLUMN_STEP || !can_price(finder, SHARD_COLUMN))
@@ -316,7 +312,7 @@ static void find_columns(struct finder *finder)
 static struct edit cut_rows(const struct finder *finder, struct shard *come,
                             uint32_t n)
 {
-    struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
+    struct shard whole = finder->whole[0];
     uint64_t rows = whole.row_end, block = (rows - 1) / n + 1;
     uint32_t n_come = 0;
 
@@ -337,7 +333,7 @@ static void find_spread(struct finder *finder)
 {
     uint32_t n = finder->problem->cluster.n_devices;
     uint32_t per_host = cluster_group(&finder->problem->cluster);
-    struct shard whole = shard_whole(finder->problem, finder->tables[0], 0);
+    struct shard whole = finder->whole[0];
     const bool on_host =
         plan_row_cut(finder->what_if->plan) == ROW_CUT_ANY ||
         finder->problem->tables[whole.table].output != OUTPUT_SEQUENCE;
@@ -355,7 +351,7 @@ static void find_spread(struct finder *finder)
     if (!can_price(finder, SHARD_REPLICATE))
         return;
     whole.kind = SHARD_REPLICATE;
-    for (; whole.device < n; whole.device++)
+    for (whole.device = 0; whole.device < n; whole.device++)
         come[whole.device] = whole;
     add_way(finder, "replicated", cut(finder, come, n));
 }
@@ -402,19 +398,19 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
 {
     const struct plan *plan = what_if->plan;
     const struct problem *problem = &plan->problem;
-    struct finder finder = {.ways = ways,
-                            .what_if = what_if,
-                            .problem = problem,
-                            .arena = arena,
-                            .tables =
-                                ARENA_NEW(arena, uint32_t, problem->n_tables),
-                            .gone = ARENA_NEW(arena, size_t, plan->n_shards)};
+    struct finder finder = {
+        .ways = ways,
+        .what_if = what_if,
+        .problem = problem,
+        .arena = arena,
+        .whole = ARENA_NEW(arena, struct shard, problem->n_tables),
+        .gone = ARENA_NEW(arena, size_t, plan->n_shards)};
     struct edit without;
 
     *ways = (struct ways){.table = table};
     for (uint32_t t = 0; t < problem->n_tables; t++)
         if (ways_share(problem, table, t))
-            finder.tables[finder.n_tables++] = t;
+            finder.whole[finder.n_tables++] = shard_whole(problem, t, 0);
     for (size_t i = 0; i < plan->n_shards; i++)
         if (ways_share(problem, table, plan->shards[i].table))
             finder.gone[finder.n_gone++] = i;
