@@ -4,8 +4,8 @@
 
 #include "core/plan.h"
 
-/* The parts of plan_check that judge the pieces of one table, and memory. In
- * sentences names are cut at 80 bytes, so that the rest of them stands. */
+/* The part of plan_check that judges the pieces of one table. In sentences
+ * names are cut at 80 bytes, so that the rest of them stands. */
 
 /* The n >= 1 pieces of one table, in plan->shards, by shard_compare, each known
  * to be inside it and not empty. */
@@ -18,9 +18,5 @@ struct judged {
 /* They tile the table or are replicas, and their kinds, widths and devices are
  * as they must be. O(n log n + R). */
 int judge_pieces(const struct judged *judged, struct err *err) MUST_CHECK;
-
-/* No device holds more than it has, and the memory stored in plan->devices,
- * where there is any, is what the shards take. */
-int judge_memory(const struct plan *plan, struct err *err) MUST_CHECK;
 
 #endif
