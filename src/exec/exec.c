@@ -30,7 +30,6 @@ struct execution {
     struct canary *canary; /* NULL without wait_for_quiet */
     struct buf records;    /* samples of the ranks that are here */
     bool keeps_samples;    /* process 0 has a sink */
-    uint64_t n_timed;      /* ranks */
 };
 
 /* Runs `work` while no other process of this host runs it, so that each has
@@ -115,8 +114,7 @@ static int time_loaded(struct execution *run, struct err *err)
     for (uint32_t r = ranks.begin; r < ranks.end; r++) {
         if (time_rank(run, r, err))
             return -1;
-        run->n_timed++;
-        progress_update(run->options->progress, run->n_timed);
+        progress_update(run->options->progress, r + 1 - placement->here.begin);
     }
     return 0;
 }

@@ -2,7 +2,7 @@
 #include "exec/placement.h"
 
 #include "base/ranked.h"
-#include "exec/values.h"
+#include "device/stream_math.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -81,7 +81,8 @@ static struct piece piece_of_shard(const struct placement *placement,
     struct piece piece = {
         .table = table,
         .table_idx = shard->table,
-        .table_seed = values_table_seed(placement->seed, shard->table),
+        .table_seed =
+            stream_random(stream_mix64(placement->seed), shard->table),
         .replica = shard_is_replica(shard->kind),
         .rank = shard->device,
         .row_begin = placement_scale_row(table, shard->row_begin, scale),

@@ -23,7 +23,7 @@
 struct piece {
     const struct table *table;
     uint32_t table_idx;
-    uint64_t table_seed; /* see values.h */
+    uint64_t table_seed; /* of the table's weights, states and gradients */
     bool replica;
     uint32_t rank;
     uint64_t row_begin, row_end; /* of the scaled rows; may be empty */
@@ -150,7 +150,7 @@ struct made {
     /* Items [begin, end) of the chunk to out, by several threads. */
     void (*make)(void *made, uint64_t begin, uint64_t end, unsigned thread);
     const void *ctx;
-    size_t item_bytes, n_a_task;
+    size_t item_bytes;
     uint64_t first; /* out: item with which the chunk begins */
     char *out;      /* [of the chunk][item_bytes]; placement_upload's */
 };

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #define CHUNK_BYTES ((size_t)16 << 20) /* made on the host at a time */
-#define STATES_A_TASK 4096
+#define TASK_BYTES ((size_t)16 << 10)  /* and by one task, about */
 
 static uint64_t n_elements(const struct piece *piece)
 {
@@ -91,8 +91,8 @@ int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
     for (made->first = 0; !rc && made->first < n; made->first += most) {
         uint64_t n_made = min_u64(n - made->first, most);
 
-        pool_run_range(placement->pool, n_made, made->n_a_task, made->make,
-                       made);
+        pool_run_range(placement->pool, n_made,
+                       TASK_BYTES / made->item_bytes + 1, made->make, made);
         rc = device_upload(placement->device,
                            (char *)d_at + made->first * made->item_bytes,
                            made->out, (size_t)n_made * made->item_bytes, err);
@@ -125,8 +125,7 @@ static int load_piece(const struct placement *placement,
         .width = piece->width,
         .precision = piece->table->precision,
     };
-    struct made states = {make_states,   piece, sizeof(float),
-                          STATES_A_TASK, 0,     NULL};
+    struct made states = {make_states, piece, sizeof(float), 0, NULL};
 
     if (device_fill_window(placement->device, piece->d_weight, &window, err))
         return -1;

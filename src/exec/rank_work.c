@@ -4,7 +4,6 @@
 #include "base/interrupt.h"
 #include "exec/values.h"
 
-#define BAGS_A_TASK 64
 /* Plain SGD at this rate on a zeroed table *is* the dense gradient. */
 #define SCATTER_RATE (-1.0F)
 
@@ -297,8 +296,8 @@ static int fill_gradients(const struct exchange_set *set, struct err *err)
         for (size_t g = 0; g < placement->n_groups; g++) {
             const struct group *group = &placement->groups[g];
             struct some_bags bags = {group, exchange_block(set, group, r)};
-            struct made made = {make_bags,   &bags, group_bag_bytes(group),
-                                BAGS_A_TASK, 0,     NULL};
+            struct made made = {make_bags, &bags, group_bag_bytes(group), 0,
+                                NULL};
 
             if (bags.block.n_bags &&
                 placement_upload(placement, bags.block.d_at, bags.block.n_bags,

@@ -11,11 +11,6 @@
 /* What is drawn from a table's seed besides its weights. */
 enum { SALT_STATE = 0x57a7e, SALT_GRADIENT = 0x6a4d };
 
-uint64_t values_table_seed(uint64_t seed, size_t table_idx)
-{
-    return stream_random(stream_mix64(seed), table_idx);
-}
-
 /* What is left of numbers that are stored so. */
 static void round_to(float *x, uint32_t n, enum precision precision)
 {

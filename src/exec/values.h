@@ -10,9 +10,6 @@
  * the reference agree exactly, and no one has to hold the whole table.
  */
 
-/* Seed of a table's weights, states, gradients and hot rows. */
-uint64_t values_table_seed(uint64_t seed, size_t table_idx);
-
 /* Initial weights idx .. idx + n of the table, idx = row * dim + column, as a
  * table of this precision (fp32 or fp16) holds them. */
 void values_weights(float *out, uint64_t table_seed, uint64_t idx, uint32_t n,
