@@ -99,8 +99,6 @@ static int open_scratch(struct exchange_set *set, struct err *err)
 int exchange_open(struct exchange_set *set, const struct placement *placement,
                   struct arena *arena, struct err *err)
 {
-    int rc = 0;
-
     *set = (struct exchange_set){
         .placement = placement,
         .exchanges = ARENA_NEW(arena, struct exchange, placement->n_groups),
@@ -109,15 +107,11 @@ int exchange_open(struct exchange_set *set, const struct placement *placement,
     for (size_t g = 0; g < placement->n_groups; g++) {
         const struct group *group = &placement->groups[g];
 
-        if (!rc && !group->replica && !find_exchange(set, group))
-            rc = open_one(&set->exchanges[set->n++], placement, group, arena,
-                          err);
+        if (!group->replica && !find_exchange(set, group) &&
+            open_one(&set->exchanges[set->n++], placement, group, arena, err))
+            return -1;
     }
-    if (!rc)
-        rc = open_scratch(set, err);
-    if (rc)
-        exchange_close(set);
-    return rc;
+    return open_scratch(set, err);
 }
 
 void exchange_close(struct exchange_set *set)

@@ -29,8 +29,9 @@ struct exchange_set {
 /* Bytes of a rank's scratch, about: larger gradients are summed in parts. */
 #define ALLREDUCE_BYTES ((uint64_t)16 << 20)
 
-/* The placement's buffers must be there (placement_open). Collective, as all
- * that moves data is. */
+/* The placement's buffers must be there (placement_open). What a failure leaves
+ * is exchange_close's, as other processes may still send to it. Collective, as
+ * all that moves data is. */
 int exchange_open(struct exchange_set *set, const struct placement *placement,
                   struct arena *arena, struct err *err) MUST_CHECK;
 void exchange_close(struct exchange_set *set); /* a zeroed one is fine */

@@ -336,10 +336,8 @@ int input_open(struct input *input, const struct placement *placement,
         input_pack(input, r);
     }
     if (open_comm(input, err) || input_exchange(input, err) ||
-        bring_back(input, err)) {
-        input_close(input);
+        bring_back(input, err))
         return -1;
-    }
     for (uint32_t r = here.begin; r < here.end; r++)
         open_bags(input, r);
     return 0;

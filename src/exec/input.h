@@ -36,7 +36,7 @@ struct input {
 };
 
 /* Draws what the ranks that are here have of batch `number`, and exchanges it
- * once. Collective. */
+ * once. What a failure leaves is input_close's. Collective. */
 int input_open(struct input *input, const struct placement *placement,
                unsigned number, struct err *err) MUST_CHECK;
 void input_close(struct input *input); /* a zeroed one is fine */
