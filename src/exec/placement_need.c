@@ -60,10 +60,9 @@ static double input_bytes(const struct placement *placement)
 
     for (size_t i = 0; i < placement->n_pieces; i++) {
         const struct piece *piece = &placement->pieces[i];
-        bool is_here = piece->rank >= here.begin && piece->rank < here.end;
 
         if (piece->group && !piece->replica)
-            bytes += (2 * share + (is_here ? 2 : 0)) *
+            bytes += 2 * (share + comm_is_here(placement->comm, piece->rank)) *
                      (PROBLEM_ID_BYTES * placement_lookups(placement, piece) +
                       8.0 * piece->group->n_bags);
     }

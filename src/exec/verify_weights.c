@@ -109,7 +109,7 @@ static void got_piece(const struct weight_job *job, struct held *held,
     values_load(got, weights, width, job->table->precision);
 }
 
-/* A piece elsewhere counts for the size of the row. */
+/* Of a row that is held. A piece elsewhere counts for the size of the row. */
 static void check_row(const struct weight_job *job, uint64_t i,
                       struct row_scratch *scratch, struct tally *tally)
 {
@@ -117,7 +117,12 @@ static void check_row(const struct weight_job *job, uint64_t i,
         job->placement->table_pieces + job->held[0].piece->table_idx;
     uint64_t row = row_at(job, i);
     double scale;
+    size_t k = 0;
 
+    while (k < job->n_held && !has_row(job->held[k].piece, row))
+        k++;
+    if (k == job->n_held)
+        return;
     sum_gradients(job, i, scratch);
     for (const struct piece *piece = pieces[0]; piece < pieces[1]; piece++) {
         if (has_row(piece, row))
@@ -126,7 +131,7 @@ static void check_row(const struct weight_job *job, uint64_t i,
             break; /* they are all alike */
     }
     scale = tally_scale(scratch->want, job->table->dim);
-    for (size_t k = 0; k < job->n_held; k++) {
+    for (; k < job->n_held; k++) {
         struct held *held = &job->held[k];
         const struct piece *piece = held->piece;
 
@@ -137,14 +142,6 @@ static void check_row(const struct weight_job *job, uint64_t i,
         tally_row(tally, scratch->want + piece->col_begin, scratch->values,
                   piece->width, scale);
     }
-}
-
-static bool is_held(const struct weight_job *job, uint64_t row)
-{
-    for (size_t k = 0; k < job->n_held; k++)
-        if (has_row(job->held[k].piece, row))
-            return true;
-    return false;
 }
 
 static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
@@ -158,8 +155,7 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     };
 
     for (uint64_t i = job->begin + begin; i < job->begin + end; i++)
-        if (is_held(job, row_at(job, i)))
-            check_row(job, i, &scratch, &job->tallies[thread]);
+        check_row(job, i, &scratch, &job->tallies[thread]);
     mem_free(scratch.gradient);
     mem_free(scratch.want);
     mem_free(scratch.values);
