@@ -289,12 +289,19 @@ struct alike {
 /* 2^64 rows are LAW_EXACT_RANKS and 930 buckets. */
 #define MOST_ALIKE 1100
 
-static size_t split_zipf(const struct rank_law *law, double n_lookups,
-                         double begin, double end, struct alike out[MOST_ALIKE])
+static size_t split(const struct rank_law *law, double n_lookups, double begin,
+                    double end, struct alike out[MOST_ALIKE])
 {
     const double n_exact = fmin(end, LAW_EXACT_RANKS);
     size_t n = 0;
 
+    for (uint32_t i = 0; i < law->n_runs; i++)
+        out[n++] = (struct alike){fmax(fmin(end, law->first_rank[i + 1]) -
+                                           fmax(begin, law->first_rank[i]),
+                                       0),
+                                  run_share(law, i) * law->n_lookups};
+    if (law->has_bins)
+        return n;
     for (; begin < n_exact; begin++)
         out[n++] = (struct alike){1, n_lookups * pow(begin + 1, -law->alpha) /
                                          law->sum};
@@ -309,19 +316,6 @@ static size_t split_zipf(const struct rank_law *law, double n_lookups,
         begin = next;
     }
     return n;
-}
-
-static size_t split(const struct rank_law *law, double n_lookups, double begin,
-                    double end, struct alike out[MOST_ALIKE])
-{
-    if (!law->has_bins)
-        return split_zipf(law, n_lookups, begin, end, out);
-    for (uint32_t i = 0; i < law->n_runs; i++)
-        out[i] = (struct alike){fmax(fmin(end, law->first_rank[i + 1]) -
-                                         fmax(begin, law->first_rank[i]),
-                                     0),
-                                run_share(law, i) * law->n_lookups};
-    return law->n_runs;
 }
 
 void law_add_rows(const struct rank_law *law, double n_lookups, double begin,
