@@ -37,37 +37,31 @@ static bool overlap(struct shard *common, const struct shard *a,
            common->col_begin < common->col_end;
 }
 
-/* What becomes of one table; `moves` may be NULL, where only bytes count. */
-struct matching {
-    const struct table_pieces *before, *after;
-    struct plan_moves *moves;
-    size_t capacity; /* of moves->moves, which mem_grow gave */
-    struct moved_bytes bytes;
-};
-
-/* `common` has the kind and the device of the new piece. */
-static void match_overlap(struct matching *matching, const struct shard *old,
-                          const struct shard *common)
+/* `common` has the kind and the device of the new piece; `moves` may be NULL,
+ * where only bytes count. */
+static void match_overlap(struct moved_bytes *sum,
+                          const struct table_pieces *before,
+                          const struct table_pieces *after,
+                          const struct shard *old, const struct shard *common,
+                          struct plan_moves *moves)
 {
-    struct memory_items items = stored(matching->before, old, common);
-    bool keeps_state = optimizer_of(matching->before, old) ==
-                       optimizer_of(matching->after, common);
+    struct memory_items items = stored(before, old, common);
+    bool keeps_state = optimizer_of(before, old) == optimizer_of(after, common);
     uint64_t bytes = keeps_state ? items.total : items.weights;
-    struct plan_moves *moves = matching->moves;
     /* Who gives the cells of the old piece; itself, if it holds them. */
     uint32_t from = shard_is_replica(old->kind)
-                        ? common->device % matching->before->n_devices
+                        ? common->device % before->n_devices
                         : old->device;
     uint32_t to = common->device;
 
     if (from == to) {
-        matching->bytes.kept = saturating_add(matching->bytes.kept, bytes);
+        sum->kept = saturating_add(sum->kept, bytes);
         return;
     }
-    matching->bytes.moved = saturating_add(matching->bytes.moved, bytes);
+    sum->moved = saturating_add(sum->moved, bytes);
     if (!moves)
         return;
-    moves->moves = mem_room(moves->moves, moves->n_moves, &matching->capacity,
+    moves->moves = mem_room(moves->moves, moves->n_moves, &moves->capacity,
                             sizeof(*moves->moves));
     moves->moves[moves->n_moves++] = (struct move){
         .table = common->table,
@@ -84,41 +78,40 @@ static void match_overlap(struct matching *matching, const struct shard *old,
         saturating_add(moves->received_bytes[to], bytes);
 }
 
-/* Each new piece against all old ones; cells that the old table had by none are
- * added, as the new plan stores them. */
-static struct moved_bytes match_table(struct matching *matching)
+/* What becomes of one table: each new piece against all old ones; cells that
+ * the old table had by none are added, as the new plan stores them. */
+static struct moved_bytes match_table(const struct table_pieces *before,
+                                      const struct table_pieces *after,
+                                      struct plan_moves *moves)
 {
-    const struct table_pieces *before = matching->before;
-    const struct table_pieces *after = matching->after;
     const struct table *old = before->table;
     const struct shard all = {.row_end = old ? old->num_embeddings : 0,
                               .col_end = old ? old->dim : 0};
     size_t n = old ? before->n : 0;
+    struct moved_bytes bytes = {0};
     struct shard common;
 
     if (n && shard_is_replica(before->pieces[0].kind))
         n = 1;
-    matching->bytes = (struct moved_bytes){0};
     for (size_t k = 0; k < after->n; k++) {
         const struct shard *piece = &after->pieces[k];
         uint64_t added = stored(after, piece, piece).total;
 
         for (size_t i = 0; i < n; i++)
             if (overlap(&common, &before->pieces[i], piece))
-                match_overlap(matching, &before->pieces[i], &common);
+                match_overlap(&bytes, before, after, &before->pieces[i],
+                              &common, moves);
         if (overlap(&common, &all, piece))
             added -= stored(after, piece, &common).total;
-        matching->bytes.added = saturating_add(matching->bytes.added, added);
+        bytes.added = saturating_add(bytes.added, added);
     }
-    return matching->bytes;
+    return bytes;
 }
 
 struct moved_bytes table_moves_count(const struct table_pieces *before,
                                      const struct table_pieces *after)
 {
-    struct matching matching = {.before = before, .after = after};
-
-    return match_table(&matching);
+    return match_table(before, after, NULL);
 }
 
 /* --- a plan's tables by name --- */
@@ -201,7 +194,6 @@ static void note_tables(struct plan_moves *moves, const struct plan *before,
         are_removed ? &before->problem : &after->problem;
     size_t n = problem->n_tables;
     struct table_pieces *was = mem_alloc(n, 2 * sizeof(*was)), *now = was + n;
-    struct matching matching = {.moves = moves};
     struct moved_bytes *sum = &moves->bytes;
 
     table_pieces_find(was, problem->tables, n, before);
@@ -215,9 +207,7 @@ static void note_tables(struct plan_moves *moves, const struct plan *before,
 
         if (are_removed && now[t].table)
             continue;
-        matching.before = &was[t];
-        matching.after = &now[t];
-        table.bytes = match_table(&matching);
+        table.bytes = match_table(&was[t], &now[t], moves);
         for (size_t i = 0; are_removed && i < was[t].n; i++)
             table.bytes.removed = saturating_add(
                 table.bytes.removed,

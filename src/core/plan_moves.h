@@ -59,8 +59,8 @@ struct table_moves {
 };
 
 struct plan_moves {
-    struct move *moves; /* [n_moves], by (table, to, from, column, row) */
-    size_t n_moves;
+    struct move *moves;       /* [n_moves], by (table, to, from, column, row) */
+    size_t n_moves, capacity; /* as long as they are found */
     struct table_moves *tables; /* [n_tables]: those of the new plan in its
                                    order, then the removed ones in the old's */
     size_t n_tables;
