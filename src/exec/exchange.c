@@ -149,33 +149,25 @@ int exchange_outputs(const struct exchange_set *set, bool is_backward,
     return comm_finish(set->placement->comm, err);
 }
 
-/* replicas[n_ranks] of one table. */
-static int sum_table(const struct exchange_set *set,
-                     const struct piece *replicas, float **d_parts,
-                     struct err *err)
-{
-    const struct placement *placement = set->placement;
-    uint64_t n = replicas->n_rows * replicas->width;
-
-    for (uint64_t begin = 0; begin < n; begin += ALLREDUCE_FLOATS) {
-        for (uint32_t r = placement->here.begin; r < placement->here.end; r++)
-            d_parts[r] = replicas[r].d_dense + begin;
-        if (comm_sum(placement->comm, d_parts, set->d_scratch,
-                     min_u64(n - begin, ALLREDUCE_FLOATS), err))
-            return -1;
-    }
-    return 0;
-}
-
 int exchange_allreduce(const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;
     float **d_parts = mem_alloc(placement->n_ranks, sizeof(*d_parts));
     int rc = 0;
 
-    for (size_t t = 0; !rc && t < placement->plan->problem.n_tables; t++)
-        if (is_summed(placement->table_pieces[t]))
-            rc = sum_table(set, placement->table_pieces[t], d_parts, err);
+    for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
+        const struct piece *replicas = placement->table_pieces[t];
+        uint64_t n =
+            is_summed(replicas) ? replicas->n_rows * replicas->width : 0;
+
+        for (uint64_t at = 0; !rc && at < n; at += ALLREDUCE_FLOATS) {
+            for (uint32_t r = placement->here.begin; r < placement->here.end;
+                 r++)
+                d_parts[r] = replicas[r].d_dense + at;
+            rc = comm_sum(placement->comm, d_parts, set->d_scratch,
+                          min_u64(n - at, ALLREDUCE_FLOATS), err);
+        }
+    }
     mem_free(d_parts);
     return rc;
 }
