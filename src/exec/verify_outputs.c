@@ -155,10 +155,12 @@ static int check_receiver(struct output_job *job,
     return rc;
 }
 
-static void open_tables(struct output_job *job, struct arena *arena)
+/* The tables, and room for a chunk. */
+static void open_job(struct output_job *job, struct arena *arena)
 {
     const struct placement *placement = job->placement;
     const struct problem *problem = &placement->plan->problem;
+    size_t sample_bytes = 1;
 
     job->tables = ARENA_NEW(arena, struct output_table, problem->n_tables);
     for (size_t t = 0; t < problem->n_tables; t++)
@@ -170,13 +172,6 @@ static void open_tables(struct output_job *job, struct arena *arena)
                 .tallies =
                     ARENA_NEW(arena, struct tally, pool_size(placement->pool)),
             };
-}
-
-static void open_chunk(struct output_job *job, struct arena *arena)
-{
-    const struct placement *placement = job->placement;
-    size_t sample_bytes = 1;
-
     for (size_t g = 0; g < placement->n_groups; g++)
         sample_bytes += placement->groups[g].n_outputs *
                         group_bag_bytes(&placement->groups[g]);
@@ -193,8 +188,7 @@ int verify_outputs(struct verify *verify, const struct exchange_set *set,
     struct arena arena = {0};
     int rc = 0;
 
-    open_tables(&job, &arena);
-    open_chunk(&job, &arena);
+    open_job(&job, &arena);
     for (uint32_t r = placement->here.begin; !rc && r < placement->here.end;
          r++) {
         job.receiver = r;

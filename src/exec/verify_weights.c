@@ -215,20 +215,6 @@ static int download_piece(struct weight_job *job, struct held *held,
                : 0;
 }
 
-/* Hashes of rows are added up, so that no order of theirs counts. */
-static int check_window(struct weight_job *job, struct err *err)
-{
-    for (size_t k = 0; k < job->n_held; k++)
-        if (download_piece(job, &job->held[k], err))
-            return -1;
-    pool_run_range(job->placement->pool, job->end - job->begin, ROWS_A_TASK,
-                   check_rows, job);
-    for (size_t k = 0; k < job->n_held; k++)
-        for (size_t i = 0; i < job->held[k].n; i++)
-            job->held[k].hash += job->held[k].row_hash[i];
-    return 0;
-}
-
 /* Stable radix sort by row, 8 bits a pass; what is sorted ends in *uses. */
 static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
                       uint64_t n_rows)
@@ -274,7 +260,8 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     job->first[job->n_rows] = n;
 }
 
-/* All of the table, window by window. */
+/* All of the table, window by window. Hashes of rows are added up, so that no
+ * order of theirs counts. */
 static int check_windows(struct weight_job *job, struct arena *arena,
                          struct err *err)
 {
@@ -293,8 +280,14 @@ static int check_windows(struct weight_job *job, struct arena *arena,
     }
     for (job->begin = 0; job->begin < job->n_rows; job->begin = job->end) {
         job->end = min_u64(job->begin + n, job->n_rows);
-        if (check_window(job, err))
-            return -1;
+        for (size_t k = 0; k < job->n_held; k++)
+            if (download_piece(job, &job->held[k], err))
+                return -1;
+        pool_run_range(job->placement->pool, job->end - job->begin, ROWS_A_TASK,
+                       check_rows, job);
+        for (size_t k = 0; k < job->n_held; k++)
+            for (size_t i = 0; i < job->held[k].n; i++)
+                job->held[k].hash += job->held[k].row_hash[i];
     }
     return 0;
 }
