@@ -3,10 +3,9 @@
 #include "base/progress.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
+#include "core/plan_moves.h"
 #include "costmodel/oracles.h"
 #include "microbench/tasks.h"
-
-#include <string.h>
 
 #define MAX_FILES 1000
 #define MAX_TASKS 100000
@@ -44,22 +43,6 @@ struct tournament {
     struct progress progress; /* counts plans */
 };
 
-/* The first table that another problem has not, or NULL. */
-static const char *find_other(const struct problem *of,
-                              const struct problem *other)
-{
-    for (size_t t = 0, n = other->n_tables; t < of->n_tables; t++) {
-        size_t k = 0; /* in the same order, mostly */
-
-        while (k < n &&
-               strcmp(of->tables[t].name, other->tables[(t + k) % n].name))
-            k++;
-        if (k == n)
-            return of->tables[t].name;
-    }
-    return NULL;
-}
-
 /* That of --plan, for what the others are for; invalid where it does not fit
  * them. */
 static int price_given(struct compare_entry *entry,
@@ -67,25 +50,28 @@ static int price_given(struct compare_entry *entry,
                        const struct oracle *oracle,
                        const struct tournament *run, struct err *err)
 {
-    const char *path = cli_string(run->cli, "plan"), *other;
-    struct plan plan = {0};
+    const char *path = cli_string(run->cli, "plan");
+    struct plan plan = {0}, listed = {.problem = *problem};
+    const size_t n = problem->n_tables;
+    struct table_pieces *found = ARENA_NEW(run->arena, struct table_pieces, n);
     struct err unfit = {0};
 
     entry->planner = "given";
     if (planning_load(&plan, path, run->cli->args[0], run->cli, err))
         return -1;
     if (plan.problem.cluster.n_devices != problem->cluster.n_devices ||
-        plan.problem.n_tables != problem->n_tables)
+        plan.problem.n_tables != n)
         return err_set(
             err, ERR_INPUT,
             "%s: the plan is of %zu tables on %u GPUs, not of %zu on "
             "%u",
-            path, plan.problem.n_tables, plan.problem.cluster.n_devices,
-            problem->n_tables, problem->cluster.n_devices);
-    other = find_other(&plan.problem, problem);
-    if (other)
-        return err_set(err, ERR_INPUT, "%s: table '%s' is none of the list's",
-                       path, other);
+            path, plan.problem.n_tables, plan.problem.cluster.n_devices, n,
+            problem->cluster.n_devices);
+    table_pieces_find(found, plan.problem.tables, n, &listed);
+    for (size_t t = 0; t < n; t++)
+        if (!found[t].table)
+            return err_input(err, "%s: table '%s' is none of the list's", path,
+                             plan.problem.tables[t].name);
     plan.problem.cluster = problem->cluster;
     plan.problem.batch = problem->batch;
     plan.problem.job = problem->job;
@@ -121,12 +107,9 @@ static int run_task(struct tournament *run, const char *name,
     run->given.oracle = oracle;
     run->given.torchrec = run->search.torchrec = torchrec;
     run->given.reference = rival_cost ? torchrec : oracle;
-    comparison->cluster = problem->cluster;
-    comparison->batch = problem->batch;
+    comparison->problem = problem;
     comparison->job = oracle->step ? &problem->job : NULL;
-    comparison->cost_model = oracle->cost.name;
-    comparison->hash = oracle->cost.hash;
-    comparison->basis = cost_basis_names[oracle->cost.basis];
+    comparison->cost = oracle->cost;
     for (size_t p = 0; search_contenders[p].name; p++) {
         const bool is_ours = !search_contenders[p + 1].name;
 
@@ -166,16 +149,6 @@ static int run_file(struct tournament *run, const char *path, struct err *err)
     return 0;
 }
 
-static void print_all(struct comparison *comparison, struct cli *cli)
-{
-    struct compare_mean *means =
-        ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);
-    size_t n_common = compare_means(means, comparison);
-
-    cli_print_json(compare_to_json(comparison, means, n_common));
-    compare_print(comparison, means, n_common, cli_text());
-}
-
 static int run_compare(struct cli *cli, struct err *err)
 {
     size_t n_tasks = cli_given(cli, "tasks") ? cli_u64(cli, "tasks") : 1;
@@ -187,27 +160,33 @@ static int run_compare(struct cli *cli, struct err *err)
                   .limit_ms = 1000 * cli_double(cli, "rival-limit")},
         .comparison = {.tasks = ARENA_NEW(cli->arena, struct compare_task,
                                           n_tasks * cli->n_args)}};
+    struct comparison *comparison = &run.comparison;
     struct buf csv = {0};
     int rc = 0;
 
-    while (search_contenders[run.comparison.n_planners].name)
-        run.comparison.n_planners++;
-    run.comparison.n_planners += cli_given(cli, "plan");
+    while (search_contenders[comparison->n_planners].name)
+        comparison->n_planners++;
+    comparison->n_planners += cli_given(cli, "plan");
+    comparison->means =
+        ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);
     if (cli_given(cli, "plan") && (cli->n_args > 1 || cli_given(cli, "tasks")))
         return err_set(err, ERR_USAGE,
                        "option '--plan' goes with one table list, without "
                        "'--tasks'");
     planning_set_search(&run.search, cli);
     progress_start(&run.progress, "plans",
-                   n_tasks * cli->n_args * run.comparison.n_planners,
+                   n_tasks * cli->n_args * comparison->n_planners,
                    run.search.is_logged);
     for (size_t i = 0; !rc && i < cli->n_args; i++)
         rc = run_file(&run, cli->args[i], err);
     progress_finish(&run.progress);
-    if (!rc)
-        print_all(&run.comparison, cli);
+    if (!rc) {
+        compare_means(comparison);
+        cli_print_json(compare_to_json(comparison));
+        compare_print(comparison, cli_text());
+    }
     if (!rc && cli_given(cli, "csv")) {
-        compare_to_csv(&run.comparison, &csv);
+        compare_to_csv(comparison, &csv);
         rc = file_write(cli_string(cli, "csv"), csv.data, csv.len, err);
     }
     buf_release(&csv);

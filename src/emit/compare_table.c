@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "emit/report_parts.h"
 
+#include <inttypes.h>
+
 #define ENTRY(member) MEMBER_OF(struct compare_entry, member)
 static const struct figure entry_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
@@ -149,10 +151,12 @@ static void pair_with_ours(struct compare_mean *mean,
     mean->ratio = mean->n_paired ? mean->ratio / (double)mean->n_paired : NAN;
 }
 
-size_t compare_means(struct compare_mean *means, struct comparison *comparison)
+void compare_means(struct comparison *comparison)
 {
-    size_t n_common = 0, n_any = 0; /* planners that solved any task */
+    struct compare_mean *means = comparison->means;
+    size_t n_any = 0; /* planners that solved any task */
 
+    comparison->n_common = 0;
     for (size_t p = 0; p < comparison->n_planners; p++) {
         means[p] = (struct compare_mean){0};
         pair_with_ours(&means[p], comparison, p);
@@ -166,15 +170,15 @@ size_t compare_means(struct compare_mean *means, struct comparison *comparison)
             n_here += entries[p].valid;
         if (!n_here || n_here < n_any)
             continue;
-        n_common++;
+        comparison->n_common++;
         for (size_t p = 0; p < comparison->n_planners; p++)
             means[p].common_ms += entries[p].valid ? entries[p].total_ms : 0;
     }
     for (size_t p = 0; p < comparison->n_planners; p++)
-        means[p].common_ms = n_common && means[p].n_valid
-                                 ? means[p].common_ms / (double)n_common
-                                 : NAN;
-    return n_common;
+        means[p].common_ms =
+            comparison->n_common && means[p].n_valid
+                ? means[p].common_ms / (double)comparison->n_common
+                : NAN;
 }
 
 static const struct figure *figures_of(const struct compare_entry *entry)
@@ -224,9 +228,7 @@ static void print_host(const struct comparison *comparison, struct buf *out)
     }
 }
 
-void compare_print(const struct comparison *comparison,
-                   const struct compare_mean *means, size_t n_common,
-                   struct buf *out)
+void compare_print(const struct comparison *comparison, struct buf *out)
 {
     const struct compare_entry *ours =
         &comparison->tasks->entries[comparison->n_planners - 1];
@@ -235,10 +237,10 @@ void compare_print(const struct comparison *comparison,
 
     buf_printf(out, "%zu %s%s on ", n, is_one ? "table" : "task",
                n == 1 ? "" : "s");
-    cluster_describe(&comparison->cluster, out);
-    buf_printf(out, ", batch %llu, cost model %s (%s)",
-               (unsigned long long)comparison->batch, comparison->cost_model,
-               comparison->basis);
+    cluster_describe(&comparison->problem->cluster, out);
+    buf_printf(out, ", batch %" PRIu64 ", cost model %s (%s)",
+               comparison->problem->batch, comparison->cost.name,
+               cost_basis_names[comparison->cost.basis]);
     if (comparison->job) {
         buf_printf(out, ", ");
         job_describe(comparison->job, out);
@@ -258,8 +260,8 @@ void compare_print(const struct comparison *comparison,
                  "farther from 1 than that\n");
         report_outside(&ours->cost, out);
     } else {
-        figures_table(mean_figures, means, comparison->n_planners,
-                      sizeof(*means), out);
+        figures_table(mean_figures, comparison->means, comparison->n_planners,
+                      sizeof(*comparison->means), out);
         buf_printf(
             out,
             "\nx ours: mean of total over ours, on the tasks that both "
@@ -267,7 +269,7 @@ void compare_print(const struct comparison *comparison,
             "planners that solved any; search ms: mean of all tasks; signif.: "
             "tasks on which our gain is beyond its error; cut: cut short by "
             "time or an interrupt\n",
-            n_common);
+            comparison->n_common);
     }
     print_host(comparison, out);
 }
@@ -291,23 +293,24 @@ json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n)
     return rows;
 }
 
-json_t *compare_to_json(const struct comparison *comparison,
-                        const struct compare_mean *means, size_t n_common)
+json_t *compare_to_json(const struct comparison *comparison)
 {
     bool is_one = comparison->n_tasks == 1;
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:o}", "cost_model", comparison->cost_model, "hash",
-        comparison->hash, "basis", comparison->basis, "planners",
-        is_one ? compare_entries_to_json(comparison->tasks->entries,
-                                         comparison->n_planners)
-               : figures_list(mean_figures, means, comparison->n_planners,
-                              sizeof(*means)));
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:o}", "cost_model", comparison->cost.name,
+                  "hash", comparison->cost.hash, "basis",
+                  cost_basis_names[comparison->cost.basis], "planners",
+                  is_one ? compare_entries_to_json(comparison->tasks->entries,
+                                                   comparison->n_planners)
+                         : figures_list(mean_figures, comparison->means,
+                                        comparison->n_planners,
+                                        sizeof(*comparison->means)));
     json_t *tasks;
 
     if (is_one)
         return root;
     json_object_set_new(root, "common_tasks",
-                        json_integer((json_int_t)n_common));
+                        json_integer((json_int_t)comparison->n_common));
     json_object_set_new(root, "tasks", tasks = json_array());
     for (size_t t = 0; t < comparison->n_tasks; t++)
         json_array_append_new(

@@ -37,15 +37,6 @@ struct compare_task {
     struct compare_entry *entries; /* [n_planners]; the last one is ours */
 };
 
-struct comparison {
-    struct compare_task *tasks; /* [n_tasks] */
-    size_t n_tasks, n_planners;
-    struct cluster cluster; /* of the last task; not owned */
-    uint64_t batch;
-    const struct job *job; /* that totals are of, not owned; or NULL */
-    const char *cost_model, *hash, *basis;
-};
-
 /* Of a plan that is valid and priced. */
 void compare_fill(struct compare_entry *entry, const struct plan *plan);
 /* What the ratio of entry's total to ours may be off, nine times in ten, where
@@ -67,18 +58,24 @@ struct compare_mean {
     uint64_t n_significant; /* paired tasks on which ours is faster for sure */
     uint64_t n_cut_short;
 };
-/* Fills the entries' ratios and means[n_planners]. Common tasks are those
- * solved by every planner that solved any; returns their number. */
-size_t compare_means(struct compare_mean *means, struct comparison *comparison);
+
+struct comparison {
+    struct compare_task *tasks; /* [n_tasks] */
+    size_t n_tasks, n_planners;
+    const struct problem *problem; /* of the last task; not owned */
+    const struct job *job;         /* that totals are of, not owned; or NULL */
+    struct cost_source cost;       /* what priced them */
+    struct compare_mean *means;    /* [n_planners] */
+    size_t n_common; /* tasks: solved by every planner that solved any */
+};
+/* Fills the entries' ratios, the means and n_common. */
+void compare_means(struct comparison *comparison);
 
 /* A table of one task, or of the means of several. */
-void compare_print(const struct comparison *comparison,
-                   const struct compare_mean *means, size_t n_common,
-                   struct buf *out);
+void compare_print(const struct comparison *comparison, struct buf *out);
 /* The same and more: of one task {cost_model, hash, basis, planners}; of
  * several, `planners` holds means and `tasks` the planners of each. */
-json_t *compare_to_json(const struct comparison *comparison,
-                        const struct compare_mean *means, size_t n_common);
+json_t *compare_to_json(const struct comparison *comparison);
 json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n);
 /* A line a task and planner, whatever the number of tasks. */
 void compare_to_csv(const struct comparison *comparison, struct buf *out);

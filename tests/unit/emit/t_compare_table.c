@@ -64,7 +64,8 @@ static void test_means(void)
         struct compare_mean means[MAX_PLANNERS];
         struct comparison comparison = {.tasks = tasks,
                                         .n_tasks = test->n_tasks,
-                                        .n_planners = test->n_planners};
+                                        .n_planners = test->n_planners,
+                                        .means = means};
 
         for (size_t t = 0; t < test->n_tasks; t++) {
             tasks[t].entries = entries[t];
@@ -74,8 +75,9 @@ static void test_means(void)
                 entries[t][p].search_ms = 1;
             }
         }
-        is_i64((int64_t)compare_means(means, &comparison),
-               (int64_t)test->n_common, test->name);
+        compare_means(&comparison);
+        is_i64((int64_t)comparison.n_common, (int64_t)test->n_common,
+               test->name);
         for (size_t p = 0; p < test->n_planners; p++)
             ok(means[p].n_valid == test->want[p].n_valid &&
                    means[p].n_paired == test->want[p].n_paired &&
@@ -92,13 +94,14 @@ static void test_means(void)
 static void says(struct comparison *comparison, const char *text,
                  const char *json)
 {
-    struct compare_mean means[MAX_PLANNERS];
-    size_t n_common = compare_means(means, comparison);
-    json_t *root = compare_to_json(comparison, means, n_common);
-    char *dumped = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
     struct buf out = {0};
+    json_t *root;
+    char *dumped;
 
-    compare_print(comparison, means, n_common, &out);
+    compare_means(comparison);
+    root = compare_to_json(comparison);
+    dumped = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    compare_print(comparison, &out);
     is_str(out.data, text, "as a table");
     is_str(dumped, json, "as JSON");
     buf_release(&out);
@@ -227,12 +230,11 @@ static const char csv[] =
 static void test_job(struct comparison *comparison)
 {
     static const struct job job = {.dense_ms = {1, 2}};
-    struct compare_mean means[MAX_PLANNERS];
-    size_t n_common = compare_means(means, comparison);
     struct buf out = {0};
 
+    compare_means(comparison);
     comparison->job = &job;
-    compare_print(comparison, means, n_common, &out);
+    compare_print(comparison, &out);
     comparison->job = NULL;
     ok(strstr(out.data, "cost model plain (analytic), pipeline ") != NULL &&
            strstr(out.data, ", dense part 1 + 2 ms\n") != NULL,
@@ -252,20 +254,21 @@ static void test_outside(void)
          .parts_ms = {NAN},
          .cost = {.outside = outside, .n_outside = 1, .host_ms = 2}}};
     struct compare_task task = {"first", 1, entries};
+    struct compare_mean means[2];
     struct comparison comparison = {
         .tasks = &task,
         .n_tasks = 1,
         .n_planners = 2,
-        .cluster = {.n_devices = 1, .devices_per_host = 1},
-        .cost_model = "plain",
-        .hash = "00",
-        .basis = "measured"};
-    struct compare_mean means[2];
-    const size_t n_common = compare_means(means, &comparison);
-    json_t *root = compare_to_json(&comparison, means, n_common), *planners;
+        .problem = &(
+            struct problem){.cluster = {.n_devices = 1, .devices_per_host = 1}},
+        .cost = {.name = "plain", .hash = "00", .basis = BASIS_MEASURED},
+        .means = means};
+    json_t *root, *planners;
     struct buf out = {0};
 
-    compare_print(&comparison, means, n_common, &out);
+    compare_means(&comparison);
+    root = compare_to_json(&comparison);
+    compare_print(&comparison, &out);
     ok(strstr(out.data, "\n        outside of what was measured: rows of table "
                         "'t' 4e+09 (10 to 2e+08)\n") != NULL,
        "what is outside is named: %s", out.data);
@@ -298,9 +301,10 @@ static void test_print(void)
                                      .fwd_comm_ms = 0.5,
                                      .parts_ms = {NAN},
                                      .memory.total = 3000}};
-    struct plan plan = {.problem.cluster = {.n_devices = 2,
-                                            .devices_per_host = 2,
-                                            .memory_bytes = memory},
+    struct plan plan = {.problem = {.cluster = {.n_devices = 2,
+                                                .devices_per_host = 2,
+                                                .memory_bytes = memory},
+                                    .batch = 64},
                         .devices = devices,
                         .total_ms = 6};
     struct compare_entry entries[2][2] = {
@@ -312,11 +316,9 @@ static void test_print(void)
     struct comparison comparison = {.tasks = tasks,
                                     .n_tasks = 2,
                                     .n_planners = 2,
-                                    .cluster = plan.problem.cluster,
-                                    .batch = 64,
-                                    .cost_model = "plain",
-                                    .hash = "00",
-                                    .basis = "analytic"};
+                                    .problem = &plan.problem,
+                                    .cost = {.name = "plain", .hash = "00"},
+                                    .means = (struct compare_mean[2]){{0}}};
 
     plan.stopped = "time";
     compare_fill(&entries[0][0], &plan);
@@ -382,15 +384,15 @@ static void test_gains(void)
              .total_ms = gains[i].lookup_ms + gains[i].exchange_ms},
             {.valid = true, .lookup_ms = 3, .exchange_ms = 1, .total_ms = 4}};
         struct compare_task task = {.entries = entries};
-        struct comparison comparison = {
-            .tasks = &task, .n_tasks = 1, .n_planners = 2};
         struct compare_mean means[2];
+        struct comparison comparison = {
+            .tasks = &task, .n_tasks = 1, .n_planners = 2, .means = means};
 
         for (int p = 0; p < 2; p++) {
             entries[p].cost.lookup_error.pair_frac = gains[i].pair_frac;
             entries[p].cost.exchange_error.frac = gains[i].exchange_frac;
         }
-        compare_means(means, &comparison);
+        compare_means(&comparison);
         ok(is_same(entries[0].gain_error_frac, gains[i].error_frac) &&
                entries[0].is_significant == gains[i].is_significant &&
                (int)means[0].n_significant == gains[i].is_gain,
