@@ -6,24 +6,9 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define USUAL_COLUMNS 80u
-
-const char *report_kinds(char buf[REPORT_KINDS_MAX],
-                         const size_t n_shards[N_SHARD_KINDS])
-{
-    size_t used = 0;
-
-    buf[0] = '\0';
-    for (size_t i = 0; i < N_SHARD_KINDS; i++)
-        if (n_shards[i])
-            used += (size_t)snprintf(buf + used, REPORT_KINDS_MAX - used,
-                                     "%s%s %zu", used ? " " : "",
-                                     shard_traits[i].initials, n_shards[i]);
-    return buf;
-}
 
 double report_own_ms(const struct device_cost *cost, bool waits)
 {

@@ -139,14 +139,29 @@ static int column_width(const struct grid *grid, size_t column)
     return len > grid->least_width ? len : grid->least_width;
 }
 
+/* "  TW 3 CW 2" of GPUs begin .. end of the order. */
+static void print_kinds(const struct grid *grid, const struct report *report,
+                        size_t begin, size_t end, struct buf *out)
+{
+    size_t n_kinds = 0;
+
+    buf_printf(out, "  ");
+    for (size_t k = 0; k < N_SHARD_KINDS; k++) {
+        size_t n = 0;
+
+        for (size_t i = begin; i < end; i++)
+            n += report->devices[grid->order[i].idx].n_shards[k];
+        if (n)
+            buf_printf(out, "%s%s %zu", n_kinds++ ? " " : "",
+                       shard_traits[k].initials, n);
+    }
+}
+
 /* GPUs begin .. end of the order, in the mean. */
 static void print_row(const struct grid *grid, const struct report *report,
                       const char *name, size_t begin, size_t end,
                       struct buf *out)
 {
-    size_t n_shards[N_SHARD_KINDS] = {0};
-    char kinds[REPORT_KINDS_MAX];
-
     buf_printf(out, "%-10s", name);
     for (size_t c = 0; c < grid->n; c++) {
         double sum = 0;
@@ -157,11 +172,8 @@ static void print_row(const struct grid *grid, const struct report *report,
             buf_printf(out, " %*.*f", column_width(grid, c), grid->n_decimals,
                        sum / (double)(end - begin));
     }
-    for (size_t i = begin; i < end; i++)
-        for (size_t k = 0; k < N_SHARD_KINDS; k++)
-            n_shards[k] += report->devices[grid->order[i].idx].n_shards[k];
     if (grid->has_kinds)
-        buf_printf(out, "  %s", report_kinds(kinds, n_shards));
+        print_kinds(grid, report, begin, end, out);
     buf_printf(out, "\n");
 }
 
@@ -349,12 +361,13 @@ static void print_table(const struct report *report, size_t begin,
     const double less_ms =
         plan->total_ms - report->options.without_ms[shard->table];
     const bool has_more = report->options.n_columns >= MORE_COLUMNS;
-    size_t n_shards[N_SHARD_KINDS] = {0}, end = emit_shards_end(plan, begin);
+    const size_t end = emit_shards_end(plan, begin);
     size_t used = width + TABLE_REST + (has_more ? TABLE_MORE : 0);
-    char kinds[REPORT_KINDS_MAX];
+    char kinds[32];
     double alone_ms = 0;
 
-    n_shards[shard_kind_idx(shard->kind)] = end - begin;
+    snprintf(kinds, sizeof(kinds), "%s %zu",
+             shard_traits[shard_kind_idx(shard->kind)].initials, end - begin);
     for (size_t i = begin; i < end; i++)
         alone_ms += plan->shard_ms[i];
     text_column(out, table->name, width);
@@ -363,8 +376,7 @@ static void print_table(const struct report *report, size_t begin,
         buf_printf(out, " %5.1f %9.3f", 100 * less_ms / plan->total_ms,
                    alone_ms);
     buf_printf(out, " %11" PRIu64 " %6u %8.2f  %-7s", table->num_embeddings,
-               table->dim, table->pooling_factor,
-               report_kinds(kinds, n_shards));
+               table->dim, table->pooling_factor, kinds);
     print_holders(
         plan, begin, end,
         report->options.n_columns > used ? report->options.n_columns - used : 0,

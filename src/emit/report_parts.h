@@ -75,9 +75,4 @@ void report_memory(const struct report *report, struct buf *out);
 /* The ten tables without which the step is shortest. */
 void report_tables(const struct report *report, struct buf *out);
 
-/* "TW 3 CW 2" of counts by kind, in buf. */
-#define REPORT_KINDS_MAX 128
-const char *report_kinds(char buf[REPORT_KINDS_MAX],
-                         const size_t n_shards[N_SHARD_KINDS]);
-
 #endif

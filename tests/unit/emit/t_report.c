@@ -360,14 +360,24 @@ static void test_made_by_hand(void)
     is_in(report_of(&plan), "search  none: the plan was made by hand\n");
 }
 
+/* Of GPUs that hold some of some kinds, and of one that holds nothing. */
 static void test_kinds(void)
 {
-    char text[REPORT_KINDS_MAX] = "before";
+    struct plan plan = fixture_plan(2, 2, 65536);
+    struct report_options options = {.n_columns = 132};
+    const char *text;
 
-    is_str(report_kinds(text, (const size_t[N_SHARD_KINDS]){0}), "",
-           "no shards are of no kind");
-    is_str(report_kinds(text, (const size_t[N_SHARD_KINDS]){0, 2, 1}),
-           "CW 2 RW 1", "some of some");
+    fixture_table(&plan, "cut", 4000, 48, 3);
+    fixture_shard(&plan, 0, 4000, 0, 16, 0);
+    fixture_shard(&plan, 0, 4000, 16, 48, 0);
+    fixture_table(&plan, "rows", 4000, 48, 3);
+    fixture_shard(&plan, 0, 2000, 0, 48, 0);
+    fixture_shard(&plan, 2000, 4000, 0, 48, 0);
+    fixture_finish(&plan);
+    price(&plan);
+    text = report_in(&plan, &options);
+    is_in(text, "  CW 2 RW 2\n1 ");
+    is_in(text, "  \nmean ");
 }
 
 /* Where no phases are known, GPUs may well differ in what their step takes: it
