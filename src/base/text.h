@@ -56,6 +56,10 @@ bool text_to_share(const char *s, uint64_t whole, uint64_t *out);
 const char *text_from_bytes(char buf[TEXT_BYTES_MAX], double bytes);
 /* 1234567 -> "1,234,567" */
 const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n);
+/* The same as texts that last as long as the block they stand in. */
+#define TEXT_BYTES(bytes) \
+    text_from_bytes((char[TEXT_BYTES_MAX]){0}, (double)(bytes))
+#define TEXT_COUNT(n) text_from_count((char[TEXT_BYTES_MAX]){0}, (n))
 
 /* Whether a byte of UTF-8 goes on with a character. */
 bool text_goes_on(char c);

@@ -265,7 +265,6 @@ static void print_lookups_text(const struct bench *bench,
 {
     const struct bench_options *options = &bench->options;
     const struct bench_result *result = &bench->result;
-    char memory[TEXT_BYTES_MAX], hash[HASH_TEXT_MAX];
 
     print_device(bench->device);
     if (options->is_mixed)
@@ -277,9 +276,8 @@ static void print_lookups_text(const struct bench *bench,
                    precision_names[options->precision],
                    optimizer_names[options->optimizer]);
     cli_printf("case list       %s: seed %" PRIu64 ", up to %u tables, %s\n",
-               hash_text(hash, result->seed), options->seed,
-               options->max_tables,
-               text_from_bytes(memory, (double)options->memory_bytes));
+               HASH_TEXT(result->seed), options->seed, options->max_tables,
+               TEXT_BYTES(options->memory_bytes));
     print_counts(bench, "cases");
     if (result->n_flagged)
         cli_printf(
@@ -308,7 +306,6 @@ static void print_lookups_json(const struct bench *bench,
 {
     const struct bench_options *options = &bench->options;
     const struct bench_result *result = &bench->result;
-    char hash[HASH_TEXT_MAX];
     json_t *repeat = NULL, *drift = NULL;
 
     if (repeats->n)
@@ -326,7 +323,7 @@ static void print_lookups_json(const struct bench *bench,
         options->is_mixed, "batch", options->batch, "precision",
         precision_names[options->precision], "optimizer",
         optimizer_names[options->optimizer], "seed", (json_int_t)options->seed,
-        "list", hash_text(hash, result->seed), "ranks", 0, "cases",
+        "list", HASH_TEXT(result->seed), "ranks", 0, "cases",
         (json_int_t)result->n_cases, "measured", (json_int_t)result->n_measured,
         "resumed", (json_int_t)result->n_resumed, "left",
         (json_int_t)result->n_left, "flagged", (json_int_t)result->n_flagged,
@@ -406,13 +403,8 @@ static double gbps(const struct ceiling *ceiling)
 static void print_ceiling(const struct ceiling *ceiling)
 {
     const struct probe *probe = &ceiling->probe;
-    char bytes[TEXT_BYTES_MAX] = "-", n[TEXT_BYTES_MAX] = "-", each[16] = "-",
-         speed[32] = "-";
+    char each[16] = "-", speed[32] = "-";
 
-    if (probe->n_bytes)
-        text_from_bytes(bytes, (double)probe->n_bytes);
-    if (probe->n)
-        text_from_count(n, probe->n);
     if (probe->row_bytes)
         snprintf(each, sizeof(each), "%u B", probe->row_bytes);
     if (probe->key_bits)
@@ -420,7 +412,9 @@ static void print_ceiling(const struct ceiling *ceiling)
     if (probe->kind != PROBE_LAUNCH)
         snprintf(speed, sizeof(speed), "%.4g", gbps(ceiling));
     cli_printf("%-6s %8s %9s %7s %9.4g %9.4g %9.4g %6s%s\n",
-               probe_kind_names[probe->kind], bytes, n, each,
+               probe_kind_names[probe->kind],
+               probe->n_bytes ? TEXT_BYTES(probe->n_bytes) : "-",
+               probe->n ? TEXT_COUNT(probe->n) : "-", each,
                ceiling->timing.median_ms, ceiling->timing.p10_ms,
                ceiling->timing.p90_ms, speed,
                ceiling->flags & SAMPLE_THROTTLED ? "  throttled" : "");

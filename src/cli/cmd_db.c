@@ -37,7 +37,6 @@ struct work {
  * version is that of the file. */
 static int read_contents(struct work *work, struct err *err)
 {
-    char text[HASH_TEXT_MAX];
     uint64_t hash = 0;
 
     if (store_sorted(&work->sorted, work->store, err) ||
@@ -46,8 +45,7 @@ static int read_contents(struct work *work, struct err *err)
         return -1;
     json_object_set_new(work->contents, "db",
                         json_string(text_shown(work->path, work->cli->arena)));
-    json_object_set_new(work->contents, "hash",
-                        json_string(hash_text(text, hash)));
+    json_object_set_new(work->contents, "hash", json_string(HASH_TEXT(hash)));
     return 0;
 }
 

@@ -127,7 +127,6 @@ static void print_json(const struct training *judged, const struct drift *drift,
 {
     json_t *root = evaluation_to_json(&judged->evaluation);
     json_t *drifted = NULL, *learned = NULL;
-    char hash[HASH_TEXT_MAX];
 
     if (drift)
         drifted =
@@ -142,7 +141,7 @@ static void print_json(const struct training *judged, const struct drift *drift,
         root,
         json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o*, s:o*}", "model",
                   cli_shown(judged->cli, "model"), "hash",
-                  hash_text(hash, judged->model.hash), "intervals",
+                  HASH_TEXT(judged->model.hash), "intervals",
                   covered_to_json(&judged->evaluation), "samples",
                   (json_int_t)judged->n, "exchanges",
                   comm_report_to_json(judged->comm_samples, judged->n_comm),

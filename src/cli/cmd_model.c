@@ -15,23 +15,21 @@ static const struct option_spec import_options[] = {
 static int run_import(struct cli *cli, struct err *err)
 {
     struct model model;
-    char hash[HASH_TEXT_MAX];
 
     if (model_import(&model, cli->args[0], cli->arena, err) ||
         training_save(&model, cli_string(cli, "output"), err))
         return -1;
     cli_print_json(json_pack("{s:s, s:s}", "output", cli_shown(cli, "output"),
-                             "hash", hash_text(hash, model.hash)));
+                             "hash", HASH_TEXT(model.hash)));
     if (strcmp(cli_string(cli, "output"), "-") != 0)
         cli_printf("model           %s, hash %s\n", cli_shown(cli, "output"),
-                   hash_text(hash, model.hash));
+                   HASH_TEXT(model.hash));
     return 0;
 }
 
 static int run_info(struct cli *cli, struct err *err)
 {
     struct model model;
-    char hash[HASH_TEXT_MAX];
     json_t *root;
 
     if (model_load(&model, cli->args[0], cli->arena, err))
@@ -39,7 +37,7 @@ static int run_info(struct cli *cli, struct err *err)
     model_print(&model, text_shown(cli->args[0], cli->arena), cli->arena,
                 cli_text());
     root = model_to_json(&model);
-    json_object_set_new(root, "hash", json_string(hash_text(hash, model.hash)));
+    json_object_set_new(root, "hash", json_string(HASH_TEXT(model.hash)));
     json_object_set_new(root, "format", json_integer(model.format));
     cli_print_json(root);
     return 0;

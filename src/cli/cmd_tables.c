@@ -93,7 +93,6 @@ static void print_largest(const struct summary *summary, size_t n_columns)
     const size_t room = n_columns > FIGURE_COLUMNS + 1
                             ? n_columns - FIGURE_COLUMNS
                             : 1; /* of names */
-    char rows[TEXT_BYTES_MAX];
 
     for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
         unit_bytes *= 1024;
@@ -108,7 +107,7 @@ static void print_largest(const struct summary *summary, size_t n_columns)
 
         cli_printf("%10.3f  %6.2f  %15s  %7" PRIu32 "  %9.4g  ",
                    -ranked->key / unit_bytes, 100 * -ranked->key / total,
-                   text_from_count(rows, table->num_embeddings), table->dim,
+                   TEXT_COUNT(table->num_embeddings), table->dim,
                    table->pooling_factor);
         text_column(cli_text(), table->name,
                     (unsigned)(len < room ? len : room));
@@ -118,30 +117,26 @@ static void print_largest(const struct summary *summary, size_t n_columns)
 
 static void print_text(const struct summary *summary, const struct cli *cli)
 {
-    char a[TEXT_BYTES_MAX], b[TEXT_BYTES_MAX];
     const struct memory_items *memory = &summary->memory;
     double lookups = summary->lookups * (double)summary->batch;
 
     cli_printf("%s: %s table%s\n\n", summary->list->source,
-               text_from_count(a, summary->list->n_tables),
+               TEXT_COUNT(summary->list->n_tables),
                summary->list->n_tables == 1 ? "" : "s");
-    cli_printf("rows             %s\n", text_from_count(a, summary->n_rows));
-    cli_printf("weights          %s\n",
-               text_from_bytes(a, (double)memory->weights));
-    cli_printf("optimizer state  %s\n",
-               text_from_bytes(a, (double)memory->optimizer));
+    cli_printf("rows             %s\n", TEXT_COUNT(summary->n_rows));
+    cli_printf("weights          %s\n", TEXT_BYTES(memory->weights));
+    cli_printf("optimizer state  %s\n", TEXT_BYTES(memory->optimizer));
     cli_printf("columns          %.0f to %.0f, median %g\n", summary->dim_min,
                summary->dim_max, summary->dim_median);
     cli_printf("output           %.10g elements a sample\n",
                summary->output_elements);
     cli_printf("look-ups         %.10g a sample, %s in a batch of %s\n",
-               summary->lookups,
-               text_from_count(a, (uint64_t)fmin(lookups, 9e18)),
-               text_from_count(b, summary->batch));
+               summary->lookups, TEXT_COUNT((uint64_t)fmin(lookups, 9e18)),
+               TEXT_COUNT(summary->batch));
     if (summary->n_skew_assumed)
         cli_printf(
             "skew             not given for %s table%s: Zipf %g assumed\n",
-            text_from_count(a, summary->n_skew_assumed),
+            TEXT_COUNT(summary->n_skew_assumed),
             summary->n_skew_assumed == 1 ? "" : "s", DEFAULT_ZIPF_ALPHA);
     else
         cli_printf("skew             given for every table\n");
@@ -334,14 +329,13 @@ static const struct figure hot_figures[] = {
 
 static void print_profile_text(const struct id_tables *tables)
 {
-    char memory[TEXT_BYTES_MAX], batch[TEXT_BYTES_MAX];
     struct buf *out = cli_text();
     size_t n_hot = 0, n_short = 0;
 
     cli_printf("batches of %s samples; memory %s, 4 bytes a row and 8 to "
                "16 an id of a batch\n\n",
-               text_from_count(batch, tables->options.batch),
-               text_from_bytes(memory, (double)tables->memory_bytes));
+               TEXT_COUNT(tables->options.batch),
+               TEXT_BYTES(tables->memory_bytes));
     figures_table(table_figures, tables->tables, tables->n_tables,
                   sizeof(*tables->tables), out);
     for (size_t i = 0; i < tables->n_tables; i++) {

@@ -120,13 +120,12 @@ static void print_gain(const struct plan_request *request,
 {
     const struct replan_report *report = &request->replanned;
     const struct replan_point *standing = &report->standing;
-    char bytes[TEXT_BYTES_MAX];
 
     cli_printf("from    %s: %.4f ms as it stands",
                cli_shown(request->cli, "from"), standing->total_ms);
     if (standing->moved_bytes)
         cli_printf(" but for %s that would move",
-                   text_from_bytes(bytes, (double)standing->moved_bytes));
+                   TEXT_BYTES(standing->moved_bytes));
     if (!report->standing_fits)
         cli_printf(", which does not fit");
     cli_printf(", %.4f ms now", plan->total_ms);
@@ -141,34 +140,30 @@ static void print_moves(const struct plan_request *request,
 {
     struct plan_moves moves;
     size_t n_tables = 0;
-    char moved[TEXT_BYTES_MAX], kept[TEXT_BYTES_MAX];
 
     plan_moves_find(&moves, &request->from, plan, request->cli->arena);
     for (size_t t = 0; t < moves.n_tables; t++)
         n_tables += moves.tables[t].bytes.moved > 0;
     cli_printf("moves   %s in %zu piece%s of %zu table%s; %zu table%s new; %s "
                "stay\n",
-               text_from_bytes(moved, (double)moves.bytes.moved), moves.n_moves,
+               TEXT_BYTES(moves.bytes.moved), moves.n_moves,
                plural(moves.n_moves), n_tables, plural(n_tables),
                moves.n_fates[FATE_ADDED],
                moves.n_fates[FATE_ADDED] == 1 ? " is" : "s are",
-               text_from_bytes(kept, (double)moves.bytes.kept));
+               TEXT_BYTES(moves.bytes.kept));
 }
 
 /* GPUs that go on holding more than their reserve leaves. */
 static void print_excess(const struct cluster *asked,
                          const struct cluster *taken)
 {
-    char bytes[TEXT_BYTES_MAX];
-
     for (uint32_t r = 0; r < asked->n_devices; r++)
         if (taken->reserve_bytes[r] < asked->reserve_bytes[r])
             cli_printf(
                 "over    GPU %u holds %s more than its reserve leaves, "
                 "as it does now\n",
                 r,
-                text_from_bytes(bytes, (double)(asked->reserve_bytes[r] -
-                                                taken->reserve_bytes[r])));
+                TEXT_BYTES(asked->reserve_bytes[r] - taken->reserve_bytes[r]));
 }
 
 /* In few digits, and no less than that. */

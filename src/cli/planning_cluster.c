@@ -35,13 +35,10 @@ const struct option_spec cluster_options[] = {
 static int bad_reserve(const struct cluster *cluster, bool is_of_file,
                        uint32_t gpu, const struct cli *cli, struct err *err)
 {
-    char has[TEXT_BYTES_MAX];
-
     if (is_of_file)
-        return err_set(
-            err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
-            cli_string(cli, "cluster"), cluster->reserve, gpu,
-            text_from_bytes(has, (double)cluster->memory_bytes[gpu]));
+        return err_set(err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
+                       cli_string(cli, "cluster"), cluster->reserve, gpu,
+                       TEXT_BYTES(cluster->memory_bytes[gpu]));
     return err_set(err, ERR_USAGE,
                    "option '--reserve' takes a size up to a GPU's memory or a "
                    "percentage from 0%% to 100%%, not '%s'",
@@ -256,8 +253,6 @@ static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
     bool is_as_sold = !cli_given(cli, "memory");
 
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        char used[TEXT_BYTES_MAX], has[TEXT_BYTES_MAX];
-
         if (cluster->memory_bytes[r]) {
             is_as_sold = false;
             continue;
@@ -270,8 +265,8 @@ static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
                 err, ERR_INPUT,
                 "%s: used is %s for gpu %u, but a GPU of kind %s has %s",
                 cli_string(cli, "cluster"),
-                text_from_bytes(used, (double)cluster->reserve_bytes[r]), r,
-                gpu->name, text_from_bytes(has, (double)gpu->memory_bytes));
+                TEXT_BYTES(cluster->reserve_bytes[r]), r, gpu->name,
+                TEXT_BYTES(gpu->memory_bytes));
     }
     if (is_as_sold && problem->memory_model == MEMORY_FULL &&
         strcmp(cluster->gpu, "cpu") != 0)

@@ -257,21 +257,17 @@ static void print_ids(const struct run *run)
 static void print_check(const struct run *run)
 {
     const struct exec_result *result = &run->result;
-    char outputs[TEXT_BYTES_MAX], weights[TEXT_BYTES_MAX];
-    char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
     if (!run->options.check) {
         cli_printf("not compared with the unsharded reference\n");
         return;
     }
-    cli_printf(
-        "against the unsharded reference, largest error: %.2g of %s "
-        "outputs, %.2g of %s updated weights\n",
-        result->outputs.error, text_from_count(outputs, result->outputs.n),
-        result->weights.error, text_from_count(weights, result->weights.n));
+    cli_printf("against the unsharded reference, largest error: %.2g of %s "
+               "outputs, %.2g of %s updated weights\n",
+               result->outputs.error, TEXT_COUNT(result->outputs.n),
+               result->weights.error, TEXT_COUNT(result->weights.n));
     cli_printf("hashes: outputs %s, updated weights and states %s\n",
-               hash_text(output_hash, result->output_hash),
-               hash_text(weight_hash, result->weight_hash));
+               HASH_TEXT(result->output_hash), HASH_TEXT(result->weight_hash));
 }
 
 void run_print_report(const struct run *run)
@@ -360,7 +356,6 @@ static json_t *rank_to_json(const struct run *run, uint32_t r)
 static json_t *check_to_json(const struct run *run)
 {
     const struct exec_result *result = &run->result;
-    char output_hash[HASH_TEXT_MAX], weight_hash[HASH_TEXT_MAX];
 
     if (!run->options.check)
         return json_null();
@@ -368,10 +363,10 @@ static json_t *check_to_json(const struct run *run)
                      !result->failure, "output_error",
                      json_real_or_null(result->outputs.error), "n_outputs",
                      (json_int_t)result->outputs.n, "output_hash",
-                     hash_text(output_hash, result->output_hash),
-                     "weight_error", json_real_or_null(result->weights.error),
-                     "n_weights", (json_int_t)result->weights.n, "weight_hash",
-                     hash_text(weight_hash, result->weight_hash));
+                     HASH_TEXT(result->output_hash), "weight_error",
+                     json_real_or_null(result->weights.error), "n_weights",
+                     (json_int_t)result->weights.n, "weight_hash",
+                     HASH_TEXT(result->weight_hash));
 }
 
 static json_t *world_to_json(const struct run *run)

@@ -477,11 +477,10 @@ static void print_placement(const struct plan *plan, uint32_t t,
 {
     const struct table *table = &plan->problem.tables[t];
     const struct shard *shards = plan->shards;
-    char rows[TEXT_BYTES_MAX];
     size_t n, begin = 0;
 
     buf_printf(out, "table   '%s': %s rows x %u, pooling %g", table->name,
-               text_from_count(rows, table->num_embeddings), table->dim,
+               TEXT_COUNT(table->num_embeddings), table->dim,
                table->pooling_factor);
     if (table->group)
         buf_printf(out, ", of group '%s'", table->group);

@@ -78,19 +78,15 @@ static void print_gain(const struct plan_diff *diff, struct buf *out)
 
 static void print_movement(const struct plan_moves *moves, struct buf *out)
 {
-    char text[4][TEXT_BYTES_MAX];
     size_t n_shown = 0;
 
     buf_printf(out, "moves   %s in %zu piece%s; %s stay",
-               text_from_bytes(text[0], (double)moves->bytes.moved),
-               moves->n_moves, moves->n_moves == 1 ? "" : "s",
-               text_from_bytes(text[1], (double)moves->bytes.kept));
+               TEXT_BYTES(moves->bytes.moved), moves->n_moves,
+               moves->n_moves == 1 ? "" : "s", TEXT_BYTES(moves->bytes.kept));
     if (moves->bytes.added)
-        buf_printf(out, ", %s are new",
-                   text_from_bytes(text[2], (double)moves->bytes.added));
+        buf_printf(out, ", %s are new", TEXT_BYTES(moves->bytes.added));
     if (moves->bytes.removed)
-        buf_printf(out, ", %s go",
-                   text_from_bytes(text[3], (double)moves->bytes.removed));
+        buf_printf(out, ", %s go", TEXT_BYTES(moves->bytes.removed));
     buf_printf(out, "\ntables  ");
     for (size_t f = 0; f < N_FATES; f++)
         if (moves->n_fates[f])

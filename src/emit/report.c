@@ -222,15 +222,14 @@ static void print_rivals(const struct report *report, struct buf *out)
 static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
 {
     uint64_t least = UINT64_MAX, most = 0;
-    char text[TEXT_BYTES_MAX];
 
     for (uint32_t r = 0; r < n; r++) {
         least = min_u64(least, bytes[r]);
         most = max_u64(most, bytes[r]);
     }
     if (least != most)
-        buf_printf(out, "%s to ", text_from_bytes(text, (double)least));
-    buf_printf(out, "%s", text_from_bytes(text, (double)most));
+        buf_printf(out, "%s to ", TEXT_BYTES(least));
+    buf_printf(out, "%s", TEXT_BYTES(most));
 }
 
 static void print_memory(const struct report *report, struct buf *out)
@@ -239,16 +238,14 @@ static void print_memory(const struct report *report, struct buf *out)
     const uint32_t r = plan_fullest(report->plan);
     const struct memory_items *memory = &report->devices[r].cost.memory;
     const unsigned most = memory_largest(memory);
-    char text[TEXT_BYTES_MAX];
     bool has_reserve = false;
 
     for (uint32_t d = 0; d < cluster->n_devices; d++)
         has_reserve |= cluster->reserve_bytes[d] > 0;
     buf_printf(out, "memory  fits: GPU %u is the fullest, %.1f %% of %s", r,
                100 * plan_used_frac(report->plan, r),
-               text_from_bytes(text, (double)cluster->memory_bytes[r]));
-    buf_printf(out, ", %s of it %s\n",
-               text_from_bytes(text, (double)memory->item[most]),
+               TEXT_BYTES(cluster->memory_bytes[r]));
+    buf_printf(out, ", %s of it %s\n", TEXT_BYTES(memory->item[most]),
                memory_item_names[most]);
     if (cluster_is_even(cluster) && !has_reserve)
         return;
@@ -262,7 +259,7 @@ static void print_memory(const struct report *report, struct buf *out)
     }
     if (cluster->nccl_bytes)
         buf_printf(out, ", %s of that for NCCL",
-                   text_from_bytes(text, (double)cluster->nccl_bytes));
+                   TEXT_BYTES(cluster->nccl_bytes));
     buf_printf(out, "\n");
 }
 
