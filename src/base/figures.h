@@ -40,11 +40,15 @@ void figures_row(const struct figure *figures, const void *row,
 /* The heading and n rows, which are row_bytes apart; without rows nothing. */
 void figures_table(const struct figure *figures, const void *rows, size_t n,
                    size_t row_bytes, struct buf *out);
+#define FIGURES_TABLE(figures, rows, n, out) \
+    figures_table((figures), (rows), (n), sizeof(*(rows)), (out))
 /* An object of one row, in the order of the columns; a list of n rows, which
  * are row_bytes apart. The caller decrefs them. */
 json_t *figures_object(const struct figure *figures, const void *row);
 json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
                      size_t row_bytes);
+#define FIGURES_LIST(figures, rows, n) \
+    figures_list((figures), (rows), (n), sizeof(*(rows)))
 /* The values of an object as a line of a CSV file, nothing for null; or the
  * object's keys. */
 void figures_csv(json_t *object, bool keys, struct buf *out);

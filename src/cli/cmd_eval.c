@@ -113,12 +113,10 @@ static void print_text(const struct training *judged, const struct drift *drift,
         cli_printf("drift           %s%s\n",
                    drift->is_seen ? "since " : "none seen",
                    drift->is_seen ? drift->since : "");
-        figures_table(class_figures, drift->classes, MAX_INTERVALS,
-                      sizeof(*drift->classes), out);
+        FIGURES_TABLE(class_figures, drift->classes, MAX_INTERVALS, out);
     }
     if (curve->n)
-        figures_table(curve_figures, curve->points, curve->n,
-                      sizeof(*curve->points), out);
+        FIGURES_TABLE(curve_figures, curve->points, curve->n, out);
     comm_report_print(judged->comm_samples, judged->n_comm, out);
 }
 
@@ -129,14 +127,12 @@ static void print_json(const struct training *judged, const struct drift *drift,
     json_t *drifted = NULL, *learned = NULL;
 
     if (drift)
-        drifted =
-            json_pack("{s:s?, s:o}", "since",
-                      drift->is_seen ? drift->since : NULL, "classes",
-                      figures_list(class_figures, drift->classes, MAX_INTERVALS,
-                                   sizeof(*drift->classes)));
+        drifted = json_pack(
+            "{s:s?, s:o}", "since", drift->is_seen ? drift->since : NULL,
+            "classes",
+            FIGURES_LIST(class_figures, drift->classes, MAX_INTERVALS));
     if (curve->n)
-        learned = figures_list(curve_figures, curve->points, curve->n,
-                               sizeof(*curve->points));
+        learned = FIGURES_LIST(curve_figures, curve->points, curve->n);
     json_object_update_new(
         root,
         json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o*, s:o*}", "model",

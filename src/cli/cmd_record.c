@@ -280,20 +280,19 @@ static void report_job(const struct record *record)
         if (!isnan(job->phases[i].time.median_ms))
             known[n++] = job->phases[i];
     json_object_update_new(
-        root,
-        json_pack(
-            "{s:I, s:i, s:i, s:o, s:o}", "steps", (json_int_t)job->n_steps,
-            "samples", record->n_samples, "stored", record->n_added, "phases",
-            figures_list(columns, known, n, sizeof(*known)), "causes",
-            figures_list(cause_columns, causes, n_causes, sizeof(*causes))));
+        root, json_pack("{s:I, s:i, s:i, s:o, s:o}", "steps",
+                        (json_int_t)job->n_steps, "samples", record->n_samples,
+                        "stored", record->n_added, "phases",
+                        FIGURES_LIST(columns, known, n), "causes",
+                        FIGURES_LIST(cause_columns, causes, n_causes)));
     cli_print_json(root);
     print_head(record);
     cli_printf("job             %u ranks, %zu steps after warm-up\n"
                "samples         %u, %u of them new, and %u exchange%s\n",
                job->n_ranks, job->n_steps, record->n_samples, record->n_added,
                record->n_exchanges, record->n_exchanges == 1 ? "" : "s");
-    figures_table(columns, known, n, sizeof(*known), out);
-    figures_table(cause_columns, causes, n_causes, sizeof(*causes), out);
+    FIGURES_TABLE(columns, known, n, out);
+    FIGURES_TABLE(cause_columns, causes, n_causes, out);
 }
 
 static int record_job(struct record *record, struct err *err)

@@ -336,8 +336,7 @@ static void print_profile_text(const struct id_tables *tables)
                "16 an id of a batch\n\n",
                TEXT_COUNT(tables->options.batch),
                TEXT_BYTES(tables->memory_bytes));
-    figures_table(table_figures, tables->tables, tables->n_tables,
-                  sizeof(*tables->tables), out);
+    FIGURES_TABLE(table_figures, tables->tables, tables->n_tables, out);
     for (size_t i = 0; i < tables->n_tables; i++) {
         const struct profile_result *result = &tables->tables[i].result;
 
@@ -361,8 +360,7 @@ static void print_profile_text(const struct id_tables *tables)
 static void print_profile_json(const struct id_tables *measured)
 {
     json_t *tables =
-        figures_list(table_figures, measured->tables, measured->n_tables,
-                     sizeof(*measured->tables));
+        FIGURES_LIST(table_figures, measured->tables, measured->n_tables);
 
     for (size_t i = 0; i < measured->n_tables; i++) {
         const struct profile_result *result = &measured->tables[i].result;
@@ -371,10 +369,9 @@ static void print_profile_json(const struct id_tables *measured)
         for (unsigned k = 0; k < REUSE_BINS; k++)
             json_array_append_new(bins, json_real(result->bins[k]));
         json_object_set_new(object, "bins", bins);
-        json_object_set_new(object, "hottest",
-                            figures_list(hot_figures, result->hottest,
-                                         result->n_hottest,
-                                         sizeof(*result->hottest)));
+        json_object_set_new(
+            object, "hottest",
+            FIGURES_LIST(hot_figures, result->hottest, result->n_hottest));
     }
     cli_print_json(json_pack(
         "{s:I, s:I, s:o}", "batch", (json_int_t)measured->options.batch,

@@ -260,8 +260,8 @@ void compare_print(const struct comparison *comparison, struct buf *out)
                  "farther from 1 than that\n");
         report_outside(&ours->cost, out);
     } else {
-        figures_table(mean_figures, comparison->means, comparison->n_planners,
-                      sizeof(*comparison->means), out);
+        FIGURES_TABLE(mean_figures, comparison->means, comparison->n_planners,
+                      out);
         buf_printf(
             out,
             "\nx ours: mean of total over ours, on the tasks that both "
@@ -302,9 +302,8 @@ json_t *compare_to_json(const struct comparison *comparison)
                   cost_basis_names[comparison->cost.basis], "planners",
                   is_one ? compare_entries_to_json(comparison->tasks->entries,
                                                    comparison->n_planners)
-                         : figures_list(mean_figures, comparison->means,
-                                        comparison->n_planners,
-                                        sizeof(*comparison->means)));
+                         : FIGURES_LIST(mean_figures, comparison->means,
+                                        comparison->n_planners));
     json_t *tasks;
 
     if (is_one)

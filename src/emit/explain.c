@@ -373,7 +373,7 @@ static void print_gains(const struct binding *binding, struct buf *out)
                shifts->n_moves, shifts->n_swaps, n ? "these" : "none");
     print_least(binding, out);
     buf_printf(out, n ? ":\n" : "\n");
-    figures_table(shift_figures, shifts->gains, n, sizeof(*shifts->gains), out);
+    FIGURES_TABLE(shift_figures, shifts->gains, n, out);
 }
 
 /* What gains less than the error has no gain. */
@@ -399,7 +399,7 @@ static void print_anew(const struct explained *explained,
 /* An exchange has an other piece. */
 static json_t *shifts_to_json(const struct shift *shifts, size_t n)
 {
-    json_t *list = figures_list(shift_figures, shifts, n, sizeof(*shifts));
+    json_t *list = FIGURES_LIST(shift_figures, shifts, n);
 
     for (size_t i = 0; i < n; i++)
         if (shifts[i].other == NO_SHARD)
@@ -421,18 +421,15 @@ static json_t *to_json(const struct explained *explained,
         "last_gpu", (json_int_t)binding->last, "longest_fwd_comm_gpu",
         (json_int_t)binding->slow_fwd, "largest_part", bottleneck->phase,
         "largest_part_ms", bottleneck->phase_ms, "gpus",
-        figures_list(gpu_figures, binding->gpus, binding->report.n_devices,
-                     sizeof(*binding->gpus)),
+        FIGURES_LIST(gpu_figures, binding->gpus, binding->report.n_devices),
         "gpu", (json_int_t)binding->of, "pieces",
-        figures_list(piece_figures, binding->pieces, binding->n_pieces,
-                     sizeof(*binding->pieces)),
+        FIGURES_LIST(piece_figures, binding->pieces, binding->n_pieces),
         "places",
         shifts_to_json(binding->shifts.places, binding->shifts.n_places),
         "gains", shifts_to_json(binding->shifts.gains, binding->shifts.n_gains),
         "least_gain_ms", binding->least_ms, "least_is_error",
         (int)binding->is_error, "anew",
-        figures_list(anew_figures, explained->anew, explained->n_anew,
-                     sizeof(*explained->anew)),
+        FIGURES_LIST(anew_figures, explained->anew, explained->n_anew),
         "bound_ms", json_real_or_null(plan->bound_ms), "bound_term",
         plan->bound_term);
 }
