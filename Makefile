@@ -216,7 +216,7 @@ $(O)/src/io/store.o: data/schema.sql
 $(O)/src/io/store.o $(O)/src/io/store_merge.o $(O)/src/io/store_csv.o: \
     $(wildcard src/io/*.sql)
 $(O)/src/emit/page.o: data/report/page.html
-$(O)/src/emit/torchrec_loader.o: src/python/neuroshard/_loader.py
+$(O)/src/emit/torchrec.o: src/python/neuroshard/_loader.py
 $(O)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)
 
 # Files whose content is a setting; they change only when it does.

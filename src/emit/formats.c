@@ -29,21 +29,6 @@ void emit_json(struct buf *out, json_t *value)
     json_decref(value);
 }
 
-void emit_members(struct buf *out, json_t *object, const char *between)
-{
-    const char *key, *separator = "";
-    json_t *value;
-
-    json_object_foreach(object, key, value)
-    {
-        buf_printf(out, "%s", separator);
-        emit_json(out, json_string(key));
-        buf_printf(out, ": ");
-        emit_json(out, json_incref(value));
-        separator = between;
-    }
-}
-
 int emit_check_json(const char *text, size_t len, const char *source,
                     struct arena *arena, struct err *err)
 {

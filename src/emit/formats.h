@@ -7,8 +7,8 @@
 
 /*
  * The formats, in the order of --help: one line each, as FORMAT(NAME, "NAME"),
- * of which the first names a `const struct emitter emit_NAME` in a file of its
- * own. And what the formats share.
+ * of which the first names a `const struct emitter emit_NAME` in the file of
+ * its framework. And what the formats share.
  */
 #define EMIT_FORMATS(FORMAT)                             \
     FORMAT(torchrec, "torchrec")                         \
@@ -26,25 +26,11 @@ EMIT_FORMATS(EMIT_DECLARE)
 
 /* Appends a value, which it takes, as JSON in one line. */
 void emit_json(struct buf *out, json_t *value);
-/* The members of an object, each as above. */
-void emit_members(struct buf *out, json_t *object, const char *between);
 
 /* Whether a text is JSON, for a file_check. */
 file_check emit_check_json MUST_CHECK;
 
 /* The end of table's shards, which begin at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);
-
-/* A plan as TorchRec has it, {module: {table: {sharding_type ...}}}, which the
- * caller decrefs; NULL where it fails. */
-int emit_torchrec_modules(json_t **out, const struct plan *plan,
-                          const struct emit_options *options,
-                          struct err *err) MUST_CHECK;
-/* The name of a table there, with the prefix, which the caller decrefs; and the
- * tables of its module, NULL where there is none yet. */
-json_t *emit_torchrec_name(const struct table *table,
-                           const struct emit_options *options);
-json_t *emit_torchrec_tables(const json_t *modules, const struct table *table,
-                             const struct emit_options *options);
 
 #endif

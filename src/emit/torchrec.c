@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /*
@@ -218,6 +219,25 @@ static struct module module_of(const struct table *table,
                            dot ? (size_t)(dot - table->name) : strlen(name)};
 }
 
+/* A table's name there, with the prefix. */
+static json_t *name_of(const struct table *table,
+                       const struct emit_options *options)
+{
+    const char *dot = strrchr(table->name, '.');
+
+    return json_sprintf("%s%s", options->prefix ? options->prefix : "",
+                        dot ? dot + 1 : table->name);
+}
+
+/* The tables of its module, NULL where there is none yet. */
+static json_t *tables_of(const json_t *modules, const struct table *table,
+                         const struct emit_options *options)
+{
+    const struct module module = module_of(table, options);
+
+    return json_object_getn(modules, module.name, module.len);
+}
+
 static bool is_in(const struct module *module, const struct table *table)
 {
     const struct module own = module_of(table, module->options);
@@ -244,7 +264,7 @@ static int add_table(json_t *module, struct entry *entry,
                      const struct shard *pieces, size_t n, struct err *err)
 {
     const bool is_replicated = shard_is_replica(pieces[0].kind);
-    json_t *name = emit_torchrec_name(entry->table, options), *object;
+    json_t *name = name_of(entry->table, options), *object;
     int rc;
 
     entry->ranks = json_array();
@@ -346,25 +366,10 @@ static int add_module(json_t *modules, const struct module *module,
     return 0;
 }
 
-json_t *emit_torchrec_name(const struct table *table,
-                           const struct emit_options *options)
-{
-    const char *dot = strrchr(table->name, '.');
-
-    return json_sprintf("%s%s", options->prefix ? options->prefix : "",
-                        dot ? dot + 1 : table->name);
-}
-
-json_t *emit_torchrec_tables(const json_t *modules, const struct table *table,
-                             const struct emit_options *options)
-{
-    const struct module module = module_of(table, options);
-
-    return json_object_getn(modules, module.name, module.len);
-}
-
-int emit_torchrec_modules(json_t **out, const struct plan *plan,
-                          const struct emit_options *options, struct err *err)
+/* {module: {table: {sharding_type ...}}}, which the caller decrefs; NULL where
+ * it fails. */
+static int make_modules(json_t **out, const struct plan *plan,
+                        const struct emit_options *options, struct err *err)
 {
     static const enum table_output outputs[] = {OUTPUT_POOLED, OUTPUT_SEQUENCE};
     const struct problem *problem = &plan->problem;
@@ -382,8 +387,7 @@ int emit_torchrec_modules(json_t **out, const struct plan *plan,
             const struct table *table = &problem->tables[i];
             const struct module module = module_of(table, options);
 
-            if (table->output == outputs[k] &&
-                !emit_torchrec_tables(*out, table, options))
+            if (table->output == outputs[k] && !tables_of(*out, table, options))
                 rc = add_module(*out, &module, plan, err);
         }
     if (rc) {
@@ -391,6 +395,22 @@ int emit_torchrec_modules(json_t **out, const struct plan *plan,
         *out = NULL;
     }
     return rc;
+}
+
+/* The members of an object, each in one line. */
+static void print_members(struct buf *out, json_t *object, const char *between)
+{
+    const char *key, *separator = "";
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        buf_printf(out, "%s", separator);
+        emit_json(out, json_string(key));
+        buf_printf(out, ": ");
+        emit_json(out, json_incref(value));
+        separator = between;
+    }
 }
 
 /* A table a line. */
@@ -402,7 +422,7 @@ static int print_plan(const struct plan *plan,
     const char *name, *separator = "";
     json_t *modules = NULL, *tables;
 
-    if (emit_torchrec_modules(&modules, plan, options, err))
+    if (make_modules(&modules, plan, options, err))
         return -1;
     buf_printf(out, "{\"world_size\": %u, \"local_world_size\": %u, ",
                cluster->n_devices, cluster->devices_per_host);
@@ -414,7 +434,7 @@ static int print_plan(const struct plan *plan,
         buf_printf(out, "%s\n  ", separator);
         emit_json(out, json_string(name));
         buf_printf(out, ": {\n    ");
-        emit_members(out, tables, ",\n    ");
+        print_members(out, tables, ",\n    ");
         buf_printf(out, "\n  }");
         separator = ",";
     }
@@ -424,3 +444,134 @@ static int print_plan(const struct plan *plan,
 }
 
 const struct emitter emit_torchrec = {print_plan, emit_check_json};
+
+/* --- for its own planner --- */
+
+/*
+ * ParameterConstraints for TorchRec's own planner, by table: {"sharding_types":
+ * [...], "compute_kernels": [...], "pooling_factors": [...], "min_partition":
+ * W, "num_poolings": [...]}, the last two where they are no defaults. They have
+ * no ranks, so the planner places what this plan has cut; what is whole it may
+ * cut itself, so that it has more than one proposal to choose from. Its greedy
+ * proposer, which moves each table on to its slowest type, ends at the plan's.
+ */
+
+/* So many times the same number. */
+static json_t *list_of(double x, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_real(x));
+    return list;
+}
+
+/* Ranges of columns that the plan cuts a table into. */
+static uint32_t n_column_ranges(const struct plan *plan, uint32_t table)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < plan->n_shards; i++)
+        n += plan->shards[i].table == table && !plan->shards[i].row_begin;
+    assert(n);
+    return n;
+}
+
+static json_t *constraints_of(const struct plan *plan, uint32_t t,
+                              const json_t *entry)
+{
+    const struct table *table = &plan->problem.tables[t];
+    const char *type =
+        json_string_value(json_object_get(entry, "sharding_type"));
+    const size_t n_features = (size_t)fmax(1, round(table->num_outputs));
+    const double n_poolings =
+        table->num_outputs > 0 ? table->num_outputs / (double)n_features : 1;
+    const uint32_t n_ranges = n_column_ranges(plan, t);
+    const bool is_column_wise = !strcmp(type, "column_wise");
+    const bool is_whole =
+        !strcmp(type, "table_wise") || (is_column_wise && n_ranges == 1);
+    json_t *constraints = json_pack(
+        "{s:[s, s*], s:[O], s:o}", "sharding_types",
+        is_whole ? "table_wise" : type,
+        is_whole && table->kinds & SHARD_COLUMN ? "column_wise" : NULL,
+        "compute_kernels", json_object_get(entry, "compute_kernel"),
+        "pooling_factors",
+        list_of(table->pooling_factor / n_poolings / (double)n_features,
+                n_features));
+
+    /* TorchRec's planner makes all ranges but the last one equal. */
+    if ((is_column_wise && !is_whole) || !strcmp(type, "grid_shard"))
+        json_object_set_new(
+            constraints, "min_partition",
+            json_integer(
+                ((table->dim - 1) / (n_ranges * TABLE_COLUMN_STEP) + 1) *
+                TABLE_COLUMN_STEP));
+    if (n_poolings != 1)
+        json_object_set_new(constraints, "num_poolings",
+                            list_of(n_poolings, n_features));
+    return constraints;
+}
+
+static int print_constraints(const struct plan *plan,
+                             const struct emit_options *options,
+                             struct buf *out, struct err *err)
+{
+    const struct emit_options names = {.module = "pooled",
+                                       .sequence_module = "sequence",
+                                       .prefix = options->prefix};
+    json_t *modules = NULL, *root = json_object();
+    int rc = make_modules(&modules, plan, &names, err);
+
+    for (uint32_t i = 0; !rc && i < plan->problem.n_tables; i++) {
+        const struct table *table = &plan->problem.tables[i];
+        json_t *name = name_of(table, &names);
+        const char *key = json_string_value(name);
+
+        if (json_object_get(root, key))
+            rc = err_input(err,
+                           "table '%s' is not the first '%s', and constraints "
+                           "know no modules",
+                           table->name, key);
+        else
+            json_object_set_new(
+                root, key,
+                constraints_of(
+                    plan, i,
+                    json_object_get(tables_of(modules, table, &names), key)));
+        json_decref(name);
+    }
+    if (!rc) {
+        buf_printf(out, "{");
+        print_members(out, root, ",\n ");
+        buf_printf(out, "}\n");
+    }
+    json_decref(modules);
+    json_decref(root);
+    return rc;
+}
+
+const struct emitter emit_torchrec_constraints = {print_constraints,
+                                                  emit_check_json};
+
+/* --- what loads a plan --- */
+
+/*
+ * TorchRec writes plans but does not read them. This module does, and checks
+ * what TorchRec leaves unchecked: that the plan is for a job of this shape,
+ * that plan and model name the same modules and tables, of the same sizes, and
+ * that a rank's pieces of a table are of one width.
+ */
+FILE_TEXT(torchrec_loader_py, "src/python/neuroshard/_loader.py");
+
+static int print_loader(const struct plan *plan,
+                        const struct emit_options *options, struct buf *out,
+                        struct err *err)
+{
+    (void)plan;
+    (void)options;
+    (void)err;
+    buf_printf(out, "%s", torchrec_loader_py);
+    return 0;
+}
+
+const struct emitter emit_torchrec_loader = {print_loader, NULL};
