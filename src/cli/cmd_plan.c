@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/figures.h"
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"

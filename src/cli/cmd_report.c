@@ -5,7 +5,7 @@
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/page.h"
-#include "emit/report_parts.h"
+#include "emit/report.h"
 #include "io/csv.h"
 #include "io/plan_json.h"
 

@@ -5,6 +5,7 @@
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
 #include "emit/plan_diff.h"
+#include "emit/report.h"
 #include "io/plan_json.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #define NEUROSHARD_CLI_PLANNING_H
 
 #include "cli/command.h"
-#include "emit/emit.h"
+#include "emit/compare_table.h"
 #include "search/search.h"
 
 /*

@@ -5,7 +5,7 @@
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "emit/report_parts.h"
+#include "emit/report.h"
 
 bool run_is_priced(const struct run *run)
 {

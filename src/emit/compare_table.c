@@ -3,7 +3,7 @@
 
 #include "base/figures.h"
 #include "base/text.h"
-#include "emit/report_parts.h"
+#include "emit/report.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "emit/report_parts.h"
+#include "emit/report.h"
 
 #include "base/ranked.h"
 #include "base/text.h"

@@ -5,7 +5,7 @@
  * The published search cuts sequence tables in halves only, too; the pieces of
  * other tables that meet there are another matter (t_search_pieces).
  */
-#include "emit/emit.h"
+#include "emit/formats.h"
 #include "search/search.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "emit/emit.h"
+#include "emit/formats.h"
 
 /* The script and the Python in it are also run through the tools that know
  * their languages, where those are installed. */

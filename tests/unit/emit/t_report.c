@@ -2,8 +2,7 @@
 #include "tests/unit/emit/fixture.h"
 
 #include "base/text.h"
-#include "emit/emit.h"
-#include "emit/report_parts.h"
+#include "emit/report.h"
 
 #define MAX_COLUMNS 80
 

@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/rng.h"
-#include "emit/emit.h"
+#include "emit/formats.h"
 
 /* Appends or fails; the text lives in the arena. */
 static const char *emitted(const struct plan *plan,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/emit/fixture.h"
 
-#include "emit/emit.h"
+#include "emit/formats.h"
 
 static const char *emitted(const struct plan *plan, const char *prefix)
 {

@@ -1,11 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_EMIT_REPORT_PARTS_H
-#define NEUROSHARD_EMIT_REPORT_PARTS_H
+#ifndef NEUROSHARD_EMIT_REPORT_H
+#define NEUROSHARD_EMIT_REPORT_H
 
-#include "emit/emit.h"
+#include "emit/compare_table.h"
 
-/* The sections of emit_report and what they have in common with what else is
- * said of a plan. */
+/*
+ * A plan in the words of a person. Plans come here judged (plan_check), with
+ * their shards in order. And the sections of the report, and what they have in
+ * common with what else is said of a plan.
+ */
+
+/* What a report has besides the plan. Zeroed: nothing of it. */
+struct report_options {
+    size_t n_columns; /* that lines may have; 0: 80, more than 1000: all that
+                         there is to say */
+    bool waits;       /* what priced it has GPUs wait for each other */
+    const double *without_ms; /* [n_tables]: the step without each; or NULL */
+    double plain_ms; /* the step if the job did not de-duplicate ids; NAN or 0:
+                        not known */
+    const struct compare_entry *rivals; /* [n_rivals]: paired with the plan, of
+                                           names as "TorchRec's planner" */
+    size_t n_rivals;
+};
+
+/* The report a person reads first, of a plan that is priced: how long the step
+ * is and what it is worth, what binds it and what was assumed; then phases and
+ * memory by GPU, and the tables that matter. Ends in a newline. Tables keep to
+ * the columns there are; lines of words are to be wrapped (text_wrap_lines). */
+void emit_report(const struct plan *plan, const struct report_options *options,
+                 struct buf *out);
 
 /* A device's step, with its waiting told apart from its communication. */
 struct report_device {
