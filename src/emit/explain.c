@@ -25,9 +25,8 @@
  * cost model without waiting adds up each GPU by itself: there it is all. */
 struct gpu {
     uint32_t gpu;
-    double own_ms;
-    double behind_ms;        /* less than the last one */
-    struct device_cost cost; /* without the waiting */
+    struct report_device step;
+    double behind_ms; /* less than the last one */
     double used_frac;
     uint64_t memory_bytes, free_bytes;
     uint64_t n_fitting; /* pieces of the explained GPU that this has room for */
@@ -36,13 +35,13 @@ struct gpu {
 #define GPU(member) MEMBER_OF(struct gpu, member)
 static const struct figure gpu_figures[] = {
     {NULL, "GPU", -4, 0, FIGURE_PLAIN, GPU(gpu)},
-    {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(own_ms)},
+    {"own_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(step.own_ms)},
     {"sooner_by_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(behind_ms)},
-    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(cost.compute_ms)},
-    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(cost.bwd_comm_ms)},
-    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(cost.fwd_comm_ms)},
+    {"compute_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(step.cost.compute_ms)},
+    {"bwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(step.cost.bwd_comm_ms)},
+    {"fwd_comm_ms", "ms", 9, 4, FIGURE_PLAIN, GPU(step.cost.fwd_comm_ms)},
     {NULL, "%", 6, 1, FIGURE_PERCENT, GPU(used_frac)},
-    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(cost.memory.total)},
+    {"used_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(step.cost.memory.total)},
     {"memory_bytes", NULL, 0, 0, FIGURE_PLAIN, GPU(memory_bytes)},
     {NULL, "free", 10, 0, FIGURE_BYTES, GPU(free_bytes)},
     {"has_room_for", NULL, 0, 0, FIGURE_PLAIN, GPU(n_fitting)},
@@ -114,7 +113,7 @@ static void find_gpus(struct binding *binding, struct arena *arena)
 {
     const struct report *report = &binding->report;
     const struct plan *plan = report->plan;
-    const bool waits = binding->report.options.waits;
+    const bool waits = report->options.waits;
     const double last_ms = report->devices[binding->last].own_ms;
     struct gpu *gpus = ARENA_NEW(arena, struct gpu, report->n_devices);
 
@@ -126,15 +125,15 @@ static void find_gpus(struct binding *binding, struct arena *arena)
 
         gpus[r] = (struct gpu){
             .gpu = r,
-            .own_ms = report->devices[r].own_ms,
+            .step = report->devices[r],
             .behind_ms = last_ms - report->devices[r].own_ms,
-            .cost = report->devices[r].cost,
             .used_frac = plan_used_frac(plan, r),
             .memory_bytes = have,
             .free_bytes = used < have ? have - used : 0,
+            .has_room_for = r == binding->of ? NAN : 0,
         };
-        if (waits &&
-            gpus[r].cost.fwd_comm_ms > gpus[binding->slow_fwd].cost.fwd_comm_ms)
+        if (waits && gpus[r].step.cost.fwd_comm_ms >
+                         gpus[binding->slow_fwd].step.cost.fwd_comm_ms)
             binding->slow_fwd = r;
     }
 }
@@ -182,6 +181,7 @@ static struct marginal price_piece(struct binding *binding,
             continue;
         piece.has_room = true;
         binding->gpus[r].n_fitting++;
+        binding->gpus[r].has_room_for++;
     }
     for (size_t i = 0; i < binding->shifts.n_places; i++) {
         const struct shift *place = &binding->shifts.places[i];
@@ -245,9 +245,6 @@ static void binding_find(struct binding *binding, struct explained *explained)
     find_least(binding);
     shifts_find(&binding->shifts, &explained->what_if, binding->of, arena);
     price_pieces(binding, &explained->what_if, arena);
-    for (uint32_t r = 0; r < binding->report.n_devices; r++)
-        binding->gpus[r].has_room_for =
-            r == binding->of ? NAN : (double)binding->gpus[r].n_fitting;
 }
 
 static void print_step(const struct binding *binding, struct buf *out)
@@ -265,13 +262,13 @@ static void print_step(const struct binding *binding, struct buf *out)
     buf_printf(out,
                "        GPU %u takes %.4f ms: compute %.4f, backward "
                "communication %.4f",
-               binding->last, binding->gpus[binding->last].own_ms,
+               binding->last, binding->gpus[binding->last].step.own_ms,
                last->compute_ms, last->bwd_comm_ms);
     if (binding->report.options.waits)
         buf_printf(out,
                    "\n        the forward communication then takes %.4f ms, "
                    "longest on GPU %u\n",
-                   binding->gpus[binding->slow_fwd].cost.fwd_comm_ms,
+                   binding->gpus[binding->slow_fwd].step.cost.fwd_comm_ms,
                    binding->slow_fwd);
     else
         buf_printf(out, ",\n        forward communication %.4f\n",
@@ -308,7 +305,7 @@ static void print_gpus(const struct binding *binding, struct buf *out)
                "compute", "bwd comm", "fwd comm", "memory", "fits", "GPU", "ms",
                "by ms", "ms", "ms", "ms", "%", "free", binding->of);
     for (uint32_t r = 0; r < binding->report.n_devices; r++)
-        ranked[r] = (struct ranked){-binding->gpus[r].own_ms, r};
+        ranked[r] = (struct ranked){-binding->gpus[r].step.own_ms, r};
     ranked_sort(ranked, binding->report.n_devices);
     for (uint32_t i = 0; i < binding->report.n_devices; i++)
         if (i < N_GPUS_SHOWN || ranked[i].idx == binding->of)
