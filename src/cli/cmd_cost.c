@@ -22,7 +22,6 @@ static int run_cost(struct cli *cli, struct err *err)
     plan.inputs_hash = plan_inputs_hash(&plan, cli->arena);
     if (plan_check(&plan, err))
         return -1;
-    plan_bound(&plan, oracle, cli->arena);
     return plan_answer(&plan, oracle, NULL, cli, err);
 }
 

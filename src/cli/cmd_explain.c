@@ -116,7 +116,6 @@ static int run_explain(struct cli *cli, struct err *err)
         planning_price(&oracle, cli, &plan, err);
 
     if (!rc) {
-        plan_bound(&plan, oracle, cli->arena);
         what_if_init(&explained.what_if, &plan, oracle);
         if (cli_given(cli, "anew"))
             find_anew(&explained, &plan, cli);

@@ -121,6 +121,7 @@ static void tell_other_device(const struct run *run)
 static int execute(struct run *run, struct err *err)
 {
     struct sample_sink sink = store_sink(run->store);
+    struct exec_options options = run->options;
     struct progress progress;
     bool is_first = !run->world->rank;
     int rc;
@@ -130,14 +131,12 @@ static int execute(struct run *run, struct err *err)
         progress_start(&progress, "GPUs timed",
                        run->plan.problem.cluster.n_devices / run->world->size,
                        cli_given(run->cli, "verbose"));
-        run->options.progress = &progress;
+        options.progress = &progress;
     }
     if (run->store)
-        run->options.sink = &sink;
-    rc = exec_run(&run->result, &run->plan, run->world, run->device,
-                  &run->options, run->cli->arena, err);
-    run->options.progress = NULL;
-    run->options.sink = NULL;
+        options.sink = &sink;
+    rc = exec_run(&run->result, &run->plan, run->world, run->device, &options,
+                  run->cli->arena, err);
     if (is_first)
         progress_finish(&progress);
     if (!rc && run->store)

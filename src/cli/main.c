@@ -23,17 +23,15 @@ static const struct command *const commands[] = {
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void print_usage(FILE *out)
+static void print_usage(void)
 {
-    fputs("usage: neuroshard COMMAND [options] [files]\n\n"
-          "plans which GPU holds which piece of which embedding table\n\n"
-          "commands:\n",
-          out);
+    printf("usage: neuroshard COMMAND [options] [files]\n\n"
+           "plans which GPU holds which piece of which embedding table\n\n"
+           "commands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-15s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'neuroshard help COMMAND' lists a command's options; 'man "
-          "neuroshard' has the\nmanual.\n",
-          out);
+        printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\n'neuroshard help COMMAND' lists a command's options; 'man "
+           "neuroshard' has the\nmanual.\n");
 }
 
 /* "a|b:NAME" or "a, b:NAME" as "a" and "b:": what is in capitals or brackets is
@@ -129,43 +127,40 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* The second words of the commands that begin with this one: "import" ... of
- * "tables". */
-static size_t list_second_words(const char *names[N_COMMANDS + 1],
-                                const char *first)
+/* How the commands go on that begin so: "import" ... of "tables ". */
+static size_t list_words(const char *names[N_COMMANDS + 1], const char *begin)
 {
-    const size_t len = strlen(first);
+    const size_t len = strlen(begin);
     size_t n = 0;
 
     for (size_t i = 0; i < N_COMMANDS; i++)
-        if (!strncmp(commands[i]->name, first, len) &&
-            commands[i]->name[len] == ' ')
-            names[n++] = commands[i]->name + len + 1;
+        if (!strncmp(commands[i]->name, begin, len))
+            names[n++] = commands[i]->name + len;
     names[n] = NULL;
     return n;
 }
 
-/* Whether the word behind a command is meant as part of another one's name: it
- * is like one, and like no file. */
-static bool is_misspelt(const char *first, const char *second)
+/* Whether the word behind `begin`, a command, is meant as part of another one's
+ * name: it is like one, and like no file. */
+static bool is_misspelt(const char *begin, const char *second)
 {
     const char *names[N_COMMANDS + 1];
 
-    list_second_words(names, first);
+    list_words(names, begin);
     return !strpbrk(second, "./") && !file_exists(second) &&
            text_nearest(names, second);
 }
 
-static int no_command(const char *first, const char *second,
+/* `begin` is the first word and a blank. */
+static int no_command(const char *first, const char *begin, const char *second,
                       struct arena *arena, struct err *err)
 {
-    const char *names[N_COMMANDS + 1] = {0}, *nearest, *meant = "";
-    const bool is_pair = list_second_words(names, first) > 0;
-    const char *begin = is_pair ? arena_printf(arena, "%s ", first) : "";
+    const char *names[N_COMMANDS + 1], *nearest, *meant = "";
+    const bool is_pair = list_words(names, begin) > 0;
     const char *word = is_pair ? second : first;
 
-    for (size_t i = 0; !is_pair && i < N_COMMANDS; i++)
-        names[i] = commands[i]->name;
+    if (!is_pair)
+        list_words(names, begin = "");
     nearest = text_nearest(names, word);
     if (nearest)
         meant = arena_printf(arena, "did you mean '%s%s'? ", begin, nearest);
@@ -184,7 +179,7 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct command *command;
     const bool is_help = name && !strcmp(name, "help");
-    const char *second;
+    const char *begin, *second;
     int n_words;
 
     if (!name)
@@ -192,7 +187,7 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
                        "no command given; 'neuroshard --help' lists them");
     if ((is_help && argc == 2) || !strcmp(name, "--help") ||
         !strcmp(name, "-h")) {
-        print_usage(stdout);
+        print_usage();
         return 0;
     }
     if (!strcmp(name, "--version")) {
@@ -206,12 +201,13 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
     }
     name = argv[1 + is_help];
     second = argc > 2 + is_help ? argv[2 + is_help] : "";
-    command = find_command(arena_printf(arena, "%s %s", name, second));
+    begin = arena_printf(arena, "%s ", name);
+    command = find_command(arena_printf(arena, "%s%s", begin, second));
     n_words = command ? 2 : 1;
-    if (!command && !is_misspelt(name, second))
+    if (!command && !is_misspelt(begin, second))
         command = find_command(name);
     if (!command)
-        return no_command(name, second, arena, err);
+        return no_command(name, begin, second, arena, err);
     if (is_help)
         return run_command(command, 2, helped, arena, err);
     return run_command(command, argc - n_words, argv + n_words, arena, err);

@@ -60,19 +60,6 @@ static void list_rivals(struct compare_entry list[2],
     }
 }
 
-void plan_bound(struct plan *plan, const struct oracle *oracle,
-                struct arena *arena)
-{
-    struct proven proven;
-
-    search_bound(&proven, &plan->problem, oracle, arena);
-    if (!(proven.ms > 0) || proven.ms > plan->total_ms * (1 + 1e-9))
-        return;
-    plan->bound_ms = proven.ms;
-    plan->bound_term = proven.term;
-    plan->bound_table = proven.table;
-}
-
 /* The same plan of a job that does not de-duplicate ids; NAN: it does not. */
 static double plain_ms(const struct plan *plan, struct arena *arena)
 {

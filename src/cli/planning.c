@@ -295,6 +295,7 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
     bool is_own = !spec && !cli_given(cli, "gpu") && plan->cost.name;
     struct cluster *cluster = &plan->problem.cluster;
     const struct gpu_spec *asked;
+    struct proven proven;
 
     if (is_own)
         spec = plan->cost.name;
@@ -318,7 +319,15 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
                           cli->args[0]);
     }
     tell_doubts(*out, spec, cli);
-    return plan_price(plan, *out, cli->arena, err);
+    if (plan_price(plan, *out, cli->arena, err))
+        return -1;
+    search_bound(&proven, &plan->problem, *out, cli->arena);
+    if (proven.ms > 0 && proven.ms <= plan->total_ms * (1 + 1e-9)) {
+        plan->bound_ms = proven.ms;
+        plan->bound_term = proven.term;
+        plan->bound_table = proven.table;
+    }
+    return 0;
 }
 
 /* --- plans that are there --- */

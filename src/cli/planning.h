@@ -67,8 +67,9 @@ int planning_ask_what_if(struct problem *problem, struct cli *cli,
 int planning_oracle(struct oracle **out, struct cli *cli,
                     const struct problem *problem, struct err *err) MUST_CHECK;
 /* Prices a plan that is there already, whatever its cuts, by pricing_options:
- * by the model asked for, else the plan's own, else that of the GPU. Bandwidths
- * that are asked for stay with the plan. */
+ * by the model asked for, else the plan's own, else that of the GPU; and sets
+ * its bound by search_bound: nothing is proven where the plan, made by hand, is
+ * below. Bandwidths that are asked for stay with the plan. */
 int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
                    struct err *err) MUST_CHECK;
 /* Puts what job_options say in the problem's job; what they do not say stays.
@@ -88,10 +89,6 @@ int planner_torchrec_costs(struct oracle **out, const struct oracle *oracle,
 /* What a planner found. */
 struct compare_entry planner_entry(const struct rival *rival);
 
-/* Sets the bound of a plan that the oracle has priced by search_bound; nothing
- * is proven where the plan, made by hand, is below. */
-void plan_bound(struct plan *plan, const struct oracle *oracle,
-                struct arena *arena);
 /* --- the search that the options of `plan` choose, for one problem and, over a
  * range of numbers of GPUs, for one after another --- */
 
