@@ -96,8 +96,7 @@ static int run_task(struct tournament *run, const char *name,
     struct oracle *oracle = NULL, *torchrec = NULL;
     struct rival rival;
 
-    *task = (struct compare_task){
-        .name = name, .n_tables = problem->n_tables, .entries = entries};
+    *task = (struct compare_task){.name = name, .entries = entries};
     if (planning_oracle(&oracle, run->cli, problem, err) ||
         (rival_cost
              ? oracle_open(&torchrec, rival_cost, problem, run->arena, err)

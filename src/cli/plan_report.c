@@ -154,15 +154,15 @@ static void print_excess(const struct cluster *asked,
                 TEXT_BYTES(asked->reserve_bytes[r] - taken->reserve_bytes[r]));
 }
 
-/* In few digits, and no less than that. */
-static const char *limit_text(char text[TEXT_BYTES_MAX], uint64_t bytes)
+/* No less than that, also in the few digits that are printed. */
+static double limit_of(uint64_t bytes)
 {
     double limit = (double)bytes;
     uint64_t read = 0;
 
-    while (text_to_bytes(text_from_bytes(text, limit), &read) && read < bytes)
+    while (text_to_bytes(TEXT_BYTES(limit), &read) && read < bytes)
         limit *= 1.0005;
-    return text;
+    return limit;
 }
 
 /* The least movement that brings each of these shares of the gain. */
@@ -178,15 +178,14 @@ static void print_front(const struct replan_report *report)
     cli_printf("\nwith --move-limit        step   of the gain\n");
     for (size_t at = 0; at < last; at++) {
         double share = (front[0].total_ms - front[at].total_ms) / gain_ms;
-        char bytes[TEXT_BYTES_MAX];
 
         if (i == sizeof shares / sizeof *shares || share < shares[i])
             continue;
         while (i < sizeof shares / sizeof *shares && share >= shares[i])
             i++;
         cli_printf("%17s %8.4f ms %10.0f %%\n",
-                   limit_text(bytes, front[at].moved_bytes), front[at].total_ms,
-                   100 * share);
+                   TEXT_BYTES(limit_of(front[at].moved_bytes)),
+                   front[at].total_ms, 100 * share);
     }
 }
 

@@ -233,7 +233,7 @@ void compare_print(const struct comparison *comparison, struct buf *out)
     const struct compare_entry *ours =
         &comparison->tasks->entries[comparison->n_planners - 1];
     bool is_one = comparison->n_tasks == 1;
-    size_t n = is_one ? comparison->tasks->n_tables : comparison->n_tasks;
+    size_t n = is_one ? comparison->problem->n_tables : comparison->n_tasks;
 
     buf_printf(out, "%zu %s%s on ", n, is_one ? "table" : "task",
                n == 1 ? "" : "s");

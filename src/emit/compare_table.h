@@ -32,8 +32,7 @@ struct compare_entry {
 };
 
 struct compare_task {
-    const char *name; /* file, or file and number */
-    size_t n_tables;
+    const char *name;              /* file, or file and number */
     struct compare_entry *entries; /* [n_planners]; the last one is ours */
 };
 

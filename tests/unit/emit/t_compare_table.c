@@ -253,7 +253,7 @@ static void test_outside(void)
          .total_ms = 2,
          .parts_ms = {NAN},
          .cost = {.outside = outside, .n_outside = 1, .host_ms = 2}}};
-    struct compare_task task = {"first", 1, entries};
+    struct compare_task task = {"first", entries};
     struct compare_mean means[2];
     struct comparison comparison = {
         .tasks = &task,
@@ -311,8 +311,8 @@ static void test_print(void)
         {{.planner = "other"}, {.planner = "ours"}},
         {{.planner = "other", .reason = "no memory"}, {.planner = "ours"}}};
     struct buf out = {0};
-    struct compare_task tasks[] = {{"first", 1, entries[0]},
-                                   {"second", 3, entries[1]}};
+    struct compare_task tasks[] = {{"first", entries[0]},
+                                   {"second", entries[1]}};
     struct comparison comparison = {.tasks = tasks,
                                     .n_tasks = 2,
                                     .n_planners = 2,
@@ -337,9 +337,11 @@ static void test_print(void)
     entries[0][0].search_ms = 12;
     says(&comparison, many_text, many_json);
     test_job(&comparison);
+    plan.problem.n_tables = 3;
     comparison.tasks = &tasks[1];
     comparison.n_tasks = 1;
     says(&comparison, failed_text, failed_json);
+    plan.problem.n_tables = 1;
     comparison.tasks = &tasks[0];
     memcpy(devices[0].parts_ms, (double[]){0.25, 0.5, 0.3, 0.3, 0.6, 0},
            sizeof(devices[0].parts_ms));
