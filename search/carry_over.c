@@ -115,7 +115,6 @@ static bool place(struct tryout *tryout, uint32_t unit,
 
     tryout_seek(tryout, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
-        double total_ms;
         struct rng rng;
 
         trial_clear(trial);
@@ -128,8 +127,7 @@ static bool place(struct tryout *tryout, uint32_t unit,
 
             rebuild(trial, &tryout->layout, &form, 1, &rng);
         }
-        total_ms = tryout_price(tryout);
-        tryout_note(tryout, trial->excess, total_ms);
+        tryout_note(tryout, tryout_price(tryout));
     }
     return tryout_make(tryout);
 }

@@ -321,7 +321,6 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
     if ((of->kinds & SHARD_COLUMN) && quantum < table->dim) {
         of->quantum = quantum;
         of->n_quanta = table->dim / of->quantum;
-        of->is_even = table->output == OUTPUT_SEQUENCE && of->n_quanta > 2;
         of->columns = parts->n_parts;
         all.kind = SHARD_COLUMN;
         for (all.width = quantum; all.width < table->dim; all.width += quantum)
@@ -352,9 +351,7 @@ static void add_unit(struct parts *parts, uint32_t u, uint32_t max_quanta)
 static uint32_t share_of(uint32_t total, uint32_t n, uint32_t least,
                          uint32_t most)
 {
-    const uint32_t share = total / (n + 1);
-
-    return share < least ? least : share > most ? most : share;
+    return (uint32_t)max_u64(least, min_u64(total / (n + 1), most));
 }
 
 /* Long lists have coarser quanta and fewer sorts of blocks: all widths of all
@@ -560,9 +557,8 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
 
-    if (shard_is_replica(p->kind) || parts->of[p->unit].pin >= 0)
-        return false;
-    return parts->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind);
+    return !shard_is_replica(p->kind) && parts->of[p->unit].pin < 0 &&
+           (parts->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind));
 }
 
 /* --- drawing forms, and their pieces --- */

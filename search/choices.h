@@ -72,14 +72,12 @@ struct unit {
     int64_t pin;               /* device, or -1 */
     unsigned kinds;            /* that it may be cut into */
     uint32_t quantum, n_quanta;
-    bool is_even;     /* a sequence that stands in more than two columns: there
-                         or in pieces of one width */
-    uint32_t whole;   /* part, or NO_PART */
-    uint32_t columns; /* part of one quantum; n quanta are `n - 1` further;
-                         NO_PART where columns may not be cut */
-    uint32_t replica; /* part, or NO_PART */
-    uint32_t device;  /* all its pieces': its pin, or the only one there is;
-                         else NO_PIECE */
+    uint32_t whole;     /* part, or NO_PART */
+    uint32_t columns;   /* part of one quantum; n quanta are `n - 1` further;
+                           NO_PART where columns may not be cut */
+    uint32_t replica;   /* part, or NO_PART */
+    uint32_t device;    /* all its pieces': its pin, or the only one there is;
+                           else NO_PIECE */
     struct form *forms; /* [n_forms] */
     uint32_t n_forms;
 };

@@ -54,11 +54,9 @@ static void watch_compute(const struct oracle *base, const double *sums,
 static void watch_comm(const struct oracle *base, size_t n, const double *sums,
                        const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {
-    size_t n_answers = n * base->problem->cluster.n_devices;
-
     asked(base)->ops->comm(asked(base), n, sums, compute_ms, fwd_ms, bwd_ms);
-    note(base, fwd_ms, n_answers);
-    note(base, bwd_ms, n_answers);
+    note(base, fwd_ms, n * base->problem->cluster.n_devices);
+    note(base, bwd_ms, n * base->problem->cluster.n_devices);
 }
 
 static void watch_bwd(const struct oracle *base, size_t n, const double *lanes,
@@ -174,14 +172,13 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
     if (other != NO_PIECE)
         trial_send(trial, layout, other, 0, layout->pieces[piece].device);
     total_ms = tryout_price(tryout);
-    if (trial->excess > layout->excess ||
-        (by_memory && (total_ms > layout->total_ms ||
-                       total_ms < layout->total_ms * (1 - LEAST_GAIN))))
+    if (by_memory && (total_ms > layout->total_ms ||
+                      total_ms < layout->total_ms * (1 - LEAST_GAIN)))
         return;
     for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
         share =
             fmax(share, share_of(layout, trial->devices[i], trial->bytes[i]));
-    tryout_note(tryout, 0, by_memory ? share : total_ms);
+    tryout_note(tryout, by_memory ? share : total_ms);
 }
 
 /* A piece to every other device, against each piece there or none, and some of
@@ -231,7 +228,7 @@ static bool step(struct tryout *tryout, enum aim aim)
             most = share_of(layout, r, layout->bytes[r]);
             full = r;
         }
-    tryout_seek(tryout, 0,
+    tryout_seek(tryout, layout->excess,
                 (1 - LEAST_GAIN) *
                     (aim == LESS_FULL ? most : layout->total_ms));
     for (uint32_t r = 0; r < layout->n_devices; r++) {
@@ -301,7 +298,7 @@ static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
         if (trial->changes.n < most)
             tryout_seek(tryout, 0, below_ms);
         most = trial->changes.n;
-        tryout_note(tryout, trial->excess, total_ms);
+        tryout_note(tryout, total_ms);
     }
 }
 
@@ -311,7 +308,6 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
 {
     const struct layout *layout = &tryout->layout;
     struct trial *trial = &tryout->trial;
-    double total_ms;
 
     trial_clear(trial);
     if (piece != NO_PIECE) {
@@ -321,8 +317,7 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
         trial_add(trial, (struct change){.part = layout->parts->of[unit].whole,
                                          .device = device});
     }
-    total_ms = tryout_price(tryout);
-    tryout_note(tryout, trial->excess, total_ms);
+    tryout_note(tryout, tryout_price(tryout));
 }
 
 /* The narrowest piece that columns are cut of; NO_PIECE where there is none. */

@@ -182,7 +182,6 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
 
-    trial->all_moved_bytes = layout->all_moved_bytes;
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
         uint32_t part = change->piece == NO_PIECE

@@ -416,7 +416,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
             draw.of->device == NO_PIECE &&
             (form->kind == FORM_WHOLE || form->kind == FORM_COLUMNS)) {
             pour(&draw);
-            trial->is_apart &= !draw.of->is_even;
+            trial->is_apart &= draw.of->first->output != OUTPUT_SEQUENCE;
             continue;
         }
         for (uint32_t k = 0; k < form->n_pieces && trial_is_priced(trial);

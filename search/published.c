@@ -203,11 +203,9 @@ static void price_node(const struct beam *beam, struct node *node)
          * says of it, as published. */
         oracle->ops->compute(oracle, greedy.sums, n_devices, greedy.compute_ms);
         total_ms = oracle_comm_total_ms(oracle, greedy.sums, greedy.compute_ms);
-        if (!isfinite(total_ms))
-            continue;
         if (c < N_CAPS)
             node->capped_ms = fmin(node->capped_ms, total_ms);
-        if (total_ms > node->best_ms)
+        if (!(total_ms <= node->best_ms)) /* it may be no number */
             continue;
         node->best_ms = total_ms;
         memcpy(node->placement, greedy.placement,

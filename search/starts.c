@@ -54,42 +54,36 @@ struct view {
     bool may_exceed; /* a device may be given more than it has room for */
 };
 
-/* Of forms that exceed what pieces may take by as much, or do not, the price
- * decides, so a table that nothing cuts small enough is still cut as small as
- * it can be. Which of the unit's it is. */
-static uint32_t choose_form(const struct unit *of, const struct view *view)
-{
-    uint32_t best = 0;
-    double least = INFINITY, least_bad = INFINITY;
-
-    for (uint32_t i = 0; i < of->n_forms; i++) {
-        const struct form *form = &of->forms[i];
-        double ms = form->peak_ms / view->peak_ms;
-        double bytes =
-            (double)form->peak_bytes / ((double)view->peak_bytes + 1);
-        double bad = fmax(fmax(ms, bytes), 1) +
-                     (view->barred & 1U << form->kind ? BARRED : 0);
-        double load_ms = form->load_ms *
-                         (form->kind == FORM_REPLICA ? view->replica_frac : 1);
-        double price =
-            form->bytes * view->ms_per_byte + (view->by_memory ? 0 : load_ms);
-
-        if (i && (bad > least_bad || (bad == least_bad && price >= least)))
-            continue;
-        least = price;
-        least_bad = bad;
-        best = i;
-    }
-    return best;
-}
-
-/* forms [n_units]. What is built is settled by these: views that choose alike
- * build alike. */
+/* forms [n_units]: which of the unit's it is. Of those that exceed what pieces
+ * may take by as much, or do not, the price decides, so a table that nothing
+ * cuts small enough is still cut as small as it can be. What is built is
+ * settled by these: views that choose alike build alike. */
 static void choose_forms(uint32_t *forms, const struct parts *parts,
                          const struct view *view)
 {
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        forms[u] = choose_form(&parts->of[u], view);
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct unit *of = &parts->of[u];
+        double least = INFINITY, least_bad = INFINITY;
+
+        for (uint32_t i = 0; i < of->n_forms; i++) {
+            const struct form *form = &of->forms[i];
+            const double frac =
+                form->kind == FORM_REPLICA ? view->replica_frac : 1;
+            double ms = form->peak_ms / view->peak_ms;
+            double bytes =
+                (double)form->peak_bytes / ((double)view->peak_bytes + 1);
+            double bad = fmax(fmax(ms, bytes), 1) +
+                         (view->barred & 1U << form->kind ? BARRED : 0);
+            double price = form->bytes * view->ms_per_byte +
+                           (view->by_memory ? 0 : form->load_ms * frac);
+
+            if (i && (bad > least_bad || (bad == least_bad && price >= least)))
+                continue;
+            least = price;
+            least_bad = bad;
+            forms[u] = i;
+        }
+    }
 }
 
 /* The least that all units may come to. */

@@ -246,8 +246,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
             insert(layout, change);
         } else {
             let_go(layout, change->piece);
-            layout->pieces[change->piece].part = change->part;
-            layout->pieces[change->piece].device = change->device;
+            layout->pieces[change->piece] = *change;
             hold(layout, change->piece);
         }
     }
@@ -267,8 +266,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
     layout->total_ms = trial->total_ms;
     for (uint32_t i = 0; i < trial->n_moved; i++)
         layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
-    if (layout_counts_moves(layout))
-        layout->all_moved_bytes = trial->all_moved_bytes;
+    layout->all_moved_bytes = trial->all_moved_bytes;
     find_leaders(layout, trial->devices, trial->n_devices);
     if (layout->excess > 0 || trial->excess > 0)
         add_excess(layout);

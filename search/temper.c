@@ -245,7 +245,7 @@ static bool is_hopeless(struct chain *chain)
     const struct layout *layout = &chain->at.layout;
     const struct oracle *oracle = layout->parts->oracle;
     struct trial *trial = &chain->at.trial;
-    double most_ms = layout->total_ms, compute_ms, terms_ms[ORACLE_MAX_TERMS];
+    double most_ms = layout->total_ms;
     uint32_t busiest = NO_PIECE;
 
     if (trial->is_given_up || trial->changes.n < LARGE_TRIAL ||
@@ -256,9 +256,7 @@ static bool is_hopeless(struct chain *chain)
             most_ms = trial->estimates[busiest = r].load_ms;
     if (busiest == NO_PIECE)
         return false;
-    oracle->ops->terms(oracle, trial_sum_on(trial, layout, busiest), 1,
-                       &compute_ms, terms_ms);
-    return oracle_terms_total_ms(oracle, terms_ms) >
+    return parts_alone_ms(oracle, trial_sum_on(trial, layout, busiest)) >
            trial_limit_ms(trial, &chain->rng);
 }
 
@@ -423,13 +421,9 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
 {
     static const struct oracle_ops ops = {.terms = price_fullness};
     const struct oracle oracle = {.ops = &ops,
-                                  .problem = parts->problem,
-                                  .cost.name = "none",
                                   .width = 1,
                                   .n_terms = 1,
-                                  .kinds = parts->oracle->kinds,
-                                  .row_cut = parts->oracle->row_cut,
-                                  .floor_lane = -1};
+                                  .row_cut = parts->oracle->row_cut};
     struct tuning tuning = tuning_default;
     struct parts unpriced = *parts;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;

@@ -100,6 +100,7 @@ void trial_sum(struct trial *trial, const struct layout *layout)
 {
     sum_up(trial, layout, NO_PIECE);
     trial->excess = layout->excess;
+    trial->all_moved_bytes = layout->all_moved_bytes;
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         uint32_t r = trial->devices[i];
 
@@ -202,7 +203,8 @@ static bool join_last(struct trial *trial, const struct layout *layout,
 }
 
 /* Changes of the unit begin with `from`. The first of them on each device takes
- * in what the trial puts there later, and what the layout has there. */
+ * in what the trial puts there later, and what the layout has there. Columns of
+ * a sequence then have to be of one width. */
 static bool join_unit(struct trial *trial, const struct layout *layout,
                       uint32_t unit, uint32_t from)
 {
@@ -223,7 +225,7 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
     for (uint32_t c = from; c < trial->changes.n; c++)
         if (trial->changes.pieces[c].part != NO_PART)
             trial->first_on[trial->changes.pieces[c].device] = NO_PIECE;
-    if (!layout->parts->of[unit].is_even)
+    if (layout->parts->of[unit].first->output != OUTPUT_SEQUENCE)
         return is_fine;
     for (walk = begin; trial_walk(&walk, trial, layout);) {
         is_fine = is_fine && (alike == NO_PART || walk.piece.part == alike);
@@ -451,8 +453,10 @@ void tryout_seek(struct tryout *tryout, double excess, double value)
     tryout->best.total_ms = value;
 }
 
-void tryout_note(struct tryout *tryout, double excess, double value)
+void tryout_note(struct tryout *tryout, double value)
 {
+    const double excess = tryout->trial.excess;
+
     if (!isfinite(value) || excess > tryout->best.excess ||
         (excess == tryout->best.excess && value >= tryout->best.total_ms))
         return;

@@ -169,9 +169,9 @@ double tryout_price(struct tryout *tryout);
  * least of what they come to, the first of equal ones; it must be less than
  * these. */
 void tryout_seek(struct tryout *tryout, double excess, double value);
-/* The trial that was priced comes to so much; where that is no number it is not
- * the best. */
-void tryout_note(struct tryout *tryout, double excess, double value);
+/* The trial that was priced comes to so much, and to its excess; where that is
+ * no number it is not the best. */
+void tryout_note(struct tryout *tryout, double value);
 /* The best that was noted comes true; false where there is none. */
 bool tryout_make(struct tryout *tryout);
 
