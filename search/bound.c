@@ -264,7 +264,7 @@ void bound_find(struct proven *proven, const struct parts *parts)
     double price;
 
     *proven = (struct proven){.ms = NAN};
-    if (!parts->oracle->is_additive || !parts->oracle->ops->terms)
+    if (!parts->oracle->is_additive)
         return;
     for (uint32_t u = 0; u < parts->n_units; u++)
         widest = max_u64(widest, parts->of[u].n_quanta);

@@ -399,9 +399,8 @@ void rebuild(struct trial *trial, const struct layout *layout,
             (struct estimate){.load_ms = ms, .bytes = layout->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
-    draw.limit_ms = layout->has_terms && parts->oracle->is_additive
-                        ? trial_limit_ms(trial, rng)
-                        : INFINITY;
+    draw.limit_ms =
+        parts->oracle->is_additive ? trial_limit_ms(trial, rng) : INFINITY;
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_forms; i++)
         trial_remove_unit(trial, layout, parts->parts[forms[i]->part].unit);

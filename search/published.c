@@ -37,8 +37,8 @@
 
 /* A set of pieces, and what the best assignment of them costs. */
 struct node {
-    uint32_t *pieces; /* [n], parts, in the published order: a halved one stays
-                         in its place and its twin comes last */
+    uint32_t *pieces; /* [n], in the published order: a halved one stays in its
+                         place and its twin comes last */
     uint32_t *ranked; /* [n], the same in the order of the greedy */
     uint32_t *placement; /* [n]: devices of the ranked ones, at best */
     size_t n;
@@ -65,12 +65,12 @@ struct beam {
     const struct search_options *options;
     struct arena *arena;
     const struct parts *parts;
-    double *single_ms; /* [n_parts]: compute of a device that holds it alone */
     struct cuttable {
-        double output; /* floats a sample that it sends */
-        uint32_t rank; /* place in the order of the greedy */
-        uint32_t half; /* part half as wide, or NO_PART */
-    } * of;            /* [n_parts] */
+        uint32_t part;
+        uint32_t half;    /* piece half as wide, or NO_PIECE */
+        double output;    /* floats a sample that it sends */
+        double single_ms; /* compute of a device that holds it alone */
+    } * of;               /* pieces, in the order that ties are broken by */
     double caps[N_CAPS + 1];
     struct node *nodes;
     size_t n_nodes;
@@ -115,10 +115,10 @@ static double output_of(const struct parts *parts, uint32_t p)
 /* --- the greedy --- */
 
 static uint32_t choose_device(const struct beam *beam,
-                              const struct greedy *greedy, uint32_t piece,
-                              double cap)
+                              const struct greedy *greedy,
+                              const struct cuttable *of, double cap)
 {
-    const struct part *part = &beam->parts->parts[piece];
+    const struct part *part = &beam->parts->parts[of->part];
     const double *compute_ms = greedy->compute_ms;
     const int64_t pin = beam->parts->of[part->unit].pin;
     uint32_t chosen = NO_PIECE;
@@ -128,7 +128,7 @@ static uint32_t choose_device(const struct beam *beam,
 
         if ((pin < 0 || pin == r) &&
             part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
-            device->output + beam->of[piece].output <= cap &&
+            device->output + of->output <= cap &&
             (chosen == NO_PIECE || compute_ms[r] < compute_ms[chosen] ||
              (compute_ms[r] == compute_ms[chosen] &&
               device->bytes < greedy->devices[chosen].bytes)))
@@ -151,8 +151,8 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
     memset(greedy->compute_ms, 0, n_devices * sizeof(*greedy->compute_ms));
     *most_output = 0;
     for (size_t i = 0; i < greedy->node->n; i++) {
-        uint32_t piece = greedy->node->ranked[i];
-        uint32_t r = choose_device(beam, greedy, piece, cap);
+        const struct cuttable *of = &beam->of[greedy->node->ranked[i]];
+        uint32_t r = choose_device(beam, greedy, of, cap);
         struct filled *device;
         double *sum;
 
@@ -160,13 +160,13 @@ static bool place_all(const struct beam *beam, struct greedy *greedy,
             return false;
         device = &greedy->devices[r];
         sum = greedy->sums + r * width;
-        add_lanes(sum, sum, beam->parts->vectors + piece * width, 1, width);
+        add_lanes(sum, sum, beam->parts->vectors + of->part * width, 1, width);
         is_like = is_like && greedy->placement[i] == r;
         if (!is_like)
             oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);
         greedy->compute_ms[r] = greedy->placed_ms[i];
-        device->output += beam->of[piece].output;
-        device->bytes += beam->parts->parts[piece].bytes;
+        device->output += of->output;
+        device->bytes += beam->parts->parts[of->part].bytes;
         *most_output = fmax(*most_output, device->output);
         greedy->placement[i] = r;
     }
@@ -216,14 +216,14 @@ static void price_node(const struct beam *beam, struct node *node)
 
 /* --- the beam --- */
 
-/* Of a node with its pieces. */
+/* Of a node with its pieces: dearest first. */
 static void rank_node(const struct beam *beam, struct node *node)
 {
     struct ranked *order = mem_alloc(node->n, sizeof(*order));
 
     for (size_t i = 0; i < node->n; i++)
-        order[i] =
-            (struct ranked){beam->of[node->pieces[i]].rank, node->pieces[i]};
+        order[i] = (struct ranked){-beam->of[node->pieces[i]].single_ms,
+                                   node->pieces[i]};
     ranked_sort(order, node->n);
     node->ranked = ARENA_NEW(beam->arena, uint32_t, node->n);
     node->placement = ARENA_NEW(beam->arena, uint32_t, node->n);
@@ -232,25 +232,21 @@ static void rank_node(const struct beam *beam, struct node *node)
     mem_free(order);
 }
 
-/* Dearest first, of equal ones the later table, then the larger piece: in which
- * order the greedy takes what may be placed. The root has all tables whole, or
- * in halves where that may not be; the caps are 1.0, 1.05 ... times its mean
- * output. False where a unit can be neither. */
-static bool open_beam(struct beam *beam, struct node *root)
+/* Lists what may be placed: of equally dear pieces the greedy takes that of the
+ * later table first, then the larger one. The root has all tables whole, or in
+ * halves where that may not be; the caps are 1.0, 1.05 ... times its mean
+ * output. No root where a unit can be neither. */
+static void open_beam(struct beam *beam)
 {
+    struct node *root = ARENA_NEW(beam->arena, struct node, 1);
     const struct parts *parts = beam->parts;
     const struct oracle *oracle = parts->oracle;
-    uint32_t *part_of = ARENA_NEW(beam->arena, uint32_t, parts->n_parts);
-    struct ranked *order =
-        ARENA_NEW(beam->arena, struct ranked, parts->n_parts);
     double output = 0;
     uint32_t n = 0;
 
-    beam->single_ms = ARENA_NEW(beam->arena, double, parts->n_parts);
+    beam->best.best_ms = INFINITY;
     beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
-    oracle->ops->compute(oracle, parts->vectors, parts->n_parts,
-                         beam->single_ms);
-    *root = (struct node){.n = parts->n_units, .best_ms = INFINITY};
+    root->n = parts->n_units;
     root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
     for (uint32_t u = parts->n_units; u-- > 0;) {
         uint32_t p = parts->of[u].whole;
@@ -258,18 +254,19 @@ static bool open_beam(struct beam *beam, struct node *root)
         if (p == NO_PART)
             p = half_of(parts, u, parts->of[u].first->dim);
         if (p == NO_PART)
-            return false;
-        root->pieces[u] = p;
-        for (; p != NO_PART; p = beam->of[p].half) {
-            beam->of[p].half = half_of(parts, u, parts->parts[p].width);
-            beam->of[p].output = output_of(parts, p);
-            order[n] = (struct ranked){-beam->single_ms[p], n};
-            part_of[n++] = p;
+            return;
+        root->pieces[u] = n;
+        while (p != NO_PART) {
+            struct cuttable *of = &beam->of[n++];
+
+            of->part = p;
+            of->output = output_of(parts, p);
+            oracle->ops->compute(oracle, parts->vectors + p * oracle->width, 1,
+                                 &of->single_ms);
+            p = half_of(parts, u, parts->parts[p].width);
+            of->half = p == NO_PART ? NO_PIECE : n;
         }
     }
-    ranked_sort(order, n);
-    for (uint32_t i = 0; i < n; i++)
-        beam->of[part_of[order[i].idx]].rank = i;
     for (uint32_t u = 0; u < parts->n_units; u++)
         if (parts->of[u].whole == NO_PART)
             root->pieces[root->n++] = root->pieces[u];
@@ -279,7 +276,8 @@ static bool open_beam(struct beam *beam, struct node *root)
     for (unsigned c = 0; c < N_CAPS; c++)
         beam->caps[c] = (1 + CAP_STEP * c) * (output / parts->n_devices);
     beam->caps[N_CAPS] = INFINITY;
-    return true;
+    beam->children = root;
+    beam->n_children = 1;
 }
 
 /* A node with one piece halved. Two of one set, whose pieces were halved in
@@ -310,11 +308,11 @@ static void add_children(struct beam *beam, const struct node *node)
 
     for (int by_cost = 0; by_cost <= 1; by_cost++) {
         for (uint32_t i = 0; i < node->n; i++) {
-            uint32_t piece = node->pieces[i];
+            const struct cuttable *of = &beam->of[node->pieces[i]];
 
             keys[i] = (struct ranked){
-                by_cost ? -beam->single_ms[piece]
-                        : -(double)beam->parts->parts[piece].bytes,
+                by_cost ? -of->single_ms
+                        : -(double)beam->parts->parts[of->part].bytes,
                 i};
         }
         ranked_sort(keys, node->n);
@@ -322,7 +320,7 @@ static void add_children(struct beam *beam, const struct node *node)
             marked[keys[i].idx] = true;
     }
     for (uint32_t i = 0; i < node->n; i++)
-        if (marked[i] && beam->of[node->pieces[i]].half != NO_PART)
+        if (marked[i] && beam->of[node->pieces[i]].half != NO_PIECE)
             add_child(beam, node, i);
 }
 
@@ -364,17 +362,14 @@ static void select_nodes(struct beam *beam)
     }
 }
 
-/* One halving more; false where nothing can be halved. */
-static bool deepen(struct beam *beam)
+/* One halving more; no children where nothing can be halved. */
+static void deepen(struct beam *beam)
 {
     beam->children =
         ARENA_NEW(beam->arena, struct node, beam->n_nodes * 2 * N_CANDIDATES);
     beam->n_children = 0;
     for (size_t i = 0; i < beam->n_nodes; i++)
         add_children(beam, &beam->nodes[i]);
-    pool_run(beam->options->pool, beam->n_children, price_child, beam);
-    select_nodes(beam);
-    return beam->n_children;
 }
 
 bool published_find(struct snapshot *found, struct plan *plan,
@@ -383,27 +378,27 @@ bool published_find(struct snapshot *found, struct plan *plan,
 {
     struct arena arena = {0};
     struct beam beam = {.options = options, .arena = &arena, .parts = parts};
-    struct node *best = &beam.best;
+    const struct node *best = &beam.best;
+    unsigned depth = options->beam_width ? options->beam_depth : 0;
 
     plan->stopped = "done";
-    if (!open_beam(&beam, best))
-        goto out;
-    price_node(&beam, best);
-    beam.n_priced = best->n_priced;
     beam.nodes = ARENA_NEW(&arena, struct node, options->beam_width + 1);
-    beam.nodes[beam.n_nodes++] = *best;
-    for (size_t depth = 0; options->beam_width && depth < options->beam_depth;
-         depth++) {
-        if (interrupt_requested())
-            plan->stopped = "interrupt";
-        if (interrupt_requested() || !deepen(&beam))
+    open_beam(&beam);
+    for (; beam.n_children; deepen(&beam)) {
+        pool_run(options->pool, beam.n_children, price_child, &beam);
+        select_nodes(&beam);
+        if (!depth--)
             break;
+        if (interrupt_requested()) {
+            plan->stopped = "interrupt";
+            break;
+        }
     }
     for (uint32_t i = 0; i < best->n; i++)
-        snapshot_add(found, (struct change){.part = best->ranked[i],
-                                            .device = best->placement[i],
-                                            .range = i});
-out:
+        snapshot_add(found,
+                     (struct change){.part = beam.of[best->ranked[i]].part,
+                                     .device = best->placement[i],
+                                     .range = i});
     found->total_ms = best->best_ms;
     plan->n_evaluations = beam.n_priced;
     arena_release(&arena);

@@ -55,7 +55,6 @@ void layout_init(struct layout *layout, const struct parts *parts)
 
     *layout = (struct layout){.parts = parts,
                               .n_devices = n,
-                              .has_terms = oracle->ops->terms != NULL,
                               .n_terms = n_terms,
                               .move_limit_bytes = NO_MOVE_LIMIT};
     layout->first_of = ARENA_NEW(arena, uint32_t, parts->n_units);
@@ -63,7 +62,7 @@ void layout_init(struct layout *layout, const struct parts *parts)
     layout->n_commits = ARENA_NEW(arena, uint32_t, n);
     layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
     layout->compute_ms = layout->terms_ms = ARENA_NEW(arena, double, n);
-    if (layout->has_terms)
+    if (oracle->ops->terms)
         layout->terms_ms = ARENA_NEW(arena, double, (size_t)n *n_terms);
     layout->load_ms = ARENA_NEW(arena, double, n);
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
@@ -190,9 +189,11 @@ static void find_leaders(struct layout *layout, const uint32_t *devices,
  * what the device takes by itself. */
 static void set_load(struct layout *layout, uint32_t r)
 {
-    if (layout->has_terms)
+    const struct oracle *oracle = layout->parts->oracle;
+
+    if (oracle->ops->terms)
         layout->load_ms[r] = oracle_terms_total_ms(
-            layout->parts->oracle, layout->terms_ms + r * layout->n_terms);
+            oracle, layout->terms_ms + r * layout->n_terms);
 }
 
 /* In the order of the holding, which differs with the way the layout came
@@ -297,7 +298,7 @@ static void weigh_terms(struct layout *layout)
         const double ms = layout->most_ms[k];
 
         layout->weight[k] = 1;
-        if (!layout->has_terms || !oracle->step || !(ms > 0))
+        if (!oracle->ops->terms || !oracle->step || !(ms > 0))
             continue;
         memcpy(most_ms, layout->most_ms, sizeof(most_ms));
         most_ms[k] *= 1 + near_frac;
@@ -313,7 +314,7 @@ void layout_price(struct layout *layout)
 
     for (uint32_t r = 0; r < layout->n_devices; r++)
         add_up(layout, r);
-    if (layout->has_terms)
+    if (oracle->ops->terms)
         oracle->ops->terms(oracle, layout->sums, layout->n_devices,
                            layout->compute_ms, layout->terms_ms);
     else
@@ -325,7 +326,7 @@ void layout_price(struct layout *layout)
     if (layout->moved_bytes)
         homes_count_layout(layout);
     add_excess(layout);
-    layout->total_ms = layout->has_terms
+    layout->total_ms = oracle->ops->terms
                            ? oracle_terms_total_ms(oracle, layout->most_ms)
                            : layout_true_total(layout);
     weigh_terms(layout);

@@ -56,9 +56,9 @@ struct layout {
     uint32_t *n_commits;       /* [R] since sums were last added up afresh */
     double *sums;              /* [R][width] */
     double *compute_ms;        /* [R] */
-    bool has_terms;            /* whose maxima make the total */
-    uint32_t n_terms;          /* 1 where there are none: compute stands for it,
-                                  though totals are comm's */
+    uint32_t n_terms;          /* whose maxima make the total; 1 where there are
+                                  none: compute stands for it, though totals
+                                  are comm's */
     double *terms_ms;          /* [R][n_terms]; or compute_ms */
     double *load_ms;           /* [R]: the sum of its pieces' alone_ms; or,
                                   where there are terms, their total */

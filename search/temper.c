@@ -249,7 +249,7 @@ static bool is_hopeless(struct chain *chain)
     uint32_t busiest = NO_PIECE;
 
     if (trial->is_given_up || trial->changes.n < LARGE_TRIAL ||
-        !layout->has_terms || oracle->is_additive)
+        !oracle->ops->terms || oracle->is_additive)
         return trial->is_given_up;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (trial->estimates[r].load_ms > most_ms)

@@ -147,7 +147,7 @@ static int check_loads(const struct layout *layout, const struct layout *fresh,
         ROUNDING * (layout->n_live + 1) *
         largest(layout->parts->alone_ms, layout->parts->n_parts, 1);
 
-    if (!layout->has_terms)
+    if (!layout->parts->oracle->ops->terms)
         return compare("the load of a device", layout->load_ms, fresh->load_ms,
                        layout->n_devices, 1, rounding, err);
     for (uint32_t r = 0; r < layout->n_devices; r++)
@@ -164,12 +164,12 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
 {
     const struct oracle *oracle = layout->parts->oracle;
     const uint32_t n = layout->n_devices;
-    const double total_ms = layout->has_terms
+    const double total_ms = oracle->ops->terms
                                 ? oracle_terms_total_ms(oracle, layout->most_ms)
                                 : layout_true_total(layout);
     const double rounding = COST_ROUNDING * total_ms;
 
-    if (layout->has_terms)
+    if (oracle->ops->terms)
         oracle->ops->terms(oracle, layout->sums, n, fresh->compute_ms,
                            fresh->terms_ms);
     else
