@@ -58,26 +58,19 @@ static const char *need(const struct memory_items *items, struct arena *arena)
                         memory_item_names[largest]);
 }
 
-/* "67.7 GiB unreserved" where a reserve has been taken off. */
-static const char *unreserved(const struct parts *parts, uint64_t bytes,
-                              struct arena *arena)
+/* "67.7 GiB unreserved" where a reserve has been taken off, or of what own
+ * samples have been taken off, too, "67.7 GiB left for tables". */
+static const char *room(const struct parts *parts, uint64_t bytes,
+                        bool for_tables, struct arena *arena)
 {
     const struct cluster *cluster = &parts->problem->cluster;
-    bool is_reserved = false;
+    const char *of = "";
 
     for (uint32_t r = 0; r < cluster->n_devices; r++)
-        is_reserved |= cluster->reserve_bytes[r] > 0;
-    return arena_printf(arena, "%s%s", size(bytes, arena),
-                        is_reserved ? " unreserved" : "");
-}
-
-/* The same of what own samples have been taken off, too. */
-static const char *room(const struct parts *parts, uint64_t bytes,
-                        struct arena *arena)
-{
-    return sample_memory(parts->problem).total
-               ? arena_printf(arena, "%s left for tables", size(bytes, arena))
-               : unreserved(parts, bytes, arena);
+        of = cluster->reserve_bytes[r] ? " unreserved" : of;
+    if (for_tables && sample_memory(parts->problem).total)
+        of = " left for tables";
+    return arena_printf(arena, "%s%s", size(bytes, arena), of);
 }
 
 /* The least that a table takes in all, of one kind of shards: where it is cut
@@ -162,21 +155,20 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
     const struct unit *unit = &parts->of[u];
     const struct table *first = unit->first;
     const char *piece = "", *where = "the largest device";
+    const char *name = first->group ? first->group : first->name;
 
     *shortage = (struct shortage){.of = first->group ? "group" : "table",
                                   .need_bytes = of->piece_bytes,
                                   .have_bytes = of->room_bytes};
-    snprintf(shortage->name, sizeof(shortage->name), "%s",
-             first->group ? first->group : first->name);
+    snprintf(shortage->name, sizeof(shortage->name), "%s", name);
     if (of->piece_bytes < of->all.total)
         piece = arena_printf(arena, ", at least %s a piece",
                              size(of->piece_bytes, arena));
     if (unit->pin >= 0)
         where = arena_printf(arena, "device %" PRId64, unit->pin);
     return arena_printf(arena, "%s '%s' takes %s%s, %s has %s", shortage->of,
-                        first->group ? first->group : first->name,
-                        need(&of->all, arena), piece, where,
-                        room(parts, of->room_bytes, arena));
+                        name, need(&of->all, arena), piece, where,
+                        room(parts, of->room_bytes, true, arena));
 }
 
 /* Of a problem whose units were collected: whether something is short, of each
@@ -200,7 +192,7 @@ static bool is_short(const struct parts *parts, struct arena *arena,
         if (memory < saturating_add(reserve, own.total)) {
             *text = arena_printf(
                 arena, "device %u takes %s for its own samples, it has %s", r,
-                need(&own, arena), unreserved(parts, left, arena));
+                need(&own, arena), room(parts, left, false, arena));
             *shortage = (struct shortage){.of = "samples",
                                           .is_of_device = true,
                                           .device = r,
@@ -227,7 +219,7 @@ static bool is_short(const struct parts *parts, struct arena *arena,
             *text = arena_printf(
                 arena, "the tables pinned to device %u take %s, it has %s", r,
                 need(&pinned[r], arena),
-                room(parts, parts->room_bytes[r], arena));
+                room(parts, parts->room_bytes[r], true, arena));
             *shortage = (struct shortage){.of = "pinned",
                                           .is_of_device = true,
                                           .device = r,
@@ -237,7 +229,7 @@ static bool is_short(const struct parts *parts, struct arena *arena,
         }
     *text = arena_printf(arena, "the tables take at least %s, %u device%s %s",
                          need(&all, arena), n, n == 1 ? " has" : "s have",
-                         room(parts, all_room, arena));
+                         room(parts, all_room, true, arena));
     *shortage = (struct shortage){
         .of = "tables", .need_bytes = all.total, .have_bytes = all_room};
     return all.total > all_room;

@@ -237,6 +237,7 @@ double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
 
 struct naming {
     const struct parts *parts;
+    struct arena arena;
     uint32_t n_gpus, per_host, n_hosts;
     double *kept; /* [n_gpus][n_gpus]: bytes that GPU `row` of the layout finds
                      on GPU `column` */
@@ -283,8 +284,8 @@ static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
 static void choose_names(struct naming *naming)
 {
     uint32_t n = naming->n_hosts, per_host = naming->per_host;
-    double *value = mem_alloc((size_t)n * n, sizeof(double));
-    uint32_t *host_of = mem_alloc(n, sizeof(*host_of));
+    double *value = ARENA_NEW(&naming->arena, double, (size_t)n *n);
+    uint32_t *host_of = ARENA_NEW(&naming->arena, uint32_t, n);
 
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++)
@@ -297,8 +298,6 @@ static void choose_names(struct naming *naming)
         for (uint32_t i = 0; i < per_host; i++)
             name[i] += host_of[a] * per_host;
     }
-    mem_free(value);
-    mem_free(host_of);
 }
 
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
@@ -315,8 +314,8 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
     if (naming.per_host > RENAME_MAX_GPUS || naming.n_hosts > RENAME_MAX_GPUS ||
         n > RENAME_MOST_GPUS)
         return;
-    naming.kept = mem_alloc(n * n, sizeof(double));
-    naming.name = mem_alloc(n, sizeof(uint32_t));
+    naming.kept = ARENA_NEW(&naming.arena, double, n *n);
+    naming.name = ARENA_NEW(&naming.arena, uint32_t, n);
     for (uint32_t i = 0; i < snapshot->n; i++)
         if (parts_can_move(parts, snapshot->pieces[i].part))
             add_kept(&naming, &snapshot->pieces[i]);
@@ -330,6 +329,5 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
         else if (parts_form_of(parts, piece->part)->fills_host)
             piece->device = name / m * m + piece->device % m; /* with it */
     }
-    mem_free(naming.kept);
-    mem_free(naming.name);
+    arena_release(&naming.arena);
 }

@@ -232,8 +232,7 @@ int contender_place(struct plan *plan, const struct contender *self,
     struct watch watch;
     int rc = -1;
 
-    if (self->search == search_reference && inputs->reference &&
-        inputs->reference != inputs->oracle)
+    if (self->search == search_reference && inputs->reference)
         return search_reference(plan, inputs->reference, inputs->search, arena,
                                 err) ||
                        plan_price(plan, inputs->oracle, arena, err)
