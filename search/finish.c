@@ -33,8 +33,7 @@ static void note(const struct oracle *base, const double *answers, size_t n)
     for (size_t i = 0; i < n; i++)
         sum += answers[i];
     if (!isfinite(sum))
-        atomic_store_explicit(watch_of(base)->is_bad, true,
-                              memory_order_relaxed);
+        *watch_of(base)->is_bad = true;
 }
 
 static void watch_embed(const struct oracle *base, const struct shard *shards,
@@ -98,14 +97,9 @@ void watch_init(struct watch *watch, const struct oracle *oracle)
     watch->is_bad = &watch->noted;
 }
 
-static bool is_bad(const struct watch *watch)
-{
-    return atomic_load_explicit(watch->is_bad, memory_order_relaxed);
-}
-
 const char *watch_stops(const struct watch *watch, double limit_ms)
 {
-    if (is_bad(watch))
+    if (*watch->is_bad)
         return "done";
     if (interrupt_requested())
         return "interrupt";
@@ -116,7 +110,7 @@ const char *watch_stops(const struct watch *watch, double limit_ms)
 
 int watch_check(const struct watch *watch, struct err *err)
 {
-    if (!is_bad(watch))
+    if (!*watch->is_bad)
         return 0;
     return err_set(err, ERR_INPUT,
                    "cost model '%s' gives no finite cost for some devices",

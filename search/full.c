@@ -276,13 +276,18 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     return is_on;
 }
 
-/* After so many stages; what the last two gained, the last one last. */
-static bool is_settled(const struct full *full, unsigned n_stages,
-                       const double *gains)
+/* After so many stages, whether one of so many steps more is not worth it, by
+ * what the last two gained, the last one last: beyond the usual budget it has
+ * to end within the largest, and one of them must have gained. */
+static bool is_enough(const struct full *full, unsigned n_stages,
+                      uint64_t n_steps, const double *gains)
 {
     const double gap = 1 - full->plan->bound_ms / full->best.total_ms;
     const double little = isnan(gap) ? WORTH_GAIN : LITTLE_GAIN;
 
+    if (full->n_before >= full->usual_steps)
+        return full->n_before + n_steps > full->max_steps ||
+               fmax(gains[0], gains[1]) < NO_GAIN;
     if (full->best.total_ms > full->published_ms)
         return false;
     if (gap < SMALL_GAP)
@@ -294,21 +299,18 @@ static bool is_settled(const struct full *full, unsigned n_stages,
            (n_stages >= MIN_STAGES && fmax(gains[0], gains[1]) < little);
 }
 
-/* Whether a stage of so many steps more is not worth it: it has to begin within
- * the usual budget, or end within the largest where the last two gained. */
-static bool is_enough(const struct full *full, unsigned n_stages,
-                      uint64_t n_steps, const double *gains)
-{
-    if (full->n_before < full->usual_steps)
-        return is_settled(full, n_stages, gains);
-    return full->n_before + n_steps > full->max_steps ||
-           fmax(gains[0], gains[1]) < NO_GAIN;
-}
-
+/* Tempering begins from all starts. */
 static void run_stages(struct full *full, uint64_t n_steps)
 {
     double gains[2] = {INFINITY, INFINITY}, before_ms = full->best.total_ms;
+    struct snapshot starts[STARTS_KEPT + 1] = {full->best};
+    unsigned n = 1;
 
+    for (unsigned f = 0; f < STARTS_KEPT; f++)
+        if (full->starts[f].n)
+            starts[n++] = full->starts[f];
+    temper_start(&full->temper, starts, n);
+    temper_pause(&full->temper, full->tempered);
     for (unsigned stage = 0; run_stage(full, stage, n_steps); stage++) {
         full->plan->stopped = "budget";
         gains[0] = gains[1];
@@ -358,19 +360,6 @@ static bool run_starts(struct full *full, uint64_t n_steps)
     return run_start(full, &full->best, tuning->best_stages * n_steps);
 }
 
-/* Tempering begins from all. */
-static void temper_from_starts(struct full *full)
-{
-    struct snapshot starts[STARTS_KEPT + 1] = {full->best};
-    unsigned n = 1;
-
-    for (unsigned f = 0; f < STARTS_KEPT; f++)
-        if (full->starts[f].n)
-            starts[n++] = full->starts[f];
-    temper_start(&full->temper, starts, n);
-    temper_pause(&full->temper, full->tempered);
-}
-
 static void improve(struct full *full)
 {
     const bool is_additive = full->parts.oracle->is_additive;
@@ -392,10 +381,8 @@ static void improve(struct full *full)
                    full->options->is_logged);
     full->progress.tell = tell_best;
     full->progress.ctx = full;
-    if (run_starts(full, n_steps)) {
-        temper_from_starts(full);
+    if (run_starts(full, n_steps))
         run_stages(full, n_steps);
-    }
     progress_finish(&full->progress);
 }
 

@@ -362,16 +362,6 @@ static void select_nodes(struct beam *beam)
     }
 }
 
-/* One halving more; no children where nothing can be halved. */
-static void deepen(struct beam *beam)
-{
-    beam->children =
-        ARENA_NEW(beam->arena, struct node, beam->n_nodes * 2 * N_CANDIDATES);
-    beam->n_children = 0;
-    for (size_t i = 0; i < beam->n_nodes; i++)
-        add_children(beam, &beam->nodes[i]);
-}
-
 bool published_find(struct snapshot *found, struct plan *plan,
                     const struct parts *parts,
                     const struct search_options *options)
@@ -384,7 +374,7 @@ bool published_find(struct snapshot *found, struct plan *plan,
     plan->stopped = "done";
     beam.nodes = ARENA_NEW(&arena, struct node, options->beam_width + 1);
     open_beam(&beam);
-    for (; beam.n_children; deepen(&beam)) {
+    while (beam.n_children) {
         pool_run(options->pool, beam.n_children, price_child, &beam);
         select_nodes(&beam);
         if (!depth--)
@@ -393,6 +383,11 @@ bool published_find(struct snapshot *found, struct plan *plan,
             plan->stopped = "interrupt";
             break;
         }
+        beam.children =
+            ARENA_NEW(&arena, struct node, beam.n_nodes * 2 * N_CANDIDATES);
+        beam.n_children = 0;
+        for (size_t i = 0; i < beam.n_nodes; i++)
+            add_children(&beam, &beam.nodes[i]);
     }
     for (uint32_t i = 0; i < best->n; i++)
         snapshot_add(found,
