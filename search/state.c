@@ -34,18 +34,6 @@
 uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
 layout_checker_fn *layout_checker;
 
-/* No pieces; layout_price does the rest. What was allotted stays: layouts are
- * loaded often. */
-static void clear(struct layout *layout)
-{
-    layout->n_pieces = layout->n_live = 0;
-    layout->first_free = NO_PIECE;
-    for (uint32_t u = 0; u < layout->parts->n_units; u++)
-        layout->first_of[u] = NO_PIECE;
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        layout->holdings[r].n = 0;
-}
-
 void layout_init(struct layout *layout, const struct parts *parts)
 {
     const struct oracle *oracle = parts->oracle;
@@ -68,7 +56,6 @@ void layout_init(struct layout *layout, const struct parts *parts)
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
     if (parts->homes)
         layout->moved_bytes = ARENA_NEW(arena, uint64_t, parts->n_units);
-    clear(layout);
 }
 
 void layout_release(struct layout *layout)
@@ -361,9 +348,15 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
     snapshot->excess = layout->excess;
 }
 
+/* What was allotted stays: layouts are loaded often. */
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
 {
-    clear(layout);
+    layout->n_pieces = layout->n_live = 0;
+    layout->first_free = NO_PIECE;
+    for (uint32_t u = 0; u < layout->parts->n_units; u++)
+        layout->first_of[u] = NO_PIECE;
+    for (uint32_t r = 0; r < layout->n_devices; r++)
+        layout->holdings[r].n = 0;
     for (uint32_t i = 0; i < snapshot->n; i++)
         insert(layout, &snapshot->pieces[i]);
     layout_price(layout);

@@ -96,6 +96,7 @@ static inline bool layout_counts_moves(const struct layout *layout)
     return layout->parts->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
+/* It is no layout before pieces are loaded (snapshot_load). */
 void layout_init(struct layout *layout, const struct parts *parts);
 void layout_release(struct layout *layout);
 

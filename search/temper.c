@@ -344,25 +344,10 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
     return is_on;
 }
 
-/* Neighbours, every second pair. What they would be with the other's
- * temperature is as likely as exp(gain) of what they are. */
-static void exchange(struct temper *temper, unsigned first)
-{
-    for (unsigned c = first; c + 1 < TEMPER_CHAINS; c += 2) {
-        struct chain *cold = temper->chains[c], *hot = temper->chains[c + 1];
-        double gain = (energy_ms(cold) - energy_ms(hot)) *
-                      (1 / cold->temperature_ms - 1 / hot->temperature_ms);
-
-        if (gain < 0 && !(rng_uniform(&temper->rng) < exp(gain)))
-            continue;
-        temper->chains[c] = hot;
-        temper->chains[c + 1] = cold;
-    }
-}
-
 /* The ladder, in even steps of the logarithm, hangs on the best total, so it is
- * set anew as that falls. Chains change places, not layouts: an exchange is two
- * pointers. */
+ * set anew as that falls. Of neighbours every second pair is looked at: what
+ * they would be with the other's temperature is as likely as exp(gain) of what
+ * they are. Chains change places, not layouts: an exchange is two pointers. */
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
     const uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
@@ -376,7 +361,17 @@ bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
             temper->chains[c]->temperature_ms = temperature_ms;
         if (!walk_round(temper, n_steps, round, n_rounds))
             return false;
-        exchange(temper, round % 2);
+        for (unsigned c = round % 2; c + 1 < TEMPER_CHAINS; c += 2) {
+            struct chain *cold = temper->chains[c];
+            struct chain *hot = temper->chains[c + 1];
+            double gain = (energy_ms(cold) - energy_ms(hot)) *
+                          (1 / cold->temperature_ms - 1 / hot->temperature_ms);
+
+            if (gain < 0 && !(rng_uniform(&temper->rng) < exp(gain)))
+                continue;
+            temper->chains[c] = hot;
+            temper->chains[c + 1] = cold;
+        }
     }
     return true;
 }
