@@ -357,19 +357,18 @@ static const char *find_remedies(struct question *question,
 {
     const bool is_even = cluster_is_even(&question->problem->cluster);
     struct arena *arena = &question->arena;
-    uint64_t memory = least_of(question, true);
-    uint64_t n_devices = least_of(question, false);
     const char *text = "";
 
-    shortage->fits_memory_bytes = memory;
-    shortage->fits_n_gpus = n_devices;
-    if (memory)
+    shortage->fits_memory_bytes = least_of(question, true);
+    shortage->fits_n_gpus = least_of(question, false);
+    if (shortage->fits_memory_bytes)
         text = arena_printf(arena, "%s%s a device", is_even ? "" : "at least ",
-                            size(memory, arena));
-    if (n_devices)
-        text = arena_printf(
-            arena, "%s%s%" PRIu64 " %s", text, *text ? ", or " : "", n_devices,
-            is_even ? "such devices" : "devices, new like the roomiest");
+                            size(shortage->fits_memory_bytes, arena));
+    if (shortage->fits_n_gpus)
+        text = arena_printf(arena, "%s%s%" PRIu64 " %s", text,
+                            *text ? ", or " : "", shortage->fits_n_gpus,
+                            is_even ? "such devices"
+                                    : "devices, new like the roomiest");
     for (size_t i = 0; i < 2 * N_CUTS; i++) {
         const enum shard_kind kind = cuts[i % N_CUTS].kind;
         const bool to_all = i >= N_CUTS;

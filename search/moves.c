@@ -224,7 +224,6 @@ struct best {
     uint32_t device; /* or NO_PIECE */
     double excess, ms;
 };
-static const struct best nobody = {NO_PIECE, INFINITY, INFINITY};
 
 static inline void consider(struct best *best, const struct layout *layout,
                             uint32_t device, double ms, uint64_t bytes)
@@ -243,7 +242,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     const struct trial *trial = draw->trial;
     const struct estimate *estimates = trial->estimates;
     const uint64_t bytes = draw->layout->parts->parts[part].bytes;
-    struct best best = nobody;
+    struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     assert(apart > 0);
     for (uint32_t at = draw->layout->parts->parts[part].first_device;
@@ -313,7 +312,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct parts *parts = draw->layout->parts;
     const struct estimate *estimates = draw->trial->estimates;
-    struct best best = nobody;
+    struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
         const struct estimate *on = &estimates[r];

@@ -161,9 +161,8 @@ struct shard rival_piece(const struct problem *problem, uint32_t table,
 
     shard.kind = kind;
     if (kind == SHARD_ROW) {
-        shard.row_begin = i * rows < shard.row_end ? i * rows : shard.row_end;
-        if (shard.row_end - shard.row_begin > rows)
-            shard.row_end = shard.row_begin + rows;
+        shard.row_begin = min_u64(i * rows, shard.row_end);
+        shard.row_end = min_u64(shard.row_begin + rows, shard.row_end);
     } else if (kind == SHARD_COLUMN) {
         shard.col_begin = i * columns;
         shard.col_end = shard.col_begin + columns;

@@ -21,8 +21,6 @@
 #include <math.h>
 #include <string.h>
 
-#define INDEX_BYTES 8
-
 /* In the order in which TorchRec lists them, which breaks ties. */
 static const struct sharding_type {
     enum shard_kind kind;
@@ -147,7 +145,7 @@ static struct size size_of(const struct problem *problem,
     return (struct size){
         shard_memory(problem, shard).total,
         weight_bytes + ceil(weight_bytes * state_of_a_byte[table->optimizer]) +
-            ceil(lookups * INDEX_BYTES) +
+            ceil(lookups * PROBLEM_ID_BYTES) +
             ceil(vectors * columns * element_bytes)};
 }
 

@@ -444,12 +444,11 @@ static bool relax(struct problem *problem, const struct shard *shards, size_t n,
 {
     struct cluster *cluster = &problem->cluster;
     uint64_t *reserve = ARENA_NEW(arena, uint64_t, cluster->n_devices);
-    const uint64_t of_samples = sample_memory(problem).total;
+    struct problem bare = *problem; /* without a reserve */
     bool any = false;
 
-    for (uint32_t r = 0; r < cluster->n_devices; r++)
-        reserve[r] = cluster->memory_bytes[r] -
-                     min_u64(cluster->memory_bytes[r], of_samples);
+    bare.cluster.reserve_bytes = ARENA_NEW(arena, uint64_t, cluster->n_devices);
+    problem_room_bytes(&bare, reserve);
     for (size_t i = 0; i < n; i++)
         if (shards[i].device < cluster->n_devices)
             reserve[shards[i].device] -=

@@ -86,15 +86,12 @@ static void choose_forms(uint32_t *forms, const struct parts *parts,
     }
 }
 
-/* The least that all units may come to. */
-struct least {
-    double ms, bytes;
-};
-
-static struct least find_least(const struct parts *parts)
+/* The least that all units may come to: ms, and bytes are returned. */
+static double find_least(double *all_ms, const struct parts *parts)
 {
-    struct least least = {0};
+    double all_bytes = 0;
 
+    *all_ms = 0;
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct unit *of = &parts->of[u];
         double ms = INFINITY, bytes = INFINITY;
@@ -103,10 +100,10 @@ static struct least find_least(const struct parts *parts)
             ms = fmin(ms, of->forms[i].load_ms);
             bytes = fmin(bytes, of->forms[i].bytes);
         }
-        least.ms += ms;
-        least.bytes += bytes;
+        *all_ms += ms;
+        all_bytes += bytes;
     }
-    return least;
+    return all_bytes;
 }
 
 /* --- and its pieces on devices --- */
@@ -431,22 +428,19 @@ static void build_one(void *ctx, size_t i, unsigned thread)
         snapshot_price(&built->snapshot, batch->parts);
 }
 
-/* Into the place of the dearest of n, or of none, where it is cheaper and there
- * is none like it. */
+/* Into the place of the dearest of n, an empty one if there is one, where it is
+ * cheaper and there is none like it. */
 static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
 {
     unsigned place = 0;
 
-    if (!isfinite(next->total_ms))
-        return;
     for (unsigned i = 0; i < n; i++) {
-        if (best[i].n && best[i].total_ms == next->total_ms)
+        if (best[i].total_ms == next->total_ms)
             return;
-        if (best[place].n &&
-            (!best[i].n || best[i].total_ms > best[place].total_ms))
+        if (best[i].total_ms > best[place].total_ms)
             place = i;
     }
-    if (!best[place].n || next->total_ms < best[place].total_ms)
+    if (next->total_ms < best[place].total_ms)
         snapshot_copy(&best[place], next);
 }
 
@@ -454,15 +448,15 @@ static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
  * was built. */
 static uint64_t find_of_family(struct snapshot *best, unsigned n,
                                const struct parts *parts, unsigned barred,
-                               const struct least *least, struct pool *pool,
-                               uint64_t max_work, double end_ms)
+                               struct pool *pool, uint64_t max_work,
+                               double end_ms)
 {
+    struct batch batch = {
+        .parts = parts,
+        .view = {.peak_bytes = parts->most_room_bytes, .barred = barred}};
     /* The mean is the least total there is, so shares of it are what pieces
      * may take where load is short; bytes cost by what memory is short. */
-    struct batch batch = {.parts = parts,
-                          .view = {.all_ms = least->ms,
-                                   .peak_bytes = parts->most_room_bytes,
-                                   .barred = barred}};
+    const double least_bytes = find_least(&batch.view.all_ms, parts);
     const size_t n_fracs = barred & 1U << FORM_REPLICA ? 1 : N_REPLICA_FRACS;
     uint64_t work = 0, n_priced = 0;
     struct arena arena = {0};
@@ -477,7 +471,7 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             break;
         batch.view.replica_frac = replica_fracs[i / N_PRICES];
         batch.view.ms_per_byte =
-            memory_fracs[i % N_PRICES] * least->ms / (least->bytes + 1);
+            memory_fracs[i % N_PRICES] * batch.view.all_ms / (least_bytes + 1);
         batch.in_hand = &batch.all[i * N_PEAKS];
         for (unsigned k = 0; k < N_PEAKS; k++)
             look_back(&batch, k);
@@ -503,17 +497,17 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
     static const unsigned barred[STARTS_KEPT + 1] = {
         0, ~(1U << FORM_CUT), 1U << FORM_REPLICA, 1U << FORM_CUT,
         1U << FORM_REPLICA | 1U << FORM_CUT};
-    const struct least least = find_least(parts);
     const unsigned n_starts = parts->tuning->n_starts;
     uint64_t n_priced = 0;
 
+    for (unsigned f = 0; f < STARTS_KEPT; f++)
+        best[f].total_ms = INFINITY;
     if (parts->oracle->is_additive) /* nothing is paid once */
-        return find_of_family(best, n_starts, parts, 0, &least, pool, MAX_WORK,
-                              end_ms);
+        return find_of_family(best, n_starts, parts, 0, pool, MAX_WORK, end_ms);
     for (unsigned i = 0; i <= n_starts && (!i || best[0].n); i++) {
         const unsigned f = i ? i - 1 : 0; /* the first is of two */
 
-        n_priced += find_of_family(&best[f], 1, parts, barred[i], &least, pool,
+        n_priced += find_of_family(&best[f], 1, parts, barred[i], pool,
                                    i ? MAX_WORK / 4 : MAX_WORK, end_ms);
         for (unsigned k = 0; k < f; k++)
             if (best[k].n == best[f].n && best[k].total_ms == best[f].total_ms)

@@ -74,10 +74,8 @@ static void hold(struct layout *layout, uint32_t piece)
 {
     struct holding *holding = &layout->holdings[layout->pieces[piece].device];
 
-    if (holding->n == holding->capacity)
-        holding->pieces =
-            mem_room(holding->pieces, holding->n, &holding->capacity,
-                     sizeof(*holding->pieces));
+    holding->pieces = mem_room(holding->pieces, holding->n, &holding->capacity,
+                               sizeof(*holding->pieces));
     layout->links[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
     layout->load_ms[layout->pieces[piece].device] +=
@@ -279,7 +277,6 @@ static void weigh_terms(struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
     const double near_frac = layout->parts->tuning->near_frac;
-    double most_ms[ORACLE_MAX_TERMS];
 
     for (size_t k = 0; k < layout->n_terms; k++) {
         const double ms = layout->most_ms[k];
@@ -287,11 +284,11 @@ static void weigh_terms(struct layout *layout)
         layout->weight[k] = 1;
         if (!oracle->ops->terms || !oracle->step || !(ms > 0))
             continue;
-        memcpy(most_ms, layout->most_ms, sizeof(most_ms));
-        most_ms[k] *= 1 + near_frac;
-        layout->weight[k] =
-            (oracle_terms_total_ms(oracle, most_ms) - layout->total_ms) /
-            (near_frac * ms);
+        layout->most_ms[k] = ms * (1 + near_frac);
+        layout->weight[k] = (oracle_terms_total_ms(oracle, layout->most_ms) -
+                             layout->total_ms) /
+                            (near_frac * ms);
+        layout->most_ms[k] = ms;
     }
 }
 
