@@ -86,9 +86,8 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
                         uint32_t width)
 {
     const struct unit *of = &parts->of[unit];
-    bool is_pinned = of->pin >= 0;
 
-    if (is_pinned && (of->whole != NO_PART || width < of->first->dim))
+    if (of->pin >= 0 && (of->whole != NO_PART || width < of->first->dim))
         return NO_PART;
     return width % 2 ? NO_PART : parts_of_width(parts, unit, width / 2);
 }

@@ -361,14 +361,13 @@ static uint64_t build(struct snapshot *out, const struct parts *parts,
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
         builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
     }
-    for (unsigned try = 0; try < MAX_TRIES && stuck != NO_PIECE; try++) {
+    for (unsigned try = 0; try < MAX_TRIES; try++) {
         if (!weigh_units(&builder, forms, try > 0))
             break;
         stuck = place_all(&builder);
-        if (builder.work > MAX_WORK)
+        if (stuck == NO_PIECE || builder.work > MAX_WORK)
             break;
-        if (stuck != NO_PIECE)
-            builder.urgency[stuck] += MAX_TRIES - try;
+        builder.urgency[stuck] += MAX_TRIES - try;
     }
     if (stuck != NO_PIECE)
         out->n = 0;

@@ -32,7 +32,7 @@
 #    define LAYOUT_CHECK_EVERY 0
 #endif
 uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
-layout_checker_fn *layout_checker;
+void (*layout_checker)(const struct layout *layout);
 
 void layout_init(struct layout *layout, const struct parts *parts)
 {

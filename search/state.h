@@ -125,9 +125,8 @@ void layout_commit(struct layout *layout, const struct trial *trial);
  * where something is wrong; 0: none. 256 in debug and sanitizer builds (make
  * CHECK_EVERY=256), else 0; tests set it before a search. The checker is linked
  * there alone: tests/unit/search/state_check.h. */
-typedef void layout_checker_fn(const struct layout *layout);
 extern uint32_t layout_check_every;
-extern layout_checker_fn *layout_checker;
+extern void (*layout_checker)(const struct layout *layout);
 /* Adds everything up afresh and prices it. */
 void layout_price(struct layout *layout);
 /* What comm says of a layout that was priced: oracle_total_ms. */

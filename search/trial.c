@@ -47,21 +47,22 @@ void trial_send(struct trial *trial, const struct layout *layout,
                                          .device = device});
 }
 
-/* The part goes from the device (sign -1), or comes (1). A device that is left
+/* The piece goes from its device (sign -1), or comes (1). A device that is left
  * empty has no rounding of what it had; bytes saturate: one that holds more
  * than there is must not look empty. */
-static inline void sum_part(struct trial *trial, const struct layout *layout,
-                            uint32_t part, uint32_t device, double sign)
+static inline void sum_piece(struct trial *trial, const struct layout *layout,
+                             const struct change *piece, double sign)
 {
     const size_t width = layout->parts->oracle->width;
-    const uint64_t bytes = layout->parts->parts[part].bytes;
+    const uint64_t bytes = layout->parts->parts[piece->part].bytes;
+    const uint32_t device = piece->device;
     const bool is_new = trial->place[device] == NO_PIECE;
-    const uint32_t i = is_new ? trial->n_devices++ : trial->place[device];
+    const uint32_t i = is_new ? trial->n_devices : trial->place[device];
     double *sum = trial->sums + i * width;
 
     if (is_new) { /* as the layout has it but for sums */
         trial->place[device] = i;
-        trial->devices[i] = device;
+        trial->devices[trial->n_devices++] = device;
         trial->n_held[i] = layout->holdings[device].n;
         trial->bytes[i] = layout->bytes[device];
     }
@@ -69,7 +70,7 @@ static inline void sum_part(struct trial *trial, const struct layout *layout,
     trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
                                : saturating_add(trial->bytes[i], bytes);
     add_lanes(sum, is_new ? layout->sums + device * width : sum,
-              layout->parts->vectors + part * width, sign, width);
+              layout->parts->vectors + piece->part * width, sign, width);
     if (sign < 0 && !trial->n_held[i])
         memset(sum, 0, width * sizeof(*sum));
 }
@@ -81,18 +82,15 @@ static void sum_up(struct trial *trial, const struct layout *layout,
 {
     const struct change *changes = trial->changes.pieces;
 
-    for (uint32_t c = 0; c < trial->changes.n; c++) {
-        const uint32_t i = changes[c].piece;
-
-        if (i != NO_PIECE &&
-            (only == NO_PIECE || layout->pieces[i].device == only))
-            sum_part(trial, layout, layout->pieces[i].part,
-                     layout->pieces[i].device, -1);
-    }
+    for (uint32_t c = 0; c < trial->changes.n; c++)
+        if (changes[c].piece != NO_PIECE &&
+            (only == NO_PIECE ||
+             layout->pieces[changes[c].piece].device == only))
+            sum_piece(trial, layout, &layout->pieces[changes[c].piece], -1);
     for (uint32_t c = 0; c < trial->changes.n; c++)
         if (changes[c].part != NO_PART &&
             (only == NO_PIECE || changes[c].device == only))
-            sum_part(trial, layout, changes[c].part, changes[c].device, 1);
+            sum_piece(trial, layout, &changes[c], 1);
 }
 
 /* Excess changes on touched devices alone, and with what their units move. */
