@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "search/movement.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -496,10 +497,9 @@ static void price_forms(struct parts *parts)
         struct form *form = &parts->forms[i];
 
         form->least_ms = INFINITY;
-        for (uint32_t b = 0; form->kind == FORM_CUT && b < form->n_blocks; b++)
-            add_up(form, parts, parts_of_block(form, b), form->n_ranges);
-        if (form->kind != FORM_CUT)
-            add_up(form, parts, form->part, form->n_pieces - form->n_last);
+        for (uint32_t b = 0; b < form->n_blocks; b++)
+            add_up(form, parts, parts_of_block(form, b),
+                   form->n_pieces / form->n_blocks - form->n_last);
         if (form->n_last)
             add_up(form, parts, form->last, form->n_last);
     }
@@ -530,11 +530,9 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
 {
     const struct unit *of = &parts->of[unit];
 
-    if (width == of->quantum * of->n_quanta)
-        return of->whole;
-    if (of->columns == NO_PART || !width || width % of->quantum)
-        return NO_PART;
-    return of->columns + width / of->quantum - 1;
+    assert(width); /* and it is no more than the whole */
+    return width % of->quantum ? NO_PART
+                               : parts_of_quanta(of, width / of->quantum);
 }
 
 void parts_place_block(struct shard *shard, const struct part *part,

@@ -140,11 +140,11 @@ struct shard parts_shard(const struct parts *parts, const struct part *part,
  * none its compute. */
 double parts_alone_ms(const struct oracle *oracle, const double *vector);
 
-/* The part of `width` columns, full height: the whole where that is all of
- * them; NO_PART where there is none. */
+/* The part of `width` columns, of 1 to all of them, full height: the whole
+ * where that is all; NO_PART where there is none. */
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
                         uint32_t width);
-/* Likewise of n quanta, 1 to n_quanta, of a unit that columns may be cut of. */
+/* Likewise of n quanta, 1 to n_quanta. */
 static inline uint32_t parts_of_quanta(const struct unit *of, uint32_t n)
 {
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
@@ -166,7 +166,9 @@ static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
 
     return has_all_rows && of->columns != NO_PART ? p->width / of->quantum : 0;
 }
-/* The part of row block b of one of the form's ranges. */
+/* The part of row block b of one of the form's ranges; of the only block that
+ * there is where rows are not cut, which of columns the last ones are not of.
+ */
 static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)
 {
     return cut->part + (cut->sorts ? cut->sorts[b] : b);

@@ -462,34 +462,25 @@ static void propose_rebuild(struct draw *draw)
         rebuild(draw->trial, layout, forms, n, draw->rng);
 }
 
-/* --- any of them --- */
+/* --- any of them, by shares of their sum: one whose share is 0 never --- */
 
 #define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
 
-/* By shares of their sum; a kind whose share is 0 is never drawn. */
-static enum change_kind draw_kind(const uint32_t *shares, struct rng *rng)
-{
-    uint32_t sum = 0, m = 0, left;
-
-    for (uint32_t i = 0; i < N_CHANGE_KINDS; i++)
-        sum += shares[i];
-    left = rng_draw(rng, sum);
-    for (; left >= shares[m]; m++)
-        left -= shares[m];
-    return (enum change_kind)m;
-}
-
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
+    const uint32_t *shares = layout->parts->tuning->changes[layout->style];
     struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
-    enum change_kind kind;
+    uint32_t sum = 0, kind = 0;
 
     trial_clear(trial);
     draw.piece = pick_piece(layout, rng);
     draw.device = layout->pieces[draw.piece].device;
     draw.unit = unit_of(layout, draw.piece);
-    kind = draw_kind(layout->parts->tuning->changes[layout->style], rng);
+    for (uint32_t i = 0; i < N_CHANGE_KINDS; i++)
+        sum += shares[i];
+    for (uint32_t left = rng_draw(rng, sum); left >= shares[kind]; kind++)
+        left -= shares[kind];
     if (layout->parts->homes && rng_draw(rng, HOMING) == 0)
         homes_propose(trial, layout, draw.unit);
     else if (tuning_draw(rng, layout->parts->tuning->rebuilds) &&
