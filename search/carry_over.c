@@ -71,7 +71,7 @@ static bool as_placed(struct snapshot *out, const struct parts *parts,
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
-        struct change now = {.range = is_replica ? 0 : i};
+        struct change now = {.range = i};
 
         now.part = is_replica
                        ? of->replica

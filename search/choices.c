@@ -577,18 +577,16 @@ struct change forms_piece(const struct parts *parts, const struct form *form,
                           uint32_t i)
 {
     const uint32_t unit = parts->parts[form->part].unit;
-    struct change piece = {.part = i < form->n_last ? form->last : form->part,
-                           .device = parts->of[unit].device,
+    struct change piece = {.device = parts->of[unit].device,
                            .range = i / form->n_blocks,
                            .block = i % form->n_blocks};
 
-    if (form->kind == FORM_REPLICA) {
+    piece.part =
+        i < form->n_last ? form->last : parts_of_block(form, piece.block);
+    if (form->kind == FORM_REPLICA)
         piece.device = i;
-        piece.range = 0;
-    } else if (form->kind == FORM_CUT) {
-        piece.part = parts_of_block(form, piece.block);
-        if (parts->oracle->row_cut != ROW_CUT_ANY && !form->fills_host)
-            piece.device = piece.block;
-    }
+    else if (form->kind == FORM_CUT && !form->fills_host &&
+             parts->oracle->row_cut != ROW_CUT_ANY)
+        piece.device = piece.block;
     return piece;
 }

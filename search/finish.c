@@ -166,9 +166,11 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
     if (other != NO_PIECE)
         trial_send(trial, layout, other, 0, layout->pieces[piece].device);
     total_ms = tryout_price(tryout);
-    if (by_memory && (total_ms > layout->total_ms ||
-                      total_ms < layout->total_ms * (1 - LEAST_GAIN)))
+    if (trial->excess > layout->excess ||
+        (by_memory && (total_ms > layout->total_ms ||
+                       total_ms < layout->total_ms * (1 - LEAST_GAIN))))
         return;
+    trial->excess = 0; /* what is no more than there is decides nothing */
     for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
         share =
             fmax(share, share_of(layout, trial->devices[i], trial->bytes[i]));
@@ -222,7 +224,7 @@ static bool step(struct tryout *tryout, enum aim aim)
             most = share_of(layout, r, layout->bytes[r]);
             full = r;
         }
-    tryout_seek(tryout, layout->excess,
+    tryout_seek(tryout, 0,
                 (1 - LEAST_GAIN) *
                     (aim == LESS_FULL ? most : layout->total_ms));
     for (uint32_t r = 0; r < layout->n_devices; r++) {
