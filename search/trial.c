@@ -294,9 +294,8 @@ void pricing_init(struct pricing *pricing, const struct parts *parts,
     *pricing = (struct pricing){0};
     if (parts->oracle->ops->terms)
         return;
-    pricing->sums = mem_alloc(n_rows, (2 * width + 4) * sizeof(double));
-    pricing->rows = pricing->sums + n_rows * width;
-    pricing->rows_ms = pricing->rows + n_rows * width;
+    pricing->sums = mem_alloc(n_rows, (width + 4) * sizeof(double));
+    pricing->rows_ms = pricing->sums + n_rows * width;
     pricing->compute_ms = pricing->rows_ms + n_rows;
     pricing->fwd_ms = pricing->compute_ms + n_rows;
     pricing->bwd_ms = pricing->fwd_ms + n_rows;
@@ -318,17 +317,17 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
     size_t n_rows = 0;
 
-    assert(pricing->rows); /* there are no terms */
+    assert(pricing->sums); /* there are no terms */
     for (uint32_t i = 0; i < n; i++) {
         struct trial *trial = &tryouts[i]->trial;
 
         trial->compute_ms = trial->terms_ms = pricing->rows_ms + n_rows;
-        memcpy(pricing->rows + n_rows * oracle->width, trial->sums,
+        memcpy(pricing->sums + n_rows * oracle->width, trial->sums,
                trial->n_devices * oracle->width * sizeof(double));
         n_rows += trial->n_devices;
     }
     if (n_rows)
-        oracle->ops->compute(oracle, pricing->rows, n_rows, pricing->rows_ms);
+        oracle->ops->compute(oracle, pricing->sums, n_rows, pricing->rows_ms);
 }
 
 /* The nets take all devices of all trials in one call, which is most of the

@@ -131,10 +131,11 @@ const double *trial_sum_on(struct trial *trial, const struct layout *layout,
 /* Where trials are priced, some together. */
 struct pricing {
     struct bwd_memo memo; /* zeroed where comm is asked */
-    double *sums; /* [n][R][width], or of the memo's lane alone [n][R]: as of
-                     the trials; owned, with: */
-    double *compute_ms, *fwd_ms, *bwd_ms; /* [n][R] */
-    double *rows, *rows_ms;               /* touched devices, gathered */
+    double *sums; /* [n][R][width]: of touched devices, gathered, for compute;
+                     then as of the trials, or of the memo's lane alone
+                     [n][R]; owned, with: */
+    double *compute_ms, *fwd_ms, *bwd_ms, *rows_ms; /* [n][R]; the last of what
+                                                       was gathered */
 };
 
 /* Of n trials at most. */
