@@ -396,7 +396,6 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
 /* All that is [R] is allotted once: trials are many and small. */
 void tryout_init(struct tryout *tryout, const struct parts *parts)
 {
-    const struct layout *layout = &tryout->layout;
     const uint32_t n = parts->n_devices;
     struct trial *trial = &tryout->trial;
     struct arena *arena = &trial->arena;
@@ -408,9 +407,9 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
     trial->first_on = ARENA_NEW(arena, uint32_t, n);
     trial->n_held = ARENA_NEW(arena, int64_t, n);
     trial->bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->sums = ARENA_NEW(arena, double, n * layout->parts->oracle->width);
+    trial->sums = ARENA_NEW(arena, double, n * parts->oracle->width);
     trial->compute_ms = ARENA_NEW(arena, double, n);
-    trial->terms_ms = ARENA_NEW(arena, double, n * layout->n_terms);
+    trial->terms_ms = ARENA_NEW(arena, double, n * tryout->layout.n_terms);
     trial->estimates = ARENA_NEW(arena, struct estimate, n);
     if (parts->homes)
         trial->moved = ARENA_NEW(arena, struct unit_moved, parts->n_units);
