@@ -268,7 +268,7 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
 static int parse_settings(struct torchrec *torchrec, const char *settings,
                           struct arena *arena, struct err *err)
 {
-    for (const char *next = settings; *next;) {
+    for (const char *next = settings; *settings && next;) {
         size_t len = strcspn(next, ",");
         char *key = arena_strndup(arena, next, len);
         char *value = strchr(key, '=');
@@ -280,7 +280,7 @@ static int parse_settings(struct torchrec *torchrec, const char *settings,
         *value++ = '\0';
         if (parse_setting(torchrec, key, value, err))
             return -1;
-        next += len + (next[len] == ',');
+        next = next[len] ? next + len + 1 : NULL;
     }
     return 0;
 }

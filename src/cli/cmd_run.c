@@ -18,7 +18,7 @@ static const struct option_spec own_options[] = {
      "processes to start, one for each GPU; without it one is all"},
     {"scale-rows", 0, OPTION_DOUBLE, "F", "1", 1e-12, 1, NULL,
      "rows of each table times this, where memory is short"},
-    {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 9e15, NULL,
+    {"memory", 0, OPTION_BYTES, "SIZE", NULL, 1, 0, NULL,
      "memory of the device to be used; without it what is free"},
     {"iterations", 'n', OPTION_U64, "N", "20", 12, 100000, NULL,
      "timed iterations, after warm-up"},

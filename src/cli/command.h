@@ -32,7 +32,7 @@ struct option_spec {
     enum option_type type;
     const char *argument;      /* "N", "FILE"; NULL for a flag */
     const char *default_value; /* text, parsed like a given one; or NULL */
-    double min, max;           /* of numbers, inclusive */
+    double min, max;           /* of numbers, inclusive; of sizes the least */
     const char *choices;       /* CHOICE; else NULL or what --help lists */
     const char *help;          /* one line, with the unit */
 };

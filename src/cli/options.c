@@ -86,7 +86,8 @@ static int set_bytes(struct option_value *value, const struct option_spec *spec,
         return err_set(err, ERR_USAGE,
                        "option '--%s' wants a unit: %sGiB, or %sB", spec->name,
                        value->text, value->text);
-    if (text_to_bytes(value->text, &value->u64))
+    if (text_to_bytes(value->text, &value->u64) &&
+        (double)value->u64 >= spec->min)
         return 0;
     return err_set(err, ERR_USAGE,
                    "option '--%s' takes a size such as 80GiB, not '%s'",

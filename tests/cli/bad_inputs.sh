@@ -79,6 +79,7 @@ bad near-gpu plan "$tables" --gpus 2 --gpu H100-SXM
 bad near-roofline plan "$tables" --gpus 2 --cost roofline:h10
 bad no-such-gpu-file plan "$tables" --gpus 2 --gpu ./none.json
 bad memory-no-unit plan "$tables" --gpus 2 --memory 80
+bad memory-none run plan.json --memory 0
 bad memory-nan plan "$tables" --gpus 2 --memory nan
 bad memory-negative plan "$tables" --gpus 2 --memory=-1GiB
 bad memory-huge plan "$tables" --gpus 2 --memory 99999999TiB

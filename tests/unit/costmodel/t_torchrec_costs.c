@@ -265,6 +265,7 @@ static void check_settings(void)
         {"torchrec:outputs=old",
          "cost model 'torchrec': outputs is 'new' or 'legacy', not 'old'"},
         {"torchrec:hbm", "cost model 'torchrec' takes KEY=VALUE, not 'hbm'"},
+        {"torchrec:hbm=5,", "cost model 'torchrec' takes KEY=VALUE, not ''"},
         {"torchrec:ddr=51", "cost model 'torchrec' has no setting 'ddr'; there "
                             "are hbm, intra, inter, outputs"},
     };
