@@ -48,7 +48,7 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
             piece->d_dense =
                 device_part(&parts, n_elements(piece) * sizeof(float));
     }
-    /* Of a bag at least, for the gradients of rank_work_scatter_others. */
+    /* Of a bag at least, for the gradients of WORK_OTHERS. */
     for (struct group *group = placement->rank_groups[rank];
          group < placement->rank_groups[rank + 1]; group++)
         group->d_out = device_part(&parts, max_u64(group->n_bags, 1) *

@@ -231,8 +231,10 @@ void take_row(const struct query *query, void *row, const void *before,
 {
     const struct store_list *list = query->listed;
     sqlite3_stmt *stmt = query->stmt;
-    int place = query->n_columns - (int)list->n;
+    int place;
 
+    assert(list); /* the statement says which */
+    place = query->n_columns - (int)list->n;
     for (size_t c = 0; c < list->n; c++, place++) {
         const struct store_column *column = &list->columns[c];
         void *at = (char *)row + column->offset;
