@@ -72,9 +72,24 @@ static bool is_close(double a, double b)
     return fabs(a - b) <= 1e-9 * b;
 }
 
-/* How many of the shifts found are not as they come to one by one. */
+/* The name of the piece's table; NULL where there is none. */
+static const char *name_of(const struct plan *plan, size_t shard)
+{
+    return shard == NO_SHARD
+               ? NULL
+               : plan->problem.tables[plan->shards[shard].table].name;
+}
+
+static bool is_named(const struct plan *plan, const struct shift *shift)
+{
+    return shift->table == name_of(plan, shift->shard) &&
+           shift->other_table == name_of(plan, shift->other);
+}
+
+/* How many of the shifts found are not as they come to one by one, or not of
+ * their tables. */
 static size_t count_wrong(const struct shifts *shifts,
-                          const struct brute *brute, double total_ms)
+                          const struct brute *brute, const struct plan *plan)
 {
     const size_t n = brute->n < MAX_GAINS ? brute->n : MAX_GAINS;
     size_t n_wrong = shifts->n_moves != brute->n_moves ||
@@ -83,11 +98,13 @@ static size_t count_wrong(const struct shifts *shifts,
     for (size_t i = 0; i < n && i < shifts->n_gains; i++)
         n_wrong += !is_close(shifts->gains[i].total_ms, brute->gaining_ms[i]) ||
                    !is_close(shifts->gains[i].gain_ms,
-                             total_ms - shifts->gains[i].total_ms);
+                             plan->total_ms - shifts->gains[i].total_ms) ||
+                   !is_named(plan, &shifts->gains[i]);
     for (size_t i = 0; i < shifts->n_places; i++)
-        n_wrong += !shifts->places[i].why_not &&
-                   !is_close(shifts->places[i].total_ms,
-                             brute->least_ms[shifts->places[i].shard]);
+        n_wrong += (!shifts->places[i].why_not &&
+                    !is_close(shifts->places[i].total_ms,
+                              brute->least_ms[shifts->places[i].shard])) ||
+                   !is_named(plan, &shifts->places[i]);
     return n_wrong;
 }
 
@@ -113,7 +130,7 @@ int main(void)
         if (!plan_check(&fixture.plan, &err)) {
             shifts_find(&shifts, &what_if, gpu, &arena);
             try_all(&brute, &what_if, gpu, &arena);
-            n_wrong += count_wrong(&shifts, &brute, fixture.plan.total_ms);
+            n_wrong += count_wrong(&shifts, &brute, &fixture.plan);
             n_gaining += brute.n;
             n_plans++;
         }
