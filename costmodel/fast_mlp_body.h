@@ -93,10 +93,7 @@ static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
     case 2:
         rows_wide(layer, in, out, stride, 2);
         break;
-    case 3:
-        rows_wide(layer, in, out, stride, 3);
-        break;
-    default:
+    default: /* three take longer than four */
         rows_wide(layer, in, out, stride, ROWS);
     }
 }
@@ -168,12 +165,14 @@ static inline void take_logs(float *x, size_t begin, size_t end)
     }
 }
 
-/* Copies up to ROWS rows, padded with zeros. */
+/* Copies up to ROWS rows, padded with zeros; a row of zeros behind three. */
 static void load_rows(const struct fast_mlp *mlp, const float *in,
                       size_t n_rows, float *out)
 {
     const size_t n_in = mlp->n_in, n_padded = mlp->layers[0].n_in_padded;
 
+    if (n_rows == 3)
+        memset(out + 3 * mlp->stride, 0, n_padded * sizeof(*out));
     for (size_t r = 0; r < n_rows; r++, out += mlp->stride) {
         memset(out, 0, n_padded * sizeof(*out));
         memcpy(out, in + r * n_in, n_in * sizeof(*out));

@@ -150,7 +150,7 @@ static void fill_comm(float *in, const struct net_file *file,
                       size_t stride, const double *compute_ms,
                       const double *bwd_ms)
 {
-    float known[NET_MAX_INPUTS] = {0};
+    float known[NET_MAX_INPUTS];
     double first = INFINITY;
 
     for (uint32_t r = 0; r < n_devices; r++)

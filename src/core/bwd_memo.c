@@ -15,6 +15,7 @@ void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle, size_t n)
     memo->asked = ARENA_NEW(arena, double, 2 * n * n_devices);
     memo->answered = memo->asked + n * n_devices;
     memo->missing = ARENA_NEW(arena, size_t, n);
+    memo->found = ARENA_NEW(arena, double *, n);
 }
 
 void bwd_memo_release(struct bwd_memo *memo)
@@ -43,9 +44,15 @@ void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
     const size_t size = n_devices * sizeof(double);
     size_t n_missing = 0;
 
+    /* ahead of their use: they lie anywhere */
+    for (size_t i = 0; i < n; i++) {
+        memo->found[i] = entry_of(memo, lanes + i * n_devices);
+        __builtin_prefetch(memo->found[i]);
+        __builtin_prefetch(memo->found[i] + n_devices);
+    }
     for (size_t i = 0; i < n; i++) {
         const double *mine = lanes + i * n_devices;
-        const double *entry = entry_of(memo, mine);
+        const double *entry = memo->found[i];
 
         if (!memcmp(entry, mine, size)) {
             memcpy(bwd_ms + i * n_devices, entry + n_devices, size);
@@ -60,7 +67,7 @@ void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
     for (size_t k = 0; k < n_missing; k++) {
         const double *mine = memo->asked + k * n_devices;
         const double *answer = memo->answered + k * n_devices;
-        double *entry = entry_of(memo, mine);
+        double *entry = memo->found[memo->missing[k]];
 
         memcpy(entry, mine, size);
         memcpy(entry + n_devices, answer, size);

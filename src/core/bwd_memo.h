@@ -18,6 +18,7 @@ struct bwd_memo {
                            and their bwd_ms */
     double *asked, *answered; /* [n][R] */
     size_t *missing;          /* [n] */
+    double **found;           /* [n], entries */
 };
 
 #define BWD_MEMO_ENTRIES 16384
