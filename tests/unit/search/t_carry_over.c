@@ -131,11 +131,16 @@ static void try_scene(struct scene *scene, struct tally *tally)
     snapshot_release(&others);
 }
 
+static void one_table(struct problem *problem, uint32_t n_devices,
+                      struct arena *arena)
+{
+    fake_problem(problem, (const uint64_t[]){1000}, (const uint32_t[]){16}, 1,
+                 n_devices, UINT64_C(1) << 30, arena);
+}
+
 /* A table that must be cut keeps both of its halves where one GPU is left. */
 static void test_one_left(void)
 {
-    static const uint64_t rows[] = {1000};
-    static const uint32_t dims[] = {16};
     struct arena arena = {0};
     struct problem two, one;
     struct snapshot out = {0};
@@ -145,8 +150,8 @@ static void test_one_left(void)
     struct plan from;
     struct err err;
 
-    fake_problem(&two, rows, dims, 1, 2, UINT64_C(1) << 30, &arena);
-    fake_problem(&one, rows, dims, 1, 1, UINT64_C(1) << 30, &arena);
+    one_table(&two, 2, &arena);
+    one_table(&one, 1, &arena);
     one.kinds = two.kinds = SHARD_COLUMN;
     from = fake_plan(&two,
                      (struct shard[]){{.table = 0,
@@ -175,8 +180,6 @@ static void test_one_left(void)
 /* A replica stays one on as many GPUs; on more it would have to be copied. */
 static void test_replica(uint32_t n_devices)
 {
-    static const uint64_t rows[] = {1000};
-    static const uint32_t dims[] = {16};
     struct arena arena = {0};
     struct problem before, after;
     struct shard shards[2] = {{0, SHARD_REPLICATE, 0, 1000, 0, 16, 0},
@@ -188,8 +191,8 @@ static void test_replica(uint32_t n_devices)
     struct plan from;
     struct err err;
 
-    fake_problem(&before, rows, dims, 1, 2, UINT64_C(1) << 30, &arena);
-    fake_problem(&after, rows, dims, 1, n_devices, UINT64_C(1) << 30, &arena);
+    one_table(&before, 2, &arena);
+    one_table(&after, n_devices, &arena);
     from = fake_plan(&before, shards, 2, &arena);
     homes_init(&homes, &after, &from, &arena);
     oracle = fake_oracle(&after);
