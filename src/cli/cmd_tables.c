@@ -332,8 +332,7 @@ static void print_profile_text(const struct id_tables *tables)
     struct buf *out = cli_text();
     size_t n_hot = 0, n_short = 0;
 
-    cli_printf("batches of %s samples; memory %s, 4 bytes a row and 8 to "
-               "16 an id of a batch\n\n",
+    cli_printf("batches of %s samples; memory %s\n\n",
                TEXT_COUNT(tables->options.batch),
                TEXT_BYTES(tables->memory_bytes));
     FIGURES_TABLE(table_figures, tables->tables, tables->n_tables, out);

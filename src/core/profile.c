@@ -9,19 +9,30 @@
 
 /* Counts that are fetched while others are added to. */
 #define AHEAD 24
-/* Ids are sorted by digits of at most so many bits: their runs' ends stay in
- * the first cache. */
-#define DIGIT_BITS 10
+/* Ids are sorted by three digits of up to so many bits. */
+#define DIGIT_MAX_BITS 11
+/* More of them than the second cache holds are sorted by the highest first, so
+ * that what is left of the work lies close together. */
+#define MANY_IDS ((size_t)1 << 19)
+/* Rows that have their carries together. */
+#define CARRY_ROWS 64u
 
 struct profile {
     struct profile_options options;
     uint32_t *ids, *spare; /* owned; [room]: of the batch, and for sorting */
     size_t n_ids, room;
-    size_t local_begin;                 /* of the local batch in ids */
-    uint64_t n_samples, n_local_unique; /* in the batch */
-    uint64_t end_row;                   /* behind the largest id */
-    uint32_t *counts; /* owned; [n_counts], of all batches but this one */
+    size_t *local_ends; /* owned; [most_locals]: of local batches, in ids */
+    size_t n_locals, most_locals;
+    uint64_t n_samples; /* in the batch */
+    uint64_t end_row;   /* behind the largest id */
+    uint8_t *counts; /* owned; [n_counts]: modulo 256, of all batches but this
+                        one */
     uint64_t n_counts;
+    /* Of 256 uses each. */
+    uint32_t *carry_places;          /* owned; [n_places]: of such rows,
+                                        place + 1 in carries; 0: they have none */
+    uint32_t (*carries)[CARRY_ROWS]; /* owned; [n_carries] */
+    size_t n_carries, carries_cap;
     /* Sums over the batches that tell. */
     uint64_t told_rows[REUSE_BINS], told_ids, told_unique, told_local_unique;
     struct profile_result result; /* its first three */
@@ -32,6 +43,9 @@ struct profile *profile_open(const struct profile_options *options)
     struct profile *profile = mem_alloc(1, sizeof(*profile));
 
     profile->options = *options;
+    profile->most_locals = options->batch / options->local_batch;
+    profile->local_ends =
+        mem_alloc(profile->most_locals, sizeof(*profile->local_ends));
     return profile;
 }
 
@@ -41,7 +55,10 @@ void profile_close(struct profile *profile)
         return;
     mem_free(profile->ids);
     mem_free(profile->spare);
+    mem_free(profile->local_ends);
     mem_free(profile->counts);
+    mem_free(profile->carry_places);
+    mem_free(profile->carries);
     mem_free(profile);
 }
 
@@ -57,9 +74,17 @@ bool profile_is_full(const struct profile *profile)
            profile->result.n_batches >= profile->options.max_batches;
 }
 
+/* Of carries. */
+static uint64_t n_places(uint64_t n_counts)
+{
+    return (n_counts + CARRY_ROWS - 1) / CARRY_ROWS;
+}
+
 uint64_t profile_bytes(const struct profile *profile)
 {
-    return (2 * profile->room + profile->n_counts) * sizeof(uint32_t);
+    return profile->n_counts + profile->most_locals * sizeof(size_t) +
+           sizeof(uint32_t) * (2 * profile->room + n_places(profile->n_counts) +
+                               profile->carries_cap * CARRY_ROWS);
 }
 
 int profile_add(struct profile *profile, const int64_t *ids, size_t n,
@@ -95,67 +120,156 @@ int profile_add(struct profile *profile, const int64_t *ids, size_t n,
     return 0;
 }
 
-/* Radix sort from the lowest digit (Knuth, The Art of Computer Programming 3,
- * 5.2.5). Returns which of the two has the n ids in order; `ids` has them in
- * some order. */
-static uint32_t *sort(uint32_t *ids, uint32_t *spare, size_t n,
-                      uint64_t end_row)
+static unsigned bits_of(uint64_t n)
 {
-    const unsigned bits = 64 - (unsigned)__builtin_clzll(end_row | 1);
-    const unsigned n_passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
-    const unsigned digit = (bits + n_passes - 1) / n_passes;
-    const uint32_t mask = (1u << digit) - 1;
-
-    for (unsigned shift = 0; shift < n_passes * digit; shift += digit) {
-        size_t at[(1 << DIGIT_BITS) + 1] = {0};
-        uint32_t *sorted = spare;
-
-        for (size_t i = 0; i < n; i++)
-            at[(ids[i] >> shift & mask) + 1]++;
-        for (uint32_t k = 0; k < mask; k++)
-            at[k + 1] += at[k];
-        for (size_t i = 0; i < n; i++)
-            sorted[at[ids[i] >> shift & mask]++] = ids[i];
-        spare = ids;
-        ids = sorted;
-    }
-    return ids;
+    return 64 - (unsigned)__builtin_clzll(n | 1);
 }
 
-/* Counts the ids that are unique in the local batch. */
+/* Those of the same digit come to lie together, in their order; ends[] is where
+ * each digit's do. */
+static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
+                 uint32_t mask, uint32_t ends[1 << DIGIT_MAX_BITS])
+{
+    uint32_t end = 0;
+
+    memset(ends, 0, (mask + 1) * sizeof(*ends));
+    for (size_t i = 0; i < n; i++)
+        ends[from[i] >> shift & mask]++;
+    for (uint32_t k = 0; k <= mask; k++) {
+        end += ends[k];
+        ends[k] = end - ends[k];
+    }
+    for (size_t i = 0; i < n; i++)
+        to[ends[from[i] >> shift & mask]++] = from[i];
+}
+
+/* Sorts by the lower two digits. */
+static void sort_low(uint32_t *ids, uint32_t *spare, size_t n, unsigned digit)
+{
+    const uint32_t mask = (1u << digit) - 1;
+    uint32_t ends[1 << DIGIT_MAX_BITS];
+
+    part(ids, spare, n, 0, mask, ends);
+    part(spare, ids, n, digit, mask, ends);
+}
+
+/* Radix sort by the lower bits, from the lowest digit (Knuth, The Art of
+ * Computer Programming 3, 5.2.5): `spare` has the n ids in order then, and
+ * `ids` in some. */
+static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
+{
+    const unsigned digit = (bits + 2) / 3, high = 2 * digit;
+    const uint32_t mask = bits > high ? UINT32_MAX >> (32 - bits) >> high : 0;
+    uint32_t ends[1 << DIGIT_MAX_BITS];
+
+    if (n < MANY_IDS)
+        sort_low(ids, spare, n, digit);
+    part(ids, spare, n, high, mask, ends);
+    if (n < MANY_IDS)
+        return;
+    for (uint32_t k = 0, begin = 0; k <= mask; begin = ends[k++])
+        sort_low(spare + begin, ids + begin, ends[k] - begin, digit);
+}
+
+/* Ids that are unique in their local batch, each of which is sorted. */
+static uint64_t count_local_unique(struct profile *profile, unsigned bits)
+{
+    const uint32_t *sorted = profile->spare;
+    uint64_t n_unique = 0;
+    size_t begin = 0;
+
+    for (size_t l = 0; l < profile->n_locals;
+         begin = profile->local_ends[l++]) {
+        const size_t n = profile->local_ends[l] - begin;
+
+        sort(profile->ids + begin, profile->spare, n, bits);
+        for (size_t i = 0; i < n; i++)
+            n_unique += !i || sorted[i] != sorted[i - 1];
+    }
+    return n_unique;
+}
+
+/* Ids get the number of their local batch above the bits of rows. */
+static void mark_local(struct profile *profile, unsigned bits)
+{
+    size_t i = 0;
+
+    for (size_t l = 0; l < profile->n_locals; l++)
+        for (; i < profile->local_ends[l]; i++)
+            profile->ids[i] |= (uint32_t)((uint64_t)l << bits);
+}
+
 static void end_local_batch(struct profile *profile)
 {
-    const size_t n = profile->n_ids - profile->local_begin;
-    const uint32_t *sorted;
-    uint64_t n_unique = 1;
+    profile->local_ends[profile->n_locals++] = profile->n_ids;
+}
 
-    if (!n || profile->options.local_batch == profile->options.batch)
-        return; /* end_batch has it */
-    sorted = sort(profile->ids + profile->local_begin, profile->spare, n,
-                  profile->end_row);
-    for (size_t i = 1; i < n; i++)
-        n_unique += sorted[i] != sorted[i - 1];
-    profile->n_local_unique += n_unique;
-    profile->local_begin = profile->n_ids;
+/* The carries of a row and those around it; NULL where they have none. */
+static uint32_t *carries_of(const struct profile *profile, uint64_t row)
+{
+    const uint32_t place = profile->carry_places[row / CARRY_ROWS];
+
+    return place ? profile->carries[place - 1] : NULL;
+}
+
+static void carry(struct profile *profile, uint32_t row, uint64_t n)
+{
+    uint32_t *carries = carries_of(profile, row);
+
+    if (!carries) {
+        profile->carries =
+            mem_room(profile->carries, profile->n_carries,
+                     &profile->carries_cap, sizeof(*profile->carries));
+        carries = profile->carries[profile->n_carries++];
+        memset(carries, 0, sizeof(*profile->carries));
+        profile->carry_places[row / CARRY_ROWS] = (uint32_t)profile->n_carries;
+    }
+    carries += row % CARRY_ROWS;
+    *carries = (uint32_t)min_u64(*carries + n, UINT32_MAX);
 }
 
 /* Adds runs to the counts: of each its row, and the place of its last id. */
-static void add_runs(uint64_t bins[REUSE_BINS], uint32_t *counts,
+static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
                      const uint32_t *rows, const uint32_t *last, size_t n)
 {
+    uint8_t *counts = profile->counts;
     uint32_t before = UINT32_MAX;
 
     for (size_t i = 0; i < n; i++) {
-        uint32_t *all = &counts[rows[i]];
         const uint32_t count = last[i] - before;
+        const uint64_t all = (uint64_t)counts[rows[i]] + count;
         /* As reuse_bin_of. */
         const int k = count > 1 ? 32 - __builtin_clz(count - 1) : 0;
 
         __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
         before = last[i];
         bins[k < REUSE_BINS ? k : REUSE_BINS - 1]++;
-        *all = *all > UINT32_MAX - count ? UINT32_MAX : *all + count;
+        counts[rows[i]] = (uint8_t)all;
+        if (all > UINT8_MAX)
+            carry(profile, rows[i], all >> 8);
     }
+}
+
+/* A list with more of its items, the new ones 0. */
+static void *grow(void *list, uint64_t n, uint64_t n_new, size_t size)
+{
+    list = mem_grow(list, n_new, size);
+    mem_expect_random(list, n_new, size);
+    memset((char *)list + n * size, 0, (n_new - n) * size);
+    return list;
+}
+
+static void grow_counts(struct profile *profile)
+{
+    const uint64_t n = profile->n_counts, end = profile->end_row;
+
+    /* What is grown by a sixteenth is moved seldom and wastes little. */
+    profile->n_counts =
+        profile->options.n_rows ? profile->options.n_rows : end + end / 16;
+    profile->counts = grow(profile->counts, n, profile->n_counts, 1);
+    profile->carry_places =
+        grow(profile->carry_places, n_places(n), n_places(profile->n_counts),
+             sizeof(*profile->carry_places));
 }
 
 /* Adds the batch's ids to the counts, and to what is told by batch if this one
@@ -163,43 +277,39 @@ static void add_runs(uint64_t bins[REUSE_BINS], uint32_t *counts,
 static void end_batch(struct profile *profile, bool tells)
 {
     uint64_t untold[REUSE_BINS] = {0};
-    const uint64_t n_counts = profile->n_counts,
-                   wanted = profile->options.n_rows;
+    const unsigned bits = bits_of(profile->end_row);
+    const uint32_t row_mask = UINT32_MAX >> (32 - bits);
+    const bool is_marked = bits + bits_of(profile->n_locals) <= 32;
     const size_t n = profile->n_ids;
-    uint32_t *rows, *last;
-    size_t n_unique = 0;
+    uint32_t *rows = profile->spare, *last = profile->ids;
+    size_t n_unique = 0, n_local_unique = 0;
 
-    if (profile->end_row > n_counts) {
-        /* What is grown by a sixteenth is moved seldom and wastes little. */
-        profile->n_counts =
-            wanted ? wanted : profile->end_row + profile->end_row / 16;
-        profile->counts =
-            mem_grow(profile->counts, profile->n_counts, sizeof(uint32_t));
-        mem_expect_random(profile->counts, profile->n_counts, sizeof(uint32_t));
-        memset(profile->counts + n_counts, 0,
-               (profile->n_counts - n_counts) * sizeof(uint32_t));
-    }
-    rows = sort(profile->ids, profile->spare, n, profile->end_row);
-    last = rows == profile->ids ? profile->spare : profile->ids;
+    if (profile->end_row > profile->n_counts)
+        grow_counts(profile);
+    if (is_marked)
+        mark_local(profile, bits);
+    else
+        n_local_unique = count_local_unique(profile, bits);
+    sort(profile->ids, rows, n, bits);
     /* In place and without a branch, which no processor could foresee. */
     for (size_t i = 0; i < n; i++) {
-        rows[n_unique] = rows[i];
+        const uint32_t differ = i + 1 < n ? rows[i + 1] ^ rows[i] : UINT32_MAX;
+
+        rows[n_unique] = rows[i] & row_mask;
         last[n_unique] = (uint32_t)i;
-        n_unique += i + 1 == n || rows[i + 1] != rows[i];
+        n_unique += (differ & row_mask) != 0;
+        n_local_unique += is_marked && differ;
     }
-    add_runs(tells ? profile->told_rows : untold, profile->counts, rows, last,
+    add_runs(profile, tells ? profile->told_rows : untold, rows, last,
              n_unique);
-    if (profile->options.local_batch == profile->options.batch)
-        profile->n_local_unique = n_unique;
     if (tells) {
         profile->told_ids += n;
         profile->told_unique += n_unique;
-        profile->told_local_unique += profile->n_local_unique;
+        profile->told_local_unique += n_local_unique;
     }
     profile->result.n_ids += n;
     profile->result.n_samples += profile->n_samples;
-    profile->n_ids = profile->local_begin = 0;
-    profile->n_samples = profile->n_local_unique = 0;
+    profile->n_ids = profile->n_samples = profile->n_locals = 0;
 }
 
 void profile_end(struct profile *profile, uint64_t n_samples)
@@ -219,7 +329,7 @@ void profile_end(struct profile *profile, uint64_t n_samples)
 
 /* A count, and where it belongs among the hottest. */
 static void keep_hottest(struct profile_result *result, size_t most,
-                         uint64_t row, uint32_t uses)
+                         uint64_t row, uint64_t uses)
 {
     size_t at = result->n_hottest;
 
@@ -316,12 +426,15 @@ void profile_finish(struct profile *profile, struct profile_result *result,
     for (int c = 1; c < SMALL; c++)
         terms[c] = c * log(c);
     for (uint64_t row = 0; row < profile->n_counts; row++) {
-        const uint32_t uses = profile->counts[row];
+        const uint32_t *carries = carries_of(profile, row);
+        const uint64_t uses =
+            profile->counts[row] +
+            (carries ? (uint64_t)carries[row % CARRY_ROWS] << 8 : 0);
 
         if (!uses)
             continue;
         result->n_used++;
-        sum += uses < SMALL ? terms[uses] : uses * log(uses);
+        sum += uses < SMALL ? terms[uses] : (double)uses * log((double)uses);
         keep_hottest(result, options->n_hottest, row, uses);
     }
     result->used_frac =

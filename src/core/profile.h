@@ -11,10 +11,13 @@
  *
  * Samples come one after the other. So many are a batch, and so many of these
  * a local batch, that of one GPU. The ids of a batch are sorted, so that each
- * row is a run, and the runs are added to the counts of all rows, 32 bits each.
- * So memory is 4 bytes for each row up to the largest id, and up to a sixteenth
- * more where their number is not known before, and 8 to 16 for each id of a
- * batch. All is exact; but a row's count ends at 2^32 - 1.
+ * row is a run, and the runs are added to the counts of all rows. A count has 8
+ * bits, and 32 more for what it carries where 64 rows that follow each other
+ * have one of more than 255 uses: memory that is not touched costs no time, and
+ * of large tables it is most of it. So memory is 1 1/16 bytes for each row up
+ * to the largest id, 4 to 8 more around those rows, up to a sixteenth more
+ * where their number is not known before, and 8 to 16 for each id of a batch.
+ * All is exact; but a row's count ends at 2^40 - 1.
  *
  * What is left behind the last whole batch counts for rows, but not for what is
  * told by batch, unless there is no whole one.

@@ -4,7 +4,8 @@
 #include "base/rng.h"
 #include "tests/tap.h"
 
-#define MAX_IDS 20000
+#define MAX_IDS 700000
+#define MAX_DRAWN_IDS 20000
 
 /* Samples with their ids, one behind the other. */
 struct data {
@@ -106,7 +107,7 @@ static void draw(struct data *data, struct rng *rng, uint64_t n_rows)
 
     data->n_samples = 0;
     data->begin[0] = 0;
-    while (data->n_samples < 2000 && n_ids + most < MAX_IDS) {
+    while (data->n_samples < 2000 && n_ids + most < MAX_DRAWN_IDS) {
         uint64_t n = rng_below(rng, most + 1);
 
         for (uint64_t i = 0; i < n; i++) {
@@ -160,15 +161,41 @@ static bool same_hottest(struct expected *want, uint64_t n_rows,
     return true;
 }
 
-static void check_drawn(uint64_t seed, struct data *data)
+/* Feeds the profile that the options say, and compares all that it says. */
+static void check(const struct data *data,
+                  const struct profile_options *options, struct rng *rng)
 {
     struct arena arena = {0};
     struct profile_result got;
     struct expected want = {0};
+    struct profile *profile = profile_open(options);
+    const uint64_t n_rows = options->max_rows;
+    uint64_t ids = data->begin[data->n_samples], local;
+
+    want.counts = ARENA_NEW(&arena, uint64_t, n_rows);
+    expect(&want, data, options->batch, options->local_batch);
+    feed(profile, data, rng);
+    local = want.n_local_unique;
+    profile_finish(profile, &got, &arena);
+    ok(got.n_samples == data->n_samples && got.n_ids == ids &&
+           got.n_batches == want.n_batches && same_bins(&want, &got),
+       "batches of %" PRIu64 ": %" PRIu64 " of %" PRIu64 " ids are unique",
+       options->batch, want.n_unique, want.n_ids);
+    ok(!want.n_ids ||
+           (got.unique_frac == (double)want.n_unique / (double)want.n_ids &&
+            got.local_unique_frac == (double)local / (double)want.n_ids),
+       "%" PRIu64 " in its local batch", local);
+    ok(same_hottest(&want, n_rows, options->n_hottest, &got),
+       "%zu hottest of %" PRIu64, got.n_hottest, got.n_used);
+    profile_close(profile);
+    arena_release(&arena);
+}
+
+static void check_drawn(uint64_t seed, struct data *data)
+{
     struct profile_options options = {0};
-    struct profile *profile;
     struct rng rng;
-    uint64_t n_rows, ids, local;
+    uint64_t n_rows;
 
     rng_init(&rng, seed, 0);
     n_rows = 1 + rng_below(&rng, 1 + rng_below(&rng, 100000));
@@ -178,26 +205,30 @@ static void check_drawn(uint64_t seed, struct data *data)
     options.n_hottest = rng_below(&rng, 20);
     options.n_rows = rng_below(&rng, 2) ? n_rows : 0;
     options.max_rows = n_rows;
-    want.counts = ARENA_NEW(&arena, uint64_t, n_rows);
-    expect(&want, data, options.batch, options.local_batch);
-    profile = profile_open(&options);
-    feed(profile, data, &rng);
-    ids = data->begin[data->n_samples];
-    local = want.n_local_unique;
-    profile_finish(profile, &got, &arena);
     printf("# seed %" PRIu64 "\n", seed);
-    ok(got.n_samples == data->n_samples && got.n_ids == ids &&
-           got.n_batches == want.n_batches && same_bins(&want, &got),
-       "batches of %" PRIu64 ": %" PRIu64 " of %" PRIu64 " ids are unique",
-       options.batch, want.n_unique, want.n_ids);
-    ok(!want.n_ids ||
-           (got.unique_frac == (double)want.n_unique / (double)want.n_ids &&
-            got.local_unique_frac == (double)local / (double)want.n_ids),
-       "%" PRIu64 " in its local batch", local);
-    ok(same_hottest(&want, n_rows, options.n_hottest, &got),
-       "%zu hottest of %" PRIu64, got.n_hottest, got.n_used);
-    profile_close(profile);
-    arena_release(&arena);
+    check(data, &options, &rng);
+}
+
+/* A batch of more ids than the second cache holds, in local batches whose
+ * numbers have room above the rows' bits, and in more. */
+static void check_large(struct data *data)
+{
+    const uint64_t n_samples = 1 << 17, n_rows = 1 << 17;
+    struct profile_options options = {.batch = n_samples,
+                                      .n_hottest = 5,
+                                      .n_rows = n_rows,
+                                      .max_rows = n_rows};
+    struct rng rng;
+
+    rng_init(&rng, 1, 0);
+    data->n_samples = n_samples;
+    for (uint64_t i = 0; i < 5 * n_samples; i++)
+        data->ids[i] = (int64_t)(rng_below(&rng, 1 + rng_below(&rng, n_rows)));
+    for (uint64_t s = 0; s <= n_samples; s++)
+        data->begin[s] = 5 * s;
+    for (options.local_batch = n_samples; options.local_batch;
+         options.local_batch /= 512)
+        check(data, &options, &rng);
 }
 
 /* A histogram that is known: row r is used so many times a batch. */
@@ -322,24 +353,40 @@ static void check_refused(void)
     }
 }
 
-static void check_memory(void)
+/* That of 5001 rows after batches of so many ids of so many rows. */
+static uint64_t memory(size_t n_ids, int64_t n_used)
 {
     const struct profile_options options = {
         .batch = 2, .local_batch = 2, .n_rows = 5001};
     struct profile *profile = profile_open(&options);
     struct profile_result got;
     struct arena arena = {0};
-    int64_t ids[10] = {5000};
+    uint64_t bytes;
 
-    for (int i = 0; i < 100; i++) {
-        ok(!profile_add(profile, ids, 10, &err), "ten ids of a sample");
+    for (int64_t i = 0; i < 200; i++) {
+        int64_t ids[10];
+
+        for (int k = 0; k < 10; k++)
+            ids[k] = (10 * i + k) % n_used * 2;
+        ok(!profile_add(profile, ids, n_ids, &err), "ids of a sample");
         profile_end(profile, 1);
     }
     profile_finish(profile, &got, &arena);
-    is_i64((int64_t)profile_bytes(profile), 4 * 5001 + 8 * 30,
-           "4 bytes a row, 8 to 16 an id of a batch");
+    bytes = profile_bytes(profile);
     profile_close(profile);
     arena_release(&arena);
+    return bytes;
+}
+
+static void check_memory(void)
+{
+    const uint64_t least = memory(1, 2000);
+
+    ok(least < 5001 * 5 / 4, "a little more than a byte a row");
+    is_i64((int64_t)(memory(10, 2000) - least), 8 * 27,
+           "8 to 16 an id of a batch");
+    is_i64((int64_t)(memory(10, 4) - memory(10, 2000)), 64 * 64 * 4,
+           "4 a row near one of more than 255 uses, 64 times at least");
 }
 
 int main(void)
@@ -348,6 +395,7 @@ int main(void)
 
     for (uint64_t seed = 1; seed <= tap_size(100, 3000); seed++)
         check_drawn(seed, data);
+    check_large(data);
     check_known();
     check_none();
     check_refused();
