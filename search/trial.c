@@ -340,6 +340,7 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
     const size_t n_devices = tryouts[0]->layout.n_devices;
     const bool has_memo = pricing->memo.oracle != NULL;
     const size_t width = oracle->width, stride = has_memo ? 1 : width;
+    const size_t first = has_memo ? oracle->comm_lane : 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct layout *layout = &tryouts[i]->layout;
@@ -347,18 +348,16 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
         double *sums = pricing->sums + i * n_devices * stride;
         double *compute_ms = pricing->compute_ms + i * n_devices;
 
-        for (size_t r = 0; r < n_devices; r++, sums += stride) {
-            const size_t k = trial->place[r];
-            const bool is_same = k == NO_PIECE;
-            const double *from =
-                is_same ? layout->sums + r * width : trial->sums + k * width;
+        for (size_t r = 0; r < n_devices; r++)
+            memcpy(sums + r * stride, layout->sums + r * width + first,
+                   stride * sizeof(*sums));
+        memcpy(compute_ms, layout->compute_ms, n_devices * sizeof(*compute_ms));
+        for (uint32_t k = 0; k < trial->n_devices; k++) {
+            const size_t r = trial->devices[k];
 
-            if (has_memo)
-                *sums = from[oracle->comm_lane];
-            else
-                memcpy(sums, from, width * sizeof(*sums));
-            compute_ms[r] =
-                is_same ? layout->compute_ms[r] : trial->compute_ms[k];
+            memcpy(sums + r * stride, trial->sums + k * width + first,
+                   stride * sizeof(*sums));
+            compute_ms[r] = trial->compute_ms[k];
         }
     }
     if (has_memo) {

@@ -6,16 +6,17 @@
 void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle, size_t n)
 {
     const size_t n_devices = oracle->problem->cluster.n_devices;
-    const size_t size = 2 * n_devices * sizeof(double);
+    const size_t size = 2 * n_devices * sizeof(float);
     struct arena *arena = &memo->arena;
 
     *memo = (struct bwd_memo){.oracle = oracle, .n_devices = n_devices};
     memo->entries = memset(arena_alloc(arena, BWD_MEMO_ENTRIES, size), 0xff,
                            BWD_MEMO_ENTRIES * size);
+    memo->lanes = ARENA_NEW(arena, float, n * n_devices);
     memo->asked = ARENA_NEW(arena, double, 2 * n * n_devices);
     memo->answered = memo->asked + n * n_devices;
     memo->missing = ARENA_NEW(arena, size_t, n);
-    memo->found = ARENA_NEW(arena, double *, n);
+    memo->found = ARENA_NEW(arena, float *, n);
 }
 
 void bwd_memo_release(struct bwd_memo *memo)
@@ -25,9 +26,10 @@ void bwd_memo_release(struct bwd_memo *memo)
 }
 
 /* By the bits of the lanes. */
-static double *entry_of(const struct bwd_memo *memo, const double *lanes)
+static float *entry_of(const struct bwd_memo *memo, const float *lanes)
 {
-    uint64_t hash = 0, bits;
+    uint64_t hash = 0;
+    uint32_t bits;
 
     for (size_t r = 0; r < memo->n_devices; r++) {
         memcpy(&bits, &lanes[r], sizeof(bits));
@@ -40,37 +42,39 @@ static double *entry_of(const struct bwd_memo *memo, const double *lanes)
 void bwd_memo_price(struct bwd_memo *memo, size_t n, const double *lanes,
                     double *bwd_ms)
 {
-    const size_t n_devices = memo->n_devices;
-    const size_t size = n_devices * sizeof(double);
+    const size_t n_devices = memo->n_devices, size = n_devices * sizeof(float);
     size_t n_missing = 0;
 
+    for (size_t k = 0; k < n * n_devices; k++)
+        memo->lanes[k] = (float)lanes[k];
     /* ahead of their use: they lie anywhere */
     for (size_t i = 0; i < n; i++) {
-        memo->found[i] = entry_of(memo, lanes + i * n_devices);
+        memo->found[i] = entry_of(memo, memo->lanes + i * n_devices);
         __builtin_prefetch(memo->found[i]);
-        __builtin_prefetch(memo->found[i] + n_devices);
     }
     for (size_t i = 0; i < n; i++) {
-        const double *mine = lanes + i * n_devices;
-        const double *entry = memo->found[i];
+        const float *entry = memo->found[i];
 
-        if (!memcmp(entry, mine, size)) {
-            memcpy(bwd_ms + i * n_devices, entry + n_devices, size);
+        if (!memcmp(entry, memo->lanes + i * n_devices, size)) {
+            for (size_t r = 0; r < n_devices; r++)
+                bwd_ms[i * n_devices + r] = (double)entry[n_devices + r];
             continue;
         }
-        memcpy(memo->asked + n_missing * n_devices, mine, size);
+        memcpy(memo->asked + n_missing * n_devices, lanes + i * n_devices,
+               n_devices * sizeof(*lanes));
         memo->missing[n_missing++] = i;
     }
     if (n_missing)
         memo->oracle->ops->bwd(memo->oracle, n_missing, memo->asked,
                                memo->answered);
     for (size_t k = 0; k < n_missing; k++) {
-        const double *mine = memo->asked + k * n_devices;
+        const size_t i = memo->missing[k];
         const double *answer = memo->answered + k * n_devices;
-        double *entry = memo->found[memo->missing[k]];
+        float *entry = memo->found[i];
 
-        memcpy(entry, mine, size);
-        memcpy(entry + n_devices, answer, size);
-        memcpy(bwd_ms + memo->missing[k] * n_devices, answer, size);
+        memcpy(entry, memo->lanes + i * n_devices, size);
+        for (size_t r = 0; r < n_devices; r++)
+            entry[n_devices + r] = (float)answer[r];
+        memcpy(bwd_ms + i * n_devices, answer, n_devices * sizeof(*bwd_ms));
     }
 }

@@ -6,7 +6,8 @@
 
 /*
  * What the backward exchange took, by the lanes that it hangs on: a search sees
- * the same few widths again and again. Direct mapped, so the latest of two that
+ * the same few widths again and again. Both are floats, as a net has them, so
+ * that eight devices are a cache line. Direct mapped, so the latest of two that
  * fall together stays. For one thread.
  */
 
@@ -14,11 +15,12 @@ struct bwd_memo {
     const struct oracle *oracle; /* not owned; has ops->bwd */
     size_t n_devices;
     struct arena arena; /* owned; has what follows */
-    double *entries;    /* [BWD_MEMO_ENTRIES][2 R]: lanes, NAN where none are,
+    float *entries;     /* [BWD_MEMO_ENTRIES][2 R]: lanes, NAN where none are,
                            and their bwd_ms */
+    float *lanes;             /* [n][R] */
     double *asked, *answered; /* [n][R] */
     size_t *missing;          /* [n] */
-    double **found;           /* [n], entries */
+    float **found;            /* [n], entries */
 };
 
 #define BWD_MEMO_ENTRIES 16384

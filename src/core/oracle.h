@@ -81,8 +81,9 @@ struct oracle_ops {
     /*
      * Optional, NULL where comm is all there is: its two halves, where they
      * hang on the sums of one lane alone, oracle->comm_lane, and on what is
-     * handed over: lanes[n][R]. So a search need not ask twice for the bwd_ms
-     * of the same lanes (core/bwd_memo.h).
+     * handed over: lanes[n][R], as floats, and bwd_ms are floats, too. So a
+     * search need not ask twice for the bwd_ms of the same lanes
+     * (core/bwd_memo.h).
      */
     void (*bwd)(const struct oracle *oracle, size_t n, const double *lanes,
                 double *bwd_ms);
