@@ -308,12 +308,11 @@ static int check_bytes(const char *data, size_t len, const char *where,
 
 int model_save(struct model *model, const char *path, struct err *err)
 {
-    struct arena scratch;
+    struct arena scratch = {0};
     const char *data;
     size_t len;
     int rc;
 
-    arena_init(&scratch);
     model_to_bytes(model, &data, &len, &scratch);
     rc = file_write_checked(path, data, len, check_bytes, err);
     arena_release(&scratch);

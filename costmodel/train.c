@@ -118,11 +118,10 @@ static double fit_gpu(struct estimate *estimate, const struct gpu_spec *gpu,
     struct sample *some;
     const struct feature_set none = {0};
     struct dataset dataset;
-    struct arena arena;
+    struct arena arena = {0};
     size_t n_some = 0, nth;
     double loss;
 
-    arena_init(&arena);
     some = ARENA_NEW(&arena, struct sample, n);
     for (size_t i = 0; i < n; i++)
         if (sample_is_known(&samples[i]))
@@ -463,10 +462,9 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     struct run run = {.options = options, .weight_decay = WEIGHT_DECAY};
     const struct dataset *train = &run.train;
     const struct gpu_spec *gpu = options->gpu;
-    struct arena scratch;
+    struct arena scratch = {0};
     int rc = -1;
 
-    arena_init(&scratch);
     memset(model, 0, sizeof(*model));
     model->features = options->features;
     if (options->kind == MODEL_ROOFLINE_NET)

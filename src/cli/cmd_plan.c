@@ -417,7 +417,6 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
     if (planning_counts(&counts.asked, cli, err))
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
-    arena_init(&counts.arena);
     rc = plan_all(&counts, err);
     if (!rc) {
         print_json(&counts);

@@ -224,10 +224,9 @@ static bool asks_for_json(char **argv)
 int main(int argc, char **argv)
 {
     struct err err = {0}, unwritten = {0};
-    struct arena arena;
+    struct arena arena = {0};
     int rc;
 
-    arena_init(&arena);
     interrupt_install();
     json_init();
     /* A write beyond the file-size limit then fails like any other. */

@@ -492,10 +492,9 @@ void cli_say(const char *sentence)
 
 void cli_warn(void *ctx, const char *sentence)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
     (void)ctx;
-    arena_init(&arena);
     cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
     arena_release(&arena);
 }
