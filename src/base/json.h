@@ -34,6 +34,8 @@ json_t *json_member(enum member_type type, const void *at);
  * arena. */
 const char *json_cell(const json_t *value, struct arena *arena) NEVER_NULL;
 
+/* Appends a value, which it takes, as JSON in one line. */
+void json_print(struct buf *out, json_t *value);
 /* Indented text of root with numbers that read back the same, ends in a
  * newline; the caller frees it with mem_free (or free). */
 char *json_to_text(const json_t *root);
