@@ -93,21 +93,21 @@ static int check_numbers(enum model_kind kind, const struct sample *samples,
         n_disturbed += (samples[i].flags & SAMPLE_THROTTLED) != 0;
     }
     if (kind == MODEL_ROOFLINE && n_train < TRAIN_MIN_FIT)
-        return err_set(err, ERR_INPUT,
-                       "too few samples to fit a roofline to: %zu that are not "
-                       "held out, where at least %d are needed; %zu of a "
-                       "disturbed machine do not count",
-                       n_train, TRAIN_MIN_FIT, n_disturbed);
+        return err_input(err,
+                         "too few samples to fit a roofline to: %zu that are "
+                         "not held out, where at least %d are needed; %zu of a "
+                         "disturbed machine do not count",
+                         n_train, TRAIN_MIN_FIT, n_disturbed);
     if (kind == MODEL_ROOFLINE ||
         (n_train >= TRAIN_MIN_SAMPLES &&
          (n_validation >= TRAIN_MIN_VALIDATION || kind == MODEL_ROOFLINE_NET)))
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "too few samples to train on: %zu for training and %zu for "
-                   "validation, where at least %d and %d are needed; %zu of "
-                   "a disturbed machine do not count",
-                   n_train, n_validation, TRAIN_MIN_SAMPLES,
-                   TRAIN_MIN_VALIDATION, n_disturbed);
+    return err_input(err,
+                     "too few samples to train on: %zu for training and %zu "
+                     "for validation, where at least %d and %d are needed; %zu "
+                     "of a disturbed machine do not count",
+                     n_train, n_validation, TRAIN_MIN_SAMPLES,
+                     TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
 /* Fits that GPU's roofline to what is known, every so manieth sample
@@ -166,10 +166,10 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
         }
     }
     return *out ? 0
-                : err_set(err, ERR_INPUT,
-                          "the data hold no GPU whose roofline could be fitted "
-                          "to samples of '%s'",
-                          samples[0].setting->device);
+                : err_input(err,
+                            "the data hold no GPU whose roofline could be "
+                            "fitted to samples of '%s'",
+                            samples[0].setting->device);
 }
 
 static void split(struct run *run, const struct model *model,
@@ -319,9 +319,8 @@ static int run_epochs(struct run *run, struct model *model, struct err *err)
             break;
     }
     if (!isfinite(best_loss))
-        return err_set(err, ERR_INPUT,
-                       "training diverged: the loss is no number; a lower "
-                       "learning rate may help");
+        return err_input(err, "training diverged: the loss is no number; a "
+                              "lower learning rate may help");
     return 0;
 }
 

@@ -24,7 +24,7 @@ static int find_table(uint32_t *t, const struct problem *problem,
     for (*t = 0; *t < problem->n_tables; ++*t)
         if (!strcmp(problem->tables[*t].name, name))
             return 0;
-    return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
+    return err_input(err, "the plan has no table '%s'", name);
 }
 
 static void halve_weights(struct problem *problem, struct arena *arena)

@@ -378,10 +378,10 @@ static int set_cluster(struct problem *problem, struct cli *cli,
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
         (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))
-        return err_set(err, ERR_INPUT,
-                       "the plan is of %u ranks, not of as many GPUs as the "
-                       "options say",
-                       said.n_devices);
+        return err_input(
+            err,
+            "the plan is of %u ranks, not of as many GPUs as the options say",
+            said.n_devices);
     return problem->batch
                ? 0
                : err_set(err, ERR_USAGE,
@@ -426,9 +426,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
     if (plan_from_torchrec(plan, text, len, source, cli->arena, err))
         return -1;
     if (is_given && problem->n_tables < tables.n_tables)
-        return err_set(err, ERR_INPUT,
-                       "%s: the plan places %zu tables, of %zu in '%s'", source,
-                       problem->n_tables, tables.n_tables, list);
+        return err_input(err, "%s: the plan places %zu tables, of %zu in '%s'",
+                         source, problem->n_tables, tables.n_tables, list);
     if (!is_given)
         set_old_cluster(problem, cli);
     else if (set_cluster(problem, cli, err))

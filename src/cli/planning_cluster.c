@@ -36,9 +36,9 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
                        uint32_t gpu, const struct cli *cli, struct err *err)
 {
     if (is_of_file)
-        return err_set(err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
-                       cli_string(cli, "cluster"), cluster->reserve, gpu,
-                       TEXT_BYTES(cluster->memory_bytes[gpu]));
+        return err_input(err, "%s: reserve is %s, but GPU %u has %s",
+                         cli_string(cli, "cluster"), cluster->reserve, gpu,
+                         TEXT_BYTES(cluster->memory_bytes[gpu]));
     return err_set(err, ERR_USAGE,
                    "option '--reserve' takes a size up to a GPU's memory or a "
                    "percentage from 0%% to 100%%, not '%s'",

@@ -111,11 +111,10 @@ int training_choose_device(struct training *training, const char *name,
              settings[i].n_threads == cli_u64(cli, "threads")))
             wanted[n_wanted++] = settings[i];
     if (!n)
-        return err_set(err, ERR_INPUT, "'%s' holds no samples", path);
+        return err_input(err, "'%s' holds no samples", path);
     if (!n_wanted)
-        return err_set(err, ERR_INPUT,
-                       "'%s' holds no samples of that kind; it has %s", path,
-                       list_settings(settings, n, cli));
+        return err_input(err, "'%s' holds no samples of that kind; it has %s",
+                         path, list_settings(settings, n, cli));
     for (size_t i = 0; i < n_wanted; i++)
         n_others += !is_same_device(&wanted[i], &wanted[0]);
     if (n_others)
@@ -184,12 +183,11 @@ int training_load(struct training *training, enum store_mode mode,
     training->n = n;
     if (n)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "the database holds no samples of %s that are asked for; it "
-                   "has %s",
-                   device_text(device, arena),
-                   n_settings ? list_settings(settings, n_settings, cli)
-                              : "none at all");
+    return err_input(
+        err,
+        "the database holds no samples of %s that are asked for; it has %s",
+        device_text(device, arena),
+        n_settings ? list_settings(settings, n_settings, cli) : "none at all");
 }
 
 /* A training that is watched. */
