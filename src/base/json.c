@@ -45,6 +45,11 @@ json_t *json_whole(uint64_t value)
     return json_string(digits);
 }
 
+json_int_t json_count(uint64_t value)
+{
+    return (json_int_t)min_u64(value, INT64_MAX);
+}
+
 json_t *json_member(enum member_type type, const void *at)
 {
     struct arena scratch = {0};
