@@ -248,7 +248,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
         .problem = problem,
         .cost.name =
             arena_printf(arena, "reference:%s", text_shown(dir, arena)),
-        .cost.hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash),
+        .cost.hash = arena_strdup(arena, HASH_TEXT(hash)),
         .cost.basis = BASIS_MODELLED,
         .cost.comm =
             problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0

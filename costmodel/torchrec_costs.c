@@ -317,8 +317,8 @@ static const char *constants_hash(const struct torchrec *torchrec,
         torchrec->is_legacy,
     };
 
-    return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1),
-                     hash_bytes(constants, sizeof(constants), 0));
+    return arena_strdup(arena,
+                        HASH_TEXT(hash_bytes(constants, sizeof(constants), 0)));
 }
 
 int oracle_torchrec_open(struct oracle **out, const char *settings,
