@@ -52,10 +52,10 @@ static int parse_gain(struct contest *contest, const char *text,
     if (!text[len] ||
         !text_to_double(arena_strndup(arena, text, len), &value) || value < 0 ||
         value > 100)
-        return err_set(err, ERR_USAGE,
-                       "option '--min-gain' takes standard errors as '3se' or "
-                       "percentage points as '0.5%%', 0 to 100, not '%s'",
-                       text);
+        return err_usage(err,
+                         "option '--min-gain' takes standard errors as '3se' "
+                         "or percentage points as '0.5%%', 0 to 100, not '%s'",
+                         text);
     contest->min_gain.value = contest->min_gain.in_errors ? value : value / 100;
     return 0;
 }

@@ -412,14 +412,13 @@ static int run_profile(struct cli *cli, struct err *err)
     int rc;
 
     if (cli_u64(cli, "batch") % cli_u64(cli, "gpus"))
-        return err_set(err, ERR_USAGE,
-                       "option '--gpus': a batch of %" PRIu64
-                       " samples cannot be shared by %" PRIu64,
-                       cli_u64(cli, "batch"), cli_u64(cli, "gpus"));
+        return err_usage(err,
+                         "option '--gpus': a batch of %" PRIu64
+                         " samples cannot be shared by %" PRIu64,
+                         cli_u64(cli, "batch"), cli_u64(cli, "gpus"));
     if (output && !tables && !options.dim)
-        return err_set(err, ERR_USAGE,
-                       "ids do not say how wide tables are; '--dim D' or "
-                       "'--tables FILE' does");
+        return err_usage(err, "ids do not say how wide tables are; '--dim D' "
+                              "or '--tables FILE' does");
     if (tables &&
         tables_load(&measured.list, tables, &options, cli->arena, err))
         return -1;

@@ -118,10 +118,10 @@ int training_choose_device(struct training *training, const char *name,
     for (size_t i = 0; i < n_wanted; i++)
         n_others += !is_same_device(&wanted[i], &wanted[0]);
     if (n_others)
-        return err_set(err, ERR_USAGE,
-                       "a model is of one device, '%s' holds several; choose "
-                       "by --device, --isa or --threads: %s",
-                       path, list_settings(wanted, n_wanted, cli));
+        return err_usage(err,
+                         "a model is of one device, '%s' holds several; choose "
+                         "by --device, --isa or --threads: %s",
+                         path, list_settings(wanted, n_wanted, cli));
     training->device = wanted[0];
     return 0;
 }
@@ -163,10 +163,10 @@ int training_load(struct training *training, enum store_mode mode,
                                 err)))
         return -1;
     if (since && !is_date(since))
-        return err_set(err, ERR_USAGE,
-                       "option '--since' takes a date as '2026-11-21' or "
-                       "'2026-11-21T04:05:06Z', not '%s'",
-                       since);
+        return err_usage(err,
+                         "option '--since' takes a date as '2026-11-21' or "
+                         "'2026-11-21T04:05:06Z', not '%s'",
+                         since);
     if (gemm_init(err) ||
         store_settings(*store, &settings, &n_settings, arena, err) ||
         store_samples(*store, device, STORE_DEVICE, &training->samples,
