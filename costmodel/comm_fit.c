@@ -467,9 +467,8 @@ void comm_fit_validate(struct comm_errors *errors,
 {
     struct comm_sample *others;
     double *all, *uneven;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     others = ARENA_NEW(&arena, struct comm_sample, n);
     all = ARENA_NEW(&arena, double, n);
     uneven = ARENA_NEW(&arena, double, n);

@@ -241,7 +241,6 @@ void drift_find(struct drift *drift, const struct model *model,
     struct series series = {0};
     size_t begin, at = 0;
 
-    arena_init(&series.arena);
     find_points(&series, model, samples, n);
     find_classes(&series);
     tame_errors(&series);

@@ -44,7 +44,7 @@ double *model_says(struct dataset *dataset, const struct model *model,
                    struct arena *arena)
 {
     struct mlp_work work;
-    struct arena scratch;
+    struct arena scratch = {0};
     double *ms;
 
     dataset_init(dataset, &model->features, &model->estimate, samples, n, keep,
@@ -56,7 +56,6 @@ double *model_says(struct dataset *dataset, const struct model *model,
                                 dataset->sums + i * dataset->width);
         return ms;
     }
-    arena_init(&scratch);
     dataset_scale(dataset, 1, CHUNK, &scratch);
     mlp_work_init(&work, &model->mlp, dataset->max_rows, CHUNK, &scratch);
     for (size_t begin = 0; begin < dataset->n_samples; begin += CHUNK) {
@@ -347,13 +346,12 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
                     const struct sample *samples, size_t n)
 {
     struct dataset held_out, train;
-    struct arena arena;
+    struct arena arena = {0};
     struct judged judged = {.held_out = &held_out,
                             .kind = model_kind_names[model_kind(model)],
                             .arena = &arena};
     double **says = judged.says, *sums;
 
-    arena_init(&arena);
     memset(evaluation, 0, sizeof(*evaluation));
     for (size_t i = 0; i < n; i++)
         evaluation->n_throttled += (samples[i].flags & SAMPLE_THROTTLED) != 0;
@@ -474,10 +472,9 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
 {
     const struct model *models[2] = {old_model, new_model};
     struct dataset held_out;
-    struct arena arena;
+    struct arena arena = {0};
     double *says[2];
 
-    arena_init(&arena);
     for (int m = 0; m < 2; m++)
         says[m] =
             model_says(&held_out, models[m], samples, n, keep_held_out, &arena);
@@ -491,10 +488,9 @@ json_t *held_out_to_json(const struct model *model,
 {
     json_t *list = json_array();
     struct dataset held_out;
-    struct arena arena;
+    struct arena arena = {0};
     double *says;
 
-    arena_init(&arena);
     says = model_says(&held_out, model, samples, n, keep_held_out, &arena);
     for (size_t i = 0; i < held_out.n_samples; i++) {
         const struct sample *sample = held_out.samples[i];

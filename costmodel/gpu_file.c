@@ -148,11 +148,11 @@ static int unknown_gpu(const char *name, const char *const *names,
 {
     const char *nearest = text_nearest(names, name);
 
-    return err_set(
-        err, ERR_USAGE, "no figures for a GPU '%s'; %sthere are %s", name,
-        nearest ? arena_printf(arena, "did you mean %s? ", nearest) : "",
-        *names ? text_list(names, ", ", arena)
-               : "none: no data with a folder 'gpus' are found");
+    return err_usage(err, "no figures for a GPU '%s'; %sthere are %s", name,
+                     nearest ? arena_printf(arena, "did you mean %s? ", nearest)
+                             : "",
+                     *names ? text_list(names, ", ", arena)
+                            : "none: no data with a folder 'gpus' are found");
 }
 
 /* What no file is for but a shipped model: the GPU that it was measured on. */
@@ -166,10 +166,10 @@ static int of_model(const struct gpu_spec **out, const char *name,
         gpu_spec_of_device(out, model.setting.device, arena, err))
         return -1;
     if (!*out)
-        return err_set(err, ERR_USAGE,
-                       "no figures for a GPU '%s': its model was measured on "
-                       "'%s', and there are none for that either",
-                       name, model.setting.device);
+        return err_usage(err,
+                         "no figures for a GPU '%s': its model was measured on "
+                         "'%s', and there are none for that either",
+                         name, model.setting.device);
     *spec = **out;
     spec->name = text_shown(name, arena);
     *out = spec;

@@ -509,8 +509,7 @@ int oracle_learned_open(struct oracle **out, const char *file,
     learned->priced.base = (struct oracle){
         .problem = problem,
         .cost.name = arena_printf(arena, "model:%s", text_shown(file, arena)),
-        .cost.hash =
-            hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), model->hash),
+        .cost.hash = arena_strdup(arena, HASH_TEXT(model->hash)),
         .cost.basis = is_as_measured ? model->basis : BASIS_MODELLED,
         .cost.device = device_of(model, arena),
         .warning = doubt(learned, file, problem, arena),

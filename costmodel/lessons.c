@@ -124,10 +124,9 @@ void lessons_price(struct dataset *all, size_t n_known)
     const size_t d = all->estimate->totals.n + all->features->n;
     double *ms = all->ms;
     struct process process = {.n_inputs = d, .start = {-2.3, -3.5}};
-    struct arena arena;
+    struct arena arena = {0};
     double mean = 0;
 
-    arena_init(&arena);
     process.x = arena_alloc(&arena, n * d, sizeof(double));
     process.y = ARENA_NEW(&arena, double, n_known);
     process.loud = ARENA_NEW(&arena, double, n_known);

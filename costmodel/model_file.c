@@ -57,36 +57,31 @@ static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
     uint64_t want;
 
     if (len < sizeof(magic) || memcmp(data, magic, sizeof(magic)))
-        return err_set(err, ERR_INPUT,
-                       "%s: not a model file (it does not start as one)",
-                       where);
+        return err_input(err, "%s: not a model file (it does not start as one)",
+                         where);
     if (len < sizeof(*prefix) + HASH_BYTES)
-        return err_set(err, ERR_INPUT, "%s: truncated to %zu bytes", where,
-                       len);
+        return err_input(err, "%s: truncated to %zu bytes", where, len);
     memcpy(prefix, data, sizeof(*prefix));
     if (prefix->version < MODEL_OLDEST_VERSION ||
         prefix->version > MODEL_VERSION)
-        return err_set(err, ERR_INPUT,
-                       "%s: was written in model format %u, this program "
-                       "reads %d to %d",
-                       where, prefix->version, MODEL_OLDEST_VERSION,
-                       MODEL_VERSION);
+        return err_input(
+            err,
+            "%s: was written in model format %u, this program reads %d to %d",
+            where, prefix->version, MODEL_OLDEST_VERSION, MODEL_VERSION);
     if (prefix->n_header > MODEL_MAX_HEADER || prefix->n_params > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "%s: claims a header of %u bytes and %llu weights, "
-                       "which is absurd",
-                       where, prefix->n_header,
-                       (unsigned long long)prefix->n_params);
+        return err_input(
+            err,
+            "%s: claims a header of %u bytes and %llu weights, which is absurd",
+            where, prefix->n_header, (unsigned long long)prefix->n_params);
     want = sizeof(*prefix) + prefix->n_header +
            prefix->n_params * sizeof(float) + HASH_BYTES;
     if (len != want)
-        return err_set(err, ERR_INPUT, "%s: %s: %zu bytes instead of %llu",
-                       where, len < want ? "truncated" : "too long", len,
-                       (unsigned long long)want);
+        return err_input(err, "%s: %s: %zu bytes instead of %llu", where,
+                         len < want ? "truncated" : "too long", len,
+                         (unsigned long long)want);
     *hash = hash_bytes(data, len - HASH_BYTES, 0);
     if (memcmp(hash, data + len - HASH_BYTES, HASH_BYTES))
-        return err_set(err, ERR_INPUT, "%s: damaged: the checksum does not fit",
-                       where);
+        return err_input(err, "%s: damaged: the checksum does not fit", where);
     return 0;
 }
 
@@ -100,14 +95,13 @@ static int read_weights(struct model *model, const char *weights,
     if (shape.n_embed)
         mlp_init(mlp, &shape, arena);
     if (n_weights != mlp->n_params)
-        return err_set(err, ERR_INPUT,
-                       "%s: has %zu weights where its shape takes %zu", where,
-                       n_weights, mlp->n_params);
+        return err_input(err, "%s: has %zu weights where its shape takes %zu",
+                         where, n_weights, mlp->n_params);
     for (size_t i = 0; i < n_weights; i++) {
         memcpy(&mlp->params[i], weights + i * sizeof(float), sizeof(float));
         if (!isfinite(mlp->params[i]))
-            return err_set(err, ERR_INPUT,
-                           "%s: weight %zu is not a finite number", where, i);
+            return err_input(err, "%s: weight %zu is not a finite number",
+                             where, i);
     }
     return 0;
 }
@@ -308,12 +302,11 @@ static int check_bytes(const char *data, size_t len, const char *where,
 
 int model_save(struct model *model, const char *path, struct err *err)
 {
-    struct arena scratch;
+    struct arena scratch = {0};
     const char *data;
     size_t len;
     int rc;
 
-    arena_init(&scratch);
     model_to_bytes(model, &data, &len, &scratch);
     rc = file_write_checked(path, data, len, check_bytes, err);
     arena_release(&scratch);
@@ -332,11 +325,11 @@ static int check_layers(const struct net_file *file, struct err *err)
         fits = !strcmp(file->layers[k].name, layer_names[k]);
     if (!fits || file->layers[1].n_out > MODEL_MAX_EMBED ||
         file->layers[3].n_out != 1)
-        return err_set(err, ERR_INPUT,
-                       "%s: a model takes the layers %s, %s (at most %d "
-                       "outputs), %s and %s (one output)",
-                       file->path, layer_names[0], layer_names[1],
-                       MODEL_MAX_EMBED, layer_names[2], layer_names[3]);
+        return err_input(err,
+                         "%s: a model takes the layers %s, %s (at most %d "
+                         "outputs), %s and %s (one output)",
+                         file->path, layer_names[0], layer_names[1],
+                         MODEL_MAX_EMBED, layer_names[2], layer_names[3]);
     return 0;
 }
 

@@ -42,10 +42,8 @@ void model_print_comm(const struct model *model, const char *unknown,
 void model_print_file(const struct model *model, const char *path,
                       struct buf *out)
 {
-    char hash[HASH_TEXT_MAX];
-
     buf_printf(out, "model           %s, hash %s", path,
-               hash_text(hash, model->hash));
+               HASH_TEXT(model->hash));
 }
 
 void model_print_kind(const struct model *model, struct arena *arena,
@@ -129,18 +127,17 @@ static const struct figure interval_figures[] = {
 
 json_t *covered_to_json(const struct evaluation *evaluation)
 {
-    return figures_list(interval_figures, evaluation->covered.at,
-                        evaluation->covered.n, sizeof(struct interval));
+    return FIGURES_LIST(interval_figures, evaluation->covered.at,
+                        evaluation->covered.n);
 }
 
 void evaluation_print(const struct evaluation *evaluation, struct buf *out)
 {
-    figures_table(error_figures, evaluation->errors, N_PREDICTORS,
-                  sizeof(struct errors), out);
+    FIGURES_TABLE(error_figures, evaluation->errors, N_PREDICTORS, out);
     if (evaluation->n_classes)
         print_classes(evaluation, out);
-    figures_table(interval_figures, evaluation->covered.at,
-                  evaluation->covered.n, sizeof(struct interval), out);
+    FIGURES_TABLE(interval_figures, evaluation->covered.at,
+                  evaluation->covered.n, out);
     if (evaluation->repeats.n)
         buf_printf(
             out, "repeat error    median %.2f %%, mean %.2f %%, of %zu cases\n",
@@ -271,10 +268,8 @@ void model_print(const struct model *model, const char *path,
                    model->floor_gbps);
     else
         buf_printf(out, "floor           unknown\n");
-    figures_table(error_figures, model->errors.at, model->errors.n,
-                  sizeof(*model->errors.at), out);
-    figures_table(feature_figures, model->features.at, model->features.n,
-                  sizeof(*model->features.at), out);
+    FIGURES_TABLE(error_figures, model->errors.at, model->errors.n, out);
+    FIGURES_TABLE(feature_figures, model->features.at, model->features.n, out);
 }
 
 /* Exchanges of one kind, ranks and hosts. */

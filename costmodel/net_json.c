@@ -132,12 +132,11 @@ int net_file_parse(struct net_file *file, const char *const *features,
 int net_file_read(struct net_file *file, const char *const *features,
                   uint64_t *hash, struct arena *arena, struct err *err)
 {
-    struct arena scratch;
+    struct arena scratch = {0};
     const char *text;
     size_t len;
     int rc;
 
-    arena_init(&scratch);
     rc = file_read(&text, &len, file->path, &scratch, err) ||
          net_file_parse(file, features, text, len, arena, err);
     if (!rc)

@@ -49,8 +49,8 @@ int oracle_open(struct oracle **out, const char *spec,
         oracle_keep_to(*out, problem);
         return 0;
     }
-    return err_set(err, ERR_USAGE, "no cost model '%s'; there are %s", spec,
-                   ORACLE_CHOICES);
+    return err_usage(err, "no cost model '%s'; there are %s", spec,
+                     ORACLE_CHOICES);
 }
 
 bool oracle_takes_bandwidths(const char *spec)

@@ -46,10 +46,10 @@ static int open_compute(struct reference *reference, const char *dir,
     if (!n_table || n_table == file.n_layers ||
         file.layers[n_table - 1].n_out > MAX_EMBED ||
         file.layers[file.n_layers - 1].n_out != 1)
-        return err_set(err, ERR_INPUT,
-                       "%s: a compute net has layers 't_hidden.*' of at most "
-                       "%d outputs, then 'c_hidden.*' that end in one",
-                       file.path, MAX_EMBED);
+        return err_input(err,
+                         "%s: a compute net has layers 't_hidden.*' of at most "
+                         "%d outputs, then 'c_hidden.*' that end in one",
+                         file.path, MAX_EMBED);
     file.layers[file.n_layers - 1].relu = false;
     fast_mlp_init(&reference->table, file.layers, n_table, cpu_isa_best(),
                   arena);
@@ -77,9 +77,9 @@ static int open_comm(struct net *net, const char *dir, uint32_t n_devices,
     if (net_file_read(file, features, hash, arena, err))
         return err_prefix(err, "no reference net for %u devices", n_devices);
     if (file->layers[file->n_layers - 1].n_out != n_devices)
-        return err_set(err, ERR_INPUT,
-                       "%s: the net answers for %u devices, not %u", file->path,
-                       file->layers[file->n_layers - 1].n_out, n_devices);
+        return err_input(err, "%s: the net answers for %u devices, not %u",
+                         file->path, file->layers[file->n_layers - 1].n_out,
+                         n_devices);
     file->layers[file->n_layers - 1].relu = false;
     fast_mlp_init(&net->mlp, file->layers, file->n_layers, cpu_isa_best(),
                   arena);
@@ -234,8 +234,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
     uint64_t hash = 0;
 
     if (2 * (uint64_t)n_devices > NET_MAX_INPUTS)
-        return err_set(err, ERR_INPUT, "no reference net for %u devices",
-                       n_devices);
+        return err_input(err, "no reference net for %u devices", n_devices);
     if (open_compute(reference, dir, &hash, arena, err) ||
         (n_devices > 1 && (open_comm(&reference->fwd, dir, n_devices,
                                      2 * n_devices, &hash, arena, err) ||
@@ -249,7 +248,7 @@ int oracle_reference_open(struct oracle **out, const char *dir,
         .problem = problem,
         .cost.name =
             arena_printf(arena, "reference:%s", text_shown(dir, arena)),
-        .cost.hash = hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash),
+        .cost.hash = arena_strdup(arena, HASH_TEXT(hash)),
         .cost.basis = BASIS_MODELLED,
         .cost.comm =
             problem->cluster.intra_gbps > 0 || problem->cluster.inter_gbps > 0

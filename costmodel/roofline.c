@@ -537,7 +537,7 @@ static const char *constants_hash(const struct gpu_spec *spec, enum dedup what,
     hash = hash_bytes(updates, sizeof(updates), hash);
     if (what == DEDUP_IDS)
         hash = hash_bytes(&dedup, sizeof(dedup), hash);
-    return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1), hash);
+    return arena_strdup(arena, HASH_TEXT(hash));
 }
 
 struct oracle *roofline_oracle(const struct gpu_spec *spec,

@@ -243,24 +243,24 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
     double gibps;
 
     if (which < 0)
-        return err_set(err, ERR_USAGE,
-                       "cost model 'torchrec' has no setting '%s'; there are "
-                       "hbm, intra, inter, outputs",
-                       key);
+        return err_usage(err,
+                         "cost model 'torchrec' has no setting '%s'; there are "
+                         "hbm, intra, inter, outputs",
+                         key);
     if (!bandwidths[which]) {
         torchrec->is_legacy = !strcmp(value, "legacy");
         if (torchrec->is_legacy || !strcmp(value, "new"))
             return 0;
-        return err_set(err, ERR_USAGE,
-                       "cost model 'torchrec': outputs is 'new' or 'legacy', "
-                       "not '%s'",
-                       value);
+        return err_usage(
+            err,
+            "cost model 'torchrec': outputs is 'new' or 'legacy', not '%s'",
+            value);
     }
     if (!text_to_double(value, &gibps) || !(gibps > 0))
-        return err_set(err, ERR_USAGE,
-                       "cost model 'torchrec': %s is a bandwidth in GiB/s "
-                       "above 0, not '%s'",
-                       key, value);
+        return err_usage(err,
+                         "cost model 'torchrec': %s is a bandwidth in GiB/s "
+                         "above 0, not '%s'",
+                         key, value);
     *bandwidths[which] = gibps;
     return 0;
 }
@@ -274,9 +274,8 @@ static int parse_settings(struct torchrec *torchrec, const char *settings,
         char *value = strchr(key, '=');
 
         if (!value)
-            return err_set(err, ERR_USAGE,
-                           "cost model 'torchrec' takes KEY=VALUE, not '%s'",
-                           key);
+            return err_usage(
+                err, "cost model 'torchrec' takes KEY=VALUE, not '%s'", key);
         *value++ = '\0';
         if (parse_setting(torchrec, key, value, err))
             return -1;
@@ -317,8 +316,8 @@ static const char *constants_hash(const struct torchrec *torchrec,
         torchrec->is_legacy,
     };
 
-    return hash_text(arena_alloc(arena, HASH_TEXT_MAX, 1),
-                     hash_bytes(constants, sizeof(constants), 0));
+    return arena_strdup(arena,
+                        HASH_TEXT(hash_bytes(constants, sizeof(constants), 0)));
 }
 
 int oracle_torchrec_open(struct oracle **out, const char *settings,

@@ -93,21 +93,21 @@ static int check_numbers(enum model_kind kind, const struct sample *samples,
         n_disturbed += (samples[i].flags & SAMPLE_THROTTLED) != 0;
     }
     if (kind == MODEL_ROOFLINE && n_train < TRAIN_MIN_FIT)
-        return err_set(err, ERR_INPUT,
-                       "too few samples to fit a roofline to: %zu that are not "
-                       "held out, where at least %d are needed; %zu of a "
-                       "disturbed machine do not count",
-                       n_train, TRAIN_MIN_FIT, n_disturbed);
+        return err_input(err,
+                         "too few samples to fit a roofline to: %zu that are "
+                         "not held out, where at least %d are needed; %zu of a "
+                         "disturbed machine do not count",
+                         n_train, TRAIN_MIN_FIT, n_disturbed);
     if (kind == MODEL_ROOFLINE ||
         (n_train >= TRAIN_MIN_SAMPLES &&
          (n_validation >= TRAIN_MIN_VALIDATION || kind == MODEL_ROOFLINE_NET)))
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "too few samples to train on: %zu for training and %zu for "
-                   "validation, where at least %d and %d are needed; %zu of "
-                   "a disturbed machine do not count",
-                   n_train, n_validation, TRAIN_MIN_SAMPLES,
-                   TRAIN_MIN_VALIDATION, n_disturbed);
+    return err_input(err,
+                     "too few samples to train on: %zu for training and %zu "
+                     "for validation, where at least %d and %d are needed; %zu "
+                     "of a disturbed machine do not count",
+                     n_train, n_validation, TRAIN_MIN_SAMPLES,
+                     TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
 /* Fits that GPU's roofline to what is known, every so manieth sample
@@ -118,11 +118,10 @@ static double fit_gpu(struct estimate *estimate, const struct gpu_spec *gpu,
     struct sample *some;
     const struct feature_set none = {0};
     struct dataset dataset;
-    struct arena arena;
+    struct arena arena = {0};
     size_t n_some = 0, nth;
     double loss;
 
-    arena_init(&arena);
     some = ARENA_NEW(&arena, struct sample, n);
     for (size_t i = 0; i < n; i++)
         if (sample_is_known(&samples[i]))
@@ -167,10 +166,10 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
         }
     }
     return *out ? 0
-                : err_set(err, ERR_INPUT,
-                          "the data hold no GPU whose roofline could be fitted "
-                          "to samples of '%s'",
-                          samples[0].setting->device);
+                : err_input(err,
+                            "the data hold no GPU whose roofline could be "
+                            "fitted to samples of '%s'",
+                            samples[0].setting->device);
 }
 
 static void split(struct run *run, const struct model *model,
@@ -320,9 +319,8 @@ static int run_epochs(struct run *run, struct model *model, struct err *err)
             break;
     }
     if (!isfinite(best_loss))
-        return err_set(err, ERR_INPUT,
-                       "training diverged: the loss is no number; a lower "
-                       "learning rate may help");
+        return err_input(err, "training diverged: the loss is no number; a "
+                              "lower learning rate may help");
     return 0;
 }
 
@@ -463,10 +461,9 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     struct run run = {.options = options, .weight_decay = WEIGHT_DECAY};
     const struct dataset *train = &run.train;
     const struct gpu_spec *gpu = options->gpu;
-    struct arena scratch;
+    struct arena scratch = {0};
     int rc = -1;
 
-    arena_init(&scratch);
     memset(model, 0, sizeof(*model));
     model->features = options->features;
     if (options->kind == MODEL_ROOFLINE_NET)

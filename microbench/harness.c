@@ -90,9 +90,9 @@ int bench_check_options(const struct bench_options *options, struct err *err)
            options->is_designed);
     assert(!options->is_mixed || options->work_bytes > 0);
     if (options->memory_bytes < BENCH_MIN_MEMORY_BYTES)
-        return err_set(err, ERR_USAGE,
-                       "the memory for tables must be at least %" PRIu64 " MiB",
-                       BENCH_MIN_MEMORY_BYTES >> 20);
+        return err_usage(
+            err, "the memory for tables must be at least %" PRIu64 " MiB",
+            BENCH_MIN_MEMORY_BYTES >> 20);
     return 0;
 }
 

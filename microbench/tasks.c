@@ -37,10 +37,10 @@ int task_draw(struct problem *task, const struct problem *pool, struct rng *rng,
     task->tables = ARENA_NEW(arena, struct table, MAX_TABLES);
     while (draw_tables(task, pool, rng) > room_bytes)
         if (++n_tries == MAX_TRIES)
-            return err_set(err, ERR_USAGE,
-                           "no task can be drawn from '%s': its tables are too "
-                           "large for 15/16 of all memory",
-                           pool->source);
+            return err_usage(err,
+                             "no task can be drawn from '%s': its tables are "
+                             "too large for 15/16 of all memory",
+                             pool->source);
     for (size_t i = 0; i < task->n_tables; i++)
         task->tables[i].name =
             arena_printf(arena, "%s#%zu", task->tables[i].name, i);

@@ -17,9 +17,8 @@ static inline void predict_samples(const struct model *model,
                                    double *ms)
 {
     struct dataset dataset;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     memcpy(ms, model_says(&dataset, model, samples, n, has_tables, &arena),
            n * sizeof(*ms));
     arena_release(&arena);

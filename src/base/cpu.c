@@ -30,10 +30,10 @@ int cpu_check_environment(struct err *err)
 {
     if (isa_wanted() >= 0)
         return 0;
-    return err_set(err, ERR_USAGE,
-                   "NEUROSHARD_ISA in the environment is one of portable, "
-                   "avx2, avx512, not '%s'",
-                   getenv("NEUROSHARD_ISA"));
+    return err_usage(err,
+                     "NEUROSHARD_ISA in the environment is one of portable, "
+                     "avx2, avx512, not '%s'",
+                     getenv("NEUROSHARD_ISA"));
 }
 
 enum cpu_isa cpu_isa_best(void)

@@ -59,8 +59,9 @@ struct err {
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
-/* The same of ERR_INPUT, for who says nothing else. */
+/* The same of ERR_INPUT and ERR_USAGE, which most say. */
 #define err_input(err, ...) err_set((err), ERR_INPUT, __VA_ARGS__)
+#define err_usage(err, ...) err_set((err), ERR_USAGE, __VA_ARGS__)
 
 /* Puts "<text>: " in front of the sentence already stored; returns -1. */
 int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -109,20 +109,19 @@ void figures_table(const struct figure *figures, const void *rows, size_t n,
         figures_row(figures, (const char *)rows + i * row_bytes, out);
 }
 
-/* A count that saturated stays a large number. */
 json_t *figures_object(const struct figure *figures, const void *row)
 {
     json_t *object = json_object();
 
     for (const struct figure *figure = figures; !is_last(figure); figure++) {
         const void *at = (const char *)row + figure->offset;
-        const bool is_too_large =
-            figure->type == MEMBER_U64 && count_of(figure, at) > INT64_MAX;
 
         if (figure->key)
-            json_object_set_new(object, figure->key,
-                                is_too_large ? json_integer(INT64_MAX)
-                                             : json_member(figure->type, at));
+            json_object_set_new(
+                object, figure->key,
+                figure->type == MEMBER_U64
+                    ? json_integer(json_count(count_of(figure, at)))
+                    : json_member(figure->type, at));
     }
     return object;
 }

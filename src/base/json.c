@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,6 +45,11 @@ json_t *json_whole(uint64_t value)
     return json_string(digits);
 }
 
+json_int_t json_count(uint64_t value)
+{
+    return (json_int_t)min_u64(value, INT64_MAX);
+}
+
 json_t *json_member(enum member_type type, const void *at)
 {
     struct arena scratch = {0};
@@ -80,6 +86,16 @@ const char *json_cell(const json_t *value, struct arena *arena)
     text = arena_strdup(arena, text ? text : "");
     mem_free(dumped);
     return text;
+}
+
+void json_print(struct buf *out, json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+
+    assert(text); /* what is not UTF-8 breaks the contract */
+    buf_printf(out, "%s", text);
+    mem_free(text);
+    json_decref(value);
 }
 
 char *json_to_text(const json_t *root)

@@ -26,6 +26,8 @@ json_t *json_real_or_null(double value);
 /* A whole number, or, as JSON readers lose what is beyond 2^63 - 1, a string of
  * digits. */
 json_t *json_whole(uint64_t value);
+/* A count that may have saturated, which then stays a large number. */
+json_int_t json_count(uint64_t value);
 /* The member at that place: a number as above, true or false, or a text, null
  * for none, quoted where it is not printable. */
 json_t *json_member(enum member_type type, const void *at);
@@ -34,6 +36,8 @@ json_t *json_member(enum member_type type, const void *at);
  * arena. */
 const char *json_cell(const json_t *value, struct arena *arena) NEVER_NULL;
 
+/* Appends a value, which it takes, as JSON in one line. */
+void json_print(struct buf *out, json_t *value);
 /* Indented text of root with numbers that read back the same, ends in a
  * newline; the caller frees it with mem_free (or free). */
 char *json_to_text(const json_t *root);

@@ -39,7 +39,8 @@ void mem_free(void *ptr);
 /* mem_grow(NULL, 1, size), for libraries that take an allocator. */
 void *mem_take(size_t size) NEVER_NULL;
 
-/* A bump allocator: blocks are chained, freed together. Not thread-safe. */
+/* A bump allocator: blocks are chained, freed together. Zeroed it is empty. Not
+ * thread-safe. */
 struct arena_block;
 struct arena {
     struct arena_block *head; /* owned; newest block first */

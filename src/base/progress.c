@@ -54,21 +54,19 @@ static void print_line(const struct progress *progress, double spent_s,
     const double done = (double)progress->done, rate = done / spent_s;
     const double until_limit_s = progress->limit_s - spent_s;
     double left_s = -1; /* where there is no telling */
-    char n[TEXT_BYTES_MAX];
 
     if (progress->done && progress->done < progress->total)
         left_s = (double)(progress->total - progress->done) / done * spent_s;
     if (progress->limit_s > 0 && (left_s < 0 || until_limit_s < left_s))
         left_s = until_limit_s > 0 ? until_limit_s : 0;
-    buf_printf(out, "%s: %s", progress->label,
-               text_from_count(n, progress->done));
+    buf_printf(out, "%s: %s", progress->label, TEXT_COUNT(progress->done));
     if (progress->total)
-        buf_printf(out, " of %s (%.0f %%)", text_from_count(n, progress->total),
+        buf_printf(out, " of %s (%.0f %%)", TEXT_COUNT(progress->total),
                    100 * done / (double)progress->total);
     if (rate < 10)
         buf_printf(out, ", %.2f/s", rate);
     else
-        buf_printf(out, ", %s/s", text_from_count(n, (uint64_t)rate));
+        buf_printf(out, ", %s/s", TEXT_COUNT((uint64_t)rate));
     if (left_s >= 0) {
         buf_printf(out, ", ");
         print_duration(left_s, out);

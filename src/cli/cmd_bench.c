@@ -67,22 +67,20 @@ static int check_options(const struct cli *cli, struct err *err)
 
     for (size_t i = 0; i < sizeof(alone) / sizeof(*alone); i++)
         if (cli_given(cli, alone[i]) && cli_given(cli, "alltoall"))
-            return err_set(err, ERR_USAGE,
-                           "options '--%s' and '--alltoall' exclude each other",
-                           alone[i]);
+            return err_usage(
+                err, "options '--%s' and '--alltoall' exclude each other",
+                alone[i]);
     if (cli_given(cli, "ranks") && !cli_given(cli, "alltoall"))
-        return err_set(err, ERR_USAGE,
-                       "option '--ranks' goes with '--alltoall' only");
+        return err_usage(err, "option '--ranks' goes with '--alltoall' only");
     if ((cli_given(cli, "mixed") || cli_given(cli, "designed")) &&
         (cli_given(cli, "precision") || cli_given(cli, "optimizer")))
-        return err_set(err, ERR_USAGE,
-                       "option '--%s' has precisions and optimizers of its "
-                       "own, so that none can be given",
-                       cli_given(cli, "mixed") ? "mixed" : "designed");
+        return err_usage(err,
+                         "option '--%s' has precisions and optimizers of its "
+                         "own, so that none can be given",
+                         cli_given(cli, "mixed") ? "mixed" : "designed");
     if (!cli_u64(cli, "samples") && !cli_given(cli, "csv"))
-        return err_set(err, ERR_USAGE,
-                       "option '--samples 0' measures nothing, which only "
-                       "makes sense with '--csv'");
+        return err_usage(err, "option '--samples 0' measures nothing, which "
+                              "only makes sense with '--csv'");
     return 0;
 }
 

@@ -169,9 +169,8 @@ static int run_compare(struct cli *cli, struct err *err)
     comparison->means =
         ARENA_NEW(cli->arena, struct compare_mean, comparison->n_planners);
     if (cli_given(cli, "plan") && (cli->n_args > 1 || cli_given(cli, "tasks")))
-        return err_set(err, ERR_USAGE,
-                       "option '--plan' goes with one table list, without "
-                       "'--tasks'");
+        return err_usage(
+            err, "option '--plan' goes with one table list, without '--tasks'");
     planning_set_search(&run.search, cli);
     progress_start(&run.progress, "plans",
                    n_tasks * cli->n_args * comparison->n_planners,

@@ -28,9 +28,9 @@ static int check_options(const struct cli *cli, const char *format,
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (cli_given(cli, names[i]) && strcmp(format, "torchrec") != 0 &&
             (i != 2 || strcmp(format, "torchrec-constraints") != 0))
-            return err_set(err, ERR_USAGE,
-                           "option '--%s' belongs to --format torchrec, not %s",
-                           names[i], format);
+            return err_usage(
+                err, "option '--%s' belongs to --format torchrec, not %s",
+                names[i], format);
     return 0;
 }
 

@@ -163,10 +163,10 @@ static int run_eval(struct cli *cli, struct err *err)
         return -1;
     evaluate_model(&judged.evaluation, &judged.model, judged.samples, judged.n);
     if (!judged.evaluation.errors[PREDICTOR_NET].n)
-        return err_set(err, ERR_INPUT,
-                       "'%s' holds no held-out case (the last of each ten) to "
-                       "judge by",
-                       cli_string(cli, "db"));
+        return err_input(
+            err,
+            "'%s' holds no held-out case (the last of each ten) to judge by",
+            cli_string(cli, "db"));
     if (cli_given(cli, "drift"))
         drift_find(asked = &drift, &judged.model, judged.samples, judged.n);
     if (cli_given(cli, "learning-curve") && find_curve(&curve, &judged, err))

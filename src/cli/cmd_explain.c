@@ -24,7 +24,7 @@ static int find_table(uint32_t *t, const struct problem *problem,
     for (*t = 0; *t < problem->n_tables; ++*t)
         if (!strcmp(problem->tables[*t].name, name))
             return 0;
-    return err_set(err, ERR_INPUT, "the plan has no table '%s'", name);
+    return err_input(err, "the plan has no table '%s'", name);
 }
 
 static void halve_weights(struct problem *problem, struct arena *arena)
@@ -90,13 +90,12 @@ static int check_options(const struct plan *plan, const struct cli *cli,
                          struct err *err)
 {
     if (cli->n_args > 1 && (cli_given(cli, "device") || cli_given(cli, "anew")))
-        return err_set(err, ERR_USAGE,
-                       "options '--device' and '--anew' are for the plan, not "
-                       "for one table");
+        return err_usage(err, "options '--device' and '--anew' are for the "
+                              "plan, not for one table");
     if (cli_u64(cli, "device") < plan->problem.cluster.n_devices)
         return 0;
-    return err_set(err, ERR_USAGE, "option '--device': '%s' has GPUs 0 to %u",
-                   cli->args[0], plan->problem.cluster.n_devices - 1);
+    return err_usage(err, "option '--device': '%s' has GPUs 0 to %u",
+                     cli->args[0], plan->problem.cluster.n_devices - 1);
 }
 
 static int run_explain(struct cli *cli, struct err *err)

@@ -411,13 +411,12 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
     int rc;
 
     if (path && !strcmp(path, "-"))
-        return err_set(err, ERR_USAGE,
-                       "option '--output' takes a file for the plan of the "
-                       "smallest number of GPUs, not '-', beside a range");
+        return err_usage(err,
+                         "option '--output' takes a file for the plan of the "
+                         "smallest number of GPUs, not '-', beside a range");
     if (planning_counts(&counts.asked, cli, err))
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
-    arena_init(&counts.arena);
     rc = plan_all(&counts, err);
     if (!rc) {
         print_json(&counts);
@@ -443,18 +442,16 @@ static int check_search(const struct cli *cli, struct err *err)
     for (size_t i = 0; i < sizeof of_one / sizeof *of_one; i++)
         if (cli_given(cli, of_one[i].option) &&
             strcmp(search, of_one[i].search) != 0)
-            return err_set(err, ERR_USAGE,
-                           "option '--%s' needs the %s search, not '%s'",
-                           of_one[i].option, of_one[i].search, search);
+            return err_usage(err, "option '--%s' needs the %s search, not '%s'",
+                             of_one[i].option, of_one[i].search, search);
     if (cli_given(cli, "trace") &&
         (cli_given(cli, "from") || cli_value(cli, "gpus")->is_range))
-        return err_set(err, ERR_USAGE,
-                       "option '--trace' is of one full search, neither of a "
-                       "range of GPUs nor '--from' a plan");
+        return err_usage(err, "option '--trace' is of one full search, neither "
+                              "of a range of GPUs nor '--from' a plan");
     if (cli_given(cli, "move-limit") && !cli_given(cli, "from"))
-        return err_set(err, ERR_USAGE,
-                       "option '--move-limit' needs '--from': what would move "
-                       "otherwise");
+        return err_usage(
+            err,
+            "option '--move-limit' needs '--from': what would move otherwise");
     return 0;
 }
 

@@ -62,11 +62,10 @@ static int open_store(struct record *record, const char *device,
         return 0;
     if (device && !training_choose_device(training, device, false, err))
         return 0;
-    return err_set(
-        err, ERR_USAGE,
-        "what was measured is no one device of the database; its "
-        "--device, as 'cuda:NVIDIA H200', and its --isa, as 'sm_90', "
-        "are needed");
+    return err_usage(
+        err,
+        "what was measured is no one device of the database; its --device, as "
+        "'cuda:NVIDIA H200', and its --isa, as 'sm_90', are needed");
 }
 
 /* What nothing depends on is as in most settings. */
@@ -143,10 +142,9 @@ static int record_exchanges(struct record *record, struct err *err)
     if (cli_given(cli, "hosts"))
         tests.n_hosts = (uint32_t)cli_u64(cli, "hosts");
     if (tests.n_hosts > tests.n_ranks)
-        return err_set(err, ERR_USAGE,
-                       "option '--hosts' says %u hosts, where '%s' lists %u "
-                       "ranks",
-                       tests.n_hosts, path, tests.n_ranks);
+        return err_usage(
+            err, "option '--hosts' says %u hosts, where '%s' lists %u ranks",
+            tests.n_hosts, path, tests.n_ranks);
     if (open_store(record, arena_printf(cli->arena, "cuda:%s", tests.device),
                    err))
         return -1;
@@ -321,12 +319,11 @@ static int run_record(struct cli *cli, struct err *err)
 
     if (is_job == cli_given(cli, "nccl-tests") ||
         (cli->n_args > 0) != cli_given(cli, "times"))
-        return err_set(err, ERR_USAGE,
-                       "what is recorded is a plan and '--times', or "
-                       "'--nccl-tests' alone");
+        return err_usage(err, "what is recorded is a plan and '--times', or "
+                              "'--nccl-tests' alone");
     if (cli_given(cli, other))
-        return err_set(err, ERR_USAGE, "option '--%s' goes with '--%s' only",
-                       other, is_job ? "nccl-tests" : "times");
+        return err_usage(err, "option '--%s' goes with '--%s' only", other,
+                         is_job ? "nccl-tests" : "times");
     rc = is_job ? record_job(&record, err) : record_exchanges(&record, err);
     store_close(record.training.store);
     times_release(&record.times);

@@ -102,10 +102,9 @@ static int add_plan(json_t *document, const char *text, size_t len,
     if (plan_from_json(&plan, text, len, path, arena, err))
         return -1;
     if (!plan.devices || isnan(plan.total_ms))
-        return err_set(err, ERR_INPUT,
-                       "%s: the plan is not priced, which 'neuroshard cost' "
-                       "does",
-                       path);
+        return err_input(
+            err, "%s: the plan is not priced, which 'neuroshard cost' does",
+            path);
     content = plan_document(&plan);
     page_fold_shards(content, &plan);
     json_object_set_new(document, "content", content);
@@ -130,7 +129,7 @@ static int add_document(json_t *documents, const char *path,
     kind = page_kind(content);
     if (!kind) {
         json_decref(content);
-        return err_set(err, ERR_INPUT, "%s: is neither " PAGE_KINDS, path);
+        return err_input(err, "%s: is neither " PAGE_KINDS, path);
     }
     document =
         json_pack("{s:s, s:s, s:o}", "file", text_shown(file_name(path), arena),

@@ -52,10 +52,10 @@ static int parse_gain(struct contest *contest, const char *text,
     if (!text[len] ||
         !text_to_double(arena_strndup(arena, text, len), &value) || value < 0 ||
         value > 100)
-        return err_set(err, ERR_USAGE,
-                       "option '--min-gain' takes standard errors as '3se' or "
-                       "percentage points as '0.5%%', 0 to 100, not '%s'",
-                       text);
+        return err_usage(err,
+                         "option '--min-gain' takes standard errors as '3se' "
+                         "or percentage points as '0.5%%', 0 to 100, not '%s'",
+                         text);
     contest->min_gain.value = contest->min_gain.in_errors ? value : value / 100;
     return 0;
 }
@@ -162,9 +162,8 @@ static int hold_contest(struct contest *contest, struct err *err)
         load_old(contest, arena, err))
         goto out;
     if (!is_same_device(old, &training->device)) {
-        err_set(err, ERR_INPUT,
-                "'%s' became a model of another device meanwhile: %s",
-                contest->path, device_text(old, arena));
+        err_input(err, "'%s' became a model of another device meanwhile: %s",
+                  contest->path, device_text(old, arena));
         goto out;
     }
     if (strcmp(contest->old_model.training.measured_from, contest->since) > 0)
@@ -199,17 +198,17 @@ static int train_new(struct contest *contest, struct err *err)
                              drift.since);
     n_held_out = evaluate_n_held_out(training->samples, training->n);
     if (!n_held_out)
-        return err_set(err, ERR_INPUT,
-                       "too few samples to retrain '%s': no held-out case "
-                       "(the last of each ten) to judge by%s",
-                       contest->path, since);
+        return err_input(err,
+                         "too few samples to retrain '%s': no held-out case "
+                         "(the last of each ten) to judge by%s",
+                         contest->path, since);
     if (n_held_out < EVALUATE_MIN_HELD_OUT &&
         !cli_given(training->cli, "force"))
-        return err_set(err, ERR_INPUT,
-                       "too few samples to judge a model by: %zu held-out "
-                       "cases (the last of each ten)%s, where %d are needed; "
-                       "'--force' trains all the same",
-                       n_held_out, since, EVALUATE_MIN_HELD_OUT);
+        return err_input(err,
+                         "too few samples to judge a model by: %zu held-out "
+                         "cases (the last of each ten)%s, where %d are needed; "
+                         "'--force' trains all the same",
+                         n_held_out, since, EVALUATE_MIN_HELD_OUT);
     if (training_run(training, err))
         return -1;
     if (interrupt_requested())

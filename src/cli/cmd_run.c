@@ -71,10 +71,10 @@ static int load_plan(struct run *run, struct err *err)
         return 0;
     if (memcmp(&job, &plan->problem.job, sizeof(job)) != 0) {
         if (!plan->cost.name)
-            return err_set(err, ERR_INPUT,
-                           "%s: the plan does not say which cost model priced "
-                           "it, so it has no price for another job",
-                           run->cli->args[0]);
+            return err_input(err,
+                             "%s: the plan does not say which cost model "
+                             "priced it, so it has no price for another job",
+                             run->cli->args[0]);
         if (oracle_price_plan(plan, plan->cost.name, run->cli->arena, err))
             return -1;
     }

@@ -143,12 +143,6 @@ static void print_text(const struct summary *summary, const struct cli *cli)
     print_largest(summary, cli_columns(cli));
 }
 
-/* JSON has no unsigned 64-bit numbers; what saturated stays large. */
-static json_t *json_from_u64(uint64_t n)
-{
-    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
-}
-
 static void print_json(const struct summary *summary)
 {
     json_t *largest = json_array();
@@ -159,25 +153,25 @@ static void print_json(const struct summary *summary)
 
         json_array_append_new(
             largest,
-            json_pack("{s:s, s:o, s:i, s:f, s:f, s:s, s:s, s:o}", "name",
+            json_pack("{s:s, s:I, s:i, s:f, s:f, s:s, s:s, s:I}", "name",
                       table->name, "num_embeddings",
-                      json_from_u64(table->num_embeddings), "dim", table->dim,
+                      json_count(table->num_embeddings), "dim", table->dim,
                       "pooling_factor", table->pooling_factor, "num_outputs",
                       table->num_outputs, "precision",
                       precision_names[table->precision], "optimizer",
                       optimizer_names[table->optimizer], "weight_bytes",
-                      json_from_u64(summary->weight_bytes[idx])));
+                      json_count(summary->weight_bytes[idx])));
     }
     cli_print_json(json_pack(
-        "{s:I, s:o, s:o, s:o, s:{s:f, s:f, s:f}, s:f, s:f, s:I, s:f, s:I, s:o}",
+        "{s:I, s:I, s:I, s:I, s:{s:f, s:f, s:f}, s:f, s:f, s:I, s:f, s:I, s:o}",
         "n_tables", (json_int_t)summary->list->n_tables, "num_embeddings",
-        json_from_u64(summary->n_rows), "weight_bytes",
-        json_from_u64(summary->memory.weights), "optimizer_bytes",
-        json_from_u64(summary->memory.optimizer), "dim", "min",
-        summary->dim_min, "median", summary->dim_median, "max",
-        summary->dim_max, "output_elements_per_sample",
-        summary->output_elements, "lookups_per_sample", summary->lookups,
-        "batch", (json_int_t)summary->batch, "lookups_per_batch",
+        json_count(summary->n_rows), "weight_bytes",
+        json_count(summary->memory.weights), "optimizer_bytes",
+        json_count(summary->memory.optimizer), "dim", "min", summary->dim_min,
+        "median", summary->dim_median, "max", summary->dim_max,
+        "output_elements_per_sample", summary->output_elements,
+        "lookups_per_sample", summary->lookups, "batch",
+        (json_int_t)summary->batch, "lookups_per_batch",
         summary->lookups * (double)summary->batch, "n_skew_assumed",
         (json_int_t)summary->n_skew_assumed, "largest", largest));
 }
@@ -417,14 +411,13 @@ static int run_profile(struct cli *cli, struct err *err)
     int rc;
 
     if (cli_u64(cli, "batch") % cli_u64(cli, "gpus"))
-        return err_set(err, ERR_USAGE,
-                       "option '--gpus': a batch of %" PRIu64
-                       " samples cannot be shared by %" PRIu64,
-                       cli_u64(cli, "batch"), cli_u64(cli, "gpus"));
+        return err_usage(err,
+                         "option '--gpus': a batch of %" PRIu64
+                         " samples cannot be shared by %" PRIu64,
+                         cli_u64(cli, "batch"), cli_u64(cli, "gpus"));
     if (output && !tables && !options.dim)
-        return err_set(err, ERR_USAGE,
-                       "ids do not say how wide tables are; '--dim D' or "
-                       "'--tables FILE' does");
+        return err_usage(err, "ids do not say how wide tables are; '--dim D' "
+                              "or '--tables FILE' does");
     if (tables &&
         tables_load(&measured.list, tables, &options, cli->arena, err))
         return -1;

@@ -43,10 +43,9 @@ static int save(struct training *training, struct err *err)
         evaluation_lost_text(&training->evaluation, training->cli->arena);
 
     if (lost && !cli_given(training->cli, "force"))
-        return err_set(err, ERR_INPUT,
-                       "'%s' was not written: %s; '--force' writes it all the "
-                       "same",
-                       path, lost);
+        return err_input(
+            err, "'%s' was not written: %s; '--force' writes it all the same",
+            path, lost);
     return training_save(&training->model, path, err);
 }
 

@@ -167,9 +167,8 @@ static int no_command(const char *first, const char *begin, const char *second,
     else if (is_pair)
         meant = arena_printf(arena, "it goes on with %s; ",
                              text_list(names, " or ", arena));
-    return err_set(err, ERR_USAGE,
-                   "no command '%s%s'; %s'neuroshard --help' lists them",
-                   *word ? begin : "", *word ? word : first, meant);
+    return err_usage(err, "no command '%s%s'; %s'neuroshard --help' lists them",
+                     *word ? begin : "", *word ? word : first, meant);
 }
 
 /* Also "help" before a command's name, in place of its --help. */
@@ -183,8 +182,8 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
     int n_words;
 
     if (!name)
-        return err_set(err, ERR_USAGE,
-                       "no command given; 'neuroshard --help' lists them");
+        return err_usage(err,
+                         "no command given; 'neuroshard --help' lists them");
     if ((is_help && argc == 2) || !strcmp(name, "--help") ||
         !strcmp(name, "-h")) {
         print_usage();
@@ -224,10 +223,9 @@ static bool asks_for_json(char **argv)
 int main(int argc, char **argv)
 {
     struct err err = {0}, unwritten = {0};
-    struct arena arena;
+    struct arena arena = {0};
     int rc;
 
-    arena_init(&arena);
     interrupt_install();
     json_init();
     /* A write beyond the file-size limit then fails like any other. */

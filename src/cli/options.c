@@ -68,12 +68,12 @@ static int set_whole(struct option_value *value, const struct option_spec *spec,
         is_within(value->u64, spec) && is_within(value->last, spec) &&
         value->u64 <= value->last)
         return 0;
-    return err_set(err, ERR_USAGE,
-                   dots ? "option '--%s' takes a range of whole numbers from "
-                          "%.0f to %.0f, the smaller one first, not '%s'"
-                        : "option '--%s' takes a whole number from %.0f to "
-                          "%.0f, not '%s'",
-                   spec->name, spec->min, spec->max, value->text);
+    return err_usage(
+        err,
+        dots ? "option '--%s' takes a range of whole numbers from %.0f to "
+               "%.0f, the smaller one first, not '%s'"
+             : "option '--%s' takes a whole number from %.0f to %.0f, not '%s'",
+        spec->name, spec->min, spec->max, value->text);
 }
 
 /* Without a unit it is not said which was meant, but of 0. */
@@ -83,15 +83,13 @@ static int set_bytes(struct option_value *value, const struct option_spec *spec,
     uint64_t n;
 
     if (text_to_u64(value->text, &n) && n)
-        return err_set(err, ERR_USAGE,
-                       "option '--%s' wants a unit: %sGiB, or %sB", spec->name,
-                       value->text, value->text);
+        return err_usage(err, "option '--%s' wants a unit: %sGiB, or %sB",
+                         spec->name, value->text, value->text);
     if (text_to_bytes(value->text, &value->u64) &&
         (double)value->u64 >= spec->min)
         return 0;
-    return err_set(err, ERR_USAGE,
-                   "option '--%s' takes a size such as 80GiB, not '%s'",
-                   spec->name, value->text);
+    return err_usage(err, "option '--%s' takes a size such as 80GiB, not '%s'",
+                     spec->name, value->text);
 }
 
 /* A number, of a PERCENT with its sign behind it. */
@@ -107,12 +105,12 @@ static int set_number(struct option_value *value,
         value->number >= spec->min && value->number <= spec->max;
 
     if (!is_number || strcmp(value->text + len, is_percent ? "%" : ""))
-        return err_set(err, ERR_USAGE,
-                       is_percent ? "option '--%s' takes a percentage from "
-                                    "%g%% to %g%%, not '%s'"
-                                  : "option '--%s' takes a number from %g to "
-                                    "%g, not '%s'",
-                       spec->name, spec->min, spec->max, value->text);
+        return err_usage(
+            err,
+            is_percent
+                ? "option '--%s' takes a percentage from %g%% to %g%%, not '%s'"
+                : "option '--%s' takes a number from %g to %g, not '%s'",
+            spec->name, spec->min, spec->max, value->text);
     if (is_percent)
         value->number /= 100;
     return 0;
@@ -134,8 +132,8 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_CHOICE:
         if (text_is_one_of(spec->choices, value->text))
             return 0;
-        return err_set(err, ERR_USAGE, "option '--%s' is one of %s, not '%s'",
-                       spec->name, spec->choices, value->text);
+        return err_usage(err, "option '--%s' is one of %s, not '%s'",
+                         spec->name, spec->choices, value->text);
     case OPTION_STRING:
     case OPTION_OUTPUT:
     case OPTION_RESULT:
@@ -144,8 +142,8 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_DATABASE:
         if (*value->text)
             return 0;
-        return err_set(err, ERR_USAGE, "option '--%s' is given an empty %s",
-                       spec->name, spec->argument);
+        return err_usage(err, "option '--%s' is given an empty %s", spec->name,
+                         spec->argument);
     case OPTION_FLAG:
         return 0;
     }
@@ -206,15 +204,15 @@ static int no_option(const struct cli *cli, const char *word, struct err *err)
         if (!strncmp(cli->specs[i]->name, name, strlen(name)))
             names[n++] = arena_printf(cli->arena, "--%s", cli->specs[i]->name);
     if (n)
-        return err_set(err, ERR_USAGE, "option '%s' is not one alone: %s", word,
-                       text_list(names, " or ", cli->arena));
+        return err_usage(err, "option '%s' is not one alone: %s", word,
+                         text_list(names, " or ", cli->arena));
     for (; n < cli->n_specs; n++)
         names[n] = cli->specs[n]->name;
     nearest = text_nearest(names, name);
-    return err_set(err, ERR_USAGE, "'neuroshard %s' has no option '%s'%s%s%s",
-                   cli->command->name, word,
-                   nearest ? "; did you mean '--" : "", nearest ? nearest : "",
-                   nearest ? "'?" : "");
+    return err_usage(err, "'neuroshard %s' has no option '%s'%s%s%s",
+                     cli->command->name, word,
+                     nearest ? "; did you mean '--" : "",
+                     nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 static int usage_error(const struct cli *cli, int code, char **argv,
@@ -224,14 +222,13 @@ static int usage_error(const struct cli *cli, int code, char **argv,
     const struct option_spec *spec = i < cli->n_specs ? cli->specs[i] : NULL;
 
     if (code == ':' && spec)
-        return err_set(err, ERR_USAGE, "option '--%s' needs a value: %s",
-                       spec->name, spec->argument);
+        return err_usage(err, "option '--%s' needs a value: %s", spec->name,
+                         spec->argument);
     if (spec)
-        return err_set(err, ERR_USAGE, "option '--%s' takes no value",
-                       spec->name);
+        return err_usage(err, "option '--%s' takes no value", spec->name);
     if (optopt)
-        return err_set(err, ERR_USAGE, "'neuroshard %s' has no option '-%c'",
-                       cli->command->name, optopt);
+        return err_usage(err, "'neuroshard %s' has no option '-%c'",
+                         cli->command->name, optopt);
     return no_option(cli, argv[optind - 1], err);
 }
 
@@ -291,23 +288,21 @@ static int claim_stdout(const char **first, const struct cli *cli,
     const bool is_json = cli_given(cli, "json");
 
     if (spec->type == OPTION_UPDATE || spec->type == OPTION_DATABASE)
-        return err_set(err, ERR_USAGE,
-                       "option '--%s' takes a file that is read and written, "
-                       "not '-'",
-                       spec->name);
+        return err_usage(
+            err, "option '--%s' takes a file that is read and written, not '-'",
+            spec->name);
     if (is_json && spec->type == OPTION_RESULT)
-        return err_set(err, ERR_USAGE,
-                       "option '--json' says what was written to '--output "
-                       "FILE', which is needed beside it and not standard "
-                       "output");
+        return err_usage(
+            err, "option '--json' says what was written to '--output FILE', "
+                 "which is needed beside it and not standard output");
     if (is_json && spec->type == OPTION_PLAN)
         return 0;
     if (is_json || *first)
-        return err_set(err, ERR_USAGE,
-                       "options '--%s' and '--%s' would both print a document, "
-                       "of which standard output takes one: '--%s' takes a "
-                       "file beside the other, not '-'",
-                       is_json ? "json" : *first, spec->name, spec->name);
+        return err_usage(err,
+                         "options '--%s' and '--%s' would both print a "
+                         "document, of which standard output takes one: '--%s' "
+                         "takes a file beside the other, not '-'",
+                         is_json ? "json" : *first, spec->name, spec->name);
     *first = spec->name;
     return 0;
 }
@@ -395,14 +390,14 @@ static int check_files(const struct cli *cli, struct err *err)
     const struct command *command = cli->command;
 
     if (cli->n_args < command->n_args[0])
-        return err_set(err, ERR_USAGE, "%s is missing; usage: neuroshard %s %s",
-                       file_word(cli, cli->n_args), command->name,
-                       command->synopsis);
+        return err_usage(err, "%s is missing; usage: neuroshard %s %s",
+                         file_word(cli, cli->n_args), command->name,
+                         command->synopsis);
     if (cli->n_args > command->n_args[1])
-        return err_set(err, ERR_USAGE,
-                       "'%s' is one file too many; usage: neuroshard %s %s",
-                       text_shown(cli->args[command->n_args[1]], cli->arena),
-                       command->name, command->synopsis);
+        return err_usage(err,
+                         "'%s' is one file too many; usage: neuroshard %s %s",
+                         text_shown(cli->args[command->n_args[1]], cli->arena),
+                         command->name, command->synopsis);
     return 0;
 }
 
@@ -417,7 +412,7 @@ static int check_needs(const struct cli *cli, struct err *err)
                 arena_printf(cli->arena, "%s%soption '--%s' is needed: %s",
                              missing, *missing ? "; " : "", cli->specs[i]->name,
                              help_text(cli->specs[i], cli->arena));
-    return *missing ? err_set(err, ERR_USAGE, "%s", missing) : 0;
+    return *missing ? err_usage(err, "%s", missing) : 0;
 }
 
 int cli_parse(struct cli **out, const struct command *command, int argc,
@@ -492,10 +487,9 @@ void cli_say(const char *sentence)
 
 void cli_warn(void *ctx, const char *sentence)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
     (void)ctx;
-    arena_init(&arena);
     cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
     arena_release(&arena);
 }

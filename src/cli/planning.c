@@ -102,10 +102,10 @@ static int parse_dense_ms(double dense_ms[2], const char *text,
         fmin(dense_ms[0], dense_ms[1]) >= 0 &&
         fmax(dense_ms[0], dense_ms[1]) <= JOB_MAX_DENSE_MS)
         return 0;
-    return err_set(err, ERR_USAGE,
-                   "option '--dense-ms' takes two times from 0 to %g, as "
-                   "'1.5,3', not '%s'",
-                   JOB_MAX_DENSE_MS, text);
+    return err_usage(err,
+                     "option '--dense-ms' takes two times from 0 to %g, as "
+                     "'1.5,3', not '%s'",
+                     JOB_MAX_DENSE_MS, text);
 }
 
 int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
@@ -140,10 +140,10 @@ static int parse_kinds(struct problem *problem, const char *text,
     unsigned kinds = shard_kinds_from_list(text, ',');
 
     if (!kinds)
-        return err_set(err, ERR_USAGE,
-                       "option '--shard' lists kinds of table,column,row,grid,"
-                       "replicate, not '%s'",
-                       text);
+        return err_usage(err,
+                         "option '--shard' lists kinds of "
+                         "table,column,row,grid,replicate, not '%s'",
+                         text);
     problem->asks_for_grids = kinds & SHARD_GRID;
     for (size_t k = 0; k < N_SHARD_KINDS; k++) {
         unsigned made_of = shard_traits[k].made_of;
@@ -184,10 +184,10 @@ int planning_problem(struct problem *problem, const char *path,
                              ? (uint32_t)cli_u64(cli, "min-width")
                              : like->min_width;
     if (problem->min_width % TABLE_COLUMN_STEP)
-        return err_set(err, ERR_USAGE,
-                       "option '--min-width' takes a multiple of %u, not '%u': "
-                       "columns are cut in vectors of so many",
-                       TABLE_COLUMN_STEP, problem->min_width);
+        return err_usage(err,
+                         "option '--min-width' takes a multiple of %u, not "
+                         "'%u': columns are cut in vectors of so many",
+                         TABLE_COLUMN_STEP, problem->min_width);
     problem->job = like->job;
     if (planning_set_job(problem, cli, err))
         return -1;
@@ -205,11 +205,11 @@ int planning_problem(struct problem *problem, const char *path,
     problem->source = list.source;
     for (size_t i = 0; i < list.n_tables; i++)
         if (problem->row_cut == ROW_CUT_ANY && list.tables[i].rows_over)
-            return err_set(
-                err, ERR_USAGE,
-                "option '--row-cut any' does not go with table '%s', "
-                "whose rows_over is '%s'",
-                list.tables[i].name, rows_over_names[list.tables[i].rows_over]);
+            return err_usage(err,
+                             "option '--row-cut any' does not go with table "
+                             "'%s', whose rows_over is '%s'",
+                             list.tables[i].name,
+                             rows_over_names[list.tables[i].rows_over]);
     problem_find_hot_rows(problem, cli->arena);
     return 0;
 }
@@ -252,10 +252,10 @@ static int check_asked_bandwidths(struct cli *cli, const char *spec,
     if (!spec || oracle_takes_bandwidths(spec) ||
         !(cli_given(cli, "intra-gbps") || cli_given(cli, "inter-gbps")))
         return 0;
-    return err_set(err, ERR_USAGE,
-                   "cost model '%s' has nets for communication and takes no "
-                   "bandwidths",
-                   spec);
+    return err_usage(
+        err,
+        "cost model '%s' has nets for communication and takes no bandwidths",
+        spec);
 }
 
 /* The model of this text, or, where it is NULL, that of a GPU. */
@@ -280,9 +280,9 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     /* A kind that is asked for by name must have a price. */
     missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
     if (cli_given(cli, "shard") && missing)
-        return err_set(err, ERR_USAGE, "cost model '%s' cannot price %s shards",
-                       oracle->cost.name,
-                       shard_kind_name((enum shard_kind)(missing & -missing)));
+        return err_usage(
+            err, "cost model '%s' cannot price %s shards", oracle->cost.name,
+            shard_kind_name((enum shard_kind)(missing & -missing)));
     tell_doubts(oracle, spec, cli);
     *out = oracle;
     return 0;
@@ -343,10 +343,10 @@ static int check_unused(const struct cli *cli, const char *source,
 
     for (size_t i = 0; i < sizeof of_torchrec / sizeof *of_torchrec; i++)
         if (cli_given(cli, of_torchrec[i]))
-            return err_set(err, ERR_USAGE,
-                           "option '--%s' is for plans of TorchRec's; '%s' "
-                           "says all that itself",
-                           of_torchrec[i], source);
+            return err_usage(err,
+                             "option '--%s' is for plans of TorchRec's; '%s' "
+                             "says all that itself",
+                             of_torchrec[i], source);
     return 0;
 }
 
@@ -378,15 +378,14 @@ static int set_cluster(struct problem *problem, struct cli *cli,
         return -1;
     if (problem->cluster.n_devices != said.n_devices ||
         (cli_given(cli, "gpus") && cli_u64(cli, "gpus") != said.n_devices))
-        return err_set(err, ERR_INPUT,
-                       "the plan is of %u ranks, not of as many GPUs as the "
-                       "options say",
-                       said.n_devices);
+        return err_input(
+            err,
+            "the plan is of %u ranks, not of as many GPUs as the options say",
+            said.n_devices);
     return problem->batch
                ? 0
-               : err_set(err, ERR_USAGE,
-                         "option '--batch' is needed: the plan does not say "
-                         "how many samples a step has");
+               : err_usage(err, "option '--batch' is needed: the plan does not "
+                                "say how many samples a step has");
 }
 
 /* TorchRec prints the ranks of a table sorted. */
@@ -426,9 +425,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
     if (plan_from_torchrec(plan, text, len, source, cli->arena, err))
         return -1;
     if (is_given && problem->n_tables < tables.n_tables)
-        return err_set(err, ERR_INPUT,
-                       "%s: the plan places %zu tables, of %zu in '%s'", source,
-                       problem->n_tables, tables.n_tables, list);
+        return err_input(err, "%s: the plan places %zu tables, of %zu in '%s'",
+                         source, problem->n_tables, tables.n_tables, list);
     if (!is_given)
         set_old_cluster(problem, cli);
     else if (set_cluster(problem, cli, err))

@@ -36,13 +36,13 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
                        uint32_t gpu, const struct cli *cli, struct err *err)
 {
     if (is_of_file)
-        return err_set(err, ERR_INPUT, "%s: reserve is %s, but GPU %u has %s",
-                       cli_string(cli, "cluster"), cluster->reserve, gpu,
-                       TEXT_BYTES(cluster->memory_bytes[gpu]));
-    return err_set(err, ERR_USAGE,
-                   "option '--reserve' takes a size up to a GPU's memory or a "
-                   "percentage from 0%% to 100%%, not '%s'",
-                   cluster->reserve);
+        return err_input(err, "%s: reserve is %s, but GPU %u has %s",
+                         cli_string(cli, "cluster"), cluster->reserve, gpu,
+                         TEXT_BYTES(cluster->memory_bytes[gpu]));
+    return err_usage(err,
+                     "option '--reserve' takes a size up to a GPU's memory or "
+                     "a percentage from 0%% to 100%%, not '%s'",
+                     cluster->reserve);
 }
 
 /* What is to stay free comes to what is taken already; no more can be kept from
@@ -90,10 +90,11 @@ static int set_batch(struct problem *problem, struct cli *cli, struct err *err)
         problem->batch = problem->device_batch * problem->cluster.n_devices;
     }
     if ((double)problem->batch > PROBLEM_MAX_BATCH)
-        return err_set(err, ERR_USAGE,
-                       "option '--batch-per-gpu' makes a global batch of "
-                       "%" PRIu64 ", above %.0f",
-                       problem->batch, PROBLEM_MAX_BATCH);
+        return err_usage(
+            err,
+            "option '--batch-per-gpu' makes a global batch of %" PRIu64
+            ", above %.0f",
+            problem->batch, PROBLEM_MAX_BATCH);
     if (problem->hot && problem->batch != batch)
         problem_find_hot_rows(problem, cli->arena);
     return 0;
@@ -120,8 +121,8 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
     const struct option_value *asked = cli_value(cli, "gpus");
 
     if (!asked->given && !cli_given(cli, "cluster"))
-        return err_set(err, ERR_USAGE,
-                       "option '--gpus' is needed: how many GPUs to plan for");
+        return err_usage(
+            err, "option '--gpus' is needed: how many GPUs to plan for");
     counts->n = 0;
     counts->n_gpus =
         ARENA_NEW(cli->arena, uint32_t, asked->last - asked->u64 + 1);
@@ -132,11 +133,11 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
             counts->n_gpus[counts->n++] = (uint32_t)n;
     if (counts->n)
         return 0;
-    return err_set(err, ERR_USAGE,
-                   "no number of GPUs from %" PRIu64 " to %" PRIu64
-                   " is that of whole hosts with %" PRIu64 " GPUs each%s",
-                   asked->u64, asked->last, cli_u64(cli, "gpus-per-host"),
-                   asked_per_domain(cli) > 1 ? ", in whole domains" : "");
+    return err_usage(err,
+                     "no number of GPUs from %" PRIu64 " to %" PRIu64
+                     " is that of whole hosts with %" PRIu64 " GPUs each%s",
+                     asked->u64, asked->last, cli_u64(cli, "gpus-per-host"),
+                     asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
 /* Whether the hosts of a plan that stands are those of n GPUs, too: the one
@@ -164,10 +165,10 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
         host_size ? cluster_assumed_host(n, host_size) : n;
     if (n > cluster->devices_per_host && cluster->devices_per_host == 1 &&
         !cli_value(cli, "gpus")->is_range)
-        return err_set(err, ERR_USAGE,
-                       "%u GPUs are no whole number of hosts with 2 to %u GPUs "
-                       "each: option '--gpus-per-host' is needed",
-                       n, host_size);
+        return err_usage(err,
+                         "%u GPUs are no whole number of hosts with 2 to %u "
+                         "GPUs each: option '--gpus-per-host' is needed",
+                         n, host_size);
     return 0;
 }
 
@@ -182,8 +183,8 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
         cluster->asked_domain = asked_per_domain(cli);
         cluster_take_hosts(cluster, cluster->asked_host, cluster->asked_domain);
     } else if (cli_given(cli, "hosts-per-domain"))
-        return err_set(err, ERR_USAGE,
-                       "option '--hosts-per-domain' needs '--gpus-per-host'");
+        return err_usage(err,
+                         "option '--hosts-per-domain' needs '--gpus-per-host'");
     else if (is_like(like, cluster->n_devices))
         cluster_take_hosts(cluster, like->devices_per_host,
                            like->hosts_per_domain);
@@ -237,10 +238,10 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
 
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (said[i].is_said && cli_given(cli, said[i].option))
-            return err_set(err, ERR_USAGE,
-                           "option '--%s' cannot stand beside '--cluster': "
-                           "'%s' says it",
-                           said[i].option, cli_string(cli, "cluster"));
+            return err_usage(
+                err,
+                "option '--%s' cannot stand beside '--cluster': '%s' says it",
+                said[i].option, cli_string(cli, "cluster"));
     return 0;
 }
 

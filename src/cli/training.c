@@ -111,18 +111,17 @@ int training_choose_device(struct training *training, const char *name,
              settings[i].n_threads == cli_u64(cli, "threads")))
             wanted[n_wanted++] = settings[i];
     if (!n)
-        return err_set(err, ERR_INPUT, "'%s' holds no samples", path);
+        return err_input(err, "'%s' holds no samples", path);
     if (!n_wanted)
-        return err_set(err, ERR_INPUT,
-                       "'%s' holds no samples of that kind; it has %s", path,
-                       list_settings(settings, n, cli));
+        return err_input(err, "'%s' holds no samples of that kind; it has %s",
+                         path, list_settings(settings, n, cli));
     for (size_t i = 0; i < n_wanted; i++)
         n_others += !is_same_device(&wanted[i], &wanted[0]);
     if (n_others)
-        return err_set(err, ERR_USAGE,
-                       "a model is of one device, '%s' holds several; choose "
-                       "by --device, --isa or --threads: %s",
-                       path, list_settings(wanted, n_wanted, cli));
+        return err_usage(err,
+                         "a model is of one device, '%s' holds several; choose "
+                         "by --device, --isa or --threads: %s",
+                         path, list_settings(wanted, n_wanted, cli));
     training->device = wanted[0];
     return 0;
 }
@@ -164,10 +163,10 @@ int training_load(struct training *training, enum store_mode mode,
                                 err)))
         return -1;
     if (since && !is_date(since))
-        return err_set(err, ERR_USAGE,
-                       "option '--since' takes a date as '2026-11-21' or "
-                       "'2026-11-21T04:05:06Z', not '%s'",
-                       since);
+        return err_usage(err,
+                         "option '--since' takes a date as '2026-11-21' or "
+                         "'2026-11-21T04:05:06Z', not '%s'",
+                         since);
     if (gemm_init(err) ||
         store_settings(*store, &settings, &n_settings, arena, err) ||
         store_samples(*store, device, STORE_DEVICE, &training->samples,
@@ -184,12 +183,11 @@ int training_load(struct training *training, enum store_mode mode,
     training->n = n;
     if (n)
         return 0;
-    return err_set(err, ERR_INPUT,
-                   "the database holds no samples of %s that are asked for; it "
-                   "has %s",
-                   device_text(device, arena),
-                   n_settings ? list_settings(settings, n_settings, cli)
-                              : "none at all");
+    return err_input(
+        err,
+        "the database holds no samples of %s that are asked for; it has %s",
+        device_text(device, arena),
+        n_settings ? list_settings(settings, n_settings, cli) : "none at all");
 }
 
 /* A training that is watched. */

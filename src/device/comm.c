@@ -35,11 +35,11 @@ int comm_open(struct comm **out, struct world *world, struct device *device,
     assert(n_ranks);
     if (world->size > 1) {
         if (n_ranks != world->size)
-            return err_set(err, ERR_USAGE,
-                           "%u processes were started for %u ranks: start as "
-                           "many as there are ranks, or one alone that is "
-                           "every rank",
-                           world->size, n_ranks);
+            return err_usage(
+                err,
+                "%u processes were started for %u ranks: start as many as "
+                "there are ranks, or one alone that is every rank",
+                world->size, n_ranks);
         if (device->kind == DEVICE_CUDA)
             return comm_open_nccl(out, &shape, err);
         shape.kind = world->ops->kind;

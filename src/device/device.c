@@ -96,11 +96,9 @@ uint64_t device_free_bytes(const struct device *device)
 
 int device_is_full(const struct device *device, size_t n_bytes, struct err *err)
 {
-    char wanted[TEXT_BYTES_MAX], have[TEXT_BYTES_MAX];
-
     return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s are free",
-                   text_from_bytes(wanted, (double)n_bytes), device->facts.name,
-                   text_from_bytes(have, (double)device_free_bytes(device)));
+                   TEXT_BYTES(n_bytes), device->facts.name,
+                   TEXT_BYTES(device_free_bytes(device)));
 }
 
 int device_alloc(struct device *device, void **d_ptr, size_t n_bytes,

@@ -99,15 +99,13 @@ static size_t whole_pages(size_t n_bytes)
 static int cpu_alloc(struct device *device, void **d_ptr, size_t n_bytes,
                      struct err *err)
 {
-    char wanted[TEXT_BYTES_MAX];
-
     if (n_bytes > cpu_free_bytes(device))
         return device_is_full(device, n_bytes, err);
     *d_ptr = map_pages(whole_pages(n_bytes));
     if (*d_ptr == MAP_FAILED)
         return err_set(err, ERR_DEVICE, "cannot allocate %s on '%s': %s",
-                       text_from_bytes(wanted, (double)n_bytes),
-                       device->facts.name, strerror(errno));
+                       TEXT_BYTES(n_bytes), device->facts.name,
+                       strerror(errno));
     pool_run_range(device_cpu(device)->pool, whole_pages(n_bytes), HUGE_PAGE,
                    touch_piece, *d_ptr);
     return 0;

@@ -36,17 +36,17 @@ static int check_shape(struct lookup *shape, struct err *err)
 
     assert(is_optimizer(shape->optimizer) && is_precision(shape->output));
     if (shape->max_lookups > UINT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "%llu look-ups a batch cannot be executed, %u can",
-                       (unsigned long long)shape->max_lookups, UINT32_MAX);
+        return err_input(err,
+                         "%llu look-ups a batch cannot be executed, %u can",
+                         (unsigned long long)shape->max_lookups, UINT32_MAX);
     for (uint32_t i = 0; i < shape->n_tables; i++) {
         out_dim += shape->tables[i].dim;
         shape->max_dim =
             (uint32_t)max_u64(shape->max_dim, shape->tables[i].dim);
     }
     if (out_dim > UINT32_MAX)
-        return err_set(err, ERR_INPUT, "%llu output columns are too many",
-                       (unsigned long long)out_dim);
+        return err_input(err, "%llu output columns are too many",
+                         (unsigned long long)out_dim);
     shape->out_dim = (uint32_t)out_dim;
     for (uint32_t i = 0; i < shape->n_tables; i++)
         assert(is_table(&shape->tables[i], out_dim, shape->optimizer));

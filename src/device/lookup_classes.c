@@ -133,10 +133,10 @@ int lookup_classes_place(struct lookup_classes *classes, uint32_t batch,
         longest /= 2;
     } while (n_blocks < min_blocks && longest);
     if (n_blocks > INT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "a batch of %u bags a table needs more blocks of "
-                       "threads than a GPU starts at once",
-                       batch);
+        return err_input(err,
+                         "a batch of %u bags a table needs more blocks of "
+                         "threads than a GPU starts at once",
+                         batch);
     classes->n_blocks = (uint32_t)n_blocks;
     return 0;
 }

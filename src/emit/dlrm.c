@@ -208,7 +208,7 @@ static void add_words_of_tables(json_t *words, const struct features *features)
         const char *comma = i ? "," : "";
 
         buf_printf(&tables, "    ");
-        emit_json(&tables, json_string(feature_name(features, t)));
+        json_print(&tables, json_string(feature_name(features, t)));
         buf_printf(&tables, ": (%u, \"%s\"),\n", table->dim,
                    precision_names[table->precision]);
         buf_printf(&rows, "%s%" PRIu64, comma, table->num_embeddings);

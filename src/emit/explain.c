@@ -141,12 +141,10 @@ static void find_gpus(struct binding *binding, struct arena *arena)
 static int compare_marginals(const void *left, const void *right)
 {
     const struct marginal *a = left, *b = right;
+    const double x[] = {a->step_ms, a->own_ms, (double)a->shard};
+    const double y[] = {b->step_ms, b->own_ms, (double)b->shard};
 
-    if (a->step_ms != b->step_ms)
-        return a->step_ms < b->step_ms ? -1 : 1;
-    if (a->own_ms != b->own_ms)
-        return a->own_ms < b->own_ms ? -1 : 1;
-    return (a->shard > b->shard) - (a->shard < b->shard);
+    return ranked_compare_reals(x, y, 3);
 }
 
 static struct marginal price_piece(struct binding *binding,

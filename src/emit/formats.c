@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "emit/formats.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,16 +16,6 @@ const struct emitter *emit_format_find(const char *name)
         if (!strcmp(formats[i].name, name))
             return formats[i].emitter;
     return NULL;
-}
-
-void emit_json(struct buf *out, json_t *value)
-{
-    char *text = json_dumps(value, JSON_ENCODE_ANY);
-
-    assert(text); /* what is not UTF-8 breaks the contract */
-    buf_printf(out, "%s", text);
-    mem_free(text);
-    json_decref(value);
 }
 
 int emit_check_json(const char *text, size_t len, const char *source,

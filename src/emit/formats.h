@@ -53,9 +53,6 @@ EMIT_FORMATS(EMIT_DECLARE)
 #define EMIT_CHOICE(name, text) "|" text
 #define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
-/* Appends a value, which it takes, as JSON in one line. */
-void emit_json(struct buf *out, json_t *value);
-
 /* Whether a text is JSON, for a file_check. */
 file_check emit_check_json MUST_CHECK;
 

@@ -214,17 +214,12 @@ static json_t *json_plan(const struct plan *plan, const char *path)
                      "cost_model", is_priced ? plan->cost.name : NULL);
 }
 
-/* A count that saturated stays a large number. */
-static json_int_t whole(uint64_t n)
-{
-    return (json_int_t)min_u64(n, INT64_MAX);
-}
-
 static json_t *json_bytes(const struct moved_bytes *bytes)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "moved", whole(bytes->moved),
-                     "kept", whole(bytes->kept), "added", whole(bytes->added),
-                     "removed", whole(bytes->removed));
+    return json_pack("{s:I, s:I, s:I, s:I}", "moved", json_count(bytes->moved),
+                     "kept", json_count(bytes->kept), "added",
+                     json_count(bytes->added), "removed",
+                     json_count(bytes->removed));
 }
 
 static json_t *json_gpus(const struct plan_moves *moves)
@@ -232,10 +227,10 @@ static json_t *json_gpus(const struct plan_moves *moves)
     json_t *list = json_array();
 
     for (uint32_t r = 0; r < moves->n_devices; r++)
-        json_array_append_new(list,
-                              json_pack("{s:I, s:I}", "received",
-                                        whole(moves->received_bytes[r]), "sent",
-                                        whole(moves->sent_bytes[r])));
+        json_array_append_new(
+            list, json_pack("{s:I, s:I}", "received",
+                            json_count(moves->received_bytes[r]), "sent",
+                            json_count(moves->sent_bytes[r])));
     return list;
 }
 
@@ -266,13 +261,14 @@ static json_t *json_moves(const struct plan_moves *moves)
         const struct move *move = &moves->moves[i];
 
         json_array_append_new(
-            list,
-            json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "table",
-                      moves->tables[move->table].name, "row_begin",
-                      whole(move->row_begin), "row_end", whole(move->row_end),
-                      "col_begin", (json_int_t)move->col_begin, "col_end",
-                      (json_int_t)move->col_end, "from", (json_int_t)move->from,
-                      "to", (json_int_t)move->to, "bytes", whole(move->bytes)));
+            list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "table",
+                            moves->tables[move->table].name, "row_begin",
+                            json_count(move->row_begin), "row_end",
+                            json_count(move->row_end), "col_begin",
+                            (json_int_t)move->col_begin, "col_end",
+                            (json_int_t)move->col_end, "from",
+                            (json_int_t)move->from, "to", (json_int_t)move->to,
+                            "bytes", json_count(move->bytes)));
     }
     return list;
 }

@@ -406,9 +406,9 @@ static void print_members(struct buf *out, json_t *object, const char *between)
     json_object_foreach(object, key, value)
     {
         buf_printf(out, "%s", separator);
-        emit_json(out, json_string(key));
+        json_print(out, json_string(key));
         buf_printf(out, ": ");
-        emit_json(out, json_incref(value));
+        json_print(out, json_incref(value));
         separator = between;
     }
 }
@@ -432,7 +432,7 @@ static int print_plan(const struct plan *plan,
     json_object_foreach(modules, name, tables)
     {
         buf_printf(out, "%s\n  ", separator);
-        emit_json(out, json_string(name));
+        json_print(out, json_string(name));
         buf_printf(out, ": {\n    ");
         print_members(out, tables, ",\n    ");
         buf_printf(out, "\n  }");

@@ -115,15 +115,12 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
         read_sizes(used, n, place, "used", err))
         return -1;
     for (uint32_t g = 0; place_has(place, "memory") && g < n; g++) {
-        char has[TEXT_BYTES_MAX], taken[TEXT_BYTES_MAX];
-
         if (!memory[g])
             return place_error(place, err, "memory is 0 for gpu %u", g);
         if (used[g] > memory[g])
             return place_error(place, err,
                                "used is %s for gpu %u, which has %s",
-                               text_from_bytes(taken, (double)used[g]), g,
-                               text_from_bytes(has, (double)memory[g]));
+                               TEXT_BYTES(used[g]), g, TEXT_BYTES(memory[g]));
     }
     return 0;
 }

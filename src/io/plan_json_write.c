@@ -116,14 +116,6 @@ static json_t *from_table(const struct table *table)
     return value;
 }
 
-static void print_value(struct buf *out, const json_t *value)
-{
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-
-    buf_printf(out, "%s", text);
-    mem_free(text);
-}
-
 /* A member a line, and of a list of objects an element a line. */
 static void print_document(struct buf *out, json_t *root)
 {
@@ -136,12 +128,12 @@ static void print_document(struct buf *out, json_t *root)
 
         buf_printf(out, "%s\n  \"%s\": ", out->len ? "," : "{", key);
         if (!json_is_object(json_array_get(value, 0))) {
-            print_value(out, value);
+            json_print(out, json_incref(value));
             continue;
         }
         for (size_t i = 0; i < n; i++) {
             buf_printf(out, "%s\n    ", i ? "," : "[");
-            print_value(out, json_array_get(value, i));
+            json_print(out, json_incref(json_array_get(value, i)));
         }
         buf_printf(out, "\n  ]");
     }

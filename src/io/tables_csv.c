@@ -143,14 +143,14 @@ static int read_asked(struct reader *reader, struct err *err)
             column = table_column(pair);
         }
         if (column == N_TABLE_COLUMNS || !*field || reader->asked[column])
-            return err_set(err, ERR_USAGE,
-                           "option '--columns' takes COLUMN=NAME,... with each "
-                           "COLUMN of neuroshard-tables(5) once, as in "
-                           "name=table_name,rows=num_rows; '%s' is %s",
-                           tables_shown(pair, reader->cells.arena),
-                           column == N_TABLE_COLUMNS ? "no such column"
-                           : *field                  ? "there twice"
-                                                     : "without a name");
+            return err_usage(err,
+                             "option '--columns' takes COLUMN=NAME,... with "
+                             "each COLUMN of neuroshard-tables(5) once, as in "
+                             "name=table_name,rows=num_rows; '%s' is %s",
+                             tables_shown(pair, reader->cells.arena),
+                             column == N_TABLE_COLUMNS ? "no such column"
+                             : *field                  ? "there twice"
+                                                       : "without a name");
         reader->asked[column] = field;
     }
     return 0;

@@ -256,9 +256,8 @@ static double total_of(const struct bench_case *of, const struct tuning *tuning,
     struct plan plan = {.problem = of->problem};
     struct search_options options;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     search_options_init(&options);
     options.pool = pool;
     options.effort = effort;
@@ -333,7 +332,7 @@ int main(int argc, char **argv)
     uint64_t effort = 300000;
     unsigned n_seeds = 5;
     struct pool *pool = pool_open(0);
-    struct arena arena;
+    struct arena arena = {0};
 
     if (argc > 1)
         effort = strtoull(argv[1], NULL, 10);
@@ -343,7 +342,6 @@ int main(int argc, char **argv)
         n_seeds = (unsigned)strtoul(argv[2], NULL, 10);
     if (n_seeds < 1 || n_seeds > MAX_SEEDS)
         n_seeds = MAX_SEEDS;
-    arena_init(&arena);
     open_golden(&groups[0], "golden/tasks_4gpu.json", 4, 3, &arena);
     open_golden(&groups[1], "golden/tasks_8gpu.json", 8, 2, &arena);
     open_lists(&groups[2], "roofline:h100", &arena);

@@ -354,13 +354,12 @@ static struct embeddings embeddings_of(char **field, struct arena *arena)
 
 static void bench_steps(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
     char *(*fields)[ANCHOR_COLUMNS], **first = NULL;
     double first_ms = NAN;
     unsigned n_above = 0, n_priced = 0;
     size_t n;
 
-    arena_init(&arena);
     n = anchor_records(&fields, "measurements/published-steps.csv", &arena);
     printf("\n%-27s %-5s %5s %7s %9s %10s %8s %6s %9s %9s  %s\n", "list", "GPU",
            "GPUs", "batch", "step ms", "embeddings", "+ input", "share",
@@ -398,9 +397,8 @@ static void bench_steps(void)
 int main(void)
 {
     struct anchors anchors;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     anchors = anchor_lookups(&arena);
     bench_lookups(&anchors, &arena);
     bench_left_out(

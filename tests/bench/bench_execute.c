@@ -147,11 +147,10 @@ static int run_plan(struct outcome *outcome, const struct setup *setup,
     struct exec_result result;
     struct table_list list;
     struct plan plan = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
     int rc = -1;
 
-    arena_init(&arena);
     rng_init(&rng, number, 0);
     if (tables_load(&list, lists[number % 2], &options, &arena, err))
         goto out;
@@ -559,11 +558,10 @@ static int run_step(struct step_outcome *outcome, const struct setup *setup,
     struct plan plan = {0};
     struct setup own = *setup;
     struct step steps[N_PREDICTED];
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
     int rc = -1;
 
-    arena_init(&arena);
     rng_init(&rng, number, n_ranks);
     if (tables_load(&list, lists[number % 2], &options, &arena, err))
         goto out;

@@ -85,13 +85,12 @@ static int print_all(struct figures *figures, const char *db,
 int main(int argc, char **argv)
 {
     struct figures figures = {.cost = argc > 2 ? argv[2] : "roofline:cpu"};
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     int rc;
 
     if (argc > 3)
         figures.list = strtoull(argv[3], NULL, 16);
-    arena_init(&arena);
     rc = print_all(&figures, argc > 1 ? argv[1] : SHIPPED_DB, &arena, &err);
     if (rc)
         fprintf(stderr, "bench_figures: %s\n", err.msg);

@@ -368,10 +368,9 @@ static int read_all(struct page *page, const char *db, const char *gpu,
 int main(int argc, char **argv)
 {
     static struct page page;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (read_all(&page, argc > 1 ? argv[1] : SHIPPED_DB,
                  argc > 2 ? argv[2] : SHIPPED_GPU, &arena, &err)) {
         fprintf(stderr, "bench_page: %s\n", err.msg);

@@ -98,10 +98,9 @@ static bool bench_list(unsigned list, const char *cost, uint64_t n_changes,
     struct plan plan = {0};
     double plain, full;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     bool is_dearer = false;
 
-    arena_init(&arena);
     draw_list(&plan.problem, list, &arena);
     if (oracle_open(&oracle, cost, &plan.problem, &arena, &err))
         goto out;

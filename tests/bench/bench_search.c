@@ -240,9 +240,8 @@ static void bench_drawn(const struct table *pool, size_t n_pool,
         struct oracle *oracle = NULL;
         struct plan plan = {0};
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
 
-        arena_init(&arena);
         draw_task(&plan.problem, pool, n_pool, n_devices, &rng, &arena);
         if (oracle_reference_open(&oracle, golden_path("golden", &arena),
                                   &plan.problem, &arena, &err))
@@ -304,10 +303,9 @@ static void bench_scale(size_t n_tables, uint32_t n_devices,
     struct oracle *oracle = NULL;
     struct plan plan = {0};
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     double built_ms;
 
-    arena_init(&arena);
     draw_list(&plan.problem, n_tables, n_devices, &arena);
     search_options_init(&options);
     options.pool = threads;
@@ -356,11 +354,10 @@ int main(int argc, char **argv)
     struct pool *threads =
         pool_open(argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0);
     struct tally tally = {.least_speedup = INFINITY};
-    struct arena arena;
+    struct arena arena = {0};
     struct table *pool;
     size_t n, i;
 
-    arena_init(&arena);
     if (!file_exists(golden_path("golden", &arena))) {
         printf("# no reference data\n");
         return 0;

@@ -162,11 +162,10 @@ int main(int argc, char **argv)
     struct train_options published, ours;
     struct evaluation theirs_done, ours_done;
     struct errors measured;
-    struct arena arena;
+    struct arena arena = {0};
     const struct sample *samples;
     size_t n;
 
-    arena_init(&arena);
     if (!file_exists(golden_path("golden/train_compute.txt.gz", &arena))) {
         printf("bench_train: no reference data\n");
         return 0;

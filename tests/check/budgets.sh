@@ -6,13 +6,13 @@
 set -eu
 
 budgets="
-src/base     2808  36
+src/base     2822  36
 src/core     4601  35
-src/device   6274  59
-src/io       5211  34
-src/emit     2761  15
+src/device   6270  59
+src/io       5203  34
+src/emit     2747  15
 src/exec     3602  26
-src/cli      5576  28
+src/cli      5547  28
 costmodel    7419  57
 search       6590  30
 microbench   1524  13

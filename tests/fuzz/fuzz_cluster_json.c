@@ -22,10 +22,9 @@ static void must_be_legal(const struct cluster *cluster)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct cluster cluster = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (cluster_from_json(&cluster, (const char *)data, size, "fuzz", &arena,
                           &err)) {
         MUST(err.code == ERR_INPUT);

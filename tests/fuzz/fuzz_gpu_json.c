@@ -22,10 +22,9 @@ static void must_price(const struct gpu_spec *spec)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gpu_spec spec;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (gpu_spec_from_json(&spec, (const char *)data, size, "fuzz", &arena,
                            &err)) {
         MUST(err.code == ERR_INPUT);

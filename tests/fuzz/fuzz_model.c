@@ -11,12 +11,11 @@
 static void judge(const char *data, size_t size)
 {
     struct model model, again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     const char *text, *second;
     size_t len, second_len;
 
-    arena_init(&arena);
     if (model_parse(&model, data, size, "fuzz", &arena, &err)) {
         MUST(err.code == ERR_INPUT);
         MUST(!strncmp(err.msg, "fuzz:", 5));

@@ -10,10 +10,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct nccl_tests tests;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (nccl_tests_parse(&tests, (const char *)data, size, "fuzz", &arena,
                          &err)) {
         MUST(err.code == ERR_INPUT && !strncmp(err.msg, "fuzz:", 5));

@@ -42,10 +42,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const features[N_INPUTS] = {"dim", "rows", "pooling"};
     struct net_file file = {.path = "fuzz", .n_inputs = N_INPUTS};
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (net_file_parse(&file, features, (const char *)data, size, &arena,
                        &err)) {
         MUST(err.code == ERR_INPUT);

@@ -8,11 +8,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct npz_member member;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     size_t at = 0;
 
-    arena_init(&arena);
     for (;;) {
         if (npz_parse(&member, (const char *)data + at, size - at, &arena,
                       &err)) {

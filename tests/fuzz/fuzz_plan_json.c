@@ -11,10 +11,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct plan plan, again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (plan_from_json(&plan, (const char *)data, size, "fuzz", &arena, &err)) {
         MUST(err.code == ERR_INPUT || err.code == ERR_NO_PLAN);
         MUST(!strncmp(err.msg, "fuzz:", 5));

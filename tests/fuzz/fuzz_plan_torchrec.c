@@ -46,11 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (size_t n = 0; n <= N_TABLES; n += N_TABLES) {
         struct plan plan = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         char *text;
 
-        arena_init(&arena);
         text = arena_strndup(&arena, (const char *)data, size);
         plan.problem.tables = ARENA_NEW(&arena, struct table, n);
         plan.problem.n_tables = n;

@@ -19,10 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct buf first = {0}, second = {0};
     struct store *store, *again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (store_from_csv(&store, (const char *)data, size, "fuzz", &arena,
                        &err)) {
         MUST(err.code == ERR_INPUT);

@@ -29,11 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                          .warn = must_be_sentence,
                                          .columns = dim ? "name=id" : NULL};
         struct table_list list = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         int rc;
 
-        arena_init(&arena);
         rc = tables_from_csv(&list, (const char *)data, size, "fuzz", &options,
                              &arena, &err);
         must_be_valid_or_explained(rc, &list, &err);

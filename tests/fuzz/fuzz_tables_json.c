@@ -8,11 +8,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t dim = 0; dim <= 64; dim += 64) {
         struct tables_options options = {.dim = dim, .warn = must_be_sentence};
         struct table_list list = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         int rc;
 
-        arena_init(&arena);
         rc = tables_from_json(&list, (const char *)data, size, "fuzz", &options,
                               &arena, &err);
         must_be_valid_or_explained(rc, &list, &err);

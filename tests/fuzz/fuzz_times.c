@@ -9,10 +9,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct times times = {.n_ranks = 4};
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (times_add(&times, (const char *)data, size, "fuzz", &arena, &err)) {
         MUST(err.code == ERR_INPUT);
         MUST(!strncmp(err.msg, "fuzz:", 5) && err.msg[5] >= '1' &&

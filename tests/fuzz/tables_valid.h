@@ -93,11 +93,10 @@ must_import_list(tables_reader *read, const uint8_t *data, size_t size)
     struct buf notes = {0}, text = {0};
     struct tables_options import = {
         .columns = "", .notes = &notes, .warn = must_be_sentence};
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     int rc;
 
-    arena_init(&arena);
     rc = read(&list, (const char *)data, size, "fuzz", &import, &arena, &err);
     if (!rc) {
         buf_printf(&text, "%s", notes.data ? notes.data : "");

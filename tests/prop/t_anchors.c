@@ -14,9 +14,8 @@ int main(void)
 {
     struct exchange_anchors exchanges;
     struct anchors anchors;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     anchors = anchor_lookups(&arena);
     anchor_check_lookups(&anchors, report, &arena);
     anchor_check_errors(&anchors, 20, 0.15, report, &arena);

@@ -158,9 +158,8 @@ static void run_everywhere(struct random_plan *random, struct world *world,
 {
     struct exec_options options;
     struct exec_result first = {0}, again = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     exec_options_init(&options);
     options.n_iterations = 1;
     options.seed = seed;
@@ -184,7 +183,7 @@ int main(void)
     struct device *cpu = NULL, *gpu = NULL;
     struct world *world = NULL;
     uint64_t n_plans = tap_size(20, 500);
-    struct arena arena;
+    struct arena arena = {0};
     struct err err;
 
     if (world_open(&world, &err) || device_open(&cpu, DEVICE_CPU, 0, 2, &err) ||
@@ -193,7 +192,6 @@ int main(void)
         printf("Bail out! %s\n", err.msg);
         return 1;
     }
-    arena_init(&arena);
     for (uint64_t seed = 0; seed < n_plans; seed++) {
         struct tables_options tables_options = {0};
         struct table_list list;

@@ -130,10 +130,9 @@ static void test_size(const struct size *size,
 {
     double mapes[N_SEEDS], regrets[N_SEEDS], mses[N_SEEDS];
     const struct sample *held_out;
-    struct arena arena;
+    struct arena arena = {0};
     size_t n_held_out;
 
-    arena_init(&arena);
     held_out = judges(size, &n_held_out, reference, &arena);
     for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
         const struct sample *samples = draw(size, seed, reference, &arena);
@@ -241,9 +240,8 @@ static void test_plans(const struct gpu_spec *h100)
     const size_t n_models = is_full() ? 4 : 2;
     const size_t n_tasks = tap_size(4, MOST_TASKS);
     char folder[] = "/tmp/t_few_samples_XXXXXX";
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (!mkdtemp(folder))
         exit(1);
     for (size_t m = 0; m < n_models; m++) {
@@ -280,9 +278,8 @@ int main(void)
     struct reference reference = {NULL, 0};
     const struct gpu_spec *h100;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (gpu_spec_get(&h100, "h100", &arena, &err) || gemm_init(&err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;

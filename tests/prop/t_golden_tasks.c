@@ -123,12 +123,11 @@ int main(void)
                                         "golden/tasks_8gpu.json"};
     /* The default effort reaches 0.985 and 0.971. */
     static const double most_ratio[] = {0.988, 0.98};
-    struct arena arena;
+    struct arena arena = {0};
     struct table *pool;
     const char *dir;
     size_t n, i;
 
-    arena_init(&arena);
     dir = golden_path("golden", &arena);
     if (!file_exists(dir))
         tap_skip_all("no ../shared");

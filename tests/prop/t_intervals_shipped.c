@@ -137,10 +137,9 @@ int main(void)
                  {"cpu-amd-epyc-2t", "cpu-amd-epyc-2t"}};
     const char *data = getenv("NEUROSHARD_DATA");
     struct counts all = {0}, all_near = {0}, all_ordered = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (!data)
         data = "data";
     if (gemm_init(&err)) {

@@ -62,7 +62,6 @@ static void open_oracle(struct scene *scene, const char *cost)
 {
     struct err err = {0};
 
-    arena_init(&scene->arena);
     if (!oracle_open(&scene->oracle, cost, &scene->problem, &scene->arena,
                      &err))
         return;
@@ -88,7 +87,7 @@ static const double *whole_vector(struct scene *scene, uint32_t columns)
 
 static void find_lane(struct meter *meter)
 {
-    struct scene scene;
+    struct scene scene = {0};
     const double *vector;
 
     make_problem(&scene, 1000, 128, 1, 1);
@@ -246,7 +245,7 @@ static void check_oracle(struct meter meter, size_t n_tables)
 
     find_lane(&meter);
     for (size_t i = 0; i < n_tables && meter.lane >= 0; i++) {
-        struct scene scene;
+        struct scene scene = {0};
         struct rng rng;
         uint32_t n_local, n_hosts, most_hosts;
 
@@ -278,12 +277,11 @@ static void check_columns(size_t n_tables)
 {
     const char *cost;
     size_t n_same = 0;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     cost = arena_printf(&arena, "reference:%s", golden_path("golden", &arena));
     for (size_t i = 0; i < n_tables; i++) {
-        struct scene scene;
+        struct scene scene = {0};
         struct shard piece;
         struct rng rng;
         double *vector;
@@ -314,11 +312,10 @@ int main(void)
         {"roofline:h100", -1, 1e-9},
         {"model:cpu-amd-epyc-2t.nsm", -1, 1e-9},
     };
-    struct arena arena;
+    struct arena arena = {0};
 
     for (size_t i = 0; i < sizeof meters / sizeof *meters; i++)
         check_oracle(meters[i], tap_size(200, 10000));
-    arena_init(&arena);
     if (file_exists(golden_path("golden", &arena)))
         check_columns(tap_size(50, 1000));
     arena_release(&arena);

@@ -58,10 +58,9 @@ int main(void)
         {"fbgemm-nvidia-h200", "model:h200.nsm", 0.03, 0.05},
     };
     const char *data = getenv("NEUROSHARD_DATA");
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct errors errors = {0};
         const char *db = arena_printf(&arena, "%s/measurements/%s.db",

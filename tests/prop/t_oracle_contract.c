@@ -74,7 +74,6 @@ static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
     struct err err = {0};
 
     *scene = (struct scene){0};
-    arena_init(&scene->arena);
     rng_init(&scene->rng, seed, 14);
     fake_random(&scene->problem, &scene->rng, 2, &scene->arena);
     if (!strncmp(cost, "reference", 9)) /* has nets for four */
@@ -243,11 +242,10 @@ int main(void)
         "torchrec",       "torchrec:outputs=legacy",
         "model:h100.nsm", "model:cpu-amd-epyc-2t.nsm"};
     const size_t n = tap_size(30, 1000);
-    struct arena arena;
+    struct arena arena = {0};
 
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
         check(costs[i], n);
-    arena_init(&arena);
     if (file_exists(golden_path("golden", &arena)))
         check(
             arena_printf(&arena, "reference:%s", golden_path("golden", &arena)),

@@ -269,9 +269,8 @@ int main(void)
     struct placed *placed;
     struct oracle *oracle = NULL;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (!file_exists(golden_path(PLACEMENT, &arena)))
         tap_skip_all("no ../shared");
     read_problem(&plan.problem, &arena);

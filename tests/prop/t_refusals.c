@@ -160,12 +160,11 @@ int main(void)
 {
     struct searcher searchers[] = {
         {.name = "full"}, {.name = "reference"}, {.name = "baselines"}};
-    struct refusal refusal;
+    struct refusal refusal = {0};
     size_t n = tap_size(1000, 10000);
 
     rng_init(&refusal.rng, 21, 0);
     for (refusal.number = 0; refusal.number < n; refusal.number++) {
-        arena_init(&refusal.arena);
         if (draw_refusal(&refusal))
             ask_all(searchers, &refusal);
         arena_release(&refusal.arena);

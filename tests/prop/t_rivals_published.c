@@ -175,9 +175,8 @@ static void check_hugectr(struct problem *problem, struct arena *arena)
 int main(void)
 {
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     make_problem(&problem, &arena);
     check_torchrec(&problem, &arena);
     check_hugectr(&problem, &arena);

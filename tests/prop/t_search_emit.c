@@ -81,10 +81,9 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct random_oracle oracle;
     struct plan plan = {0};
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 22, seed);
     fake_random(&plan.problem, &rng, 1.05 + 2 * rng_uniform(&rng), &arena);
     constrain(&plan.problem, &rng);

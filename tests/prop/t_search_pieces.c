@@ -150,11 +150,10 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct plan plan, from;
     struct problem problem;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
     int rc;
 
-    arena_init(&arena);
     rng_init(&rng, 21, seed);
     fake_random(&problem, &rng, 1.05 + 2 * rng_uniform(&rng), &arena);
     constrain(&problem, &rng);
@@ -189,10 +188,9 @@ static void try_kaggle(unsigned kinds, const char *label)
     struct oracle *oracle = NULL;
     struct table_list list;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     int rc;
 
-    arena_init(&arena);
     rc = tables_load(&list, "data/tables/criteo_kaggle_26.csv", &tables_options,
                      &arena, &err);
     ok(!rc, "%s: %s", label, err.msg);

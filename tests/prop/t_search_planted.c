@@ -361,12 +361,11 @@ static bool try_planted(const struct family *family, double slack,
 {
     struct random_oracle oracle;
     struct plant plant;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     struct rng rng;
     bool yes;
 
-    arena_init(&arena);
     rng_init(&rng, 18, seed);
     draw_plant(&plant, family, &oracle, &rng, &arena);
     set_memory(&plant, slack);
@@ -453,12 +452,11 @@ static void try_remedies(const struct family *family, uint64_t seed,
     static const char before[] = "it would fit with ", between[] = ", or ";
     struct random_oracle oracle;
     struct plant plant;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0}, still = {0};
     struct rng rng;
     const char *remedy;
 
-    arena_init(&arena);
     rng_init(&rng, 19, seed);
     draw_plant(&plant, family, &oracle, &rng, &arena);
     set_memory(&plant, 0.4 + 0.5 * rng_uniform(&rng));

@@ -174,11 +174,10 @@ static void try_problem(uint64_t seed, struct pool *pool, struct unfair *unfair)
     struct random_oracle oracle;
     struct problem problem, other;
     struct plan plan, again;
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
     double total, published;
 
-    arena_init(&arena);
     draw_problem(&problem, &oracle, &rng, seed, &arena);
     total = full(&plan, &problem, &oracle, EFFORT, NULL, &arena);
     unfair->n_planned += total < INFINITY;
@@ -206,10 +205,9 @@ static void try_memory(uint64_t first, uint64_t end)
     for (uint64_t seed = first; seed < end; seed++) {
         struct random_oracle oracle;
         struct problem problem, other;
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
 
-        arena_init(&arena);
         draw_problem(&problem, &oracle, &rng, seed, &arena);
         other = roomier(&problem, &arena);
         unfair.n_planned +=

@@ -80,12 +80,11 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct problem problem = {0};
     struct search_options options;
     struct contender_inputs inputs;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
     struct err err = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 51, seed);
     draw(&problem, &rng, &arena);
     search_options_init(&options);

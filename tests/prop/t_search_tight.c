@@ -190,7 +190,6 @@ static bool is_solved(const struct tightness *class, uint64_t seed,
     bool yes;
     double slack;
 
-    arena_init(&plant.arena);
     rng_init(&plant.rng, 20, (uint64_t)(class - classes) << 32 | seed);
     slack = class->least_slack +
             (class->most_slack - class->least_slack) * rng_uniform(&plant.rng);

@@ -100,10 +100,9 @@ static void compare_many(const char *what, unsigned kinds, enum row_cut row_cut,
 {
     struct exhaustive_options exhaustive;
     struct tally tally = {.worst = 1};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 11, kinds);
     exhaustive_options_init(&exhaustive);
     while (tally.n < n) {
@@ -128,10 +127,9 @@ static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
 {
     struct tally tally = {.worst = 1};
     struct exhaustive_options exhaustive;
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 12, pipeline);
     exhaustive_options_init(&exhaustive);
     while (tally.n < n) {
@@ -172,9 +170,8 @@ static void search_all_rows(void)
     struct oracle *oracle = NULL;
     struct problem problem;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 2, UINT64_C(1) << 40, &arena);
     problem.kinds = SHARD_TABLE | SHARD_ROW;
     problem.batch = 8192;
@@ -242,12 +239,11 @@ static void search_few_rows(size_t n)
         struct search_options options;
         struct oracle *oracle = NULL;
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
         struct err err = {0};
         struct rng rng;
 
-        arena_init(&arena);
         rng_init(&rng, i, 17);
         tiny_problem(&problem, 1 + (unsigned)rng_below(&rng, SHARD_ALL_KINDS),
                      &rng, &arena);

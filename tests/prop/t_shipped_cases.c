@@ -96,13 +96,12 @@ int main(void)
     struct bench_options lists[2];
     struct sample *samples;
     struct store *store;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     size_t n_settings, n;
 
     if (!file_exists(SHIPPED))
         tap_skip_all("no " SHIPPED);
-    arena_init(&arena);
     if (store_open(&store, SHIPPED, STORE_READ, &err) ||
         store_settings(store, &settings, &n_settings, &arena, &err) ||
         store_samples(store, &settings[0], STORE_SETTING, &samples, &n, &arena,

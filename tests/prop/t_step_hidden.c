@@ -93,9 +93,8 @@ static void price(const char *path, const char *cost, uint32_t n_devices,
     struct oracle *oracle = NULL;
     struct table_list list;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (uint32_t r = 0; r < n_devices; r++)
         memory_bytes[r] = 80 * GIB;
     if (tables_load(&list, path, &options, &arena, &err))

@@ -190,7 +190,6 @@ static void run_night(struct year *year, unsigned night,
     double after = before;
     struct model *model;
 
-    arena_init(arena);
     measure(year, night, year->per_night);
     model = retrain(year, arena);
     if (model) {
@@ -222,7 +221,7 @@ static void test_year(const struct gpu *gpu, bool drifts, bool has_nets,
                       unsigned n_nights, unsigned per_night, uint64_t seed)
 {
     struct outcome outcome = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct year year = {.gpu = gpu,
                         .drifts = drifts,
                         .has_nets = has_nets,
@@ -230,7 +229,6 @@ static void test_year(const struct gpu *gpu, bool drifts, bool has_nets,
                         .per_night = per_night,
                         .arena = &arena};
 
-    arena_init(&arena);
     rng_init(&year.rng, seed, 'Y');
     year.samples = ARENA_NEW(&arena, struct sample,
                              N_FIRST + (size_t)n_nights * per_night);
@@ -260,10 +258,9 @@ static void test_year(const struct gpu *gpu, bool drifts, bool has_nets,
 static void test_gpu(char name, uint64_t seed, bool is_full)
 {
     struct gpu *gpu = mem_alloc(1, sizeof(*gpu));
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, seed, (uint64_t)name);
     gpu->name = name;
     for (; gpu->n < (is_full ? MOST_CASES : 400); gpu->n++)

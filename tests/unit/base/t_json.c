@@ -61,9 +61,28 @@ static void test_text(void)
     json_decref(list);
 }
 
+static void test_print(void)
+{
+    struct buf out = {0};
+
+    json_print(&out, json_string("a\n"));
+    json_print(&out, json_pack("[f, b]", 1.0 / 3, 1));
+    is_str(out.data, "\"a\\n\"[0.33333333333333331, true]",
+           "values are appended in one line");
+    buf_release(&out);
+}
+
+static void test_count(void)
+{
+    is_i64(json_count(INT64_MAX), INT64_MAX, "the largest count");
+    is_i64(json_count(UINT64_MAX), INT64_MAX, "one that saturated");
+}
+
 int main(void)
 {
     test_rejected();
     test_text();
+    test_print();
+    test_count();
     return tap_done();
 }

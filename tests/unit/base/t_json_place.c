@@ -195,9 +195,8 @@ static void test_places(struct arena *arena)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_whole_numbers();
     test_fields(&arena);
     test_writing(&arena);

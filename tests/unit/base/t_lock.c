@@ -181,12 +181,11 @@ static void test_turns(void)
 {
     enum { N_PROCESSES = 4, N_TURNS = 25 };
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     const char *text = "";
     char number[16];
     size_t len;
 
-    arena_init(&arena);
     ok(!file_write("number", "0", 1, &err), "a number");
     for (int p = 0; p < N_PROCESSES; p++) {
         if (fork())

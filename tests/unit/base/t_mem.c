@@ -40,11 +40,10 @@ static void test_blocks(void)
 
 static void test_arena(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct arena_mark mark;
     char *first, *second, *big, *again;
 
-    arena_init(&arena);
     first = arena_alloc(&arena, 1, 1);
     second = ARENA_NEW(&arena, char, 100);
     ok(is_aligned(first) && is_aligned(second), "arena blocks are aligned");

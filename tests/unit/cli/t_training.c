@@ -340,7 +340,6 @@ int main(void)
 {
     const char *db;
 
-    arena_init(&arena);
     if (!mkdtemp(folder)) {
         printf("Bail out! no folder to work in\n");
         return 1;

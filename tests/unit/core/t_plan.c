@@ -611,9 +611,8 @@ static void test_random_join(struct arena *arena)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_price(&arena);
     test_host(&arena);
     test_error();

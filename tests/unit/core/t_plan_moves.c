@@ -384,14 +384,13 @@ static void check_random(void)
     size_t n_lost = 0, n_new = 0;
 
     for (uint64_t seed = 0; seed < 500; seed++) {
-        struct arena arena;
+        struct arena arena = {0};
         struct plan a, b;
         struct plan_moves there, back, same;
         struct err err = {0};
         struct rng rng;
         bool has_replica = false;
 
-        arena_init(&arena);
         rng_init(&rng, seed, 1);
         a = random_plan(&rng, &arena);
         b = random_plan(&rng, &arena);
@@ -421,9 +420,8 @@ static void check_random(void)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     check_cells(&arena);
     check_replicas(&arena);
     check_move(&arena);

@@ -287,9 +287,8 @@ static void test_grow(void)
                               .devices_per_host = 2,
                               .memory_bytes = memory,
                               .reserve_bytes = reserve};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     cluster_grow(&cluster, 3, 1, &arena);
     is_i64(cluster.devices_per_host, 3, "one host stays one");
     for (uint32_t r = 0; r < 3; r++) {

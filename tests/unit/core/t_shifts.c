@@ -117,12 +117,11 @@ int main(void)
         struct what_if what_if;
         struct shifts shifts;
         struct brute brute;
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         struct rng rng;
         uint32_t gpu;
 
-        arena_init(&arena);
         rng_init(&rng, seed, 4);
         fixture_init(&fixture, &rng, &arena);
         gpu = (uint32_t)rng_below(&rng, N_DEVICES);

@@ -90,7 +90,6 @@ static bool scene_open(struct scene *scene, uint64_t seed)
     struct err err = {0};
 
     *scene = (struct scene){0};
-    arena_init(&scene->arena);
     rng_init(&scene->rng, 41, seed);
     for (uint32_t t = 0; t < N_TABLES; t++) {
         rows[t] = 10 + rng_below(&scene->rng, 2000);
@@ -555,11 +554,10 @@ static void check_unpriced(void)
     struct what_if what_if;
     struct plan plan;
     struct ways ways;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     size_t n_unpriced = 0;
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 3, 2, &arena);
     plan = fake_whole_plan(&problem, device_of, 3, &arena);
     oracle = fake_nan_oracle(&plan.problem);

@@ -71,7 +71,7 @@ static void check_random(void)
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct fixture fixture;
         struct what_if what_if;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan edited;
         struct edit edit;
         struct err err = {0};
@@ -80,7 +80,6 @@ static void check_random(void)
         double step_ms;
         uint32_t table;
 
-        arena_init(&arena);
         rng_init(&rng, seed, 3);
         fixture_init(&fixture, &rng, &arena);
         what_if_init(&what_if, &fixture.plan, &fixture.oracle);
@@ -125,10 +124,9 @@ static void check_no_number(void)
     const struct edit nothing = {0};
     struct fixture fixture;
     struct what_if what_if;
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 0, 3);
     fixture_init(&fixture, &rng, &arena);
     fixture.oracle.ops = &ops;

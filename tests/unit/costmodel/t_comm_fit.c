@@ -223,10 +223,9 @@ static void test_held_out(void)
 {
     double fitted = 0, held_out = 0;
     size_t n_wrong = 0;
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 8, 0);
     for (unsigned round = 0; round < 50; round++) {
         const uint64_t n_busy = round % 2 ? 2 : 4; /* of four: uneven, even */
@@ -419,10 +418,9 @@ static double worst_across(const struct comm_fit *fit, const struct law *law,
 static void test_growth(void)
 {
     struct law published = {30, 0.6, 40, 0.294}; /* what one group grows by */
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 9, 0);
     for (unsigned round = 0; round < (unsigned)tap_size(40, 2000); round++) {
         const struct law law = {5 + 50 * rng_uniform(&rng), rng_uniform(&rng),
@@ -510,9 +508,8 @@ static void test_inside(struct arena *arena)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_lines(&arena);
     test_apply(&arena);
     test_one_level(&arena);

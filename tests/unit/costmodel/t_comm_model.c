@@ -203,10 +203,9 @@ static void check_levels(void)
     struct load load = {.bytes = {0}};
     struct comm_model model = model_of(COMM_PORT);
     struct cluster cluster = {.inter_gbps = 300};
-    struct arena arena;
+    struct arena arena = {0};
     double fwd[8], bwd[8];
 
-    arena_init(&arena);
     for (int r = 0; r < 8; r++)
         load.bytes[r] = 120 * MB;
     comm_model_ask(&model, &cluster, &arena);
@@ -418,9 +417,8 @@ static void check_ask(void)
     const struct cluster both = {.intra_gbps = 9, .inter_gbps = 5};
     const struct cluster none = {0};
     struct comm_model model = model_of(COMM_PORT), same = model;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     model.intra = (struct comm_curve){
         .n_knots = 3, .bytes = {0, 1000, 10000}, .us = {2, 2.5, 4.5}};
     comm_model_ask(&model, &both, &arena);

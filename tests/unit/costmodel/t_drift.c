@@ -187,9 +187,8 @@ static void test_classes(const struct scene *scene)
 int main(void)
 {
     struct scene scene;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     scene_init(&scene, &arena);
     test_changes(&scene);
     test_others(&scene);

@@ -353,10 +353,9 @@ static void test_intervals(const struct sample *samples, size_t n,
 int main(void)
 {
     struct sample *samples;
-    struct arena arena;
+    struct arena arena = {0};
     size_t n;
 
-    arena_init(&arena);
     samples = synthetic_samples(&n, N_CASES, 3, &arena);
     test_linear(samples, n, &arena);
     test_kept(samples, n, &arena);

@@ -93,14 +93,13 @@ static int batches_agree(const struct fast_mlp *mlp, const float *in,
 static void test_case(const struct net_case *c, uint64_t seed)
 {
     struct mlp_layer layers[FAST_MLP_MAX_LAYERS];
-    struct arena arena;
+    struct arena arena = {0};
     struct fast_mlp mlp;
     struct rng rng;
     const float *in;
     float *portable, *got;
     size_t out_size;
 
-    arena_init(&arena);
     rng_init(&rng, seed, 0);
     for (uint32_t k = 0; k < c->n_layers; k++) {
         layers[k].n_in = c->widths[k];
@@ -138,10 +137,9 @@ static void test_nan(void)
     const struct mlp_layer layer = {2, 1, weight, bias, .relu = true};
     const float in[4] = {NAN, 1, 1, 2};
     struct fast_mlp mlp;
-    struct arena arena;
+    struct arena arena = {0};
     float out[2];
 
-    arena_init(&arena);
     fast_mlp_init(&mlp, &layer, 1, cpu_isa_best(), &arena);
     mlp.eval(&mlp, in, 2, out);
     ok(isnan(out[0]), "NaN passes a ReLU");
@@ -160,9 +158,8 @@ static void test_logs(void)
     const struct mlp_layer layer = {N_INPUTS, 8, weight, bias, .relu = false};
     float in[N * N_INPUTS], out[N * 8], portable[N * 8] = {0};
     struct fast_mlp mlp;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (size_t i = 0; i < N; i++) {
         in[i * N_INPUTS] = (float)i;
         in[i * N_INPUTS + 1] = i ? (float)pow(10, (double)i * 0.45 - 3) : 0;
@@ -221,9 +218,8 @@ static void test_fused(void)
     float wide[FAST_MLP_NARROW + 1];
     float weights[FAST_MLP_NARROW + 1], biases[FAST_MLP_NARROW + 1];
     struct fast_mlp mlp;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (size_t o = 0; o <= FAST_MLP_NARROW; o++) {
         weights[o] = weight;
         biases[o] = bias;

@@ -330,7 +330,6 @@ static void test_domains(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_first();
     test_all();
     test_names();

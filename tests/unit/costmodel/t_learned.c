@@ -326,13 +326,12 @@ int main(void)
 {
     struct train_options options;
     struct model model;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     const struct sample *samples;
     int fd = mkstemp(model_path);
     size_t n;
 
-    arena_init(&arena);
     samples = synthetic_samples(&n, 100, 4, &arena);
     train_options_init(&options);
     options.epochs = 20;

@@ -265,11 +265,10 @@ int main(void)
 {
     struct train_options options;
     struct model model;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     const struct sample *samples;
 
-    arena_init(&arena);
     samples = simulated_samples(400, 0, 5, &arena);
     train_options_init(&options);
     options.epochs = 20;

@@ -139,7 +139,6 @@ int main(void)
 {
     struct err err = {0};
 
-    arena_init(&arena);
     if (gemm_init(&err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;

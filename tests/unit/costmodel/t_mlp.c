@@ -29,7 +29,6 @@ static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
     const struct mlp_shape shape = {5, 9, 4, 6, has_totals ? N_TOTALS : 0};
     struct rng rng;
 
-    arena_init(&f->arena);
     rng_init(&rng, seed, 0);
     mlp_init(&f->mlp, &shape, &f->arena);
     mlp_randomise(&f->mlp, &rng);
@@ -100,7 +99,7 @@ static void test_gradients(uint64_t seed, bool has_totals)
 {
     static const char *const layers[] = {"w1", "b1", "w2", "b2",
                                          "w3", "b3", "w4", "b4"};
-    struct fixture f;
+    struct fixture f = {0};
     struct mlp grad;
     struct mlp_work work;
     double want[N_SAMPLES], *params;
@@ -194,12 +193,11 @@ static void test_gemm(void)
 
 static void test_adam(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct adam adam;
     float x[2] = {1, -2}, grad[2];
     double want[2] = {1, -2}, m[2] = {0}, v[2] = {0};
 
-    arena_init(&arena);
     adam_init(&adam, 2, &arena);
     for (int step = 1; step <= 50; step++) {
         for (int i = 0; i < 2; i++) {

@@ -79,12 +79,11 @@ static void small_model(struct model *model, struct arena *arena)
 static void test_round_trip(void)
 {
     struct model model, again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     const char *data, *second;
     size_t len, second_len;
 
-    arena_init(&arena);
     small_model(&model, &arena);
     model_to_bytes(&model, &data, &len, &arena);
     if (!ok(!model_parse(&again, data, len, "m", &arena, &err), "parsed%s",
@@ -153,11 +152,10 @@ static void test_files(void)
 {
     char path[] = "/tmp/t_model_file_XXXXXX";
     struct model model, again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     int fd = mkstemp(path);
 
-    arena_init(&arena);
     ok(fd >= 0 && !close(fd), "a file to write to");
     small_model(&model, &arena);
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
@@ -232,13 +230,12 @@ static void refuses(const char *data, size_t len, const char *want,
 static void test_hostile_texts(void)
 {
     struct model model, ours;
-    struct arena arena;
+    struct arena arena = {0};
     const char *broken;
     json_t *root;
     char *header;
     size_t n_texts, n_refused = 0, n_bad = 0;
 
-    arena_init(&arena);
     small_model(&ours, &arena);
     root = model_to_json(&ours);
     header = json_to_text(root);
@@ -335,11 +332,10 @@ static void test_broken_headers(void)
          "errors[0] must be an object, not a number"},
     };
     struct model model;
-    struct arena arena;
+    struct arena arena = {0};
     json_t *root;
     char *header;
 
-    arena_init(&arena);
     small_model(&model, &arena);
     root = model_to_json(&model);
     header = json_to_text(root);
@@ -360,12 +356,11 @@ static void test_broken_headers(void)
 static void test_version_1(void)
 {
     struct model model, again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     const char *data, *second;
     size_t len, second_len;
 
-    arena_init(&arena);
     if (!ok(!model_load(&model, "tests/fuzz/corpus/model/with_comm.nsm", &arena,
                         &err),
             "a file of version 1%s", err.msg))
@@ -394,9 +389,8 @@ static void test_environments(void)
     struct sample_setting setting = {.driver = "570.86.15", .cuda = "12.8"};
     static char hosts[2 * MODEL_MAX_ENVIRONMENTS][16];
     struct model model = {.ranges = {.n = 0}};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     model_add_environment(&model, &(struct sample_setting){.host = ""}, &arena);
     is_i64((int64_t)model.n_environments, 0, "nothing is known");
     for (int turn = 0; turn < 2; turn++)
@@ -439,7 +433,7 @@ static void test_ranges(void)
 static void test_broken_frames(void)
 {
     struct model model;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     const char *data, *file;
     char *copy;
@@ -447,7 +441,6 @@ static void test_broken_frames(void)
     json_t *root;
     char *header;
 
-    arena_init(&arena);
     small_model(&model, &arena);
     model_to_bytes(&model, &data, &len, &arena);
     copy = arena_alloc(&arena, len + 1, 1);
@@ -517,10 +510,9 @@ static void test_print(void)
         "floor           bytes of a step / 55.5 GB/s, the highest rate ",
         "\nnet                             1       0.25   10.00     5.00  "};
     struct model model;
-    struct arena arena;
+    struct arena arena = {0};
     struct buf out = {0};
 
-    arena_init(&arena);
     small_model(&model, &arena);
     model_print(&model, "small.nsm", &arena, &out);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)

@@ -80,14 +80,13 @@ static void check_names(const char *golden, struct arena *arena)
 int main(void)
 {
     char path[] = "/tmp/t_model_import_XXXXXX";
-    struct arena arena;
+    struct arena arena = {0};
     struct model model;
     struct err err = {0};
     const char *dir;
     double worst;
     int fd;
 
-    arena_init(&arena);
     dir = golden_path("golden", &arena);
     if (!file_exists(golden_path("golden/net_compute.json", &arena)))
         tap_skip_all("no ../shared");

@@ -84,9 +84,8 @@ int main(void)
     struct problem problem = {.batch = 1, .cluster = {.n_devices = 1}};
     struct oracle *oracle = NULL;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_gpu(&arena);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         ok(oracle_open(&oracle, unknown[i], &problem, &arena, &err) &&

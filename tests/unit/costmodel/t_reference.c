@@ -276,12 +276,11 @@ static void check_errors(struct arena *arena)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
     const char *dir;
     struct table *pool;
     size_t n;
 
-    arena_init(&arena);
     check_errors(&arena);
     check_negative(&arena);
     dir = golden_path("golden", &arena);

@@ -36,10 +36,9 @@ static double compute_ms(const char *gpu, const struct problem *problem,
 {
     struct oracle *oracle = NULL;
     double *vectors, *sums, ms = NAN;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
 
-    arena_init(&arena);
     if (!oracle_roofline_open(&oracle, gpu, problem, &arena, &err)) {
         vectors = ARENA_NEW(&arena, double, (n + 1) * oracle->width);
         sums = vectors + n * oracle->width;
@@ -88,9 +87,8 @@ static void check_gpus(void)
     struct oracle *oracle = NULL;
     struct problem problem = make_problem(NULL, 0, 1);
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         is_near(whole_ms(cases[i].gpu, make_table(1000000, 128, 20)),
                 cases[i].want_ms + checks_ms(shipped_gpu(cases[i].gpu, &arena)),

@@ -388,7 +388,6 @@ int main(void)
 {
     const struct gpu_spec *h100;
 
-    arena_init(&arena);
     if (gpu_spec_get(&h100, "h100", &arena, &err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;

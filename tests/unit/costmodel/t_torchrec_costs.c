@@ -184,9 +184,8 @@ static void check_case(const struct shard_case *test)
     struct shard shard = shard_whole(&problem, 0, 0);
     uint32_t *pod_size = &problem.cluster.hosts_per_domain;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     *pod_size = test->pod_size;
     shard.kind = test->kind;
     if (test->row_parts)
@@ -223,9 +222,8 @@ static void check_head(void)
     double compute[4], fwd[4], bwd[4], terms[4];
     struct oracle *oracle;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (ok(!oracle_open(&oracle, "torchrec", &problem, &arena, &err),
            "opens %s", err.msg)) {
         oracle->ops->compute(oracle, sums, 4, compute);
@@ -272,10 +270,9 @@ static void check_settings(void)
     struct table table = make_table(&cases[0].table);
     struct problem problem = make_problem(&table, 8, 8);
     struct oracle *oracle, *again;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err;
 
-    arena_init(&arena);
     for (size_t i = 0; i < sizeof rejected / sizeof *rejected; i++) {
         err = (struct err){0};
         ok(oracle_open(&oracle, rejected[i].cost, &problem, &arena, &err) &&
@@ -322,9 +319,8 @@ static void check_asked(void)
     struct problem problem = make_problem(&table, 16, 8);
     struct problem asking = problem;
     struct oracle *asked, *same, *set;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     asking.cluster.inter_gbps = 25 * 0x1p30 / 1e9;
     asked = must_open("torchrec", &asking, &arena);
     set = must_open("torchrec:inter=12.5", &asking, &arena);
@@ -361,10 +357,9 @@ static void check_rows(void)
     struct table table = make_table(&cases[0].table);
     struct problem problem = make_problem(&table, 4, 2);
     struct oracle *oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err;
 
-    arena_init(&arena);
     table.num_embeddings = 10;
     if (oracle_open(&oracle, "torchrec", &problem, &arena, &err))
         return;
@@ -407,11 +402,10 @@ static void check_few_rows(uint64_t rows, uint32_t first, uint32_t begin,
     struct plan plan = {.problem = problem};
     struct oracle *oracle, *whole;
     struct shard shards[8], block;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err;
     double want[3];
 
-    arena_init(&arena);
     table.num_embeddings = rows;
     full.num_embeddings = n_full;
     plan.problem.tables = &table;

@@ -416,9 +416,8 @@ static void test_refusals(struct arena *arena)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_split(&arena);
     test_fit(&arena);
     test_published(&arena);

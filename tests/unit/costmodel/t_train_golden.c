@@ -65,10 +65,9 @@ static void test_same_bytes(const struct sample *samples, size_t n,
 int main(void)
 {
     const struct sample *samples;
-    struct arena arena;
+    struct arena arena = {0};
     size_t n;
 
-    arena_init(&arena);
     if (!file_exists(golden_path("golden/train_compute.txt.gz", &arena)))
         tap_skip_all("no ../shared");
     samples = golden_samples(&n, 20000, &arena);

@@ -123,11 +123,10 @@ static void train(struct model *model, size_t n, struct arena *arena)
 
 static void test_planted(size_t n_samples)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct model model;
     size_t n_false = 0, n_named = 0;
 
-    arena_init(&arena);
     train(&model, n_samples, &arena);
     for (uint64_t seed = 0; seed < N_TASKS; seed++) {
         const struct arena_mark mark = arena_mark(&arena);
@@ -164,13 +163,12 @@ static void test_intervals(void)
 {
     static struct task task;
     const struct cost_source *cost;
-    struct arena arena;
+    struct arena arena = {0};
     struct model model;
     struct err err = {0};
     double octaves;
     size_t i = 0;
 
-    arena_init(&arena);
     train(&model, 200, &arena);
     model.intervals.at[0] =
         (struct interval){"all", "samples", 100, 0.1, 0.14, 0};

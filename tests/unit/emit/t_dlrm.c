@@ -446,7 +446,6 @@ static void test_refused(void)
 
 int main(void)
 {
-    arena_init(&arena);
     if (!mkdtemp(dir))
         tap_skip_all("no temporary folder");
     test_script();

@@ -500,7 +500,6 @@ static void test_alone(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_own();
     test_host();
     test_error();

@@ -123,7 +123,6 @@ static void test_kinds(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_fold();
     test_content();
     test_kinds();

@@ -225,7 +225,6 @@ static void test_same(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_same();
     test_whole();
     test_large();

@@ -612,7 +612,6 @@ static void test_replicas(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_mixed();
     test_hot_block();
     test_stopped_and_analytic();

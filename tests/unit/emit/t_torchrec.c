@@ -681,7 +681,6 @@ static void test_text_format(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_each_type();
     test_options();
     test_names();

@@ -45,7 +45,6 @@ int main(void)
     struct err err = {0};
     struct plan plan;
 
-    arena_init(&arena);
     plan = fixture_plan(2, 2, 64);
     fixture_whole(&plan, "whole", 10, 8, 3, 0);
     fixture_table(&plan, "cut", 10, 40, 2);

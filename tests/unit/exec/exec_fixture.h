@@ -37,7 +37,6 @@ static inline void fixture_init_on(struct fixture *fixture,
     struct err err = {0};
 
     memset(fixture, 0, sizeof(*fixture));
-    arena_init(&fixture->arena);
     fixture->plan.problem.tables = fixture->tables;
     fixture->plan.problem.cluster.n_devices = n_ranks;
     fixture->plan.problem.batch = batch;

@@ -23,7 +23,6 @@ static void run_plan(struct found *found, struct world *world,
     struct fixture fixture = {0};
     struct err err = {0};
 
-    arena_init(&fixture.arena);
     fixture.plan = (struct plan){.problem = {.tables = fixture.tables,
                                              .cluster.n_devices = N_RANKS,
                                              .batch = 101},

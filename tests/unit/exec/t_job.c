@@ -93,9 +93,8 @@ static void test_planted(void)
     static struct planted planted;
     double worst = 0, least = 1;
     unsigned n_missed = 0, n_false = 0;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (unsigned seed = 0; seed < tap_size(20, 400); seed++) {
         const uint32_t n_ranks = 5 + seed % (MAX_RANKS - 4);
         const uint32_t straggler = seed % n_ranks;
@@ -151,9 +150,8 @@ static void test_factor(void)
 {
     static struct planted planted;
     double worst = 0;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (unsigned seed = 0; seed < tap_size(20, 400); seed++) {
         struct job_cause causes[JOB_CAUSES];
         struct job_times job;
@@ -194,9 +192,8 @@ static void test_ranks_alone(void)
 {
     static struct planted planted;
     double worst = 0;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (unsigned seed = 0; seed < tap_size(20, 400); seed++) {
         struct job_cause causes[JOB_CAUSES];
         struct job_times job;
@@ -228,11 +225,10 @@ static void test_ranks_alone(void)
 static void test_steps(void)
 {
     static struct planted planted;
-    struct arena arena;
+    struct arena arena = {0};
     struct job_times job;
     struct err err = {0};
 
-    arena_init(&arena);
     planted.plan.problem.cluster.n_devices = 1;
     for (uint64_t s = 6; s-- > 0;)
         planted.times[planted.n++] =
@@ -250,11 +246,10 @@ static void test_steps(void)
 
 static void refuse(struct planted *planted, const char *want)
 {
-    struct arena arena;
+    struct arena arena = {0};
     struct job_times job;
     struct err err = {0};
 
-    arena_init(&arena);
     is_i64(learn(&job, planted, &arena, &err), -1, "is refused");
     is_str(err.msg, want, "in a sentence");
     arena_release(&arena);

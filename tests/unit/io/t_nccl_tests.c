@@ -28,9 +28,8 @@ static void check_good(const char *text, uint32_t n_hosts, const char *name)
 {
     struct nccl_tests out;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (ok(!parse(&out, text, &arena, &err), "%s: %s", name, err.msg)) {
         is_str(out.device, "NVIDIA H100 80GB HBM3", "the device of rank 0");
         is_i64(out.n_ranks, 2, "two ranks");
@@ -99,9 +98,8 @@ static void check_faults(void)
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct nccl_tests out;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
 
-        arena_init(&arena);
         ok(parse(&out, faults[i].text, &arena, &err) == -1 &&
                err.code == ERR_INPUT,
            "refused");
@@ -114,7 +112,7 @@ int main(void)
 {
     struct nccl_tests out;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
     check_good(PROGRAM RANKS HEADING SMALL ROW LARGE "# Avg bus : 7\n", 2,
                "two hosts");
@@ -127,7 +125,6 @@ int main(void)
                      "4194304 1 float none 200.0 20.97 10.49 0",
                2, "of an older one, that knows no root");
     check_faults();
-    arena_init(&arena);
     ok(nccl_tests_parse(&out, "#\0", 2, "a.txt", &arena, &err) == -1,
        "not text");
     is_str(err.msg, "a.txt: a NUL byte, so not a text", "and says so");

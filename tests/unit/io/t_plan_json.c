@@ -964,7 +964,6 @@ static void test_files(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_full();
     test_bandwidths();
     test_unknown_keys();

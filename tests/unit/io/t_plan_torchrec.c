@@ -253,7 +253,6 @@ static void test_stats_refused(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_json();
     test_json_refused();
     test_stats();

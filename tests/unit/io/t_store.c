@@ -675,9 +675,8 @@ static void remove_dir(void)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (!mkdtemp(dir))
         tap_skip_all("no temporary folder");
     test_schema(&arena);

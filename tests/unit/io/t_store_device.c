@@ -247,14 +247,13 @@ static void test_canaries(struct store *store)
 int main(void)
 {
     struct store *store;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     int fd = mkstemp(path);
 
     if (fd < 0)
         tap_skip_all("no temporary folder");
     close(fd);
-    arena_init(&arena);
     if (store_open(&store, path, STORE_WRITE, &err)) {
         ok(0, "%s", err.msg);
         return tap_done();

@@ -272,12 +272,11 @@ static void test_lists(void)
         struct comm_sample *comm;
         struct ceiling *ceilings;
         struct sample *samples;
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         double best_ms;
         size_t n;
 
-        arena_init(&arena);
         run(store, "PRAGMA ignore_check_constraints = 1");
         run(store, bad[i]);
         ok(store_settings(store, &settings, &n, &arena, &err) ||
@@ -310,11 +309,10 @@ static void test_refused_sample(void)
                             .started_at = "2026-11-21T04:05:06Z"};
     struct store *store = open_rows();
     struct sample *samples;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     size_t n = 0;
 
-    arena_init(&arena);
     ok(store_sink(store).put(store, &setting, &sample, &err) == -1, "%s",
        err.msg);
     ok(!store_samples(store, &setting, STORE_SETTING, &samples, &n, &arena,
@@ -340,13 +338,12 @@ static void test_types(void)
     struct buf schema = {0};
     const char *at = store_schema_sql, *found;
     struct sample *samples;
-    struct arena arena;
+    struct arena arena = {0};
     struct store *store;
     struct err err = {0};
     sqlite3 *db;
     size_t n;
 
-    arena_init(&arena);
     while ((found = strstr(at, ") STRICT"))) {
         buf_add(&schema, at, (size_t)(found + 1 - at));
         at = found + strlen(") STRICT");

@@ -147,12 +147,11 @@ static bool is_there(struct store *store, const struct expected *row)
 {
     struct sample_setting setting = make_setting(row->setting);
     struct sample *samples;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     bool found = false;
     size_t n;
 
-    arena_init(&arena);
     must(store_samples(store, &setting, STORE_SETTING, &samples, &n, &arena,
                        &err),
          &err);
@@ -408,9 +407,8 @@ static void test_verify(void)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_any_order((unsigned)tap_size(40, 4000));
     test_lossless(&arena);
     test_refused(&arena);

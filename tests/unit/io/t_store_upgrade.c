@@ -76,11 +76,10 @@ static struct contents read_all(struct store *store)
     struct sample_setting *settings;
     struct comm_sample *comm;
     struct sample *samples;
-    struct arena arena;
+    struct arena arena = {0};
     struct err err = {0};
     size_t n;
 
-    arena_init(&arena);
     if (store_settings(store, &settings, &contents.n_settings, &arena, &err) ||
         !contents.n_settings ||
         store_samples(store, &settings[0], STORE_DEVICE, &samples,
@@ -310,14 +309,13 @@ static void remove_dir(void)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
     char old[128];
 
     if (!file_exists(SHIPPED))
         tap_skip_all("no " SHIPPED);
     if (!mkdtemp(dir))
         tap_skip_all("no temporary folder");
-    arena_init(&arena);
     make_old(in_dir(old, "old.db"), &arena);
     test_read(old, &arena);
     test_write(old, &arena);

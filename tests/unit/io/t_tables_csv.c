@@ -571,7 +571,6 @@ static void test_pins(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_pins();
     test_refused();
     test_every_column();

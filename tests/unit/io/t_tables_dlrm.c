@@ -169,7 +169,6 @@ static void test_refused(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_main();
     test_s();
     test_draws();

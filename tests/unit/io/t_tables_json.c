@@ -266,7 +266,6 @@ static void test_hostile_texts(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_refused();
     test_not_json();
     test_read();

@@ -168,7 +168,6 @@ static void test_refused(void)
 
 int main(void)
 {
-    arena_init(&arena);
     test_same();
     test_features();
     test_skew(7.5, 1.1);

@@ -84,9 +84,8 @@ static void test_none(struct arena *arena)
 
 int main(void)
 {
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     test_tasks(1000, &arena);
     test_tasks(4000000, &arena);
     test_none(&arena);

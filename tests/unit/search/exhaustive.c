@@ -343,10 +343,9 @@ uint64_t exhaustive_count(const struct problem *problem,
                           const struct exhaustive_options *options)
 {
     struct exhaustive all;
-    struct arena scratch;
+    struct arena scratch = {0};
     uint64_t n;
 
-    arena_init(&scratch);
     exhaustive_init(&all, problem, oracle, options, &scratch);
     n = list_all(&all);
     arena_release(&scratch);
@@ -398,10 +397,9 @@ int search_exhaustive(struct plan *plan, const struct oracle *oracle,
 {
     double start_ms = clock_ms();
     struct exhaustive all;
-    struct arena scratch;
+    struct arena scratch = {0};
     int rc = -1;
 
-    arena_init(&scratch);
     exhaustive_init(&all, &plan->problem, oracle, options, &scratch);
     if (check_size(&all, err))
         goto out;

@@ -40,7 +40,6 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
     uint64_t seed = 0;
 
     *scene = (struct scene){0};
-    arena_init(&scene->arena);
     fake_problem(&scene->problem, rows, dims, SCENE_TABLES, SCENE_DEVICES,
                  UINT64_C(1) << 30, &scene->arena);
     do {

@@ -68,7 +68,6 @@ static void standing_open(struct standing *standing, uint64_t seed,
     struct err err = {0};
 
     *standing = (struct standing){0};
-    arena_init(&standing->arena);
     rng_init(&standing->rng, seed, 5);
     fake_problem(&standing->old, rows, dims, STANDING_TABLES, STANDING_GPUS,
                  memory_bytes, &standing->arena);

@@ -49,9 +49,8 @@ static void check_figures(void)
     const uint32_t dims[] = {8, 64, 32, 16};
     const double pooling[] = {40, 1, 8, 2};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 4, 2, 1 << 20, &arena);
     for (int i = 0; i < 4; i++)
         problem.tables[i].pooling_factor = pooling[i];
@@ -81,9 +80,8 @@ static void check_ties(void)
 {
     const char *const names[] = {"lookup", "size", "size-lookup", "dim"};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 9, 3, &arena);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         is_str(placement(names[i], &problem, &arena), "2 1 0 2 1 0 2 1 0",
@@ -94,9 +92,8 @@ static void check_ties(void)
 static void check_random(void)
 {
     unsigned n_legal = 0, n_short = 0, n_same = 0, n_different = 0, n = 0;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (unsigned i = 0; i < 200; i++)
         for (const struct contender *b = search_contenders;
              strcmp(b->name, "torchrec") != 0; b++) {
@@ -138,10 +135,9 @@ static void check_errors(void)
     const uint32_t dims[] = {16, 32};
     struct problem problem;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 1, 150 << 20, &arena);
     ok(place(&plan, "size", 1, &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,

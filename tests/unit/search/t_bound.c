@@ -85,10 +85,9 @@ static void try_problem(uint64_t seed, struct tally *tally)
 {
     struct random_oracle oracle;
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 31, seed);
     draw(&problem, &rng, &arena);
     do
@@ -161,10 +160,9 @@ static void check_free_bytes(void)
 {
     struct shard blocks = {0, SHARD_ROW, 0, 500, 0, 32, 0};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct proven bound;
 
-    arena_init(&arena);
     planted_problem(&problem, 1, &arena);
     problem.memory_model = MEMORY_BATCH;
     for (uint32_t r = 0; r < 4; r++)
@@ -181,10 +179,9 @@ static void check_free_bytes(void)
 static void check_unit(void)
 {
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct proven bound;
 
-    arena_init(&arena);
     planted_problem(&problem, 2, &arena);
     problem.tables[1].kinds = SHARD_TABLE | SHARD_COLUMN;
     bound = planted_bound(&problem, &arena);
@@ -202,10 +199,9 @@ static void check_memory(void)
     struct shard block = {0, SHARD_ROW, 0, 500, 0, 32, 0};
     uint64_t least, most, *memory;
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct proven bound;
 
-    arena_init(&arena);
     planted_problem(&problem, 1, &arena);
     problem.kinds = SHARD_TABLE | SHARD_ROW;
     least = shard_memory(&problem, &whole).total;
@@ -234,10 +230,9 @@ static void check_unproven(void)
     struct problem problem;
     struct oracle_ops ops;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct proven bound;
 
-    arena_init(&arena);
     planted_problem(&problem, 2, &arena);
     oracle = fake_oracle(&problem);
     ops = *oracle.ops;

@@ -36,7 +36,6 @@ static bool open_scene(struct scene *scene, uint64_t seed)
     struct rng rng;
 
     *scene = (struct scene){.is_new = seed % 2};
-    arena_init(&scene->arena);
     rng_init(&rng, seed, 0);
     fake_random(problem, &rng, 1 + 2 * rng_uniform(&rng), &scene->arena);
     random_oracle_init(&scene->oracle, problem, &rng);

@@ -295,10 +295,9 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct problem problem;
     struct parts parts;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 81, seed);
     fake_random(&problem, &rng, 2, &arena);
     problem.min_width = seed % 5 == 0 ? 16 : 0;
@@ -337,10 +336,9 @@ static void check_quanta(void)
     struct problem problem;
     struct parts parts;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 82, 0);
     fake_problem(&problem, rows, dims, 5, 2, UINT64_C(1) << 30, &arena);
     random_oracle_init(&oracle, &problem, &rng);

@@ -50,9 +50,8 @@ static void check_counts(void)
         struct exhaustive_options options;
         struct problem problem;
         struct oracle oracle;
-        struct arena arena;
+        struct arena arena = {0};
 
-        arena_init(&arena);
         exhaustive_options_init(&options);
         options.halves_only = test->halves_only;
         fake_problem(&problem, rows, dims, 2, test->n_devices, ROOMY, &arena);
@@ -129,11 +128,10 @@ static void check_whole(void)
         struct plan plan = {0};
         struct oracle oracle;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
         double best;
 
-        arena_init(&arena);
         rng_init(&rng, i, 3);
         make_tiny(&plan.problem, &rng, 1 + rng_below(&rng, 4),
                   1 + (uint32_t)rng_below(&rng, 3), 1 + rng_uniform(&rng),
@@ -163,10 +161,9 @@ static void check_search(void)
         struct plan plan = {0}, other;
         struct oracle oracle;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
 
-        arena_init(&arena);
         rng_init(&rng, i, 4);
         make_tiny(&plan.problem, &rng, 1 + rng_below(&rng, 3), 3, 1.5, &arena);
         oracle = fake_oracle(&plan.problem);
@@ -215,9 +212,8 @@ static void check_rows(void)
     struct plan plan = {0};
     struct oracle oracle;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     exhaustive_options_init(&options);
     fake_problem(&plan.problem, rows, dims, 2, 2, ROOMY, &arena);
     plan.problem.tables[0].pooling_factor = 1000;
@@ -245,9 +241,8 @@ static void check_refusals(void)
     struct plan plan = {0};
     struct oracle oracle;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     exhaustive_options_init(&options);
     fake_problem(&plan.problem, rows, dims, 3, 3, 1000, &arena);
     oracle = fake_oracle(&plan.problem);

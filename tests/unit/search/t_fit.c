@@ -189,10 +189,9 @@ static void check_layouts(double slack, unsigned kinds)
         struct layout layout;
         struct parts parts;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
 
-        arena_init(&arena);
         rng_init(&rng, seed, 4);
         fake_random(&problem, &rng, slack, &arena);
         problem.kinds = kinds;
@@ -236,12 +235,11 @@ static void check_proof(void)
         struct oracle oracle;
         struct parts parts;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         bool has, is_found;
 
         draw(&packing, &rng, 9, 4, 20, 3);
         has = has_packing(&packing, 0);
-        arena_init(&arena);
         fake_problem(&problem, packing.sizes, dims, packing.n, packing.n_bins,
                      0, &arena);
         problem.kinds = SHARD_TABLE;
@@ -279,13 +277,12 @@ static void check_whole(void)
         struct oracle oracle;
         struct parts parts;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
 
         for (int t = 0; t < 12; t++) {
             rows[t] = 100 + rng_below(&rng, 1000);
             dims[t] = 64;
         }
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 12, n_devices, 0, &arena);
         problem.memory_model = MEMORY_FULL;
         problem.kinds = SHARD_TABLE | SHARD_COLUMN;

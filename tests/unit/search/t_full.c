@@ -63,10 +63,9 @@ static void check_even(void)
     const uint32_t dims[] = {64, 32, 32};
     struct err err = {0};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 3, 4, ROOMY, &arena);
     problem.kinds = SHARD_TABLE | SHARD_COLUMN;
     ok(!search(&plan, &problem, 20000, &arena, &err), "a plan: %s", err.msg);
@@ -87,10 +86,9 @@ static void check_piece(unsigned kinds, enum row_cut row_cut,
     const uint32_t dims[] = {64, 64};
     struct err err = {0};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 4, ROOMY, &arena);
     problem.kinds = SHARD_ALL_KINDS;
     problem.tables[0].kinds = SHARD_TABLE;
@@ -112,10 +110,9 @@ static void check_grid(void)
     const unsigned kinds[] = {SHARD_GRID, SHARD_TABLE | SHARD_GRID};
     struct err err = {0};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     for (unsigned i = 0; i < 2; i++) {
         fake_problem(&problem, rows, dims, 1, 4, ROOMY, &arena);
         problem.kinds = kinds[i];
@@ -134,11 +131,10 @@ static void check_rows_for_memory(void)
     const uint32_t dims[] = {16, 16};
     struct err err = {0};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
     uint64_t most = 0;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 32, 12 * GIB, &arena);
     ok(!search(&plan, &problem, 20000, &arena, &err), "a plan: %s", err.msg);
     for (size_t i = 0; i < plan.n_shards; i++)
@@ -186,10 +182,9 @@ static void check_shortages(void)
         const struct shortage_case *test = &shortage_cases[i];
         struct err err = {0};
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, test->n_tables, 2,
                      test->memory_bytes, &arena);
         problem.kinds = test->kinds;
@@ -231,10 +226,9 @@ static void check_usage(void)
     for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
         struct problem problem;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 1, 2, ROOMY, &arena);
         problem.kinds = tests[i].kinds;
         problem.tables[0].kinds = tests[i].table_kinds;
@@ -256,11 +250,10 @@ static void check_forms(void)
     struct random_oracle oracle;
     struct problem problem;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct parts parts;
     int rc;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 1, 3, ROOMY, &arena);
     oracle = plain_oracle(&problem);
     rc = parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err);
@@ -294,9 +287,8 @@ static void check_halves(void)
     struct plan plans[2];
     struct search_options options;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     search_options_init(&options);
     options.effort = 20000;
     for (int i = 0; i < 2; i++) {
@@ -335,10 +327,9 @@ static void check_effort(void)
         double least_ms = INFINITY, first_ms = 0;
         struct random_oracle oracle;
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
 
-        arena_init(&arena);
         rng_init(&rng, 52, seed);
         fake_random(&problem, &rng, 2, &arena);
         random_oracle_init(&oracle, &problem, &rng);
@@ -380,10 +371,9 @@ static void check_stages(void)
         struct random_oracle oracle;
         struct problem problem;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 7, 3, ROOMY, &arena);
         problem.kinds = SHARD_TABLE;
         oracle = plain_oracle(&problem);
@@ -434,11 +424,10 @@ static void check_gaps(void)
     double first = 0;
 
     for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++) {
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
         double n;
 
-        arena_init(&arena);
         n = (double)evaluations_of_gap(tests[i].gap, &plan, &arena);
         first = i ? first : n;
         ok(fabs(n / first - tests[i].n_first_stages) <
@@ -460,12 +449,11 @@ static void check_unbounded(void)
     struct search_options options;
     struct err err = {0};
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct parts parts;
     struct plan plan = {0};
     double first;
 
-    arena_init(&arena);
     fake_problem(&plan.problem, rows, dims, 3, 2, ROOMY, &arena);
     plan.problem.kinds = SHARD_TABLE;
     oracle = fake_oracle(&plan.problem);

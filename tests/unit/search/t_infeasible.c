@@ -63,10 +63,9 @@ static void check_case(const struct uneven *test)
     struct problem problem;
     struct oracle oracle;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 2, 0, &arena);
     problem.kinds = SHARD_TABLE;
     set_memory(&problem, test);
@@ -93,11 +92,10 @@ static void check_group(void)
     struct search_options options;
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
 
     search_options_init(&options);
     options.effort = 100;
-    arena_init(&arena);
     for (uint64_t mib = 487; mib < 491; mib++) {
         struct plan plan;
         struct err err = {0};
@@ -136,10 +134,9 @@ static void check_items(void)
         struct problem problem;
         struct oracle oracle;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct shard whole;
 
-        arena_init(&arena);
         fake_problem(&problem, &tests[i].rows, dims, 1, 2, MIB, &arena);
         problem.kinds = SHARD_TABLE;
         problem.memory_model = MEMORY_FULL;
@@ -405,7 +402,6 @@ static void check_remedies(void)
         struct err err = {0};
         struct rng rng;
 
-        arena_init(&sick.arena);
         rng_init(&rng, 31, i);
         fall_ill(&sick, &rng);
         if (!has_plan(&sick.problem, &sick, &err) && err.code == ERR_NO_PLAN) {
@@ -436,7 +432,6 @@ static void check_one_host(void)
     struct err err = {0};
     struct rng rng;
 
-    arena_init(&sick.arena);
     fake_problem(&sick.problem, rows, dims, 1, 2, 300 * MIB, &sick.arena);
     sick.problem.kinds = SHARD_ROW;
     sick.problem.memory_model = MEMORY_FULL; /* more blocks take more */
@@ -459,7 +454,6 @@ static void check_nowhere(void)
     struct err err = {0};
     struct rng rng;
 
-    arena_init(&sick.arena);
     fake_problem(&sick.problem, rows, dims, 2, 1, 300 * MIB, &sick.arena);
     sick.problem.tables[1].kinds = SHARD_COLUMN;
     rng_init(&rng, 0, 0);
@@ -485,7 +479,6 @@ static void check_immense(void)
         struct err err = {0};
         struct rng rng;
 
-        arena_init(&sick.arena);
         fake_problem(&sick.problem, rows, dims, 1, 2, 300 * MIB, &sick.arena);
         sick.problem.kinds = SHARD_TABLE;
         rng_init(&rng, 0, 0);
@@ -509,10 +502,9 @@ static void check_one_row(void)
         struct problem problem;
         struct random_oracle oracle;
         struct rng rng;
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 2, 2, 300 * MIB, &arena);
         problem.kinds = kinds[i];
         problem.memory_model = MEMORY_FULL;
@@ -543,10 +535,9 @@ static void check_proof(void)
     for (unsigned cut = 0; cut < 8; cut++) {
         struct problem problem;
         struct oracle oracle;
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 3, 2, 400 * MIB, &arena);
         for (unsigned t = 0; t < 3; t++)
             problem.tables[t].kinds =

@@ -43,7 +43,6 @@ static void site_open(struct site *site)
     struct err err = {0};
 
     *site = (struct site){.tuning = tuning_default};
-    arena_init(&site->arena);
     rng_init(&site->rng, 71, 0);
     fake_problem(&site->problem, rows, dims, N_TABLES, N_DEVICES,
                  UINT64_C(1) << 30, &site->arena);

@@ -86,12 +86,11 @@ static void check_many_names(uint32_t n_local)
     struct parts parts;
     struct homes homes;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from;
     struct rng rng;
     size_t n_wrong = 0;
 
-    arena_init(&arena);
     rng_init(&rng, 5, n_local);
     for (uint32_t r = 0; r < N_NAMED; r++) {
         rows[r] = 1000 + r;

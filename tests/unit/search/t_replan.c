@@ -68,10 +68,9 @@ static void check_by_hand(void)
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 4, 2, &arena);
     oracle = fake_oracle(&problem);
     from = fake_whole_plan(&problem, all_on_gpu_0, 3, &arena);
@@ -98,10 +97,9 @@ static void check_too_little(void)
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 2, 2, &arena);
     oracle = fake_oracle(&problem);
     from = fake_whole_plan(&problem, all_on_gpu_0, 2, &arena);
@@ -126,11 +124,10 @@ static void check_why_so_much(void)
     struct random_oracle oracle;
     struct err err = {0};
     struct problem old, problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 8, 0);
     fake_equal_problem(&old, 2, 2, &arena);
     from = fake_whole_plan(&old, each_on_its_own, 2, &arena);
@@ -172,10 +169,9 @@ static void check_no_plan(void)
     struct err err = {0}, free_err = {0};
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 3, 2, &arena);
     oracle = fake_oracle(&problem);
     from = fake_whole_plan(&problem, all_on_gpu_0, 2, &arena);
@@ -201,11 +197,10 @@ static void check_only_stands(void)
     struct random_oracle oracle;
     struct err err = {0};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
     struct rng rng;
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 1, 2, &arena);
     problem.kinds = SHARD_TABLE | SHARD_ROW;
     problem.cluster.memory_bytes[0] = 100 * 17 * 4;
@@ -243,11 +238,10 @@ static void check_grown(void)
     };
     struct problem problem;
     struct random_oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 1, 0);
     fake_problem(&problem, rows, dims, 3, 3, GIB, &arena);
     random_oracle_init(&oracle, &problem, &rng);
@@ -323,10 +317,9 @@ static void check_way_home(void)
     double last_ms = INFINITY;
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from;
 
-    arena_init(&arena);
     options.effort = 0;
     fake_equal_problem(&problem, 6, 2, &arena);
     oracle = fake_oracle(&problem);
@@ -364,10 +357,9 @@ static void check_other_columns(void)
     struct err err = {0};
     struct problem problem, now;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 3, 3, GIB, &arena);
     now = problem;
     from = fake_plan(&problem, old, 4, &arena);
@@ -394,10 +386,9 @@ static void check_reserve(void)
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 3, 2, 2 * one + 1000, &arena);
     problem.kinds = SHARD_TABLE;
     oracle = fake_oracle(&problem);
@@ -445,10 +436,9 @@ static void check_names(void)
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan from, plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 6, 3, GIB, &arena);
     problem.kinds = SHARD_TABLE;
     oracle = fake_oracle(&problem);
@@ -480,9 +470,8 @@ static void check_time(void)
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 4, 3, GIB, &arena);
     oracle = fake_oracle(&problem);
     from = fake_whole_plan(&problem, all_on_gpu_0, 4, &arena);
@@ -544,11 +533,10 @@ static void check_same(void)
         struct random_oracle oracle;
         struct problem problem;
         struct plan from, plan;
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         struct rng rng;
 
-        arena_init(&arena);
         rng_init(&rng, seed, 7);
         fake_random(&problem, &rng, 3, &arena);
         random_oracle_init(&oracle, &problem, &rng);
@@ -575,12 +563,11 @@ static void check_random(void)
         struct random_oracle old_oracle, oracle;
         struct problem old, problem;
         struct plan from, plan, free_plan;
-        struct arena arena;
+        struct arena arena = {0};
         struct err err = {0};
         struct rng rng;
         uint64_t limit, least;
 
-        arena_init(&arena);
         rng_init(&rng, seed, 7);
         fake_random(&old, &rng, 3, &arena);
         random_oracle_init(&old_oracle, &old, &rng);

@@ -271,7 +271,6 @@ static void open_scene(struct scene *scene, uint64_t seed)
     double slack = 1, most = 0;
 
     *scene = (struct scene){0};
-    arena_init(&scene->arena);
     rng_init(&scene->rng, seed, 11);
     fake_random(&scene->old, &scene->rng, 3, &scene->arena);
     random_oracle_init(&scene->oracle, &scene->old, &scene->rng);

@@ -112,7 +112,6 @@ static void check_order(void)
     struct snapshot away = {0};
     struct err err = {0};
 
-    arena_init(&standing.arena);
     rng_init(&standing.rng, 62, 0);
     fake_problem(&standing.problem, rows, dims, 3, 2, UINT64_C(1) << 30,
                  &standing.arena);

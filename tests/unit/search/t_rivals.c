@@ -335,12 +335,11 @@ static void check_cases(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct rival_case *test = &cases[i];
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
         struct err err;
         int rc;
 
-        arena_init(&arena);
         fake_problem(&problem, test->rows, test->dims, test->n_tables,
                      test->n_devices, test->memory_bytes, &arena);
         problem.cluster.devices_per_host = test->n_local;
@@ -363,11 +362,10 @@ static void check_hosts(void)
         const uint64_t rows[] = {2000, 1000};
         const uint32_t dims[] = {128, 128};
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
         struct err err;
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 2, 4, GIB, &arena);
         problem.cluster.devices_per_host = 2;
         problem.tables[0].kinds = SHARD_TABLE;
@@ -391,11 +389,10 @@ static void check_hosts(void)
 static void check_ties(void)
 {
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
     struct err err;
 
-    arena_init(&arena);
     fake_equal_problem(&problem, 6, 4, &arena);
     problem.cluster.devices_per_host = 2;
     if (ok(!place(&plan, "torchrec", &problem, &arena, &err), "ties %s",
@@ -417,12 +414,11 @@ static void check_one_rank(void)
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
         struct err err;
         int rc;
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 1, 1, GIB, &arena);
         problem.kinds = kinds[i];
         rc = place(&plan, "torchrec", &problem, &arena, &err);
@@ -460,11 +456,10 @@ static void check_random(void)
         for (unsigned i = 0; i < n; i++) {
             struct plan plan, again;
             struct problem problem;
-            struct arena arena;
+            struct arena arena = {0};
             struct err err;
             struct rng rng;
 
-            arena_init(&arena);
             rng_init(&rng, i, 11);
             fake_random(&problem, &rng, 1 + 0.2 * (i % 10), &arena);
             if (problem.cluster.n_devices % 2 == 0 && i % 2)
@@ -495,11 +490,10 @@ static void check_constraints(void)
     const uint64_t rows[] = {1000, 1000};
     const uint32_t dims[] = {128, 128};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
     struct err err;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
     problem.tables[1].device = 0;
     ok(place(&plan, "torchrec", &problem, &arena, &err) &&
@@ -535,12 +529,11 @@ static void check_all_shares(void)
             const uint64_t rows = i / 2, less = i % 2;
             const uint64_t share = (rows - 1) / n + 1;
             struct problem problem;
-            struct arena arena;
+            struct arena arena = {0};
             struct plan plan;
             struct err err;
             bool found;
 
-            arena_init(&arena);
             fake_problem(&problem, &rows, dims, 1, n, share * 128 * 4 - less,
                          &arena);
             problem.kinds = SHARD_TABLE | SHARD_ROW;
@@ -561,11 +554,10 @@ static void check_replicas(void)
 
     for (uint32_t r = 0; r < 5; r++) {
         struct problem problem;
-        struct arena arena;
+        struct arena arena = {0};
         struct plan plan;
         struct err err;
 
-        arena_init(&arena);
         fake_problem(&problem, rows, dims, 2, 4, 2 * 1000 * 128 * 4, &arena);
         problem.kinds = SHARD_REPLICATE;
         problem.cluster.memory_bytes[r % 4] -= r < 4;
@@ -585,11 +577,10 @@ static void check_limit(void)
     const uint64_t rows[] = {1000, 1000};
     const uint32_t dims[] = {128, 128};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
     struct err err;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 2, GIB, &arena);
     if (ok(!place_within(&plan, "torchrec",
                          (struct contender_inputs){.limit_ms = 1e-9}, &problem,

@@ -132,9 +132,8 @@ static void check_random(void)
              n_same = 0, n_threads = 0;
     const unsigned n = (unsigned)tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
     struct pool *pool = pool_open(2);
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (unsigned i = 0; i < n; i++) {
         struct plan plan, again, other;
         struct problem problem, mixed;
@@ -207,9 +206,8 @@ static void check_constrained(void)
 {
     const unsigned n = (unsigned)tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
     unsigned n_found = 0, n_beam = 0, n_permuted = 0;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (unsigned i = 0; i < n; i++) {
         struct problem problem, mixed;
         struct plan plan;
@@ -243,11 +241,10 @@ static void check_constraints(void)
     const uint64_t rows[] = {1000, 1000, 1000, 1000, 1000, 1000};
     const uint32_t dims[] = {64, 64, 64, 64, 64, 64};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
     unsigned n_cut[6] = {0};
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 6, 3, 1 << 20, &arena);
     problem.tables[0].device = 2;
     problem.tables[1].group = problem.tables[2].group = "g";
@@ -274,10 +271,9 @@ static void check_fall_back(void)
     const uint64_t rows[] = {5, 5, 4, 6};
     const uint32_t dims[] = {4, 4, 4, 4};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 4, 2, 160, &arena);
     problem.tables[3].pooling_factor = 9;
     ok(isinf(plain_greedy(&problem, INFINITY)), "the greedy is stuck");
@@ -291,10 +287,9 @@ static void check_edges(void)
     const uint64_t rows[] = {10, 20};
     const uint32_t dims[] = {12, 16};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
     struct plan plan;
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 2, 1, 1 << 20, &arena);
     ok(isfinite(search(&plan, &problem, 3, NULL, &arena)), "one device");
     fake_problem(&problem, rows, dims, 2, 8, 1 << 20, &arena);
@@ -326,9 +321,8 @@ static void check_errors(void)
     const uint64_t rows[] = {1 << 20, 1 << 20, 1 << 20};
     const uint32_t dims[] = {4, 64, 16};
     struct problem problem;
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, 3, 2, 8 << 20, &arena);
     is_str(message(&problem, fake_oracle, ERR_NO_PLAN, &arena),
            "no plan fits: table 't1' takes 256 MiB (256 MiB weights), at least "

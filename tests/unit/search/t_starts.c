@@ -77,12 +77,11 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct problem problem;
     struct parts parts;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
     double all_ms, few_ms;
 
     few.n_prices = 1;
-    arena_init(&arena);
     rng_init(&rng, 51, seed);
     fake_random(&problem, &rng, 2, &arena);
     random_oracle_init(&oracle, &problem, &rng);
@@ -143,9 +142,8 @@ static void check_by_memory(void)
         struct problem problem;
         struct parts parts;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
 
-        arena_init(&arena);
         plant(&problem, &oracle, seed, &arena);
         if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
                        &err))
@@ -221,11 +219,10 @@ static void check_longest_first(void)
         struct problem problem;
         struct parts parts;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
         double least_ms;
 
-        arena_init(&arena);
         rng_init(&rng, 55, seed);
         least_ms = plant_load(&problem, &rng, &arena) * 16 * 1e-6;
         do
@@ -259,10 +256,9 @@ static void check_ties(void)
     struct problem problem;
     struct parts parts;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
-    arena_init(&arena);
     rng_init(&rng, 56, 0);
     fake_equal_problem(&problem, 12, TIGHT_DEVICES, &arena);
     random_oracle_init(&oracle, &problem, &rng);
@@ -317,10 +313,9 @@ static void check_clean(void)
         struct problem problem;
         struct parts parts;
         struct err err = {0};
-        struct arena arena;
+        struct arena arena = {0};
         struct rng rng;
 
-        arena_init(&arena);
         rng_init(&rng, 54, seed);
         fake_random(&problem, &rng, seed ? 1.1 : 2, &arena);
         problem.kinds = SHARD_TABLE | SHARD_COLUMN;

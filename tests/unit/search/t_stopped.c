@@ -48,10 +48,9 @@ static uint64_t search(const struct scene *scene, enum search search,
     struct plan plan = {.problem = scene->problem};
     const uint64_t n_before = n_calls;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     int rc = -1;
 
-    arena_init(&arena);
     oracle.base.ops = &ops;
     oracle.base.problem = &plan.problem;
     if (search == FULL) {

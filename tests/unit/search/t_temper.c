@@ -549,7 +549,7 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
     struct oracle oracle;
     struct parts parts;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     struct rng rng;
 
     rng_init(&rng, 12, seed);
@@ -560,7 +560,6 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
         room[rng_below(&rng, REPAIR_DEVICES)] += rows[t] * 16 * 4;
         *all_bytes += rows[t] * 16 * 4;
     }
-    arena_init(&arena);
     fake_problem(&problem, rows, dims, REPAIR_TABLES, REPAIR_DEVICES, 0,
                  &arena);
     problem.kinds = SHARD_TABLE;

@@ -99,10 +99,9 @@ static enum err_code run(const struct scene *scene, enum search search,
     struct plan plan = {.problem = scene->problem};
     struct search_options options;
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
     int rc = -1;
 
-    arena_init(&arena);
     it.base.ops = oracle->ops->terms ? &by_terms : &by_comm;
     search_options_init(&options);
     options.effort = EFFORT;
@@ -209,9 +208,8 @@ int main(void)
     check_halves();
     for (int sort = 0; sort < 3; sort++) {
         struct scene scene;
-        struct arena arena;
+        struct arena arena = {0};
 
-        arena_init(&arena);
         open_scene(&scene, sort < 2, sort == 0, &arena);
         for (int s = 0; s < N_SEARCHES; s++)
             for (int f = 0; f < N_FUNCTIONS; f++)
