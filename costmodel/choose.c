@@ -66,11 +66,10 @@ static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
     struct sample *seen, *judged;
     size_t n_seen = 0, n_fold = 0;
     struct dataset dataset;
-    struct arena arena;
+    struct arena arena = {0};
     struct model model;
     int rc = 0;
 
-    arena_init(&arena);
     seen = ARENA_NEW(&arena, struct sample, trial->n);
     judged = ARENA_NEW(&arena, struct sample, trial->n);
     for (size_t i = 0; i < trial->n; i++) {
@@ -171,10 +170,9 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
     struct error_list choice = {0};
     struct train_options chosen = *options;
     struct trial trial = {.options = &chosen};
-    struct arena scratch;
+    struct arena scratch = {0};
     int rc = -1;
 
-    arena_init(&scratch);
     collect(&trial, samples, n, &scratch);
     if (trial.n && !chosen.gpu &&
         train_gpu(&chosen.gpu, trial.known, trial.n, options, arena, err))

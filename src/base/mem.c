@@ -120,11 +120,6 @@ static void free_newest(struct arena *arena)
     mem_free(block);
 }
 
-void arena_init(struct arena *arena)
-{
-    arena->head = NULL;
-}
-
 void arena_release(struct arena *arena)
 {
     while (arena && arena->head)

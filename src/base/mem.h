@@ -50,7 +50,6 @@ struct arena_mark {
     size_t used;
 };
 
-void arena_init(struct arena *arena);
 /* Frees everything; the arena may be used again. NULL and zeroed are fine. */
 void arena_release(struct arena *arena);
 /* Zeroed, aligned to 64 bytes, lives until rewind or release. */

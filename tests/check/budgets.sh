@@ -6,15 +6,15 @@
 set -eu
 
 budgets="
-src/base     2822  36
-src/core     4601  35
+src/base     2817  36
+src/core     4690  35
 src/device   6270  59
 src/io       5203  34
 src/emit     2747  15
 src/exec     3602  26
-src/cli      5547  28
-costmodel    7419  57
-search       6590  30
+src/cli      5546  28
+costmodel    7392  57
+search       6589  30
 microbench   1524  13
 "
 

@@ -97,9 +97,8 @@ static void test_size(const struct size *size,
 {
     const unsigned n_seeds = size->n > 1000 ? 1 : N_SEEDS;
     double shares[N_SEEDS];
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     for (uint64_t seed = 0; seed < n_seeds; seed++) {
         const struct sample *samples, *judges;
         struct model model;
@@ -134,9 +133,8 @@ int main(void)
 {
     struct reference reference = {NULL, 0};
     struct err err = {0};
-    struct arena arena;
+    struct arena arena = {0};
 
-    arena_init(&arena);
     if (gemm_init(&err)) {
         printf("Bail out! %s\n", err.msg);
         return 1;
