@@ -144,13 +144,19 @@ struct snapshot {
 };
 
 void snapshot_release(struct snapshot *snapshot);
-static inline void snapshot_add(struct snapshot *snapshot, struct change piece)
+/* Where one more goes, to be filled in place: a change that is put together
+ * elsewhere and copied is waited for. */
+static inline struct change *snapshot_next(struct snapshot *snapshot)
 {
     if (snapshot->n == snapshot->capacity)
         snapshot->pieces =
             mem_room(snapshot->pieces, snapshot->n, &snapshot->capacity,
                      sizeof(*snapshot->pieces));
-    snapshot->pieces[snapshot->n++] = piece;
+    return &snapshot->pieces[snapshot->n++];
+}
+static inline void snapshot_add(struct snapshot *snapshot, struct change piece)
+{
+    *snapshot_next(snapshot) = piece;
 }
 void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout);

@@ -85,8 +85,8 @@ void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device);
 static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
-    snapshot_add(&trial->changes,
-                 (struct change){.piece = piece, .part = NO_PART});
+    *snapshot_next(&trial->changes) =
+        (struct change){.piece = piece, .part = NO_PART};
 }
 /* All pieces of a unit go. */
 static inline void trial_remove_unit(struct trial *trial,
