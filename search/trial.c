@@ -330,6 +330,16 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
         oracle->ops->compute(oracle, pricing->sums, n_rows, pricing->rows_ms);
 }
 
+/* A device's sums, or of width 1 that lane alone. */
+static inline void gather(double *to, const double *sums, size_t width,
+                          size_t lane)
+{
+    if (width == 1)
+        *to = sums[lane];
+    else
+        memcpy(to, sums, width * sizeof(*to));
+}
+
 /* The nets take all devices of all trials in one call, which is most of the
  * time there is. With a memo only the lane that comm asks for is gathered, and
  * backward exchanges that were seen are not asked again. */
@@ -340,7 +350,7 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
     const size_t n_devices = tryouts[0]->layout.n_devices;
     const bool has_memo = pricing->memo.oracle != NULL;
     const size_t width = oracle->width, stride = has_memo ? 1 : width;
-    const size_t first = has_memo ? oracle->comm_lane : 0;
+    const size_t lane = oracle->comm_lane;
 
     for (uint32_t i = 0; i < n; i++) {
         const struct layout *layout = &tryouts[i]->layout;
@@ -349,14 +359,12 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
         double *compute_ms = pricing->compute_ms + i * n_devices;
 
         for (size_t r = 0; r < n_devices; r++)
-            memcpy(sums + r * stride, layout->sums + r * width + first,
-                   stride * sizeof(*sums));
+            gather(sums + r * stride, layout->sums + r * width, stride, lane);
         memcpy(compute_ms, layout->compute_ms, n_devices * sizeof(*compute_ms));
         for (uint32_t k = 0; k < trial->n_devices; k++) {
             const size_t r = trial->devices[k];
 
-            memcpy(sums + r * stride, trial->sums + k * width + first,
-                   stride * sizeof(*sums));
+            gather(sums + r * stride, trial->sums + k * width, stride, lane);
             compute_ms[r] = trial->compute_ms[k];
         }
     }
