@@ -98,20 +98,23 @@ static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
     }
 }
 
+/* Halves are added up as vectors. */
 static float dot(const float *w, const float *x, size_t n)
 {
+    typedef float half __attribute__((vector_size(2 * DOT_LANES)));
+    typedef float quarter __attribute__((vector_size(DOT_LANES)));
     vec part[DOT_LANES / LANES] = {{0}};
-    float sum[DOT_LANES], a[DOT_LANES / 2], b[DOT_LANES / 4];
+    half halves[2];
+    quarter quarters[2], sums;
 
     for (size_t i = 0; i < n; i += DOT_LANES)
         for (size_t v = 0; v < DOT_LANES / LANES; v++)
             part[v] = FUSED(as_vec(w + i)[v], as_vec(x + i)[v], part[v]);
-    memcpy(sum, part, sizeof(sum));
-    for (size_t l = 0; l < DOT_LANES / 2; l++)
-        a[l] = sum[l] + sum[l + DOT_LANES / 2];
-    for (size_t l = 0; l < DOT_LANES / 4; l++)
-        b[l] = a[l] + a[l + DOT_LANES / 4];
-    return (b[0] + b[2]) + (b[1] + b[3]);
+    memcpy(halves, part, sizeof(halves));
+    halves[0] += halves[1];
+    memcpy(quarters, halves, sizeof(quarters));
+    sums = quarters[0] + quarters[1];
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
 static void layer_narrow(const struct fast_mlp_packed *layer, const float *in,
