@@ -57,9 +57,9 @@ double interval_error(double ms, double says)
 /* Sorts errors[n]; n >= 9. */
 static double bound(double *errors, size_t n)
 {
-    const double k = 0.9 * (double)(n + 1);
+    const size_t k = (n + 1) - (n + 1) / 10; /* ceil(0.9 (n + 1)) */
 
-    return stats_quantile(errors, n, (k - 1) / (double)(n - 1));
+    return stats_quantile(errors, n, (double)(k - 1) / (double)(n - 1));
 }
 
 struct interval_list intervals_make(const char *of,

@@ -44,7 +44,7 @@ static bool as_cut(struct snapshot *out, const struct parts *parts,
             return false;
         if (piece.device >= n_devices)
             piece.device = NO_PIECE;
-        snapshot_add(out, piece);
+        *snapshot_next(out) = piece;
     }
     return n == old->n;
 }
@@ -81,7 +81,7 @@ static bool as_placed(struct snapshot *out, const struct parts *parts,
             return false;
         now.device =
             piece->device < parts->n_devices ? piece->device : NO_PIECE;
-        snapshot_add(out, now);
+        *snapshot_next(out) = now;
     }
     return old->n > 0;
 }
@@ -153,8 +153,8 @@ void carry_over(struct snapshot *out, const struct parts *parts)
                        &parts->homes->standing[parts->of[u].tables[0]]))
             continue;
         for (uint32_t i = 0; i < unit.n; i++)
-            snapshot_add(unit.pieces[i].device == NO_PIECE ? &open : out,
-                         unit.pieces[i]);
+            *snapshot_next(unit.pieces[i].device == NO_PIECE ? &open : out) =
+                unit.pieces[i];
     }
     snapshot_load(out, &tryout.layout);
     ranked_sort(order, parts->n_units);

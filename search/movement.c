@@ -150,7 +150,7 @@ static uint64_t unit_bytes(const struct layout *layout,
 
     while (trial_walk(&walk, trial, layout))
         if (!layout->parts->parts[walk.piece.part].is_empty)
-            snapshot_add(&then, walk.piece);
+            *snapshot_next(&then) = walk.piece;
     snapshot_to_plan(&then, layout->parts, &plan, &arena);
     for (size_t i = 0; i < plan.n_shards; i += then.n) {
         uint32_t t = plan.shards[i].table;

@@ -259,45 +259,36 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     return best.device / apart * apart;
 }
 
-static bool fits_bytes(const struct draw *draw, uint32_t device, uint32_t part)
-{
-    const struct parts *parts = draw->layout->parts;
-
-    return draw->trial->estimates[device].bytes + parts->parts[part].bytes <=
-           parts->room_bytes[device];
-}
-
 /* The most quanta that the device takes before it is full, by load or by
  * memory; all of them only where the unit may stand whole. By halves: no piece
  * is cheaper or smaller than a narrower one of its unit. Where a cost model has
  * it otherwise what is found fits all the same, and is rather of few powers of
  * two, which add up: DCNv2 on 8 GPUs by TorchRec's formulas ends at its least
- * from 13 of 13 seeds, by bisection from 9. Bytes lie apart, so they are looked
- * at on the way only where they do not fit in the end. */
+ * from 13 of 13 seeds, by bisection from 9. Bytes lie apart: they are looked at
+ * in the end. */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
-    const struct unit *of = draw->of;
-    const double *alone_ms = draw->layout->parts->alone_ms;
-    const double load_ms = draw->trial->estimates[device].load_ms;
-    const uint32_t most = of->n_quanta - (of->whole == NO_PART);
+    const struct parts *parts = draw->layout->parts;
+    const struct estimate *on = &draw->trial->estimates[device];
+    const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_PART);
+    uint32_t least = 0;
 
-    if (load_ms + alone_ms[of->columns] > draw->target_ms)
+    if (on->load_ms + parts->alone_ms[draw->of->columns] > draw->target_ms)
         return 0;
-    for (bool is_full = false;; is_full = true) {
-        uint32_t least = 0;
+    for (uint32_t step = 1U << 31 >> __builtin_clz(draw->of->n_quanta); step;
+         step /= 2) {
+        const uint32_t n = least + step;
+        const uint32_t part = parts_of_quanta(draw->of, n);
 
-        for (uint32_t step = 1U << 31 >> __builtin_clz(of->n_quanta); step;
-             step /= 2) {
-            const uint32_t n = least + step, part = parts_of_quanta(of, n);
-
-            if (n <= most && !(load_ms + alone_ms[part] > draw->target_ms) &&
-                (!is_full || fits_bytes(draw, device, part)))
-                least = n;
-        }
-        if (is_full || !least ||
-            fits_bytes(draw, device, parts_of_quanta(of, least)))
-            return least;
+        if (n <= most &&
+            !(on->load_ms + parts->alone_ms[part] > draw->target_ms))
+            least = n;
     }
+    while (least &&
+           on->bytes + parts->parts[parts_of_quanta(draw->of, least)].bytes >
+               parts->room_bytes[device])
+        least--;
+    return least;
 }
 
 /* Where the widest piece of n quanta or fewer goes: the fullest of the devices

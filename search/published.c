@@ -389,10 +389,10 @@ bool published_find(struct snapshot *found, struct plan *plan,
             add_children(&beam, &beam.nodes[i]);
     }
     for (uint32_t i = 0; i < best->n; i++)
-        snapshot_add(found,
-                     (struct change){.part = beam.of[best->ranked[i]].part,
-                                     .device = best->placement[i],
-                                     .range = i});
+        *snapshot_next(found) =
+            (struct change){.part = beam.of[best->ranked[i]].part,
+                            .device = best->placement[i],
+                            .range = i};
     found->total_ms = best->best_ms;
     plan->n_evaluations = beam.n_priced;
     arena_release(&arena);

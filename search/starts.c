@@ -310,9 +310,8 @@ static bool place_unit(struct builder *builder, const struct form *form)
     const uint32_t first = builder->out->n;
 
     for (uint32_t i = 0; i < form->n_pieces; i++)
-        snapshot_add(builder->out,
-                     forms_piece(builder->parts, form,
-                                 i % n_ranges * n_blocks + i / n_ranges));
+        *snapshot_next(builder->out) = forms_piece(
+            builder->parts, form, i % n_ranges * n_blocks + i / n_ranges);
     for (uint32_t i = 0; i < form->n_pieces; i += n) {
         struct change *pieces = &builder->out->pieces[first];
 

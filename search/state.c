@@ -328,7 +328,7 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 {
     to->n = 0;
     for (uint32_t i = 0; i < from->n; i++)
-        snapshot_add(to, from->pieces[i]);
+        *snapshot_next(to) = from->pieces[i];
     to->total_ms = from->total_ms;
     to->excess = from->excess;
 }
@@ -340,7 +340,7 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
     snapshot->n = 0;
     for (uint32_t i = 0; i < layout->n_pieces; i++)
         if (layout->pieces[i].part != NO_PART)
-            snapshot_add(snapshot, layout->pieces[i]);
+            *snapshot_next(snapshot) = layout->pieces[i];
     snapshot->total_ms = layout->total_ms;
     snapshot->excess = layout->excess;
 }
@@ -439,7 +439,7 @@ void snapshot_to_plan(const struct snapshot *snapshot,
 
     for (uint32_t i = 0; i < snapshot->n; i++)
         if (!parts->parts[snapshot->pieces[i].part].is_empty)
-            snapshot_add(&sorted, snapshot->pieces[i]);
+            *snapshot_next(&sorted) = snapshot->pieces[i];
     sort_pieces(sorted.pieces, sorted.n, parts, false);
     for (uint32_t i = 0; i < sorted.n; i++)
         n += parts->of[parts->parts[sorted.pieces[i].part].unit].n_tables;

@@ -154,10 +154,6 @@ static inline struct change *snapshot_next(struct snapshot *snapshot)
                      sizeof(*snapshot->pieces));
     return &snapshot->pieces[snapshot->n++];
 }
-static inline void snapshot_add(struct snapshot *snapshot, struct change piece)
-{
-    *snapshot_next(snapshot) = piece;
-}
 void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout);

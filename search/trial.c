@@ -41,7 +41,7 @@ void trial_send(struct trial *trial, const struct layout *layout,
         change.part = parts_of_quanta(of, n_all - n_quanta);
     else
         change.device = device;
-    snapshot_add(&trial->changes, change);
+    *snapshot_next(&trial->changes) = change;
     if (change.part != it->part)
         trial_add(trial, (struct change){.part = parts_of_quanta(of, n_quanta),
                                          .device = device});

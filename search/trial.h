@@ -100,7 +100,7 @@ static inline void trial_remove_unit(struct trial *trial,
 static inline void trial_add(struct trial *trial, struct change piece)
 {
     piece.piece = NO_PIECE;
-    snapshot_add(&trial->changes, piece);
+    *snapshot_next(&trial->changes) = piece;
 }
 /* The pieces that a unit has once the trial has come true: those that it puts,
  * in its order, then those that it leaves alone. It begins with the unit, the

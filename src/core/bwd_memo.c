@@ -12,7 +12,7 @@ void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle, size_t n)
     *memo = (struct bwd_memo){.oracle = oracle, .n_devices = n_devices};
     memo->entries = memset(arena_alloc(arena, BWD_MEMO_ENTRIES, size), 0xff,
                            BWD_MEMO_ENTRIES * size);
-    memo->lanes = ARENA_NEW(arena, float, n * n_devices);
+    memo->lanes = ARENA_NEW(arena, float, n *n_devices);
     memo->asked = ARENA_NEW(arena, double, 2 * n * n_devices);
     memo->answered = memo->asked + n * n_devices;
     memo->missing = ARENA_NEW(arena, size_t, n);

@@ -17,7 +17,7 @@ struct bwd_memo {
     struct arena arena; /* owned; has what follows */
     float *entries;     /* [BWD_MEMO_ENTRIES][2 R]: lanes, NAN where none are,
                            and their bwd_ms */
-    float *lanes;             /* [n][R] */
+    float *lanes;       /* [n][R] */
     double *asked, *answered; /* [n][R] */
     size_t *missing;          /* [n] */
     float **found;            /* [n], entries */

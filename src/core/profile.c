@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Counts that are fetched while others are added to. */
-#define AHEAD 24
+#define AHEAD 48
 /* Ids are sorted by three digits of up to so many bits. */
 #define DIGIT_MAX_BITS 11
 /* More of them than the second cache holds are sorted by the highest first, so
@@ -125,16 +125,13 @@ static unsigned bits_of(uint64_t n)
     return 64 - (unsigned)__builtin_clzll(n | 1);
 }
 
-/* Those of the same digit come to lie together, in their order; ends[] is where
- * each digit's do. */
+/* Those of the same digit come to lie together, in their order; ends[] has how
+ * many each digit has, and then where they end. */
 static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
                  uint32_t mask, uint32_t ends[1 << DIGIT_MAX_BITS])
 {
     uint32_t end = 0;
 
-    memset(ends, 0, (mask + 1) * sizeof(*ends));
-    for (size_t i = 0; i < n; i++)
-        ends[from[i] >> shift & mask]++;
     for (uint32_t k = 0; k <= mask; k++) {
         end += ends[k];
         ends[k] = end - ends[k];
@@ -147,10 +144,14 @@ static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
 static void sort_low(uint32_t *ids, uint32_t *spare, size_t n, unsigned digit)
 {
     const uint32_t mask = (1u << digit) - 1;
-    uint32_t ends[1 << DIGIT_MAX_BITS];
+    uint32_t ends[2][1 << DIGIT_MAX_BITS] = {{0}};
 
-    part(ids, spare, n, 0, mask, ends);
-    part(spare, ids, n, digit, mask, ends);
+    for (size_t i = 0; i < n; i++) {
+        ends[0][ids[i] & mask]++;
+        ends[1][ids[i] >> digit & mask]++;
+    }
+    part(ids, spare, n, 0, mask, ends[0]);
+    part(spare, ids, n, digit, mask, ends[1]);
 }
 
 /* Radix sort by the lower bits, from the lowest digit (Knuth, The Art of
@@ -160,8 +161,10 @@ static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
 {
     const unsigned digit = (bits + 2) / 3, high = 2 * digit;
     const uint32_t mask = bits > high ? UINT32_MAX >> (32 - bits) >> high : 0;
-    uint32_t ends[1 << DIGIT_MAX_BITS];
+    uint32_t ends[1 << DIGIT_MAX_BITS] = {0};
 
+    for (size_t i = 0; i < n; i++)
+        ends[ids[i] >> high & mask]++;
     if (n < MANY_IDS)
         sort_low(ids, spare, n, digit);
     part(ids, spare, n, high, mask, ends);
@@ -192,9 +195,9 @@ static uint64_t count_local_unique(struct profile *profile, unsigned bits)
 /* Ids get the number of their local batch above the bits of rows. */
 static void mark_local(struct profile *profile, unsigned bits)
 {
-    size_t i = 0;
+    size_t i = profile->local_ends[0]; /* of 0 there is nothing to say */
 
-    for (size_t l = 0; l < profile->n_locals; l++)
+    for (size_t l = 1; l < profile->n_locals; l++)
         for (; i < profile->local_ends[l]; i++)
             profile->ids[i] |= (uint32_t)((uint64_t)l << bits);
 }
@@ -233,6 +236,7 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
                      const uint32_t *rows, const uint32_t *last, size_t n)
 {
     uint8_t *counts = profile->counts;
+    uint64_t n_runs[4][REUSE_BINS] = {{0}}; /* by turns: most go to one bin */
     uint32_t before = UINT32_MAX;
 
     for (size_t i = 0; i < n; i++) {
@@ -243,11 +247,13 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
 
         __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
         before = last[i];
-        bins[k < REUSE_BINS ? k : REUSE_BINS - 1]++;
+        n_runs[i % 4][k < REUSE_BINS ? k : REUSE_BINS - 1]++;
         counts[rows[i]] = (uint8_t)all;
         if (all > UINT8_MAX)
             carry(profile, rows[i], all >> 8);
     }
+    for (unsigned k = 0; k < REUSE_BINS; k++)
+        bins[k] += n_runs[0][k] + n_runs[1][k] + n_runs[2][k] + n_runs[3][k];
 }
 
 /* A list with more of its items, the new ones 0. */
@@ -411,6 +417,7 @@ void profile_finish(struct profile *profile, struct profile_result *result,
 {
     const struct profile_options *options = &profile->options;
     double n_ids, n_unique, terms[SMALL] = {0}, sum = 0;
+    const uint32_t *carries = NULL;
 
     end_local_batch(profile);
     end_batch(profile, !profile->result.n_batches);
@@ -426,11 +433,12 @@ void profile_finish(struct profile *profile, struct profile_result *result,
     for (int c = 1; c < SMALL; c++)
         terms[c] = c * log(c);
     for (uint64_t row = 0; row < profile->n_counts; row++) {
-        const uint32_t *carries = carries_of(profile, row);
-        const uint64_t uses =
-            profile->counts[row] +
-            (carries ? (uint64_t)carries[row % CARRY_ROWS] << 8 : 0);
+        uint64_t uses = profile->counts[row];
 
+        if (row % CARRY_ROWS == 0)
+            carries = carries_of(profile, row);
+        if (carries)
+            uses += (uint64_t)carries[row % CARRY_ROWS] << 8;
         if (!uses)
             continue;
         result->n_used++;

@@ -197,7 +197,7 @@ static void plain_save(const struct plain *plain, struct snapshot *best)
     best->n = 0;
     for (uint32_t u = 0; u < plain->parts->n_units; u++)
         for (uint32_t i = 0; i < plain->units[u].n; i++)
-            snapshot_add(best, plain->units[u].pieces[i]);
+            *snapshot_next(best) = plain->units[u].pieces[i];
 }
 
 /* One change, kept or taken back. */

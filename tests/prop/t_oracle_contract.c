@@ -153,7 +153,7 @@ static void check_comm(struct scene *scene, struct tally *tally)
     }
 }
 
-/* The halves of comm, asked for in the lane that they hang on. */
+/* The halves of comm, asked for in the lane that they hang on, as floats. */
 static void check_halves(struct scene *scene, struct tally *tally)
 {
     const struct oracle *oracle = scene->oracle;
@@ -164,8 +164,11 @@ static void check_halves(struct scene *scene, struct tally *tally)
     if (!oracle->ops->bwd)
         return;
     for (size_t i = 0; i < n; i++)
-        lanes[i] = scene->sums[i * oracle->width + oracle->comm_lane];
+        lanes[i] =
+            (double)(float)scene->sums[i * oracle->width + oracle->comm_lane];
     oracle->ops->bwd(oracle, N_TOGETHER, lanes, bwd_ms);
+    for (size_t i = 0; i < n; i++)
+        bwd_ms[i] = (double)(float)bwd_ms[i];
     oracle->ops->fwd(oracle, N_TOGETHER, lanes, scene->compute_ms, bwd_ms,
                      fwd_ms);
     tally->n_halves += !are_same(fwd_ms, scene->fwd_ms, n) ||

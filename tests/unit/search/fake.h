@@ -52,13 +52,14 @@ static void fake_nan_compute(const struct oracle *oracle, const double *sums,
             compute_ms[i] = NAN;
 }
 
-static double fake_widest(const double *outputs, size_t n, size_t stride)
+/* By the widest outputs, a float as oracle.h wants it. */
+static double fake_bwd_ms(const double *outputs, size_t n, size_t stride)
 {
     double widest = 0;
 
     for (size_t r = 0; r < n; r++)
         widest = fmax(widest, outputs[r * stride]);
-    return widest;
+    return (double)(float)(widest / 100);
 }
 
 static void fake_bwd(const struct oracle *oracle, size_t n,
@@ -68,8 +69,7 @@ static void fake_bwd(const struct oracle *oracle, size_t n,
 
     for (size_t i = 0; i < n * n_devices; i++)
         bwd_ms[i] =
-            fake_widest(outputs + i / n_devices * n_devices, n_devices, 1) /
-            100;
+            fake_bwd_ms(outputs + i / n_devices * n_devices, n_devices, 1);
 }
 
 static void fake_fwd(const struct oracle *oracle, size_t n,
@@ -96,10 +96,9 @@ static void fake_comm(const struct oracle *oracle, size_t n, const double *sums,
     const size_t n_devices = oracle->problem->cluster.n_devices;
 
     for (size_t i = 0; i < n * n_devices; i++)
-        bwd_ms[i] = fake_widest(sums + i / n_devices * n_devices * FAKE_WIDTH +
+        bwd_ms[i] = fake_bwd_ms(sums + i / n_devices * n_devices * FAKE_WIDTH +
                                     FAKE_OUTPUT,
-                                n_devices, FAKE_WIDTH) /
-                    100;
+                                n_devices, FAKE_WIDTH);
     fake_fwd(oracle, n, NULL, compute_ms, bwd_ms, fwd_ms);
 }
 

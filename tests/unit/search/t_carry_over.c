@@ -109,7 +109,7 @@ static void try_scene(struct scene *scene, struct tally *tally)
             tally->n_cut += part->kind != SHARD_TABLE;
             continue;
         }
-        snapshot_add(&others, *piece);
+        *snapshot_next(&others) = *piece;
         tally->n_moved += piece->device != scene->from.shards[table].device;
     }
     tryout_init(&tryout, &scene->parts);

@@ -55,11 +55,10 @@ static void site_open(struct site *site)
                    &site->arena, &err),
        "a site: %s", err.msg);
     for (uint32_t u = 0; u < N_TABLES; u++)
-        snapshot_add(&start, (struct change){.piece = NO_PIECE,
-                                             .part = site->parts.of[u].whole,
-                                             .device = is_pinned(site, u)
-                                                           ? ITS_DEVICE
-                                                           : u % N_DEVICES});
+        *snapshot_next(&start) = (struct change){
+            .piece = NO_PIECE,
+            .part = site->parts.of[u].whole,
+            .device = is_pinned(site, u) ? ITS_DEVICE : u % N_DEVICES};
     tryout_init(&site->tryout, &site->parts);
     snapshot_load(&start, &site->tryout.layout);
     snapshot_release(&start);

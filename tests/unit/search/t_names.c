@@ -116,10 +116,10 @@ static void check_many_names(uint32_t n_local)
     for (uint32_t u = 0; u < parts.n_units; u++) {
         uint32_t device = now[parts.of[u].tables[0]];
 
-        snapshot_add(&layout,
-                     (struct change){.piece = NO_PIECE,
-                                     .part = parts.of[u].whole,
-                                     .device = (device + n_local) % N_NAMED});
+        *snapshot_next(&layout) =
+            (struct change){.piece = NO_PIECE,
+                            .part = parts.of[u].whole,
+                            .device = (device + n_local) % N_NAMED};
     }
     rename_gpus(&layout, &parts);
     for (uint32_t i = 0; i < layout.n; i++) {

@@ -135,10 +135,10 @@ static void check_order(void)
     snapshot_load(&standing.nearest, &standing.homes.nearest);
     replan_open(&replan, &standing);
     for (uint32_t u = 0; u < 3; u++)
-        snapshot_add(&away, (struct change){
-                                .piece = NO_PIECE,
-                                .part = standing.parts.of[u].whole,
-                                .device = standing.parts.of[u].tables[0] > 0});
+        *snapshot_next(&away) =
+            (struct change){.piece = NO_PIECE,
+                            .part = standing.parts.of[u].whole,
+                            .device = standing.parts.of[u].tables[0] > 0};
     snapshot_load(&away, &replan.tryout.layout);
     (void)replan_offer_layout(&replan);
     replan_lessen(&replan);

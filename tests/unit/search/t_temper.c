@@ -334,8 +334,8 @@ static void check_excess(enum scene_sort sort)
 
     scene_open(&scene, sort);
     for (uint32_t u = 0; u < scene.parts.n_units; u++)
-        snapshot_add(&start, (struct change){.piece = NO_PIECE,
-                                             .part = scene.parts.of[u].whole});
+        *snapshot_next(&start) =
+            (struct change){.piece = NO_PIECE, .part = scene.parts.of[u].whole};
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         room_bytes[r] = UINT64_C(2) << 20;
     scene.parts.room_bytes = room_bytes;
@@ -573,8 +573,8 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
         ok(0, "parts: %s", err.msg);
     io->n = 0;
     for (uint32_t u = 0; u < parts.n_units; u++)
-        snapshot_add(
-            io, (struct change){.piece = NO_PIECE, .part = parts.of[u].whole});
+        *snapshot_next(io) =
+            (struct change){.piece = NO_PIECE, .part = parts.of[u].whole};
     lacking = temper_repair(io, &parts, 1);
     snapshot_price(io, &parts);
     arena_release(&arena);

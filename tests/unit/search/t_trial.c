@@ -192,11 +192,9 @@ static void check_meeting(void)
             if (piece->part != NO_PART &&
                 standing.parts.parts[piece->part].kind == SHARD_GRID &&
                 rng_below(&standing.rng, 2))
-                snapshot_add(
-                    &trial->changes,
-                    (struct change){k, piece->part,
-                                    rng_draw(&standing.rng, STANDING_GPUS),
-                                    piece->range, piece->block});
+                *snapshot_next(&trial->changes) = (struct change){
+                    k, piece->part, rng_draw(&standing.rng, STANDING_GPUS),
+                    piece->range, piece->block};
         }
         meet = would_meet(trial, layout);
         n_met += meet;
