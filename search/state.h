@@ -144,8 +144,8 @@ struct snapshot {
 };
 
 void snapshot_release(struct snapshot *snapshot);
-/* Where one more goes, to be filled in place: a change that is put together
- * elsewhere and copied is waited for. */
+/* Where one more goes, to be filled in place: a copy of what was put together a
+ * moment ago would be waited for. */
 static inline struct change *snapshot_next(struct snapshot *snapshot)
 {
     if (snapshot->n == snapshot->capacity)

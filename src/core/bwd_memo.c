@@ -6,15 +6,15 @@
 void bwd_memo_init(struct bwd_memo *memo, const struct oracle *oracle, size_t n)
 {
     const size_t n_devices = oracle->problem->cluster.n_devices;
-    const size_t size = 2 * n_devices * sizeof(float);
+    const size_t size = 2 * n_devices * sizeof(float), n_lanes = n * n_devices;
     struct arena *arena = &memo->arena;
 
     *memo = (struct bwd_memo){.oracle = oracle, .n_devices = n_devices};
     memo->entries = memset(arena_alloc(arena, BWD_MEMO_ENTRIES, size), 0xff,
                            BWD_MEMO_ENTRIES * size);
-    memo->lanes = ARENA_NEW(arena, float, n *n_devices);
-    memo->asked = ARENA_NEW(arena, double, 2 * n * n_devices);
-    memo->answered = memo->asked + n * n_devices;
+    memo->lanes = ARENA_NEW(arena, float, n_lanes);
+    memo->asked = ARENA_NEW(arena, double, 2 * n_lanes);
+    memo->answered = memo->asked + n_lanes;
     memo->missing = ARENA_NEW(arena, size_t, n);
     memo->found = ARENA_NEW(arena, float *, n);
 }

@@ -192,7 +192,8 @@ static uint64_t count_local_unique(struct profile *profile, unsigned bits)
     return n_unique;
 }
 
-/* Ids get the number of their local batch above the bits of rows. */
+/* Ids get the number of their local batch above the bits of rows, where there
+ * is room for it. */
 static void mark_local(struct profile *profile, unsigned bits)
 {
     size_t i = profile->local_ends[0]; /* of 0 there is nothing to say */
@@ -285,7 +286,7 @@ static void end_batch(struct profile *profile, bool tells)
     uint64_t untold[REUSE_BINS] = {0};
     const unsigned bits = bits_of(profile->end_row);
     const uint32_t row_mask = UINT32_MAX >> (32 - bits);
-    const bool is_marked = bits + bits_of(profile->n_locals) <= 32;
+    const bool is_marked = !((uint64_t)(profile->n_locals - 1) >> (32 - bits));
     const size_t n = profile->n_ids;
     uint32_t *rows = profile->spare, *last = profile->ids;
     size_t n_unique = 0, n_local_unique = 0;

@@ -210,9 +210,10 @@ static void check_drawn(uint64_t seed, struct data *data)
 }
 
 /* A batch of more ids than the second cache holds, in local batches whose
- * numbers have room above the rows' bits, and in more. */
+ * numbers have room above the 18 bits of rows, and in more. */
 static void check_large(struct data *data)
 {
+    static const uint64_t n_locals[] = {1, 512, 1 << 14, 1 << 15, 1 << 17};
     const uint64_t n_samples = 1 << 17, n_rows = 1 << 17;
     struct profile_options options = {.batch = n_samples,
                                       .n_hottest = 5,
@@ -226,9 +227,10 @@ static void check_large(struct data *data)
         data->ids[i] = (int64_t)(rng_below(&rng, 1 + rng_below(&rng, n_rows)));
     for (uint64_t s = 0; s <= n_samples; s++)
         data->begin[s] = 5 * s;
-    for (options.local_batch = n_samples; options.local_batch;
-         options.local_batch /= 512)
+    for (size_t i = 0; i < sizeof(n_locals) / sizeof(*n_locals); i++) {
+        options.local_batch = n_samples / n_locals[i];
         check(data, &options, &rng);
+    }
 }
 
 /* A histogram that is known: row r is used so many times a batch. */
