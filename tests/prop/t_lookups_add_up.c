@@ -253,8 +253,10 @@ static void check_oracle(struct meter meter, size_t n_tables)
         n_local = (uint32_t)log_uniform(&rng, MAX_RANKS + 0.99);
         most_hosts = MAX_RANKS / n_local;
         n_hosts = (uint32_t)log_uniform(&rng, most_hosts + 0.99);
-        if (n_local * n_hosts < 2)
+        if (n_local * n_hosts < 2) {
             n_local = 2;
+            n_hosts = 1;
+        }
         make_problem(&scene, (uint64_t)log_uniform(&rng, 10000.99),
                      MIN_COLUMNS << rng_below(&rng, 3), n_local * n_hosts,
                      n_local);
