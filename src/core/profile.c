@@ -237,7 +237,6 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
                      const uint32_t *rows, const uint32_t *last, size_t n)
 {
     uint8_t *counts = profile->counts;
-    uint64_t n_runs[4][REUSE_BINS] = {{0}}; /* by turns: most go to one bin */
     uint32_t before = UINT32_MAX;
 
     for (size_t i = 0; i < n; i++) {
@@ -248,13 +247,11 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
 
         __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
         before = last[i];
-        n_runs[i % 4][k < REUSE_BINS ? k : REUSE_BINS - 1]++;
+        bins[k < REUSE_BINS ? k : REUSE_BINS - 1]++;
         counts[rows[i]] = (uint8_t)all;
         if (all > UINT8_MAX)
             carry(profile, rows[i], all >> 8);
     }
-    for (unsigned k = 0; k < REUSE_BINS; k++)
-        bins[k] += n_runs[0][k] + n_runs[1][k] + n_runs[2][k] + n_runs[3][k];
 }
 
 /* A list with more of its items, the new ones 0. */
