@@ -56,7 +56,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
     -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
     -Wformat=2 -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings \
     -Wswitch-enum -Werror
-CPPFLAGS_ALL = -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Isrc -I. \
+CPPFLAGS_ALL = -D_XOPEN_SOURCE=700 -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS_release = -O3 -g
 # Every so manieth change of a search is checked: layout_check_every.

@@ -342,26 +342,22 @@ static double unlikeness(double a, double b)
 static double growth(const double *x, const double *y, size_t n, double rise,
                      double from, double to)
 {
-    double a00 = 0, a01 = 0, a11 = 0, b0 = 0, b1 = 0, most = 0, start, slope;
+    double a[4] = {0}, line[2] = {0}, most = 0; /* its start and slope */
 
     for (size_t i = 0; i < n; i++)
         most = fmax(most, y[i]);
     for (size_t i = 0; i < n; i++) {
-        const double weight = 1 / fmax(y[i], SMALL_RESIDUAL * most);
-        const double pull = GROWTH_PULL * weight * weight * x[i] * x[i];
+        const double over = 1 / fmax(y[i], SMALL_RESIDUAL * most);
 
-        a00 += weight * weight + pull * rise * rise;
-        a01 += weight * weight * x[i] - pull * rise;
-        a11 += weight * weight * x[i] * x[i] + pull;
-        b0 += weight * weight * y[i];
-        b1 += weight * weight * y[i] * x[i];
+        normal_add(a, line, 2, (const double[]){1, x[i]}, 2, y[i], over * over);
+        normal_add(a, line, 2, (const double[]){-rise * x[i], x[i]}, 2, 0,
+                   GROWTH_PULL * over * over);
     }
-    start = b0 * a11 - b1 * a01;
-    slope = b1 * a00 - b0 * a01;
-    if (!(most > 0) || !(slope > 0))
+    solve_symmetric(a, line, 2);
+    if (!(most > 0) || !(line[1] > 0))
         return 1;
-    start = fmax(start, 0);
-    return (start + slope * to) / (start + slope * from);
+    line[0] = fmax(line[0], 0);
+    return (line[0] + line[1] * to) / (line[0] + line[1] * from);
 }
 
 /* What a level's curves grow with: latency with the ranks, the time of a byte

@@ -339,7 +339,7 @@ static void judge_intervals(struct evaluation *evaluation,
     }
     evaluation->intervals =
         intervals_make("held-out samples", held_out->samples, held_out->ms,
-                       says, held_out->n_samples);
+                       says, held_out->n_samples, 1);
 }
 
 void evaluate_model(struct evaluation *evaluation, const struct model *model,

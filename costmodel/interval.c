@@ -65,7 +65,7 @@ static double bound(double *errors, size_t n)
 struct interval_list intervals_make(const char *of,
                                     const struct sample *const *samples,
                                     const double *ms, const double *says,
-                                    size_t n)
+                                    size_t n, double scale)
 {
     double *errors = mem_alloc(n, 2 * sizeof(*errors)), *pairs = errors + n;
     struct interval_list list = {.n = 0};
@@ -85,8 +85,8 @@ struct interval_list intervals_make(const char *of,
         }
         if (interval.n < INTERVAL_LEAST)
             continue;
-        interval.error_frac = bound(errors, interval.n);
-        interval.pair_error_frac = bound(pairs, interval.n - 1);
+        interval.error_frac = scale * bound(errors, interval.n);
+        interval.pair_error_frac = scale * bound(pairs, interval.n - 1);
         list.at[list.n++] = interval;
     }
     mem_free(errors);

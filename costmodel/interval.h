@@ -50,11 +50,12 @@ struct interval_list {
 /* A class of fewer has none of its own. */
 #define INTERVAL_LEAST 15
 
-/* Of samples[n], each with its setting, that took ms[n]. */
+/* Of samples[n], each with its setting, that took ms[n]; errors count times
+ * `scale`, 1 where the model itself says. */
 struct interval_list intervals_make(const char *of,
                                     const struct sample *const *samples,
                                     const double *ms, const double *says,
-                                    size_t n);
+                                    size_t n, double scale);
 /* That of the class, or of all; NULL where there is none. */
 const struct interval *interval_find(const struct interval_list *intervals,
                                      const char *class);

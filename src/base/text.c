@@ -174,15 +174,17 @@ void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
     }
 }
 
-bool text_is_one_of(const char *names, const char *name)
+int text_which(const char *names, const char *name)
 {
-    size_t n = strcspn(names, "|");
+    for (int i = 0;; i++) {
+        const size_t n = strcspn(names, "|");
 
-    while (names[n] && (n != strlen(name) || memcmp(names, name, n))) {
+        if (n == strlen(name) && !memcmp(names, name, n))
+            return i;
+        if (!names[n])
+            return -1;
         names += n + 1;
-        n = strcspn(names, "|");
     }
-    return n == strlen(name) && !memcmp(names, name, n);
 }
 
 const char *text_list(const char *const *names, const char *last,

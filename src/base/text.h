@@ -37,8 +37,8 @@ void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
  * on with stands below its text, behind its blanks or a label. */
 #define TEXT_LABEL_WIDTH 8 /* the blanks behind it included */
 void text_wrap_lines(struct buf *out, const char *text, size_t n_columns);
-/* Whether it is one of "a|b|c". */
-bool text_is_one_of(const char *names, const char *name);
+/* Which of "a|b|c" it is, from 0; -1: none. */
+int text_which(const char *names, const char *name);
 /* "a, b or c" for " or " before the last one; of a list as above, in the arena
  * or one of the names. */
 const char *text_list(const char *const *names, const char *last,

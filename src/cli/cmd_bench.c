@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "cli/run_report.h"
+#include "cli/command.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/model_report.h"
 #include "io/csv.h"
@@ -87,8 +87,7 @@ static int check_options(const struct cli *cli, struct err *err)
 /* The defaults of mixed cases and of GPUs differ from those in the table. */
 static void adapt_options(struct bench_options *options, const struct cli *cli)
 {
-    bool is_gpu =
-        device_kind_from_name(cli_string(cli, "device")) != DEVICE_CPU;
+    bool is_gpu = cli_choice(cli, "device") != DEVICE_CPU;
     bool has_setting = cli_given(cli, "batch") || cli_given(cli, "precision") ||
                        cli_given(cli, "optimizer");
 
@@ -117,10 +116,8 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     options->n_cases = cli_u64(cli, "samples");
     options->time_limit_s = cli_double(cli, "time-limit");
     options->batch = (uint32_t)cli_u64(cli, "batch");
-    options->precision = (enum precision)text_choice(
-        precision_names, cli_string(cli, "precision"));
-    options->optimizer = (enum optimizer)text_choice(
-        optimizer_names, cli_string(cli, "optimizer"));
+    options->precision = (enum precision)cli_choice(cli, "precision");
+    options->optimizer = (enum optimizer)cli_choice(cli, "optimizer");
     options->max_tables = (uint32_t)cli_u64(cli, "max-tables");
     options->memory_bytes = cli_u64(cli, "memory");
     options->repeat = cli_given(cli, "repeat");
@@ -317,8 +314,8 @@ static void print_lookups_json(const struct bench *bench,
     cli_print_json(json_pack(
         "{s:o, s:b, s:i, s:s, s:s, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, "
         "s:s, s:f, s:s, s:o*, s:o*}",
-        "machine", run_machine_to_json(bench->device), "mixed",
-        options->is_mixed, "batch", options->batch, "precision",
+        "machine", device_to_json(bench->device), "mixed", options->is_mixed,
+        "batch", options->batch, "precision",
         precision_names[options->precision], "optimizer",
         optimizer_names[options->optimizer], "seed", (json_int_t)options->seed,
         "list", HASH_TEXT(result->seed), "ranks", 0, "cases",
@@ -381,7 +378,7 @@ static int print_exchanges(const struct bench *bench, struct err *err)
     comm_report_print(samples, n, cli_text());
     cli_print_json(json_pack(
         "{s:o, s:i, s:I, s:s, s:i, s:i, s:I, s:I, s:I, s:s, s:f, s:s, s:o}",
-        "machine", run_machine_to_json(bench->device), "batch", options->batch,
+        "machine", device_to_json(bench->device), "batch", options->batch,
         "seed", (json_int_t)options->seed, "kind", comm->kind, "ranks",
         comm->n_ranks, "hosts", n_hosts, "cases", (json_int_t)result->n_cases,
         "measured", (json_int_t)result->n_measured, "resumed",
@@ -472,7 +469,7 @@ static int tell_interrupt(const struct bench_result *result, struct err *err)
 static int open_ranks(struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
-    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    enum device_kind kind = (enum device_kind)cli_choice(cli, "device");
     uint64_t n_threads = cpu_count() / bench->world->local_size;
 
     if (cli_given(cli, "threads"))
@@ -493,7 +490,7 @@ static int run_exchanges(struct bench *bench, struct err *err)
 {
     int rc;
 
-    if (cli_open_world(&bench->world, bench->cli, err))
+    if (command_open_world(&bench->world, bench->cli, err))
         return -1;
     if (!bench->world)
         return 0;
@@ -502,7 +499,7 @@ static int run_exchanges(struct bench *bench, struct err *err)
           (print_exchanges(bench, err) || tell_interrupt(&bench->result, err)));
     /* An interrupt is known to all of them. */
     if (rc && err->code != ERR_INTERRUPTED)
-        cli_end_all(bench->world, err);
+        command_end_all(bench->world, err);
     return rc ? -1 : 0;
 }
 
@@ -511,9 +508,8 @@ static int open_device(struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
 
-    if (device_open(&bench->device,
-                    device_kind_from_name(cli_string(cli, "device")), 0,
-                    (unsigned)cli_u64(cli, "threads"), err))
+    if (device_open(&bench->device, (enum device_kind)cli_choice(cli, "device"),
+                    0, (unsigned)cli_u64(cli, "threads"), err))
         return -1;
     if (cli_given(cli, "ceilings"))
         return 0;

@@ -42,7 +42,7 @@ static int run_emit(struct cli *cli, struct err *err)
         .sequence_module = cli_string(cli, "sequence-module"),
         .prefix = cli_string(cli, "prefix"),
     };
-    const struct emitter *emitter;
+    const struct emitter *emitter = emit_formats[cli_choice(cli, "format")];
     struct plan plan = {0};
     struct buf out = {0};
     int rc;
@@ -50,7 +50,6 @@ static int run_emit(struct cli *cli, struct err *err)
     if (check_options(cli, format, err) ||
         plan_load(&plan, cli->args[0], cli->arena, err))
         return -1;
-    emitter = emit_format_find(format);
     rc = emitter->emit(&plan, &options, &out, err) ||
          file_write_checked(cli_string(cli, "output"), out.data, out.len,
                             emitter->check, err);

@@ -81,14 +81,14 @@ static void print_text(const struct contest *contest)
                verdict->n_samples, verdict->n_held_out);
     if (verdict->reason)
         cli_printf("%s\n", verdict->reason);
-    else if (contest->min_gain.in_errors)
-        cli_printf(
-            "gain %.2f points, where %.2f (%g standard errors) are needed\n",
-            100 * contest->paired.gain, 100 * verdict->min_gain,
-            contest->min_gain.value);
     else
-        cli_printf("gain %.2f points, where %.2f are needed\n",
-                   100 * contest->paired.gain, 100 * verdict->min_gain);
+        cli_printf("gain %.2f points, where %.2f%s are needed\n",
+                   100 * contest->paired.gain, 100 * verdict->min_gain,
+                   contest->min_gain.in_errors
+                       ? text_say(contest->training.cli->arena,
+                                  " (%g standard errors)",
+                                  contest->min_gain.value)
+                       : "");
     if (contest->n_older)
         cli_printf("drift: %zu samples from before %s do not count\n",
                    contest->n_older, contest->since);

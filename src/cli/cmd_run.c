@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 #include "cli/planning.h"
-#include "cli/run_report.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
+#include "exec/exec_report.h"
 #include "io/plan_json.h"
+#include "io/store.h"
 
 #include <stdio.h>
 #include <string.h>
+
+struct run {
+    struct cli *cli;
+    struct world *world; /* owned */
+    struct plan plan;
+    struct device *device; /* owned */
+    struct store *store;   /* owned; of process 0, and only with --db */
+    struct exec_options options;
+    struct exec_result result;
+};
 
 static const struct option_spec own_options[] = {
     {"device", 0, OPTION_CHOICE, "KIND", "cpu", 0, 0, DEVICE_KIND_NAMES,
@@ -67,7 +78,7 @@ static int load_plan(struct run *run, struct err *err)
     memcpy(&job, &plan->problem.job, sizeof(job));
     if (planning_set_job(&plan->problem, run->cli, err))
         return -1;
-    if (!run_is_priced(run) || !plan_has_parts(plan))
+    if (!plan_is_priced(plan) || !plan_has_parts(plan))
         return 0;
     if (memcmp(&job, &plan->problem.job, sizeof(job)) != 0) {
         if (!plan->cost.name)
@@ -88,7 +99,7 @@ static int load_plan(struct run *run, struct err *err)
 static int open_all(struct run *run, struct err *err)
 {
     const struct cli *cli = run->cli;
-    enum device_kind kind = device_kind_from_name(cli_string(cli, "device"));
+    enum device_kind kind = (enum device_kind)cli_choice(cli, "device");
     unsigned n = device_count(kind);
 
     read_options(&run->options, cli);
@@ -144,17 +155,18 @@ static int execute(struct run *run, struct err *err)
     return rc;
 }
 
-/* All ranks end together, so the slowest is the one that is ready last. */
 static int report(struct run *run, struct err *err)
 {
-    const struct exec_rank *ranks = run->result.ranks;
+    const struct exec_report report = {&run->plan,   run->world,
+                                       run->device,  &run->options,
+                                       &run->result, run->cli->arena};
 
     if (run->world->rank)
         return 0;
-    for (uint32_t r = 1; r < run->plan.problem.cluster.n_devices; r++)
-        if (ranks[r].compute.median_ms > ranks[run->slowest].compute.median_ms)
-            run->slowest = r;
-    (cli_given(run->cli, "json") ? run_print_json : run_print_report)(run);
+    if (cli_given(run->cli, "json"))
+        cli_print_json(exec_report_to_json(&report));
+    else
+        exec_report_print(&report, cli_text());
     if (!run->result.failure)
         return 0;
     return err_set(err, ERR_DEVICE, "%s", run->result.failure);
@@ -165,14 +177,14 @@ static int run_run(struct cli *cli, struct err *err)
     struct run run = {.cli = cli};
     int rc;
 
-    if (cli_open_world(&run.world, cli, err))
+    if (command_open_world(&run.world, cli, err))
         return -1;
     if (!run.world)
         return 0;
     rc = open_all(&run, err) || execute(&run, err) || report(&run, err);
     store_close(run.store);
     if (rc)
-        cli_end_all(run.world, err);
+        command_end_all(run.world, err);
     device_close(run.device);
     world_close(run.world);
     return rc ? -1 : 0;

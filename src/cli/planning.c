@@ -20,7 +20,7 @@
 #define DENSE_OPTIMIZER_OPTION                                                \
     {                                                                         \
         "dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,            \
-            "sgd|adagrad|adam|table",                                         \
+            "table|sgd|adagrad|adam",                                         \
             "what updates replicas, whose state counts so: the optimizer of " \
             "the dense part, or each table's own"                             \
     }
@@ -37,7 +37,7 @@ const struct option_spec planning_options[] = {
      "shard kinds allowed, of table,column,row,grid,replicate"},
     {"min-width", 0, OPTION_U64, "N", "4", 4, TABLES_MAX_DIM, NULL,
      "columns of the narrowest piece of a table, a multiple of 4"},
-    {"row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "ranks|any",
+    {"row-cut", 0, OPTION_CHOICE, "HOW", "ranks", 0, 0, "any|ranks",
      "cuts by rows: ranks: equal blocks over all GPUs or those of a host, as "
      "TorchRec has them; any: over any GPUs"},
     {"memory-model", 0, OPTION_CHOICE, "MODEL", "full", 0, 0, "full|weights",
@@ -113,13 +113,11 @@ int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
     struct job *job = &problem->job;
 
     if (cli_given(cli, "pipeline"))
-        job->pipeline = (enum pipeline)text_choice(pipeline_names,
-                                                   cli_string(cli, "pipeline"));
+        job->pipeline = (enum pipeline)cli_choice(cli, "pipeline");
     if (cli_given(cli, "chunks"))
         job->n_chunks = (uint32_t)cli_u64(cli, "chunks");
     if (cli_given(cli, "dedup")) {
-        job->dedup =
-            (enum dedup)text_choice(dedup_names, cli_string(cli, "dedup"));
+        job->dedup = (enum dedup)cli_choice(cli, "dedup");
         if (problem->hot)
             problem_find_hot_rows(problem, cli->arena);
     }
@@ -155,12 +153,6 @@ static int parse_kinds(struct problem *problem, const char *text,
     return 0;
 }
 
-static enum dense_optimizer dense_optimizer(const struct cli *cli)
-{
-    return (enum dense_optimizer)text_choice(
-        dense_optimizer_names, cli_string(cli, "dense-optimizer"));
-}
-
 int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err)
@@ -171,15 +163,15 @@ int planning_problem(struct problem *problem, const char *path,
     struct table_list list;
 
     memset(problem, 0, sizeof(*problem));
-    problem->memory_model = (enum memory_model)text_choice(
-        memory_model_names, cli_string(cli, "memory-model"));
+    problem->memory_model = (enum memory_model)cli_choice(cli, "memory-model");
     if (planning_counts(&counts, cli, err) ||
         planning_set_cluster(problem, counts.n_gpus[0], &like->cluster, cli,
                              err))
         return -1;
     options.n_devices = (uint32_t)max_u64(counts.n_gpus[counts.n - 1],
                                           problem->cluster.n_devices);
-    problem->dense_optimizer = dense_optimizer(cli);
+    problem->dense_optimizer =
+        (enum dense_optimizer)cli_choice(cli, "dense-optimizer");
     problem->min_width = cli_given(cli, "min-width")
                              ? (uint32_t)cli_u64(cli, "min-width")
                              : like->min_width;
@@ -195,9 +187,7 @@ int planning_problem(struct problem *problem, const char *path,
     if (cli_given(cli, "shard") &&
         parse_kinds(problem, cli_string(cli, "shard"), err))
         return -1;
-    problem->row_cut = strcmp(cli_string(cli, "row-cut"), "ranks")
-                           ? ROW_CUT_ANY
-                           : ROW_CUT_RANKS;
+    problem->row_cut = (enum row_cut)cli_choice(cli, "row-cut");
     if (tables_load(&list, path, &options, cli->arena, err))
         return -1;
     problem->tables = list.tables;
@@ -418,7 +408,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
     *plan = (struct plan){.problem = {.tables = tables.tables,
                                       .n_tables = tables.n_tables,
                                       .source = tables.source,
-                                      .dense_optimizer = dense_optimizer(cli),
+                                      .dense_optimizer = (enum dense_optimizer)
+                                          cli_choice(cli, "dense-optimizer"),
                                       .kinds = SHARD_ALL_KINDS},
                           .total_ms = NAN,
                           .bound_ms = NAN};

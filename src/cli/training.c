@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 const struct option_spec training_options[] = {
     {"epochs", 'e', OPTION_U64, "N", "0", 0, 1e6, NULL,
@@ -74,13 +75,10 @@ static const char *list_settings(const struct sample_setting *settings,
 static bool is_wanted(const struct sample_setting *setting,
                       const struct cli *cli)
 {
-    const char *precision = cli_string(cli, "precision");
-    const char *optimizer = cli_string(cli, "optimizer");
-
-    return (!precision ||
-            !strcmp(precision_names[setting->precision], precision)) &&
-           (!optimizer ||
-            !strcmp(optimizer_names[setting->optimizer], optimizer)) &&
+    return (!cli_given(cli, "precision") ||
+            (int)setting->precision == cli_choice(cli, "precision")) &&
+           (!cli_given(cli, "optimizer") ||
+            (int)setting->optimizer == cli_choice(cli, "optimizer")) &&
            (!cli_given(cli, "batch") ||
             setting->batch == cli_u64(cli, "batch"));
 }
@@ -126,20 +124,15 @@ int training_choose_device(struct training *training, const char *name,
     return 0;
 }
 
-/* "2026-11-21", or with more of "2026-11-21T04:05:06Z". */
+/* "2026-11-21", or "2026-11-21T04:05:06Z", with all digits. */
 static bool is_date(const char *text)
 {
-    static const char digits[] = "dddd-dd-ddTdd:dd:ddZ";
     const size_t len = strlen(text);
+    struct tm tm;
+    const char *end =
+        strptime(text, len == 10 ? "%Y-%m-%d" : "%Y-%m-%dT%H:%M:%SZ", &tm);
 
-    if (len != 10 && len != sizeof(digits) - 1)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (digits[i] == 'd' ? text[i] < '0' || text[i] > '9'
-                             : text[i] != digits[i])
-            return false;
-    return strncmp(text + 5, "01", 2) >= 0 && strncmp(text + 5, "12", 2) <= 0 &&
-           strncmp(text + 8, "01", 2) >= 0 && strncmp(text + 8, "31", 2) <= 0;
+    return end && !*end && (len == 10 || len == 20) && !strchr(text, ' ');
 }
 
 int training_load(struct training *training, enum store_mode mode,
@@ -247,13 +240,9 @@ int training_fit(struct training *training, int kind,
 
 int training_run(struct training *training, struct err *err)
 {
-    static const char *const kinds[] = {[MODEL_ROOFLINE] = "roofline",
-                                        [MODEL_NET] = "net",
-                                        [MODEL_ROOFLINE_NET] = "roofline-net",
-                                        [N_MODEL_KINDS] = NULL};
     struct cli *cli = training->cli;
     struct model *model = &training->model;
-    const int kind = text_choice(kinds, cli_string(cli, "kind"));
+    const int kind = cli_choice(cli, "kind") - 1; /* -1: best */
     struct train_options options;
 
     train_options_init(&options);

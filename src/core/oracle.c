@@ -16,6 +16,28 @@ const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS] = {
     {"most", OUTSIDE(most), true, 0, DBL_MAX, NULL},
 };
 
+#define MOST_OUTSIDE 3
+
+void cost_print_outside(const struct cost_source *cost, struct buf *out)
+{
+    const size_t n = min_u64(cost->n_outside, MOST_OUTSIDE);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct cost_outside *at = &cost->outside[i];
+
+        buf_printf(out, "        outside of what was measured: %s%s%s%s %.6g",
+                   at->feature, at->table ? " of table '" : "",
+                   at->table ? at->table : "", at->table ? "'" : "", at->value);
+        buf_printf(out, " (%.6g to %.6g)%s\n", at->least, at->most,
+                   i + 1 == n && n < cost->n_outside ? " and more" : "");
+    }
+}
+
+json_t *cost_outside_to_json(const struct cost_source *cost)
+{
+    return PLACE_LIST_ROWS(cost->outside, cost->n_outside, cost_outside_fields);
+}
+
 bool oracle_waits(const struct oracle *oracle)
 {
     return !oracle->ops->terms || oracle->n_terms > 1;

@@ -58,6 +58,10 @@ struct cost_source {
     size_t n_outside;
     double host_ms; /* of struct step */
 };
+/* A line for each of a few inputs outside of what the model was made from. */
+void cost_print_outside(const struct cost_source *cost, struct buf *out);
+/* All of them; the caller decrefs it. */
+json_t *cost_outside_to_json(const struct cost_source *cost);
 
 #define ORACLE_MAX_TERMS STEP_MAX_TERMS
 

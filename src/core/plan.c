@@ -19,6 +19,15 @@ const struct place_field step_part_fields[N_STEP_PARTS] = {
     {"replicas", PART(STEP_REPLICAS), true, 0, PLAN_MAX_MS, NULL},
 };
 
+/* A net may put a part below zero; the judge knows how far. */
+#define COST(member) MEMBER_OF(struct device_cost, member)
+const struct place_field device_cost_fields[N_COST_FIELDS] = {
+    {"compute_ms", COST(compute_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+    {"fwd_comm_ms", COST(fwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+    {"bwd_comm_ms", COST(bwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+    {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
+};
+
 json_t *shard_to_json(const struct shard *shard)
 {
     return json_pack(
@@ -431,6 +440,14 @@ double plan_error_frac(const struct plan *plan)
         if (!(shares[k] <= 0 || error[k] > 0)) /* or NAN */
             return 0;
     return hypot(error[SPLIT_LOOKUPS], error[SPLIT_EXCHANGES]);
+}
+
+void plan_print_error(const struct plan *plan, struct buf *out)
+{
+    const double frac = plan_error_frac(plan);
+
+    if (frac > 0)
+        buf_printf(out, frac < 0.01 ? " +-%.1g %%" : " +-%.0f %%", 100 * frac);
 }
 
 int plan_price(struct plan *plan, const struct oracle *oracle,

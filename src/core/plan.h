@@ -57,6 +57,14 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT]);
 /* The error of total_ms: those of look-ups and of exchanges, independent of
  * each other. 0: not known, as that of a host. */
 double plan_error_frac(const struct plan *plan);
+/* " +-16 %" behind the step's time; nothing where it is not known. */
+void plan_print_error(const struct plan *plan, struct buf *out);
+
+/* Whether its devices have costs, and which. */
+static inline bool plan_is_priced(const struct plan *plan)
+{
+    return plan->devices && !isnan(plan->total_ms);
+}
 
 /* Whether devices wait for their host, so that no other plan is shorter: in a
  * step of so many ms, priced so. */
@@ -71,6 +79,9 @@ static inline bool step_waits_for_host(const struct cost_source *cost,
 /* As a plan file and others have them: what is [N_STEP_PARTS], and a shard,
  * which the caller decrefs. */
 extern const struct place_field step_part_fields[N_STEP_PARTS];
+/* Its figures in ms. */
+#define N_COST_FIELDS 4
+extern const struct place_field device_cost_fields[N_COST_FIELDS];
 json_t *shard_to_json(const struct shard *shard);
 
 /* Fills the memory of devices[R]: what each holds. */

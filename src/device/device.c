@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
 
 /* Clocks below this share of the highest that was seen are too low to measure
@@ -18,23 +17,12 @@
 /* That the host hands over to set memory. */
 #define SET_FLOATS ((uint64_t)1 << 16)
 
-#define DEVICE_ENTRY(id, name) {#name, device_open_##name, device_count_##name},
+#define DEVICE_ENTRY(id, name) {device_open_##name, device_count_##name},
 static const struct {
-    const char *name;
     int (*open)(struct device **out, unsigned ordinal, unsigned n_threads,
                 struct err *err);
     unsigned (*count)(void);
 } kinds[N_DEVICE_KINDS] = {DEVICE_KINDS(DEVICE_ENTRY)};
-
-enum device_kind device_kind_from_name(const char *name)
-{
-    int kind = 0;
-
-    while (kind < N_DEVICE_KINDS && strcmp(kinds[kind].name, name))
-        kind++;
-    assert(kind < N_DEVICE_KINDS);
-    return (enum device_kind)kind;
-}
 
 unsigned device_count(enum device_kind kind)
 {
@@ -72,6 +60,12 @@ void device_close(struct device *device)
 bool device_is_host(const struct device *device)
 {
     return device->kind == DEVICE_CPU;
+}
+
+json_t *device_to_json(const struct device *device)
+{
+    return json_pack("{s:s, s:s, s:i}", "name", device->facts.name, "isa",
+                     device->facts.isa, "threads", device->facts.n_threads);
 }
 
 struct sample_setting device_setting(const struct device_facts *facts,

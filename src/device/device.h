@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_DEVICE_H
 #define NEUROSHARD_DEVICE_DEVICE_H
 
+#include "base/json.h"
 #include "core/sample.h"
 
 EXTERN_C_BEGIN
@@ -27,8 +28,6 @@ enum device_kind { DEVICE_KINDS(DEVICE_ENUMERATOR) N_DEVICE_KINDS };
 /* "cpu|cuda" */
 #define DEVICE_CHOICE(id, name) "|" #name
 #define DEVICE_KIND_NAMES (&(DEVICE_KINDS(DEVICE_CHOICE))[1])
-/* The name is one of these. */
-enum device_kind device_kind_from_name(const char *name);
 /* Devices of a kind that this build and machine have. */
 unsigned device_count(enum device_kind kind);
 
@@ -64,6 +63,8 @@ int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
 void device_close(struct device *device); /* NULL is fine */
 
 bool device_is_host(const struct device *device);
+/* {name, isa, threads}; the caller decrefs it. */
+json_t *device_to_json(const struct device *device);
 /* The setting of what is measured there; its texts are those of the facts. */
 struct sample_setting device_setting(const struct device_facts *facts,
                                      enum precision precision,

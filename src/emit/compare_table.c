@@ -75,7 +75,7 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->valid = true;
     entry->total_ms = plan->total_ms;
     entry->cost = plan->cost;
-    if (plan->stopped && !text_is_one_of("done|budget", plan->stopped))
+    if (plan->stopped && text_which("done|budget", plan->stopped) < 0)
         entry->cut_short_by = plan->stopped;
     plan_split(plan, shares);
     entry->lookup_ms = shares[SPLIT_LOOKUPS] * plan->total_ms;
@@ -258,7 +258,7 @@ void compare_print(const struct comparison *comparison, struct buf *out)
                  "holds waiting; max/mean is of compute + bwd comm\n"
                  "+- %%: nine in ten ratios are known that well; significant: "
                  "farther from 1 than that\n");
-        report_outside(&ours->cost, out);
+        cost_print_outside(&ours->cost, out);
     } else {
         FIGURES_TABLE(mean_figures, comparison->means, comparison->n_planners,
                       out);
@@ -287,7 +287,7 @@ json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n)
                                 figures_object(part_figures, entry));
         if (entry->cost.n_outside)
             json_object_set_new(row, "outside",
-                                report_outside_json(&entry->cost));
+                                cost_outside_to_json(&entry->cost));
         json_array_append_new(rows, row);
     }
     return rows;

@@ -251,10 +251,10 @@ static void print_step(const struct binding *binding, struct buf *out)
     const struct device_cost *last = &plan->devices[binding->last];
 
     buf_printf(out, "step    %.4f ms", plan->total_ms);
-    report_error(plan, out);
+    plan_print_error(plan, out);
     buf_printf(out, " by %s (%s)\n", plan->cost.name,
                cost_basis_names[plan->cost.basis]);
-    report_outside(&plan->cost, out);
+    cost_print_outside(&plan->cost, out);
     report_job(plan, out);
     report_bottleneck(&binding->report, out);
     buf_printf(out,
@@ -412,7 +412,7 @@ static json_t *to_json(const struct explained *explained,
         "{s:s, s:o, s:f, s:I, s:I, s:s, s:f, s:o, s:I, s:o, s:o, "
         "s:o, s:f, s:b, s:o, s:o, s:s?}",
         "cost_model", plan->cost.name, "outside",
-        report_outside_json(&plan->cost), "total_ms", plan->total_ms,
+        cost_outside_to_json(&plan->cost), "total_ms", plan->total_ms,
         "last_gpu", (json_int_t)binding->last, "longest_fwd_comm_gpu",
         (json_int_t)binding->slow_fwd, "largest_part", bottleneck->phase,
         "largest_part_ms", bottleneck->phase_ms, "gpus",
@@ -536,10 +536,10 @@ json_t *explain_table(struct explained *explained, uint32_t table,
     ways_find(&ways, &explained->what_if, table, explained->arena);
     print_placement(plan, table, out);
     buf_printf(out, "step    %.4f ms", plan->total_ms);
-    report_error(plan, out);
+    plan_print_error(plan, out);
     buf_printf(out, " by %s (%s), %.4f ms without it\n", plan->cost.name,
                cost_basis_names[plan->cost.basis], ways.without_ms);
-    report_outside(&plan->cost, out);
+    cost_print_outside(&plan->cost, out);
     print_verdict(&ways, plan->total_ms, out);
     buf_printf(out, "\n");
     figures_heading(way_figures, out);
@@ -555,6 +555,6 @@ json_t *explain_table(struct explained *explained, uint32_t table,
     return json_pack(
         "{s:s, s:s, s:o, s:f, s:f, s:o}", "table",
         plan->problem.tables[table].name, "cost_model", plan->cost.name,
-        "outside", report_outside_json(&plan->cost), "total_ms", plan->total_ms,
-        "total_ms_without", ways.without_ms, "ways", list);
+        "outside", cost_outside_to_json(&plan->cost), "total_ms",
+        plan->total_ms, "total_ms_without", ways.without_ms, "ways", list);
 }

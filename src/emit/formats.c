@@ -2,21 +2,9 @@
 #include "emit/formats.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-#define EMIT_ENTRY(name, text) {text, &emit_##name},
-static const struct {
-    const char *name;
-    const struct emitter *emitter;
-} formats[] = {EMIT_FORMATS(EMIT_ENTRY)};
-
-const struct emitter *emit_format_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (!strcmp(formats[i].name, name))
-            return formats[i].emitter;
-    return NULL;
-}
+#define EMIT_ENTRY(name, text) &emit_##name,
+const struct emitter *const emit_formats[] = {EMIT_FORMATS(EMIT_ENTRY)};
 
 int emit_check_json(const char *text, size_t len, const char *source,
                     struct arena *arena, struct err *err)

@@ -31,8 +31,6 @@ struct emitter {
                 struct buf *out, struct err *err);
     file_check *check; /* whether the text is well-formed; NULL: not known */
 };
-/* NULL where there is none of that name. */
-const struct emitter *emit_format_find(const char *name);
 
 /*
  * The formats, in the order of --help: one line each, as FORMAT(NAME, "NAME"),
@@ -48,6 +46,7 @@ const struct emitter *emit_format_find(const char *name);
 
 #define EMIT_DECLARE(name, text) extern const struct emitter emit_##name;
 EMIT_FORMATS(EMIT_DECLARE)
+extern const struct emitter *const emit_formats[]; /* all of them */
 
 /* "torchrec|torchrec-loader|..." */
 #define EMIT_CHOICE(name, text) "|" text

@@ -142,7 +142,7 @@ static void print_search(const struct plan *plan, struct buf *out)
     }
     buf_printf(out, "search  %s, seed %" PRIu64 ", %" PRIu64 " evaluations",
                plan->search, plan->seed, plan->n_evaluations);
-    if (plan->stopped && !text_is_one_of("done|budget", plan->stopped))
+    if (plan->stopped && text_which("done|budget", plan->stopped) < 0)
         buf_printf(out, ", stopped early (%s)", plan->stopped);
     buf_printf(out, "\n");
 }
@@ -168,7 +168,7 @@ static void print_cost(const struct cost_source *cost, struct buf *out)
     print_error("look-ups", &cost->lookup_error, out);
     print_error("exchanges", &cost->exchange_error, out);
     buf_printf(out, "\n");
-    report_outside(cost, out);
+    cost_print_outside(cost, out);
 }
 
 /* What a step of this time takes in, before pieces get copies of it. */
@@ -269,7 +269,7 @@ static void print_head(const struct report *report, struct buf *out)
     const struct problem *problem = &plan->problem;
 
     buf_printf(out, "step    %.3f ms", plan->total_ms);
-    report_error(plan, out);
+    plan_print_error(plan, out);
     buf_printf(out, "\n");
     report_job(plan, out);
     print_rivals(report, out);

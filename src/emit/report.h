@@ -80,12 +80,6 @@ void bottleneck_find(struct bottleneck *out, const struct plan *plan,
 /* "binds   GPU 4 ..." */
 void report_bottleneck(const struct report *report, struct buf *out);
 
-/* " +-16 %" behind the step's time; nothing where it is not known. */
-void report_error(const struct plan *plan, struct buf *out);
-/* A line for each of a few inputs outside of what the model was made from. */
-void report_outside(const struct cost_source *cost, struct buf *out);
-/* All of them; the caller decrefs it. */
-json_t *report_outside_json(const struct cost_source *cost);
 /* The line below that of the step: the job that it is of. */
 void report_job(const struct plan *plan, struct buf *out);
 /* "bound   no plan takes less than ..." */

@@ -16,36 +16,6 @@
 #define KINDS_COLUMNS 132u
 #define ALL_COLUMNS 1000u
 
-void report_error(const struct plan *plan, struct buf *out)
-{
-    const double frac = plan_error_frac(plan);
-
-    if (frac > 0)
-        buf_printf(out, frac < 0.01 ? " +-%.1g %%" : " +-%.0f %%", 100 * frac);
-}
-
-#define MOST_OUTSIDE 3
-
-void report_outside(const struct cost_source *cost, struct buf *out)
-{
-    const size_t n = min_u64(cost->n_outside, MOST_OUTSIDE);
-
-    for (size_t i = 0; i < n; i++) {
-        const struct cost_outside *at = &cost->outside[i];
-
-        buf_printf(out, "        outside of what was measured: %s%s%s%s %.6g",
-                   at->feature, at->table ? " of table '" : "",
-                   at->table ? at->table : "", at->table ? "'" : "", at->value);
-        buf_printf(out, " (%.6g to %.6g)%s\n", at->least, at->most,
-                   i + 1 == n && n < cost->n_outside ? " and more" : "");
-    }
-}
-
-json_t *report_outside_json(const struct cost_source *cost)
-{
-    return PLACE_LIST_ROWS(cost->outside, cost->n_outside, cost_outside_fields);
-}
-
 void report_job(const struct plan *plan, struct buf *out)
 {
     if (!plan_has_parts(plan)) {

@@ -174,6 +174,7 @@ static void fill_totals(struct exec_result *result, uint32_t n_ranks,
             : step_of_ranks(step, n_ranks,
                             (const double(*)[N_PHASES])phases_ms);
     mem_free(phases_ms);
+    result->slowest = 0;
     for (uint32_t r = 0; r < n_ranks; r++) {
         const struct exec_rank *rank = &result->ranks[r];
         struct device_cost *cost = &result->costs[r];
@@ -185,6 +186,8 @@ static void fill_totals(struct exec_result *result, uint32_t n_ranks,
         cost->fwd_comm_ms =
             cost->total_ms - cost->compute_ms - cost->bwd_comm_ms;
         step_parts(rank->phases_ms, cost->parts_ms);
+        if (cost->compute_ms > result->costs[result->slowest].compute_ms)
+            result->slowest = r;
     }
 }
 
@@ -225,7 +228,7 @@ static void fill_comm(struct exec_result *result,
 {
     const struct timing *exchanges = result->exchanges;
     const struct plan *plan = placement->plan;
-    bool is_priced = plan->devices && !isnan(plan->total_ms);
+    bool is_priced = plan_is_priced(plan);
 
     result->comm = comm_is_real(placement) ? EXEC_COMM_MEASURED
                    : is_priced             ? EXEC_COMM_MODELLED

@@ -77,6 +77,8 @@ struct exec_result {
                                   memory; NAN where comm is absent */
     unsigned n_disturbed;      /* ranks; 0 without wait_for_quiet */
     double total_ms;           /* the step; NAN where comm is absent */
+    uint32_t slowest; /* rank with the largest measured compute: as all end
+                         together, the one that is ready last */
     struct timing exchanges[N_PHASES]; /* all ranks' together, by their phases;
                                           zeros if not measured */
     struct timing step; /* look-ups to update by all processes together; zeros

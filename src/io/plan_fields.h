@@ -77,15 +77,6 @@ static const struct place_field table_fields[] = {
     {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
 };
 
-/* A net may put a part below zero; the judge knows how far. */
-#define COST(member) MEMBER_OF(struct device_cost, member)
-static const struct place_field device_fields[] = {
-    {"compute_ms", COST(compute_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
-    {"fwd_comm_ms", COST(fwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
-    {"bwd_comm_ms", COST(bwd_comm_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
-    {"total_ms", COST(total_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
-};
-
 enum { OF_JOB_DEDUP = 2, OF_JOB_HOST };
 #define JOB(member) MEMBER_OF(struct job, member)
 static const struct place_field job_fields[] = {

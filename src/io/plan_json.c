@@ -280,7 +280,7 @@ static int read_device(struct device_cost *device, enum memory_model *model,
 
     device->compute_ms = device->bwd_comm_ms = NAN;
     device->fwd_comm_ms = device->total_ms = NAN;
-    if (PLACE_FIELDS(device, place, device_fields, err) ||
+    if (PLACE_FIELDS(device, place, device_cost_fields, err) ||
         read_parts(device->parts_ms, place, "phases_ms", err) ||
         place_object(&bytes, place, "memory_bytes", err))
         return -1;

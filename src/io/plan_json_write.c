@@ -83,9 +83,7 @@ static json_t *from_cost_source(const struct cost_source *cost)
     if (cost->host_ms > 0)
         place_set_fields(value, cost, &cost_fields[OF_HOST], 1);
     if (cost->n_outside)
-        set(value, "outside",
-            PLACE_LIST_ROWS(cost->outside, cost->n_outside,
-                            cost_outside_fields));
+        set(value, "outside", cost_outside_to_json(cost));
     return value;
 }
 
@@ -196,7 +194,7 @@ json_t *plan_document(const struct plan *plan)
         for (size_t r = 0; r < plan->problem.cluster.n_devices; r++) {
             const struct device_cost *device = &plan->devices[r];
 
-            append(list, value = PLACE_ROW(device, device_fields));
+            append(list, value = PLACE_ROW(device, device_cost_fields));
             if (!isnan(device->parts_ms[0]))
                 set(value, "phases_ms",
                     PLACE_ROW(device->parts_ms, step_part_fields));

@@ -92,7 +92,7 @@ static int check_entry(struct entry *entry, struct reader *reader,
         return err_input(err,
                          "table '%s' is not in the table list, or placed twice",
                          entry->fqn);
-    if (!text_is_one_of("fused|dense", entry->kernel))
+    if (text_which("fused|dense", entry->kernel) < 0)
         return err_input(err,
                          "table '%s' has the kernel '%s'; only fused and dense "
                          "keep it in the GPU's memory",
@@ -352,7 +352,7 @@ static int read_cells(struct entry *entry, struct table *table,
         wrong = RANKS;
     if (!entry->width || entry->width > entry->dim)
         wrong = DIM;
-    if (!text_is_one_of("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]))
+    if (text_which("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]) < 0)
         wrong = SHARDING;
     if (wrong == N_COLUMNS)
         return 0;

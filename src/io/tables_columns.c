@@ -44,7 +44,7 @@ size_t table_column(const char *name)
 {
     size_t c = 0;
 
-    while (c < N_TABLE_COLUMNS && !text_is_one_of(table_columns[c].key, name))
+    while (c < N_TABLE_COLUMNS && text_which(table_columns[c].key, name) < 0)
         c++;
     return c;
 }

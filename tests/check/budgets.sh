@@ -6,14 +6,14 @@
 set -eu
 
 budgets="
-src/base     2817  36
-src/core     4695  35
-src/device   6270  59
-src/io       5203  34
-src/emit     2747  15
-src/exec     3602  26
-src/cli      5546  28
-costmodel    7394  57
+src/base     3447  39
+src/core     4734  35
+src/device   6266  59
+src/io       5194  34
+src/emit     2710  15
+src/exec     3977  28
+src/cli      4529  25
+costmodel    7410  57
 search       6597  30
 microbench   1524  13
 "

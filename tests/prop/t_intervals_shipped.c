@@ -59,7 +59,7 @@ static struct side side_of(const struct model *model,
 static struct interval_list make(const struct side *side)
 {
     return intervals_make("held-out samples", side->samples, side->ms,
-                          side->says, side->n);
+                          side->says, side->n, 1);
 }
 
 static bool is_alike(const struct sample_setting *a,

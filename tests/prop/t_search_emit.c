@@ -56,7 +56,7 @@ static void try_emit(struct plan *plan, uint64_t seed, struct tally *tally)
     tally->n_plans++;
     plan_sort_shards(plan);
     plan_derive_kinds(plan);
-    if (emit_format_find("torchrec")->emit(plan, &names, &out, &err)) {
+    if (emit_torchrec.emit(plan, &names, &out, &err)) {
         printf("# problem %u: %s\n", (unsigned)seed, err.msg);
         tally->n_refused++;
     }

@@ -317,10 +317,10 @@ static void test_one_of(void)
     static const char *const none[] = {"",           "r", "rowss",
                                        "hash_size|", "|", "rows|hash_size"};
 
-    ok(text_is_one_of("rows|hash_size", "rows"), "the first of the names");
-    ok(text_is_one_of("rows|hash_size", "hash_size"), "and the last");
+    ok(text_which("rows|hash_size", "rows") >= 0, "the first of the names");
+    ok(text_which("rows|hash_size", "hash_size") >= 0, "and the last");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        ok(!text_is_one_of("rows|hash_size", none[i]), "but not '%s'", none[i]);
+        ok(text_which("rows|hash_size", none[i]) < 0, "but not '%s'", none[i]);
 }
 
 static void test_wrapped(void)

@@ -53,7 +53,8 @@ static void add(struct said *said, const struct kind *kind, double ms,
 
 static struct interval_list make(const struct said *said)
 {
-    return intervals_make("samples", said->list, said->ms, said->says, said->n);
+    return intervals_make("samples", said->list, said->ms, said->says, said->n,
+                          1);
 }
 
 static void test_classes(void)
@@ -86,7 +87,7 @@ static void test_classes(void)
 static void test_by_class(void)
 {
     static struct said said;
-    struct interval_list intervals;
+    struct interval_list intervals, halved;
     const struct interval *few, *usual;
 
     said.n = 0;
@@ -103,6 +104,12 @@ static void test_by_class(void)
     usual = interval_find(&intervals, "usual");
     is_i64((int64_t)few->n, 20, "of its samples");
     is_near(few->error_frac, 0.19, 1e-12, "the 19th of 20, too high or low");
+    halved =
+        intervals_make("samples", said.list, said.ms, said.says, said.n, 0.5);
+    is_near(interval_find(&halved, "few tables")->error_frac, 0.095, 1e-12,
+            "errors that count half");
+    is_near(interval_find(&halved, "few tables")->pair_error_frac,
+            few->pair_error_frac / 2, 1e-12, "and those of pairs");
     is_i64((int64_t)usual->n, 29, "of its samples");
     is_near(usual->error_frac, 0.0026, 1e-12, "the 27th of 29");
     ok(interval_find(&intervals, "wide rows") == intervals.at &&

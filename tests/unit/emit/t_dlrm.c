@@ -10,14 +10,14 @@
  * their languages, where those are installed. */
 static char dir[] = "/tmp/t_dlrm.XXXXXX";
 
-static const char *emitted(const char *format, const struct plan *plan,
-                           struct err *err)
+static const char *emitted(const struct emitter *format,
+                           const struct plan *plan, struct err *err)
 {
     struct emit_options options = {0};
     struct buf out = {0};
     const char *text = NULL;
 
-    if (!emit_format_find(format)->emit(plan, &options, &out, err))
+    if (!format->emit(plan, &options, &out, err))
         text = arena_strndup(&arena, out.data, out.len);
     buf_release(&out);
     return text;
@@ -84,7 +84,7 @@ static void test_script(void)
     const char *script;
 
     plan.inputs_hash = "0123456789abcdef";
-    script = emitted("dlrm", &plan, &err);
+    script = emitted(&emit_dlrm, &plan, &err);
     is_in(script, "#!/usr/bin/env bash\n"
                   "#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\n");
     is_in(script, "# 3 tables on 8 GPUs, global batch 65536, inputs "
@@ -115,10 +115,10 @@ static void test_script(void)
     runs("python3", "python3 -m py_compile",
          written("train.py", here_document(script, "train.py")));
     is_str(here_document(script, "loader.py"),
-           emitted("torchrec-loader", &plan, &err),
+           emitted(&emit_torchrec_loader, &plan, &err),
            "the loader is that of --format torchrec-loader");
     is_str(here_document(script, "plan.json"),
-           here_document(emitted("dlrm", &plan, &err), "plan.json"),
+           here_document(emitted(&emit_dlrm, &plan, &err), "plan.json"),
            "the same plan, the same text");
 }
 
@@ -131,7 +131,7 @@ static void test_same_numbers(void)
     fixture_whole(&plan, "cat_0", 300, 16, 1, 0);
     fixture_whole(&plan, "cat_00", 700, 16, 1, 1);
     fixture_finish(&plan);
-    is_in(emitted("dlrm", &plan, &err),
+    is_in(emitted(&emit_dlrm, &plan, &err),
           "--num_embeddings_per_feature \"300,700\"\n");
 }
 
@@ -145,7 +145,7 @@ static void test_names(void)
     fixture_whole(&plan, "{{rows}}", 100, 16, 1, 0);
     fixture_whole(&plan, "{{none", 100, 16, 1, 0);
     fixture_finish(&plan);
-    script = emitted("dlrm", &plan, &err);
+    script = emitted(&emit_dlrm, &plan, &err);
     is_in(script, "TABLES = {\n    \"{{rows}}\": (16, \"fp32\"),\n"
                   "    \"{{none\": (16, \"fp32\"),\n}\n");
     is_in(here_document(script, "plan.json"), "\n    \"t_{{rows}}\": {");
@@ -163,7 +163,7 @@ static void test_other_lists(void)
     plan.problem.tables[0].precision = PRECISION_FP16;
     plan.problem.tables[1].optimizer = OPTIMIZER_SGD;
     fixture_finish(&plan);
-    script = emitted("dlrm", &plan, &err);
+    script = emitted(&emit_dlrm, &plan, &err);
     is_in(script, "TABLES = {\n    \"users\": (16, \"fp16\"),\n"
                   "    \"ads\": (24, \"fp32\"),\n}\n");
     is_in(script, "--embedding_dim 24\n");
@@ -180,7 +180,7 @@ static void test_other_lists(void)
     plan.problem.cluster.hosts_per_domain = 4;
     fixture_whole(&plan, "t_users", 100, 16, 1, 7);
     fixture_finish(&plan);
-    script = emitted("dlrm", &plan, &err);
+    script = emitted(&emit_dlrm, &plan, &err);
     is_in(script, "\"rank:7/cuda:1\"");
     is_in(script, "\nexport TORCHREC_RESOLVED_POD_SIZE=4\n\n"
                   "torchrun --nnodes 4 --nproc_per_node 2 ");
@@ -206,7 +206,7 @@ static void test_slurm(void)
     const char *sh = written("slurm.sh", slurm);
 
     runs("bash", arena_printf(&arena, "bash -e '%s'", sh),
-         written("job.sh", emitted("dlrm", &plan, &err)));
+         written("job.sh", emitted(&emit_dlrm, &plan, &err)));
 }
 
 /* The model's own switch, for either Adagrad and for nothing else. */
@@ -220,7 +220,7 @@ static void test_optimizers(void)
         fixture_whole(&plan, "t_users", 100, 16, 1, 0);
         plan.problem.tables[0].optimizer = (enum optimizer)i;
         fixture_finish(&plan);
-        script = emitted("dlrm", &plan, &err);
+        script = emitted(&emit_dlrm, &plan, &err);
         if (i == OPTIMIZER_ADAMA)
             ok(!script && strstr(err.msg, "optimizer adama, which TorchRec"),
                "refused: %s", err.msg);
@@ -384,9 +384,9 @@ static void test_loader(void)
     struct err err = {0};
     const char *json;
 
-    written("loader.py", emitted("torchrec-loader", &plan, &err));
+    written("loader.py", emitted(&emit_torchrec_loader, &plan, &err));
     written("stand_in.py", arena_printf(&arena, "%s\n%s", stand_in, loads));
-    json = written("plan.json", emitted("torchrec", &plan, &err));
+    json = written("plan.json", emitted(&emit_torchrec, &plan, &err));
     runs("python3",
          arena_printf(&arena,
                       "cd %s && PYTHONDONTWRITEBYTECODE=1 python3 "
@@ -399,7 +399,7 @@ static void refuses(const struct plan *plan, const char *want)
 {
     struct err err = {0};
 
-    ok(!emitted("dlrm", plan, &err) && err.code == ERR_INPUT, "refused");
+    ok(!emitted(&emit_dlrm, plan, &err) && err.code == ERR_INPUT, "refused");
     is_str(err.msg, want, "its sentence");
 }
 

@@ -5,7 +5,7 @@
 
 static const char *emitted(const struct plan *plan, const char *prefix)
 {
-    const struct emitter *format = emit_format_find("torchrec-constraints");
+    const struct emitter *format = &emit_torchrec_constraints;
     const struct emit_options options = {.prefix = prefix};
     struct buf out = {0};
     struct err err = {0};
@@ -39,7 +39,7 @@ static const char text[] =
 
 int main(void)
 {
-    const struct emitter *format = emit_format_find("torchrec-constraints");
+    const struct emitter *format = &emit_torchrec_constraints;
     const struct emit_options none = {0};
     struct buf out = {0};
     struct err err = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/command.h"
+#include "base/cli.h"
 
 #include "base/progress.h"
 #include "base/text.h"

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/command.h"
+#include "base/cli.h"
 
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/text.h"
-#include "device/world.h"
 
 #include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HELP_INDENT 33 /* where the texts of --help begin */
@@ -130,7 +128,8 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     case OPTION_BYTES:
         return set_bytes(value, spec, err);
     case OPTION_CHOICE:
-        if (text_is_one_of(spec->choices, value->text))
+        value->choice = text_which(spec->choices, value->text);
+        if (value->choice >= 0)
             return 0;
         return err_usage(err, "option '--%s' is one of %s, not '%s'",
                          spec->name, spec->choices, value->text);
@@ -471,6 +470,11 @@ double cli_double(const struct cli *cli, const char *name)
     return cli_value(cli, name)->number;
 }
 
+int cli_choice(const struct cli *cli, const char *name)
+{
+    return cli_value(cli, name)->choice;
+}
+
 void cli_say(const char *sentence)
 {
     const char start[] = "neuroshard: ";
@@ -492,26 +496,4 @@ void cli_warn(void *ctx, const char *sentence)
     (void)ctx;
     cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
     arena_release(&arena);
-}
-
-int cli_open_world(struct world **out, const struct cli *cli, struct err *err)
-{
-    const uint32_t n = (uint32_t)cli_u64(cli, "ranks");
-
-    return n ? world_fork(out, n, err) : world_open(out, err);
-}
-
-void cli_end_all(struct world *world, const struct err *err)
-{
-    const struct timespec moment = {.tv_sec = 2,
-                                    .tv_nsec = world->rank % 100 * 10000000L};
-
-    if (world->size == 1)
-        return;
-    if (world->rank != 0)
-        nanosleep(&moment, NULL);
-    cli_end_answer(err);
-    fflush(stdout);
-    cli_say(err->msg);
-    world_abort(world, err_exit_status(err->code));
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Intervals by cross-validation, of a simulated GPU (tests/few_gpus.h) of which
+ * there are too few samples for a net: reckoned again here from fitted
+ * rooflines, with Burman's correction for what the folds did not see.
+ */
+#include "base/stats.h"
+#include "costmodel/choose.h"
+#include "costmodel/gemm.h"
+#include "tests/few_gpus.h"
+#include "tests/predict_samples.h"
+#include "tests/tap.h"
+
+#define N_SAMPLES 60
+#define N_FOLDS 10
+
+static double mape(const struct model *model, const struct sample *known,
+                   size_t n)
+{
+    double says[N_SAMPLES], sum = 0;
+
+    predict_samples(model, known, n, says);
+    for (size_t i = 0; i < n; i++)
+        sum += fabs(says[i] / known[i].total.median_ms - 1);
+    return sum / (double)n;
+}
+
+/* That of all classes, of samples none of which is held out. */
+static double reckon(const struct sample *known, size_t n,
+                     const struct train_options *options, double *scale,
+                     struct arena *arena)
+{
+    double errors[N_SAMPLES], says[N_SAMPLES], folds_mape = 0, folded_mape = 0;
+    size_t n_errors = 0, k;
+    struct model model;
+    struct err err = {0};
+
+    for (uint64_t fold = 0; fold < N_FOLDS; fold++) {
+        struct sample seen[N_SAMPLES], own[N_SAMPLES];
+        size_t n_seen = 0, n_own = 0;
+
+        for (size_t i = 0; i < n; i++)
+            if ((known[i].case_idx - known[i].case_idx / 10) % N_FOLDS == fold)
+                own[n_own++] = known[i];
+            else
+                seen[n_seen++] = known[i];
+        if (!ok(!train_fit(&model, seen, n_seen, options, arena, &err),
+                "fold %u: %zu seen%s", (unsigned)fold, n_seen, err.msg))
+            return NAN;
+        predict_samples(&model, own, n_own, says);
+        for (size_t i = 0; i < n_own; i++) {
+            const double ms = own[i].total.median_ms;
+
+            folded_mape += fabs(says[i] / ms - 1);
+            errors[n_errors++] = fmax(says[i] / ms, ms / says[i]) - 1;
+        }
+        folds_mape += (double)n_own * mape(&model, known, n);
+    }
+    if (!ok(!train_fit(&model, known, n, options, arena, &err), "of all"))
+        return NAN;
+    folded_mape /= (double)n;
+    folds_mape /= (double)n;
+    *scale = (folded_mape + mape(&model, known, n) - folds_mape) / folded_mape;
+    k = (size_t)ceil(0.9 * (double)(n_errors + 1));
+    return *scale * stats_quantile(errors, n_errors,
+                                   (double)(k - 1) / (double)(n_errors - 1));
+}
+
+static void test_corrected(char gpu)
+{
+    struct arena arena = {0};
+    const struct sample *samples = few_samples(gpu, N_SAMPLES, 0.03, 1, &arena);
+    struct sample known[N_SAMPLES];
+    struct train_options options;
+    struct model model;
+    struct err err = {0};
+    double error, scale = NAN;
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        if (sample_split(&samples[i]) != SPLIT_HELD_OUT)
+            known[n++] = samples[i];
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    if (!ok(!train_choose(&model, samples, N_SAMPLES, &options, &arena, &err),
+            "%c: chosen%s", gpu, err.msg))
+        goto out;
+    is_i64((int64_t)model.training.n_folds, N_FOLDS, "by ten folds");
+    is_i64((int64_t)model.intervals.at[0].n, (int64_t)n, "of all that judge");
+    if (!options.gpu &&
+        train_gpu(&options.gpu, known, n, &options, &arena, &err))
+        goto out;
+    error = reckon(known, n, &options, &scale, &arena);
+    ok(scale > 0.9 && scale < 0.9999,
+       "folds err more than the model of all: times %.4f", scale);
+    is_near(model.intervals.at[0].error_frac, error, 1e-9, "its interval");
+out:
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    struct err err = {0};
+
+    if (gemm_init(&err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    test_corrected('A');
+    test_corrected('B');
+    return tap_done();
+}
