@@ -16,16 +16,17 @@ void device_load_add(struct device_load *load,
 }
 
 const char *const interval_classes[MAX_INTERVALS] = {
-    INTERVAL_ALL,    "few look-ups", "few tables",
+    INTERVAL_ALL,    "few look-ups", "light loads", "few tables",
     "small batches", "wide rows",    "usual"};
 
 const char *interval_class(const struct device_load *load)
 {
     return interval_classes[load->n_lookups < 1e4   ? 1
-                            : load->n_tables < 5    ? 2
-                            : load->batch < 16384   ? 3
-                            : load->n_columns > 128 ? 4
-                                                    : 5];
+                            : load->n_lookups < 1e5 ? 2
+                            : load->n_tables < 5    ? 3
+                            : load->batch < 16384   ? 4
+                            : load->n_columns > 128 ? 5
+                                                    : 6];
 }
 
 const char *interval_class_of(const struct sample *sample)

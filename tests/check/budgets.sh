@@ -13,7 +13,7 @@ src/io       5194  34
 src/emit     2710  15
 src/exec     3977  28
 src/cli      4529  25
-costmodel    7410  57
+costmodel    7411  57
 search       6597  30
 microbench   1524  13
 "

@@ -15,9 +15,10 @@ static const struct kind {
     double pooling_factor;
 } kinds[] = {
     {"few look-ups", 5, 32, 16384, 0.1}, {"few look-ups", 1, 256, 128, 1},
-    {"few tables", 4, 32, 65536, 10},    {"few tables", 1, 256, 1024, 10},
-    {"small batches", 5, 32, 16383, 1},  {"small batches", 8, 256, 4096, 1},
-    {"wide rows", 5, 132, 16384, 1},     {"usual", 5, 128, 16384, 1},
+    {"few tables", 4, 32, 65536, 10},    {"few tables", 1, 256, 10000, 10},
+    {"small batches", 5, 32, 16383, 2},  {"small batches", 8, 256, 4096, 4},
+    {"wide rows", 5, 132, 16384, 2},     {"usual", 5, 128, 16384, 2},
+    {"light loads", 5, 132, 16384, 1},   {"light loads", 1, 256, 1000, 10},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
@@ -61,11 +62,12 @@ static void test_classes(void)
 {
     static const struct interval_list intervals = {{{.class = INTERVAL_ALL},
                                                     {.class = "few look-ups"},
+                                                    {.class = "light loads"},
                                                     {.class = "few tables"},
                                                     {.class = "small batches"},
                                                     {.class = "wide rows"},
                                                     {.class = "usual"}},
-                                                   6};
+                                                   7};
     const struct interval_list of_all = {{{.class = INTERVAL_ALL}}, 1};
 
     for (size_t k = 0; k < N_KINDS; k++) {
