@@ -12,8 +12,8 @@
  * are; and no more folds than are of use. Intervals want many (Hastie et al.,
  * Elements of Statistical Learning, 7.10): of ten a net learns from nine tenths
  * of the samples and errs more than that of all, so that intervals of 90 % held
- * 95 % of a simulated GPU (200 samples, median of five seeds); with `correction`
- * they hold 92 %. */
+ * 95 % of a simulated GPU (200 samples, median of five seeds); with
+ * `correction` they hold 92 %. */
 #define SAMPLES_IN_FOLDS 2000
 #define MOST_FOLDS 10
 #define MOST_FOLDED 500 /* of more one fold judges, the validation side */
