@@ -6,8 +6,10 @@
 #include "base/mem.h"
 
 /*
- * A command is a name, a table of options and a function. Parsing, --help,
- * range errors and the check against the man page all come from the table.
+ * A command line and its answer. A command is a name, a table of options and a
+ * function. Parsing, --help, range errors and the check against the man page
+ * all come from the table. What it answers is printed in the end, as a report
+ * or, by --json, as one document.
  */
 
 enum option_type {
@@ -33,7 +35,8 @@ struct option_spec {
     const char *argument;      /* "N", "FILE"; NULL for a flag */
     const char *default_value; /* text, parsed like a given one; or NULL */
     double min, max;           /* of numbers, inclusive; of sizes the least */
-    const char *choices;       /* CHOICE; else NULL or what --help lists */
+    const char *choices;       /* CHOICE: "a|b|c", as an enum has them; else
+                                  NULL or what --help lists */
     const char *help;          /* one line, with the unit */
 };
 
@@ -100,7 +103,7 @@ const char *cli_shown(const struct cli *cli, const char *name);
  * one, like the number below. */
 uint64_t cli_u64(const struct cli *cli, const char *name);
 double cli_double(const struct cli *cli, const char *name);
-/* Of choices, which are as those of an enum; 0 where there is no value. */
+/* Which of the choices; 0 where there is no value. */
 int cli_choice(const struct cli *cli, const char *name);
 
 /* Whether --json asks for standard output to be one JSON document, also where
