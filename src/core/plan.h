@@ -60,7 +60,7 @@ double plan_error_frac(const struct plan *plan);
 /* " +-16 %" behind the step's time; nothing where it is not known. */
 void plan_print_error(const struct plan *plan, struct buf *out);
 
-/* Whether its devices have costs, and which. */
+/* Whether its devices have costs. */
 static inline bool plan_is_priced(const struct plan *plan)
 {
     return plan->devices && !isnan(plan->total_ms);
