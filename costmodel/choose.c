@@ -164,9 +164,10 @@ static enum model_kind best_kind(const struct trial *trial,
 static double correction(struct trial *trial, const struct errors *errors,
                          const struct model *model, struct arena *arena)
 {
-    const double less =
-        trial->all_mape[model_kind(model)] / (double)trial->n_judged -
-        ask(trial, model, trial->n_folds, arena);
+    const double folds_mape =
+        trial->all_mape[model_kind(model)] / (double)trial->n_judged;
+    /* No sample is in the fold behind the last. */
+    const double less = folds_mape - ask(trial, model, trial->n_folds, arena);
 
     return errors->mape > 0 ? fmax(1 - less / errors->mape, 0.5) : 1;
 }

@@ -25,8 +25,8 @@ void device_load_add(struct device_load *load,
  * (below 100,000), "few tables" (below 5), "small batches" (below 16,384),
  * "wide rows" (a table of more than 128 columns) and "usual": errors of
  * data/measurements differ by them. Light loads of a 2-processor Xeon were off
- * by 24 %, small batches by 14 %; of executed plans, most of them light, 82 %
- * lay within these and 72 % within one of both, 16 %. */
+ * by 24 %, small batches by 14 %; of executed plans, half of them light, 82 %
+ * lay within these and 77 % within the 16 % of both. */
 const char *interval_class(const struct device_load *load);
 #define INTERVAL_ALL "all"
 #define MAX_INTERVALS 7

@@ -101,7 +101,7 @@ static int add_plan(json_t *document, const char *text, size_t len,
 
     if (plan_from_json(&plan, text, len, path, arena, err))
         return -1;
-    if (!plan.devices || isnan(plan.total_ms))
+    if (!plan_is_priced(&plan))
         return err_input(
             err, "%s: the plan is not priced, which 'neuroshard cost' does",
             path);

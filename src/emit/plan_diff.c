@@ -24,8 +24,8 @@ bool plan_diff_is_priced(const struct plan_diff *diff)
 {
     const struct plan *a = &diff->plans[0], *b = &diff->plans[1];
 
-    return a->devices && b->devices && !isnan(a->total_ms) &&
-           !isnan(b->total_ms) && is_same_text(a->cost.name, b->cost.name) &&
+    return plan_is_priced(a) && plan_is_priced(b) &&
+           is_same_text(a->cost.name, b->cost.name) &&
            is_same_text(a->cost.hash, b->cost.hash);
 }
 
