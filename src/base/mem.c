@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ALIGN ((size_t)64)
 /* Of the first block, and of the largest where each is twice the last: most
  * arenas of a search are small and short-lived, and what the system has to map
  * and to clear each time would take longer than its use. */
@@ -45,21 +44,21 @@ static size_t product(size_t n, size_t size)
     size_t n_bytes;
 
     if (__builtin_mul_overflow(n, size, &n_bytes) ||
-        n_bytes > PTRDIFF_MAX - ALIGN)
+        n_bytes > PTRDIFF_MAX - CACHE_LINE)
         mem_exhausted(n, size);
     return n_bytes ? n_bytes : 1;
 }
 
-/* n * size rounded up to whole ALIGNs, at least one. */
+/* n * size rounded up to whole cache lines, at least one. */
 static size_t padded(size_t n, size_t size)
 {
-    return (product(n, size) + ALIGN - 1) / ALIGN * ALIGN;
+    return (product(n, size) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
 void *mem_alloc(size_t n, size_t size)
 {
     size_t n_bytes = padded(n, size);
-    void *ptr = aligned_alloc(ALIGN, n_bytes);
+    void *ptr = aligned_alloc(CACHE_LINE, n_bytes);
 
     if (!ptr)
         mem_exhausted(n, size);
@@ -104,7 +103,7 @@ void mem_free(void *ptr)
     free(ptr);
 }
 
-/* The header fills one ALIGN, so that the data behind it is aligned too. */
+/* The header fills a cache line, so that the data behind it is aligned too. */
 struct arena_block {
     struct arena_block *older; /* owned */
     size_t used, cap;          /* bytes of data */
@@ -137,7 +136,7 @@ void *arena_alloc(struct arena *arena, size_t n, size_t size)
                            : ARENA_FIRST_BYTES;
 
         cap = max_u64(cap, n_bytes);
-        block = aligned_alloc(ALIGN, padded(1, sizeof *block + cap));
+        block = aligned_alloc(CACHE_LINE, padded(1, sizeof *block + cap));
         if (!block)
             mem_exhausted(1, n_bytes);
         *block = (struct arena_block){.older = arena->head, .cap = cap};

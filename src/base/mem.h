@@ -18,6 +18,7 @@
 EXTERN_C_BEGIN
 
 #define NEVER_NULL __attribute__((returns_nonnull))
+#define CACHE_LINE ((size_t)64) /* of all processors that this runs on */
 
 /* Says that there is no memory for n * size bytes, and ends the program. */
 void mem_exhausted(size_t n, size_t size) __attribute__((noreturn));

@@ -6,8 +6,6 @@
 
 #include <assert.h>
 
-#define CACHE_LINE 64
-
 static bool is_optimizer(enum optimizer optimizer)
 {
     return optimizer == OPTIMIZER_SGD || optimizer == OPTIMIZER_ROWWISE_ADAGRAD;

@@ -12,12 +12,12 @@
  *     load as zero. `half` says that memory holds fp16.
  */
 
+#include "base/mem.h"
 #include "device/cpu_kernels.h"
 #include "device/stream_body.h"
 
 #include <math.h>
 
-#define LINE_BYTES 64
 /* Rows that are fetched ahead of their use: so many bytes, within limits. */
 #define AHEAD_BYTES 8192
 #define AHEAD_MIN 4
@@ -49,19 +49,15 @@ static inline const char *gather_row(const struct gather *gather, size_t i)
  * lines would be mispredicted. Rows of whole lines are taken to be aligned. */
 ALWAYS_INLINE void prefetch_row(const char *row, size_t n_bytes)
 {
-    for (size_t at = 0; at < n_bytes; at += LINE_BYTES)
+    for (size_t at = 0; at < n_bytes; at += CACHE_LINE)
         __builtin_prefetch(row + at);
-    if (n_bytes % LINE_BYTES)
+    if (n_bytes % CACHE_LINE)
         __builtin_prefetch(row + n_bytes - 1);
 }
 
 static size_t rows_ahead(size_t row_bytes)
 {
-    size_t ahead = AHEAD_BYTES / row_bytes;
-
-    return ahead < AHEAD_MIN   ? AHEAD_MIN
-           : ahead > AHEAD_MAX ? AHEAD_MAX
-                               : ahead;
+    return min_u64(max_u64(AHEAD_BYTES / row_bytes, AHEAD_MIN), AHEAD_MAX);
 }
 
 /* Fetches what the loops below expect to be under way at `begin`. */

@@ -5,7 +5,6 @@
 #define PIECE_ROWS ((size_t)1 << 12)
 /* So many rows ahead are asked for: more than a core's buffers for misses. */
 #define AHEAD 16
-#define CACHE_LINE 64
 #define DIGITS 256
 /* Words that a cache line holds, which are summed side by side. */
 #define LANES 16
