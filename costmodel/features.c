@@ -50,6 +50,8 @@
     TOTAL(state_rows, has_state(input) ? input->n_unique : 0) \
     TOTAL(gather_kib, gather_bytes(input) / KIB)              \
     TOTAL(unique_kib, unique_bytes(input) / KIB)              \
+    TOTAL(gather_lines, row_lines(input) * input->n_lookups)  \
+    TOTAL(unique_lines, row_lines(input) * input->n_unique)   \
     TOTAL(output_kib, output_bytes(input) / KIB)              \
     TOTAL(over_32, input->dim > 32)                           \
     TOTAL(over_64, input->dim > 64)                           \
@@ -241,6 +243,15 @@ static double unique_bytes(const struct feature_input *input)
 static double output_bytes(const struct feature_input *input)
 {
     return input->n_outputs * input->dim * sizeof(float);
+}
+
+/* Cache lines that a row touches, in the mean over rows one behind the other:
+ * they begin at the multiples of a power of two in a line. */
+static double row_lines(const struct feature_input *input)
+{
+    const unsigned n_bytes = (unsigned)input->row_bytes;
+
+    return 1 + (n_bytes - fmin(n_bytes & -n_bytes, CACHE_LINE)) / CACHE_LINE;
 }
 
 static bool has_state(const struct feature_input *input)

@@ -28,6 +28,7 @@
  *     lookups, unique            a batch
  *     state_rows                 unique rows with a state of the optimizer
  *     gather_kib, unique_kib, output_kib   bytes read, distinct, written
+ *     gather_lines, unique_lines   cache lines of those rows
  *     over_32 ... over_256       tables of more columns: FBGEMM's kernels are
  *                                compiled for the widest of an operation, and
  *                                slow for narrow ones beside it

@@ -34,13 +34,15 @@ static void test_values(void)
         const char *name;
         double want;
     } cases[] = {
-        {"tables", 1},       {"bags", 512},      {"rows", 1 << 20},
-        {"lookups", 4096},   {"unique", 1024},   {"state_rows", 1024},
-        {"gather_kib", 256}, {"unique_kib", 64}, {"output_kib", 32},
-        {"over_32", 0},      {"over_64", 0},     {"over_128", 0},
-        {"over_256", 0},
+        {"tables", 1},          {"bags", 512},          {"rows", 1 << 20},
+        {"lookups", 4096},      {"unique", 1024},       {"state_rows", 1024},
+        {"gather_kib", 256},    {"unique_kib", 64},     {"output_kib", 32},
+        {"gather_lines", 4096}, {"unique_lines", 1024}, {"over_32", 0},
+        {"over_64", 0},         {"over_128", 0},        {"over_256", 0},
     };
-    struct feature_input stateless = input;
+    /* Lines of 64 bytes that a row of so many touches: walked along. */
+    static const unsigned row_bytes[] = {4, 8, 16, 48, 64, 80, 112, 120, 512};
+    struct feature_input stateless = input, row = {.n_lookups = 1};
     struct feature_set set;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -53,6 +55,16 @@ static void test_values(void)
     is_near(total_of("over_256", &stateless), 0, 0, "and not over 256");
     feature_set_init(&set, TOTALS_ALL);
     is_i64(set.n, sizeof(cases) / sizeof(cases[0]), "these are all");
+    for (size_t i = 0; i < sizeof(row_bytes) / sizeof(row_bytes[0]); i++) {
+        const unsigned n = row_bytes[i];
+        double n_lines = 0;
+
+        row.row_bytes = n;
+        for (unsigned k = 0; k < 64; k++)
+            n_lines += (k * n + n - 1) / 64 - k * n / 64 + 1;
+        is_near(total_of("gather_lines", &row), n_lines / 64, 1e-12,
+                "lines of a row");
+    }
     ok(!total_set_add(&set, "rows"), "no total twice");
     ok(!total_set_add(&set, "row"), "no unknown total");
 }
