@@ -57,12 +57,12 @@ static void test_values(void)
     is_i64(set.n, sizeof(cases) / sizeof(cases[0]), "these are all");
     for (size_t i = 0; i < sizeof(row_bytes) / sizeof(row_bytes[0]); i++) {
         const unsigned n = row_bytes[i];
-        double n_lines = 0;
+        unsigned n_lines = 0;
 
         row.row_bytes = n;
         for (unsigned k = 0; k < 64; k++)
             n_lines += (k * n + n - 1) / 64 - k * n / 64 + 1;
-        is_near(total_of("gather_lines", &row), n_lines / 64, 1e-12,
+        is_near(total_of("gather_lines", &row), n_lines / 64.0, 1e-12,
                 "lines of a row");
     }
     ok(!total_set_add(&set, "rows"), "no total twice");
