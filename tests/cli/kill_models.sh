@@ -52,13 +52,13 @@ begin_ns=$(date +%s%N)
 train_ns=$(($(date +%s%N) - begin_ns))
 mv model new
 cp old model
-"$ns" $retrain 6 >out
-mv model new6
+"$ns" $retrain 12 >out
+mv model new12
 cp old model
-"$ns" $retrain 8 >out
-mv model new8
+"$ns" $retrain 16 >out
+mv model new16
 rm -f model.1
-! cmp -s old new6 && ! cmp -s old new8 && ! cmp -s new6 new8 ||
+! cmp -s old new12 && ! cmp -s old new16 && ! cmp -s new12 new16 ||
     echo "not ok: the models are alike"
 "$ns" $plan --gpus 2 -o old.json >out 2>&1
 "$ns" $replan >out 2>&1
@@ -129,19 +129,19 @@ while [ $n_kills -lt $wanted ]; do
     what=retrain
     cp old model
     rm -f model.1
-    "$ns" $retrain 6 >out 2>&1 &
+    "$ns" $retrain 12 >out 2>&1 &
     pid=$!
-    "$ns" $retrain 8 >out 2>&1 &
+    "$ns" $retrain 16 >out 2>&1 &
     other=$!
     moment $pid 'model.lock .neuroshard-*'
     end $pid $other
-    one_of model old new6 new8
-    [ ! -e model.1 ] || one_of model.1 old new6 new8
+    one_of model old new12 new16
+    [ ! -e model.1 ] || one_of model.1 old new12 new16
     [ "$(sqlite3 costs.db 'PRAGMA integrity_check')" = ok ] ||
         fail "the database is damaged"
-    "$ns" $retrain 6 >out 2>&1 || fail "$(cat out)"
-    "$ns" $retrain 8 >out 2>&1 || fail "$(cat out)"
-    one_of model new6 new8
+    "$ns" $retrain 12 >out 2>&1 || fail "$(cat out)"
+    "$ns" $retrain 16 >out 2>&1 || fail "$(cat out)"
+    one_of model new12 new16
     clean
     [ ! -e costs.db-wal ] || fail "a log is left"
 
