@@ -30,7 +30,7 @@
 /* The look-ups of one measurement move about this much. */
 #define GATHER_BYTES ((uint64_t)256 << 20)
 
-/* Rows that fill no vector, too: a cliff between them is one of cost models. */
+/* Rows that fill no vector, too: what they take alone no cost model expects. */
 static const uint32_t DIMS[] = {4, 8, 12, 16, 24, 32, 64, 128, 256};
 #define N_DIMS (sizeof DIMS / sizeof DIMS[0])
 

@@ -111,7 +111,7 @@ static void test_published(struct arena *arena)
 static void test_batches(struct arena *arena)
 {
     static const unsigned sizes[] = {0, 32, 64};
-    struct model models[3];
+    struct model models[3] = {0};
     size_t n, n_bytes;
     const struct sample *samples = synthetic_samples(&n, 50, 4, arena);
 
