@@ -278,7 +278,7 @@ static void print_lookups_text(const struct bench *bench,
         cli_printf(
             "flagged         %" PRIu64
             " of them, disturbed: measure more when idle, by --seed %" PRIu64
-            "\n",
+            ", or train with --disturbed where that is never\n",
             result->n_flagged, options->seed + 1);
     cli_printf("time            %.1f s, %.2f samples a second\n",
                bench->seconds, (double)result->n_measured / bench->seconds);

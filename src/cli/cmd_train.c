@@ -53,10 +53,9 @@ static int run_train(struct cli *cli, struct err *err)
 {
     struct training training = {.cli = cli};
     double begin_ms = clock_ms();
-    int rc;
+    int rc = training_load(&training, STORE_READ, err) ||
+             training_run(&training, err) || save(&training, err);
 
-    rc = training_load(&training, STORE_READ, err) ||
-         training_run(&training, err) || save(&training, err);
     store_close(training.store);
     if (rc)
         return -1;

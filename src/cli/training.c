@@ -41,6 +41,8 @@ const struct option_spec setting_options[] = {
     {"since", 0, OPTION_STRING, "DATE", NULL, 0, 0, NULL,
      "only samples measured then or later (UTC), 2026-11-21 or "
      "2026-11-21T04:05:06Z; default: all"},
+    {"disturbed", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "samples of a disturbed machine count, too, for one that is never quiet"},
     {0},
 };
 
@@ -95,32 +97,31 @@ int training_choose_device(struct training *training, const char *name,
 {
     struct cli *cli = training->cli;
     const char *isa = cli_string(cli, "isa"), *path = cli_string(cli, "db");
-    struct sample_setting *settings, *wanted;
+    struct sample_setting *settings;
     size_t n, n_wanted = 0, n_others = 0;
 
     if (store_settings(training->store, &settings, &n, cli->arena, err))
         return -1;
-    wanted = ARENA_NEW(cli->arena, struct sample_setting, n);
     for (size_t i = 0; i < n; i++)
         if ((!is_to_train || is_wanted(&settings[i], cli)) &&
             (!name || strstr(settings[i].device, name)) &&
             (!isa || !strcmp(settings[i].isa, isa)) &&
             (!cli_given(cli, "threads") ||
              settings[i].n_threads == cli_u64(cli, "threads")))
-            wanted[n_wanted++] = settings[i];
+            settings[n_wanted++] = settings[i];
     if (!n)
         return err_input(err, "'%s' holds no samples", path);
     if (!n_wanted)
         return err_input(err, "'%s' holds no samples of that kind; it has %s",
                          path, list_settings(settings, n, cli));
     for (size_t i = 0; i < n_wanted; i++)
-        n_others += !is_same_device(&wanted[i], &wanted[0]);
+        n_others += !is_same_device(&settings[i], &settings[0]);
     if (n_others)
         return err_usage(err,
                          "a model is of one device, '%s' holds several; choose "
                          "by --device, --isa or --threads: %s",
-                         path, list_settings(wanted, n_wanted, cli));
-    training->device = wanted[0];
+                         path, list_settings(settings, n_wanted, cli));
+    training->device = settings[0];
     return 0;
 }
 
@@ -169,10 +170,13 @@ int training_load(struct training *training, enum store_mode mode,
                            err))
         return -1;
     /* Dates are written so that their order is that of their bytes. */
-    for (size_t i = 0; i < training->n; i++)
+    for (size_t i = 0; i < training->n; i++) {
+        if (cli_given(cli, "disturbed"))
+            training->samples[i].flags &= ~SAMPLE_THROTTLED;
         if (is_wanted(training->samples[i].setting, cli) &&
             (!since || strcmp(training->samples[i].started_at, since) >= 0))
             training->samples[n++] = training->samples[i];
+    }
     training->n = n;
     if (n)
         return 0;

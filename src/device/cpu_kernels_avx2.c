@@ -11,9 +11,8 @@ typedef __m256 vec;
 
 static inline vec vec_load(const char *at, int half)
 {
-    if (half)
-        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at));
-    return _mm256_loadu_ps((const float *)at);
+    return half ? _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at))
+                : _mm256_loadu_ps((const float *)at);
 }
 
 static inline void vec_store(void *at, vec value, int half)
@@ -32,10 +31,8 @@ static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
 
     if (n_lanes == LANES)
         return vec_load(at, half);
-    if (half)
-        low = _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)at));
-    else
-        low = _mm_loadu_ps((const float *)at);
+    low = half ? _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)at))
+               : _mm_loadu_ps((const float *)at);
     return _mm256_insertf128_ps(_mm256_setzero_ps(), low, 0);
 }
 

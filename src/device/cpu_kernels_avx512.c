@@ -11,9 +11,8 @@ typedef __m512 vec;
 
 static inline vec vec_load(const char *at, int half)
 {
-    if (half)
-        return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)at));
-    return _mm512_loadu_ps(at);
+    return half ? _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)at))
+                : _mm512_loadu_ps(at);
 }
 
 /* gcc's plain form of it does not pass -Wsign-conversion at -O0. */
@@ -25,16 +24,14 @@ static inline __m256i vec_halves(vec value)
 
 static inline __m128 load_4(const char *at, int half)
 {
-    if (half)
-        return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)at));
-    return _mm_loadu_ps((const float *)at);
+    return half ? _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)at))
+                : _mm_loadu_ps((const float *)at);
 }
 
 static inline __m256 load_8(const char *at, int half)
 {
-    if (half)
-        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at));
-    return _mm256_loadu_ps((const float *)at);
+    return half ? _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at))
+                : _mm256_loadu_ps((const float *)at);
 }
 
 /* No masked load: that would wait for the next line as well, which nobody has

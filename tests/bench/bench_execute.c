@@ -35,13 +35,19 @@
  * twentieth counts: processes that wait for each other suffer most from what
  * else runs.
  *
- *     bench_execute [--device cpu|cuda] [--seconds S]
- *                   [--plans N] [--batch B] [--max-rows R] [MODEL]
+ *     bench_execute [--device cpu|cuda] [--seconds S] [--first I]
+ *                   [--plans N] [--batch B] [--max-rows R]
+ *                   [--measured FILE] [MODEL]
  *
  * MODEL is by default the shipped one of a CPU; a GPU's has to be named. No
- * plan is begun once S seconds are over. Up to 300 plans are for errors as the
- * model says them; fewer, another batch and tables that are cut to R rows for a
- * look at whether it works.
+ * plan is begun once S seconds are over. Up to 300 plans, from plan I on, are
+ * for errors as the model says them; fewer, another batch and tables that are
+ * cut to R rows for a look at whether it works.
+ *
+ * The speed of a machine that shares caches and memory with others drifts over
+ * minutes. There samples and plans are measured in turns, so that both are of
+ * the same hour: FILE is what earlier runs have printed, one behind the other,
+ * whose plans are priced by MODEL, and not executed again.
  */
 
 #define SHIPPED_MODEL "data/models/cpu-amd-epyc-2t.nsm"
@@ -60,7 +66,9 @@ struct setup {
     struct device *device;
     enum device_kind kind;
     uint32_t batch, max_rows;
-    uint32_t n_plans; /* 1 .. MOST_PLANS */
+    uint32_t first;       /* plan, 0 .. MOST_PLANS - 1 */
+    uint32_t n_plans;     /* 1 .. MOST_PLANS; with the first at most so many */
+    const char *measured; /* file; NULL: plans are executed */
     double end_ms;
 };
 
@@ -138,13 +146,59 @@ static double slowest_measured(const struct plan *plan,
     return slowest;
 }
 
+/* What an earlier run has measured of the plan: its line of a file. */
+static int find_measured(struct outcome *outcome, const char *path,
+                         unsigned number, struct err *err)
+{
+    FILE *file = fopen(path, "r");
+    char line[256], list[64];
+    unsigned n, n_ranks, n_pieces;
+    double predicted_ms;
+    bool is_found = false;
+
+    while (file && !is_found && fgets(line, sizeof(line), file)) {
+        is_found =
+            sscanf(line, "%u %63s %u %u %lf %lf", &n, list, &n_ranks, &n_pieces,
+                   &predicted_ms, &outcome->measured_ms) == 6 &&
+            n == number;
+        outcome->is_disturbed = strstr(line, "disturbed") != NULL;
+    }
+    if (file)
+        fclose(file);
+    return is_found ? 0
+                    : err_set(err, ERR_INPUT, "plan %u is not in '%s'", number,
+                              path);
+}
+
+static int execute(struct outcome *outcome, const struct plan *plan,
+                   const struct setup *setup, unsigned number,
+                   struct arena *arena, struct err *err)
+{
+    struct exec_options options;
+    struct exec_result result;
+
+    if (setup->measured)
+        return find_measured(outcome, setup->measured, number, err);
+    exec_options_init(&options);
+    options.n_iterations = N_ITERATIONS;
+    options.seed = number;
+    if (exec_run(&result, plan, setup->world, setup->device, &options, arena,
+                 err))
+        return -1;
+    if (result.failure)
+        return err_set(err, ERR_INPUT, "plan %u: %s", number, result.failure);
+    *outcome = (struct outcome){.measured_ms = slowest_measured(plan, &result),
+                                .output_error = result.outputs.error,
+                                .weight_error = result.weights.error,
+                                .is_disturbed = result.n_disturbed > 0};
+    return 0;
+}
+
 static int run_plan(struct outcome *outcome, const struct setup *setup,
                     unsigned number, struct err *err)
 {
     struct shard shards[MAX_PIECES];
     struct tables_options options = {0};
-    struct exec_options exec_options;
-    struct exec_result result;
     struct table_list list;
     struct plan plan = {0};
     struct arena arena = {0};
@@ -158,23 +212,12 @@ static int run_plan(struct outcome *outcome, const struct setup *setup,
     draw_shards(&plan, shards, &rng);
     if (oracle_price_plan(&plan, arena_printf(&arena, "model:%s", setup->model),
                           &arena, err) ||
-        plan_check(&plan, err))
+        plan_check(&plan, err) ||
+        execute(outcome, &plan, setup, number, &arena, err))
         goto out;
-    exec_options_init(&exec_options);
-    exec_options.n_iterations = N_ITERATIONS;
-    exec_options.seed = number;
-    if (exec_run(&result, &plan, setup->world, setup->device, &exec_options,
-                 &arena, err))
-        goto out;
-    if (result.failure) {
-        err_set(err, ERR_INPUT, "plan %u: %s", number, result.failure);
-        goto out;
-    }
-    *outcome = (struct outcome){
-        slowest_predicted(&plan),    slowest_measured(&plan, &result),
-        result.outputs.error,        result.weights.error,
-        plan.cost.lookup_error.frac, plan.cost.lookup_error.pair_frac,
-        result.n_disturbed > 0};
+    outcome->predicted_ms = slowest_predicted(&plan);
+    outcome->error_frac = plan.cost.lookup_error.frac;
+    outcome->pair_error_frac = plan.cost.lookup_error.pair_frac;
     printf("%4u  %-26.26s %5u %7zu %12.3f %11.3f %+8.1f %6.1f %9.1g %9.1g%s\n",
            number, strrchr(lists[number % 2], '/') + 1,
            plan.problem.cluster.n_devices, plan.n_shards, outcome->predicted_ms,
@@ -218,6 +261,11 @@ static int read_option(struct setup *setup, int option, const char *value,
     switch (option) {
     case 'd':
         return read_device(setup, value, err);
+    case 'f':
+        return read_number(&setup->first, value, MOST_PLANS - 1, err);
+    case 'm':
+        setup->measured = value;
+        return 0;
     case 'p':
         return read_number(&setup->n_plans, value, MOST_PLANS, err);
     case 'b':
@@ -231,8 +279,8 @@ static int read_option(struct setup *setup, int option, const char *value,
         return 0;
     default:
         return err_set(err, ERR_USAGE,
-                       "the options are --device, --seconds, --plans, --batch "
-                       "and --max-rows");
+                       "the options are --device, --seconds, --first, --plans, "
+                       "--batch, --max-rows and --measured");
     }
 }
 
@@ -241,6 +289,8 @@ static int read_arguments(struct setup *setup, int argc, char **argv,
 {
     static const struct option options[] = {
         {"device", required_argument, NULL, 'd'},
+        {"first", required_argument, NULL, 'f'},
+        {"measured", required_argument, NULL, 'm'},
         {"plans", required_argument, NULL, 'p'},
         {"batch", required_argument, NULL, 'b'},
         {"max-rows", required_argument, NULL, 'r'},
@@ -255,6 +305,8 @@ static int read_arguments(struct setup *setup, int argc, char **argv,
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         if (read_option(setup, option, optarg, err))
             return -1;
+    if (setup->n_plans > MOST_PLANS - setup->first)
+        setup->n_plans = MOST_PLANS - setup->first;
     if (!setup->batch)
         setup->batch = setup->kind == DEVICE_CUDA ? 65536 : 4096;
     setup->model = optind < argc ? argv[optind] : SHIPPED_MODEL;
@@ -265,19 +317,20 @@ static int read_arguments(struct setup *setup, int argc, char **argv,
 
 /* How many measured times are within the errors that were said, and how many
  * pairs of plans that differ by more than the error of a difference are in
- * order: of plans that nothing disturbed. */
-static void print_trust(const struct outcome *outcomes, uint32_t n)
+ * order: of all plans, or of those that nothing disturbed. */
+static void print_trust(const char *which, const struct outcome *outcomes,
+                        uint32_t n, bool also_disturbed)
 {
-    uint32_t n_quiet = 0, n_within = 0, n_pairs = 0, n_right = 0;
+    uint32_t n_judged = 0, n_within = 0, n_pairs = 0, n_right = 0;
 
     for (const struct outcome *a = outcomes; a < outcomes + n; a++) {
-        if (a->is_disturbed)
+        if (a->is_disturbed && !also_disturbed)
             continue;
-        n_quiet++;
+        n_judged++;
         n_within +=
             interval_error(a->measured_ms, a->predicted_ms) <= a->error_frac;
         for (const struct outcome *b = outcomes; b < a; b++) {
-            if (b->is_disturbed ||
+            if ((b->is_disturbed && !also_disturbed) ||
                 interval_error(a->predicted_ms, b->predicted_ms) <=
                     fmax(a->pair_error_frac, b->pair_error_frac))
                 continue;
@@ -286,11 +339,10 @@ static void print_trust(const struct outcome *outcomes, uint32_t n)
                        (a->measured_ms < b->measured_ms);
         }
     }
-    printf("trust           %" PRIu32 " of %" PRIu32
-           " undisturbed slowest ranks "
-           "within the error that is said, %" PRIu32 " of %" PRIu32
+    printf("%-15s %" PRIu32 " of %" PRIu32 " slowest ranks within the error "
+           "that is said, %" PRIu32 " of %" PRIu32
            " pairs that differ by more than that of a difference in order\n",
-           n_within, n_quiet, n_right, n_pairs);
+           which, n_within, n_judged, n_right, n_pairs);
 }
 
 static void print_summary(const struct setup *setup,
@@ -318,7 +370,8 @@ static void print_summary(const struct setup *setup,
                "as predicted\n",
                100 * stats_median(errors, n),
                100 * stats_quantile(errors, n, 0.9), tau, 50 * (1 + tau));
-    print_trust(outcomes, n);
+    print_trust("all", outcomes, n, true);
+    print_trust("undisturbed", outcomes, n, false);
 }
 
 /* --- steps of several processes --- */
@@ -731,9 +784,9 @@ static int run_processes(const struct setup *setup, const char *program)
     const char *missing = processes_missing();
     char arguments[80];
 
-    if (missing || setup->kind != DEVICE_CPU) {
+    if (missing || setup->kind != DEVICE_CPU || setup->measured) {
         printf("\nno steps of several processes: %s\n",
-               missing ? missing : "that is for CPUs");
+               missing ? missing : "that is for CPUs, and executed");
         return 0;
     }
     snprintf(arguments, sizeof(arguments),
@@ -750,8 +803,8 @@ static int run_plans(const struct setup *setup)
     struct outcome outcomes[MOST_PLANS];
     uint32_t n = 0, n_failed = 0;
 
-    for (unsigned i = 0; i < setup->n_plans && clock_ms() < setup->end_ms;
-         i++) {
+    for (unsigned i = setup->first;
+         i < setup->first + setup->n_plans && clock_ms() < setup->end_ms; i++) {
         struct err err = {0};
 
         if (run_plan(&outcomes[n], setup, i, &err)) {

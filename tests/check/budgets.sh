@@ -8,11 +8,11 @@ set -eu
 budgets="
 src/base     3447  39
 src/core     4734  35
-src/device   6269  59
+src/device   6267  59
 src/io       5194  34
 src/emit     2710  15
 src/exec     3977  28
-src/cli      4529  25
+src/cli      4532  25
 costmodel    7418  57
 search       6597  30
 microbench   1524  13

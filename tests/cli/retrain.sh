@@ -65,3 +65,14 @@ interrupt train --db costs.db -o cut --kind net --force
 try eval eval --db costs.db --model cut
 interrupt retrain --db costs.db --model model
 cmp better model
+
+echo "# a machine that is never quiet"
+"$ns" train --db costs.db -o quiet --kind roofline >quiet.out
+sqlite3 costs.db 'UPDATE sample SET flags = 1'
+try 'all disturbed' train --db costs.db -o never --kind roofline
+cat err
+try counted train --db costs.db -o never --kind roofline --disturbed
+cmp quiet never
+try judged eval --db costs.db -m never --disturbed
+try 'not judged' eval --db costs.db -m never
+cat err
