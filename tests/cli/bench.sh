@@ -11,7 +11,7 @@ bench()
     "$NEUROSHARD" bench --batch 16 --max-tables 3 --memory 16MiB --threads 1 \
         "$@" >stdout 2>stderr </dev/null
     status=$?
-    sed -e 's/^device .*/device/' -e 's/^time .*/time/' -e '/^flagged/d' \
+    sed -e 's/^device .*/device/' -e 's/^time .*/time/' -e '/^flagged/{N;d;}' \
         -e 's/[-+0-9.]* %/P %/g' -e 's/of [0-9]* cases$/of N cases/' stdout
     sed 's/^neuroshard: /error: /' stderr
     [ "$status" -eq 0 ] || echo "status $status"
