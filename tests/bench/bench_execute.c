@@ -156,6 +156,7 @@ static int find_measured(struct outcome *outcome, const char *path,
     double predicted_ms;
     bool is_found = false;
 
+    *outcome = (struct outcome){.measured_ms = NAN};
     while (file && !is_found && fgets(line, sizeof(line), file)) {
         is_found =
             sscanf(line, "%u %63s %u %u %lf %lf", &n, list, &n_ranks, &n_pieces,
