@@ -156,7 +156,6 @@ static int find_measured(struct outcome *outcome, const char *path,
     double predicted_ms;
     bool is_found = false;
 
-    *outcome = (struct outcome){.measured_ms = NAN};
     while (file && !is_found && fgets(line, sizeof(line), file)) {
         is_found =
             sscanf(line, "%u %63s %u %u %lf %lf", &n, list, &n_ranks, &n_pieces,
@@ -206,6 +205,7 @@ static int run_plan(struct outcome *outcome, const struct setup *setup,
     struct rng rng;
     int rc = -1;
 
+    *outcome = (struct outcome){.measured_ms = NAN};
     rng_init(&rng, number, 0);
     if (tables_load(&list, lists[number % 2], &options, &arena, err))
         goto out;
