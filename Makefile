@@ -483,7 +483,7 @@ PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \
     tests/bench/*.py tests/check/*.py) \
     $(addprefix tests/torchrec/,t_dlrm.py t_examples.py unsharded.py))
-CHECKS = format layers includes budgets headers pages names shell python tidy \
+CHECKS = format layers includes sizes headers pages names shell python tidy \
     kernels
 
 .PHONY: check run-check $(CHECKS:%=check-%)
@@ -508,9 +508,10 @@ check-includes:
 	$(Q)tests/check/includes.sh $(filter-out tests/%,$(C_FILES) $(H_FILES) \
 	    $(CU_FILES))
 
-check-budgets:
-	@echo "  CHECK budgets"
-	$(Q)CC='$(CC)' tests/check/budgets.sh
+check-sizes:
+	@echo "  CHECK sizes"
+	$(Q)tests/check/sizes.sh $(filter-out tests/%,$(C_FILES) $(H_FILES) \
+	    $(CU_FILES)) $(wildcard src/python/neuroshard/*.py)
 
 check-headers:
 	@echo "  CHECK headers"
@@ -535,7 +536,6 @@ ifneq ($(and $(shell command -v mypy),$(shell command -v flake8))$(CI),)
 	$(Q)mypy --strict --config-file src/python/pyproject.toml \
 	    --cache-dir '$(O)/mypy' src/python/neuroshard
 	$(Q)flake8 --extend-ignore=E203 src/python $(PYTHON_FILES)
-	$(Q)tests/check/python_lines.py 1200 $(wildcard src/python/neuroshard/*.py)
 else
 	@echo "  SKIP  python: no mypy, or no flake8"
 endif
@@ -660,7 +660,7 @@ make [TARGET] [SWITCH=VALUE]...
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
              time, and prints the share that the tests notice; RESUME=1 goes on
              where the last run was stopped
-  check      format, clang-tidy, layers, includes, budgets, headers, manual
+  check      format, clang-tidy, layers, includes, sizes, headers, manual
              pages, names, shell, python;
              TIDY=REV: clang-tidy only on files changed since that commit
   bench      tables of measured times
