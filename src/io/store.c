@@ -15,11 +15,26 @@
 FILE_TEXT(store_schema_sql, "data/schema.sql");
 FILE_TEXT(store_moves_sql, "src/io/store_moves.sql");
 
+/* True if what another process left half done must be undone first, which this
+ * connection may not do. */
+static bool is_half_changed(int status)
+{
+    return status == SQLITE_READONLY_ROLLBACK ||
+           status == SQLITE_READONLY_RECOVERY ||
+           status == SQLITE_READONLY_CANTINIT;
+}
+
 int store_check(const struct store *store, int status, struct err *err)
 {
     int system_errno = sqlite3_system_errno(store->db);
     const char *reason = sqlite3_errmsg(store->db);
 
+    if (is_half_changed(status))
+        return err_set(err, ERR_IO,
+                       "cannot read '%s': a process that was killed left a "
+                       "change half done, and to undo it the file and its "
+                       "folder must be writable",
+                       store->path);
     switch (status & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:
@@ -233,12 +248,62 @@ static int use_wal(struct store *store, struct err *err)
     return store_check(store, status, err);
 }
 
+/*
+ * A process that is killed while it writes leaves a journal, which the next one
+ * must roll back before the file can be read. SQLite does so at the first read
+ * of a connection that may write; a reader asks another connection for it.
+ * Whatever else is wrong with the file shows when it is read.
+ */
+static int undo_half_change(struct store *store, const char *name,
+                            struct err *err)
+{
+    static const char read[] = "PRAGMA schema_version";
+    const int status = sqlite3_exec(store->db, read, NULL, NULL, NULL);
+    struct store writer = {.path = store->path};
+    int rc, written;
+
+    if (!is_half_changed(status))
+        return 0;
+    written = sqlite3_open_v2(
+        name, &writer.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (!written)
+        sqlite3_busy_timeout(writer.db, STORE_BUSY_TIMEOUT_MS);
+    rc = store_check(&writer, written, err) || defend(&writer, err);
+    if (!rc)
+        written = sqlite3_exec(writer.db, read, NULL, NULL, NULL);
+    /* The journal may be neither opened nor removed in a read-only folder. */
+    if (!rc && (written == SQLITE_CANTOPEN || (written & 0xff) == SQLITE_IOERR))
+        written = status;
+    rc = rc || store_check(&writer, written, err);
+    sqlite3_close(writer.db);
+    return rc ? -1 : 0;
+}
+
+/* Fails if a page of the file is damaged. Rows and indices are not looked at:
+ * a row is checked when it is read. */
+static int check_pages(struct store *store, struct err *err)
+{
+    struct buf answer = {0};
+    int rc = store_ask(store,
+                       "SELECT replace(quick_check, '*** in database main ***'"
+                       " || char(10), '') FROM pragma_quick_check(1) "
+                       "WHERE quick_check LIKE '***%'",
+                       &answer, err);
+
+    if (!rc && *answer.data)
+        rc = err_input(err, "database '%s' is damaged: %s", store->path,
+                       answer.data);
+    buf_release(&answer);
+    return rc;
+}
+
 /* Makes sure that the database has the schema of this program. */
 static int prepare_schema(struct store *store, struct err *err)
 {
     int64_t version;
 
-    if (read_version(store, &version, err))
+    if (read_version(store, &version, err) ||
+        (version && check_pages(store, err)))
         return -1;
     store->version = version;
     if (store->mode == STORE_READ) {
@@ -307,6 +372,7 @@ static int open_named(struct store **out, const char *name, const char *path,
     if (!rc)
         sqlite3_busy_timeout(store->db, STORE_BUSY_TIMEOUT_MS);
     if (rc || defend(store, err) ||
+        (mode == STORE_READ && undo_half_change(store, name, err)) ||
         store_execute(store, "PRAGMA foreign_keys = ON", err) ||
         prepare_schema(store, err)) {
         store_close(store);

@@ -26,6 +26,8 @@ struct store; /* opaque */
 #define STORE_OLDEST_VERSION 1
 
 enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */
+/* A reader, too, first rolls back what a killed writer left half done: ERR_IO
+ * if file or folder is read-only. All pages are read once and checked. */
 /* ERR_INPUT for a file that is no database, a database of something else or
  * of another schema version. */
 int store_open(struct store **out, const char *path, enum store_mode mode,

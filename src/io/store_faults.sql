@@ -2,7 +2,8 @@
 -- What is wrong with a database as a file and as tables that refer to each
 -- other, a sentence each.
 
-SELECT integrity_check || ' (integrity check)'
+SELECT replace(replace(integrity_check, '*** in database main ***' || char(10),
+    ''), char(10), '; ') || ' (integrity check)'
 FROM pragma_integrity_check(1) WHERE integrity_check <> 'ok'
 UNION ALL
 SELECT "table" || ' ' || coalesce(rowid, '') ||

@@ -1,0 +1,1 @@
+- Cost databases: a reader rolls back what a killed writer left half done, or says in one sentence that the file and its folder must be writable. A damaged page stops every command that opens the file, not only `db check`.
