@@ -11,7 +11,7 @@ struct comm_curve comm_line(double alpha_us, double gbps)
 {
     return (struct comm_curve){.n_knots = 2,
                                .bytes = {0, gbps * 1e9},
-                               .us = {alpha_us, alpha_us + 1e6}};
+                               .us = {alpha_us, alpha_us + COMM_LINE_US}};
 }
 
 uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,

@@ -33,7 +33,9 @@ struct comm_curve {
     double us[COMM_MAX_KNOTS];    /* not falling, from 0 up */
 };
 
-/* 10^9 bytes a second. */
+/* 10^9 bytes a second. The second knot is the bytes of a second, COMM_LINE_US
+ * after the latency. */
+#define COMM_LINE_US 1e6
 struct comm_curve comm_line(double alpha_us, double gbps);
 double comm_curve_us(const struct comm_curve *curve, double bytes);
 /* The knot where the line ends that so many bytes are on, and how far along it

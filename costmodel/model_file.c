@@ -106,6 +106,32 @@ static int read_weights(struct model *model, const char *weights,
     return 0;
 }
 
+/* A header of the most bytes may need more when it is laid out again. Beside
+ * its texts, which do not grow, it never needs this much. */
+#define MAX_LAYOUT_BYTES (MODEL_MAX_HEADER / 4)
+
+static int check_can_be_written(const struct model *model, size_t n_header,
+                                const char *where, struct err *err)
+{
+    json_t *root;
+    char *header;
+    size_t n_text;
+
+    if (n_header <= MODEL_MAX_HEADER - MAX_LAYOUT_BYTES)
+        return 0;
+    root = model_to_json(model);
+    header = json_to_text(root);
+    n_text = strlen(header);
+    mem_free(header);
+    json_decref(root);
+    if (n_text <= MODEL_MAX_HEADER - ALIGNMENT)
+        return 0;
+    return err_input(err,
+                     "%s: has texts in its header that are too long to be "
+                     "written again",
+                     where);
+}
+
 int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena, struct err *err)
 {
@@ -121,7 +147,8 @@ int model_parse(struct model *model, const char *data, size_t len,
     rc = json_parse(&root, data, prefix.n_header, where, err) ||
          model_from_json(model, root, where, arena, err) ||
          read_weights(model, data + prefix.n_header, prefix.n_params, where,
-                      arena, err);
+                      arena, err) ||
+         check_can_be_written(model, prefix.n_header, where, err);
     json_decref(root);
     return rc ? -1 : 0;
 }

@@ -167,7 +167,7 @@ struct line {
 };
 #define LINE(member) MEMBER_OF(struct line, member)
 static const struct place_field line_fields[] = {
-    {"alpha_us", LINE(alpha_us), true, 0, MAX_US, NULL},
+    {"alpha_us", LINE(alpha_us), true, 0, MAX_US - COMM_LINE_US, NULL},
     {"gbps", LINE(gbps), true, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL},
 };
 
