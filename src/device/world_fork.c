@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "device/comm_private.h"
@@ -26,6 +27,8 @@
 #define TURNS 4 /* that a ring is filled in, so that both copy at once */
 #define LOOK_MS 5
 #define SLEEP_MS 1
+#define STOPPED_MS \
+    2000 /* after an interrupt, that ranks may be stopped again */
 
 /* Bytes since the beginning; each is advanced by one of the two only. */
 struct ring {
@@ -132,7 +135,6 @@ static int fork_finish(struct world *world, struct err *err)
     const struct stretch *end = self->stretches + self->n_stretches;
     struct stretch *first = self->stretches, *stretch;
 
-    (void)err;
     while (first < end) { /* those of one call at a time */
         bool is_left = false, has_moved = false;
 
@@ -143,6 +145,8 @@ static int fork_finish(struct world *world, struct err *err)
         }
         if (!is_left)
             first = stretch;
+        else if (!has_moved && self->sleeps && interrupt_requested())
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
         else if (!has_moved && self->sleeps)
             pause_ms(SLEEP_MS);
         else if (!has_moved)
@@ -212,35 +216,65 @@ static int tell_failure(uint32_t rank, int status, struct err *err)
     return -1;
 }
 
-/* Waits for all of them; one that fails ends the others. An interrupt is
- * handed on to rank 0, which tells the others as far as they have to know. */
+/* Hands an interrupt on to rank 0, which tells the others as far as they have
+ * to know. Ranks that are stopped go on, or they would hear of nothing. */
+static void hand_on_interrupt(const pid_t *pids, uint32_t n)
+{
+    if (pids[0])
+        kill(pids[0], SIGTERM);
+    for (uint32_t r = 0; r < n; r++)
+        if (pids[r])
+            kill(pids[r], SIGCONT);
+}
+
+static void kill_all(const pid_t *pids, uint32_t n)
+{
+    for (uint32_t r = 0; r < n; r++)
+        if (pids[r])
+            kill(pids[r], SIGKILL);
+}
+
+static uint32_t rank_of(pid_t pid, const pid_t *pids, uint32_t n)
+{
+    uint32_t rank = 0;
+
+    while (rank < n && pids[rank] != pid)
+        rank++;
+    return rank;
+}
+
+/* Waits for all of them; one that fails ends the others. After an interrupt a
+ * rank that is stopped goes on; one that is stopped again and again is killed
+ * after STOPPED_MS. */
 static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
 {
-    bool is_told = false;
+    double told_ms = 0; /* when the interrupt was handed on; 0: not yet */
     int rc = 0, status;
 
     for (uint32_t n_left = n; n_left;) {
-        const pid_t pid = waitpid(-1, &status, WNOHANG);
-        uint32_t rank = 0;
+        const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+        const uint32_t rank = pid > 0 ? rank_of(pid, pids, n) : n;
 
-        if (!pid && interrupt_requested() && !is_told && pids[0]) {
-            kill(pids[0], SIGTERM);
-            is_told = true;
+        if (!told_ms && interrupt_requested()) {
+            hand_on_interrupt(pids, n);
+            told_ms = clock_ms();
         }
         if (!pid)
             pause_ms(LOOK_MS);
-        while (pid > 0 && rank < n && pids[rank] != pid)
-            rank++;
-        if (pid <= 0 || rank == n)
+        if (rank == n)
             continue;
+        if (WIFSTOPPED(status)) {
+            if (told_ms)
+                kill(pid,
+                     clock_ms() < told_ms + STOPPED_MS ? SIGCONT : SIGKILL);
+            continue;
+        }
         pids[rank] = 0;
         n_left--;
         if (!status || rc)
             continue;
         rc = tell_failure(rank, status, err);
-        for (uint32_t r = 0; r < n; r++)
-            if (pids[r])
-                kill(pids[r], SIGKILL);
+        kill_all(pids, n);
     }
     return rc;
 }
@@ -313,8 +347,7 @@ int world_fork(struct world **out, uint32_t n, struct err *err)
     if (rank < n) {
         err_set(err, ERR_IO, "cannot start process %u of %u: %s", rank + 1, n,
                 strerror(errno));
-        for (uint32_t r = 0; r < rank; r++)
-            kill(pids[r], SIGKILL);
+        kill_all(pids, rank);
         for (uint32_t r = 0; r < rank; r++)
             waitpid(pids[r], NULL, 0);
     } else {

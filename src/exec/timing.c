@@ -2,6 +2,7 @@
 #include "exec/timing.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 #define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
 #define N_WARM_UP 2         /* of what all ranks do together */
@@ -73,6 +74,8 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
     struct err ignored;
     int rc;
 
+    if (interrupt_requested())
+        return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (is_held && device_hold(device, err))
         return -1;
     rc = queue_once(timer, number % n_sets, err);

@@ -87,6 +87,43 @@ if [ -e costs.db ] && command -v sqlite3 >/dev/null; then
         SELECT count(*) FROM sample' | tr -d '\n' | grep -v '^ok0$' || :
 fi
 
+# A rank that is stopped hears of no interrupt until it goes on.
+ends()
+{
+    ! kill -0 "$pid" 2>/dev/null || zombie "$pid"
+}
+
+zombie()
+{
+    grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status" 2>/dev/null
+}
+
+for rank in 0 2; do
+    for signal in TERM INT; do
+        start
+        kill -STOP "$(sed -n "$((rank + 1))p" pids)"
+        kill -$signal "$pid"
+        wait_until ends || { echo "it goes on" && kill -9 "$pid"; }
+        status=0
+        wait "$pid" || status=$?
+        echo "rank $rank is stopped, then SIG$signal: status $status"
+        said
+    done
+done
+
+# One that is stopped again and again is killed.
+start
+stopped=$(sed -n 2p pids)
+while kill -STOP "$stopped" 2>/dev/null; do sleep 0.01; done &
+stopper=$!
+kill -TERM "$pid"
+wait_until ends || { echo "it goes on" && kill -9 "$pid"; }
+status=0
+wait "$pid" || status=$?
+wait "$stopper"
+echo "rank 1 is stopped again and again: status $status"
+said
+
 echo "exchanges are interrupted"
 "$ns" bench --alltoall 4 --ranks 4 --memory 16MiB --threads 1 --db all.db \
     --samples 1000000 --verbose >log 2>err &

@@ -145,6 +145,10 @@ def check_versions(box, plan):
     path.write_text(f"#!/bin/sh\nexec '{REAL}' \"$@\"\n", encoding="utf-8")
     error, why = error_of(box, calls(plan)["plan"])
     ok(not error and not why, "once it is there it runs", f"{error} {why}")
+    other = box.program("exit 0", version="neuroshard 9.9.9")
+    os.environ["NEUROSHARD"] = str(path)
+    os.replace(other, path)
+    fails(box, plan, 126, "it says 'neuroshard 9.9.9'", "it is replaced")
 
 
 def check_ends(box, plan):
@@ -291,9 +295,60 @@ def check_time(box, plan):
         if time.monotonic() - start > 60:
             wrong.append("it took a minute")
         ok(not wrong, f"time limit: {name}", f"{wrong}")
+    check_version_in_time(box, plan)
+    check_children(box, plan)
     os.environ["NEUROSHARD"] = REAL
     error, why = error_of(box, lambda: calls(plan)["plan"](timeout_s=600))
     ok(not error and not why, "time limit: in time", f"{error} {why}")
+
+
+def check_version_in_time(box, plan):
+    """The question for the version counts."""
+    box.program("exit 0").write_text("#!/bin/sh\nexec sleep 100\n")
+    start = time.monotonic()
+    error, why = error_of(box, lambda: calls(plan)["plan"](timeout_s=0.5))
+    took_s = time.monotonic() - start
+    ok(
+        error is not None
+        and error.status == -9
+        and "--version' took longer than 0.5 s" in str(error)
+        and not why
+        and took_s < 50,
+        "time limit: of the question for its version",
+        f"{error} {why} {took_s}",
+    )
+
+
+def is_running(pid):
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def check_children(box, plan):
+    """A wrapper's children end with it."""
+    pids = box.folder / "pids"
+    box.program(
+        f"sleep 500 & echo $! >>'{pids}'\n"
+        f"(sleep 500 & echo $! >>'{pids}'; wait)"
+    )
+    error, why = error_of(box, lambda: calls(plan)["plan"](timeout_s=2))
+    children = pids.read_text(encoding="ascii").split()
+    end = time.monotonic() + 20
+    while any(map(is_running, children)) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = [pid for pid in children if is_running(pid)]
+    ok(
+        error is not None
+        and error.status == -9
+        and len(children) == 2
+        and not left
+        and not why,
+        "time limit: its children end too",
+        f"{error} {why} {children} {left}",
+    )
 
 
 def check_files(box, plan):

@@ -9,19 +9,21 @@ call whatever happens.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import Iterator, List, NoReturn, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
 
 HERE = Path(__file__).parent
 VERSION = (HERE / "VERSION").read_text(encoding="ascii").strip()
 PACKAGED = HERE / "bin" / "neuroshard"
 MOST_OF_A_SENTENCE = 600
+VERSION_S = 60.0  # that the question for it may take, without a limit
 
 
 class Error(Exception):
@@ -68,12 +70,14 @@ def run(
     """What the program prints on standard output.
 
     args      -- command, options and files
-    timeout_s -- seconds after which it is killed; None: never
+    timeout_s -- seconds after which it and all processes that it started are
+                 killed, the question for its version included; None: never
     warnings  -- takes what it warns of, a sentence each
     """
     path = program()
-    _check_version(path)
-    out, messages = _run(path, args, stdin, timeout_s)
+    limit = None if timeout_s is None else _Limit(timeout_s)
+    _check_version(path, limit)
+    out, messages = _run(path, args, stdin, limit)
     if warnings is not None:
         start = "neuroshard: warning: "
         warnings += [
@@ -82,9 +86,37 @@ def run(
     return out
 
 
-@functools.lru_cache(maxsize=None)
-def _check_version(path: str) -> None:
-    out, _ = _run(path, ["--version"], b"", 60)
+class _Limit:
+    """Seconds that one call has, in all."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        return max(self.end - time.monotonic(), 0)
+
+
+# The file behind each path whose version was right: a program that takes its
+# place is asked again.
+_right: Dict[str, Tuple[int, ...]] = {}
+
+
+def _file(path: str) -> Optional[Tuple[int, ...]]:
+    try:
+        found = os.stat(shutil.which(path) or path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _check_version(path: str, limit: Optional[_Limit]) -> None:
+    file = _file(path)
+    if file is not None and _right.get(path) == file:
+        return
+    if limit is None or limit.left() > VERSION_S:
+        limit = _Limit(VERSION_S)
+    out, _ = _run(path, ["--version"], b"", limit)
     said = _lines(out)
     if said != [f"neuroshard {VERSION}"]:
         what = f"'{said[0][:80]}'" if said else "nothing"
@@ -93,35 +125,58 @@ def _check_version(path: str) -> None:
             + what,
             126,
         )
+    if file is not None:
+        _right[path] = file
+
+
+def _communicate(
+    path: str, args: Sequence[str], stdin: bytes, limit: Optional[_Limit]
+) -> Tuple[int, bytes, bytes]:
+    """Status, output and messages. Whatever ends the wait early ends the
+    program too, with all processes that it started: they are a group."""
+    with subprocess.Popen(
+        [path, *args],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, messages = process.communicate(
+                stdin, None if limit is None else limit.left()
+            )
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            raise
+    return process.returncode, out, messages
 
 
 def _run(
     path: str,
     args: Sequence[str],
     stdin: bytes,
-    timeout_s: Optional[float],
+    limit: Optional[_Limit],
 ) -> Tuple[bytes, List[str]]:
     name = f"'neuroshard {args[0]}'"
     try:
-        done = subprocess.run(
-            [path, *args],
-            input=stdin,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        status, out, messages = _communicate(path, args, stdin, limit)
     except subprocess.TimeoutExpired as error:
+        seconds = limit.seconds if limit else 0
         raise Error(
-            f"{name} took longer than {timeout_s:g} s and was killed",
+            f"{name} took longer than {seconds:g} s and was killed",
             -signal.SIGKILL,
         ) from error
     except (OSError, OverflowError, ValueError) as error:
-        status = 127 if isinstance(error, FileNotFoundError) else 126
+        missing = isinstance(error, FileNotFoundError)
         why = getattr(error, "strerror", None) or error
-        raise Error(f"cannot run '{path}': {why}", status) from error
-    if done.returncode:
-        raise failed(args, done.returncode, done.stderr)
-    return done.stdout, _lines(done.stderr)
+        raise Error(
+            f"cannot run '{path}': {why}", 127 if missing else 126
+        ) from error
+    if status:
+        raise failed(args, status, messages)
+    return out, _lines(messages)
 
 
 def failed(args: Sequence[str], status: int, stderr: bytes) -> Error:
