@@ -321,9 +321,10 @@ PYTHON_ENV = PYTHONPATH='$(CURDIR)/src/python:$(CURDIR)/tests/torchrec' \
 # two cores, as some of them sleep.
 LIMIT = 900
 run-test-long: LIMIT = 3600
-PROVE = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
+TEST_ENV = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
     NEUROSHARD_DATA='$(CURDIR)/data' FAULT_SO='$(abspath $(FAULT_SO))' \
-    $(PYTHON_ENV) ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS \
+    $(PYTHON_ENV) ASAN_OPTIONS=protect_shadow_gap=0:$$ASAN_OPTIONS
+PROVE = $(TEST_ENV) \
     prove -j3 -e 'tests/one $(LIMIT)' $(1)
 
 .PHONY: test tests run-tests run-unit-tests
@@ -335,6 +336,18 @@ tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 
 run-tests: tests
 	$(Q)$(call PROVE,$(CLI_TESTS) $(PYTHON_TESTS) $(TESTS))
+
+# Tests that fail by chance: tests/repeat says how.
+N    ?= 10
+BUSY ?=
+.PHONY: test-repeat run-test-repeat
+test-repeat:
+	@CC='$(CC)' .ci/deps test
+	@$(AGAIN) run-test-repeat
+
+run-test-repeat: tests
+	$(Q)$(TEST_ENV) LIMIT=$(LIMIT) tests/repeat '$(N)' \
+	    $(if $(BUSY),--busy) -- $(CLI_TESTS) $(PYTHON_TESTS) $(TESTS)
 
 # The tests whose sizes grow with TEST_SIZE, in C by tap_size; TEST_SIZE=tiny
 # makes all of run-tests short enough for CONFIG=asan.
@@ -475,7 +488,7 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
     $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
-    tests/cli/run tests/cli/common tests/one tests/fuzz/dig data/completion/neuroshard.bash \
+    tests/cli/run tests/cli/common tests/one tests/repeat tests/fuzz/dig data/completion/neuroshard.bash \
     tests/gpu/check tests/gpu/count tests/gpu/resume tests/bench/loaded \
     tests/bench/empty tests/mutants/run tests/torchrec/python \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
@@ -657,6 +670,9 @@ make [TARGET] [SWITCH=VALUE]...
   test-long  the tests that draw their inputs, on many more of them, and the
              bounds on what others have measured;
              SIZE=7 goes 7 % of the way from those of test
+  test-repeat  the tests of test N=10 times in other orders, every second time
+             beside two busy loops (BUSY=1: every time); goes on where it was
+             stopped; failures are in build/repeat
   mutants    changes the program in MUTANTS=150 places drawn by SEED=1, one at a
              time, and prints the share that the tests notice; RESUME=1 goes on
              where the last run was stopped

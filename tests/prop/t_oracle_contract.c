@@ -238,21 +238,37 @@ static void check(const char *cost, size_t n)
     is_near(tally.worst_total, 0, 1e-12, "additive ones come to the total");
 }
 
+/* Texts of each cost model of ORACLES(): one without any is not tested, which
+ * fails. */
+#define ORACLE_ID(id, name, argument, has_comm_nets) ORACLE_##id,
+enum { ORACLES(ORACLE_ID) N_ORACLES };
+#define ORACLE_NAME(id, name, argument, has_comm_nets) name,
+static const char *const oracle_names[] = {ORACLES(ORACLE_NAME)};
+
+static const char *const costs[N_ORACLES][4] = {
+    [ORACLE_learned] = {"model:h100.nsm", "model:cpu-amd-epyc-2t.nsm"},
+    [ORACLE_roofline] = {"roofline:h100", "roofline:cpu"},
+    [ORACLE_reference] = {"reference:"}, /* of the golden folder */
+    [ORACLE_torchrec] = {"torchrec", "torchrec:outputs=legacy"},
+};
+
 int main(void)
 {
-    static const char *const costs[] = {
-        "roofline:h100",  "roofline:cpu",
-        "torchrec",       "torchrec:outputs=legacy",
-        "model:h100.nsm", "model:cpu-amd-epyc-2t.nsm"};
     const size_t n = tap_size(30, 1000);
     struct arena arena = {0};
 
-    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
-        check(costs[i], n);
-    if (file_exists(golden_path("golden", &arena)))
-        check(
-            arena_printf(&arena, "reference:%s", golden_path("golden", &arena)),
-            n);
+    for (size_t o = 0; o < N_ORACLES; o++) {
+        ok(costs[o][0] &&
+               !strncmp(costs[o][0], oracle_names[o], strlen(oracle_names[o])),
+           "cost model '%s' has a text here", oracle_names[o]);
+        for (size_t i = 0; costs[o][i]; i++)
+            if (o != ORACLE_reference)
+                check(costs[o][i], n);
+            else if (file_exists(golden_path("golden", &arena)))
+                check(arena_printf(&arena, "%s%s", costs[o][i],
+                                   golden_path("golden", &arena)),
+                      n);
+    }
     arena_release(&arena);
     return tap_done();
 }
