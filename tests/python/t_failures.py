@@ -191,8 +191,20 @@ def check_memory(box, plan):
         return
     wrong, said = [], set()
     draw = random.Random(SEED)
-    for _ in range(N_DRAWN):
-        kib = draw.randrange(2000, 40000)
+    # Every second limit is near the least that is enough, which depends on the
+    # libraries that the program was built with.
+    least, enough = 2000, 40000
+    while enough - least > 200:
+        kib = (least + enough) // 2
+        box.program(f"ulimit -v {kib} && exec '{REAL}' \"$@\"")
+        error, _ = error_of(box, calls(plan)["plan"])
+        least, enough = (kib, enough) if error else (least, kib)
+    for i in range(N_DRAWN):
+        kib = (
+            draw.randrange(enough * 7 // 10, enough)
+            if i % 2
+            else draw.randrange(2000, 40000)
+        )
         box.program(f"ulimit -v {kib} && exec '{REAL}' \"$@\"")
         error, why = error_of(box, draw.choice([*calls(plan).values()]))
         wrong += [f"{kib} KiB: {why}"] if why else []
