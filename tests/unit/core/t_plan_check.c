@@ -188,6 +188,19 @@ static void change_negative_part(struct fixture *f)
     f->devices[2].fwd_comm_ms = 4;
 }
 
+/* Bins may be off by a hundredth in either direction. A table that is never
+ * looked up has none. */
+static void change_bins(struct fixture *f)
+{
+    f->tables[WIDE].has_bins = true;
+    f->tables[WIDE].bins[0] = 0.5;
+    f->tables[WIDE].bins[3] = 0.492;
+    f->tables[TALL].has_bins = true;
+    f->tables[TALL].bins[1] = 1.008;
+    f->tables[WHOLE].has_bins = true;
+    f->tables[WHOLE].pooling_factor = 0;
+}
+
 /* The largest device needs exactly what it has: device 1. */
 static void change_memory_fits(struct fixture *f)
 {
@@ -386,6 +399,7 @@ static const struct legal_case legal_cases[] = {
     {"not priced, memory counted", change_unpriced},
     {"a bound at the total", change_bound},
     {"a host that takes longer", change_host},
+    {"bins that add up to nearly 1", change_bins},
     {"a part a little below zero", change_negative_part},
     {"memory used to the last byte", change_memory_fits},
     {"shards in another order", change_reversed},
@@ -452,6 +466,11 @@ BREAK(inf_zipf, f->tables[1].zipf_alpha = INFINITY)
 BREAK(steep_zipf, f->tables[1].zipf_alpha = 1e9)
 BREAK(heavy_bins, f->tables[1].has_bins = true; f->tables[1].bins[0] = 0.75;
       f->tables[1].bins[3] = 0.5)
+BREAK(light_bins, f->tables[1].has_bins = true; f->tables[1].bins[0] = 0.5;
+      f->tables[1].bins[3] = 0.25)
+BREAK(nearly_full_bins, f->tables[1].has_bins = true;
+      f->tables[1].bins[0] = 0.985)
+BREAK(empty_bins, f->tables[1].has_bins = true)
 BREAK(bad_bin, f->tables[1].has_bins = true; f->tables[1].bins[16] = -0.5)
 BREAK(pin_nowhere, f->tables[WHOLE].device = 4)
 BREAK(no_such_table, f->shards[5].table = 7)
@@ -542,6 +561,10 @@ static const struct broken_case broken_cases[] = {
      "table 'wide': zipf_alpha inf is not a finite number >= 0"},
     {break_steep_zipf, "table 'wide': zipf_alpha 1e+09 is above 100"},
     {break_heavy_bins, "table 'wide': its bins add up to 1.25, not to 1"},
+    {break_light_bins, "table 'wide': its bins add up to 0.75, not to 1"},
+    {break_nearly_full_bins,
+     "table 'wide': its bins add up to 0.985, not to 1"},
+    {break_empty_bins, "table 'wide': its bins add up to 0, not to 1"},
     {break_bad_bin, "table 'wide': a bin of -0.5 is not a finite number >= 0"},
     {break_pin_nowhere,
      "table 'whole' is pinned to device 4, but there are 4 devices"},

@@ -98,6 +98,46 @@ out:
     arena_release(&arena);
 }
 
+/* How many folds judge, and whether nets are tried, by the number of samples of
+ * which a tenth is held out. Nets of one epoch: only the counts are of
+ * interest.
+ */
+static void test_counts(void)
+{
+    static const struct {
+        size_t n_samples, n_known;
+        unsigned n_folds, n_kinds;
+    } cases[] = {
+        {110, 99, 10, 1},  /* fewer than 100 known: no nets */
+        {112, 101, 10, 3}, /* 10 folds at most */
+        {250, 225, 8, 3},  /* about 2,000 samples in all folds */
+        {556, 501, 1, 3},  /* more than 500 known: one fold */
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        struct arena arena = {0};
+        const struct sample *samples =
+            few_samples('A', cases[c].n_samples, 0.03, 1, &arena);
+        struct train_options options;
+        struct model model;
+        struct err err = {0};
+        size_t n_known = 0;
+
+        for (size_t i = 0; i < cases[c].n_samples; i++)
+            n_known += sample_split(&samples[i]) != SPLIT_HELD_OUT;
+        is_i64((int64_t)n_known, (int64_t)cases[c].n_known, "samples known");
+        train_options_init(&options);
+        options.epochs = 1;
+        if (ok(!train_choose(&model, samples, cases[c].n_samples, &options,
+                             &arena, &err),
+               "chosen%s", err.msg)) {
+            is_i64((int64_t)model.training.n_folds, cases[c].n_folds, "folds");
+            is_i64((int64_t)model.choice.n, cases[c].n_kinds, "kinds tried");
+        }
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     struct err err = {0};
@@ -108,5 +148,6 @@ int main(void)
     }
     test_corrected('A');
     test_corrected('B');
+    test_counts();
     return tap_done();
 }

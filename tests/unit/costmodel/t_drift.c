@@ -184,6 +184,46 @@ static void test_classes(const struct scene *scene)
        "nothing since");
 }
 
+/* Samples of one case, all measured after the model was trained. Noise is 1 %:
+ * faster, none and slower in turn. The last ones are slower by a factor. */
+static void test_thresholds(const struct scene *scene)
+{
+    enum { N_ALIKE = 200 };
+    static const struct {
+        const char *name;
+        unsigned n_last;
+        double factor;
+        bool is_drift;
+    } cases[] = {
+        {"3.5 % of half of the samples", 100, 1.035, true},
+        {"3.5 % faster", 100, 1 / 1.035, true},
+        {"2.5 % is weather", 100, 1.025, false},
+        {"2.5 % faster, too", 100, 1 / 1.025, false},
+        {"3.5 % of 12 samples", 12, 1.035, true},
+        {"3.5 % of 9 samples are too few", 9, 1.035, false},
+        {"7 outliers count as 3 usual errors each", 7, 20, false},
+    };
+    struct sample *samples = ARENA_NEW(scene->arena, struct sample, N_ALIKE);
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        struct drift drift;
+
+        for (unsigned i = 0; i < N_ALIKE; i++) {
+            samples[i] = scene->samples[0];
+            samples[i].started_at = arena_printf(
+                scene->arena, "2027-01-01T%02u:%02u:00Z", i / 60, i % 60);
+            samples[i].total.median_ms *= i % 3 == 0   ? 1 / 1.01
+                                          : i % 3 == 1 ? 1
+                                                       : 1.01;
+            if (i >= N_ALIKE - cases[c].n_last)
+                samples[i].total.median_ms *= cases[c].factor;
+        }
+        drift_find(&drift, &scene->model, samples, N_ALIKE);
+        ok(drift.is_seen == cases[c].is_drift, "%s: %s", cases[c].name,
+           cases[c].is_drift ? "a drift" : "no drift");
+    }
+}
+
 int main(void)
 {
     struct scene scene;
@@ -192,6 +232,7 @@ int main(void)
     scene_init(&scene, &arena);
     test_changes(&scene);
     test_others(&scene);
+    test_thresholds(&scene);
     test_follower(&scene);
     test_classes(&scene);
     arena_release(&arena);

@@ -2,6 +2,7 @@
 #include "costmodel/oracles.h"
 
 #include "costmodel/gpu_file.h"
+#include "costmodel/roofline.h"
 #include "tests/shipped_gpu.h"
 #include "tests/tap.h"
 
@@ -238,10 +239,89 @@ static void check_fusion(void)
        single);
 }
 
+/* Fused tables read and write each row that is used; a replica's backward only
+ * writes it, as its update is counted apart. */
+static void check_replica_traffic(void)
+{
+    static const double row_bytes[] = {64, 128, 512};
+    struct arena arena = {0};
+    const struct gpu_spec *gpu = shipped_gpu("h100", &arena);
+
+    for (size_t c = 0; c < sizeof row_bytes / sizeof *row_bytes; c++) {
+        double lanes[2][2][FUSED_LANES];
+        unsigned n_differ = 0;
+
+        for (int is_replica = 0; is_replica < 2; is_replica++)
+            for (int more = 0; more < 2; more++) {
+                const struct feature_input input = {.dim = row_bytes[c] / 4,
+                                                    .n_rows = 1e6,
+                                                    .n_lookups = 1e5,
+                                                    .n_outputs = 1e4,
+                                                    .n_unique =
+                                                        more ? 5e4 : 2e4,
+                                                    .row_bytes = row_bytes[c],
+                                                    .comm_bytes = 4,
+                                                    .batch = 1e4};
+
+                fused_fill(gpu, &input, is_replica, lanes[is_replica][more]);
+            }
+        for (unsigned l = 0; l < FUSED_LANES; l++) {
+            const double fused = lanes[0][1][l] - lanes[0][0][l];
+            const double replica = lanes[1][1][l] - lanes[1][0][l];
+
+            if (fabs(fused - replica) <= 1e-9 * fabs(fused))
+                continue;
+            n_differ++;
+            is_near(fused / replica, 2, 1e-9,
+                    "a fused row's traffic is twice a replica's");
+        }
+        is_i64(n_differ, 1, "in one lane");
+    }
+    arena_release(&arena);
+}
+
+/* Bytes an element and kernels, as measured on an H100. */
+static void check_replica_update(void)
+{
+    static const struct {
+        const char *name;
+        enum optimizer optimizer;
+        double bytes, kernels;
+    } cases[] = {
+        {"sgd", OPTIMIZER_SGD, 12, 1},
+        {"row-wise Adagrad", OPTIMIZER_ROWWISE_ADAGRAD, 30, 6},
+        {"Adagrad", OPTIMIZER_ADAGRAD, 44, 4},
+        {"Adam", OPTIMIZER_ADAM, 72, 7},
+        {"LAMB", OPTIMIZER_LAMB, 88, 11},
+    };
+    struct arena arena = {0};
+    const struct gpu_spec *gpu = shipped_gpu("h100", &arena);
+
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct table table = make_table(1000, 64, 4);
+        struct problem problem = make_problem(&table, 1, 4);
+        struct shard copy = shard_whole(&problem, 0, 0);
+        struct table_use use;
+        double lanes[JOB_LANES];
+
+        table.optimizer = cases[c].optimizer;
+        copy.kind = SHARD_REPLICATE;
+        use = problem_use(&problem, 0, 65536);
+        job_embed(gpu, &problem, &copy, &use, lanes);
+        is_near(lanes[JOB_COMM + COMM_LANE_UPDATE],
+                1000 * 64 * cases[c].bytes / (gpu->dram_gbps * 1e6) +
+                    cases[c].kernels * gpu->launch_us / 1000,
+                1e-12, cases[c].name);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     check_gpus();
     check_shape();
+    check_replica_traffic();
+    check_replica_update();
     check_cache();
     check_optimizers();
     check_order();

@@ -221,6 +221,50 @@ static void test_ranks_alone(void)
     arena_release(&arena);
 }
 
+/* Rank 0 is slower by these factors, the others are as predicted. */
+static void test_thresholds(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t n_ranks;
+        double forward, backward;
+        bool straggles;
+    } cases[] = {
+        {"one of two ranks", 2, 3, 3, false},
+        {"one of three ranks", 3, 3, 3, true},
+        {"14 % slower", 3, 1.14, 1.14, false},
+        {"16 % slower", 3, 1.16, 1.16, true},
+        {"a forward that is 14 % slower", 3, 1.14, 1.2, false},
+        {"a backward that is 14 % slower", 3, 1.2, 1.14, false},
+        {"phases that differ by 8 %", 5, 1.2, 1.296, true},
+        {"by 8 % the other way round", 5, 1.296, 1.2, true},
+        {"phases that differ by 12 %", 5, 1.2, 1.344, false},
+        {"by 12 % the other way round", 5, 1.344, 1.2, false},
+    };
+    static struct planted planted;
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        struct arena arena = {0};
+        struct job_times job;
+        struct err err = {0};
+        struct rng rng;
+
+        rng_init(&rng, 43, c);
+        predict(&planted, cases[c].n_ranks, &rng);
+        planted.ms[0][STEP_FORWARD] *= cases[c].forward;
+        planted.ms[0][STEP_BACKWARD] *= cases[c].backward;
+        run(&planted, 0, &rng);
+        if (!ok(!learn(&job, &planted, &arena, &err), "times%s", err.msg))
+            continue;
+        ok((job.phases[0].note != NULL) == cases[c].straggles &&
+               (job.phases[1].straggles > 1) == cases[c].straggles,
+           "%s: %s", cases[c].name,
+           cases[c].straggles ? "straggles" : "no straggler");
+        ok(!job.phases[2].note, "rank 1 does not straggle");
+        arena_release(&arena);
+    }
+}
+
 /* Steps in any order, of which the first do not count; 0 ms are known. */
 static void test_steps(void)
 {
@@ -283,6 +327,7 @@ int main(void)
 {
     test_planted();
     test_factor();
+    test_thresholds();
     test_ranks_alone();
     test_steps();
     test_refused();

@@ -673,6 +673,67 @@ static void remove_dir(void)
     ok(!rmdir(dir), "no stray files");
 }
 
+/* The settings of an open database: a file that others made runs nothing. */
+static void test_defended(void)
+{
+    static const struct {
+        const char *name;
+        int option, value;
+    } options[] = {
+        {"defensive", SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {"trusted_schema", SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {"triggers", SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        {"views", SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+        {"foreign keys", SQLITE_DBCONFIG_ENABLE_FKEY, 1},
+    };
+    static const struct {
+        const char *pragma, *writer, *reader;
+    } pragmas[] = {
+        {"PRAGMA cell_size_check", "1", "1"},
+        {"PRAGMA synchronous", "2", NULL},
+        {"PRAGMA journal_mode", "wal", NULL},
+    };
+    char path[128];
+
+    in_dir(path, "defended.db");
+    for (int is_reader = 0; is_reader < 2; is_reader++) {
+        const enum store_mode mode = is_reader ? STORE_READ : STORE_WRITE;
+        struct store *store = NULL;
+        struct buf answer = {0};
+        struct err err = {0};
+
+        if (!ok(!store_open(&store, path, mode, &err), "opens%s", err.msg))
+            return;
+        for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+            int value = -1;
+
+            if (is_reader && options[i].option == SQLITE_DBCONFIG_ENABLE_FKEY)
+                continue;
+            sqlite3_db_config(store->db, options[i].option, -1, &value);
+            is_i64(value, options[i].value, options[i].name);
+        }
+        is_i64(sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, -1), 16 << 20,
+               "a cell has 16 MiB at most");
+        is_i64(sqlite3_db_readonly(store->db, "main"), is_reader,
+               is_reader ? "a reader cannot write" : "a writer can");
+        is_i64(sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, -1), 0,
+               "no database is attached");
+        for (size_t i = 0; i < sizeof(pragmas) / sizeof(*pragmas); i++) {
+            const char *want =
+                is_reader ? pragmas[i].reader : pragmas[i].writer;
+
+            if (!want)
+                continue;
+            ok(!store_ask(store, pragmas[i].pragma, &answer, &err), "%s%s",
+               pragmas[i].pragma, err.msg);
+            is_str(answer.data, want, pragmas[i].pragma);
+        }
+        buf_release(&answer);
+        store_close(store);
+    }
+    unlink(path);
+}
+
 int main(void)
 {
     struct arena arena = {0};
@@ -692,6 +753,7 @@ int main(void)
     test_disk_full(&arena);
     test_damaged(&arena);
     test_many(&arena);
+    test_defended();
     remove_dir();
     arena_release(&arena);
     return tap_done();
