@@ -1,4 +1,0 @@
-- Cost databases: a reader rolls back what a killed writer left half done, or says in one sentence that the file and its folder must be writable. A damaged page stops every command that opens the file, not only `db check`.
-- A model file that is read can be read again after it is written: ranges of version 1's `alpha_us` and the size of headers are those of what is written.
-- `run --ranks` ends on the first interrupt even if a rank is stopped, and while a rank is being timed.
-- Python: `timeout_s` covers the question for the program's version and ends all processes that the program started; a program that another version takes the place of is noticed.
