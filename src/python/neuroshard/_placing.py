@@ -22,7 +22,7 @@ WHOLE = ("table_wise", "column_wise")
 ROWS = ("row_wise", "table_row_wise")
 OF_JOB = (
     *("neuroshard_plan", "batch", "step", "memory_model"),
-    "dense_optimizer",
+    *("dense_optimizer", "layout"),
 )
 
 
