@@ -43,8 +43,9 @@ class Placing(NamedTuple):
             parameter = sharding.plan[table.path][table.name]
             constraint = constraints.get(table.name)
             for member in KEPT:
-                if hasattr(parameter, member) and hasattr(constraint, member):
-                    setattr(parameter, member, getattr(constraint, member))
+                given = getattr(constraint, member, None)
+                if hasattr(parameter, member) and given is not None:
+                    setattr(parameter, member, given)
         return sharding
 
     def emitted(self) -> Dict[str, Any]:
