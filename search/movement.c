@@ -155,9 +155,9 @@ static uint64_t unit_bytes(const struct layout *layout,
     for (size_t i = 0; i < plan.n_shards; i += then.n) {
         uint32_t t = plan.shards[i].table;
         const struct table_pieces *before = &layout->parts->homes->before[t];
-        struct table_pieces after = {&problem->tables[t], &plan.shards[i],
-                                     then.n, layout->n_devices,
-                                     problem->dense_optimizer};
+        struct table_pieces after = {
+            &problem->tables[t], &plan.shards[i],          then.n,
+            layout->n_devices,   problem->dense_optimizer, problem->layout};
 
         bytes = saturating_add(bytes, table_moves_count(before, &after).moved);
     }

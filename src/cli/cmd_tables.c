@@ -61,7 +61,8 @@ static void add_table(struct summary *summary, const struct problem *problem,
 static void summarise(struct summary *summary, const struct table_list *list,
                       uint64_t batch, struct arena *arena)
 {
-    struct problem problem = {.tables = list->tables,
+    struct problem problem = {.layout = LAYOUT_FBGEMM,
+                              .tables = list->tables,
                               .n_tables = list->n_tables,
                               .cluster = {.n_devices = 1},
                               .batch = batch};

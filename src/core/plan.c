@@ -522,6 +522,8 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
         hash = mix_u64(table->row_order, hash);
     if (table->dedup < 1)
         hash = mix_double(table->dedup, hash);
+    if (table->row_overhead_bytes > 0)
+        hash = mix_double(table->row_overhead_bytes, hash);
     if (table->rows_over != ROWS_OVER_ANY)
         hash = mix_u64(N_ROW_ORDERS + table->rows_over, hash);
     if (!table->has_bins)
@@ -558,6 +560,8 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     hash = mix_u64(problem->memory_model, hash);
     if (problem->dense_optimizer != DENSE_ADAM) /* what others have */
         hash = mix_u64(problem->dense_optimizer, hash);
+    if (problem->layout != LAYOUT_PLAIN) /* what older plans have */
+        hash = mix_u64((uint64_t)problem->layout << 32, hash);
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);
     hash = mix_u64(problem->kinds, hash);

@@ -76,7 +76,13 @@ static int check_table(const struct problem *problem, size_t idx,
                          ", but there are %u devices",
                          table->name, table->device,
                          problem->cluster.n_devices);
-    if (check_amount(table, table->pooling_factor, "pooling_factor", err) ||
+    if (table->row_overhead_bytes > TABLE_MAX_ROW_OVERHEAD)
+        return err_input(
+            err, "table '%.80s': row_overhead_bytes %g is above %g",
+            table->name, table->row_overhead_bytes, TABLE_MAX_ROW_OVERHEAD);
+    if (check_amount(table, table->row_overhead_bytes, "row_overhead_bytes",
+                     err) ||
+        check_amount(table, table->pooling_factor, "pooling_factor", err) ||
         check_amount(table, table->num_outputs, "num_outputs", err))
         return -1;
     return check_skew(table, err);
@@ -251,11 +257,11 @@ static uint64_t saturating_mul(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Of what updates the shard: a dense parameter, as replicas are, knows no
- * rows. */
+/* The state of what updates the shard: a dense parameter, as replicas are,
+ * knows no rows. full_bytes: a state with one value an element. */
 static uint64_t optimizer_state(const struct table *table,
                                 enum dense_optimizer dense, uint64_t rows,
-                                uint64_t weights)
+                                uint64_t full_bytes)
 {
     const enum optimizer own = table->optimizer;
     const bool is_own = dense == DENSE_AS_TABLE;
@@ -268,11 +274,11 @@ static uint64_t optimizer_state(const struct table *table,
     if (is_own
             ? own == OPTIMIZER_ADAGRAD || own >= OPTIMIZER_PARTIAL_ROWWISE_ADAM
             : dense == DENSE_ADAGRAD)
-        return saturating_add(state, weights);
+        return saturating_add(state, full_bytes);
     if (is_own ? own == OPTIMIZER_ADAM || own == OPTIMIZER_ADAMA ||
                      own == OPTIMIZER_LAMB
                : dense == DENSE_ADAM)
-        return saturating_mul(weights, 2);
+        return saturating_mul(full_bytes, 2);
     return state;
 }
 
@@ -310,12 +316,17 @@ static void count_batches(struct memory_items *items,
             whole_bytes((n_copies[problem->job.pipeline] + is_bucketed) *
                         (ids + 4 * shard_bags(problem, shard)));
     items->outputs = whole_bytes(outputs);
-    if (shard->kind == SHARD_REPLICATE) /* the dense fp32 gradient that its
+    if (shard->kind == SHARD_REPLICATE) /* the dense gradient that its
                                            all-reduce carries */
         items->outputs = saturating_add(
             items->outputs,
-            saturating_mul(shard->row_end - shard->row_begin,
-                           4 * (uint64_t)(shard->col_end - shard->col_begin)));
+            saturating_mul(
+                shard->row_end - shard->row_begin,
+                (problem->layout == LAYOUT_PLAIN
+                     ? 4
+                     : precision_bytes(
+                           problem->tables[shard->table].precision)) *
+                    (uint64_t)(shard->col_end - shard->col_begin)));
 }
 
 static struct memory_items count_shard(const struct problem *problem,
@@ -323,16 +334,24 @@ static struct memory_items count_shard(const struct problem *problem,
 {
     const struct table *table = &problem->tables[shard->table];
     const uint64_t rows = shard->row_end - shard->row_begin;
-    const uint64_t row_bytes = (uint64_t)(shard->col_end - shard->col_begin) *
-                               precision_bytes(table->precision);
-    struct memory_items items = {.weights = saturating_mul(rows, row_bytes)};
+    const uint64_t width = shard->col_end - shard->col_begin;
+    const uint64_t plain =
+        saturating_mul(rows, width * precision_bytes(table->precision));
+    const bool is_fbgemm =
+        problem->layout == LAYOUT_FBGEMM && shard->kind != SHARD_REPLICATE;
+    struct memory_items items = {.weights = plain};
 
     if (problem->memory_model != MEMORY_WEIGHTS) {
-        items.optimizer = optimizer_state(table,
-                                          shard->kind == SHARD_REPLICATE
-                                              ? problem->dense_optimizer
-                                              : DENSE_AS_TABLE,
-                                          rows, items.weights);
+        if (is_fbgemm && table->precision == PRECISION_INT8)
+            items.weights = saturating_mul(rows, width + 8);
+        items.weights = saturating_add(
+            items.weights,
+            whole_bytes((double)rows * table->row_overhead_bytes));
+        items.optimizer = optimizer_state(
+            table,
+            shard->kind == SHARD_REPLICATE ? problem->dense_optimizer
+                                           : DENSE_AS_TABLE,
+            rows, is_fbgemm ? saturating_mul(rows, 4 * width) : plain);
         count_batches(&items, problem, shard);
     }
     items.total = saturating_add(saturating_add(items.weights, items.optimizer),

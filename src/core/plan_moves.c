@@ -16,12 +16,16 @@ static enum optimizer optimizer_of(const struct table_pieces *pieces,
                              pieces->dense_optimizer);
 }
 
-/* What cells of a piece take without their batch. */
+/* Bytes of cells of a piece, without its batch. */
 static struct memory_items stored(const struct table_pieces *pieces,
                                   const struct shard *piece,
                                   const struct shard *cells)
 {
-    return cells_memory(pieces->table, optimizer_of(pieces, piece), cells);
+    struct shard own = *cells;
+
+    own.kind = piece->kind;
+    return cells_memory(pieces->table, optimizer_of(pieces, piece),
+                        pieces->layout, &own);
 }
 
 /* The cells that both pieces have; false where there are none. */
@@ -129,7 +133,8 @@ void table_pieces_find(struct table_pieces *out, const struct table *tables,
     const struct problem *problem = &plan->problem;
     const struct table_pieces none = {.n_devices = problem->cluster.n_devices,
                                       .dense_optimizer =
-                                          problem->dense_optimizer};
+                                          problem->dense_optimizer,
+                                      .layout = problem->layout};
     struct table_pieces *all = mem_alloc(problem->n_tables, sizeof(*all));
 
     for (size_t t = 0; t < problem->n_tables; t++) {
@@ -153,12 +158,18 @@ void table_pieces_find(struct table_pieces *out, const struct table *tables,
     mem_free(all);
 }
 
-static uint64_t weights_of(const struct table_pieces *pieces, size_t idx)
+static uint64_t cells_of(const struct shard *piece)
 {
-    return stored(pieces, &pieces->pieces[idx], &pieces->pieces[idx]).weights;
+    uint64_t n;
+
+    return __builtin_mul_overflow(piece->row_end - piece->row_begin,
+                                  piece->col_end - piece->col_begin, &n)
+               ? UINT64_MAX
+               : n;
 }
 
-/* Held by as many bytes as before, none of them elsewhere: nothing has gone. */
+/* As many cells are held as before, none of them elsewhere: nothing has
+ * gone. */
 static enum table_fate fate_of(const struct table_pieces *before,
                                const struct table_pieces *after,
                                const struct moved_bytes *bytes)
@@ -170,9 +181,9 @@ static enum table_fate fate_of(const struct table_pieces *before,
         a->precision != b->precision || a->optimizer != b->optimizer)
         return FATE_CHANGED;
     for (size_t i = 0; i < before->n; i++)
-        held = saturating_add(held, weights_of(before, i));
+        held = saturating_add(held, cells_of(&before->pieces[i]));
     for (size_t i = 0; i < after->n; i++)
-        held -= min_u64(held, weights_of(after, i));
+        held -= min_u64(held, cells_of(&after->pieces[i]));
     return bytes->moved || held ? FATE_MOVED : FATE_KEPT;
 }
 

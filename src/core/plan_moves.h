@@ -84,6 +84,7 @@ struct table_pieces {
     size_t n;
     uint32_t n_devices;                   /* of the plan */
     enum dense_optimizer dense_optimizer; /* likewise */
+    enum table_layout layout;             /* likewise */
 };
 /* out[n]: the pieces that the plan has of the tables of these names; table is
  * NULL where it has none. They are the plan's. */

@@ -175,9 +175,11 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                                              : table->optimizer;
 }
 
-/* State of an optimizer: times the weights, and values a row. */
+const char *const table_layout_names[] = {"plain", "fbgemm", NULL};
+
+/* Values of state: an element of the weights, and a row. */
 static const struct {
-    double weights, rows;
+    double elements, rows;
 } states[N_OPTIMIZERS] = {
     [OPTIMIZER_ROWWISE_ADAGRAD] = {0, 1},
     [OPTIMIZER_ADAGRAD] = {1, 0},
@@ -215,23 +217,44 @@ static double input_bytes(const struct problem *problem,
 
 struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer,
+                                 enum table_layout layout,
                                  const struct shard *cells)
 {
-    double rows = (double)(cells->row_end - cells->row_begin);
-    double weight_bytes = rows * (cells->col_end - cells->col_begin) *
-                          precision_bytes(table->precision);
-    struct memory_items items = {.weights = bytes_from_double(weight_bytes),
-                                 .optimizer = bytes_from_double(
-                                     states[optimizer].weights * weight_bytes +
-                                     states[optimizer].rows * 4 * rows)};
+    const bool is_fbgemm =
+        layout == LAYOUT_FBGEMM && !shard_is_replica(cells->kind);
+    const double rows = (double)(cells->row_end - cells->row_begin);
+    const double elements = rows * (cells->col_end - cells->col_begin);
+    const double weight_bytes = elements * precision_bytes(table->precision);
+    const double offset_bytes =
+        is_fbgemm && table->precision == PRECISION_INT8 ? LAYOUT_INT8_BYTES : 0;
+    struct memory_items items = {
+        .weights = bytes_from_double(
+            weight_bytes + rows * (offset_bytes + table->row_overhead_bytes)),
+        .optimizer =
+            bytes_from_double(states[optimizer].elements *
+                                  (is_fbgemm ? 4 * elements : weight_bytes) +
+                              states[optimizer].rows * 4 * rows)};
 
     items.total = saturating_add(items.weights, items.optimizer);
     return items;
 }
 
-/* Of the step, outputs and their gradients. A replica's gradient is dense: that
- * is what the all-reduce carries. Files of MEMORY_BATCH know but the mean
- * look-ups of rows. */
+/* A replica's gradient is dense: that is what the all-reduce carries. */
+static double gradient_bytes(const struct problem *problem,
+                             const struct shard *replica)
+{
+    const enum precision precision =
+        problem->layout == LAYOUT_FBGEMM
+            ? problem->tables[replica->table].precision
+            : PRECISION_FP32;
+
+    return (double)precision_bytes(precision) *
+           (double)(replica->row_end - replica->row_begin) *
+           (replica->col_end - replica->col_begin);
+}
+
+/* MEMORY_WEIGHTS counts rows x dim x bytes, in every layout. Files of
+ * MEMORY_BATCH know but the mean look-ups of rows. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard)
 {
@@ -241,11 +264,15 @@ struct memory_items shard_memory(const struct problem *problem,
                             shard_cuts_rows(shard->kind);
     struct memory_items items = cells_memory(
         table, optimizer_of_kind(table, shard->kind, problem->dense_optimizer),
-        shard);
+        problem->layout, shard);
     struct problem mean = *problem;
     double outputs;
 
     if (problem->memory_model == MEMORY_WEIGHTS) {
+        items.weights =
+            bytes_from_double((double)(shard->row_end - shard->row_begin) *
+                              (shard->col_end - shard->col_begin) *
+                              precision_bytes(table->precision));
         items.optimizer = 0;
         items.total = items.weights;
         return items;
@@ -257,8 +284,7 @@ struct memory_items shard_memory(const struct problem *problem,
     outputs = 2 * shard_output_bytes(&mean, shard) +
               is_batch * PROBLEM_ID_BYTES * shard_lookups(&mean, shard);
     if (shard_is_replica(shard->kind))
-        outputs += 4 * (double)(shard->row_end - shard->row_begin) *
-                   (shard->col_end - shard->col_begin);
+        outputs += gradient_bytes(problem, shard);
     items.outputs = bytes_from_double(outputs);
     items.total =
         saturating_add(items.total, saturating_add(items.input, items.outputs));
@@ -391,7 +417,7 @@ struct shard shard_whole(const struct problem *problem, uint32_t table,
 }
 
 /* What searches may tell tables by: all but rows, bins and name. */
-#define N_TABLE_KEYS 14
+#define N_TABLE_KEYS 15
 static void list_keys(const struct table *table, double keys[N_TABLE_KEYS])
 {
     const double all[N_TABLE_KEYS] = {
@@ -399,7 +425,7 @@ static void list_keys(const struct table *table, double keys[N_TABLE_KEYS])
         table->output,    table->precision,      table->comm_precision,
         table->optimizer, table->has_bins,       table->zipf_alpha,
         table->row_order, table->dedup,          table->kinds,
-        table->rows_over, (double)table->device};
+        table->rows_over, (double)table->device, table->row_overhead_bytes};
 
     memcpy(keys, all, sizeof(all));
 }

@@ -98,6 +98,15 @@ enum dense_optimizer {
 };
 extern const char *const dense_optimizer_names[]; /* "table", "sgd" ... */
 
+/* How weights and optimizer state lie in memory. fbgemm: momenta are fp32
+ * whatever the weights are, an int8 row has LAYOUT_INT8_BYTES more for its
+ * scale and bias, and a replica, its state and its gradient are in the weights'
+ * type. plain: state of full size is in the weights' type, a replica's gradient
+ * is fp32; plan files that do not name their layout have this one. */
+enum table_layout { LAYOUT_PLAIN, LAYOUT_FBGEMM };
+extern const char *const table_layout_names[]; /* "plain", "fbgemm", NULL */
+#define LAYOUT_INT8_BYTES 8
+
 #define PROBLEM_MAX_BATCH 1e12 /* of any file or option */
 
 /* What a job neither sends nor looks up again within a local batch, of which a
@@ -159,6 +168,7 @@ struct problem {
     uint64_t device_batch; /* what B is R times of, whatever R; 0: B stays */
     enum memory_model memory_model;
     enum dense_optimizer dense_optimizer;
+    enum table_layout layout;
     unsigned kinds;       /* kinds the user allows (--shard), a mask */
     bool asks_for_grids;  /* by name: also where TorchRec cannot train them */
     enum row_cut row_cut; /* how a search may cut; plans by hand need not keep
@@ -237,19 +247,22 @@ enum optimizer optimizer_of_kind(const struct table *table,
                                  enum shard_kind kind,
                                  enum dense_optimizer dense);
 /* Weights and state, under that optimizer, of these cells of a table: what
- * stays from batch to batch. */
+ * stays from batch to batch. The only place that knows the layouts, but for the
+ * independent count in plan_check. */
 struct memory_items cells_memory(const struct table *table,
                                  enum optimizer optimizer,
+                                 enum table_layout layout,
                                  const struct shard *cells);
 
 /* Memory of one shard by the problem's memory model; of what is not the shard's
- * 0. Saturates at UINT64_MAX instead of wrapping. Weights by precision;
- * optimizer state: sgd 0, row-wise Adagrad 4 B a row of the shard, Adagrad 1 x,
- * Adam, AdamA and LAMB 2 x the weights, partial row-wise Adam and LAMB 1 x and
- * 4 B a row, of a replica the problem's dense optimizer; input: 8 B a look-up
- * and 4 B a bag, as often as the pipeline keeps what it permutes, of rows one
- * more, put in buckets; outputs: (outputs + gradients) x width x comm
- * precision, and for a replica its dense gradient in fp32. */
+ * 0. Saturates at UINT64_MAX instead of wrapping. Weights by precision and
+ * layout, with the table's row overhead; optimizer state: sgd 0, row-wise
+ * Adagrad 4 B a row of the shard, Adagrad 1 x, Adam, AdamA and LAMB 2 x the
+ * elements (4 B each, or as the layout says), partial row-wise Adam and LAMB
+ * 1 x and 4 B a row, of a replica the problem's dense optimizer; input: 8 B a
+ * look-up and 4 B a bag, as often as the pipeline keeps what it permutes, of
+ * rows one more, put in buckets; outputs: (outputs + gradients) x width x comm
+ * precision, and for a replica its dense gradient by the layout. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard);
 /* Of a device's own B / R samples, whatever it holds: ids and lengths as the

@@ -119,8 +119,11 @@ struct table {
     enum precision precision;      /* of the weights */
     enum precision comm_precision; /* what the all-to-all carries */
     enum optimizer optimizer;
-    bool has_bins;     /* bins given; they win over zipf_alpha */
-    bool skew_assumed; /* neither bins nor zipf_alpha given */
+    bool has_bins;             /* bins given; they win over zipf_alpha */
+    bool skew_assumed;         /* neither bins nor zipf_alpha given */
+    double row_overhead_bytes; /* of each row of each piece, beside weights and
+                                  state: keys, scores and counters of a hash
+                                  table; 0 .. TABLE_MAX_ROW_OVERHEAD */
     double dedup; /* share of a local batch's ids, or of its sessions, that are
                      unique: TABLE_MIN_DEDUP .. 1 */
     double zipf_alpha;       /* exponent over the rows, 0 .. TABLE_MAX_ZIPF */
@@ -136,6 +139,7 @@ struct table {
 #define DEFAULT_ZIPF_ALPHA 1.05
 #define TABLE_MAX_ZIPF 100.0
 #define TABLE_MIN_DEDUP 1e-6
+#define TABLE_MAX_ROW_OVERHEAD 1e6
 /* Bins are printed with few digits, so they add up to 1 only about. */
 #define TABLE_BINS_TOLERANCE 0.01
 

@@ -19,7 +19,13 @@
 /* What stands together in a table is read together; the writer has parts of it,
  * those from one of these places to the next, beside other things or only where
  * they are no default. */
-enum { OF_DENSE_OPTIMIZER = 5, OF_MIN_WIDTH, OF_SEARCH, OF_TOTAL = 12 };
+enum {
+    OF_DENSE_OPTIMIZER = 5,
+    OF_LAYOUT,
+    OF_MIN_WIDTH,
+    OF_SEARCH,
+    OF_TOTAL = 13
+};
 #define PLAN(member) MEMBER_OF(struct plan, member)
 static const struct place_field plan_fields[] = {
     {"version", PLAN(version), false, 0, 0, NULL},
@@ -31,6 +37,7 @@ static const struct place_field plan_fields[] = {
      memory_model_names},
     {"dense_optimizer", PLAN(problem.dense_optimizer), false, 0, 0,
      dense_optimizer_names},
+    {"layout", PLAN(problem.layout), false, 0, 0, table_layout_names},
     {"min_width", PLAN(problem.min_width), false, TABLE_COLUMN_STEP,
      TABLES_MAX_DIM, NULL},
     {"search", PLAN(search), false, 0, 0, NULL},
@@ -57,7 +64,7 @@ static const struct place_field cluster_fields[] = {
     {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
 };
 
-enum { OF_ROW_ORDER = 11, OF_DEDUP, OF_GROUP, OF_ROWS_OVER };
+enum { OF_ROW_ORDER = 11, OF_DEDUP, OF_GROUP, OF_ROWS_OVER, OF_ROW_OVERHEAD };
 #define TABLE(member) MEMBER_OF(struct table, member)
 static const struct place_field table_fields[] = {
     {"name", TABLE(name), true, 0, 0, NULL},
@@ -75,6 +82,8 @@ static const struct place_field table_fields[] = {
     {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
     {"group", TABLE(group), false, 0, 0, NULL},
     {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
+    {"row_overhead_bytes", TABLE(row_overhead_bytes), false, 0,
+     TABLE_MAX_ROW_OVERHEAD, NULL},
 };
 
 enum { OF_JOB_DEDUP = 2, OF_JOB_HOST };

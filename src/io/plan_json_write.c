@@ -111,6 +111,8 @@ static json_t *from_table(const struct table *table)
         place_set_fields(value, table, &table_fields[OF_GROUP], 1);
     if (table->rows_over != ROWS_OVER_ANY)
         place_set_fields(value, table, &table_fields[OF_ROWS_OVER], 1);
+    if (table->row_overhead_bytes > 0)
+        place_set_fields(value, table, &table_fields[OF_ROW_OVERHEAD], 1);
     return value;
 }
 
@@ -164,6 +166,8 @@ static json_t *from_head(const struct plan *plan)
     place_set_fields(root, plan, plan_fields, OF_DENSE_OPTIMIZER);
     if (problem->dense_optimizer != DENSE_AS_TABLE)
         place_set_fields(root, plan, &plan_fields[OF_DENSE_OPTIMIZER], 1);
+    if (problem->layout != LAYOUT_PLAIN)
+        place_set_fields(root, plan, &plan_fields[OF_LAYOUT], 1);
     set(root, "kinds", from_kinds(problem->kinds));
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         place_set_fields(root, plan, &plan_fields[OF_MIN_WIDTH], 1);

@@ -37,6 +37,8 @@ const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"dedup", TABLE(dedup), false, TABLE_MIN_DEDUP, 1, NULL},
     {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
     {"group", TABLE(group), false, 0, 0, NULL},
+    {"row_overhead_bytes", TABLE(row_overhead_bytes), false, 0,
+     TABLE_MAX_ROW_OVERHEAD, NULL},
     BINS_0_TO_16,
 };
 

@@ -68,6 +68,7 @@ class Table:
     dedup: Optional[float] = None
     sharding: Union[str, Sequence[str], None] = None
     rows_over: Optional[str] = None
+    row_overhead_bytes: Optional[float] = None
     device: Optional[int] = None
     group: Optional[str] = None
 

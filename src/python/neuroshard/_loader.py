@@ -12,24 +12,23 @@ from typing import Any, Dict, List, Optional
 
 from torchrec.distributed import comm
 from torchrec.distributed.types import (
+    CacheParams,
     EmbeddingModuleShardingPlan,
     EnumerableShardingSpec,
     ParameterSharding,
     ShardingPlan,
     ShardMetadata,
 )
+from torchrec.modules.embedding_configs import DataType
 
 Json = Dict[str, Any]
 
 
-def _tables(module: Any) -> Optional[Dict[str, List[int]]]:
-    """{name: [rows, columns]}; None where there are no tables."""
+def _tables(module: Any) -> Optional[Dict[str, Any]]:
+    """{name: its config}; None if there are no tables."""
     for method in ("embedding_bag_configs", "embedding_configs"):
         if hasattr(module, method):
-            configs = getattr(module, method)()
-            return {
-                c.name: [c.num_embeddings, c.embedding_dim] for c in configs
-            }
+            return {c.name: c for c in getattr(module, method)()}
     return None
 
 
@@ -129,9 +128,19 @@ def _spec(
     )
 
 
+def _cache(config: Any, entry: Json) -> Optional[CacheParams]:
+    """FBGEMM's CUDA operator takes the precision of its cache from the weights
+    and refuses any but fp32 and fp16, even if no table is cached."""
+    types = (DataType.FP32, DataType.FP16)
+    if entry["compute_kernel"] == "dense" or config.data_type in types:
+        return None
+    return CacheParams(precision=DataType.FP32)
+
+
 def _sharding(
-    name: str, size: List[int], entry: Json, made_for: Json, device_type: str
+    name: str, config: Any, entry: Json, made_for: Json, device_type: str
 ) -> Any:
+    size = [config.num_embeddings, config.embedding_dim]
     _check_ranks(name, entry, made_for)
     spec = None
     if "shards" in entry:
@@ -142,6 +151,7 @@ def _sharding(
         compute_kernel=entry["compute_kernel"],
         ranks=entry["ranks"],
         sharding_spec=spec,
+        cache_params=_cache(config, entry),
     )
 
 

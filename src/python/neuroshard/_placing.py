@@ -22,7 +22,7 @@ WHOLE = ("table_wise", "column_wise")
 ROWS = ("row_wise", "table_row_wise")
 OF_JOB = (
     *("neuroshard_plan", "batch", "step", "memory_model"),
-    "dense_optimizer",
+    *("dense_optimizer", "layout"),
 )
 
 
@@ -43,8 +43,9 @@ class Placing(NamedTuple):
             parameter = sharding.plan[table.path][table.name]
             constraint = constraints.get(table.name)
             for member in KEPT:
-                if hasattr(parameter, member) and hasattr(constraint, member):
-                    setattr(parameter, member, getattr(constraint, member))
+                given = getattr(constraint, member, None)
+                if hasattr(parameter, member) and given is not None:
+                    setattr(parameter, member, given)
         return sharding
 
     def emitted(self) -> Dict[str, Any]:

@@ -252,6 +252,25 @@ static void check_growth(struct arena *arena)
         }
 }
 
+/* Column pieces of one GPU become one piece: cells stay where they are, though
+ * their rows' overhead is there only once. */
+static void check_merged(struct arena *arena)
+{
+    static const struct cells apart[] = {{0, 100, 0, 8, 0}, {0, 100, 8, 16, 0}};
+    struct plan before = make_plan(2, apart, 2, arena);
+    struct plan after = make_plan(2, whole_0, 1, arena);
+    struct plan_moves moves;
+
+    before.problem.layout = after.problem.layout = LAYOUT_FBGEMM;
+    before.problem.tables[0].precision = PRECISION_INT8;
+    after.problem.tables[0].precision = PRECISION_INT8;
+    before.problem.tables[0].row_overhead_bytes = 20;
+    after.problem.tables[0].row_overhead_bytes = 20;
+    moves = find(&before, &after, arena);
+    is_i64(moves.tables[0].fate, FATE_KEPT, "merged pieces are kept");
+    is_i64((int64_t)moves.bytes.moved, 0, "and nothing moves");
+}
+
 static void check_tables(struct arena *arena)
 {
     struct plan before = make_plan(2, whole_0, 1, arena);
@@ -427,6 +446,7 @@ int main(void)
     check_move(&arena);
     check_formats(&arena);
     check_growth(&arena);
+    check_merged(&arena);
     check_tables(&arena);
     check_random();
     arena_release(&arena);

@@ -135,6 +135,83 @@ static void test_memory_of_replicas(void)
     }
 }
 
+/* Bytes by FBGEMM's layout, from FBGEMM's own tensors
+ * (tests/torchrec/t_memory): elements are fp32 in the state whatever they are
+ * in the weights. */
+static void test_layout(void)
+{
+    static const struct {
+        uint64_t elements, rows; /* values of state */
+    } states[N_OPTIMIZERS] = {{0, 0}, {0, 1}, {1, 0}, {2, 0},
+                              {2, 0}, {2, 0}, {1, 1}, {1, 1}};
+    static const uint64_t row_bytes[N_PRECISIONS] = {32 * 4, 32 * 2, 32 * 2,
+                                                     32 + 8};
+    struct table table = make_table("t", 1000, 32, 0);
+    struct problem problem = make_problem(&table, 1);
+    int n_wrong = 0;
+
+    table.num_outputs = 0;
+    problem.layout = LAYOUT_FBGEMM;
+    for (int i = 0; i < N_OPTIMIZERS * N_PRECISIONS * N_SHARD_KINDS; i++) {
+        const enum shard_kind kind =
+            (enum shard_kind)(1u << i % N_SHARD_KINDS);
+        const int o = i / N_SHARD_KINDS % N_OPTIMIZERS;
+        const int p = i / N_SHARD_KINDS / N_OPTIMIZERS;
+        const uint64_t plain = (uint64_t)32 * precision_bytes((enum precision)p);
+        const bool is_replica = kind == SHARD_REPLICATE;
+        struct shard shard = shard_whole(&problem, 0, 0);
+        struct memory_items items;
+
+        shard.kind = kind;
+        table.optimizer = (enum optimizer)o;
+        table.precision = (enum precision)p;
+        table.row_overhead_bytes = 12.0 * (i % 3);
+        items = shard_memory(&problem, &shard);
+        n_wrong +=
+            items.weights != 1000 * ((is_replica ? plain : row_bytes[p]) +
+                                     (uint64_t)table.row_overhead_bytes);
+        n_wrong += items.optimizer !=
+                   1000 * (states[o].elements * (is_replica ? plain : 32 * 4) +
+                           4 * states[o].rows);
+        n_wrong += items.outputs != (is_replica ? 1000 * plain : 0);
+    }
+    is_i64(n_wrong, 0, "each optimizer, precision and kind of shard");
+}
+
+/* Row cuts add up to the whole; each column piece more has what belongs to its
+ * rows once more. */
+static void test_layout_adds_up(void)
+{
+    struct table table = make_table("t", 1000, 64, 0);
+    struct problem problem = make_problem(&table, 1);
+    int n_wrong = 0;
+
+    problem.layout = LAYOUT_FBGEMM;
+    for (int i = 0; i < 2 * N_OPTIMIZERS * N_PRECISIONS; i++) {
+        struct shard whole = shard_whole(&problem, 0, 0), a = whole, b = whole;
+        struct memory_items all, sum;
+        uint64_t by_row;
+
+        table.optimizer = (enum optimizer)(i / 2 % N_OPTIMIZERS);
+        table.precision = (enum precision)(i / 2 / N_OPTIMIZERS);
+        table.row_overhead_bytes = 20;
+        by_row = table.precision == PRECISION_INT8 ? 28 : 20;
+        if (table.optimizer == OPTIMIZER_ROWWISE_ADAGRAD ||
+            table.optimizer >= OPTIMIZER_PARTIAL_ROWWISE_ADAM)
+            by_row += 4;
+        if (i % 2)
+            a.row_end = b.row_begin = 300;
+        else
+            a.col_end = b.col_begin = 24;
+        all = cells_memory(&table, table.optimizer, LAYOUT_FBGEMM, &whole);
+        sum = cells_memory(&table, table.optimizer, LAYOUT_FBGEMM, &a);
+        memory_add(&sum,
+                   cells_memory(&table, table.optimizer, LAYOUT_FBGEMM, &b));
+        n_wrong += sum.total - all.total != (i % 2 ? 0 : 1000 * by_row);
+    }
+    is_i64(n_wrong, 0, "pieces add up, with the rows of each column piece");
+}
+
 static void test_huge(void)
 {
     struct table table = make_table("t", UINT64_MAX / 2, 1u << 30, 1e300);
@@ -565,6 +642,8 @@ int main(void)
     test_memory_of_kinds();
     test_memory_of_formats();
     test_memory_of_replicas();
+    test_layout();
+    test_layout_adds_up();
     test_huge();
     test_canonical_order();
     test_names_last();
