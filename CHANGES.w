@@ -1,3 +1,4 @@
 - `NeuroShardPlanner` honours `plan_loader` and its guard against a stale plan, runs `callbacks`, calls `stats` with its own plan, and fills `get_selected_options()` and `get_search_space()`. An error of a callback, of statistics or of the loader's guard is raised.
 - `NeuroShardPlanner` leaves a module without a sharder to the job and plans the rest.
 - Python: the sentence of an error is whole if COLUMNS is set. A `PlannerError` is no longer called a changed TorchRec.
+- `tests/torchrec/suite` runs the planner tests of a TorchRec checkout with `NeuroShardPlanner` in the place of the stock planner (311 of 311 of 376cac6a against 1.9.2).

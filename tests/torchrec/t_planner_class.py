@@ -656,7 +656,7 @@ def check_around():
     }
     ok(ours == want, "the selected options are our plan", f"{ours}")
     ok(
-        all(shard.perf and shard.storage for o in options for shard in o.shards),
+        all(s.perf and s.storage for o in options for s in o.shards),
         "which have estimates",
     )
     ok(len(planner.get_search_space()) > 26, "the search space")
