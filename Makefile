@@ -490,7 +490,7 @@ CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
     tests/cli/run tests/cli/common tests/one tests/repeat tests/fuzz/dig data/completion/neuroshard.bash \
     tests/gpu/check tests/gpu/count tests/gpu/resume tests/bench/loaded \
-    tests/bench/empty tests/mutants/run tests/torchrec/python \
+    tests/bench/empty tests/mutants/run tests/torchrec/python tests/torchrec/suite \
     $(sort $(wildcard tests/cli/*.sh tests/check/*.sh))
 PYTHON_FILES = $(sort $(wildcard tests/python/*.py tests/wheel/*.py \
     tests/report/*.py \

@@ -35,6 +35,7 @@ from torchrec.distributed.fbgemm_qcomm_codec import (
 from torchrec.distributed.model_parallel import DMPCollection
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.proposers import GreedyProposer
+from torchrec.distributed.planner.stats import EmbeddingStats
 from torchrec.distributed.planner.storage_reservations import (
     FixedPercentageStorageReservation,
 )
@@ -603,6 +604,169 @@ def check_plan_loader(work):
         ok(str(error).count("is column_wise (fused) in") > 5, str(error)[:200])
 
 
+# --- What is TorchRec's own around the search --------------------------------
+
+
+class Lines:
+    """A Stats that keeps what it is called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def log(self, **arguments):
+        self.calls.append(arguments)
+
+
+def check_around():
+    """Callbacks, stats and the selected options have our plan."""
+    model, constraints = shipped("criteo_kaggle_26")
+    seen, stats = [], Lines()
+    planner = NeuroShardPlanner(
+        **stock_arguments(
+            constraints,
+            stats=[stats, EmbeddingStats()],
+            callbacks=[lambda options: seen.append(options) or options],
+        ),
+        **QUICK,
+        fallback=False,
+    )
+    ok(planner.get_search_space() is None, "no search space before a plan")
+    plan = planner.plan(model, SHARDERS)
+    options = planner.get_selected_options()
+    ours = {
+        option.name: (
+            option.sharding_type,
+            [shard.rank for shard in option.shards],
+            [shard.size for shard in option.shards],
+        )
+        for option in options
+    }
+    want = {
+        name: (
+            entry.sharding_type,
+            entry.ranks,
+            [
+                list(size)
+                for _, size, _ in _shadow.pieces(
+                    entry, model.embedding_bags[name].weight.shape, 4
+                )
+            ],
+        )
+        for name, entry in plan.plan[""].items()
+    }
+    ok(ours == want, "the selected options are our plan", f"{ours}")
+    ok(
+        all(s.perf and s.storage for o in options for s in o.shards),
+        "which have estimates",
+    )
+    ok(len(planner.get_search_space()) > 26, "the search space")
+    ok(seen == [options], "a callback gets them once", str(seen))
+    calls = stats.calls
+    ok(
+        len(calls) == 1
+        and calls[0]["sharding_plan"] is plan
+        and calls[0]["best_plan"] is options,
+        "stats are called with our plan",
+    )
+    ok(planner._stats[1]._stats_table, "TorchRec's own stats print it")
+    planner = NeuroShardPlanner(
+        **stock_arguments(constraints, callbacks=[lambda _: 1 / 0]), **QUICK
+    )
+    try:
+        planner.plan(model, SHARDERS)
+        ok(False, "a callback that fails is no reason to fall back")
+    except ZeroDivisionError:
+        ok(True, "a callback that fails is no reason to fall back")
+
+
+def check_resumed():
+    """Our planner plans by its plan_loader, and refuses a stale one."""
+    model, constraints = shipped("criteo_kaggle_26")
+    arguments = stock_arguments(constraints)
+    want = EmbeddingShardingPlanner(**arguments).plan(model, SHARDERS)
+    planner = NeuroShardPlanner(**arguments, **QUICK, fallback=False)
+    free = str(planner.plan(model, SHARDERS))
+    planner.plan_loader = NeuroShardPlanLoader(planner, model, SHARDERS, want)
+    got = planner.plan(model, SHARDERS)
+    ok(str(got) == str(want) != free, "our planner loads a plan")
+    ok(planner.neuroshard_plan is None, "which is not of the program")
+    other = NeuroShardPlanner(
+        **{
+            **arguments,
+            "batch_size": 7,
+            "plan_loader": planner.plan_loader,
+        },
+        **QUICK,
+    )
+    try:
+        other.plan(model, SHARDERS)
+        ok(False, "with another batch it refuses it")
+    except PlannerError as error:
+        ok("input context mismatch" in str(error), "with another batch not")
+
+
+def check_left_to_job():
+    """A module that no sharder asks for is not planned, and the rest is."""
+    planner = NeuroShardPlanner(**stock_arguments(), **QUICK, fallback=False)
+    plan = planner.plan(Two(), [EmbeddingBagCollectionSharder()])
+    ok(set(plan.plan) == {"user", "item.0"}, "a module without a sharder")
+
+
+def check_whole_sentence():
+    """A reason is whole, however wide the terminal is."""
+    model = collection(bags("a", 10**6, 64), bags("b", 10**6, 64))
+    arguments = stock_arguments(topology=topology(2, hbm_cap=1 << 20))
+    lines = []
+    for columns in ("40", "400"):
+        planner = NeuroShardPlanner(**arguments, **QUICK, fallback=False)
+        try:
+            with mock.patch.dict(os.environ, COLUMNS=columns):
+                planner.plan(model, SHARDERS)
+        except neuroshard.Error as error:
+            lines.append(str(error))
+    ok(
+        len(lines) == 2 and lines[0] == lines[1] and len(lines[0]) > 80,
+        "a reason does not depend on COLUMNS",
+        str(lines),
+    )
+
+
+def check_no_memory_left():
+    """A PlannerError of TorchRec's is an answer: the stock planner's, too."""
+
+    class Nothing(FixedPercentageStorageReservation):
+        def reserve(self, *_, **__):
+            raise PlannerError("nothing is left")
+
+    model = collection(bags("a", 100, 16))
+    arguments = {
+        **stock_arguments(),
+        "storage_reservation": Nothing(0.1),
+    }
+    with Log() as log:
+        planner = NeuroShardPlanner(**arguments, **QUICK)
+        try:
+            planner.plan(model, SHARDERS)
+            ok(False, "a reservation that leaves nothing is TorchRec's error")
+        except PlannerError as error:
+            ok(
+                "nothing is left" in str(error),
+                "a reservation that leaves nothing is TorchRec's error",
+            )
+    ok("as it was" not in "".join(log.lines), "no line blames TorchRec")
+    with mock.patch.object(
+        NeuroShardPlanner, "_place", side_effect=PlannerError("too large")
+    ), Log() as log:
+        planner = NeuroShardPlanner(**stock_arguments(), **QUICK)
+        planner.plan(model, SHARDERS)
+    line = "".join(log.lines)
+    ok(
+        "too large; TorchRec's own" in line and "as it was" not in line,
+        "a PlannerError is no TorchRec that has changed",
+        line,
+    )
+
+
 # --- Faults -----------------------------------------------------------------
 
 
@@ -839,6 +1003,11 @@ def main():
     check_constraints()
     check_rows_over()
     check_two_dimensions()
+    check_around()
+    check_resumed()
+    check_left_to_job()
+    check_whole_sentence()
+    check_no_memory_left()
     check_shadow("criteo_kaggle_26")
     check_shadow("nvidia_synthetic_tiny_v3")
     check_shadow("mlperf_dlrm_dcnv2_multihot")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 import torch.distributed as dist
 from torchrec.distributed import comm
@@ -26,6 +26,21 @@ OF_JOB = (
 )
 
 
+class _Part:
+    """The modules of a model at some paths. A module without a sharder is
+    left to the job, as TorchRec's own planner leaves it."""
+
+    def __init__(self, model: Any, paths: Set[str]) -> None:
+        self._model, self._paths = model, paths
+
+    def named_modules(self) -> Iterator[Tuple[str, Any]]:
+        return (
+            (path, module)
+            for path, module in self._model.named_modules()
+            if path in self._paths
+        )
+
+
 class Placing(NamedTuple):
     """A plan of the program, and the tables that it is of, in its order."""
 
@@ -36,8 +51,9 @@ class Placing(NamedTuple):
         self, model: Any, topology: Any, constraints: Dict[str, Any]
     ) -> Any:
         """TorchRec's, with what the constraints say of kernels."""
+        paths = {table.path for table in self.found}
         sharding = _loader.build_plan(
-            self.emitted(), model, topology.compute_device
+            self.emitted(), _Part(model, paths), topology.compute_device
         )
         for table in self.found:
             parameter = sharding.plan[table.path][table.name]

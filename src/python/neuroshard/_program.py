@@ -136,6 +136,7 @@ def _communicate(
     program too, with all processes that it started: they are a group."""
     with subprocess.Popen(
         [path, *args],
+        env=_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -177,6 +178,12 @@ def _run(
     if status:
         raise failed(args, status, messages)
     return out, _lines(messages)
+
+
+def _environment() -> Dict[str, str]:
+    """That of this process. Without COLUMNS the program does not break its
+    sentences into lines."""
+    return {key: v for key, v in os.environ.items() if key != "COLUMNS"}
 
 
 def failed(args: Sequence[str], status: int, stderr: bytes) -> Error:

@@ -100,6 +100,16 @@ def compare(
 def estimated_ms(planner: Any, options: List[Any], plan: Any) -> float:
     """The slowest rank's, by the planner's own estimator. Options are those
     of its enumerator, of which each table has one at least."""
+    ranks = [0.0] * planner._topology.world_size
+    placed = chosen(planner, options, plan)
+    for shard in (shard for option in placed for shard in option.shards):
+        ranks[shard.rank] += shard.perf.total
+    return max(ranks)
+
+
+def chosen(planner: Any, options: List[Any], plan: Any) -> List[Any]:
+    """The plan as sharding options with ranks and estimates, made of the
+    enumerator's options."""
     n_ranks = planner._topology.world_size
     by_table = {(option.path, option.name): option for option in options}
     placed = []
@@ -117,10 +127,7 @@ def estimated_ms(planner: Any, options: List[Any], plan: Any) -> float:
             ]
             placed.append(option)
     planner._enumerator.populate_estimates(placed)
-    ranks = [0.0] * n_ranks
-    for shard in (shard for option in placed for shard in option.shards):
-        ranks[shard.rank] += shard.perf.total
-    return max(ranks)
+    return placed
 
 
 def pieces(parameter: Any, shape: Any, n_ranks: int) -> List[Any]:

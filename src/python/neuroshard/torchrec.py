@@ -20,6 +20,13 @@ from typing import Any, Dict, List, Optional
 
 from torchrec.distributed.planner import EmbeddingShardingPlanner
 
+from torchrec.distributed.planner.types import (
+    Partitioner,
+    PerfModel,
+    PlannerError,
+    Proposer,
+)
+
 try:
     from torchrec.distributed.planner.types import PlanLoader
 except ImportError:  # as in TorchRec 1.2
@@ -46,9 +53,11 @@ OF_JOB = (
 class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
     """A ShardingPlanner whose plans are those of `neuroshard plan`.
 
-    topology, batch_size, constraints, storage_reservation ...
-             -- as EmbeddingShardingPlanner has them; what is about its own
-                search only counts where that plans
+    topology, batch_size, constraints, storage_reservation, enumerator,
+    stats, debug, callbacks, plan_loader
+             -- as EmbeddingShardingPlanner has them
+    proposer, partitioner, performance_model, timeout_seconds
+             -- its own search; count where that plans
     mode     -- "plan"; or "shadow": TorchRec's own plan is returned, and a
                 warning of the logger has it beside ours
     fallback -- whether the stock planner plans where this one fails; else
@@ -86,28 +95,48 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
 
     def plan(self, module: Any, sharders: List[Any]) -> Any:
         """The ShardingPlan of module."""
-        self.neuroshard_plan = self.shadow = stock = None
+        self.neuroshard_plan = self.shadow = None
+        self._best_plan = self._search_space = None
         if self._mode == "shadow":
-            stock = super().plan(module, sharders)
+            return self._plan_beside(module, sharders)
+        searches = self._proposers, self._partitioner, self._perf_model
+        ours = _Ours(self, module, sharders)
+        self._proposers = [ours]
+        self._partitioner = self._perf_model = ours
+        try:
+            plan = super().plan(module, sharders)
+            self.neuroshard_plan = ours.plan
+            return plan
+        except _NoPlanError as failure:
+            error = failure.error
+            if not self._fallback:
+                raise error from None
+            LOG.warning("%s; TorchRec's own planner plans", _why(error))
+        finally:
+            self._proposers, self._partitioner, self._perf_model = searches
+        return super().plan(module, sharders)
+
+    def _plan_beside(self, module: Any, sharders: List[Any]) -> Any:
+        """TorchRec's plan; ours is made beside it."""
+        from . import _shadow
+
+        stock = super().plan(module, sharders)
         try:
             placing = self._place(module, sharders)
-            sharding = placing.sharding_plan(
-                module, self._topology, self._constraints or {}
+            plans = [stock, self._sharding(placing, module)]
+            self.shadow = _shadow.compare(
+                self, module, sharders, plans, placing
             )
-            if stock is not None:
-                from . import _shadow
-
-                self.shadow = _shadow.compare(
-                    self, module, sharders, [stock, sharding], placing
-                )
-                LOG.warning("%s", self.shadow)
             self.neuroshard_plan = placing.plan
-            return sharding if stock is None else stock
+            LOG.warning("%s", self.shadow)
         except Exception as error:
-            if not self._fallback and stock is None:
-                raise
             LOG.warning("%s; TorchRec's own planner plans", _why(error))
-        return super().plan(module, sharders) if stock is None else stock
+        return stock
+
+    def _sharding(self, placing: Any, module: Any) -> Any:
+        return placing.sharding_plan(
+            module, self._topology, self._constraints or {}
+        )
 
     def _place(self, module: Any, sharders: List[Any]) -> Any:
         from . import _model, _placing
@@ -124,6 +153,50 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         left = _reserved(self, module, sharders)
         asked = _model.job(topology, left, self._batch_size, self._options)
         return _placing.place(found, asked, self._usage)
+
+
+class _NoPlanError(Exception):
+    """There is no plan of ours."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
+    """The program in the place of TorchRec's search: proposes one plan, with
+    its ranks. All around the search stays TorchRec's: plan_loader, which comes
+    first, callbacks, stats, and the options that were selected."""
+
+    def __init__(self, planner: Any, module: Any, sharders: List[Any]) -> None:
+        self._planner, self._module = planner, module
+        self._sharders = sharders
+        self._proposals: List[Any] = []
+        self.plan: Optional[Plan] = None
+
+    def load(self, search_space: List[Any], enumerator: Any = None) -> None:
+        from . import _shadow
+
+        planner = self._planner
+        try:
+            placing = planner._place(self._module, self._sharders)
+            sharding = planner._sharding(placing, self._module)
+            options = _shadow.chosen(planner, search_space, sharding)
+        except Exception as error:
+            raise _NoPlanError(error) from error
+        self._proposals, self.plan = [options], placing.plan
+
+    def propose(self) -> Any:
+        return self._proposals.pop() if self._proposals else None
+
+    def feedback(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def partition(self, proposal: Any, storage_constraint: Any) -> Any:
+        return proposal
+
+    def rate(self, plan: Any) -> float:
+        return 0.0
 
 
 class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
@@ -190,7 +263,7 @@ def _why(error: Exception) -> str:
     """In one line. What is no Error is most likely a TorchRec that has changed
     where this module reaches into it."""
     text = " ".join(str(error).split())
-    if isinstance(error, (Error, OSError, ValueError)):
+    if isinstance(error, (Error, OSError, ValueError, PlannerError)):
         return text
     return f"TorchRec is not as it was, {type(error).__name__}: {text}"
 
