@@ -413,7 +413,7 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
                                       .kinds = SHARD_ALL_KINDS},
                           .total_ms = NAN,
                           .bound_ms = NAN};
-    if (plan_from_torchrec(plan, text, len, source, cli->arena, err))
+    if (plan_from_torchrec(plan, text, len, source, &options, cli->arena, err))
         return -1;
     if (is_given && problem->n_tables < tables.n_tables)
         return err_input(err, "%s: the plan places %zu tables, of %zu in '%s'",

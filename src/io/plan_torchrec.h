@@ -19,11 +19,12 @@ bool plan_is_torchrec(const char *text);
  * plan does not place are left out, and the others move up. Also sets
  * n_devices, devices_per_host and hosts_per_domain of the cluster, and the
  * global batch: 0 where the text does not say. Shards have no kinds yet and
- * nothing is judged. ERR_INPUT is "source:line: what is wrong". text[len] must
- * be a NUL. */
+ * nothing is judged. options->warn gets a sentence about a log whose last
+ * report is not whole, so that an earlier one is read. ERR_INPUT is
+ * "source:line: what is wrong". text[len] must be a NUL. */
 int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
-                       const char *source, struct arena *arena,
-                       struct err *err) MUST_CHECK;
+                       const char *source, const struct tables_options *options,
+                       struct arena *arena, struct err *err) MUST_CHECK;
 
 /* Of an import: the tables that the planner has printed. */
 bool tables_is_stats(const char *text);

@@ -7,6 +7,13 @@
 static struct arena arena;
 static struct plan plan;
 static struct err err;
+static char warning[512];
+
+static void heed(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    snprintf(warning, sizeof(warning), "%s", sentence);
+}
 
 static int read_plan(const char *text, bool has_list)
 {
@@ -17,6 +24,9 @@ static int read_plan(const char *text, bool has_list)
     } list[] = {{"a", 10, 8}, {"m.b", 100, 64}, {"unused", 1, 4}, {"c", 7, 48}};
     const size_t n = has_list ? sizeof(list) / sizeof(*list) : 0;
 
+    static const struct tables_options options = {.warn = heed};
+
+    warning[0] = '\0';
     arena_release(&arena);
     memset(&err, 0, sizeof(err));
     plan = (struct plan){.problem = {.n_tables = n}};
@@ -27,7 +37,8 @@ static int read_plan(const char *text, bool has_list)
         plan.problem.tables[i].num_embeddings = list[i].n_rows;
         plan.problem.tables[i].dim = list[i].dim;
     }
-    return plan_from_torchrec(&plan, text, strlen(text), "plan", &arena, &err);
+    return plan_from_torchrec(&plan, text, strlen(text), "plan", &options,
+                              &arena, &err);
 }
 
 /* "a 0:10x0:8@3" for each piece, or why not. */
@@ -149,16 +160,21 @@ static void test_json_refused(void)
            "tables are to be given");
 }
 
-#define HEAD                                                               \
-    "# --- Planner Statistics --- #\n"                                     \
-    "#   Rank   HBM (GB)   Shards   #\n#   ----   ----   ----   #\n"       \
-    "#   0   9.7 (72%)   CW: 3 RW: 2   #\n#   1   9 (7%)   TW: 1   #\n"    \
-    "#   2   9.7 (72%)   CW: 3 RW: 2   #\n#   3   9 (7%)   TW: 1   #\n#  " \
-    "#\n"                                                                  \
-    "# Parameter Info: #\n"                                                \
-    "#   FQN   Sharding   Compute Kernel   Num Indices   Sum Num "         \
-    "Poolings   Output   Emb Dim (CW Dim)   Hash Size   Ranks   #\n"       \
+/* A report whose ranks have these shards. */
+#define TITLE "# --- Planner Statistics --- #\n"
+#define RANKS(s0, s1, s2, s3)                        \
+    "#   Rank   HBM (GB)   Perf (ms)   Shards   #\n" \
+    "#   ----   ----   ----   ----   #\n"            \
+    "#   0   9.7 (72%)   1.5 (1,0,0)   " s0 "   #\n" \
+    "#   1   9 (7%)   2.5 (1,0,0)   " s1 "   #\n"    \
+    "#   2   9.7 (72%)   1.5 (1,0,0)   " s2 "   #\n" \
+    "#   3   9 (7%)   0.5 (1,0,0)   " s3 "   #\n#   #\n"
+#define HEADING                                                      \
+    "# Parameter Info: #\n"                                          \
+    "#   FQN   Sharding   Compute Kernel   Num Indices   Sum Num "   \
+    "Poolings   Output   Emb Dim (CW Dim)   Hash Size   Ranks   #\n" \
     "#   ---   ---   ---   ---   ---   ---   ---   ---   ---   #\n"
+#define HEAD(s0, s1, s2, s3) TITLE RANKS(s0, s1, s2, s3) HEADING
 #define ROW(fqn, type, kernel, dim, rows, ranks)                               \
     "#   " fqn "   " type "   " kernel "   2.5   3   pooled   " dim "   " rows \
     "   " ranks "   #\n"
@@ -166,9 +182,11 @@ static void test_json_refused(void)
 
 static void test_stats(void)
 {
-    is_str(pieces(HEAD ROW("x.m.b", "CW", "fused", "64 (24)", "100", "0,1,3")
-                      ROW("c", "RW", "fused", "48", "7", "0-3")
-                          ROW("a", "DP", "dense", "8", "10", "0-3") TAIL,
+    is_str(pieces(HEAD("CW: 1 RW: 1 DP: 1", "CW: 1 RW: 1 DP: 1", "RW: 1 DP: 1",
+                       "CW: 1 RW: 1 DP: 1")
+                      ROW("x.m.b", "CW", "fused", "64 (24)", "100", "0,1,3")
+                          ROW("c", "RW", "fused", "48", "7", "0-3")
+                              ROW("a", "DP", "dense", "8", "10", "0-3") TAIL,
                   true),
            "m.b 0:100x0:24@0, m.b 0:100x24:48@1, m.b 0:100x48:64@3, "
            "c 0:2x0:48@0, c 2:4x0:48@1, c 4:6x0:48@2, c 6:7x0:48@3, "
@@ -176,14 +194,15 @@ static void test_stats(void)
            "pieces that the planner has printed");
     is_i64((int64_t)plan.problem.batch, 64, "the batch of all ranks");
     is_i64(plan.problem.cluster.devices_per_host, 0, "hosts are not said");
-    is_str(pieces(HEAD ROW("b", "GS", "fused", "12 (4)", "9", "0,0,1,1,2,3")
-                      TAIL,
+    is_str(pieces(HEAD("GS: 2", "GS: 2", "GS: 1", "GS: 1") ROW(
+                      "b", "GS", "fused", "12 (4)", "9", "0,0,1,1,2,3") TAIL,
                   false),
            "b 0:5x0:4@0, b 0:5x4:8@0, b 5:9x0:4@1, b 5:9x4:8@1, b 0:5x8:12@2, "
            "b 5:9x8:12@3",
            "a grid: two column blocks on the first host, one on the second");
-    is_str(pieces(HEAD ROW("b", "TWRW", "fused", "12", "9", "2-3")
-                      ROW("b", "TW", "fused", "8", "1", "1") TAIL,
+    is_str(pieces(HEAD("", "TW: 1", "TWRW: 1", "TWRW: 1")
+                      ROW("b", "TWRW", "fused", "12", "9", "2-3")
+                          ROW("b", "TW", "fused", "8", "1", "1") TAIL,
                   false),
            "b 0:5x0:12@2, b 5:9x0:12@3, b#2 0:1x0:8@1",
            "rows over a host, and a second table of that name");
@@ -192,14 +211,16 @@ static void test_stats(void)
            plan.problem.tables[0].num_outputs == 3 &&
            plan.problem.tables[0].dim == 12,
        "whose look-ups and outputs are printed, too");
-    is_str(pieces(HEAD ROW("b", "TW", "fused", "8", "1", "1")
+    is_str(pieces(HEAD("", "TW: 3", "", "")
                       ROW("b", "TW", "fused", "8", "1", "1")
-                          ROW("b", "TW", "fused", "8", "1", "1") TAIL,
+                          ROW("b", "TW", "fused", "8", "1", "1")
+                              ROW("b", "TW", "fused", "8", "1", "1") TAIL,
                   false),
            "plan:14: table 'b' is not in the table list, or placed twice",
            "but no third one");
-    ok(!read_plan(HEAD ROW("b", "TW", "fused", "8", "1",
-                           "1") "# Batch Size: 5000000000000000000   #\n",
+    ok(!read_plan(HEAD("", "TW: 1", "", "")
+                      ROW("b", "TW", "fused", "8", "1",
+                          "1") "# Batch Size: 5000000000000000000   #\n",
                   false) &&
            plan.problem.batch <= 1000000000000,
        "no batch is larger than may be");
@@ -210,39 +231,70 @@ static void test_stats_refused(void)
     static const struct {
         const char *text, *want;
     } cases[] = {
-        {HEAD ROW("a", "TW", "fused", "8", "11", "0"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "11", "0"),
          "plan:12: table 'a' has 11 rows and 8 columns, but 10 and 8 in the "
          "table list"},
-        {HEAD ROW("a", "TW", "fused", "8", "10", "4"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "4"),
          "plan:12: table 'a' is on rank 4, but there are 4"},
-        {HEAD ROW("a", "TW", "fused", "8", "10", "0,"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0,"),
          "plan:12: table 'a' cannot have the Ranks '0,'"},
-        {HEAD ROW("a", "TW", "fused", "8", "10", "None"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "None"),
          "plan:12: table 'a' cannot have the Ranks 'None'"},
-        {HEAD ROW("a", "ZW", "fused", "8", "10", "0"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "ZW", "fused", "8", "10", "0"),
          "plan:12: table 'a' cannot have the Sharding 'ZW'"},
-        {HEAD ROW("a", "TW", "fused", "8", "1e1", "0"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "1e1", "0"),
          "plan:12: table 'a': Hash Size '1e1' is not a whole number from 1 to "
          "9223372036854775807"},
-        {HEAD ROW("a", "CW", "fused", "8 (0)", "10", "0"),
+        {HEAD("CW: 1", "", "", "") ROW("a", "CW", "fused", "8 (0)", "10", "0"),
          "plan:12: table 'a' cannot have the Emb Dim (CW Dim) '8 (0)'"},
-        {HEAD ROW("a", "CW", "fused", "8 (4)", "10", "0,1,2"),
+        {HEAD("CW: 1", "CW: 1", "CW: 1", "")
+             ROW("a", "CW", "fused", "8 (4)", "10", "0,1,2"),
          "plan:12: table 'a' cannot have the Ranks '0,1,2'"},
-        {HEAD ROW("a", "TW", "key_value", "8", "10", "0"),
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "key_value", "8", "10", "0"),
          "plan:12: table 'a' has the kernel 'key_value'; only fused and dense "
          "keep it in the GPU's memory"},
-        {HEAD "#   a   TW   fused   -1   3   pooled   8   10   0   #\n",
+        {HEAD("TW: 1", "", "",
+              "") "#   a   TW   fused   -1   3   pooled   8   10   0   #\n",
          "plan:12: table 'a': Num Indices '-1' is not a number from 0 to "
          "1000000"},
-        {HEAD "#   a   TW   fused   1   3e7   pooled   8   10   0   #\n",
+        {HEAD("TW: 1", "", "",
+              "") "#   a   TW   fused   1   3e7   pooled   8   10   0   #\n",
          "plan:12: table 'a': Sum Num Poolings '3e7' is not a number from 0 to "
          "1000000"},
-        {HEAD "#   a   TW   fused   1   3   pulled   8   10   0   #\n",
+        {HEAD("TW: 1", "", "",
+              "") "#   a   TW   fused   1   3   pulled   8   10   0   #\n",
          "plan:12: table 'a': Output 'pulled' is not pooled or sequence"},
-        {HEAD "#   a   TW   #\n", "plan:12: table 'a' lacks columns"},
+        {HEAD("TW: 1", "", "", "") "#   a   TW   #\n",
+         "plan:12: table 'a' lacks columns"},
         {"# --- Planner Statistics --- #\n#   FQN   Ranks   #\n",
          "plan:2: there is no column 'Sharding'"},
-        {HEAD TAIL,
+        {HEAD("TW: 1", "TW: 1", "", "") ROW("a", "TW", "fused", "8", "10", "0"),
+         "plan:5: rank 1 has 1 TW shards by its row, but tables list 0 on it"},
+        {TITLE RANKS("TW: 1", "", "", "")
+             HEADING ROW("a", "TW", "fused", "8", "10", "0")
+                 ROW("c", "TW", "fused", "48", "7", "0"),
+         "plan:4: rank 0 has 1 TW shards by its row, but tables list 2 on it"},
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0") TAIL
+         "# Maximum of HBM: 9 GB on ranks 0-4 #\n",
+         "plan:15: rank 4 is named, but 4 ranks are listed"},
+        {HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0") TAIL
+         "# Mean Total Perf: 1.6 ms #\n",
+         "plan:15: the mean of the ranks is 1.500 ms, but 'Mean Total Perf' is "
+         "1.600 ms"},
+        {HEAD("TW: 1", "", "", "")
+             ROW("a", "TW", "fused", "8", "10",
+                 "0") "# # \n# Compute Kernels Count: #\n#   fused: 2   #\n",
+         "plan:15: 2 tables have a compute kernel, but 1 are listed"},
+        {HEAD("TW: 1", "", "",
+              "") "#   a   TW   fused   1   3   pooled   8   10   0   #"
+                  "#   c   TW   fused   1   3   pooled   48   7   0   #\n",
+         "plan:12: a row has 19 cells or more, but its heading 9, so rows have "
+         "run into each other"},
+        {TITLE "#   Rank   Shards   #\n#   0   TW: 1   #\n#   2   TW: 1   #\n",
+         "plan:4: rank 2 stands where rank 1 is next"},
+        {TITLE HEADING ROW("a", "TW", "fused", "8", "10", "0"),
+         "plan:1: no ranks with their shards stand before the tables"},
+        {HEAD("TW: 1", "", "", "") TAIL,
          "plan:1: no tables with their ranks; the planner lists them where it "
          "is told to debug"},
     };
@@ -251,12 +303,90 @@ static void test_stats_refused(void)
         is_str(pieces(cases[i].text, true), cases[i].want, "refused");
 }
 
+#define OLD_HEADING                                                           \
+    "# Parameter Info: #\n#   FQN   Sharding   Compute Kernel   Perf (ms)   " \
+    "Pooling Factor   Num Poolings   Output   Features   Emb Dim   "          \
+    "Hash Size   Ranks   #\n"
+
+/* Versions 0.3 to 1.0 print no look-ups, and no width of column pieces. */
+static void test_old_stats(void)
+{
+    is_str(pieces(TITLE RANKS("CW: 1", "CW: 1", "", "") OLD_HEADING
+                  "#   t   CW   batched_fused   0.1 (0,0)   30.0   2.0   pooled"
+                  "   2   48   100   0,1   #\n" TAIL,
+                  false),
+           "t 0:100x0:24@0, t 0:100x24:48@1",
+           "equal pieces, where no width is printed");
+    ok(plan.problem.n_tables == 1 &&
+           plan.problem.tables[0].pooling_factor == 30 &&
+           plan.problem.tables[0].num_outputs == 2,
+       "two features of 15 look-ups each: %g, %g",
+       plan.problem.tables[0].pooling_factor,
+       plan.problem.tables[0].num_outputs);
+    is_str(pieces(TITLE RANKS("TW: 1", "", "", "") OLD_HEADING
+                  "#   t   TW   fused   0.1 (0,0)   10.0   3.0   pooled"
+                  "   1   48   100   0   #\n" TAIL,
+                  false),
+           "t 0:100x0:48@0", "one feature");
+    ok(plan.problem.tables[0].pooling_factor == 30, "of three poolings of 10");
+}
+
+#define GOOD \
+    HEAD("TW: 1", "", "", "") ROW("a", "TW", "fused", "8", "10", "0") TAIL
+#define BROKEN \
+    HEAD("TW: 1", "TW: 1", "", "") ROW("c", "TW", "fused", "48", "7", "0")
+
+/* A log of several, with other lines between. */
+static void test_log(void)
+{
+    is_str(pieces(BROKEN GOOD, true), "a 0:10x0:8@0", "the last is whole");
+    is_str(warning, "", "and so no warning");
+    is_str(pieces(GOOD BROKEN, true), "a 0:10x0:8@0", "the last is broken");
+    is_str(warning,
+           "plan:19: rank 1 has 1 TW shards by its row, but tables list 0 on "
+           "it; the report of line 15 is not whole, the one of line 1 is read",
+           "which is said");
+    is_str(pieces(GOOD TITLE, true), "a 0:10x0:8@0", "the last is cut");
+    ok(strstr(warning, "of line 15 is not whole") != NULL, "which is said: %s",
+       warning);
+    is_str(
+        pieces("[0]: I0101 12:00 x.py] " TITLE RANKS(
+                   "TW: 1", "", "",
+                   "") "\nINFO: other #3\n#1 started\n" HEADING
+                       "12:00 [1,0]<stdout>:" ROW("a", "TW", "fused", "8", "10",
+                                                  "0") "warning: # 7\n" TAIL,
+               true),
+        "a 0:10x0:8@0", "lines of others are passed over");
+    is_str(warning, "", "and no warning");
+}
+
+/* A list needs no kernel. */
+static void test_list(void)
+{
+    static const struct tables_options options = {0};
+    static const char text[] = HEAD("TW: 1", "", "", "")
+        ROW("a", "TW", "fused_uvm_caching", "8", "10", "0") TAIL;
+    struct table_list list;
+
+    is_str(pieces(text, true),
+           "plan:12: table 'a' has the kernel 'fused_uvm_caching'; only fused "
+           "and dense keep it in the GPU's memory",
+           "no plan");
+    ok(!tables_from_stats(&list, text, strlen(text), "log", &options, &arena,
+                          &err) &&
+           list.n_tables == 1 && list.tables[0].dim == 8,
+       "but a list");
+}
+
 int main(void)
 {
     test_json();
     test_json_refused();
     test_stats();
     test_stats_refused();
+    test_old_stats();
+    test_log();
+    test_list();
     arena_release(&arena);
     return tap_done();
 }

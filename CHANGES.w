@@ -1,0 +1,2 @@
+- The report of TorchRec's planner is compared with what it says of itself: shards of each rank by kind, number of ranks, tables by kernel, mean of the ranks. The last whole report of a log is read, lines of other programs are passed over, and rows that are lost, doubled or joined are refused with both numbers.
+- Reports of TorchRec 0.3 to 1.0 are read (`Pooling Factor`, `Num Poolings`, `Emb Dim`), and `tables import` takes a report whose tables are in unified memory.
