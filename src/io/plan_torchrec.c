@@ -3,45 +3,25 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "io/cluster_json.h"
+#include "io/plan_printed.h"
+#include "io/plan_torchrec_private.h"
 #include "io/planner_report.h"
-#include "io/tables_private.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan while it is read. */
-struct reader {
-    struct plan *plan;
-    const char *source;
-    struct arena *arena;
-    bool lists_tables;  /* those of the plan come from the text */
-    bool needs_kernels; /* false: tables may be kept anywhere */
-    const struct tables_options *options;
-    json_t *places;  /* owned; the table of each name */
-    bool *is_placed; /* [n_tables] */
-    size_t cap;      /* of the plan's shards, which are grown */
-};
-
-/* A table of the plan, what is cut of it and where it lies. */
-struct entry {
-    const char *fqn, *kernel;
-    uint64_t n_rows, dim, width; /* as far as the text says; else 0 */
-    uint32_t *ranks;             /* [n_ranks] */
-    size_t n_ranks;
-    uint32_t table;
-};
-
-static void place_name(struct reader *reader, const char *name, size_t table)
+static void place_name(struct torchrec_reader *reader, const char *name,
+                       size_t table)
 {
     json_object_set_new(reader->places, name, json_integer((json_int_t)table));
 }
 
 /* Of a rank, what is set of rows and columns; none where that is no row. */
-static void add_shard(struct reader *reader, const struct entry *entry,
-                      size_t rank, struct shard shard)
+void torchrec_add_shard(struct torchrec_reader *reader,
+                        const struct torchrec_entry *entry, size_t rank,
+                        struct shard shard)
 {
     struct plan *plan = reader->plan;
 
@@ -54,19 +34,20 @@ static void add_shard(struct reader *reader, const struct entry *entry,
     plan->shards[plan->n_shards++] = shard;
 }
 
-static void add_replicas(struct reader *reader, const struct entry *entry)
+void torchrec_add_replicas(struct torchrec_reader *reader,
+                           const struct torchrec_entry *entry)
 {
     struct shard shard = shard_whole(&reader->plan->problem, entry->table, 0);
 
     shard.kind = SHARD_REPLICATE;
     for (size_t i = 0; i < entry->n_ranks; i++)
-        add_shard(reader, entry, i, shard);
+        torchrec_add_shard(reader, entry, i, shard);
 }
 
 /* The table of that name, or of what stands behind one of its dots, which gets
  * its place now; where it has one, that of NAME#2. NULL: none. */
-static const struct table *find_table(struct entry *entry,
-                                      struct reader *reader)
+static const struct table *find_table(struct torchrec_entry *entry,
+                                      struct torchrec_reader *reader)
 {
     const char *name = entry->fqn, *dot;
     const json_t *idx = NULL;
@@ -86,8 +67,8 @@ static const struct table *find_table(struct entry *entry,
     return &reader->plan->problem.tables[entry->table];
 }
 
-static int check_entry(struct entry *entry, struct reader *reader,
-                       struct err *err)
+int torchrec_check_entry(struct torchrec_entry *entry,
+                         struct torchrec_reader *reader, struct err *err)
 {
     const uint32_t n_ranks = reader->plan->problem.cluster.n_devices;
     const struct table *table = find_table(entry, reader);
@@ -117,142 +98,10 @@ static int check_entry(struct entry *entry, struct reader *reader,
                      table->num_embeddings, table->dim);
 }
 
-static int read_shards(struct reader *reader, const struct entry *entry,
-                       json_t *shards, struct err *err)
-{
-    const struct table *table = &reader->plan->problem.tables[entry->table];
-    const json_int_t n_rows = (json_int_t)table->num_embeddings;
-    json_int_t row, col, rows, cols;
-
-    for (size_t i = 0; i < entry->n_ranks; i++) {
-        struct shard shard = {0};
-
-        if (json_array_size(shards) != entry->n_ranks ||
-            json_unpack(json_array_get(shards, i), "{s:[II], s:[II]}",
-                        "shard_offsets", &row, &col, "shard_sizes", &rows,
-                        &cols) ||
-            row < 0 || row > n_rows || rows < 0 || rows > n_rows - row ||
-            col < 0 || col > table->dim || cols < 1 || cols > table->dim - col)
-            return err_input(
-                err,
-                "table '%s' has no shard %zu, of %zu, within %" PRIu64
-                " rows and %u columns",
-                entry->fqn, i, entry->n_ranks, table->num_embeddings,
-                table->dim);
-        shard.row_begin = (uint64_t)row;
-        shard.row_end = (uint64_t)(row + rows);
-        shard.col_begin = (uint32_t)col;
-        shard.col_end = (uint32_t)(col + cols);
-        add_shard(reader, entry, i, shard);
-    }
-    return 0;
-}
-
-/* "3,14,14", "0-95" or, in JSON, "3, 14]"; false where it is none. Of a range
- * more than there are ranks are one that is none, and so not kept. */
-static bool read_ranks(struct entry *entry, const struct reader *reader,
-                       const char *text)
-{
-    const size_t most =
-        strlen(text) +
-        (strchr(text, '-') ? reader->plan->problem.cluster.n_devices : 0);
-    char *end;
-
-    entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
-    for (;; text = end + 1) {
-        uint64_t rank = strtoull(text, &end, 10), last = rank;
-
-        if (end == text)
-            return false;
-        if (*end == '-')
-            last = strtoull(end + 1, &end, 10);
-        for (; rank <= last && entry->n_ranks < most; rank++)
-            entry->ranks[entry->n_ranks++] =
-                (uint32_t)min_u64(rank, UINT32_MAX);
-        if (*end != ',')
-            return (!*end || *end == ']') && entry->n_ranks;
-    }
-}
-
-static int read_entry(struct reader *reader, json_t *value, const char *fqn,
-                      struct err *err)
-{
-    struct entry entry = {.fqn = fqn};
-    json_t *ranks, *shards = NULL;
-    const char *type;
-
-    if (json_unpack(value, "{s:s, s:s, s:o, s?o}", "sharding_type", &type,
-                    "compute_kernel", &entry.kernel, "ranks", &ranks, "shards",
-                    &shards) ||
-        !json_is_array(ranks) ||
-        !read_ranks(&entry, reader, json_cell(ranks, reader->arena) + 1))
-        return err_input(
-            err, "table '%s' has no sharding_type, compute_kernel and ranks",
-            fqn);
-    if (check_entry(&entry, reader, err))
-        return -1;
-    if (strcmp(type, "data_parallel") != 0)
-        return read_shards(reader, &entry, shards, err);
-    add_replicas(reader, &entry);
-    return 0;
-}
-
-/* Every table of every module, each in its line: all that stands three deep. */
-static int read_modules(struct reader *reader, json_t *modules,
-                        const char *text, size_t len, struct err *err)
-{
-    const size_t *line = place_child_lines(text, len, 3, reader->arena);
-    const char *module, *name;
-    json_t *tables, *value;
-
-    json_object_foreach(modules, module, tables)
-    {
-        if (!json_is_object(tables))
-            return err_input(err, "%s:1: '%s' is no module", reader->source,
-                             module);
-        json_object_foreach(tables, name, value)
-        {
-            const char *fqn =
-                arena_printf(reader->arena, "%s.%s", module, name);
-
-            if (read_entry(reader, value, fqn, err))
-                return err_prefix(err, "%s:%zu", reader->source, *line);
-            line++;
-        }
-    }
-    return 0;
-}
-
-static int read_json(struct reader *reader, const char *text, size_t len,
-                     struct err *err)
-{
-    struct cluster *cluster = &reader->plan->problem.cluster;
-    int n_ranks = 0, n_local = 0, n_hosts = 1;
-    json_t *root = NULL, *modules = NULL;
-    int rc = json_parse(&root, text, len, reader->source, err);
-
-    if (!rc && (json_unpack(root, "{s:i, s:i, s?i, s:o !}", "world_size",
-                            &n_ranks, "local_world_size", &n_local, "pod_size",
-                            &n_hosts, "plan", &modules) ||
-                n_ranks < 1 || n_ranks > CLUSTER_MAX_GPUS || n_local < 1 ||
-                n_hosts < 1 || !json_is_object(modules)))
-        rc = err_input(err,
-                       "%s:1: a plan of TorchRec has world_size, "
-                       "local_world_size, perhaps pod_size, and plan, no more",
-                       reader->source);
-    cluster->n_devices = (uint32_t)n_ranks;
-    cluster->devices_per_host = (uint32_t)n_local;
-    cluster->hosts_per_domain = (uint32_t)n_hosts;
-    rc = rc || read_modules(reader, modules, text, len, err);
-    json_decref(root);
-    return rc ? -1 : 0;
-}
-
-/* --- the planner's report --- */
-
 /* A grid's pieces are listed by rank: those of a host are, one after another on
  * each rank, of its column blocks. */
-static void add_pieces(struct reader *reader, const struct entry *entry)
+void torchrec_add_pieces(struct torchrec_reader *reader,
+                         const struct torchrec_entry *entry)
 {
     const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
     const uint64_t n_local = entry->n_ranks / n_blocks; /* blocks of rows */
@@ -270,16 +119,19 @@ static void add_pieces(struct reader *reader, const struct entry *entry)
             next = first + same + 1;
             row = entry->ranks[i] % n_local;
         }
-        add_shard(reader, entry, i,
-                  (struct shard){
-                      .row_begin = min_u64(row * step, entry->n_rows),
-                      .row_end = min_u64((row + 1) * step, entry->n_rows),
-                      .col_begin = (uint32_t)(block * entry->width),
-                      .col_end = (uint32_t)min_u64((block + 1) * entry->width,
-                                                   entry->dim),
-                  });
+        torchrec_add_shard(
+            reader, entry, i,
+            (struct shard){
+                .row_begin = min_u64(row * step, entry->n_rows),
+                .row_end = min_u64((row + 1) * step, entry->n_rows),
+                .col_begin = (uint32_t)(block * entry->width),
+                .col_end =
+                    (uint32_t)min_u64((block + 1) * entry->width, entry->dim),
+            });
     }
 }
+
+/* --- the planner's report --- */
 
 /* Columns of the report that a table list has, too. */
 static const struct {
@@ -323,8 +175,8 @@ static const char *look_ups(const struct planner_row *row, struct arena *arena)
 
 /* Columns of a piece: "128 (64)" says so; else those of the table, or its share
  * where it is cut by columns. 0: they are not known. */
-static uint64_t piece_width(const struct entry *entry, const char *width,
-                            const char *sharding)
+static uint64_t piece_width(const struct torchrec_entry *entry,
+                            const char *width, const char *sharding)
 {
     if (width)
         return strtoull(width, NULL, 10);
@@ -334,7 +186,8 @@ static uint64_t piece_width(const struct entry *entry, const char *width,
 }
 
 /* Whether a table so cut has as many pieces as it has ranks. */
-static bool has_its_pieces(const struct entry *entry, const char *sharding)
+static bool has_its_pieces(const struct torchrec_entry *entry,
+                           const char *sharding)
 {
     const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
 
@@ -344,8 +197,8 @@ static bool has_its_pieces(const struct entry *entry, const char *sharding)
 }
 
 /* What the report says of a table. */
-static int read_cells(struct entry *entry, struct table *table,
-                      const struct reader *reader,
+static int read_cells(struct torchrec_entry *entry, struct table *table,
+                      const struct torchrec_reader *reader,
                       const struct planner_row *row, struct err *err)
 {
     static const struct tables_options options = {0};
@@ -392,11 +245,11 @@ static int read_cells(struct entry *entry, struct table *table,
 }
 
 /* Lists the table where no list is given. */
-static int read_row(struct reader *reader, const struct planner_row *row,
-                    struct err *err)
+static int read_row(struct torchrec_reader *reader,
+                    const struct planner_row *row, struct err *err)
 {
     struct problem *problem = &reader->plan->problem;
-    struct entry entry = {0};
+    struct torchrec_entry entry = {0};
     struct table table;
 
     if (read_cells(&entry, &table, reader, row, err))
@@ -407,15 +260,16 @@ static int read_row(struct reader *reader, const struct planner_row *row,
         place_name(reader, table.name, problem->n_tables);
         problem->tables[problem->n_tables++] = table;
     }
-    if (check_entry(&entry, reader, err))
+    if (torchrec_check_entry(&entry, reader, err))
         return -1;
-    (strcmp(row->cells[PLANNER_SHARDING], "DP") ? add_pieces
-                                                : add_replicas)(reader, &entry);
+    (strcmp(row->cells[PLANNER_SHARDING], "DP")
+         ? torchrec_add_pieces
+         : torchrec_add_replicas)(reader, &entry);
     return 0;
 }
 
-static int read_stats(struct reader *reader, const char *text, size_t len,
-                      struct err *err)
+static int read_stats(struct torchrec_reader *reader, const char *text,
+                      size_t len, struct err *err)
 {
     struct problem *problem = &reader->plan->problem;
     struct planner_report report;
@@ -447,18 +301,37 @@ bool tables_is_stats(const char *text)
 
 static bool is_json_plan(const char *text)
 {
-    return strstr(text, "\"plan\"") && !strstr(text, "\"neuroshard_plan\"") &&
-           (strstr(text, "\"world_size\"") ||
-            strstr(text, "\"sharding_type\""));
+    const bool has_plan = strstr(text, "\"plan\"");
+
+    return text[strspn(text, " \t\r\n")] == '{' &&
+           !strstr(text, "\"neuroshard_plan\"") &&
+           (has_plan ? strstr(text, "\"world_size\"") ||
+                           strstr(text, "\"sharding_type\"")
+                     : strstr(text, "\"sharding_type\"") &&
+                           strstr(text, "\"compute_kernel\""));
+}
+
+/* Whether a report lists its tables; a log may have the plan beside one that
+ * does not. */
+static bool lists_tables(const char *text)
+{
+    return planner_report_is(text) &&
+           (strstr(text, "FQN") || !plan_printed_is(text));
 }
 
 bool plan_is_torchrec(const char *text)
 {
-    return is_json_plan(text) || tables_is_stats(text);
+    return is_json_plan(text) || planner_report_is(text) ||
+           plan_printed_is(text);
+}
+
+bool plan_says_ranks(const char *text)
+{
+    return lists_tables(text) || strstr(text, "\"world_size\"");
 }
 
 /* Leaves out the tables that have no place. */
-static int finish(struct reader *reader, struct err *err)
+static int finish(struct torchrec_reader *reader, struct err *err)
 {
     struct plan *plan = reader->plan;
     struct problem *problem = &plan->problem;
@@ -487,22 +360,25 @@ static int read_text(struct plan *plan, const char *text, size_t len,
                      bool needs_kernels, struct arena *arena, struct err *err)
 {
     const size_t n_tables = plan->problem.n_tables;
-    struct reader reader = {.plan = plan,
-                            .source = source,
-                            .options = options,
-                            .needs_kernels = needs_kernels,
-                            .arena = arena,
-                            .lists_tables = !n_tables,
-                            .places = json_object(),
-                            .is_placed = ARENA_NEW(arena, bool, n_tables)};
+    struct torchrec_reader reader = {.plan = plan,
+                                     .source = source,
+                                     .options = options,
+                                     .needs_kernels = needs_kernels,
+                                     .arena = arena,
+                                     .lists_tables = !n_tables,
+                                     .places = json_object(),
+                                     .is_placed =
+                                         ARENA_NEW(arena, bool, n_tables)};
     int rc;
 
     for (size_t t = 0; t < n_tables; t++)
         place_name(&reader, plan->problem.tables[t].name, t);
-    if (!is_json_plan(text))
+    if (lists_tables(text))
         rc = read_stats(&reader, text, len, err);
     else if (n_tables)
-        rc = read_json(&reader, text, len, err);
+        rc = (is_json_plan(text) || !plan_printed_is(text)
+                  ? torchrec_read_json
+                  : torchrec_read_printed)(&reader, text, len, err);
     else
         rc = err_input(err,
                        "%s:1: a plan without the look-ups of its tables; "

@@ -105,14 +105,14 @@ static void test_json_refused(void)
         const char *text, *want;
     } cases[] = {
         {JSON("\"local_world_size\": 2", "\"sharding_type\": {}"),
-         "plan:1: a plan of TorchRec has world_size, local_world_size, perhaps "
-         "pod_size, and plan, no more"},
+         "plan:1: a plan of TorchRec has plan and, together, world_size and "
+         "local_world_size, perhaps pod_size, no more"},
         {JSON("\"world_size\": 0, \"local_world_size\": 2", ""),
-         "plan:1: a plan of TorchRec has world_size, local_world_size, perhaps "
-         "pod_size, and plan, no more"},
+         "plan:1: a plan of TorchRec has plan and, together, world_size and "
+         "local_world_size, perhaps pod_size, no more"},
         {JSON(SHAPE ", \"worldsize\": 3", ""),
-         "plan:1: a plan of TorchRec has world_size, local_world_size, perhaps "
-         "pod_size, and plan, no more"},
+         "plan:1: a plan of TorchRec has plan and, together, world_size and "
+         "local_world_size, perhaps pod_size, no more"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused_uvm", "[0]", "")),
          "plan:2: table 'm.a' has the kernel 'fused_uvm'; only fused and dense "
          "keep it in the GPU's memory"},
@@ -126,8 +126,7 @@ static void test_json_refused(void)
          "plan:2: table 'm.a' has no shard 0, of 1, within 10 rows and 8 "
          "columns"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]", SHARDS(""))),
-         "plan:2: table 'm.a' has no shard 0, of 1, within 10 rows and 8 "
-         "columns"},
+         "plan:2: table 'm.a' has 1 ranks, but 0 shards"},
         {JSON(SHAPE, TABLE("a", "table_wise", "fused", "[0]",
                            SHARDS(SHARD("0", "0", "11", "8")))),
          "plan:2: table 'm.a' has no shard 0, of 1, within 10 rows and 8 "
@@ -378,6 +377,164 @@ static void test_list(void)
        "but a list");
 }
 
+#define PRINTED_PARAMS                                    \
+    "  param | sharding type | compute kernel | ranks \n" \
+    "------- | ------------- | -------------- | ------\n"
+#define PRINTED_SHARDS                                     \
+    "\n param | shard offsets | shard sizes | placement\n" \
+    "------ | ------------- | ----------- | -----\n"
+#define PRINTED_A "    a   | table_wise    | fused          | [3]\n"
+#define PRINTED_B "    b   | column_wise   | fused          | [1, 2]\n"
+#define SHARD_A "    a   | [0, 0] | [10, 8]   | rank:3/cuda:1\n"
+#define SHARD_B0 "    b   | [0, 0] | [100, 40] | rank:1/cuda:1\n"
+#define SHARD_B1 "    b   | [0, 40] | [100, 24] | rank:2/cuda:0\n"
+#define PRINTED                                                               \
+    "module: m\n\n" PRINTED_PARAMS PRINTED_A PRINTED_B PRINTED_SHARDS SHARD_A \
+        SHARD_B0 SHARD_B1
+#define PIECES "a 0:10x0:8@3, m.b 0:100x0:40@1, m.b 0:100x40:64@2"
+
+/* print(plan) */
+static void test_printed(void)
+{
+    static const struct {
+        const char *text, *want, *warning;
+    } cases[] = {
+        {PRINTED, PIECES, ""},
+        {"I0101 x.py:3] module: m\n0: " PRINTED_PARAMS "0: " PRINTED_A
+         "\nsome | other | line\n0: " PRINTED_B PRINTED_SHARDS "0: " SHARD_A
+         "0: " SHARD_B0 "0: " SHARD_B1,
+         PIECES, ""},
+        {PRINTED "\nrestarted\n" PRINTED, PIECES, ""},
+        {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS SHARD_A
+         "module: \n" PRINTED_PARAMS
+         " c | data_parallel | dense | [0, 1]\n" PRINTED_SHARDS,
+         "a 0:10x0:8@3, c 0:7x0:48@0*, c 0:7x0:48@1*", ""},
+        {PRINTED "module: m\n" PRINTED_PARAMS PRINTED_B PRINTED_SHARDS SHARD_B0,
+         PIECES,
+         "plan:16: table 'b' has 2 ranks, but 1 shards are listed; the plan of "
+         "line 13 is not whole, the one of line 1 is read"},
+        {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_A PRINTED_SHARDS
+             SHARD_A,
+         "plan:5: table 'a' is there twice", ""},
+        {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS SHARD_A SHARD_A,
+         "plan:4: table 'a' has 1 ranks, but 2 shards are listed", ""},
+        {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS SHARD_B0,
+         "plan:8: a shard of table 'b', which has no row", ""},
+        {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS
+         "a | [0, 0] | [10, 8] | rank:3/cuda:1 b | [0, 0] | [1, 1] | rank:1\n",
+         "plan:8: a row has 7 cells, but its heading 4, so rows have run into "
+         "each other",
+         ""},
+        {"module: m\n" PRINTED_PARAMS PRINTED_A PRINTED_SHARDS
+         "a | [0, 0] | [10, 8] | rank:2/cuda:1\n",
+         "plan:4: table 'm.a' has its shard 0 on 'rank:2/cuda:1', but lists "
+         "rank 3",
+         ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        is_str(pieces(cases[i].text, true), cases[i].want, "print(plan)");
+        is_str(warning, cases[i].warning, "its warning");
+    }
+}
+
+#define REPR_SPEC(row, col, rows, cols, rank)                            \
+    "ShardMetadata(shard_offsets=[" row ", " col "], shard_sizes=[" rows \
+    ", " cols "], placement=rank:" rank "/cuda:" rank ")"
+#define REPR_TABLE(name, type, ranks, shards)                     \
+    "'" name "': ParameterSharding(sharding_type='" type          \
+    "', compute_kernel='fused', ranks=[" ranks                    \
+    "], sharding_spec=EnumerableShardingSpec(shards=[" shards     \
+    "]), cache_params=None, key_value_params=CacheParams(a=1.5, " \
+    "b=<Kind.LRU: 'lru'>))"
+#define REPR_A \
+    REPR_TABLE("a", "table_wise", "3", REPR_SPEC("0", "0", "10", "8", "3"))
+
+/* repr(plan.plan) */
+static void test_repr(void)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"{'m': {" REPR_A
+         ", 'c': ParameterSharding(sharding_type='data_parallel'"
+         ", compute_kernel='dense', ranks=[0, 1], sharding_spec=None)}}",
+         "a 0:10x0:8@3, c 0:7x0:48@0*, c 0:7x0:48@1*"},
+        {"log: {'x': 1} and\nthe plan {'': {" REPR_A "}} done\n",
+         "a 0:10x0:8@3"},
+        {"{" REPR_A "}", "a 0:10x0:8@3"},
+        {"{'m': {" REPR_A "} {'n': {" REPR_A "}}", "a 0:10x0:8@3"},
+        {"{'m': {" REPR_TABLE("b", "x y", "3", "z") ", 'n': {" REPR_A "}}",
+         "plan:1: the text ends before '}'"},
+        {"{'m': {" REPR_A ", " REPR_A "}}", "plan:1: 'a' is there twice"},
+        {"{'m': {" REPR_A, "plan:1: the text ends before '}'"},
+        {"{'m': {" REPR_TABLE("a", "table_wise", "3", "") "}}",
+         "plan:1: table 'a' has 1 ranks, but 0 shards are listed"},
+        {"{'m': {" REPR_TABLE(
+             "a", "table_wise", "3, 1",
+             REPR_SPEC("0", "0", "10", "4", "3") ", " REPR_SPEC("0", "4", "10",
+                                                                "4", "1")) "}}",
+         "plan:1: table 'm.a' is whole, but on 2 ranks"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        is_str(pieces(cases[i].text, true), cases[i].want, "repr(plan)");
+}
+
+#define BARE(name, type, ranks)                 \
+    "\"" name "\": {\"sharding_type\": \"" type \
+    "\", \"compute_kernel\": \"fused\", \"ranks\": " ranks "}"
+
+/* Plans that do not say of how many ranks, or of which shards. */
+static void test_json_short(void)
+{
+    is_str(
+        pieces("{\"plan\": {\"m\": {" TABLE(
+                   "a", "table_wise", "fused", "[2]",
+                   SHARDS("{\"shard_offsets\": [0, 0], \"shard_sizes\": "
+                          "[10, 8], \"placement\": \"rank:2/cuda:2\"}")) "}}}",
+               true),
+        "a 0:10x0:8@2", "_serialize()");
+    is_i64(plan.problem.cluster.n_devices, 3, "as many ranks as it needs");
+    ok(!plan_says_ranks("{\"plan\": {}}"), "which it does not say");
+    is_str(
+        pieces("{\"m\": {" BARE("a", "table_wise", "[2]") ",\n" BARE(
+                   "b", "column_wise",
+                   "[0, 3]") ",\n" BARE("c", "row_wise", "[0, 1, 2, 3]") "}}",
+               true),
+        "a 0:10x0:8@2, m.b 0:100x0:32@0, m.b 0:100x32:64@3, c 0:2x0:48@0, "
+        "c 2:4x0:48@1, c 4:6x0:48@2, c 6:7x0:48@3",
+        "TorchEasyRec's: equal blocks");
+    is_str(
+        pieces("{\"m\": {\n" BARE("b", "column_wise", "[0, 3, 1]") "}}", true),
+        "plan:2: table 'm.b' has 64 columns and 3 ranks, which make no equal "
+        "blocks, and the plan lists no shards",
+        "which there must be");
+    is_str(pieces("{\"m\": {\n" BARE("b", "grid_shard", "[0, 1]") "}}", true),
+           "plan:2: table 'm.b' is cut in a grid over hosts; option "
+           "'--gpus-per-host' says how many ranks one has",
+           "a grid needs its hosts");
+    is_str(
+        pieces(JSON(SHAPE, "\n" TABLE("a", "cut", "fused", "[0]", "")), true),
+        "plan:3: table 'm.a' has the sharding_type 'cut', not data_parallel, "
+        "table_wise, column_wise, table_column_wise, row_wise, "
+        "table_row_wise or grid_shard",
+        "an unknown kind");
+    is_str(
+        pieces(JSON(SHAPE, TABLE("a", "row_wise", "fused", "[0, 0]",
+                                 SHARDS(SHARD("0", "0", "10", "4") ", " SHARD(
+                                     "0", "4", "10", "4")))),
+               true),
+        "plan:2: table 'm.a' is row_wise, but its shard 0 has 10 of 10 rows "
+        "and 4 of 8 columns",
+        "shards of another kind");
+    is_str(pieces(JSON(SHAPE, TABLE("a", "data_parallel", "dense", "[0, 1]",
+                                    SHARDS(SHARD("0", "0", "10", "8")))),
+                  true),
+           "plan:2: table 'm.a' is data_parallel, but has 1 shards",
+           "shards of replicas");
+}
+
 int main(void)
 {
     test_json();
@@ -387,6 +544,9 @@ int main(void)
     test_old_stats();
     test_log();
     test_list();
+    test_printed();
+    test_repr();
+    test_json_short();
     arena_release(&arena);
     return tap_done();
 }
