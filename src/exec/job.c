@@ -209,6 +209,31 @@ static size_t count_known(const struct grid *grid, uint32_t rank, unsigned part)
     return n;
 }
 
+/* Sentence about steps that are missing among others of equal distance, or
+ * NULL: of steps that were measured in windows most are missing. */
+static const char *tell_lost_steps(const struct grid *grid, struct arena *arena)
+{
+    const size_t n = grid->n_steps;
+    uint64_t apart = UINT64_MAX, n_lost = 0, first = 0;
+
+    for (size_t s = 1; s < n; s++)
+        apart = min_u64(apart, grid->steps[s] - grid->steps[s - 1]);
+    for (size_t s = 1; s < n; s++) {
+        const uint64_t n_here =
+            (grid->steps[s] - grid->steps[s - 1]) / apart - 1;
+
+        if (n_here && !n_lost)
+            first = grid->steps[s - 1] + apart;
+        n_lost += n_here;
+    }
+    return n_lost && n_lost <= n / 4 + 1
+               ? arena_printf(arena,
+                              "%" PRIu64 " of %" PRIu64 " steps are missing, "
+                              "the first is step %" PRIu64,
+                              n_lost, n + n_lost, first)
+               : NULL;
+}
+
 /* Sentence about the times that are missing of phases that other steps of the
  * same rank have, or NULL. */
 static const char *tell_gaps(const struct grid *grid, struct arena *arena)
@@ -260,6 +285,8 @@ int job_times_init(struct job_times *job, const struct plan *plan,
         estimate(job, plan, &grid, arena);
         find_stragglers(job, arena);
         job->doubt = tell_gaps(&grid, arena);
+        if (!job->doubt)
+            job->doubt = tell_lost_steps(&grid, arena);
     }
     mem_free(grid.steps);
     mem_free(grid.ms);

@@ -18,7 +18,7 @@
 enum { WORD_SIZE, WORD_COUNT, WORD_TYPE, WORD_REDOP };
 enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
-static const struct {
+static const struct type {
     const char *name;
     unsigned n_bytes;
 } types[] = {
@@ -39,7 +39,8 @@ struct test {
     /* Sizes that the first line announces; max_bytes 0: it is missing. */
     uint64_t min_bytes, max_bytes, step, next_bytes;
     bool multiplies;
-    size_t n_in_sweep; /* sizes since min_bytes */
+    const struct type *type; /* of the row before */
+    bool may_restart;        /* the sweep, by a line that says so */
     /* Bus bandwidths out of place, in place, and as said; NAN: not. */
     double sums[2], average;
     size_t counts[2], average_line;
@@ -80,14 +81,16 @@ static int read_rank(struct test *test, char *line, struct err *err)
     struct nccl_tests *out = &test->found;
     char *name = strstr(line, "] "), *words[MAX_WORDS];
     size_t n, host = 0;
-    uint64_t rank;
+    uint64_t rank, device;
 
     if (name)
         *name = '\0';
     n = split(line, words);
     for (size_t i = 1; i + 1 < n && !host; i++)
         host = strcmp(words[i], "on") ? 0 : i + 1;
-    if (!host || !name || n < 2 || !text_to_u64(words[1], &rank))
+    if (!host || !name || !text_to_u64(words[1], &rank) || host + 2 >= n ||
+        strcmp(words[host + 1], "device") != 0 ||
+        !text_to_u64(words[host + 2], &device))
         return err_input(err, "a rank without its host and device");
     if (rank != out->n_ranks)
         return err_input(
@@ -101,8 +104,12 @@ static int read_rank(struct test *test, char *line, struct err *err)
         *--end = '\0';
     if (!text_is_printable(name) || !*name)
         return err_input(err, "no name of a device");
-    if (!out->n_ranks++)
+    if (!out->n_ranks)
         out->device = name;
+    if (strcmp(name, out->device) != 0)
+        return err_input(err, "rank %s has a '%s', but rank 0 a '%s'", words[1],
+                         name, out->device);
+    out->n_ranks++;
     if (!has_host(test, words[host])) {
         test->hosts = mem_room(test->hosts, out->n_hosts, &test->hosts_cap,
                                sizeof(*test->hosts));
@@ -220,16 +227,19 @@ static int check_size(struct test *test, uint64_t bytes, struct err *err)
 {
     if (!test->max_bytes)
         return 0;
-    if (test->next_bytes > test->max_bytes) {
-        test->next_bytes = test->min_bytes; /* another cycle or type */
-        test->n_in_sweep = 0;
-    }
+    if (test->next_bytes > test->max_bytes && !test->may_restart)
+        return err_input(err,
+                         "a row of %" PRIu64 " bytes stands behind the last "
+                         "one, of at most %" PRIu64,
+                         bytes, test->max_bytes);
+    if (test->next_bytes > test->max_bytes)
+        test->next_bytes = test->min_bytes;
+    test->may_restart = false;
     if (!is_size_of(test, bytes, test->next_bytes))
         return err_input(err,
                          "a row of %" PRIu64 " bytes stands where the one of "
                          "%" PRIu64 " is next",
                          bytes, test->next_bytes);
-    test->n_in_sweep++;
     if (test->multiplies)
         test->next_bytes *= test->step;
     else
@@ -279,7 +289,7 @@ static void add_bandwidths(struct test *test, char *const words[], size_t n,
 }
 
 static int read_row(struct test *test, char *const words[], size_t n,
-                    unsigned n_bytes, struct err *err)
+                    const struct type *type, struct err *err)
 {
     struct nccl_tests *out = &test->found;
     struct nccl_row row = {0};
@@ -301,6 +311,8 @@ static int read_row(struct test *test, char *const words[], size_t n,
     if (!time)
         return err_input(
             err, "a row without size, time, algbw, busbw and what was wrong");
+    test->may_restart |= test->type && test->type != type;
+    test->type = type;
     if (check_size(test, row.bytes, err))
         return -1;
     add_bandwidths(test, words, n, time);
@@ -311,7 +323,7 @@ static int read_row(struct test *test, char *const words[], size_t n,
     if (row.bytes > MAX_BYTES || !fits)
         return err_input(err, "no all-to-all among %u ranks has such a row",
                          out->n_ranks);
-    if (check_count(test, row.bytes, count, n_bytes, err))
+    if (check_count(test, row.bytes, count, type->n_bytes, err))
         return -1;
     if (is_wrong(words[time + TIME_WRONG]))
         return err_input(err, "what came was wrong");
@@ -325,7 +337,7 @@ static int read_row(struct test *test, char *const words[], size_t n,
 
 /* First word of a row's size, count and type, behind what a launcher or a log
  * collector has put before; n: there is none. */
-static size_t find_row(unsigned *n_bytes, char *const words[], size_t n)
+static size_t find_row(const struct type **type, char *const words[], size_t n)
 {
     uint64_t number;
 
@@ -334,7 +346,7 @@ static size_t find_row(unsigned *n_bytes, char *const words[], size_t n)
             if (!strcmp(words[i + WORD_TYPE], types[t].name) &&
                 text_to_u64(words[i], &number) &&
                 text_to_u64(words[i + WORD_COUNT], &number)) {
-                *n_bytes = types[t].n_bytes;
+                *type = &types[t];
                 return i;
             }
     return n;
@@ -412,25 +424,26 @@ static int read_remark(struct reader *reader, char *line, struct err *err)
     struct test *test = &reader->now;
     const char *at;
 
-    if (!strncmp(line, program, strlen(program))) {
-        if (test->found.n_ranks > 1 || test->counts[0])
-            begin_test(reader);
-        test->is_other = !strstr(line, "alltoall_perf");
-        return test->is_other
-                   ? err_input(err, "this is of%s, not of alltoall_perf",
-                               line + strlen(program))
-                   : 0;
-    }
-    if (!strncmp(line, "nThread ", 8)) {
+    if (strstr(line, "nThread ") && strstr(line, "minBytes")) {
         if (test->found.n_ranks > 1 || test->counts[0])
             begin_test(reader);
         read_sweep(test, line);
+    } else if (!strncmp(line, program, strlen(program))) {
+        if (test->found.n_ranks > 1 || test->counts[0])
+            begin_test(reader);
+        test->is_other =
+            strstr(line, "_perf") && !strstr(line, "alltoall_perf");
+        if (test->is_other)
+            return err_input(err, "this is of%s, not of alltoall_perf",
+                             line + strlen(program));
     } else if (!strncmp(line, "Rank ", 5)) {
         if (test->counts[0])
             begin_test(reader);
         return read_rank(test, line, err);
     } else if (!strncmp(line, "size ", 5) && strstr(line, "algbw")) {
         read_heading(test, line);
+    } else if (!strncmp(line, "Testing ", 8) && strstr(line, "cycle")) {
+        test->may_restart = true;
     } else if (strstr(line, "educing maxBytes to ")) {
         test->max_bytes = number_after(line, "maxBytes to ");
     } else if (!strncmp(line, "Out of bounds values", 20)) {
@@ -449,7 +462,7 @@ static int read_remark(struct reader *reader, char *line, struct err *err)
 static int read_line(struct reader *reader, char *line, struct err *err)
 {
     char *marked = strstr(line, "<stdout>:"), *remark, *words[MAX_WORDS];
-    unsigned n_bytes = 0;
+    const struct type *type = NULL;
     size_t n, first;
 
     line = marked ? marked + strlen("<stdout>:") : line;
@@ -457,9 +470,9 @@ static int read_line(struct reader *reader, char *line, struct err *err)
     if (remark)
         return read_remark(reader, remark + strspn(remark, "#" BLANKS), err);
     n = split(line, words);
-    first = find_row(&n_bytes, words, n);
+    first = find_row(&type, words, n);
     return first < n
-               ? read_row(&reader->now, words + first, n - first, n_bytes, err)
+               ? read_row(&reader->now, words + first, n - first, type, err)
                : 0;
 }
 

@@ -161,8 +161,7 @@ static bool split_line(struct reader *reader, char *line)
     return true;
 }
 
-/* Whether a row has as many cells as its heading. `least`: fewer are a row
- * that is cut. */
+/* Whether a row has cells enough, and no more than its heading. */
 static bool is_whole(struct reader *reader, size_t least)
 {
     if (reader->n_cells > reader->now.n_cells)
@@ -229,13 +228,9 @@ static void read_table(struct reader *reader)
     struct planner_report *report = &now->report;
     struct planner_row row = {.line = reader->line};
 
-    if (reader->n_cells == 1 && reader->n_cells < now->n_cells)
-        return; /* some remark */
-    if (!is_whole(reader, now->column[PLANNER_RANKS] + 1)) {
-        FAULT(reader, reader->line, "table '%s' lacks columns",
-              reader->cells[0]);
+    /* A short line is of another program, or cut: then shards are missing. */
+    if (!is_whole(reader, now->column[PLANNER_RANKS] + 1))
         return;
-    }
     for (size_t c = 0; c < N_PLANNER_COLUMNS; c++)
         if (now->column[c] < reader->n_cells)
             row.cells[c] = reader->cells[now->column[c]];

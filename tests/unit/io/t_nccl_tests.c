@@ -108,6 +108,9 @@ static const struct {
      "a.txt:6: a row of 4194304 bytes stands where the one of 1048576 is next"},
     {FOUR RANKS HEADING ROW ROW,
      "a.txt:7: a row of 1048576 bytes stands where the one of 4194304 is next"},
+    {FOUR RANKS HEADING ROW LARGE LARGE,
+     "a.txt:8: a row of 4194304 bytes stands behind the last one, of at most "
+     "4194304"},
     {RANKS HEADING "1048576 131072 float none -1 100.0 10.49 5.24 0 77.0 1.00 "
                    "0.50 0 4194304 524288 float none -1 200.0 20.97 10.49 0\n",
      "a.txt:5: a row has 22 words, but its heading 13, so rows have run into "

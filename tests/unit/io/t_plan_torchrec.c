@@ -264,7 +264,8 @@ static void test_stats_refused(void)
               "") "#   a   TW   fused   1   3   pulled   8   10   0   #\n",
          "plan:12: table 'a': Output 'pulled' is not pooled or sequence"},
         {HEAD("TW: 1", "", "", "") "#   a   TW   #\n",
-         "plan:12: table 'a' lacks columns"},
+         "plan:1: no tables with their ranks; the planner lists them where it "
+         "is told to debug"},
         {"# --- Planner Statistics --- #\n#   FQN   Ranks   #\n",
          "plan:2: there is no column 'Sharding'"},
         {HEAD("TW: 1", "TW: 1", "", "") ROW("a", "TW", "fused", "8", "10", "0"),
