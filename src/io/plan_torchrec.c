@@ -104,7 +104,8 @@ void torchrec_add_pieces(struct torchrec_reader *reader,
                          const struct torchrec_entry *entry)
 {
     const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
-    const uint64_t n_local = entry->n_ranks / n_blocks; /* blocks of rows */
+    /* Blocks of rows; the caller has made sure that there are some. */
+    const uint64_t n_local = max_u64(entry->n_ranks / n_blocks, 1);
     const uint64_t step = (entry->n_rows - 1) / n_local + 1;
     uint64_t host = UINT64_MAX, first = 0, next = 0, same = 0;
 
@@ -228,15 +229,14 @@ static int read_cells(struct torchrec_entry *entry, struct table *table,
     entry->ranks =
         planner_ranks(&entry->n_ranks, row->cells[PLANNER_RANKS],
                       reader->plan->problem.cluster.n_devices, reader->arena);
+    entry->width = entry->ranks
+                       ? piece_width(entry, width ? width + 2 : NULL, sharding)
+                       : 0;
     if (text_which(PLANNER_KINDS, sharding) < 0)
         wrong = PLANNER_SHARDING;
-    else if (!entry->ranks)
-        wrong = PLANNER_RANKS;
-    else if (entry->width =
-                 piece_width(entry, width ? width + 2 : NULL, sharding),
-             !entry->width || entry->width > entry->dim)
+    else if (entry->ranks && (!entry->width || entry->width > entry->dim))
         wrong = PLANNER_DIM;
-    else if (!has_its_pieces(entry, sharding))
+    else if (!entry->ranks || !has_its_pieces(entry, sharding))
         wrong = PLANNER_RANKS;
     if (wrong == N_PLANNER_COLUMNS)
         return 0;
