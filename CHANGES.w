@@ -5,3 +5,9 @@
 - `NeuroShardPlanner` leaves a module without a sharder to the job and plans the rest.
 - Python: the sentence of an error is whole if COLUMNS is set. A `PlannerError` is no longer called a changed TorchRec.
 - `tests/torchrec/suite` runs the planner tests of a TorchRec checkout with `NeuroShardPlanner` in the place of the stock planner (311 of 311 of 376cac6a against 1.9.2).
+- The report of TorchRec's planner is compared with what it says of itself: shards of each rank by kind, number of ranks, tables by kernel, mean of the ranks. The last whole report of a log is read, lines of other programs are passed over, and rows that are lost, doubled or joined are refused with both numbers.
+- Reports of TorchRec 0.3 to 1.0 are read (`Pooling Factor`, `Num Poolings`, `Emb Dim`), and `tables import` takes a report whose tables are in unified memory.
+- `record` reads alltoall_perf of nccl-tests 2.0 on with blank columns and old notations, behind the prefixes of `srun -l`, `mpirun`, `kubectl logs --timestamps` and other collectors; it compares rows with the sizes that the test announces, the number of ranks and the mean bandwidth, and reads the last whole test of a log.
+- `record` refuses times that are 25 times off what the plan predicts for a GPU; `--insist` stores them. Missing times and a cut file are warned of.
+- `cost`, `plan --from`, `diff`, `explain` and `compare` read a ShardingPlan of TorchRec as Python prints it (`print(model.plan)` and the repr), `_serialize()`'s JSON without `world_size` (`--gpus` says it), and the `plan` file of TorchEasyRec's checkpoints.
+- A plan of TorchRec as JSON is refused where shards and ranks, placements or the sharding type of a table do not agree.

@@ -3,6 +3,7 @@
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "cli/training.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/dataset.h"
@@ -18,6 +19,11 @@
 #define MAX_FILES 1024 /* of times: one a rank */
 /* The setting of exchanges needs one; nothing asks for it. */
 #define ANY_BATCH 65536
+/* Times further than this factor from what is predicted are of another device:
+ * between GPUs whose memory has 320 and 8,000 GB/s there is one of 25. */
+#define MAX_OFF 25.0
+/* Launches and small kernels may take this on a rank beside that. */
+#define MAX_BASE_MS 1.0
 
 static const struct option_spec own_options[] = {
     {"db", 0, OPTION_DATABASE, "FILE", NULL, 0, 0, NULL,
@@ -26,6 +32,8 @@ static const struct option_spec own_options[] = {
      "what each phase took by step and rank; more files behind the plan"},
     {"warm-up", 0, OPTION_U64, "N", "3", 0, 1e6, NULL,
      "steps at the beginning that do not count"},
+    {"insist", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
+     "store times that are hardly of the device that is named"},
     {"nccl-tests", 0, OPTION_STRING, "FILE", NULL, 0, 0, NULL,
      "what alltoall_perf of nccl-tests or rccl-tests printed"},
     {"hosts", 0, OPTION_U64, "N", NULL, 1, 1e6, NULL,
@@ -139,6 +147,8 @@ static int record_exchanges(struct record *record, struct err *err)
     if (file_read(&text, &len, path, cli->arena, err) ||
         nccl_tests_parse(&tests, text, len, path, cli->arena, err))
         return -1;
+    if (tests.doubt)
+        cli_warn(NULL, tests.doubt);
     if (cli_given(cli, "hosts"))
         tests.n_hosts = (uint32_t)cli_u64(cli, "hosts");
     if (tests.n_hosts > tests.n_ranks)
@@ -180,13 +190,55 @@ static int read_job(struct record *record, struct err *err)
         if (file_read(&text, &len, path, cli->arena, err) ||
             times_add(&record->times, text, len, path, cli->arena, err))
             return -1;
+        if (record->times.is_cut)
+            cli_warn(NULL, text_say(cli->arena,
+                                    "%s: the last line has no end, so the file "
+                                    "may be cut",
+                                    path));
+        record->times.is_cut = false;
         record->hash = hash_bytes(text, len, record->hash);
     }
-    if (!job_times_init(&record->job, &record->plan, record->times.times,
-                        record->times.n, cli_u64(cli, "warm-up"), cli->arena,
-                        err))
+    if (job_times_init(&record->job, &record->plan, record->times.times,
+                       record->times.n, cli_u64(cli, "warm-up"), cli->arena,
+                       err))
+        return err_prefix(err, "%s", cli_string(cli, "times"));
+    if (record->job.doubt)
+        cli_warn(NULL, text_say(cli->arena, "%s: %s", cli_string(cli, "times"),
+                                record->job.doubt));
+    return 0;
+}
+
+/* Refuses times of look-ups that are far from what is predicted: they are
+ * hardly of the GPU that they would be stored for. */
+static int check_device(const struct record *record, struct err *err)
+{
+    const struct job_times *job = &record->job;
+    const char *device = record->training.device.device;
+    double measured_ms = 0, predicted_ms = 0, base_ms = 0;
+
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const struct job_phase *own = &job->phases[2 * (size_t)r];
+        const double ms = own[0].predicted_ms + own[1].predicted_ms;
+
+        if (!(job->totals[r].median_ms > 0) || !(ms > 0))
+            continue;
+        measured_ms += job->totals[r].median_ms;
+        predicted_ms += ms;
+        base_ms += MAX_BASE_MS;
+    }
+    if (!strncmp(device, "cpu:", 4) || !(predicted_ms > 0) ||
+        cli_given(record->training.cli, "insist") ||
+        (measured_ms <= MAX_OFF * predicted_ms + base_ms &&
+         measured_ms * MAX_OFF >= predicted_ms))
         return 0;
-    return err_prefix(err, "%s", cli_string(cli, "times"));
+    return err_input(err,
+                     "%s: forward and backward take %.3g times what '%s' "
+                     "predicts, %.3g ms for %.3g ms, so they are hardly of "
+                     "'%s'; '--device' names another one, '--insist' stores "
+                     "them all the same",
+                     cli_string(record->training.cli, "times"),
+                     measured_ms / predicted_ms, record->plan.cost.name,
+                     measured_ms, predicted_ms, device);
 }
 
 /* Those ranks' whose look-ups are known; a straggler's teach nothing. */
@@ -303,8 +355,8 @@ static int record_job(struct record *record, struct err *err)
     device = record->plan.cost.device;
     if (device)
         device = arena_strndup(arena, device, strcspn(device, ","));
-    if (open_store(record, device, err) || put_samples(record, err) ||
-        put_outputs(record, err))
+    if (open_store(record, device, err) || check_device(record, err) ||
+        put_samples(record, err) || put_outputs(record, err))
         return -1;
     report_job(record);
     return 0;
@@ -314,16 +366,18 @@ static int run_record(struct cli *cli, struct err *err)
 {
     struct record record = {.training = {.cli = cli}};
     const bool is_job = cli_given(cli, "times") && cli->n_args;
-    const char *other = is_job ? "hosts" : "warm-up";
+    const char *others[] = {is_job ? "hosts" : "warm-up",
+                            is_job ? NULL : "insist"};
     int rc;
 
     if (is_job == cli_given(cli, "nccl-tests") ||
         (cli->n_args > 0) != cli_given(cli, "times"))
         return err_usage(err, "what is recorded is a plan and '--times', or "
                               "'--nccl-tests' alone");
-    if (cli_given(cli, other))
-        return err_usage(err, "option '--%s' goes with '--%s' only", other,
-                         is_job ? "nccl-tests" : "times");
+    for (size_t i = 0; i < 2 && others[i]; i++)
+        if (cli_given(cli, others[i]))
+            return err_usage(err, "option '--%s' goes with '--%s' only",
+                             others[i], is_job ? "nccl-tests" : "times");
     rc = is_job ? record_job(&record, err) : record_exchanges(&record, err);
     store_close(record.training.store);
     times_release(&record.times);

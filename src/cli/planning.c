@@ -415,7 +415,18 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
                                       .kinds = SHARD_ALL_KINDS},
                           .total_ms = NAN,
                           .bound_ms = NAN};
-    if (plan_from_torchrec(plan, text, len, source, cli->arena, err))
+    if (is_given && !plan_says_ranks(text)) {
+        if (!cli_given(cli, "gpus"))
+            return err_usage(err,
+                             "option '--gpus' is needed: '%s' does not say how "
+                             "many ranks its job has",
+                             source);
+        problem->cluster.n_devices = (uint32_t)cli_u64(cli, "gpus");
+        if (cli_given(cli, "gpus-per-host"))
+            problem->cluster.devices_per_host =
+                (uint32_t)cli_u64(cli, "gpus-per-host");
+    }
+    if (plan_from_torchrec(plan, text, len, source, &options, cli->arena, err))
         return -1;
     if (is_given && problem->n_tables < tables.n_tables)
         return err_input(err, "%s: the plan places %zu tables, of %zu in '%s'",

@@ -199,6 +199,69 @@ static void find_stragglers(struct job_times *job, struct arena *arena)
     }
 }
 
+/* Steps in which a phase of a rank is known. */
+static size_t count_known(const struct grid *grid, uint32_t rank, unsigned part)
+{
+    size_t n = 0;
+
+    for (size_t s = 0; s < grid->n_steps; s++)
+        n += isnan(*grid_at(grid, s, rank, part)) ? 0 : 1;
+    return n;
+}
+
+/* Sentence about steps that are missing among others of equal distance, or
+ * NULL: of steps that were measured in windows most are missing. */
+static const char *tell_lost_steps(const struct grid *grid, struct arena *arena)
+{
+    const size_t n = grid->n_steps;
+    uint64_t apart = UINT64_MAX, n_lost = 0, first = 0;
+
+    for (size_t s = 1; s < n; s++)
+        apart = min_u64(apart, grid->steps[s] - grid->steps[s - 1]);
+    for (size_t s = 1; s < n; s++) {
+        const uint64_t n_here =
+            (grid->steps[s] - grid->steps[s - 1]) / apart - 1;
+
+        if (n_here && !n_lost)
+            first = grid->steps[s - 1] + apart;
+        n_lost += n_here;
+    }
+    return n_lost && n_lost <= n / 4 + 1
+               ? arena_printf(arena,
+                              "%" PRIu64 " of %" PRIu64 " steps are missing, "
+                              "the first is step %" PRIu64,
+                              n_lost, n + n_lost, first)
+               : NULL;
+}
+
+/* Sentence about the times that are missing of phases that other steps of the
+ * same rank have, or NULL. */
+static const char *tell_gaps(const struct grid *grid, struct arena *arena)
+{
+    const char *first = NULL;
+    size_t n_gaps = 0, n_all = 0;
+
+    for (uint32_t r = 0; r < grid->n_ranks; r++)
+        for (unsigned p = 0; p < N_STEP_PARTS; p++) {
+            const size_t n = count_known(grid, r, p);
+
+            if (!n)
+                continue;
+            n_all += grid->n_steps;
+            n_gaps += grid->n_steps - n;
+            for (size_t s = 0; n < grid->n_steps && !first; s++)
+                if (isnan(*grid_at(grid, s, r, p)))
+                    first = arena_printf(arena,
+                                         "%s of rank %" PRIu32 " in step "
+                                         "%" PRIu64,
+                                         step_part_names[p], r, grid->steps[s]);
+        }
+    return first ? arena_printf(arena,
+                                "%zu of %zu times are missing, the first is %s",
+                                n_gaps, n_all, first)
+                 : NULL;
+}
+
 int job_times_init(struct job_times *job, const struct plan *plan,
                    const struct part_time *times, size_t n, size_t n_warm_up,
                    struct arena *arena, struct err *err)
@@ -221,6 +284,9 @@ int job_times_init(struct job_times *job, const struct plan *plan,
         job->n_steps = grid.n_steps - n_warm_up;
         estimate(job, plan, &grid, arena);
         find_stragglers(job, arena);
+        job->doubt = tell_gaps(&grid, arena);
+        if (!job->doubt)
+            job->doubt = tell_lost_steps(&grid, arena);
     }
     mem_free(grid.steps);
     mem_free(grid.ms);

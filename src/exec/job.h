@@ -34,6 +34,7 @@ struct job_times {
     struct job_phase *phases;
     size_t n_phases;
     struct timing *totals; /* [n_ranks] forward and backward of a step */
+    const char *doubt;     /* sentence about times that are missing, or NULL */
 };
 
 /* Without the first n_warm_up steps. A plan that tells no parts finds no

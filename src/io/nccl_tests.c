@@ -3,21 +3,56 @@
 
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BLANKS " \t\r"
-#define MAX_WORDS 40
+#define MAX_WORDS 48
+#define MAX_BYTES ((uint64_t)1 << 50)
 
-/* Words of a row: size, count, type, redop, in newer ones root, and from the
- * one that the heading calls time: time, algbw, busbw, #wrong. */
-enum { WORD_SIZE = 0, WORD_REDOP = 3 };
+/* Words of a row: size, count, type, in most versions redop, in newer ones
+ * root, and from the one that the heading calls time: time, algbw, busbw,
+ * #wrong. */
+enum { WORD_SIZE, WORD_COUNT, WORD_TYPE, WORD_REDOP };
 enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
+static const struct type {
+    const char *name;
+    unsigned n_bytes;
+} types[] = {
+    {"int8", 1},     {"uint8", 1},    {"int32", 4},   {"uint32", 4},
+    {"int64", 8},    {"uint64", 8},   {"half", 2},    {"float", 4},
+    {"double", 8},   {"bfloat16", 2}, {"f8e4m3", 1},  {"f8e5m2", 1},
+    {"fp8_e4m3", 1}, {"fp8_e5m2", 1}, {"fp8e4m3", 1}, {"fp8e5m2", 1},
+    {"char", 1},     {"int", 4},
+};
+#define N_TYPES (sizeof(types) / sizeof(*types))
+
+/* A test while it is read. */
+struct test {
+    struct nccl_tests found;
+    const char **hosts; /* [found.n_hosts], owned, and NULL */
+    size_t hosts_cap, rows_cap, first_line;
+    size_t n_words, time, time_in_place; /* of the heading; time 0: none yet */
+    /* Sizes that the first line announces; max_bytes 0: it is missing. */
+    uint64_t min_bytes, max_bytes, step, next_bytes;
+    bool multiplies;
+    const struct type *type; /* of the row before */
+    bool may_restart;        /* the sweep, by a line that says so */
+    /* Bus bandwidths out of place, in place, and as said; NAN: not. */
+    double sums[2], average;
+    size_t counts[2], average_line;
+    bool is_other;    /* of another collective */
+    struct err fault; /* the first; code 0: none */
+};
+
 struct reader {
-    struct nccl_tests *out;
-    const char **hosts; /* [out->n_hosts], and NULL */
-    size_t time;        /* word of a row; 0: not known yet */
+    struct test now, best; /* best.found.n_rows == 0: none yet */
+    const char *source;
+    struct arena *arena;
+    size_t line;
 };
 
 static size_t split(char *line, char *words[MAX_WORDS])
@@ -30,20 +65,32 @@ static size_t split(char *line, char *words[MAX_WORDS])
     return n;
 }
 
-/* "Rank 0 Group 0 Pid 1887 on worker-1 device 0 [0000:8d:00] NVIDIA H100" */
-static int read_rank(struct reader *reader, char *line, struct err *err)
+/* --- the list of ranks, the heading and what is said of all --- */
+
+static bool has_host(const struct test *test, const char *host)
 {
-    struct nccl_tests *out = reader->out;
+    for (uint32_t i = 0; i < test->found.n_hosts; i++)
+        if (!strcmp(test->hosts[i], host))
+            return true;
+    return false;
+}
+
+/* "Rank 0 Group 0 Pid 1887 on worker-1 device 0 [0000:8d:00] NVIDIA H100" */
+static int read_rank(struct test *test, char *line, struct err *err)
+{
+    struct nccl_tests *out = &test->found;
     char *name = strstr(line, "] "), *words[MAX_WORDS];
     size_t n, host = 0;
-    uint64_t rank;
+    uint64_t rank, device;
 
     if (name)
         *name = '\0';
     n = split(line, words);
     for (size_t i = 1; i + 1 < n && !host; i++)
         host = strcmp(words[i], "on") ? 0 : i + 1;
-    if (!host || !name || n < 2 || !text_to_u64(words[1], &rank))
+    if (!host || !name || !text_to_u64(words[1], &rank) || host + 2 >= n ||
+        strcmp(words[host + 1], "device") != 0 ||
+        !text_to_u64(words[host + 2], &device))
         return err_input(err, "a rank without its host and device");
     if (rank != out->n_ranks)
         return err_input(
@@ -57,106 +104,423 @@ static int read_rank(struct reader *reader, char *line, struct err *err)
         *--end = '\0';
     if (!text_is_printable(name) || !*name)
         return err_input(err, "no name of a device");
-    if (!out->n_ranks++)
+    if (!out->n_ranks)
         out->device = name;
-    if (text_choice(reader->hosts, words[host]) < 0)
-        reader->hosts[out->n_hosts++] = words[host];
+    if (strcmp(name, out->device) != 0)
+        return err_input(err, "rank %s has a '%s', but rank 0 a '%s'", words[1],
+                         name, out->device);
+    out->n_ranks++;
+    if (!has_host(test, words[host])) {
+        test->hosts = mem_room(test->hosts, out->n_hosts, &test->hosts_cap,
+                               sizeof(*test->hosts));
+        test->hosts[out->n_hosts++] = words[host];
+    }
     return 0;
 }
 
-static void read_heading(struct reader *reader, char *line)
+static void read_heading(struct test *test, char *line)
 {
     char *words[MAX_WORDS];
-    const size_t n = split(line, words);
 
-    reader->time = 0;
-    for (size_t i = WORD_REDOP + 1; i < n && !reader->time; i++)
-        reader->time = strcmp(words[i], "time") ? 0 : i;
+    test->n_words = split(line, words);
+    test->time = test->time_in_place = 0;
+    for (size_t i = WORD_REDOP; i < test->n_words; i++)
+        if (!strcmp(words[i], "time")) {
+            if (!test->time)
+                test->time = i;
+            else if (!test->time_in_place)
+                test->time_in_place = i;
+        }
 }
 
-/* That of an exchange: of what is sent, R - 1 of R parts leave. */
-static bool is_bandwidth(const struct nccl_tests *out,
-                         const struct nccl_row *row, double algbw, double busbw)
+/* Number behind a word; 0: there is none. */
+static uint64_t number_after(const char *line, const char *word)
+{
+    const char *at = strstr(line, word);
+
+    return at ? strtoull(at + strlen(word) + strspn(at + strlen(word), BLANKS),
+                         NULL, 10)
+              : 0;
+}
+
+/* "nThread 1 nGpus 1 minBytes 65536 maxBytes 1073741824 step: 16(factor)" */
+static void read_sweep(struct test *test, const char *line)
+{
+    const char *step = strstr(line, "step:");
+
+    test->min_bytes = number_after(line, "minBytes");
+    test->max_bytes = number_after(line, "maxBytes");
+    test->step = number_after(line, "step:");
+    test->multiplies = step && strstr(step, "(factor)") && test->step > 1;
+    test->next_bytes = test->min_bytes;
+    if (!step || test->max_bytes > MAX_BYTES ||
+        test->min_bytes > test->max_bytes)
+        test->max_bytes = 0;
+}
+
+/* --- rows --- */
+
+/* Half a unit of the last digit that is printed. */
+static double half_digit(const char *word)
+{
+    const char *dot = strchr(word, '.');
+
+    return 0.5 * pow(10, dot ? -(double)strspn(dot + 1, "0123456789") : 0);
+}
+
+/* Whether of what is sent R - 1 of R parts leave, in that time. time: time,
+ * algbw, busbw. */
+static bool is_bandwidth(const struct nccl_tests *out, uint64_t bytes,
+                         char *const time[])
 {
     const double leaves = 1 - 1.0 / out->n_ranks;
-    const double gbps = 1e-3 * (double)row->bytes / row->us;
+    double us, algbw, busbw, gbps;
 
+    if (!text_to_double(time[0], &us) ||
+        !text_to_double(time[TIME_ALGBW], &algbw) ||
+        !text_to_double(time[TIME_BUSBW], &busbw) || !(us > 0))
+        return false;
+    gbps = 1e-3 * (double)bytes / us;
     return fabs(algbw - gbps) <= 0.02 + 0.02 * gbps &&
-           fabs(busbw - gbps * leaves) <= 0.02 + 0.02 * gbps;
+           fabs(busbw - algbw * leaves) <= 1e-6 * busbw +
+                                               half_digit(time[TIME_BUSBW]) +
+                                               half_digit(time[TIME_ALGBW]);
 }
 
-static int read_row(struct reader *reader, char *line, struct err *err)
+/* Whether the words from `time` on are four that rows have there. */
+static bool are_times(char *const words[], size_t n, size_t time)
 {
-    struct nccl_tests *out = reader->out;
-    char *words[MAX_WORDS], **time = words + reader->time;
-    const size_t n = split(line, words);
-    struct nccl_row row;
-    double algbw, busbw;
+    double number;
 
-    if (!reader->time || out->n_ranks < 2)
+    return n > time + TIME_WRONG && text_to_double(words[time], &number) &&
+           text_to_double(words[time + TIME_ALGBW], &number) &&
+           text_to_double(words[time + TIME_BUSBW], &number);
+}
+
+/* Word with the time of a row, in which redop and root may be blank; 0: there
+ * is none. *fits: its bandwidths are those of an exchange. */
+static size_t find_time(bool *fits, const struct test *test,
+                        char *const words[], size_t n, uint64_t bytes)
+{
+    size_t found = 0;
+
+    *fits = false;
+    for (size_t time = test->time; time >= WORD_REDOP && !*fits; time--)
+        if (are_times(words, n, time)) {
+            *fits = !bytes || is_bandwidth(&test->found, bytes, words + time);
+            if (*fits || time == test->time)
+                found = time;
+        }
+    return found;
+}
+
+/* Largest size of so many bytes that all ranks can send: each part is a
+ * multiple of 16 bytes or, in old versions, of an element. */
+static bool is_size_of(const struct test *test, uint64_t printed,
+                       uint64_t bytes)
+{
+    return printed <= bytes && bytes - printed < 32ull * test->found.n_ranks;
+}
+
+/* Compares a size with the one that is next in the sweep. */
+static int check_size(struct test *test, uint64_t bytes, struct err *err)
+{
+    if (!test->max_bytes)
+        return 0;
+    if (test->next_bytes > test->max_bytes && !test->may_restart)
+        return err_input(err,
+                         "a row of %" PRIu64 " bytes stands behind the last "
+                         "one, of at most %" PRIu64,
+                         bytes, test->max_bytes);
+    if (test->next_bytes > test->max_bytes)
+        test->next_bytes = test->min_bytes;
+    test->may_restart = false;
+    if (!is_size_of(test, bytes, test->next_bytes))
+        return err_input(err,
+                         "a row of %" PRIu64 " bytes stands where the one of "
+                         "%" PRIu64 " is next",
+                         bytes, test->next_bytes);
+    if (test->multiplies)
+        test->next_bytes *= test->step;
+    else
+        test->next_bytes += max_u64(test->step, 1);
+    if (!test->next_bytes || test->min_bytes == test->max_bytes)
+        test->next_bytes = test->max_bytes + 1;
+    return 0;
+}
+
+/* A count is of the elements for one rank, in some old versions for all. */
+static int check_count(const struct test *test, uint64_t bytes, uint64_t count,
+                       unsigned n_bytes, struct err *err)
+{
+    const uint64_t n_ranks = test->found.n_ranks;
+
+    if (count <= MAX_BYTES &&
+        (count * n_bytes * n_ranks == bytes || count * n_bytes == bytes))
+        return 0;
+    return err_input(err,
+                     "%" PRIu64 " elements of %u bytes for each of %u ranks "
+                     "are not %" PRIu64 " bytes",
+                     count, n_bytes, test->found.n_ranks, bytes);
+}
+
+static bool is_wrong(const char *word)
+{
+    double n;
+
+    return strcmp(word, "N/A") && (!text_to_double(word, &n) || n != 0);
+}
+
+static void add_bandwidths(struct test *test, char *const words[], size_t n,
+                           size_t time)
+{
+    const size_t in_place = time + test->time_in_place - test->time;
+    double number;
+
+    if (text_to_double(words[time + TIME_BUSBW], &number)) {
+        test->sums[0] += number;
+        test->counts[0]++;
+    }
+    if (test->time_in_place && are_times(words, n, in_place) &&
+        text_to_double(words[in_place + TIME_BUSBW], &number)) {
+        test->sums[1] += number;
+        test->counts[1]++;
+    }
+}
+
+static int read_row(struct test *test, char *const words[], size_t n,
+                    const struct type *type, struct err *err)
+{
+    struct nccl_tests *out = &test->found;
+    struct nccl_row row = {0};
+    uint64_t count = 0;
+    size_t time = 0;
+    bool fits = false;
+
+    if (!test->time || out->n_ranks < 2)
         return err_input(err, "a row before the list of two ranks or more and "
                               "the names of the columns");
-    if (n <= reader->time + TIME_WRONG ||
-        !text_to_u64(words[WORD_SIZE], &row.bytes) ||
-        !text_to_double(time[0], &row.us) ||
-        !text_to_double(time[TIME_ALGBW], &algbw) ||
-        !text_to_double(time[TIME_BUSBW], &busbw))
+    if (n > test->n_words)
+        return err_input(err,
+                         "a row has %zu words, but its heading %zu, so rows "
+                         "have run into each other",
+                         n, test->n_words);
+    if (text_to_u64(words[WORD_SIZE], &row.bytes) &&
+        text_to_u64(words[WORD_COUNT], &count))
+        time = find_time(&fits, test, words, n, row.bytes);
+    if (!time)
         return err_input(
             err, "a row without size, time, algbw, busbw and what was wrong");
+    test->may_restart |= test->type && test->type != type;
+    test->type = type;
+    if (check_size(test, row.bytes, err))
+        return -1;
+    add_bandwidths(test, words, n, time);
     if (!row.bytes) /* less than 16 bytes for each rank */
         return 0;
-    if (row.bytes > (uint64_t)1 << 50 || !(row.us > 0) ||
-        !is_bandwidth(out, &row, algbw, busbw) ||
-        strcmp(words[WORD_REDOP], "none"))
+    for (size_t i = WORD_REDOP; i < time; i++)
+        fits &= !strcmp(words[i], "none") || strchr("-0123456789", *words[i]);
+    if (row.bytes > MAX_BYTES || !fits)
         return err_input(err, "no all-to-all among %u ranks has such a row",
                          out->n_ranks);
-    if (strcmp(time[TIME_WRONG], "0") && strcmp(time[TIME_WRONG], "N/A"))
+    if (check_count(test, row.bytes, count, type->n_bytes, err))
+        return -1;
+    if (is_wrong(words[time + TIME_WRONG]))
         return err_input(err, "what came was wrong");
+    if (!text_to_double(words[time], &row.us))
+        return err_input(err, "'%s' is no time", words[time]);
+    out->rows =
+        mem_room(out->rows, out->n_rows, &test->rows_cap, sizeof(*out->rows));
     out->rows[out->n_rows++] = row;
+    return 0;
+}
+
+/* First word of a row's size, count and type, behind what a launcher or a log
+ * collector has put before; n: there is none. */
+static size_t find_row(const struct type **type, char *const words[], size_t n)
+{
+    uint64_t number;
+
+    for (size_t i = 0; i + WORD_TYPE < n; i++)
+        for (size_t t = 0; t < N_TYPES; t++)
+            if (!strcmp(words[i + WORD_TYPE], types[t].name) &&
+                text_to_u64(words[i], &number) &&
+                text_to_u64(words[i + WORD_COUNT], &number)) {
+                *type = &types[t];
+                return i;
+            }
+    return n;
+}
+
+/* --- tests of a log --- */
+
+static void release(struct test *test)
+{
+    mem_free(test->found.rows);
+    mem_free(test->hosts);
+    *test = (struct test){.average = NAN};
+}
+
+/* Compares the rows with what is said of all of them. */
+static int check_test(const struct test *test, size_t *line, struct err *err)
+{
+    const double all = test->sums[0] + test->sums[1];
+    const double n = (double)test->counts[0], m = (double)test->counts[1];
+    const double slack = 0.006 + 1e-4 * test->average;
+
+    if (!test->found.n_rows) {
+        *line = 0;
+        return err_input(err,
+                         "no row of an exchange; alltoall_perf prints them");
+    }
+    if (test->max_bytes && test->next_bytes <= test->max_bytes)
+        return err_input(err,
+                         "sizes from %" PRIu64 " to %" PRIu64
+                         " are announced, but %" PRIu64 " has no row",
+                         test->min_bytes, test->max_bytes, test->next_bytes);
+    if (test->max_bytes || isnan(test->average) ||
+        fabs(all / (n + m) - test->average) <= slack ||
+        fabs(test->sums[0] / n - test->average) <= slack ||
+        fabs(all / (2 * n) - test->average) <= slack)
+        return 0;
+    *line = test->average_line;
+    return err_input(err,
+                     "the mean bus bandwidth of the rows is %.6g GB/s, but "
+                     "'Avg bus bandwidth' is %.6g",
+                     all / (n + m), test->average);
+}
+
+/* Keeps a test that is whole. */
+static void end_test(struct reader *reader)
+{
+    struct test *now = &reader->now;
+    size_t line = now->first_line;
+
+    if (!now->fault.code && check_test(now, &line, &now->fault)) {
+        if (line)
+            (void)err_prefix(&now->fault, "%s:%zu", reader->source, line);
+        else
+            (void)err_prefix(&now->fault, "%s", reader->source);
+    }
+    if (!now->fault.code) {
+        release(&reader->best);
+        reader->best = *now;
+        *now = (struct test){.average = NAN};
+    }
+}
+
+static void begin_test(struct reader *reader)
+{
+    end_test(reader);
+    release(&reader->now);
+    reader->now.first_line = reader->line;
+}
+
+/* A line that stands behind a '#'; of another collective it says nothing. */
+static int read_remark(struct reader *reader, char *line, struct err *err)
+{
+    static const char program[] = "Collective test starting:",
+                      average[] = "Avg bus bandwidth";
+    struct test *test = &reader->now;
+    const char *at;
+
+    if (strstr(line, "nThread ") && strstr(line, "minBytes")) {
+        if (test->found.n_ranks > 1 || test->counts[0])
+            begin_test(reader);
+        read_sweep(test, line);
+    } else if (!strncmp(line, program, strlen(program))) {
+        if (test->found.n_ranks > 1 || test->counts[0])
+            begin_test(reader);
+        test->is_other =
+            strstr(line, "_perf") && !strstr(line, "alltoall_perf");
+        if (test->is_other)
+            return err_input(err, "this is of%s, not of alltoall_perf",
+                             line + strlen(program));
+    } else if (!strncmp(line, "Rank ", 5)) {
+        if (test->counts[0])
+            begin_test(reader);
+        return read_rank(test, line, err);
+    } else if (!strncmp(line, "size ", 5) && strstr(line, "algbw")) {
+        read_heading(test, line);
+    } else if (!strncmp(line, "Testing ", 8) && strstr(line, "cycle")) {
+        test->may_restart = true;
+    } else if (strstr(line, "educing maxBytes to ")) {
+        test->max_bytes = number_after(line, "maxBytes to ");
+    } else if (!strncmp(line, "Out of bounds values", 20)) {
+        at = strchr(line, ':');
+        if (at && strtod(at + 1, NULL) > 0)
+            return err_input(err, "%.0f values were wrong",
+                             strtod(at + 1, NULL));
+    } else if (!strncmp(line, average, strlen(average)) &&
+               (at = strchr(line, ':'))) {
+        test->average = strtod(at + 1, NULL);
+        test->average_line = reader->line;
+    }
     return 0;
 }
 
 static int read_line(struct reader *reader, char *line, struct err *err)
 {
-    static const char program[] = "Collective test starting:";
-    char *marked = strstr(line, "<stdout>:");
+    char *marked = strstr(line, "<stdout>:"), *remark, *words[MAX_WORDS];
+    const struct type *type = NULL;
+    size_t n, first;
 
     line = marked ? marked + strlen("<stdout>:") : line;
-    line += strspn(line, "#" BLANKS);
-    if (!strncmp(line, program, strlen(program)) &&
-        !strstr(line, "alltoall_perf"))
-        return err_input(err, "this is of%s, not of alltoall_perf",
-                         line + strlen(program));
-    if (!strncmp(line, "Rank ", 5))
-        return read_rank(reader, line, err);
-    if (!strncmp(line, "size ", 5) && strstr(line, "algbw"))
-        read_heading(reader, line);
-    else if (*line >= '0' && *line <= '9')
-        return read_row(reader, line, err);
+    remark = strchr(line, '#');
+    if (remark)
+        return read_remark(reader, remark + strspn(remark, "#" BLANKS), err);
+    n = split(line, words);
+    first = find_row(&type, words, n);
+    return first < n
+               ? read_row(&reader->now, words + first, n - first, type, err)
+               : 0;
+}
+
+static int take_best(struct nccl_tests *out, struct reader *reader,
+                     struct err *err)
+{
+    const struct err *fault = &reader->now.fault;
+
+    if (!reader->best.found.n_rows) {
+        *err = *fault;
+        return -1;
+    }
+    *out = reader->best.found;
+    out->rows =
+        arena_keep(reader->arena, out->rows, out->n_rows, sizeof(*out->rows));
+    reader->best.found.rows = NULL;
+    if (fault->code && !reader->now.is_other)
+        out->doubt = arena_printf(
+            reader->arena,
+            "%s; the test of line %zu is not whole, the one of line %zu is "
+            "read",
+            fault->msg, reader->now.first_line, reader->best.first_line);
     return 0;
 }
 
 int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
                      const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {.out = out};
+    struct reader reader = {.source = source, .arena = arena};
     char *copy = arena_strndup(arena, text, len);
-    size_t n_lines = 1, line_number = 0;
+    int rc;
 
     *out = (struct nccl_tests){0};
     if (strlen(copy) != len)
         return err_input(err, "%s: a NUL byte, so not a text", source);
-    for (const char *p = copy; (p = strchr(p, '\n')); p++)
-        n_lines++;
-    reader.hosts = ARENA_NEW(arena, const char *, n_lines + 1);
-    out->rows = ARENA_NEW(arena, struct nccl_row, n_lines);
+    reader.now = (struct test){.average = NAN, .first_line = 1};
     for (char *line; (line = strsep(&copy, "\n"));) {
-        line_number++;
-        if (read_line(&reader, line, err))
-            return err_prefix(err, "%s:%zu", source, line_number);
+        struct err fault = {0};
+
+        reader.line++;
+        if (read_line(&reader, line, &fault) && !reader.now.fault.code) {
+            reader.now.fault = fault;
+            (void)err_prefix(&reader.now.fault, "%s:%zu", source, reader.line);
+        }
     }
-    if (out->n_rows)
-        return 0;
-    return err_input(
-        err, "%s: no row of an exchange; alltoall_perf prints them", source);
+    end_test(&reader);
+    rc = take_best(out, &reader, err);
+    release(&reader.now);
+    release(&reader.best);
+    return rc;
 }

@@ -3,41 +3,25 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "io/cluster_json.h"
-#include "io/tables_private.h"
+#include "io/plan_printed.h"
+#include "io/plan_torchrec_private.h"
+#include "io/planner_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan while it is read. */
-struct reader {
-    struct plan *plan;
-    const char *source;
-    struct arena *arena;
-    bool lists_tables; /* those of the plan come from the text */
-    json_t *places;    /* owned; the table of each name */
-    bool *is_placed;   /* [n_tables] */
-    size_t cap;        /* of the plan's shards, which are grown */
-};
-
-/* A table of the plan, what is cut of it and where it lies. */
-struct entry {
-    const char *fqn, *kernel;
-    uint64_t n_rows, dim, width; /* as far as the text says; else 0 */
-    uint32_t *ranks;             /* [n_ranks] */
-    size_t n_ranks;
-    uint32_t table;
-};
-
-static void place_name(struct reader *reader, const char *name, size_t table)
+static void place_name(struct torchrec_reader *reader, const char *name,
+                       size_t table)
 {
     json_object_set_new(reader->places, name, json_integer((json_int_t)table));
 }
 
 /* Of a rank, what is set of rows and columns; none where that is no row. */
-static void add_shard(struct reader *reader, const struct entry *entry,
-                      size_t rank, struct shard shard)
+void torchrec_add_shard(struct torchrec_reader *reader,
+                        const struct torchrec_entry *entry, size_t rank,
+                        struct shard shard)
 {
     struct plan *plan = reader->plan;
 
@@ -50,19 +34,20 @@ static void add_shard(struct reader *reader, const struct entry *entry,
     plan->shards[plan->n_shards++] = shard;
 }
 
-static void add_replicas(struct reader *reader, const struct entry *entry)
+void torchrec_add_replicas(struct torchrec_reader *reader,
+                           const struct torchrec_entry *entry)
 {
     struct shard shard = shard_whole(&reader->plan->problem, entry->table, 0);
 
     shard.kind = SHARD_REPLICATE;
     for (size_t i = 0; i < entry->n_ranks; i++)
-        add_shard(reader, entry, i, shard);
+        torchrec_add_shard(reader, entry, i, shard);
 }
 
 /* The table of that name, or of what stands behind one of its dots, which gets
  * its place now; where it has one, that of NAME#2. NULL: none. */
-static const struct table *find_table(struct entry *entry,
-                                      struct reader *reader)
+static const struct table *find_table(struct torchrec_entry *entry,
+                                      struct torchrec_reader *reader)
 {
     const char *name = entry->fqn, *dot;
     const json_t *idx = NULL;
@@ -82,8 +67,8 @@ static const struct table *find_table(struct entry *entry,
     return &reader->plan->problem.tables[entry->table];
 }
 
-static int check_entry(struct entry *entry, struct reader *reader,
-                       struct err *err)
+int torchrec_check_entry(struct torchrec_entry *entry,
+                         struct torchrec_reader *reader, struct err *err)
 {
     const uint32_t n_ranks = reader->plan->problem.cluster.n_devices;
     const struct table *table = find_table(entry, reader);
@@ -92,7 +77,9 @@ static int check_entry(struct entry *entry, struct reader *reader,
         return err_input(err,
                          "table '%s' is not in the table list, or placed twice",
                          entry->fqn);
-    if (text_which("fused|dense", entry->kernel) < 0)
+    if (reader->needs_kernels &&
+        text_which("fused|dense|batched_fused|batched_dense", entry->kernel) <
+            0)
         return err_input(err,
                          "table '%s' has the kernel '%s'; only fused and dense "
                          "keep it in the GPU's memory",
@@ -111,191 +98,14 @@ static int check_entry(struct entry *entry, struct reader *reader,
                      table->num_embeddings, table->dim);
 }
 
-static int read_shards(struct reader *reader, const struct entry *entry,
-                       json_t *shards, struct err *err)
-{
-    const struct table *table = &reader->plan->problem.tables[entry->table];
-    const json_int_t n_rows = (json_int_t)table->num_embeddings;
-    json_int_t row, col, rows, cols;
-
-    for (size_t i = 0; i < entry->n_ranks; i++) {
-        struct shard shard = {0};
-
-        if (json_array_size(shards) != entry->n_ranks ||
-            json_unpack(json_array_get(shards, i), "{s:[II], s:[II]}",
-                        "shard_offsets", &row, &col, "shard_sizes", &rows,
-                        &cols) ||
-            row < 0 || row > n_rows || rows < 0 || rows > n_rows - row ||
-            col < 0 || col > table->dim || cols < 1 || cols > table->dim - col)
-            return err_input(
-                err,
-                "table '%s' has no shard %zu, of %zu, within %" PRIu64
-                " rows and %u columns",
-                entry->fqn, i, entry->n_ranks, table->num_embeddings,
-                table->dim);
-        shard.row_begin = (uint64_t)row;
-        shard.row_end = (uint64_t)(row + rows);
-        shard.col_begin = (uint32_t)col;
-        shard.col_end = (uint32_t)(col + cols);
-        add_shard(reader, entry, i, shard);
-    }
-    return 0;
-}
-
-/* "3,14,14", "0-95" or, in JSON, "3, 14]"; false where it is none. Of a range
- * more than there are ranks are one that is none, and so not kept. */
-static bool read_ranks(struct entry *entry, const struct reader *reader,
-                       const char *text)
-{
-    const size_t most =
-        strlen(text) +
-        (strchr(text, '-') ? reader->plan->problem.cluster.n_devices : 0);
-    char *end;
-
-    entry->ranks = ARENA_NEW(reader->arena, uint32_t, most);
-    for (;; text = end + 1) {
-        uint64_t rank = strtoull(text, &end, 10), last = rank;
-
-        if (end == text)
-            return false;
-        if (*end == '-')
-            last = strtoull(end + 1, &end, 10);
-        for (; rank <= last && entry->n_ranks < most; rank++)
-            entry->ranks[entry->n_ranks++] =
-                (uint32_t)min_u64(rank, UINT32_MAX);
-        if (*end != ',')
-            return (!*end || *end == ']') && entry->n_ranks;
-    }
-}
-
-static int read_entry(struct reader *reader, json_t *value, const char *fqn,
-                      struct err *err)
-{
-    struct entry entry = {.fqn = fqn};
-    json_t *ranks, *shards = NULL;
-    const char *type;
-
-    if (json_unpack(value, "{s:s, s:s, s:o, s?o}", "sharding_type", &type,
-                    "compute_kernel", &entry.kernel, "ranks", &ranks, "shards",
-                    &shards) ||
-        !json_is_array(ranks) ||
-        !read_ranks(&entry, reader, json_cell(ranks, reader->arena) + 1))
-        return err_input(
-            err, "table '%s' has no sharding_type, compute_kernel and ranks",
-            fqn);
-    if (check_entry(&entry, reader, err))
-        return -1;
-    if (strcmp(type, "data_parallel") != 0)
-        return read_shards(reader, &entry, shards, err);
-    add_replicas(reader, &entry);
-    return 0;
-}
-
-/* Every table of every module, each in its line: all that stands three deep. */
-static int read_modules(struct reader *reader, json_t *modules,
-                        const char *text, size_t len, struct err *err)
-{
-    const size_t *line = place_child_lines(text, len, 3, reader->arena);
-    const char *module, *name;
-    json_t *tables, *value;
-
-    json_object_foreach(modules, module, tables)
-    {
-        if (!json_is_object(tables))
-            return err_input(err, "%s:1: '%s' is no module", reader->source,
-                             module);
-        json_object_foreach(tables, name, value)
-        {
-            const char *fqn =
-                arena_printf(reader->arena, "%s.%s", module, name);
-
-            if (read_entry(reader, value, fqn, err))
-                return err_prefix(err, "%s:%zu", reader->source, *line);
-            line++;
-        }
-    }
-    return 0;
-}
-
-static int read_json(struct reader *reader, const char *text, size_t len,
-                     struct err *err)
-{
-    struct cluster *cluster = &reader->plan->problem.cluster;
-    int n_ranks = 0, n_local = 0, n_hosts = 1;
-    json_t *root = NULL, *modules = NULL;
-    int rc = json_parse(&root, text, len, reader->source, err);
-
-    if (!rc && (json_unpack(root, "{s:i, s:i, s?i, s:o !}", "world_size",
-                            &n_ranks, "local_world_size", &n_local, "pod_size",
-                            &n_hosts, "plan", &modules) ||
-                n_ranks < 1 || n_ranks > CLUSTER_MAX_GPUS || n_local < 1 ||
-                n_hosts < 1 || !json_is_object(modules)))
-        rc = err_input(err,
-                       "%s:1: a plan of TorchRec has world_size, "
-                       "local_world_size, perhaps pod_size, and plan, no more",
-                       reader->source);
-    cluster->n_devices = (uint32_t)n_ranks;
-    cluster->devices_per_host = (uint32_t)n_local;
-    cluster->hosts_per_domain = (uint32_t)n_hosts;
-    rc = rc || read_modules(reader, modules, text, len, err);
-    json_decref(root);
-    return rc ? -1 : 0;
-}
-
-/* Columns of "Parameter Info", and what they are in a list. */
-enum { FQN, SHARDING, KERNEL, INDICES, POOLINGS, OUTPUT, DIM, ROWS, RANKS };
-static const struct {
-    const char *name;
-    size_t column;
-} printed_columns[] = {
-    [FQN] = {"FQN", COLUMN_NAME},
-    [SHARDING] = {"Sharding", N_TABLE_COLUMNS},
-    [KERNEL] = {"Compute Kernel", N_TABLE_COLUMNS},
-    [INDICES] = {"Num Indices", COLUMN_POOLING},
-    [POOLINGS] = {"Sum Num Poolings", COLUMN_OUTPUTS},
-    [OUTPUT] = {"Output", COLUMN_OUTPUT},
-    [DIM] = {"Emb Dim (CW Dim)", COLUMN_DIM},
-    [ROWS] = {"Hash Size", COLUMN_ROWS},
-    [RANKS] = {"Ranks", N_TABLE_COLUMNS},
-};
-#define N_COLUMNS (sizeof(printed_columns) / sizeof(*printed_columns))
-#define MAX_CELLS 32
-
-/* The printed tables: of ranks, and of parameters, whose heading says where
- * their columns are. */
-struct printed {
-    enum { WITHIN_NONE, WITHIN_RANKS, WITHIN_TABLES } within;
-    size_t column[N_COLUMNS];
-    char *cells[MAX_CELLS + 1]; /* of a line */
-    size_t n_cells;
-};
-
-/* What stands between the frame's '#', with two blanks or more between. */
-static void split_line(struct printed *printed, char *line)
-{
-    char *end;
-
-    printed->n_cells = 0;
-    line += strcspn(line, "#");
-    line += strspn(line, "# ");
-    for (end = line + strlen(line); end > line && strchr("# \r", end[-1]);)
-        *--end = '\0';
-    while (line && *line && printed->n_cells < MAX_CELLS) {
-        printed->cells[printed->n_cells++] = line;
-        line = strstr(line, "  ");
-        if (line) {
-            *line++ = '\0';
-            line += strspn(line, " ");
-        }
-    }
-}
-
 /* A grid's pieces are listed by rank: those of a host are, one after another on
  * each rank, of its column blocks. */
-static void add_pieces(struct reader *reader, const struct entry *entry)
+void torchrec_add_pieces(struct torchrec_reader *reader,
+                         const struct torchrec_entry *entry)
 {
     const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
-    const uint64_t n_local = entry->n_ranks / n_blocks; /* blocks of rows */
+    /* Blocks of rows; the caller has made sure that there are some. */
+    const uint64_t n_local = max_u64(entry->n_ranks / n_blocks, 1);
     const uint64_t step = (entry->n_rows - 1) / n_local + 1;
     uint64_t host = UINT64_MAX, first = 0, next = 0, same = 0;
 
@@ -310,68 +120,139 @@ static void add_pieces(struct reader *reader, const struct entry *entry)
             next = first + same + 1;
             row = entry->ranks[i] % n_local;
         }
-        add_shard(reader, entry, i,
-                  (struct shard){
-                      .row_begin = min_u64(row * step, entry->n_rows),
-                      .row_end = min_u64((row + 1) * step, entry->n_rows),
-                      .col_begin = (uint32_t)(block * entry->width),
-                      .col_end = (uint32_t)min_u64((block + 1) * entry->width,
-                                                   entry->dim),
-                  });
+        torchrec_add_shard(
+            reader, entry, i,
+            (struct shard){
+                .row_begin = min_u64(row * step, entry->n_rows),
+                .row_end = min_u64((row + 1) * step, entry->n_rows),
+                .col_begin = (uint32_t)(block * entry->width),
+                .col_end =
+                    (uint32_t)min_u64((block + 1) * entry->width, entry->dim),
+            });
     }
 }
 
-/* What the text says of a table. */
-static int read_cells(struct entry *entry, struct table *table,
-                      const struct reader *reader, char *const cells[N_COLUMNS],
-                      struct err *err)
+/* --- the planner's report --- */
+
+/* Columns of the report that a table list has, too. */
+static const struct {
+    enum planner_column printed;
+    size_t column;
+} list_columns[] = {
+    {PLANNER_FQN, COLUMN_NAME},      {PLANNER_INDICES, COLUMN_POOLING},
+    {PLANNER_OUTPUT, COLUMN_OUTPUT}, {PLANNER_POOLINGS, COLUMN_OUTPUTS},
+    {PLANNER_DIM, COLUMN_DIM},       {PLANNER_ROWS, COLUMN_ROWS},
+};
+#define N_LIST_COLUMNS (sizeof(list_columns) / sizeof(*list_columns))
+
+/* A cell as a number: NAN if it is none or negative, 1 if it is not there. */
+static double cell_number(const char *cell)
+{
+    double number = 1;
+
+    if (cell && (!text_to_double(cell, &number) || number < 0))
+        return NAN;
+    return number;
+}
+
+/* Look-ups of a sample. Before TorchRec 1.1 they are not printed, but the sums
+ * over features of pooling factors and of poolings are: their product is that
+ * of one feature, times the features. */
+static const char *look_ups(const struct planner_row *row, struct arena *arena)
+{
+    const double n_features =
+        fmax(cell_number(row->cells[PLANNER_FEATURES]), 1);
+    const double n =
+        cell_number(row->cells[PLANNER_FACTOR]) *
+        (row->cells[PLANNER_POOLINGS]
+             ? cell_number(row->cells[PLANNER_POOLINGS]) / n_features
+             : 1);
+
+    if (row->cells[PLANNER_INDICES])
+        return row->cells[PLANNER_INDICES];
+    return isnan(n) ? row->cells[PLANNER_FACTOR]
+                    : arena_printf(arena, "%.15g", n);
+}
+
+/* Columns of a piece: "128 (64)" says so; else those of the table, or its share
+ * where it is cut by columns. 0: they are not known. */
+static uint64_t piece_width(const struct torchrec_entry *entry,
+                            const char *width, const char *sharding)
+{
+    if (width)
+        return strtoull(width, NULL, 10);
+    if (!strcmp(sharding, "CW") || !strcmp(sharding, "TWCW"))
+        return entry->dim % entry->n_ranks ? 0 : entry->dim / entry->n_ranks;
+    return entry->dim;
+}
+
+/* Whether a table so cut has as many pieces as it has ranks. */
+static bool has_its_pieces(const struct torchrec_entry *entry,
+                           const char *sharding)
+{
+    const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
+
+    if (text_which("TW|CW|TWCW", sharding) >= 0)
+        return entry->n_ranks == n_blocks;
+    return entry->n_ranks % n_blocks == 0;
+}
+
+/* What the report says of a table. */
+static int read_cells(struct torchrec_entry *entry, struct table *table,
+                      const struct torchrec_reader *reader,
+                      const struct planner_row *row, struct err *err)
 {
     static const struct tables_options options = {0};
     struct table_cells told = {.options = &options, .arena = reader->arena};
-    char *width = strstr(cells[DIM], " (");
-    size_t n_blocks, wrong = N_COLUMNS;
+    const char *sharding = row->cells[PLANNER_SHARDING];
+    const char *dim = row->cells[PLANNER_DIM], *width = strstr(dim, " (");
+    enum planner_column wrong = N_PLANNER_COLUMNS;
 
+    for (size_t i = 0; i < N_LIST_COLUMNS; i++) {
+        told.names[list_columns[i].column] =
+            planner_column_name(list_columns[i].printed);
+        told.texts[list_columns[i].column] =
+            row->cells[list_columns[i].printed];
+    }
     if (width)
-        *width++ = '\0';
-    for (size_t c = 0; c < N_COLUMNS; c++)
-        if (printed_columns[c].column < N_TABLE_COLUMNS) {
-            told.names[printed_columns[c].column] = printed_columns[c].name;
-            told.texts[printed_columns[c].column] = cells[c];
-        }
-    entry->fqn = cells[FQN];
-    entry->kernel = cells[KERNEL];
+        told.texts[COLUMN_DIM] =
+            arena_strndup(reader->arena, dim, (size_t)(width - dim));
+    told.texts[COLUMN_POOLING] = look_ups(row, reader->arena);
+    if (!told.texts[COLUMN_OUTPUTS])
+        told.texts[COLUMN_OUTPUTS] = row->cells[PLANNER_FEATURES];
+    entry->fqn = row->cells[PLANNER_FQN];
+    entry->kernel = row->cells[PLANNER_KERNEL];
     if (table_from_cells(table, &told, err))
         return err_prefix(err, "table '%s'", entry->fqn);
-    if (width)
-        width[-1] = ' ';
     entry->n_rows = table->num_embeddings;
     entry->dim = table->dim;
-    entry->width = width ? strtoull(width + 1, NULL, 10) : entry->dim;
-    n_blocks = entry->width ? (entry->dim - 1) / entry->width + 1 : 1;
-    if (!read_ranks(entry, reader, cells[RANKS]) || entry->n_ranks % n_blocks)
-        wrong = RANKS;
-    if (!entry->width || entry->width > entry->dim)
-        wrong = DIM;
-    if (text_which("DP|TW|CW|TWCW|RW|TWRW|GS", cells[SHARDING]) < 0)
-        wrong = SHARDING;
-    if (wrong == N_COLUMNS)
+    entry->ranks =
+        planner_ranks(&entry->n_ranks, row->cells[PLANNER_RANKS],
+                      reader->plan->problem.cluster.n_devices, reader->arena);
+    entry->width = entry->ranks
+                       ? piece_width(entry, width ? width + 2 : NULL, sharding)
+                       : 0;
+    if (text_which(PLANNER_KINDS, sharding) < 0)
+        wrong = PLANNER_SHARDING;
+    else if (entry->ranks && (!entry->width || entry->width > entry->dim))
+        wrong = PLANNER_DIM;
+    else if (!entry->ranks || !has_its_pieces(entry, sharding))
+        wrong = PLANNER_RANKS;
+    if (wrong == N_PLANNER_COLUMNS)
         return 0;
     return err_input(err, "table '%s' cannot have the %s '%s'", entry->fqn,
-                     printed_columns[wrong].name, cells[wrong]);
+                     planner_column_name(wrong), row->cells[wrong]);
 }
 
 /* Lists the table where no list is given. */
-static int read_row(struct reader *reader, const struct printed *printed,
-                    struct err *err)
+static int read_row(struct torchrec_reader *reader,
+                    const struct planner_row *row, struct err *err)
 {
     struct problem *problem = &reader->plan->problem;
-    char *cells[N_COLUMNS];
-    struct entry entry = {0};
+    struct torchrec_entry entry = {0};
     struct table table;
 
-    for (size_t c = 0; c < N_COLUMNS; c++)
-        cells[c] = printed->cells[printed->column[c]];
-    if (read_cells(&entry, &table, reader, cells, err))
+    if (read_cells(&entry, &table, reader, row, err))
         return -1;
     if (json_object_get(reader->places, entry.fqn))
         table.name = arena_printf(reader->arena, "%s#2", entry.fqn);
@@ -379,94 +260,78 @@ static int read_row(struct reader *reader, const struct printed *printed,
         place_name(reader, table.name, problem->n_tables);
         problem->tables[problem->n_tables++] = table;
     }
-    if (check_entry(&entry, reader, err))
+    if (torchrec_check_entry(&entry, reader, err))
         return -1;
-    (strcmp(cells[SHARDING], "DP") ? add_pieces : add_replicas)(reader, &entry);
+    (strcmp(row->cells[PLANNER_SHARDING], "DP")
+         ? torchrec_add_pieces
+         : torchrec_add_replicas)(reader, &entry);
     return 0;
 }
 
-/* Where the columns are. */
-static int read_heading(struct printed *printed, struct err *err)
-{
-    printed->cells[printed->n_cells] = NULL;
-    for (size_t c = 0; c < N_COLUMNS; c++) {
-        int i = text_choice((const char *const *)printed->cells,
-                            printed_columns[c].name);
-
-        if (i < 0)
-            return err_input(err, "there is no column '%s'",
-                             printed_columns[c].name);
-        printed->column[c] = (size_t)i;
-    }
-    printed->within = WITHIN_TABLES;
-    return 0;
-}
-
-static int read_line(struct reader *reader, struct printed *printed, char *line,
-                     struct err *err)
+static int read_stats(struct torchrec_reader *reader, const char *text,
+                      size_t len, struct err *err)
 {
     struct problem *problem = &reader->plan->problem;
-    const uint64_t max_batch = (uint64_t)PROBLEM_MAX_BATCH;
-    uint32_t *n_ranks = &problem->cluster.n_devices;
-    const char *first;
+    struct planner_report report;
 
-    split_line(printed, line);
-    first = printed->n_cells ? printed->cells[0] : "";
-    if (!*first || !strcmp(first, "Rank"))
-        printed->within = *first ? WITHIN_RANKS : WITHIN_NONE;
-    else if (!strcmp(first, "FQN"))
-        return read_heading(printed, err);
-    else if (!strncmp(first, "Batch Size: ", 12))
-        problem->batch = *n_ranks * min_u64(strtoull(first + 12, NULL, 10),
-                                            max_batch / (*n_ranks + 1));
-    else if (printed->within == WITHIN_RANKS && *first != '-')
-        *n_ranks += *n_ranks < CLUSTER_MAX_GPUS;
-    else if (printed->within == WITHIN_TABLES && *first != '-')
-        return printed->n_cells > printed->column[RANKS]
-                   ? read_row(reader, printed, err)
-                   : err_input(err, "table '%s' lacks columns", first);
-    return 0;
-}
-
-static int read_stats(struct reader *reader, const char *text, size_t len,
-                      struct err *err)
-{
-    struct printed printed = {0};
-    char *copy = arena_strndup(reader->arena, text, len);
-    size_t n_lines = 1, number = 1;
-
-    for (const char *p = copy; (p = strchr(p, '\n')); p++)
-        n_lines++;
+    if (planner_report_find(&report, text, len, reader->source, reader->arena,
+                            err))
+        return -1;
+    if (report.doubt && reader->options->warn)
+        reader->options->warn(reader->options->warn_ctx, report.doubt);
+    problem->cluster.n_devices = report.n_ranks;
+    problem->batch =
+        report.n_ranks * min_u64(report.batch_per_rank,
+                                 (uint64_t)PROBLEM_MAX_BATCH / report.n_ranks);
     if (reader->lists_tables) {
-        reader->plan->problem.tables =
-            ARENA_NEW(reader->arena, struct table, n_lines);
-        reader->is_placed = ARENA_NEW(reader->arena, bool, n_lines);
+        problem->tables = ARENA_NEW(reader->arena, struct table, report.n_rows);
+        reader->is_placed = ARENA_NEW(reader->arena, bool, report.n_rows);
     }
-    for (char *line; (line = strsep(&copy, "\n")); number++)
-        if (read_line(reader, &printed, line, err))
-            return err_prefix(err, "%s:%zu", reader->source, number);
+    for (size_t i = 0; i < report.n_rows; i++)
+        if (read_row(reader, &report.rows[i], err))
+            return err_prefix(err, "%s:%zu", reader->source,
+                              report.rows[i].line);
     return 0;
 }
 
 bool tables_is_stats(const char *text)
 {
-    return strstr(text, "--- Planner Statistics ---");
+    return planner_report_is(text);
 }
 
 static bool is_json_plan(const char *text)
 {
-    return strstr(text, "\"plan\"") && !strstr(text, "\"neuroshard_plan\"") &&
-           (strstr(text, "\"world_size\"") ||
-            strstr(text, "\"sharding_type\""));
+    const bool has_plan = strstr(text, "\"plan\"");
+
+    return text[strspn(text, " \t\r\n")] == '{' &&
+           !strstr(text, "\"neuroshard_plan\"") &&
+           (has_plan ? strstr(text, "\"world_size\"") ||
+                           strstr(text, "\"sharding_type\"")
+                     : strstr(text, "\"sharding_type\"") &&
+                           strstr(text, "\"compute_kernel\""));
+}
+
+/* Whether a report lists its tables; a log may have the plan beside one that
+ * does not. */
+static bool lists_tables(const char *text)
+{
+    return planner_report_is(text) &&
+           (strstr(text, "FQN") || !plan_printed_is(text));
 }
 
 bool plan_is_torchrec(const char *text)
 {
-    return is_json_plan(text) || tables_is_stats(text);
+    return is_json_plan(text) || planner_report_is(text) ||
+           plan_printed_is(text);
+}
+
+bool plan_says_ranks(const char *text)
+{
+    return lists_tables(text) || strstr(text, "\"world_size\"");
 }
 
 /* Leaves out the tables that have no place. */
-static int finish(struct reader *reader, struct err *err)
+static int finish(struct torchrec_reader *reader, struct err *err)
 {
     struct plan *plan = reader->plan;
     struct problem *problem = &plan->problem;
@@ -489,24 +354,31 @@ static int finish(struct reader *reader, struct err *err)
     return 0;
 }
 
-int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
-                       const char *source, struct arena *arena, struct err *err)
+/* needs_kernels: pieces must be in the GPU's memory. */
+static int read_text(struct plan *plan, const char *text, size_t len,
+                     const char *source, const struct tables_options *options,
+                     bool needs_kernels, struct arena *arena, struct err *err)
 {
     const size_t n_tables = plan->problem.n_tables;
-    struct reader reader = {.plan = plan,
-                            .source = source,
-                            .arena = arena,
-                            .lists_tables = !n_tables,
-                            .places = json_object(),
-                            .is_placed = ARENA_NEW(arena, bool, n_tables)};
+    struct torchrec_reader reader = {.plan = plan,
+                                     .source = source,
+                                     .options = options,
+                                     .needs_kernels = needs_kernels,
+                                     .arena = arena,
+                                     .lists_tables = !n_tables,
+                                     .places = json_object(),
+                                     .is_placed =
+                                         ARENA_NEW(arena, bool, n_tables)};
     int rc;
 
     for (size_t t = 0; t < n_tables; t++)
         place_name(&reader, plan->problem.tables[t].name, t);
-    if (!is_json_plan(text))
+    if (lists_tables(text))
         rc = read_stats(&reader, text, len, err);
     else if (n_tables)
-        rc = read_json(&reader, text, len, err);
+        rc = (is_json_plan(text) || !plan_printed_is(text)
+                  ? torchrec_read_json
+                  : torchrec_read_printed)(&reader, text, len, err);
     else
         rc = err_input(err,
                        "%s:1: a plan without the look-ups of its tables; "
@@ -519,14 +391,20 @@ int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
     return rc ? -1 : 0;
 }
 
+int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
+                       const char *source, const struct tables_options *options,
+                       struct arena *arena, struct err *err)
+{
+    return read_text(plan, text, len, source, options, true, arena, err);
+}
+
 int tables_from_stats(struct table_list *list, const char *text, size_t len,
                       const char *source, const struct tables_options *options,
                       struct arena *arena, struct err *err)
 {
     struct plan plan = {0};
 
-    (void)options;
-    if (plan_from_torchrec(&plan, text, len, source, arena, err))
+    if (read_text(&plan, text, len, source, options, false, arena, err))
         return -1;
     *list = (struct table_list){.tables = plan.problem.tables,
                                 .n_tables = plan.problem.n_tables,

@@ -126,6 +126,7 @@ int times_add(struct times *times, const char *text, size_t len,
             ? read_json(&reader, text, len, source, err)
             : csv_read(text, len, source, read_record, &reader, arena, err))
         return -1;
+    times->is_cut |= first != '[' && first != '{' && text[len - 1] != '\n';
     if (times->n > n)
         return 0;
     return err_input(err, "%s:%zu: no times", source, reader.line);

@@ -14,6 +14,7 @@ struct times {
     uint32_t n_ranks;        /* of the job; rank is below it */
     struct part_time *times; /* owned, grown by each file */
     size_t n, cap;
+    bool is_cut; /* a file's last line has no end */
 };
 void times_release(struct times *times);
 

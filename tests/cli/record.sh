@@ -109,11 +109,25 @@ try plan.json --times eight.csv --db costs.db --device H100
 job 3 4 >short.csv
 try plan.json --times short.csv --db costs.db --device H100
 try plan.json times.csv --times times.csv --db costs.db --device H100
+try plan.json --times times.csv --db costs.db --insist --nccl-tests h100_8.txt
+try --nccl-tests h100_8.txt --db costs.db --insist
 try times.csv --times times.csv --db costs.db --device H100
 try plan.json --times times.csv --nccl-tests h100_8.txt --db costs.db
 try --times times.csv --db costs.db
 try plan.json --db costs.db
 sqlite3 costs.db "SELECT count(*) FROM sample; SELECT count(*) FROM comm_sample"
+
+echo "# what is doubtful"
+awk -F , -v OFS=, 'NR > 1 { $4 *= 40 } 1' times.csv >cpu_times.csv
+try plan.json --times cpu_times.csv --db doubt.db --isa sm_90 \
+    --device 'cuda:NVIDIA H200'
+try plan.json --times cpu_times.csv --db doubt.db --isa sm_90 --insist \
+    --device 'cuda:NVIDIA H200' | grep -e samples -e status
+awk 'NR != 41 && NR != 77' times.csv >gaps.csv
+try plan.json --times gaps.csv --db doubt.db --device H200 | sed 5q
+head -c -3 times.csv >cut.csv
+try plan.json --times cut.csv --db doubt.db --device H200 | sed 4q
+try --nccl-tests cut_second.txt --db doubt.db --isa any | sed 3q
 
 echo "# what is recorded is learned from"
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" cpu.db

@@ -64,3 +64,54 @@ printf '%s\n' name,rows,dim,hotness,num_features,sharding a,100,128,6,3,column \
 "$NEUROSHARD" plan small.csv --gpus 2 --effort 1000 -o small.json \
     >/dev/null 2>&1
 "$NEUROSHARD" emit small.json --format torchrec-constraints --prefix t_
+
+echo "== as Python prints it, and as others save it"
+printf '%s\n' name,rows,dim,hotness a,100,128,6 b,100,64,2 >two.csv
+cat >printed.txt <<END
+[default0]:module: m
+
+[default0]: param | sharding type | compute kernel | ranks
+[default0]:------ | ------------- | -------------- | ------
+[default0]: a     | column_wise   | fused          | [0, 1]
+[default0]: b     | table_wise    | fused          | [1]
+
+[default0]: param | shard offsets | shard sizes | placement
+[default0]:------ | ------------- | ----------- | -------------
+[default0]: a     | [0, 0]        | [100, 64]   | rank:0/cuda:0
+[default0]: a     | [0, 64]       | [100, 64]   | rank:1/cuda:1
+[default0]: b     | [0, 0]        | [100, 64]   | rank:1/cuda:1
+END
+shard()
+{
+    printf '%s' "ShardMetadata(shard_offsets=[0, $1], shard_sizes=[100, 64], "
+    printf '%s' "placement=rank:$2/cuda:$2)"
+}
+table()
+{
+    printf '%s' "'$1': ParameterSharding(sharding_type='$2', "
+    printf '%s' "compute_kernel='fused', ranks=$3, sharding_spec="
+    printf '%s' "EnumerableShardingSpec(shards=[$4]))"
+}
+echo "{'m': {$(table a column_wise '[0, 1]' "$(shard 0 0), $(shard 64 1)"), $(
+    table b table_wise '[1]' "$(shard 0 1)")}}" >repr.txt
+"$NEUROSHARD" cost printed.txt --tables two.csv --gpus 2 --batch 64 \
+    --cost roofline:h100 -o printed.json >/dev/null 2>&1
+"$NEUROSHARD" emit printed.json --format torchrec --module m -o printed.torchrec
+sed 's/"[a-z_]*world_size": [0-9]*, *//g' printed.torchrec >serialized.json
+cat >easyrec.json <<END
+{"m": {"a": {"sharding_type": "column_wise", "compute_kernel": "fused",
+             "ranks": [0, 1]},
+       "b": {"sharding_type": "table_wise", "compute_kernel": "fused",
+             "ranks": [1]}}}
+END
+for plan in repr.txt serialized.json easyrec.json; do
+    "$NEUROSHARD" diff printed.json $plan --tables two.csv --batch 64 --gpus 2 2>&1 |
+        grep "^moves\|^neuroshard: [^w]"
+done
+"$NEUROSHARD" cost easyrec.json --tables two.csv --batch 64 2>&1
+"$NEUROSHARD" cost printed.txt --gpus 2 --batch 64 2>&1
+cat printed.txt >twice.txt
+sed 8d printed.txt >>twice.txt
+"$NEUROSHARD" plan two.csv --gpus 2 --from twice.txt --effort 0 --batch 64 2>&1 |
+    grep 'not whole'
+exit 0

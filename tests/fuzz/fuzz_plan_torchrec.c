@@ -41,6 +41,8 @@ static void must_be_placed(const struct plan *plan)
     }
 }
 
+static const struct tables_options options = {0};
+
 /* With a table list and without. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -55,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         plan.problem.n_tables = n;
         if (n)
             make_tables(plan.problem.tables);
-        if (plan_from_torchrec(&plan, text, size, "fuzz", &arena, &err)) {
+        if (plan_from_torchrec(&plan, text, size, "fuzz", &options, &arena,
+                               &err)) {
             MUST(err.code == ERR_INPUT && !strncmp(err.msg, "fuzz", 4));
             MUST(text_is_printable(err.msg));
         } else {

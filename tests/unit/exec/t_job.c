@@ -323,8 +323,39 @@ static void test_refused(void)
     refuse(&planted, "most ranks have no times in most of 1 steps");
 }
 
+/* Times and steps that others have. */
+static void test_missing(void)
+{
+    static struct planted planted;
+    struct arena arena = {0};
+    struct job_times job;
+    struct err err = {0};
+    struct rng rng;
+
+    rng_init(&rng, 42, 0);
+    predict(&planted, 3, &rng);
+    run(&planted, 12, &rng);
+    ok(!learn(&job, &planted, &arena, &err) && !job.doubt, "none is missing");
+    for (size_t i = 0; i < planted.n; i++)
+        if (planted.times[i].step == 107)
+            planted.times[i--] = planted.times[--planted.n];
+    ok(!learn(&job, &planted, &arena, &err), "a step less: %s", err.msg);
+    is_str(job.doubt, "1 of 43 steps are missing, the first is step 107",
+           "and it is said");
+    for (size_t i = 0; i < planted.n; i++)
+        if (planted.times[i].step == 103 && planted.times[i].rank == 1 &&
+            planted.times[i].part == STEP_FORWARD)
+            planted.times[i--] = planted.times[--planted.n];
+    ok(!learn(&job, &planted, &arena, &err), "a time less: %s", err.msg);
+    ok(!strncmp(job.doubt, "1 of ", 5) &&
+           strstr(job.doubt, "the first is forward of rank 1 in step 103"),
+       "and it is said: %s", job.doubt);
+    arena_release(&arena);
+}
+
 int main(void)
 {
+    test_missing();
     test_planted();
     test_factor();
     test_thresholds();

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+#include "io/plan_printed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANKS " \t\r\n"
+#define MAX_DEPTH 32
+/* What ends a word that is neither quoted nor called. */
+#define WORD_ENDS ",()[]{}=" BLANKS "'\""
+
+static int read_value(json_t **value, const char **at, unsigned depth,
+                      struct err *err);
+
+static char next(const char **at)
+{
+    *at += strspn(*at, BLANKS);
+    return **at;
+}
+
+/* Text of a string in either quotes; a backslash keeps the character behind. */
+static int read_string(char **text, const char **at, struct err *err)
+{
+    const char quote = *(*at)++;
+    struct buf out = {0};
+
+    while (**at && **at != quote && **at != '\n') {
+        if (**at == '\\' && (*at)[1])
+            ++*at;
+        buf_add(&out, (*at)++, 1);
+    }
+    if (**at != quote) {
+        buf_release(&out);
+        return err_input(err, "a string without its end");
+    }
+    ++*at;
+    buf_add(&out, "", 0);
+    *text = out.data;
+    return 0;
+}
+
+/* One "key: value" or "key=value"; `separator` says which. */
+static int read_member(json_t *object, const char **at, char separator,
+                       unsigned depth, struct err *err)
+{
+    json_t *value = NULL;
+    char *key = NULL;
+    int rc = -1;
+
+    if (separator == ':' && !strchr("'\"", next(at)))
+        return err_input(err, "a key of a dict that is no string");
+    if (separator == ':') {
+        if (read_string(&key, at, err))
+            return -1;
+    } else {
+        const size_t n = (next(at), strcspn(*at, WORD_ENDS));
+        struct buf name = {0};
+
+        buf_add(&name, *at, n);
+        buf_add(&name, "", 0);
+        key = name.data;
+        *at += n;
+    }
+    if (next(at) != separator)
+        (void)err_input(err, "'%s' without its value", key);
+    else if (json_object_get(object, key))
+        (void)err_input(err, "'%s' is there twice", key);
+    else {
+        ++*at;
+        rc = read_value(&value, at, depth, err);
+    }
+    if (!rc && json_object_set_new(object, key, value))
+        rc = err_input(err, "a key that is no UTF-8");
+    mem_free(key);
+    return rc;
+}
+
+/* What stands up to a bracket, with commas between. separator 0: a list. */
+static int read_members(json_t *into, const char **at, char end, char separator,
+                        unsigned depth, struct err *err)
+{
+    while (next(at) != end) {
+        json_t *value = NULL;
+
+        if (!**at)
+            return err_input(err, "the text ends before '%c'", end);
+        if (separator) {
+            if (read_member(into, at, separator, depth, err))
+                return -1;
+        } else if (read_value(&value, at, depth, err)) {
+            return -1;
+        } else {
+            json_array_append_new(into, value);
+        }
+        if (next(at) == ',')
+            ++*at;
+        else if (**at != end)
+            return **at ? err_input(err, "no ',' or '%c' behind a value", end)
+                        : err_input(err, "the text ends before '%c'", end);
+    }
+    ++*at;
+    return 0;
+}
+
+/* A number, a word (None, rank:0/cuda:0) or a call. */
+static int read_word(json_t **value, const char **at, unsigned depth,
+                     struct err *err)
+{
+    const char *word = *at;
+    const size_t len = strcspn(word, WORD_ENDS);
+    char *end;
+    const long long number = strtoll(word, &end, 10);
+
+    if (!len)
+        return err_input(err, "no value where one is next");
+    *at += len;
+    if (**at == '(') {
+        ++*at;
+        *value = json_object();
+        return read_members(*value, at, ')', '=', depth, err);
+    }
+    *value = end == word + len ? json_integer(number) : json_stringn(word, len);
+    return *value ? 0 : err_input(err, "a word that is no UTF-8");
+}
+
+/* An object that Python cannot write as it would be read. */
+static int read_angle(json_t **value, const char **at, struct err *err)
+{
+    const size_t len = strcspn(*at, ">\n");
+
+    if ((*at)[len] != '>')
+        return err_input(err, "a '<' without its '>'");
+    *value = json_stringn(*at, len + 1);
+    *at += len + 1;
+    return *value ? 0 : err_input(err, "a word that is no UTF-8");
+}
+
+static int read_value(json_t **value, const char **at, unsigned depth,
+                      struct err *err)
+{
+    char *text = NULL;
+    int rc;
+
+    if (depth == MAX_DEPTH)
+        return err_input(err, "values in values, too deep");
+    switch (next(at)) {
+    case '{':
+        ++*at;
+        *value = json_object();
+        rc = read_members(*value, at, '}', ':', depth + 1, err);
+        break;
+    case '[':
+        ++*at;
+        *value = json_array();
+        rc = read_members(*value, at, ']', '\0', depth + 1, err);
+        break;
+    case '<': /* "<Kind.LRU: 'lru'>" */
+        rc = read_angle(value, at, err);
+        break;
+    case '\'':
+    case '"':
+        rc = read_string(&text, at, err);
+        if (!rc && !(*value = json_string(text)))
+            rc = err_input(err, "a string that is no UTF-8");
+        mem_free(text);
+        break;
+    default:
+        rc = read_word(value, at, depth + 1, err);
+    }
+    if (rc) {
+        json_decref(*value);
+        *value = NULL;
+    }
+    return rc;
+}
+
+int python_value(json_t **value, const char **at, struct err *err)
+{
+    *value = NULL;
+    return read_value(value, at, 0, err);
+}
