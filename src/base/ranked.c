@@ -41,64 +41,83 @@ static int compare_ranked(const void *left, const void *right)
     return (a->idx > b->idx) - (a->idx < b->idx);
 }
 
-/* Bits of the item's place in the order: of its index, then of its key, so that
- * a larger key has larger bits. */
-static uint64_t digits_of(const struct ranked *item, bool is_key)
+/* An item whose key is told by its bits: a larger key has larger ones. */
+struct digits {
+    uint64_t bits;
+    uint32_t idx;
+};
+
+static uint64_t digits_of(double key)
 {
-    const double key = item->key + 0.0; /* -0 equals 0 */
     uint64_t bits;
 
-    if (!is_key)
-        return item->idx;
+    key += 0.0; /* -0 equals 0 */
     memcpy(&bits, &key, sizeof(bits));
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-/* Stable, by one byte. Returns false, and moves nothing, if all have the same
- * one. */
-static bool sort_by_byte(struct ranked *to, const struct ranked *from, size_t n,
-                         bool is_key, unsigned shift)
+static double digits_key(uint64_t bits)
+{
+    double key;
+
+    bits = bits >> 63 ? bits ^ UINT64_C(1) << 63 : ~bits;
+    memcpy(&key, &bits, sizeof(key));
+    return key;
+}
+
+/* Sorts by one byte of the bits; stable. */
+static void sort_by_byte(struct digits *to, const struct digits *from, size_t n,
+                         unsigned shift)
 {
     size_t ends[257] = {0};
 
     for (size_t i = 0; i < n; i++)
-        ends[(digits_of(&from[i], is_key) >> shift & 255) + 1]++;
-    if (ends[(digits_of(&from[0], is_key) >> shift & 255) + 1] == n)
-        return false;
+        ends[(from[i].bits >> shift & 255) + 1]++;
     for (unsigned b = 0; b < 256; b++)
         ends[b + 1] += ends[b];
     for (size_t i = 0; i < n; i++)
-        to[ends[digits_of(&from[i], is_key) >> shift & 255]++] = from[i];
-    return true;
+        to[ends[from[i].bits >> shift & 255]++] = from[i];
 }
 
-/* Radix sort, the least byte first: an order of thousands takes a tenth of the
- * time of qsort. */
+/* Radix sort of items whose indices rise, the least byte first, by those bits
+ * that differ: thousands of whole numbers take a tenth of the time of qsort. */
 static void sort_many(struct ranked *ranked, size_t n)
 {
-    struct ranked *spare = mem_alloc(n, sizeof(*spare));
-    struct ranked *from = ranked, *to = spare, *sorted;
+    struct digits *from = mem_alloc(2 * n, sizeof(*from)), *all = from;
+    struct digits *to = from + n, *sorted;
+    uint64_t differing = 0;
 
-    for (unsigned byte = 0; byte < 4 + 8; byte++) {
-        const bool is_key = byte >= 4;
-
-        if (!sort_by_byte(to, from, n, is_key, 8 * (is_key ? byte - 4 : byte)))
-            continue;
+    for (size_t i = 0; i < n; i++) {
+        from[i] = (struct digits){digits_of(ranked[i].key), ranked[i].idx};
+        differing |= from[i].bits ^ from[0].bits;
+    }
+    for (unsigned shift = 0; shift < 64 && differing >> shift; shift += 8) {
+        while (!(differing >> shift & 1))
+            shift++;
+        sort_by_byte(to, from, n, shift);
         sorted = to;
         to = from;
         from = sorted;
     }
-    if (from != ranked)
-        memcpy(ranked, from, n * sizeof(*ranked));
-    mem_free(spare);
+    for (size_t i = 0; i < n; i++)
+        ranked[i] = (struct ranked){digits_key(from[i].bits), from[i].idx};
+    mem_free(all);
+}
+
+static bool indices_rise(const struct ranked *ranked, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (ranked[i].idx < ranked[i - 1].idx)
+            return false;
+    return true;
 }
 
 void ranked_sort(struct ranked *ranked, size_t n)
 {
-    if (n < MANY)
-        qsort(ranked, n, sizeof(*ranked), compare_ranked);
-    else
+    if (n >= MANY && indices_rise(ranked, n))
         sort_many(ranked, n);
+    else
+        qsort(ranked, n, sizeof(*ranked), compare_ranked);
 }
 
 size_t ranked_run_end(const struct ranked *order, size_t n, size_t begin,
