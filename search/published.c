@@ -279,6 +279,36 @@ static void open_beam(struct beam *beam)
     beam->n_children = 1;
 }
 
+/* Ranks a child as its parent is ranked: one of the pieces that was halved
+ * goes, and two halves come. A sort of each child took a quarter of the search.
+ */
+static void rank_child(const struct beam *beam, struct node *child,
+                       const struct node *parent, uint32_t halved)
+{
+    const uint32_t half = beam->of[halved].half;
+    const double half_ms = beam->of[half].single_ms;
+    uint32_t n_halves = 2;
+    bool is_gone = false;
+    size_t n = 0;
+
+    child->ranked = ARENA_NEW(beam->arena, uint32_t, child->n);
+    child->placement = ARENA_NEW(beam->arena, uint32_t, child->n);
+    for (size_t i = 0; i < parent->n; i++) {
+        const uint32_t piece = parent->ranked[i];
+        const double ms = beam->of[piece].single_ms;
+
+        for (; n_halves && (half_ms > ms || (half_ms == ms && half < piece));
+             n_halves--)
+            child->ranked[n++] = half;
+        if (piece == halved && !is_gone)
+            is_gone = true;
+        else
+            child->ranked[n++] = piece;
+    }
+    for (; n_halves; n_halves--)
+        child->ranked[n++] = half;
+}
+
 /* A node with one piece halved. Two of one set, whose pieces were halved in
  * another order, cost the same and are priced once; both take a place in the
  * beam, as published. */
@@ -291,7 +321,7 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
     memcpy(child->pieces, node->pieces, node->n * sizeof(*node->pieces));
     child->pieces[at] = beam->of[node->pieces[at]].half;
     child->pieces[node->n] = child->pieces[at];
-    rank_node(beam, child);
+    rank_child(beam, child, node, node->pieces[at]);
     while (memcmp(beam->children[child->like].ranked, child->ranked,
                   child->n * sizeof(*child->ranked)) != 0)
         child->like++;

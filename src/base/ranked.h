@@ -18,7 +18,8 @@ int ranked_compare_reals(const double *a, const double *b, size_t n);
 /* Of one uint64_t each, for qsort. */
 int ranked_compare_u64(const void *left, const void *right);
 
-/* The least key first, and of equal ones the lower index. No key is NaN. */
+/* Sorts by key, and equal keys by index. No key is NaN; a key of -0 may become
+ * 0. Linear time if there are hundreds of items and their indices rise. */
 void ranked_sort(struct ranked *ranked, size_t n);
 
 /* Runs of about equal keys, of an order that is sorted and has no key above 0:

@@ -4,6 +4,8 @@
 #include "base/ranked.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Ranks that stand by themselves: blocks are then right to a percent, as those
@@ -27,6 +29,14 @@ static void use_less(double rows[REUSE_BINS], double limit)
             before[k];
 }
 
+/* Filled by the first who asks. */
+struct hot_places {
+    pthread_mutex_t lock;
+    atomic_bool are_found;
+    uint16_t *ranks; /* [n] by their rows, ascending */
+    float *before;   /* [n + 1]: what those have of all look-ups */
+};
+
 void table_use_keep(struct table_use *use, const struct table *table,
                     double n_lookups, double kept)
 {
@@ -44,11 +54,7 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     const uint64_t n_rows = table->num_embeddings;
     const uint64_t most = table->has_bins ? MOST_OF_BINS : MOST_OF_ZIPF;
     const bool is_used = n_lookups > 0;
-    struct ranked *placed;
-    uint16_t *ranks;
-    float *before;
-    double sum = 0;
-
+    struct hot_places *places;
     *hot = (struct hot_rows){.n_lookups = is_used ? n_lookups : 1,
                              .kept = is_used ? kept : 1};
     law_init(&hot->law, table, n_lookups);
@@ -59,30 +65,59 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     if (table->row_order == ROW_ORDER_FREQUENCY)
         return;
     hot->n = (uint32_t)(n_rows < most ? n_rows : most);
-    placed = mem_alloc(hot->n, sizeof(*placed));
+    places = ARENA_NEW(arena, struct hot_places, 1);
+    places->ranks = ARENA_NEW(arena, uint16_t, hot->n);
+    places->before = ARENA_NEW(arena, float, hot->n + 1);
+    pthread_mutex_init(&places->lock, NULL);
+    hot->places = places;
+}
+
+static void find_places(const struct hot_rows *hot)
+{
+    struct hot_places *places = hot->places;
+    struct ranked *placed = mem_alloc(hot->n, sizeof(*placed));
+    double sum = 0;
+
     for (uint32_t i = 0; i < hot->n; i++)
         placed[i] = (struct ranked){(double)row_of_rank(&hot->map, i), i};
     ranked_sort(placed, hot->n);
-    hot->ranks = ranks = ARENA_NEW(arena, uint16_t, hot->n);
-    hot->before = before = ARENA_NEW(arena, float, hot->n + 1);
     for (uint32_t i = 0; i < hot->n; i++) {
-        ranks[i] = (uint16_t)placed[i].idx;
-        sum += law_uses(hot->n_lookups * law_of_rank(&hot->law, ranks[i]),
-                        hot->limit);
-        before[i + 1] = (float)(sum / (hot->n_lookups * hot->kept));
+        places->ranks[i] = (uint16_t)placed[i].idx;
+        sum +=
+            law_uses(hot->n_lookups * law_of_rank(&hot->law, places->ranks[i]),
+                     hot->limit);
+        places->before[i + 1] = (float)(sum / (hot->n_lookups * hot->kept));
     }
     mem_free(placed);
+}
+
+/* Plans without row blocks never ask, and they are most of what short lists
+ * take to plan. */
+static const struct hot_places *places_of(const struct hot_rows *hot)
+{
+    struct hot_places *places = hot->places;
+
+    if (atomic_load_explicit(&places->are_found, memory_order_acquire))
+        return places;
+    pthread_mutex_lock(&places->lock);
+    if (!atomic_load_explicit(&places->are_found, memory_order_relaxed)) {
+        find_places(hot);
+        atomic_store_explicit(&places->are_found, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return places;
 }
 
 /* How many of the hot rows are before this one. */
 static uint32_t n_before(const struct hot_rows *hot, uint64_t row)
 {
+    const uint16_t *ranks = hot->n ? places_of(hot)->ranks : NULL;
     uint32_t low = 0, high = hot->n;
 
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
 
-        if (row_of_rank(&hot->map, hot->ranks[middle]) < row)
+        if (row_of_rank(&hot->map, ranks[middle]) < row)
             low = middle + 1;
         else
             high = middle;
@@ -102,14 +137,16 @@ static double sorted_share(const struct hot_rows *hot, double begin, double end)
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)
 {
     const double n_others = hot->law.n_rows - hot->n;
+    const float *before;
     uint32_t first, last;
 
     if (hot->map.order == ROW_ORDER_FREQUENCY)
         return sorted_share(hot, (double)begin, (double)end);
+    before = places_of(hot)->before;
     first = n_before(hot, begin);
     last = n_before(hot, end);
-    return (double)hot->before[last] - (double)hot->before[first] +
-           (n_others > 0 ? fmax(1 - (double)hot->before[hot->n], 0) / n_others *
+    return (double)before[last] - (double)before[first] +
+           (n_others > 0 ? fmax(1 - (double)before[hot->n], 0) / n_others *
                                (double)(end - begin - (last - first))
                          : 0);
 }
@@ -118,10 +155,10 @@ void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
                   uint64_t end, double rows[REUSE_BINS])
 {
     const uint32_t last = n_before(hot, end);
+    const float *before = hot->n ? places_of(hot)->before : NULL;
 
     for (uint32_t i = n_before(hot, begin); i < last; i++) {
-        const double count =
-            n_lookups * (double)(hot->before[i + 1] - hot->before[i]);
+        const double count = n_lookups * (double)(before[i + 1] - before[i]);
 
         if (count >= CERTAIN_FROM)
             rows[reuse_bin_of(count)]++;

@@ -25,16 +25,17 @@ struct table_use {
 struct hot_rows {
     struct rank_law law;
     struct row_map map;
-    uint32_t n;            /* hottest ranks, 0 where sorted by frequency */
-    const uint16_t *ranks; /* [n] by their rows, ascending */
-    const float *before;   /* [n + 1]: what those have of all look-ups */
-    double n_lookups;      /* of the batch */
-    double kept;           /* of these, where ids are left out; else 1 */
-    double limit;          /* then law_uses's */
+    uint32_t n;                /* hottest ranks, 0 where sorted by frequency */
+    struct hot_places *places; /* where those are; found by the first question,
+                                  from any thread */
+    double n_lookups;          /* of the batch */
+    double kept;               /* of these, where ids are left out; else 1 */
+    double limit;              /* then law_uses's */
 };
 
 /* Of a batch of so many look-ups, of which a job that leaves out ids keeps a
- * share; what it points to lives in the arena. Some 100 microseconds. */
+ * share; what it points to lives in the arena. The first question of
+ * a block of rows takes some 100 microseconds more. */
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
                    double n_lookups, double kept, struct arena *arena);
 /* The share of the table's look-ups that is of the rows from begin to end. */

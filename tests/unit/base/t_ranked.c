@@ -4,6 +4,8 @@
 #include "base/rng.h"
 #include "tests/tap.h"
 
+#include <math.h>
+
 enum { N_MOST = 60 };
 
 static void test_order(void)
@@ -55,8 +57,47 @@ static void test_runs(void)
     is_i64(n_idle, 0, "by no more of a share than that takes");
 }
 
+/* Long orders, which another algorithm sorts, of keys of any sign and size,
+ * many of them equal; indices rise or do not. */
+static void test_long(void)
+{
+    enum { N = 3000 };
+    static struct ranked order[N];
+    int n_wrong = 0, n_strange = 0;
+    struct rng rng;
+
+    rng_init(&rng, 7, 0);
+    for (int i = 0; i < 200; i++) {
+        const size_t n = 200 + rng_draw(&rng, N - 200);
+        const double scale = pow(10, (double)rng_draw(&rng, 30) - 15);
+        const uint32_t n_keys = 1 + rng_draw(&rng, 2 * N);
+        const uint32_t step = i % 4 ? 1 : 7;
+        double sum = 0, sum_then = 0;
+
+        for (size_t k = 0; k < n; k++) {
+            double key = rng_draw(&rng, n_keys);
+
+            if (i % 3)
+                key = (key - n_keys / 2) * scale;
+            order[k] = (struct ranked){key, (uint32_t)(k * step % n)};
+            sum += fabs(key) / scale * (double)(1 + order[k].idx);
+        }
+        ranked_sort(order, n);
+        for (size_t k = 0; k < n; k++)
+            sum_then += fabs(order[k].key) / scale * (double)(1 + order[k].idx);
+        for (size_t k = 1; k < n; k++)
+            n_wrong += order[k].key < order[k - 1].key ||
+                       (order[k].key <= order[k - 1].key &&
+                        order[k].idx < order[k - 1].idx);
+        n_strange += fabs(sum_then - sum) > 1e-9 * sum;
+    }
+    is_i64(n_wrong, 0, "long orders are sorted by key, then by index");
+    is_i64(n_strange, 0, "each key keeps its index");
+}
+
 int main(void)
 {
+    test_long();
     test_order();
     test_runs();
     return tap_done();
