@@ -255,7 +255,7 @@ static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
         const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
         const uint32_t rank = pid > 0 ? rank_of(pid, pids, n) : n;
 
-        if (!told_ms && interrupt_requested()) {
+        if (told_ms == 0 && interrupt_requested()) {
             hand_on_interrupt(pids, n);
             told_ms = clock_ms();
         }
@@ -264,7 +264,7 @@ static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
         if (rank == n)
             continue;
         if (WIFSTOPPED(status)) {
-            if (told_ms)
+            if (told_ms > 0)
                 kill(pid,
                      clock_ms() < told_ms + STOPPED_MS ? SIGCONT : SIGKILL);
             continue;
