@@ -379,7 +379,8 @@ bad emit-module emit good.json --format torchrec-constraints --module m -o out
 printed()
 {
     printf '%s\n' '# --- Planner Statistics --- #' \
-        '#   Rank   HBM (GB)   #' '#   0   9.9   #' '#   1   9.9   #' '#   #' \
+        '#   Rank   HBM (GB)   Shards   #' '#   0   9.9   TW: 1   #' \
+        '#   1   9.9   #' '#   #' \
         '#   FQN   Sharding   Compute Kernel   Num Indices   Sum Num Poolings   Output   Emb Dim (CW Dim)   Hash Size   Ranks   #' \
         "#   $2   #" '#   #' '# Batch Size: 64 #' >stats.txt
     bad "printed-$1" cost stats.txt -o out
