@@ -128,7 +128,7 @@ static const char *truth_of(const struct drawn *job, bool has_list)
     buf_printf(&out, "%u ranks\n", job->n_ranks);
     if (!has_list)
         buf_printf(&out, "batch %llu\n",
-                   (unsigned long long)(job->batch * job->n_ranks));
+                   (unsigned long long)job->batch * job->n_ranks);
     for (uint32_t t = 0; t < job->n_tables; t++) {
         const struct drawn_table *table = &job->tables[t];
 

@@ -155,8 +155,11 @@ void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
                   uint64_t end, double rows[REUSE_BINS])
 {
     const uint32_t last = n_before(hot, end);
-    const float *before = hot->n ? places_of(hot)->before : NULL;
+    const float *before;
 
+    if (!hot->n)
+        return;
+    before = places_of(hot)->before;
     for (uint32_t i = n_before(hot, begin); i < last; i++) {
         const double count = n_lookups * (double)(before[i + 1] - before[i]);
 

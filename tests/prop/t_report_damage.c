@@ -275,6 +275,7 @@ static void add_exchange(struct buf *out, uint64_t bytes, uint32_t n_ranks,
     static const char *const ends[] = {"0e+00", "0", "0"};
     const double leaves = 1 - 1.0 / n_ranks;
 
+    assert(version >= 0 && version < 3);
     buf_printf(out, "  %llu  %llu  float", (unsigned long long)bytes,
                (unsigned long long)(bytes / 4 / n_ranks));
     buf_printf(out, version == 0   ? "       "

@@ -73,6 +73,11 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
     shadow what was found of the two, with `torchrec_ms`, `neuroshard_ms` ...
     """
 
+    # Members of TorchRec's planner.
+    _proposers: Any
+    _partitioner: Any
+    _perf_model: Any
+
     def __init__(
         self,
         *args: Any,

@@ -153,11 +153,11 @@ static void test_layout(void)
     table.num_outputs = 0;
     problem.layout = LAYOUT_FBGEMM;
     for (int i = 0; i < N_OPTIMIZERS * N_PRECISIONS * N_SHARD_KINDS; i++) {
-        const enum shard_kind kind =
-            (enum shard_kind)(1u << i % N_SHARD_KINDS);
+        const enum shard_kind kind = (enum shard_kind)(1u << i % N_SHARD_KINDS);
         const int o = i / N_SHARD_KINDS % N_OPTIMIZERS;
         const int p = i / N_SHARD_KINDS / N_OPTIMIZERS;
-        const uint64_t plain = (uint64_t)32 * precision_bytes((enum precision)p);
+        const uint64_t plain =
+            (uint64_t)32 * precision_bytes((enum precision)p);
         const bool is_replica = kind == SHARD_REPLICATE;
         struct shard shard = shard_whole(&problem, 0, 0);
         struct memory_items items;
