@@ -15,6 +15,8 @@
 #include "tests/tap.h"
 #include "tests/torn_text.h"
 
+#include <assert.h>
+
 /* Has the arena and the generator of all that is drawn. */
 #include "tests/drawn_plans.h"
 

@@ -78,7 +78,7 @@ static void test_long(void)
             double key = rng_draw(&rng, n_keys);
 
             if (i % 3)
-                key = (key - (double)(n_keys / 2)) * scale;
+                key = (key - floor(n_keys / 2.0)) * scale;
             order[k] = (struct ranked){key, (uint32_t)(k * step % n)};
             sum += fabs(key) / scale * (double)(1 + order[k].idx);
         }
