@@ -121,17 +121,19 @@ static uint32_t choose_device(const struct beam *beam,
     const double *compute_ms = greedy->compute_ms;
     const int64_t pin = beam->parts->of[part->unit].pin;
     uint32_t chosen = NO_PIECE;
+    double least_ms = INFINITY;
 
     for (uint32_t r = 0; r < beam->parts->n_devices; r++) {
         const struct filled *device = &greedy->devices[r];
 
-        if ((pin < 0 || pin == r) &&
-            part->bytes <= beam->parts->room_bytes[r] - device->bytes &&
-            device->output + of->output <= cap &&
-            (chosen == NO_PIECE || compute_ms[r] < compute_ms[chosen] ||
-             (compute_ms[r] == compute_ms[chosen] &&
-              device->bytes < greedy->devices[chosen].bytes)))
-            chosen = r;
+        if (compute_ms[r] > least_ms || (pin >= 0 && pin != r) ||
+            part->bytes > beam->parts->room_bytes[r] - device->bytes ||
+            device->output + of->output > cap ||
+            (compute_ms[r] == least_ms && chosen != NO_PIECE &&
+             device->bytes >= greedy->devices[chosen].bytes))
+            continue;
+        chosen = r;
+        least_ms = compute_ms[r];
     }
     return chosen;
 }

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/rng.h"
 #include "core/problem.h"
 
 /* "../shared/data/NAME", or under $NEUROSHARD_SHARED. */
@@ -136,6 +137,40 @@ golden_problem(struct problem *problem, const struct table *pool,
         table->name = arena_printf(arena, "%s_%zu", table->name, i);
         table->dim = (uint32_t)json_integer_value(json_array_get(dims, i));
     }
+}
+
+/* Draws a task by the published protocol: n tables of the pool, least to most,
+ * with replacement, dims of 4 to 128, at most 15 GiB for four devices; 4 GiB a
+ * device. */
+__attribute__((unused)) static void
+golden_draw(struct problem *problem, const struct table *pool, size_t n_pool,
+            uint32_t least, uint32_t most, uint32_t n_devices, struct rng *rng,
+            struct arena *arena)
+{
+    static const int dims[] = {4, 8, 16, 32, 64, 128};
+    const uint64_t most_bytes = (UINT64_C(15) << 30) * n_devices / 4;
+    uint64_t bytes;
+    json_t *ids, *widths;
+
+    do {
+        const size_t n = least + rng_below(rng, most - least + 1);
+
+        bytes = 0;
+        ids = json_array();
+        widths = json_array();
+        for (size_t i = 0; i < n; i++) {
+            const size_t id = rng_below(rng, n_pool);
+            const int dim = dims[rng_below(rng, 6)];
+
+            json_array_append_new(ids, json_integer((json_int_t)id));
+            json_array_append_new(widths, json_integer(dim));
+            bytes += pool[id].num_embeddings * (uint64_t)dim * 4;
+        }
+        if (bytes <= most_bytes)
+            golden_problem(problem, pool, ids, widths, n_devices, 4, arena);
+        json_decref(ids);
+        json_decref(widths);
+    } while (bytes > most_bytes);
 }
 
 #endif

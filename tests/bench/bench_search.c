@@ -9,8 +9,8 @@
  * by numbering is not its merit: the second ratio is of costs averaged over
  * RELABELLINGS random numberings.
  *
- * Then tasks drawn by the published protocol, and how time grows with the
- * length of the list and the number of devices.
+ * Then tasks drawn by the published protocol, larger ones drawn likewise, and
+ * how time grows with the length of the list and the number of devices.
  */
 #include "tests/golden.h"
 
@@ -20,12 +20,15 @@
 
 #include "base/rng.h"
 #include "costmodel/oracles.h"
+#include "search/finish.h"
 #include "search/search.h"
 
 #define REPEATS 3
 #define RELABELLINGS 100
 #define DRAWN_TASKS 100 /* of each number of devices */
 #define DRAWN_SEED 2305 /* of the tasks */
+#define LARGER_TASKS 20 /* of each number of devices */
+#define LARGER_SEED 43
 #define MIB (UINT64_C(1) << 20)
 
 struct tally {
@@ -193,38 +196,6 @@ static void print_gain(const struct gain *gain, uint32_t n_devices)
            gain->reference_ms / gain->n, gain->n_evaluations / gain->n);
 }
 
-/* A task by the published protocol: 10 to 59 tables of the pool, with
- * replacement, dims of 4 to 128, at most 15 GiB per four devices; 4 GiB a
- * device. */
-static void draw_task(struct problem *problem, const struct table *pool,
-                      size_t n_pool, uint32_t n_devices, struct rng *rng,
-                      struct arena *arena)
-{
-    static const int dims[] = {4, 8, 16, 32, 64, 128};
-    uint64_t most = 15 * 1024 * MIB * n_devices / 4, bytes;
-    json_t *ids, *widths;
-
-    do {
-        size_t n = 10 + rng_below(rng, 50);
-
-        bytes = 0;
-        ids = json_array();
-        widths = json_array();
-        for (size_t i = 0; i < n; i++) {
-            size_t id = rng_below(rng, n_pool);
-            int dim = dims[rng_below(rng, 6)];
-
-            json_array_append_new(ids, json_integer((json_int_t)id));
-            json_array_append_new(widths, json_integer(dim));
-            bytes += pool[id].num_embeddings * (uint64_t)dim * 4;
-        }
-        if (bytes <= most)
-            golden_problem(problem, pool, ids, widths, n_devices, 4, arena);
-        json_decref(ids);
-        json_decref(widths);
-    } while (bytes > most);
-}
-
 static void bench_drawn(const struct table *pool, size_t n_pool,
                         uint32_t n_devices, struct pool *threads)
 {
@@ -242,7 +213,8 @@ static void bench_drawn(const struct table *pool, size_t n_pool,
         struct err err = {0};
         struct arena arena = {0};
 
-        draw_task(&plan.problem, pool, n_pool, n_devices, &rng, &arena);
+        golden_draw(&plan.problem, pool, n_pool, 10, 59, n_devices, &rng,
+                    &arena);
         if (oracle_reference_open(&oracle, golden_path("golden", &arena),
                                   &plan.problem, &arena, &err))
             exit(1);
@@ -251,6 +223,90 @@ static void bench_drawn(const struct table *pool, size_t n_pool,
         arena_release(&arena);
     }
     printf("%4u %6u %6u %9u\n", n_devices, DRAWN_TASKS, n_full, n_reference);
+}
+
+/* Larger tasks: the full search beside the published one, and what the ban on
+ * pieces of one table and unequal widths on one device costs the latter. */
+struct larger {
+    double tables, reference_ms, full_ms, ratio, ban, n_evaluations, took_ms;
+    unsigned n, n_banned;
+};
+
+static double banned(const struct problem *problem, const struct oracle *oracle,
+                     struct arena *arena)
+{
+    struct search_options options;
+    struct snapshot found = {0};
+    struct plan plan = {0};
+    struct err err = {0};
+    struct parts parts;
+    double before_ms, ratio = 1;
+
+    search_options_init(&options);
+    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    if (published_find(&found, &plan, &parts, &options)) {
+        before_ms = found.total_ms;
+        (void)published_join(&found, &parts);
+        ratio = found.total_ms / before_ms;
+    }
+    snapshot_release(&found);
+    return ratio;
+}
+
+static void larger_task(struct larger *larger, struct plan *plan,
+                        struct pool *threads, struct arena *arena)
+{
+    struct plan reference = {.problem = plan->problem};
+    struct search_options options;
+    struct oracle *oracle = NULL;
+    struct err err = {0};
+    double ban;
+
+    search_options_init(&options);
+    options.pool = threads;
+    if (oracle_reference_open(&oracle, golden_path("golden", arena),
+                              &plan->problem, arena, &err) ||
+        search_full(plan, oracle, &options, arena, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    if (search_reference(&reference, oracle, &options, arena, &err))
+        return; /* it has no plan */
+    ban = banned(&plan->problem, oracle, arena);
+    larger->tables += (double)plan->problem.n_tables;
+    larger->reference_ms += reference.total_ms;
+    larger->full_ms += plan->total_ms;
+    larger->ratio += plan->total_ms / reference.total_ms;
+    larger->ban += ban;
+    larger->n_banned += ban < 1 || ban > 1;
+    larger->n_evaluations += (double)plan->n_evaluations;
+    larger->took_ms += plan->search_ms;
+    larger->n++;
+}
+
+static void bench_larger(const struct table *pool, size_t n_pool,
+                         uint32_t n_devices, struct pool *threads)
+{
+    struct larger sum = {0};
+    struct rng rng;
+
+    rng_init(&rng, LARGER_SEED, n_devices);
+    for (unsigned i = 0; i < LARGER_TASKS; i++) {
+        struct arena arena = {0};
+        struct plan plan = {0};
+
+        golden_draw(&plan.problem, pool, n_pool, 50, 80, n_devices, &rng,
+                    &arena);
+        larger_task(&sum, &plan, threads, &arena);
+        arena_release(&arena);
+    }
+    printf("%4u %6u %6.1f %9.4f %9.4f %7.4f %11.0f %9.0f %6u %8.5f\n",
+           n_devices, sum.n, sum.tables / sum.n, sum.reference_ms / sum.n,
+           sum.full_ms / sum.n, sum.ratio / sum.n, sum.n_evaluations / sum.n,
+           sum.took_ms / sum.n, sum.n_banned, sum.ban / sum.n);
 }
 
 /* A list like NVIDIA's synthetic ones: rows from ten to some 10^8, mostly
@@ -408,6 +464,13 @@ int main(int argc, char **argv)
            DRAWN_SEED, "gpus", "tasks", "solved", "reference");
     bench_drawn(pool, n, 4, threads);
     bench_drawn(pool, n, 8, threads);
+    printf("\ntasks of 50 to 80 tables, seed %d: the full search and the "
+           "published one, and what\nthat costs more once pieces of unequal "
+           "widths are joined\n%4s %6s %6s %9s %9s %7s %11s %9s %6s %8s\n",
+           LARGER_SEED, "gpus", "tasks", "tables", "published", "full ms",
+           "ratio", "evaluations", "took ms", "joined", "by");
+    bench_larger(pool, n, 4, threads);
+    bench_larger(pool, n, 8, threads);
     bench_scales(threads);
     pool_close(threads);
     arena_release(&arena);
