@@ -49,7 +49,7 @@ static void draw_table(struct drawn_table *table, const struct drawn *job,
     *table = (struct drawn_table){.kind = kind_names[k][0],
                                   .kind_name = kind_names[k][1],
                                   .n_rows = 1000 + rng_draw(&rng, 1u << 20),
-                                  .dim = 16 << rng_draw(&rng, 4),
+                                  .dim = 16u << rng_draw(&rng, 4),
                                   .pooling = (1 + rng_draw(&rng, 400)) / 4.0,
                                   .n_features = 1 + rng_draw(&rng, 3)};
     snprintf(table->name, sizeof(table->name), "t_%u", i);

@@ -306,8 +306,8 @@ static const char *nccl_of(uint32_t n_ranks, uint32_t n_local,
     static const char *const headings[] = {
         "size count type redop time algbw busbw error time algbw busbw error",
         "size count type redop time algbw busbw error time algbw busbw error",
-        "size count type redop root time algbw busbw #wrong time algbw busbw "
-        "#wrong"};
+        ("size count type redop root time algbw busbw #wrong time algbw busbw "
+         "#wrong")};
     const int version = (int)rng_draw(&rng, 3);
     const uint64_t least = 4096ull * n_ranks, step = 2 + rng_draw(&rng, 3);
     uint64_t most = least;
