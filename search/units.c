@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
+#include "core/canonical.h"
 #include "core/ways.h"
 #include "search/state.h"
 
@@ -67,7 +68,7 @@ int parts_collect(struct parts *parts, const struct problem *problem,
         parts->all_room_bytes += (double)room_bytes[r];
         parts->most_room_bytes = max_u64(parts->most_room_bytes, room_bytes[r]);
     }
-    problem_canonical_order(problem, order);
+    tables_canonical_order(problem->tables, n, order);
     for (size_t i = 0; i < n; i++) {
         const char *group = problem->tables[order[i]].group;
         struct unit *unit = &parts->of[parts->n_units];

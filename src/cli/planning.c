@@ -3,7 +3,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "core/canonical.h"
 #include "core/plan_check.h"
+#include "core/plan_moves.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 #include "io/plan_json.h"
@@ -153,6 +155,22 @@ static int parse_kinds(struct problem *problem, const char *text,
     return 0;
 }
 
+/* Rows that are there stay where they are: tables that keep their rows keep the
+ * seed, by their names. */
+static void keep_row_seeds(struct problem *problem, const struct problem *like,
+                           struct arena *arena)
+{
+    const struct plan old = {.problem = *like};
+    struct table_pieces *before =
+        ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+
+    table_pieces_find(before, problem->tables, problem->n_tables, &old);
+    for (size_t t = 0; t < problem->n_tables; t++)
+        if (before[t].table && before[t].table->num_embeddings ==
+                                   problem->tables[t].num_embeddings)
+            problem->tables[t].row_seed = before[t].table->row_seed;
+}
+
 int planning_problem(struct problem *problem, const char *path,
                      const struct problem *like, struct cli *cli,
                      struct err *err)
@@ -201,6 +219,7 @@ int planning_problem(struct problem *problem, const char *path,
                              "'%s', whose rows_over is '%s'",
                              list.tables[i].name,
                              rows_over_names[list.tables[i].rows_over]);
+    keep_row_seeds(problem, like, cli->arena);
     problem_find_hot_rows(problem, cli->arena);
     return 0;
 }
@@ -435,6 +454,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
         set_old_cluster(problem, cli);
     else if (set_cluster(problem, cli, err))
         return err_prefix(err, "%s", source);
+    if (!list)
+        tables_draw_row_seeds(problem->tables, problem->n_tables);
     plan_fill_kinds(plan);
     if (tables_is_stats(text) && (!is_given || cli->command->n_args[0] > 1))
         warn_guessed(plan, source, cli);

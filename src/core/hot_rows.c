@@ -58,8 +58,7 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
     *hot = (struct hot_rows){.n_lookups = is_used ? n_lookups : 1,
                              .kept = is_used ? kept : 1};
     law_init(&hot->law, table, n_lookups);
-    row_map_init(&hot->map, table->row_order, n_rows,
-                 row_order_seed(table->name));
+    row_map_init(&hot->map, table->row_order, n_rows, table->row_seed);
     /* what is left out hangs on all rows of the table */
     hot->limit = law_limit(&hot->law, n_lookups, hot->kept);
     if (table->row_order == ROW_ORDER_FREQUENCY)

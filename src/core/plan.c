@@ -536,14 +536,12 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
 {
     const struct problem *problem = &plan->problem;
-    uint32_t *order = mem_alloc(problem->n_tables, sizeof(*order));
     char *text = arena_alloc(arena, HASH_TEXT_MAX, 1);
-    uint64_t hash = mix_u64(problem->n_tables, 0);
+    uint64_t hash = mix_u64(problem->n_tables, 0), of_tables = 0;
 
-    problem_canonical_order(problem, order);
     for (size_t i = 0; i < problem->n_tables; i++)
-        hash = mix_table(&problem->tables[order[i]], hash);
-    mem_free(order);
+        of_tables += mix_table(&problem->tables[i], 0);
+    hash = mix_u64(of_tables, hash);
     hash = mix_u64(problem->cluster.n_devices, hash);
     hash = mix_u64(problem->cluster.devices_per_host, hash);
     if (problem->cluster.hosts_per_domain > 1)

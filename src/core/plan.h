@@ -92,12 +92,12 @@ uint32_t plan_fullest(const struct plan *plan);
 double plan_used_frac(const struct plan *plan, uint32_t device);
 
 /* Fills devices, shard_ms, total_ms, exposed_ms, n_floored and cost from the
- * oracle: embeds each shard once, sums by device in the order of shards, one
- * head a device, one comm. Memory by plan->problem. A kind or a cut by rows
- * that the oracle does not price is ERR_INPUT, and so is a cost that is NaN or
- * infinite. bound_ms becomes that of the host where it is reached, else NAN: a
- * bound was proven for other costs. devices and shard_ms are allocated in the
- * arena. */
+ * oracle: embeds each shard once, sums by device in the canonical order of
+ * tables, one head a device, one comm. Memory by plan->problem. A kind or a cut
+ * by rows that the oracle does not price is ERR_INPUT, and so is a cost that is
+ * NaN or infinite. bound_ms becomes that of the host where it is reached, else
+ * NAN: a bound was proven for other costs. devices and shard_ms are allocated
+ * in the arena. */
 int plan_price(struct plan *plan, const struct oracle *oracle,
                struct arena *arena, struct err *err) MUST_CHECK;
 
@@ -112,7 +112,7 @@ static inline bool plan_has_parts(const struct plan *plan)
     return plan->devices && !isnan(plan->devices[0].parts_ms[0]);
 }
 
-/* Hash over tables (in canonical order), cluster, batch, memory model, cost
+/* Hash over tables (in any order), cluster, batch, memory model, cost
  * source and job: the same for a permuted or respelled input. Allocated in
  * arena. */
 const char *plan_inputs_hash(const struct plan *plan, struct arena *arena);

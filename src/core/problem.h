@@ -305,9 +305,4 @@ uint32_t table_min_width(const struct problem *problem,
 struct shard shard_whole(const struct problem *problem, uint32_t table,
                          uint32_t device);
 
-/* The order that searches walk tables in, whatever the order of the input:
- * by content (rows, dim, pooling ... descending), then by name.
- * order[n_tables] gets indices into problem.tables. */
-void problem_canonical_order(const struct problem *problem, uint32_t *order);
-
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/row_order.h"
 
-#include "base/hash.h"
 #include "base/rng.h"
-
-#include <string.h>
 
 /* Of a table's seed, that of its rows. */
 #define SALT_ROWS 1
@@ -44,17 +41,12 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 }
 
 void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
-                  uint64_t table_seed)
+                  uint64_t row_seed)
 {
     map->order = order;
     map->stride = (uint64_t)((double)n * GOLDEN_RATIO + 0.5);
     while (common_divisor(map->stride, n) > 1)
         map->stride++;
-    permutation_init(&map->hashed, n, draw(table_seed, SALT_ROWS));
+    permutation_init(&map->hashed, n, draw(row_seed, SALT_ROWS));
     map->first = permute_wide(&map->hashed, 0);
-}
-
-uint64_t row_order_seed(const char *name)
-{
-    return hash_bytes(name, strlen(name), 0);
 }

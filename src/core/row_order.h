@@ -88,11 +88,9 @@ struct row_map {
     uint64_t first, stride; /* of uniform: first + rank x stride modulo n */
 };
 
-/* n >= 1. */
+/* n >= 1; row_seed is that of struct table. */
 void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
-                  uint64_t table_seed);
-/* That of the table of this name: its XXH3 of 64 bits. */
-uint64_t row_order_seed(const char *name);
+                  uint64_t row_seed);
 
 /* The row of a rank below n, 0 is the hottest; where the order is uniform
  * (rank + 1) x n is below 2^64. */

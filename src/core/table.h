@@ -130,7 +130,9 @@ struct table {
     double bins[REUSE_BINS]; /* shares that add up to 1 within
                                 TABLE_BINS_TOLERANCE, or all 0 */
     enum row_order row_order;
-    unsigned kinds; /* allowed kinds, a mask */
+    uint64_t row_seed; /* of the hash that scatters its rows: tables_load draws
+                          it (core/canonical.h), a plan keeps it */
+    unsigned kinds;    /* allowed kinds, a mask */
     enum rows_over rows_over;
     int64_t device;    /* pin, or -1 */
     const char *group; /* tables of one group stay on one device; or NULL */

@@ -1,7 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/what_if.h"
 
+#include "core/canonical.h"
+
 #include <string.h>
+
+/* Adds up the vectors by device, table by table in canonical order: sums are
+ * the same to the last digit whatever the order of the list. */
+static void sum_up(struct what_if *what_if)
+{
+    const struct plan *plan = what_if->plan;
+    const struct problem *problem = &plan->problem;
+    const size_t n = problem->n_tables, width = what_if->oracle->width;
+    uint32_t *order = mem_alloc(n, sizeof(*order));
+    size_t *n_of = mem_alloc(n, sizeof(*n_of)), at = 0;
+    size_t *next_of = mem_alloc(n, sizeof(*next_of));
+    struct shard *shards = mem_alloc(plan->n_shards, sizeof(*shards));
+    double *vectors = mem_alloc(plan->n_shards * width, sizeof(*vectors));
+
+    tables_canonical_order(problem->tables, n, order);
+    for (size_t i = 0; i < plan->n_shards; i++)
+        n_of[plan->shards[i].table]++;
+    for (size_t k = 0; k < n; k++) {
+        next_of[order[k]] = at;
+        at += n_of[order[k]];
+    }
+    for (size_t i = 0; i < plan->n_shards; i++) {
+        at = next_of[plan->shards[i].table]++;
+        shards[at] = plan->shards[i];
+        memcpy(vectors + at * width, what_if->vectors + i * width,
+               width * sizeof(*vectors));
+    }
+    oracle_add_shards(what_if->oracle, shards, vectors, plan->n_shards, 1,
+                      what_if->sums);
+    mem_free(vectors);
+    mem_free(shards);
+    mem_free(next_of);
+    mem_free(n_of);
+    mem_free(order);
+}
 
 void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
@@ -18,8 +55,7 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->bwd_comm_ms = ARENA_NEW(arena, double, n);
     what_if->fwd_comm_ms = ARENA_NEW(arena, double, n);
     oracle->ops->embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
-    oracle_add_shards(oracle, plan->shards, what_if->vectors, plan->n_shards, 1,
-                      what_if->sums);
+    sum_up(what_if);
 }
 
 void what_if_release(struct what_if *what_if)

@@ -19,7 +19,7 @@ static struct stream stream_of(const struct placement *placement,
         .use_bins = table->has_bins && table->pooling_factor > 0,
         .zipf_alpha = table->has_bins ? 0 : table->zipf_alpha,
         .row_order = table->row_order,
-        .table_seed = row_order_seed(table->name),
+        .table_seed = table->row_seed,
     };
 
     memcpy(stream.bins, table->bins, sizeof(stream.bins));

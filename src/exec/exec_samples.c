@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "core/canonical.h"
 
 #include <string.h>
 
@@ -71,6 +72,8 @@ static void describe_piece(struct buf *text, const struct table *table,
         buf_printf(text, "%.17g\n", table->bins[b]);
     if (table->row_order != ROW_ORDER_HASHED)
         buf_printf(text, "rows %s\n", row_order_names[table->row_order]);
+    if (table->row_seed != row_seed_of_name(table->name))
+        buf_printf(text, "row seed %s\n", HASH_TEXT(table->row_seed));
     if (table->comm_precision != PRECISION_FP32)
         buf_printf(text, "sent %s\n", precision_names[table->comm_precision]);
 }

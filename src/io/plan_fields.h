@@ -86,6 +86,10 @@ static const struct place_field table_fields[] = {
      TABLE_MAX_ROW_OVERHEAD, NULL},
 };
 
+/* A text, as numbers of JSON hold 53 bits. */
+static const struct place_field row_seed_field[] = {
+    {"row_seed", MEMBER_HASH, 0, false, 0, 0, NULL}};
+
 enum { OF_JOB_DEDUP = 2, OF_JOB_HOST };
 #define JOB(member) MEMBER_OF(struct job, member)
 static const struct place_field job_fields[] = {

@@ -2,10 +2,12 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
+#include "core/canonical.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GPUS "but the cluster's gpus are"
@@ -146,6 +148,19 @@ static int read_idx(uint32_t *out, const struct json_place *place,
                        whose, n, what);
 }
 
+/* Plans of before there was one scattered rows by the table's name. */
+static int read_row_seed(struct table *table, const struct json_place *place,
+                         struct err *err)
+{
+    const char *text = NULL;
+
+    if (PLACE_FIELDS(&text, place, row_seed_field, err))
+        return -1;
+    table->row_seed =
+        text ? strtoull(text, NULL, 16) : row_seed_of_name(table->name);
+    return 0;
+}
+
 static int read_table(struct table *table, const struct json_place *place,
                       const struct cluster *cluster, struct err *err)
 {
@@ -153,7 +168,7 @@ static int read_table(struct table *table, const struct json_place *place,
 
     table_init(table);
     if (PLACE_FIELDS(table, place, table_fields, err) ||
-        read_skew(table, place, err) ||
+        read_skew(table, place, err) || read_row_seed(table, place, err) ||
         optional_kinds(&table->kinds, place, err))
         return -1;
     if (!place_has(place, "device"))

@@ -2,6 +2,7 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "core/plan_check.h"
 #include "io/plan_fields.h"
 
@@ -87,13 +88,17 @@ static json_t *from_cost_source(const struct cost_source *cost)
     return value;
 }
 
-/* Constraints, bins and an order of rows only where there are any. */
+/* Constraints, bins and an order of rows only where there are any, and a seed
+ * only where something is drawn from it. */
 static json_t *from_table(const struct table *table)
 {
     json_t *value = place_row(table, table_fields, OF_ROW_ORDER);
 
     if (table->row_order != ROW_ORDER_HASHED)
         place_set_fields(value, table, &table_fields[OF_ROW_ORDER], 1);
+    if (table->row_order != ROW_ORDER_FREQUENCY)
+        set(value, row_seed_field->key,
+            json_string(HASH_TEXT(table->row_seed)));
     if (table->dedup < 1)
         place_set_fields(value, table, &table_fields[OF_DEDUP], 1);
     if (table->has_bins) {

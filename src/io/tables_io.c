@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "core/canonical.h"
 #include "io/plan_torchrec.h"
 #include "io/tables_private.h"
 
@@ -115,11 +116,18 @@ int tables_from_text(struct table_list *list, const char *text, size_t len,
         {tables_is_dlrm, tables_from_dlrm},
     };
 
+    tables_reader *read = tables_from_csv;
+
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
         if ((options->columns || forms[i].is_one == is_json) &&
-            forms[i].is_one(text))
-            return forms[i].read(list, text, len, source, options, arena, err);
-    return tables_from_csv(list, text, len, source, options, arena, err);
+            forms[i].is_one(text)) {
+            read = forms[i].read;
+            break;
+        }
+    if (read(list, text, len, source, options, arena, err))
+        return -1;
+    tables_draw_row_seeds(list->tables, list->n_tables);
+    return 0;
 }
 
 int tables_load(struct table_list *list, const char *path,

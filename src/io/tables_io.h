@@ -56,7 +56,8 @@ tables_reader tables_from_tbe MUST_CHECK;
 tables_reader tables_from_dlrm MUST_CHECK;
 
 /* JSON where the first character that is no blank is '{' or '[', else CSV; for
- * an import any of the forms, which the content tells. */
+ * an import any of the forms, which the content tells. Draws the seeds of rows
+ * as well. */
 tables_reader tables_from_text MUST_CHECK;
 /* The same of a file ("-": standard input); ERR_IO where it cannot be read. */
 int tables_load(struct table_list *list, const char *path,

@@ -52,7 +52,7 @@ static void count_ids(uint64_t counts[N_CELLS], const struct table *table)
                             .use_bins = table->has_bins,
                             .zipf_alpha = table->zipf_alpha,
                             .row_order = table->row_order,
-                            .table_seed = row_order_seed(table->name)};
+                            .table_seed = table->row_seed};
     const uint64_t n = stream_n_lookups(&stream);
     uint64_t *offsets = mem_alloc(BATCH + 1, sizeof(*offsets));
     uint32_t *ids = mem_alloc(n, sizeof(*ids));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/hot_rows.h"
 
+#include "core/canonical.h"
+
 #include "base/rng.h"
 #include "tests/tap.h"
 
@@ -103,6 +105,7 @@ static void test_shares(void)
 
                 table_init(&table);
                 table.name = "t";
+                table.row_seed = row_seed_of_name(table.name);
                 table.num_embeddings = 400000;
                 table.zipf_alpha = alphas[i];
                 table.row_order = (enum row_order)order;

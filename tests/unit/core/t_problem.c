@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/problem.h"
 
+#include "core/canonical.h"
 #include "tests/tap.h"
 
 static struct table make_table(const char *name, uint64_t rows, uint32_t dim,
@@ -225,63 +226,6 @@ static void test_huge(void)
     ok(items.total == UINT64_MAX, "also when added");
 }
 
-static void test_canonical_order(void)
-{
-    struct table tables[] = {
-        make_table("b", 10, 8, 1),
-        make_table("a", 10, 8, 1),
-        make_table("c", 20, 4, 1),
-        make_table("d", 10, 16, 1),
-    };
-    struct problem problem = make_problem(tables, 4);
-    uint32_t order[4];
-
-    problem_canonical_order(&problem, order);
-    is_i64(order[0], 2, "more rows first");
-    is_i64(order[1], 3, "then the wider");
-    is_i64(order[2], 1, "then by name");
-    is_i64(order[3], 0, "not by position");
-}
-
-/* All that a table is comes before its name: two tables stand the same way
- * round, whichever is called what. */
-static void test_names_last(void)
-{
-    const struct table plain = make_table("a", 10, 8, 1);
-    struct table others[] = {plain, plain, plain, plain, plain, plain,
-                             plain, plain, plain, plain, plain, plain};
-    enum { N = sizeof(others) / sizeof(*others) };
-    size_t n_wrong = 0;
-
-    others[0].num_embeddings = 11;
-    others[1].dim = 16;
-    others[2].pooling_factor = 2;
-    others[3].num_outputs = 2;
-    others[4].output = OUTPUT_SEQUENCE;
-    others[5].precision = PRECISION_FP16;
-    others[6].comm_precision = PRECISION_FP16;
-    others[7].optimizer = OPTIMIZER_ADAM;
-    others[8].has_bins = true;
-    others[9].zipf_alpha = 0.5;
-    others[10].kinds = SHARD_TABLE;
-    others[11].device = 1;
-    for (size_t i = 0; i < N; i++) {
-        uint32_t first[2];
-
-        for (int way = 0; way < 2; way++) {
-            struct table tables[] = {plain, others[i]};
-            struct problem problem = make_problem(tables, 2);
-            uint32_t order[2];
-
-            tables[way].name = "b";
-            problem_canonical_order(&problem, order);
-            first[way] = order[0];
-        }
-        n_wrong += first[0] != first[1];
-    }
-    is_i64((int64_t)n_wrong, 0, "names come last");
-}
-
 struct row_case {
     const char *name;
     uint32_t n_devices, devices_per_host;
@@ -473,6 +417,7 @@ static void test_blocks(void)
 
     table_init(&table);
     table.name = "cat_20";
+    table.row_seed = row_seed_of_name(table.name);
     table.num_embeddings = 40000000;
     table.zipf_alpha = 1.05;
     table.pooling_factor = 10;
@@ -645,8 +590,6 @@ int main(void)
     test_layout();
     test_layout_adds_up();
     test_huge();
-    test_canonical_order();
-    test_names_last();
     test_row_ranks();
     return tap_done();
 }

@@ -2,6 +2,7 @@
 #include "io/plan_json.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/rng.h"
 #include "core/plan_check.h"
 #include "tests/hostile.h"
@@ -54,14 +55,16 @@ static const char full[] =
     "\"pooling_factor\": 1.0, \"num_outputs\": 1.0, "
     "\"output\": \"sequence\", \"precision\": \"fp32\", "
     "\"comm_precision\": \"fp32\", \"optimizer\": \"rowwise_adagrad\", "
-    "\"zipf_alpha\": 1.05, \"skew_assumed\": false, \"bins\": [0.5, 0.25, "
+    "\"zipf_alpha\": 1.05, \"skew_assumed\": false, "
+    "\"row_seed\": \"fedcba9876543211\", \"bins\": [0.5, 0.25, "
     "0.25, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "
     "0.0], \"kinds\": [\"column\"]},\n"
     "    {\"name\": \"\xc3\xa7 \\\"\\\\\", \"num_embeddings\": 10, "
     "\"dim\": 8, \"pooling_factor\": 0.0, \"num_outputs\": 1.0, "
     "\"output\": \"pooled\", \"precision\": \"fp32\", "
     "\"comm_precision\": \"fp32\", \"optimizer\": \"sgd\", "
-    "\"zipf_alpha\": 1.05, \"skew_assumed\": true}\n"
+    "\"zipf_alpha\": 1.05, \"skew_assumed\": true, "
+    "\"row_seed\": \"0000000000000001\"}\n"
     "  ],\n"
     "  \"shards\": [\n"
     "    {\"table\": 0, \"kind\": \"table\", \"row_begin\": 0, "
@@ -139,8 +142,11 @@ static bool same_table(const struct table *a, const struct table *b)
            a->optimizer == b->optimizer && a->has_bins == b->has_bins &&
            a->skew_assumed == b->skew_assumed &&
            same_double(a->zipf_alpha, b->zipf_alpha) && a->kinds == b->kinds &&
-           a->row_order == b->row_order && same_double(a->dedup, b->dedup) &&
-           a->device == b->device && same_text(a->group, b->group);
+           a->row_order == b->row_order &&
+           (a->row_order == ROW_ORDER_FREQUENCY ||
+            a->row_seed == b->row_seed) &&
+           same_double(a->dedup, b->dedup) && a->device == b->device &&
+           same_text(a->group, b->group);
 }
 
 static bool same_problem(const struct problem *a, const struct problem *b)
@@ -243,6 +249,9 @@ static void test_full(void)
     is_i64(plan.problem.tables[0].device, 1, "pin");
     is_str(plan.problem.tables[0].group, "g", "group");
     is_i64(plan.problem.tables[0].row_order, ROW_ORDER_FREQUENCY, "order");
+    ok(b->row_seed == UINT64_C(0xfedcba9876543211), "seed of rows");
+    ok(plan.problem.tables[0].row_seed == hash_bytes("a", 1, 0),
+       "without one that of the name");
     ok(plan.cost.basis == BASIS_MODELLED, "basis");
     is_near(plan.cost.lookup_error.frac, 0.25, 0, "error of look-ups");
     is_str(plan.cost.lookup_error.of, "8 samples", "and of what");
@@ -462,6 +471,10 @@ static const struct edit refused[] = {
      "inputs_hash is '0123456789abcdef0', not 16 hexadecimal digits"},
     {"\"fedcba9876543210\"", "\"fedcba987654321\"",
      "cost_model.hash is 'fedcba987654321', not 16 hexadecimal digits"},
+    {"\"0000000000000001\"", "\"1\"",
+     "tables[2].row_seed is '1', not 16 hexadecimal digits"},
+    {"\"0000000000000001\"", "1",
+     "tables[2].row_seed must be a string, not a number"},
     {"\"tables.csv\"", "true", "source must be a string, not true or false"},
     {"\"batch\": 1024,", "", "batch is missing"},
     {"\"batch\": 1024", "\"batch\": null",
@@ -862,6 +875,7 @@ static void random_plan(struct plan *plan, struct rng *rng)
         table->num_outputs = random_within(1e6, rng);
         table->zipf_alpha = random_within(TABLE_MAX_ZIPF, rng);
         table->row_order = (enum row_order)rng_below(rng, N_ROW_ORDERS);
+        table->row_seed = rng_u64(rng);
         table->dedup = rng_below(rng, 2) ? 1 : 1e-3 + 0.9 * rng_uniform(rng);
         table->has_bins = rng_below(rng, 2);
         table->skew_assumed = rng_below(rng, 2);

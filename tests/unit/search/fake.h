@@ -246,6 +246,7 @@ __attribute__((unused)) static void fake_random(struct problem *problem,
         table->pooling_factor = floor(rng_uniform(rng) * 50);
         table->num_outputs = rng_below(rng, 4) ? 1 : 2;
         table->row_order = (enum row_order)(i % N_ROW_ORDERS);
+        table->row_seed = i;
         table->dedup = 1.0 / (1 + i % 4);
         shard = shard_whole(problem, i, 0);
         items = shard_memory(problem, &shard);

@@ -2,6 +2,7 @@
 #include "search/search.h"
 
 #include "base/text.h"
+#include "core/canonical.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -89,7 +90,7 @@ static void sort_tables(struct problem *problem, struct arena *arena)
     uint32_t *order = ARENA_NEW(arena, uint32_t, problem->n_tables);
     struct table *sorted = ARENA_NEW(arena, struct table, problem->n_tables);
 
-    problem_canonical_order(problem, order);
+    tables_canonical_order(problem->tables, problem->n_tables, order);
     for (size_t i = 0; i < problem->n_tables; i++)
         sorted[i] = problem->tables[order[i]];
     problem->tables = sorted;
