@@ -19,6 +19,8 @@
 static const struct option_spec own_options[] = {
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose dim cell is empty"},
+    {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
+     "look-ups a sample of the tables whose pooling_factor cell is empty"},
     {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
      "global batch: samples a step over all GPUs"},
     {0},
@@ -180,6 +182,7 @@ static void print_json(const struct summary *summary)
 static int run_tables(struct cli *cli, struct err *err)
 {
     struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                     .pooling = cli_double(cli, "pooling"),
                                      .warn = cli_warn};
     struct table_list list;
     struct summary summary;
@@ -213,6 +216,8 @@ static const struct option_spec import_options[] = {
      "names of the tables, one a line, or with commas: a,b,c"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose width the source does not say"},
+    {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
+     "look-ups a sample of the tables of which the source does not say them"},
     {0},
 };
 
@@ -227,6 +232,22 @@ static int read_names(const char **out, struct cli *cli, struct err *err)
                : 0;
 }
 
+/* A word as a shell reads it back. */
+static const char *in_quotes(const char *word, struct arena *arena)
+{
+    char *copy = ARENA_NEW(arena, char, 4 * strlen(word) + 3), *out = copy;
+
+    *out++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'')
+            out = (char *)memcpy(out, "'\\'", 3) + 3;
+        *out++ = *word;
+    }
+    out[0] = '\'';
+    out[1] = '\0';
+    return copy;
+}
+
 /* A file, or the words of a command line. */
 static int read_source(struct table_list *list,
                        const struct tables_options *options, struct cli *cli,
@@ -237,7 +258,8 @@ static int read_source(struct table_list *list,
     if (cli->n_args == 1)
         return tables_load(list, cli->args[0], options, cli->arena, err);
     for (size_t i = 0; i < cli->n_args; i++)
-        text = arena_printf(cli->arena, "%s%s ", text, cli->args[i]);
+        text = arena_printf(cli->arena, "%s%s ", text,
+                            in_quotes(cli->args[i], cli->arena));
     return tables_from_dlrm(list, text, strlen(text), "command line", options,
                             cli->arena, err);
 }
@@ -248,6 +270,8 @@ static int run_import(struct cli *cli, struct err *err)
     struct buf notes = {0};
     struct tables_options options = {
         .dim = (uint32_t)cli_u64(cli, "dim"),
+        .pooling = cli_double(cli, "pooling"),
+        .keeps_unknown = true,
         .warn = cli_warn,
         .columns = columns ? columns : "",
         .notes = &notes,
@@ -284,6 +308,8 @@ static const struct option_spec profile_options[] = {
      "table list to start from: rows, dim and what is not measured"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables, where no list says them"},
+    {"columns-are", 0, OPTION_CHOICE, "WHAT", NULL, 0, 0, "tables|samples",
+     "what the columns of a matrix are: tables, or the ids of a sample"},
     {"max-rows", 0, OPTION_U64, "N", "1000000000", 1, (double)PROFILE_MAX_ROWS,
      NULL, "ids are below it, where no list says the rows"},
     {"batch", 'b', OPTION_U64, "N", "65536", 1, 1e12, NULL,
@@ -345,6 +371,9 @@ static void print_profile_text(const struct id_tables *tables)
             figures_row(hot_figures, &result->hottest[k], out);
         }
     }
+    if (tables->left_out)
+        cli_printf("\nnote: left out, as they are no ids: %s\n",
+                   tables->left_out);
     if (n_short)
         cli_printf("\nnote: %zu tables have fewer samples than a batch, "
                    "which are taken for one\n",
@@ -391,17 +420,29 @@ static int save_profile(struct id_tables *measured, const char *path,
             table->dedup =
                 fmax(from->result.local_unique_frac, TABLE_MIN_DEDUP);
     }
-    return tables_save(list, "", path, err);
+    return tables_save(
+        list,
+        measured->left_out
+            ? arena_printf(measured->arena,
+                           "# left out, as they are no ids: %s\n",
+                           measured->left_out)
+            : "",
+        path, err);
 }
 
 static int run_profile(struct cli *cli, struct err *err)
 {
     const struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                           .keeps_unknown = true,
                                            .warn = cli_warn};
     const char *tables = cli_string(cli, "tables");
     const char *output = cli_string(cli, "output");
     struct id_tables measured = {
         .dim = options.dim,
+        .columns_are =
+            cli_given(cli, "columns-are")
+                ? COLUMNS_TABLES + (unsigned)cli_choice(cli, "columns-are")
+                : COLUMNS_ASK,
         .arena = cli->arena,
         .options = {.batch = cli_u64(cli, "batch"),
                     .local_batch = cli_u64(cli, "batch") / cli_u64(cli, "gpus"),

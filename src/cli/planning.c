@@ -33,6 +33,8 @@ const struct option_spec planning_options[] = {
      "the same for one GPU; wins over --batch"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose dim cell is empty"},
+    {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
+     "look-ups a sample of the tables whose pooling_factor cell is empty"},
     {"cost", 0, OPTION_STRING, "COST", NULL, 0, 0, ORACLE_CHOICES,
      "cost model"},
     {"shard", 0, OPTION_STRING, "KINDS", NULL, 0, 0, NULL,
@@ -87,6 +89,8 @@ const struct option_spec placed_options[] = {
      "the same for one GPU; wins over --batch"},
     {"dim", 0, OPTION_U64, "D", NULL, 1, TABLES_MAX_DIM, NULL,
      "columns of the tables whose dim cell is empty"},
+    {"pooling", 0, OPTION_DOUBLE, "P", NULL, 1e-6, TABLES_MAX_FACTOR, NULL,
+     "look-ups a sample of the tables whose pooling_factor cell is empty"},
     DENSE_OPTIMIZER_OPTION,
     {0},
 };
@@ -176,6 +180,7 @@ int planning_problem(struct problem *problem, const char *path,
                      struct err *err)
 {
     struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                     .pooling = cli_double(cli, "pooling"),
                                      .warn = cli_warn};
     struct planning_counts counts;
     struct table_list list;
@@ -348,8 +353,8 @@ static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
 {
     static const char *const of_torchrec[] = {
-        "tables",  "gpus",   "dim",    "dense-optimizer",
-        "cluster", "memory", "reserve"};
+        "tables",          "gpus",    "dim",    "pooling",
+        "dense-optimizer", "cluster", "memory", "reserve"};
 
     for (size_t i = 0; i < sizeof of_torchrec / sizeof *of_torchrec; i++)
         if (cli_given(cli, of_torchrec[i]))
@@ -419,6 +424,8 @@ static int load_torchrec(struct plan *plan, const char *text, size_t len,
                          struct cli *cli, struct err *err)
 {
     const struct tables_options options = {.dim = (uint32_t)cli_u64(cli, "dim"),
+                                           .pooling =
+                                               cli_double(cli, "pooling"),
                                            .warn = cli_warn};
     struct problem *problem = &plan->problem;
     struct table_list tables = {.source = source};

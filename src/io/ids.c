@@ -1,299 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/ids.h"
 
-#include "base/file.h"
-#include "base/interrupt.h"
 #include "base/text.h"
-#include "io/npy.h"
+#include "io/ids_private.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCK 8192
 #define NAME_MAX_BYTES 1024
 
-/* Numbers that lie one after the other in a file, or come through a pipe. */
-struct id_array {
-    const char *path, *source; /* source: "file" or "file: member" */
-    struct npy npy;            /* begin and end in the file */
-    int fd;                    /* of the file while it is open, else -1 */
-};
-
-/* Samples of one table that stand together, in an archive or a folder. */
-struct id_part {
-    const char *table, *place;
-    struct id_array ids;
-    struct id_array bags; /* lengths, or offsets; no path: a row is a sample */
-    bool is_offsets;
-    int64_t end; /* of the ids of the last sample that was counted */
-};
-
-/* From the first number on; without a header the file is the array. */
-static int array_open(struct id_array *array, struct err *err)
-{
-    struct stat st;
-
-    if (file_use(array->path, FILE_READ, err))
-        return -1;
-    /* A pipe, which is refused then, is not waited for. */
-    array->fd = open(array->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (array->fd < 0 || fstat(array->fd, &st))
-        return err_set(err, ERR_IO, "cannot open '%s': %s", array->path,
-                       strerror(errno));
-    if (!S_ISREG(st.st_mode) ||
-        lseek(array->fd, (off_t)array->npy.begin, SEEK_SET) < 0)
-        return err_input(err, "%s: it is no file; a pipe is read as '-'",
-                         array->source);
-    if (!array->npy.end)
-        array->npy.end = (uint64_t)st.st_size;
-    return 0;
-}
-
-static void array_close(struct id_array *array)
-{
-    if (array->path && array->fd >= 0)
-        close(array->fd);
-    array->fd = -1;
-}
-
-/* So many bytes, or fewer where it ends; how many, or -1. */
-static ssize_t read_bytes(const struct id_array *array, void *out, size_t n,
-                          struct err *err)
-{
-    size_t len = 0;
-    ssize_t got = 1;
-
-    while (len < n && got) {
-        if (interrupt_wait(array->fd, false))
-            return err_set(err, ERR_INTERRUPTED,
-                           "interrupted while %s is read; nothing is written",
-                           array->source);
-        got = read(array->fd, (char *)out + len, n - len);
-        if (got < 0 && errno != EINTR && errno != EAGAIN)
-            return err_set(err, ERR_IO, "cannot read %s: %s", array->source,
-                           strerror(errno));
-        len += got > 0 ? (size_t)got : 0;
-    }
-    return (ssize_t)len;
-}
-
-static int read_numbers(const struct id_array *array, int64_t *out, size_t n,
-                        struct err *err)
-{
-    /* Narrow ones come to lie where they are read before they are written. */
-    char *raw = (char *)out + n * (sizeof(*out) - array->npy.width);
-    ssize_t len = read_bytes(array, raw, n * array->npy.width, err);
-    int32_t narrow;
-
-    if (len < 0)
-        return -1;
-    if ((size_t)len < n * array->npy.width)
-        return err_input(err, "%s: the numbers are cut", array->source);
-    for (size_t i = 0; i < n && array->npy.width == sizeof(narrow); i++) {
-        memcpy(&narrow, raw + i * sizeof(narrow), sizeof(narrow));
-        out[i] = narrow;
-    }
-    return 0;
-}
-
-/* --- what files hold --- */
-
-struct listing {
-    struct id_part *parts; /* owned; in the order of the files, but those of a
-                              table together */
-    size_t n_parts, cap;
-    uint64_t n_ids; /* of them all */
-    struct arena *arena;
-    /* Of the file that is read: */
-    const char *place;
-    const char *table;    /* of arrays whose names say none */
-    struct id_array file; /* its source names the member, too */
-};
-
-/* Whether it ends so, behind the end of a word; cuts that off. */
-static bool cut_suffix(char *name, const char *suffix)
-{
-    const size_t len = strlen(name), n = strlen(suffix);
-    const bool is_behind = *suffix != '.' && len > n;
-
-    if (len < n || strcmp(name + len - n, suffix) != 0 ||
-        (is_behind && !strchr("_./-", name[len - n - 1])))
-        return false;
-    name[len - n - is_behind] = '\0';
-    return true;
-}
-
-/* The part of that table, from the same archive or folder; a new one comes
- * behind those of its table. */
-static struct id_part *find_part(struct listing *listing, const char *table)
-{
-    size_t at = listing->n_parts;
-    struct id_part *part;
-
-    for (size_t i = 0; i < listing->n_parts; i++) {
-        part = &listing->parts[i];
-        if (strcmp(part->table, table) != 0)
-            continue;
-        if (!strcmp(part->place, listing->place))
-            return part;
-        at = i + 1;
-    }
-    listing->parts = mem_room(listing->parts, listing->n_parts, &listing->cap,
-                              sizeof(*part));
-    part = &listing->parts[at];
-    memmove(part + 1, part, (listing->n_parts++ - at) * sizeof(*part));
-    *part = (struct id_part){.table = table, .place = listing->place};
-    return part;
-}
-
-/* By its name an array is the ids, the lengths or the offsets of a table. */
-static int add_array(struct listing *listing, const char *name,
-                     const struct id_array *array, struct err *err)
-{
-    char *table = arena_strdup(listing->arena, name);
-    const bool is_offsets = cut_suffix(table, "offsets");
-    const bool is_bags = is_offsets || cut_suffix(table, "lengths");
-    struct id_array *place;
-    struct id_part *part;
-
-    if (!is_bags && !cut_suffix(table, "indices"))
-        cut_suffix(table, "values");
-    if (*table && strspn(table, "0123456789") == strlen(table))
-        table = arena_printf(listing->arena, "cat_%s", table);
-    part = find_part(listing, *table ? table : listing->table);
-    place = is_bags ? &part->bags : &part->ids;
-    if (place->path)
-        return err_input(err, "%s: table '%s' has %s from %s", array->source,
-                         part->table, is_bags ? "lengths or offsets" : "ids",
-                         place->source);
-    if (!text_is_printable(part->table))
-        return err_input(err, "%s: the name cannot be printed", array->source);
-    *place = *array;
-    place->fd = -1;
-    part->is_offsets |= is_offsets;
-    listing->n_ids += is_bags ? 0 : array->npy.n_rows * array->npy.n_columns;
-    return 0;
-}
-
-/* The beginning of what lies there: how many bytes, or -1. */
-static ssize_t read_head(const struct id_array *file, uint64_t at,
-                         char head[NPY_HEAD_MAX], struct err *err)
-{
-    return lseek(file->fd, (off_t)at, SEEK_SET) < 0
-               ? 0
-               : read_bytes(file, head, NPY_HEAD_MAX, err);
-}
-
-static int list_array(struct listing *listing, const struct npz_member *member,
-                      struct err *err)
-{
-    const uint64_t bytes = member->end - member->begin;
-    struct id_array array = listing->file;
-    char head[NPY_HEAD_MAX];
-    ssize_t len = read_head(&array, member->begin, head, err);
-
-    if (len < 0)
-        return -1;
-    if (npy_parse(&array.npy, head, (size_t)len, err))
-        return err_prefix(err, "%s", array.source);
-    if (array.npy.end != bytes)
-        return err_input(err,
-                         "%s: %" PRIu64 " bytes, where an array has %" PRIu64
-                         " with its header",
-                         array.source, bytes, array.npy.end);
-    array.npy.begin += member->begin;
-    return add_array(listing, member->name, &array, err);
-}
-
-/* The arrays of an archive, or the only one. */
-static int list_file(struct listing *listing, struct err *err)
-{
-    const struct id_array file = listing->file;
-    struct npz_member member = {listing->table, 0, file.npy.end};
-
-    for (uint64_t at = 0;; at = member.end) {
-        char head[NPY_HEAD_MAX] = "";
-        ssize_t len = read_head(&file, at, head, err);
-
-        if (len < 0)
-            return -1;
-        if (!at && memcmp(head, "PK", 2) != 0) {
-            listing->table = "table";
-            listing->place = file_folder(file.path, listing->arena);
-            return list_array(listing, &member, err);
-        }
-        if (npz_parse(&member, head, (size_t)len, listing->arena, err))
-            return err_prefix(err, "%s: byte %" PRIu64, file.source, at);
-        if (!member.name)
-            return 0;
-        listing->file.source =
-            text_say(listing->arena, "%s: %s", file.source, member.name);
-        if (member.end > file.npy.end - at)
-            return err_input(err, "%s: the file ends before it",
-                             listing->file.source);
-        member.begin += at;
-        member.end += at;
-        if (list_array(listing, &member, err))
-            return -1;
-    }
-}
-
-static int check_part(const struct id_part *part, struct err *err)
-{
-    if (!part->ids.path)
-        return err_input(err,
-                         "%s: there are no indices of table '%s' beside it",
-                         part->bags.source, part->table);
-    if (part->bags.path &&
-        (part->ids.npy.n_columns > 1 || part->bags.npy.n_columns > 1))
-        return err_input(err,
-                         "%s: with lengths or offsets all have one dimension",
-                         part->ids.source);
-    return 0;
-}
-
-/* What the files hold. */
-static int list_files(struct listing *listing, char *const *paths,
-                      size_t n_paths, struct err *err)
-{
-    for (size_t i = 0; i < n_paths; i++) {
-        char *name = arena_strdup(listing->arena, file_name(paths[i]));
-        int rc;
-
-        listing->place = paths[i];
-        listing->table = name;
-        listing->file =
-            (struct id_array){.path = paths[i],
-                              .source = text_shown(paths[i], listing->arena),
-                              .fd = -1};
-        if (!cut_suffix(name, ".npz"))
-            cut_suffix(name, ".npy");
-        rc = array_open(&listing->file, err) || list_file(listing, err);
-        array_close(&listing->file);
-        if (rc)
-            return -1;
-    }
-    for (size_t i = 0; i < listing->n_parts; i++)
-        if (check_part(&listing->parts[i], err))
-            return -1;
-    return 0;
-}
-
 /* --- ids into a profile --- */
 
-static int add_ids(struct profile *profile, const struct id_array *array,
-                   uint64_t n, struct progress *progress, struct err *err)
+static int add_ids(struct profile *profile, struct id_array *array, uint64_t n,
+                   struct progress *progress, struct err *err)
 {
     int64_t ids[BLOCK];
 
     for (size_t n_block; n; n -= n_block) {
         n_block = n < BLOCK ? (size_t)n : BLOCK;
-        if (read_numbers(array, ids, n_block, err))
+        if (ids_read_numbers(array, ids, n_block, err))
             return -1;
         if (profile_add(profile, ids, n_block, err))
             return err_prefix(err, "%s", array->source);
@@ -313,7 +41,7 @@ static int count_ids(struct id_part *part, uint64_t n, uint64_t *n_ids,
     *n_ids = n * ids->n_columns;
     for (size_t n_block; part->bags.path && n; n -= n_block) {
         n_block = n < BLOCK ? (size_t)n : BLOCK;
-        if (read_numbers(&part->bags, numbers, n_block, err))
+        if (ids_read_numbers(&part->bags, numbers, n_block, err))
             return -1;
         for (size_t i = 0; i < n_block; i++) {
             int64_t end = numbers[i];
@@ -339,8 +67,8 @@ static int read_part(struct profile *profile, struct id_part *part,
     const bool has_bags = part->bags.path;
     uint64_t n_left = (has_bags ? &part->bags : &part->ids)->npy.n_rows;
     uint64_t n, n_ids = 0;
-    int rc = (has_bags && array_open(&part->bags, err)) ||
-             array_open(&part->ids, err) ||
+    int rc = (has_bags && ids_open(&part->bags, err)) ||
+             ids_open(&part->ids, err) ||
              (part->is_offsets && n_left && count_ids(part, 1, &n_ids, err));
 
     if (!rc && part->is_offsets && (!n_left-- || n_ids))
@@ -358,8 +86,8 @@ static int read_part(struct profile *profile, struct id_part *part,
         rc =
             err_input(err, "%s: %" PRId64 " ids in all, but there are %" PRIu64,
                       part->bags.source, part->end, part->ids.npy.n_rows);
-    array_close(&part->ids);
-    array_close(&part->bags);
+    ids_close(&part->ids);
+    ids_close(&part->bags);
     return rc ? -1 : 0;
 }
 
@@ -375,8 +103,12 @@ static struct profile *find_profile(struct id_tables *tables, const char *name,
     struct id_table new = {.list_idx = tables->n_tables};
 
     for (size_t i = 0; i < tables->n_tables; i++)
-        if (!strcmp(tables->tables[i].table.name, name))
+        if (!strcmp(tables->tables[i].table.name, name)) {
+            if (!tables->tables[i].profile)
+                err_input(err, "table '%s' has ids in two kinds of arrays",
+                          name);
             return tables->tables[i].profile;
+        }
     table_init(&new.table);
     new.table.name = arena_strdup(tables->arena, name);
     new.table.dim = tables->dim;
@@ -431,24 +163,92 @@ static void finish_tables(struct id_tables *tables, size_t first)
     tables->memory_bytes = max_u64(tables->memory_bytes, bytes);
 }
 
-/* One table after the other, so that one at a time is in memory. */
+/* Adds so many rows of a matrix to its columns' tables. */
+static int add_rows(struct profile **profiles, struct id_part *part, uint64_t n,
+                    struct progress *progress, struct err *err)
+{
+    const size_t n_columns = (size_t)part->ids.npy.n_columns;
+    int64_t ids[BLOCK], column[BLOCK];
+
+    for (size_t n_block; n; n -= n_block) {
+        n_block = (size_t)min_u64(n, BLOCK / n_columns);
+        if (ids_read_numbers(&part->ids, ids, n_block * n_columns, err))
+            return -1;
+        for (size_t c = 0; c < n_columns; c++) {
+            for (size_t i = 0; i < n_block; i++)
+                column[i] = ids[i * n_columns + c];
+            if (profile_add(profiles[c], column, n_block, err))
+                return err_prefix(err, "%s: column %zu", part->ids.source, c);
+        }
+        progress_update(progress, progress->done += n_block * n_columns);
+    }
+    return 0;
+}
+
+/* A matrix with a table a column, all of them at once. */
+static int read_matrix(struct id_tables *tables, struct id_part *part,
+                       struct err *err)
+{
+    const size_t n_columns = (size_t)part->ids.npy.n_columns;
+    struct profile **profiles =
+        ARENA_NEW(tables->arena, struct profile *, n_columns);
+    uint64_t n_left = part->ids.npy.n_rows, n;
+    int rc;
+
+    for (size_t c = 0; c < n_columns; c++) {
+        profiles[c] = find_profile(
+            tables, arena_printf(tables->arena, "%s_%zu", part->table, c), err);
+        if (!profiles[c])
+            return err_prefix(err, "%s", part->ids.source);
+    }
+    rc = ids_open(&part->ids, err);
+    while (!rc && n_left && !profile_is_full(profiles[0])) {
+        n = min_u64(profile_room(profiles[0]), n_left);
+        rc = add_rows(profiles, part, n, &tables->progress, err);
+        for (size_t c = 0; !rc && c < n_columns; c++)
+            profile_end(profiles[c], n);
+        n_left -= n;
+    }
+    ids_close(&part->ids);
+    return rc ? -1 : 0;
+}
+
+static int read_table(struct id_tables *tables, struct id_part *part,
+                      struct err *err)
+{
+    struct profile *profile = find_profile(tables, part->table, err);
+
+    return !profile || read_part(profile, part, &tables->progress, err) ? -1
+                                                                        : 0;
+}
+
+/* One table after the other, so that one at a time is in memory; those of a
+ * matrix together. */
 static int read_files(struct id_tables *tables, char *const *paths,
                       size_t n_paths, struct err *err)
 {
-    struct listing listing = {.arena = tables->arena};
-    int rc = list_files(&listing, paths, n_paths, err);
+    struct listing listing = {.arena = tables->arena, .tables = tables};
+    size_t first = 0;
+    int rc;
 
+    crc_init(&tables->crc);
+    rc = ids_list_files(&listing, paths, n_paths, err);
+
+    tables->left_out = listing.left_out;
     tables->progress.total = listing.n_ids;
     for (size_t i = 0; !rc && i < listing.n_parts; i++) {
         struct id_part *part = &listing.parts[i];
-        struct profile *profile = find_profile(tables, part->table, err);
 
-        rc = !profile || read_part(profile, part, &tables->progress, err);
+        rc = part->is_matrix ? read_matrix(tables, part, err)
+                             : read_table(tables, part, err);
         if (!rc && (i + 1 == listing.n_parts ||
-                    strcmp(part->table, part[1].table) != 0))
-            finish_tables(tables, tables->n_tables - 1);
+                    strcmp(part->table, part[1].table) != 0)) {
+            finish_tables(tables, first);
+            first = tables->n_tables;
+        }
     }
     mem_free(listing.parts);
+    mem_free(listing.members);
     return rc ? -1 : 0;
 }
 
@@ -472,10 +272,11 @@ static int read_frame(struct id_tables *tables, const struct id_array *array,
                          "%" PRId64 " samples, %" PRId64 " ids, %" PRId64
                          " bytes of a name",
                          frame->n_samples, frame->n_ids, frame->name_bytes);
-    len = read_bytes(array, name, (size_t)frame->name_bytes, err);
+    len = ids_read_bytes(array, name, (size_t)frame->name_bytes, err);
     if (len < 0)
         return -1;
-    if (len < frame->name_bytes || !*name || !text_is_printable(name))
+    if (len < frame->name_bytes || strlen(name) < (size_t)len ||
+        !text_is_printable(name))
         return err_input(err, "the name is cut or cannot be printed");
     profile = find_profile(tables, name, err);
     if (!profile)
@@ -499,7 +300,7 @@ static int read_stream(struct id_tables *tables, struct err *err)
 
     for (uint64_t n = 1;; n++) {
         struct frame frame = {0};
-        ssize_t len = read_bytes(&array, &frame, sizeof(frame), err);
+        ssize_t len = ids_read_bytes(&array, &frame, sizeof(frame), err);
 
         if (!len)
             break;
@@ -524,10 +325,14 @@ int ids_measure(struct id_tables *tables, char *const *paths, size_t n_paths,
     rc = is_stream ? read_stream(tables, err)
                    : read_files(tables, paths, n_paths, err);
     progress_finish(&tables->progress);
-    return rc || tables->n_tables
-               ? rc
-               : err_input(err, "%s has no ids",
-                           is_stream ? "standard input" : paths[0]);
+    if (rc || tables->n_tables)
+        return rc;
+    return err_input(err, "%s has no ids%s%s",
+                     is_stream ? "standard input" : paths[0],
+                     tables->left_out ? "; labels and dense columns are left "
+                                        "out: "
+                                      : "",
+                     tables->left_out ? tables->left_out : "");
 }
 
 void ids_release(struct id_tables *tables)

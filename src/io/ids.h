@@ -2,6 +2,7 @@
 #ifndef NEUROSHARD_IO_IDS_H
 #define NEUROSHARD_IO_IDS_H
 
+#include "base/crc.h"
 #include "base/progress.h"
 #include "core/profile.h"
 
@@ -23,17 +24,27 @@ struct id_table {
     struct profile_result result;
 };
 
+/* What the columns of a matrix are, if its name does not say. */
+enum columns_are {
+    COLUMNS_ASK,    /* refused, with the question */
+    COLUMNS_TABLES, /* a table each, with an id a sample */
+    COLUMNS_SAMPLES /* the ids that a sample looks up in one table */
+};
+
 /* Zeroed but for what is to be measured, and how. */
 struct id_tables {
     struct table_list list; /* whose tables they are; none: any may come */
     uint32_t dim;           /* of these */
     struct profile_options options; /* n_rows: those of the list */
-    struct arena *arena;            /* gets names and lists */
-    bool is_logged;                 /* the progress, which counts ids */
+    enum columns_are columns_are;
+    struct arena *arena; /* gets names and lists */
+    bool is_logged;      /* the progress, which counts ids */
     struct progress progress;
     struct id_table *tables; /* owned; in the order of their first ids */
     size_t n_tables, cap;
     uint64_t memory_bytes; /* of profiles, at most, at once */
+    const char *left_out;  /* "'y', 'X_int'": arrays without ids; or NULL */
+    struct crc crc;
 };
 
 /* Measures the tables whose ids are in the files, or, where the only one is

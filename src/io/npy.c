@@ -83,44 +83,51 @@ int npy_parse(struct npy *npy, const char *text, size_t len, struct err *err)
 
 /* --- archives: PKWARE's APPNOTE 6.3.10, 4.3.7 and 4.5.3 --- */
 
-#define HEADER_BYTES 30
+#define ENTRY_BYTES 46    /* of the directory, before the name */
+#define WIDE_END_BYTES 56 /* of its end with numbers of 64 bits */
+#define LOCATOR_BYTES 20  /* which says where that is */
+#define END_BYTES 22
 #define HAS_NO_SIZES 8u /* a flag: they stand behind the data */
 #define ZIP64 1         /* the extra field of sizes that need 64 bits */
 
-/* The size of what is stored, which may stand in an extra field. */
-static uint64_t stored_bytes(const char *header, const char *extra,
-                             const char *end)
+/* Those of three numbers that do not fit into 32 bits stand in an extra field,
+ * in their order. */
+static void widen(uint64_t numbers[3], const char *extra, const char *end)
 {
-    const uint64_t bytes = little_endian(header + 22, 4);
+    for (uint64_t n; end - extra >= 4; extra += n) {
+        const bool is_wide = little_endian(extra, 2) == ZIP64;
 
-    while (bytes == UINT32_MAX && end - extra >= 12) {
-        if (little_endian(extra, 2) == ZIP64)
-            return little_endian(extra + 4, 8);
+        n = little_endian(extra + 2, 2);
         extra += 4;
-        extra += little_endian(extra - 2, 2) < (uint64_t)(end - extra)
-                     ? (ptrdiff_t)little_endian(extra - 2, 2)
-                     : end - extra;
+        if (n > (uint64_t)(end - extra))
+            return;
+        for (uint64_t i = 0, at = 0; is_wide && i < 3 && at + 8 <= n; i++)
+            if (numbers[i] == UINT32_MAX) {
+                numbers[i] = little_endian(extra + at, 8);
+                at += 8;
+            }
     }
-    return bytes;
 }
 
 int npz_parse(struct npz_member *member, const char *text, size_t len,
               struct arena *arena, struct err *err)
 {
-    uint64_t name_end, bytes;
+    uint64_t name_end, sizes[3] = {0};
     char *name;
 
     *member = (struct npz_member){0};
     if (len >= 4 && (!memcmp(text, "PK\1\2", 4) || !memcmp(text, "PK\5\6", 4)))
         return 0;
-    if (len < HEADER_BYTES || memcmp(text, "PK\3\4", 4) != 0)
+    if (len < NPZ_HEADER || memcmp(text, "PK\3\4", 4) != 0)
         return err_input(err, "neither a member of the archive nor its "
                               "directory begins here");
-    name_end = HEADER_BYTES + little_endian(text + 26, 2);
+    name_end = NPZ_HEADER + little_endian(text + 26, 2);
     member->begin = name_end + little_endian(text + 28, 2);
     if (member->begin > len)
         return err_input(err, "the member's header is cut, or too long");
-    name = arena_strndup(arena, text + HEADER_BYTES, name_end - HEADER_BYTES);
+    name = arena_strndup(arena, text + NPZ_HEADER, name_end - NPZ_HEADER);
+    if (strlen(name) < name_end - NPZ_HEADER)
+        return err_input(err, "the member's name has a NUL byte");
     if (little_endian(text + 8, 2))
         return err_input(
             err, "%s: it is compressed; np.savez writes what is read", name);
@@ -129,13 +136,109 @@ int npz_parse(struct npz_member *member, const char *text, size_t len,
                          "%s: its size stands behind it; np.savez writes what "
                          "is read to a file",
                          name);
-    bytes = stored_bytes(text, text + name_end, text + member->begin);
-    if (bytes >> 62)
+    sizes[0] = little_endian(text + 22, 4);
+    sizes[1] = little_endian(text + 18, 4);
+    widen(sizes, text + name_end, text + member->begin);
+    if (sizes[0] >> 62)
         return err_input(err, "%s: it has more than 2^62 bytes", name);
-    member->end = member->begin + bytes;
+    if (sizes[0] != sizes[1])
+        return err_input(
+            err, "%s: it is stored in %" PRIu64 " bytes, but has %" PRIu64,
+            name, sizes[1], sizes[0]);
+    member->end = member->begin + sizes[0];
+    member->crc = (uint32_t)little_endian(text + 14, 4);
+    member->file = arena_strdup(arena, name);
+    member->header =
+        memcpy(arena_alloc(arena, NPZ_HEADER, 1), text, NPZ_HEADER);
     name_end = strlen(name);
     if (name_end > 4 && !strcmp(name + name_end - 4, ".npy"))
         name[name_end - 4] = '\0';
     member->name = name;
+    return 0;
+}
+
+/* An entry of the directory; *text moves behind it. */
+static int check_entry(const struct npz_member *member, const char **text,
+                       const char *end, struct err *err)
+{
+    const char *entry = *text;
+    const uint64_t name_len = strlen(member->file);
+    uint64_t sizes[3], rest;
+
+    if (end - entry < ENTRY_BYTES || memcmp(entry, "PK\1\2", 4) != 0)
+        return err_input(err, "the directory has no entry of '%s'",
+                         member->file);
+    rest = little_endian(entry + 28, 2) + little_endian(entry + 30, 2) +
+           little_endian(entry + 32, 2);
+    if ((uint64_t)(end - entry) - ENTRY_BYTES < rest ||
+        little_endian(entry + 28, 2) != name_len ||
+        memcmp(entry + ENTRY_BYTES, member->file, name_len) != 0)
+        return err_input(err,
+                         "the directory has another name than '%s', as the "
+                         "member before it has",
+                         member->file);
+    sizes[0] = little_endian(entry + 24, 4);
+    sizes[1] = little_endian(entry + 20, 4);
+    sizes[2] = little_endian(entry + 42, 4);
+    widen(sizes, entry + ENTRY_BYTES + name_len,
+          entry + ENTRY_BYTES + name_len + little_endian(entry + 30, 2));
+    /* Flags, method, time, date and CRC-32 stand alike in both. */
+    if (memcmp(entry + 8, member->header + 6, 12) != 0 ||
+        sizes[2] != member->at || sizes[0] != member->end - member->begin ||
+        sizes[0] != sizes[1])
+        return err_input(err,
+                         "'%s': the directory (byte %" PRIu64 ", %" PRIu64
+                         " bytes, CRC-32 %08x) does not agree with the member "
+                         "(byte %" PRIu64 ", %" PRIu64 " bytes, CRC-32 %08x)",
+                         member->file, sizes[2], sizes[0],
+                         (unsigned)little_endian(entry + 16, 4), member->at,
+                         member->end - member->begin, (unsigned)member->crc);
+    *text = entry + ENTRY_BYTES + rest;
+    return 0;
+}
+
+int npz_check_directory(const struct npz_member *members, size_t n,
+                        const char *text, size_t len, uint64_t at,
+                        struct err *err)
+{
+    const char *start = text, *end = text + len;
+    uint64_t counts[3], said[3];
+
+    for (size_t i = 0; i < n; i++)
+        if (check_entry(&members[i], &text, end, err))
+            return -1;
+    counts[0] = n;
+    counts[1] = (uint64_t)(text - start);
+    counts[2] = at;
+    if (end - text >= WIDE_END_BYTES + LOCATOR_BYTES &&
+        !memcmp(text, "PK\6\6", 4)) {
+        if (little_endian(text + 24, 8) != n ||
+            little_endian(text + 32, 8) != n ||
+            little_endian(text + 40, 8) != counts[1] ||
+            little_endian(text + 48, 8) != at ||
+            little_endian(text + 4, 8) != WIDE_END_BYTES - 12 ||
+            memcmp(text + WIDE_END_BYTES, "PK\6\7", 4) != 0 ||
+            little_endian(text + WIDE_END_BYTES + 8, 8) != at + counts[1])
+            return err_input(err, "the directory's end does not agree with it");
+        text += WIDE_END_BYTES + LOCATOR_BYTES;
+    }
+    if (end - text < END_BYTES || memcmp(text, "PK\5\6", 4) != 0)
+        return err_input(err,
+                         "the directory has more or less than the %zu "
+                         "members before it, or no end",
+                         n);
+    said[0] = little_endian(text + 10, 2);
+    said[1] = little_endian(text + 12, 4);
+    said[2] = little_endian(text + 16, 4);
+    if (little_endian(text + 4, 4) || little_endian(text + 8, 2) != said[0] ||
+        said[0] != min_u64(n, UINT16_MAX) ||
+        said[1] != min_u64(counts[1], UINT32_MAX) ||
+        said[2] != min_u64(at, UINT32_MAX) ||
+        little_endian(text + 20, 2) != (uint64_t)(end - text) - END_BYTES)
+        return err_input(err,
+                         "the directory's end says %" PRIu64
+                         " members, %" PRIu64 " bytes from byte %" PRIu64
+                         ", but there are %zu, %" PRIu64 " from byte %" PRIu64,
+                         said[0], said[1], said[2], n, counts[1], at);
     return 0;
 }

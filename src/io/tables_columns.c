@@ -61,6 +61,39 @@ static uint64_t largest(const struct table_cells *cells, size_t column)
                : (uint64_t)table_columns[column].max;
 }
 
+/* "12", or "12.0" as programs write a column that had a missing value. */
+static bool read_whole(const char *text, uint64_t *out, struct arena *arena)
+{
+    const size_t len = strcspn(text, ".");
+
+    return text[len] && text[len + 1] &&
+                   strspn(text + len + 1, "0") == strlen(text + len + 1)
+               ? text_to_u64(arena_strndup(arena, text, len), out)
+               : text_to_u64(text, out);
+}
+
+/* Value of a name in any case, -1: none. FBGEMM writes an optimizer with
+ * "EmbOptimType." or "exact" before it, and "row_wise" for "rowwise". */
+static int read_choice(const char *const *names, const char *text,
+                       struct arena *arena)
+{
+    static const char prefix[] = "emboptimtype.", exact[] = "exact_";
+    char *word = arena_strdup(arena, text), *split;
+
+    for (char *p = word; *p; p++)
+        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
+    if (names == optimizer_names) {
+        if (!strncmp(word, prefix, sizeof(prefix) - 1))
+            word += sizeof(prefix) - 1;
+        if (!strncmp(word, exact, sizeof(exact) - 1))
+            word += sizeof(exact) - 1;
+        split = strstr(word, "row_wise");
+        if (split)
+            memmove(split + 3, split + 4, strlen(split + 4) + 1);
+    }
+    return text_choice(names, word);
+}
+
 /* False where the text is nothing that the column takes. */
 static bool read_value(void *at, const struct table_cells *cells, size_t column)
 {
@@ -80,10 +113,10 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
         return x >= format->min && x <= format->max;
     }
     if (format->names)
-        n = (uint64_t)text_choice(format->names, text);
+        n = (uint64_t)read_choice(format->names, text, cells->arena);
     else if (column == COLUMN_SHARDING)
         n = shard_kinds_from_list(text, '|');
-    else if (!text_to_u64(text, &n))
+    else if (!read_whole(text, &n, cells->arena))
         return false;
     if (format->type == MEMBER_U32)
         *(uint32_t *)at = (uint32_t)n;
@@ -138,12 +171,27 @@ static int check_bins(const struct table_cells *cells, struct table *table,
     return 0;
 }
 
+/* Whether neither a cell nor an option says what has to be known. */
+static bool is_missing(const struct table *table,
+                       const struct table_cells *cells, size_t column)
+{
+    if (is_given(cells, column))
+        return false;
+    if (column == COLUMN_ROWS)
+        return true;
+    return !cells->options->keeps_unknown &&
+           (column == COLUMN_DIM ? !table->dim : isnan(table->pooling_factor));
+}
+
 int table_from_cells(struct table *table, const struct table_cells *cells,
                      struct err *err)
 {
     table_init(table);
     table->dim = cells->options->dim;
-    table->pooling_factor = 1;
+    table->pooling_factor = cells->options->pooling > 0
+                                ? cells->options->pooling
+                            : !cells->texts[COLUMN_POOLING] ? 1
+                                                            : NAN;
     for (size_t c = 0; c < N_TABLE_COLUMNS; c++)
         if (is_given(cells, c) &&
             !read_value((char *)table + table_columns[c].offset, cells, c))
@@ -152,12 +200,15 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
                              say_wanted(cells, c));
     if (!table->name)
         return err_input(err, "the name is empty");
-    for (size_t c = COLUMN_ROWS; c <= COLUMN_DIM; c++)
-        if (!is_given(cells, c) && !(c == COLUMN_DIM && table->dim))
-            return err_input(
-                err, "%s is %s%s", cells->names[c],
-                cells->texts[c] ? "empty" : "missing",
-                c == COLUMN_DIM ? "; option '--dim D' fills empty cells" : "");
+    for (size_t c = COLUMN_ROWS; c <= COLUMN_POOLING; c++)
+        if (is_missing(table, cells, c))
+            return err_input(err, "%s is %s%s", cells->names[c],
+                             cells->texts[c] ? "empty" : "missing",
+                             c == COLUMN_DIM
+                                 ? "; option '--dim D' fills empty cells"
+                             : c == COLUMN_POOLING
+                                 ? "; option '--pooling P' fills empty cells"
+                                 : "");
     if (check_bins(cells, table, err))
         return -1;
     table->skew_assumed = !table->has_bins && !is_given(cells, COLUMN_ZIPF);
@@ -214,6 +265,9 @@ static void add_cell(struct buf *out, const struct table *table, size_t column)
     const struct place_field *format = &table_columns[column];
     const void *at = (const char *)table + format->offset;
 
+    if ((column == COLUMN_DIM && !table->dim) ||
+        (column == COLUMN_POOLING && isnan(table->pooling_factor)))
+        return; /* not known */
     if (format->type == MEMBER_TEXT)
         text_csv(out, *(const char *const *)at);
     else if (format->type == MEMBER_REAL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
+#include "io/dlrm_jobs.h"
 #include "io/tables_private.h"
 
 #include <inttypes.h>
@@ -7,132 +8,25 @@
 #include <string.h>
 
 #define MAX_SCRIPT_BYTES ((size_t)1 << 20)
-#define MAX_VARIABLES 8 /* that stand for each other */
 #define CRITEO_TABLES 26
-#define S_DEFAULT_LOOKUPS 10
-#define LETTERS \
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* Of dlrm_main.py, and with S of dlrm_s_pytorch.py. The first ones say what
- * tables there are. */
-#define OPTIONS(OPTION)                               \
-    OPTION(ROWS_LIST, "--num_embeddings_per_feature") \
-    OPTION(ROWS, "--num_embeddings")                  \
-    OPTION(DIM, "--embedding_dim")                    \
-    OPTION(HOT_LIST, "--multi_hot_sizes")             \
-    OPTION(S_ROWS_LIST, "--arch-embedding-size")      \
-    OPTION(S_DIM, "--arch-sparse-feature-size")       \
-    OPTION(S_LOOKUPS, "--num-indices-per-lookup")     \
-    OPTION(S_FIXED, "--num-indices-per-lookup-fixed") \
-    OPTION(S_OPTIMIZER, "--optimizer")                \
-    OPTION(S_GENERATION, "--data-generation")         \
-    OPTION(S_MIXED_DIMS, "--md-flag")                 \
-    OPTION(S_QUOTIENTS, "--qr-flag")                  \
-    OPTION(ADAGRAD, "--adagrad")                      \
-    OPTION(BATCH, "--batch_size")                     \
-    OPTION(S_BATCH, "--mini-batch-size")
+/* --- values --- */
 
-#define OPTION_ID(id, name) id,
-#define OPTION_NAME(id, name) name,
-enum { OPTIONS(OPTION_ID) N_OPTIONS };
-static const char *const option_names[] = {OPTIONS(OPTION_NAME)};
-
-struct reader {
-    const char *text; /* without its comments */
-    const char *source;
-    struct arena *arena;
-    const char *values[N_OPTIONS]; /* NULL: not given */
-    size_t lines[N_OPTIONS];
-};
-
-static char *without_comments(const char *text, size_t len, struct arena *arena)
+/* An option's whole numbers from 1 to max, or its default's; *n is 0 where
+ * they are not known. */
+static int read_numbers(uint64_t **out, size_t *n,
+                        const struct dlrm_reader *reader, int option,
+                        const char *separator, uint64_t max, struct err *err)
 {
-    char *copy = arena_strndup(arena, text, len);
+    const char *at = reader->job.values[option];
+    const bool must_know =
+        option == ROWS || option == ROWS_LIST || option == S_ROWS_LIST;
 
-    for (char *p = copy; *p; p++)
-        if (*p == '#' && (p == copy || strchr(" \t\n", p[-1])))
-            memset(p, ' ', strcspn(p, "\n"));
-    return copy;
-}
-
-/* Where the word next stands by itself from `at` on; NULL: nowhere. */
-static const char *find_word(const struct reader *reader, const char *at,
-                             const char *word)
-{
-    const size_t len = strlen(word);
-
-    for (; (at = strstr(at, word)); at += len)
-        if ((at == reader->text || !strchr(LETTERS "-", at[-1])) &&
-            (!at[len] || !strchr(LETTERS "-", at[len])))
-            return at;
-    return NULL;
-}
-
-/* What stands behind an option or a variable; of a "$variable" what it was last
- * set to. */
-static const char *value_at(const struct reader *reader, const char *at,
-                            int n_variables)
-{
-    const char *set = NULL, *next, *name;
-
-    at += strspn(at, "= \t\r\n\"'\\");
-    if (*at != '$')
-        return arena_strndup(reader->arena, at, strspn(at, LETTERS ",.-"));
-    name = at + 1 + (at[1] == '{');
-    name = arena_strndup(reader->arena, name, strspn(name, LETTERS));
-    for (next = reader->text;
-         *name && (next = find_word(reader, next, name)) && next < at; next++)
-        if (next[strlen(name)] == '=')
-            set = next + strlen(name);
-    return set && n_variables < MAX_VARIABLES
-               ? value_at(reader, set, n_variables + 1)
-               : arena_strndup(reader->arena, at, strcspn(at, " \t\r\n\"'\\"));
-}
-
-static size_t line_of(const struct reader *reader, const char *at)
-{
-    size_t line = 1;
-
-    for (const char *p = reader->text; p < at; p++)
-        line += *p == '\n';
-    return line;
-}
-
-static int read_options(struct reader *reader, struct err *err)
-{
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        const char *name = option_names[i], *at = reader->text;
-
-        for (; (at = find_word(reader, at, name)); at += strlen(name)) {
-            const char *value = value_at(reader, at + strlen(name), 0);
-
-            if (!reader->values[i]) {
-                reader->values[i] = value;
-                reader->lines[i] = line_of(reader, at);
-            } else if (i < S_MIXED_DIMS && strcmp(value, reader->values[i]))
-                return err_input(
-                    err,
-                    "%s:%zu: %s is given again, as something else than in line "
-                    "%zu; one command line is imported",
-                    reader->source, line_of(reader, at), name,
-                    reader->lines[i]);
-        }
-    }
-    return 0;
-}
-
-/* An option's whole numbers from 1 to max, as many as there are; where it is
- * not given, what stands there stays. */
-static int read_numbers(uint64_t **out, size_t *n, const struct reader *reader,
-                        int option, const char *separator, uint64_t max,
-                        struct err *err)
-{
-    const char *at = reader->values[option];
-
-    if (!at)
+    *n = 0;
+    at = at ? at : dlrm_options[option].otherwise;
+    if (!at || (!must_know && !shell_is_known(at)))
         return 0;
     *out = ARENA_NEW(reader->arena, uint64_t, strlen(at) + 1);
-    *n = 0;
     for (;; at++) {
         const size_t len = strcspn(at, separator);
         const char *number = arena_strndup(reader->arena, at, len);
@@ -143,126 +37,242 @@ static int read_numbers(uint64_t **out, size_t *n, const struct reader *reader,
                 err,
                 "%s:%zu: %s has '%s' where a whole number from 1 to %" PRIu64
                 " is wanted%s",
-                reader->source, reader->lines[option], option_names[option],
-                tables_shown(number, reader->arena), max,
-                strchr(number, '$') ? ", not what only a shell knows" : "");
+                reader->source, reader->job.lines[option],
+                dlrm_options[option].name,
+                tables_shown(shell_shown(number, reader->arena), reader->arena),
+                max, shell_is_known(at) ? "" : ", not what only a shell knows");
         at += len;
         if (!*at)
             return 0;
     }
 }
 
-/* Of each table, or one of all. */
-static int read_rows(uint64_t **rows, size_t *n, const struct reader *reader,
-                     struct err *err)
+static int check_data(const struct dlrm_reader *reader, struct err *err)
 {
-    static const int given[] = {ROWS_LIST, S_ROWS_LIST, ROWS};
-    static const char *const separators[] = {",", "-", ""};
+    const struct dlrm_job *job = &reader->job;
 
     for (int i = S_GENERATION; i <= S_QUOTIENTS; i++)
-        if (reader->values[i] &&
-            (i != S_GENERATION || !strcmp(reader->values[i], "dataset")))
+        if (job->values[i] &&
+            (i != S_GENERATION || (strcmp(job->values[i], "random") &&
+                                   strcmp(job->values[i], "synthetic"))))
             return err_input(err,
                              "%s:%zu: %s makes tables of other sizes than the "
                              "command line says",
-                             reader->source, reader->lines[i], option_names[i]);
-    for (size_t g = 0; g < 3; g++)
-        if (reader->values[given[g]])
-            return read_numbers(rows, n, reader, given[g], separators[g],
-                                INT64_MAX, err);
-    return err_input(
-        err, "%s:1: neither %s, %s nor %s says how many rows tables have",
-        reader->source, option_names[ROWS_LIST], option_names[ROWS],
-        option_names[S_ROWS_LIST]);
+                             reader->source, job->lines[i],
+                             dlrm_options[i].name);
+    if (job->values[HOT_LIST] && job->values[DATA])
+        return err_input(err, "%s:%zu: %s does not go with %s in line %zu",
+                         reader->source, job->lines[HOT_LIST],
+                         dlrm_options[HOT_LIST].name, dlrm_options[DATA].name,
+                         job->lines[DATA]);
+    return 0;
 }
 
 /* Look-ups a sample that dlrm_s_pytorch.py draws: so many, or a part of them,
  * evenly drawn and rounded, but at least 1. */
-static double drawn_lookups(const struct reader *reader, uint64_t n_rows,
+static double drawn_lookups(const struct dlrm_reader *reader, uint64_t n_rows,
                             uint64_t n_lookups)
 {
     const double most = fmin((double)n_rows, (double)n_lookups);
+    const char *fixed = reader->job.values[S_FIXED];
 
-    return reader->values[S_FIXED] ? (double)n_lookups : most / 2 + 0.5 / most;
+    return fixed && *fixed ? (double)n_lookups : most / 2 + 0.5 / most;
 }
 
-static int read_optimizer(enum optimizer *out, const struct reader *reader,
+static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
                           bool is_main, struct err *err)
 {
     static const char *const names[] = {"sgd", "rwsadagrad", "adagrad", NULL};
-    const char *name = reader->values[S_OPTIMIZER];
+    const char *name = reader->job.values[S_OPTIMIZER];
     int i;
 
     if (is_main)
-        name = reader->values[ADAGRAD] ? "adagrad" : "sgd";
+        name = reader->job.values[ADAGRAD] ? "adagrad" : "sgd";
     i = text_choice(names, name ? name : "sgd");
     *out = (enum optimizer)i; /* they stand in one order */
     if (i >= 0)
         return 0;
     return err_input(
         err, "%s:%zu: --optimizer '%s' is none of sgd, rwsadagrad and adagrad",
-        reader->source, reader->lines[S_OPTIMIZER],
-        tables_shown(name, reader->arena));
+        reader->source, reader->job.lines[S_OPTIMIZER],
+        tables_shown(shell_shown(name, reader->arena), reader->arena));
 }
 
-static int fill_tables(struct table_list *list, const struct reader *reader,
+/* The option that leaves the look-ups to a data set or to a shell, or -1. */
+static int unknown_lookups(const struct dlrm_job *job, bool is_main)
+{
+    static const int of_main[] = {DATA, DATA_ONE_HOT};
+    static const int of_s[] = {S_LOOKUPS, S_FIXED};
+
+    if (is_main && job->values[HOT_LIST])
+        return shell_is_known(job->values[HOT_LIST]) ? -1 : HOT_LIST;
+    for (int i = 0; is_main && i < 2; i++)
+        if (job->values[of_main[i]])
+            return of_main[i];
+    for (int i = 0; !is_main && i < 2; i++)
+        if (job->values[of_s[i]] && !shell_is_known(job->values[of_s[i]]))
+            return of_s[i];
+    return !is_main && job->values[S_GENERATION] &&
+                   strcmp(job->values[S_GENERATION], "random") != 0
+               ? S_GENERATION
+               : -1;
+}
+
+/* --- the list --- */
+
+static void note_defaults(const struct dlrm_reader *reader, bool is_main,
+                          struct buf *notes)
+{
+    const struct dlrm_job *job = &reader->job;
+
+    for (int i = is_main ? 0 : FIRST_S; i < (is_main ? FIRST_S : N_OPTIONS);
+         i++)
+        if (!job->values[i] && dlrm_options[i].otherwise && i != S_GENERATION &&
+            !(i == ROWS && job->values[ROWS_LIST]))
+            buf_printf(notes, "# %s is not given: %s, the script's default\n",
+                       dlrm_options[i].name, dlrm_options[i].otherwise);
+    if (is_main && !job->values[HOT_LIST] && unknown_lookups(job, true) < 0)
+        buf_printf(notes,
+                   "# %s is not given: 1 look-up a sample, the script's "
+                   "default\n",
+                   dlrm_options[HOT_LIST].name);
+    if (is_main && !job->values[ADAGRAD])
+        buf_printf(notes, "# %s is not given: sgd, the script's default\n",
+                   dlrm_options[ADAGRAD].name);
+}
+
+/* "name value" as a comment may have it. */
+static const char *say_option(const struct dlrm_reader *reader, int option)
+{
+    return text_say(reader->arena, "%s %s", dlrm_options[option].name,
+                    dlrm_say_value(reader, option, reader->job.values[option]));
+}
+
+static void note_job(const struct dlrm_reader *reader, bool is_main,
+                     const struct tables_options *options)
+{
+    const struct dlrm_job *job = &reader->job;
+    const int batch = is_main ? BATCH : S_BATCH, dim = is_main ? DIM : S_DIM;
+    const int lookups = unknown_lookups(job, is_main);
+    struct buf *notes = options->notes;
+    uint64_t n_samples;
+
+    if (job->extra && options->warn)
+        options->warn(
+            options->warn_ctx,
+            text_say(reader->arena,
+                     "%s:%zu: what '%s' stands for is not known; it may hold "
+                     "more options",
+                     reader->source, job->extra_line,
+                     tables_shown(shell_shown(job->extra, reader->arena),
+                                  reader->arena)));
+    if (!notes)
+        return;
+    note_defaults(reader, is_main, notes);
+    if (job->extra)
+        buf_printf(notes, "# %s\n",
+                   text_say(reader->arena,
+                            "'%s' is not known; it may hold more options",
+                            shell_shown(job->extra, reader->arena)));
+    if (job->values[batch] && text_to_u64(job->values[batch], &n_samples))
+        buf_printf(notes, "# %s %" PRIu64 ": plan with %s\n",
+                   dlrm_options[batch].name, n_samples,
+                   is_main ? "--batch-per-gpu" : "--batch");
+    else if (job->values[batch])
+        buf_printf(notes, "# %s is not known: plan with %s\n",
+                   say_option(reader, batch),
+                   is_main ? "--batch-per-gpu" : "--batch");
+    if (job->values[dim] && !shell_is_known(job->values[dim]))
+        buf_printf(notes, "# %s is not known: plan with --dim\n",
+                   say_option(reader, dim));
+    if (lookups >= 0)
+        buf_printf(notes, "# %s decides the look-ups: plan with --pooling\n",
+                   say_option(reader, lookups));
+}
+
+/* Options alone say how many rows there are; a script has defaults. */
+static int given_rows(const struct dlrm_reader *reader, bool is_main,
+                      struct err *err)
+{
+    const struct dlrm_job *job = &reader->job;
+
+    if (job->names[!is_main] || job->values[ROWS_LIST] || job->values[ROWS] ||
+        job->values[S_ROWS_LIST])
+        return 0;
+    return err_input(
+        err, "%s:1: neither %s, %s nor %s says how many rows tables have",
+        reader->source, dlrm_options[ROWS_LIST].name, dlrm_options[ROWS].name,
+        dlrm_options[S_ROWS_LIST].name);
+}
+
+static int fill_tables(struct table_list *list,
+                       const struct dlrm_reader *reader,
                        const struct tables_options *options, struct err *err)
 {
-    const bool is_main = reader->values[ROWS_LIST] || reader->values[ROWS];
-    const int batch = is_main ? BATCH : S_BATCH;
-    const uint64_t max_factor = (uint64_t)TABLES_MAX_FACTOR;
-    uint64_t *dim = &(uint64_t){is_main ? 64 : 2}, *rows, *hot = NULL;
-    uint64_t *n_lookups = &(uint64_t){S_DEFAULT_LOOKUPS}, n_samples;
+    const struct dlrm_job *job = &reader->job;
+    const bool is_main = !dlrm_is_s(job);
+    const int given = !is_main                 ? S_ROWS_LIST
+                      : job->values[ROWS_LIST] ? ROWS_LIST
+                                               : ROWS;
+    const bool has_lookups = unknown_lookups(job, is_main) < 0;
+    uint64_t *dim, *rows, *hot = NULL, *lookups;
     enum optimizer optimizer;
-    size_t n, n_rows, n_hot = 0;
+    size_t n_dims, n_rows, n_hot, n_lookups;
 
-    if (read_rows(&rows, &n_rows, reader, err) ||
-        read_numbers(&dim, &n, reader, is_main ? DIM : S_DIM, "",
+    if (given_rows(reader, is_main, err) || check_data(reader, err) ||
+        read_numbers(&rows, &n_rows, reader, given,
+                     given == ROWS ? ""
+                     : is_main     ? ","
+                                   : "-",
+                     INT64_MAX, err) ||
+        read_numbers(&dim, &n_dims, reader, is_main ? DIM : S_DIM, "",
                      TABLES_MAX_DIM, err) ||
-        read_numbers(&n_lookups, &n, reader, S_LOOKUPS, "", max_factor, err) ||
-        read_numbers(&hot, &n_hot, reader, HOT_LIST, ",", max_factor, err) ||
+        read_numbers(&lookups, &n_lookups, reader, S_LOOKUPS, "",
+                     (uint64_t)TABLES_MAX_FACTOR, err) ||
+        read_numbers(&hot, &n_hot, reader, HOT_LIST, ",",
+                     (uint64_t)TABLES_MAX_FACTOR, err) ||
         read_optimizer(&optimizer, reader, is_main, err))
         return -1;
-    list->n_tables =
-        reader->values[ROWS_LIST] || !is_main ? n_rows : CRITEO_TABLES;
+    list->n_tables = given == ROWS ? CRITEO_TABLES : n_rows;
     if (tables_name(list, "cat_", options, reader->arena, err))
         return -1;
     if (n_hot && n_hot != list->n_tables)
         return err_input(err,
                          "%s:%zu: %s has %zu sizes, but there are %zu tables",
-                         reader->source, reader->lines[HOT_LIST],
-                         option_names[HOT_LIST], n_hot, list->n_tables);
+                         reader->source, job->lines[HOT_LIST],
+                         dlrm_options[HOT_LIST].name, n_hot, list->n_tables);
     for (size_t i = 0; i < list->n_tables; i++) {
         struct table *table = &list->tables[i];
 
         table->num_embeddings = rows[i % n_rows];
-        table->dim = (uint32_t)*dim;
+        table->dim = n_dims ? (uint32_t)*dim : options->dim;
         table->pooling_factor =
-            is_main ? (n_hot ? (double)hot[i] : 1)
-                    : drawn_lookups(reader, rows[i % n_rows], *n_lookups);
+            !has_lookups ? (options->pooling > 0 ? options->pooling : NAN)
+            : is_main    ? (n_hot ? (double)hot[i] : 1)
+                         : drawn_lookups(reader, rows[i % n_rows], *lookups);
         table->optimizer = optimizer;
     }
-    if (reader->values[batch] &&
-        text_to_u64(reader->values[batch], &n_samples) && options->notes)
-        buf_printf(options->notes, "# %s %" PRIu64 ": plan with %s\n",
-                   option_names[batch], n_samples,
-                   is_main ? "--batch-per-gpu" : "--batch");
+    note_job(reader, is_main, options);
     return 0;
 }
 
 bool tables_is_dlrm(const char *text)
 {
-    for (int i = 0; i < S_OPTIMIZER; i++)
-        if (strstr(text, option_names[i]))
+    static const int telling[] = {ROWS_LIST,   ROWS,  DIM,
+                                  HOT_LIST,    DATA,  DATA_ONE_HOT,
+                                  S_ROWS_LIST, S_DIM, S_LOOKUPS};
+
+    for (size_t i = 0; i < sizeof(telling) / sizeof(*telling); i++)
+        if (strstr(text, dlrm_options[telling[i]].name))
             return true;
-    return false;
+    return strstr(text, dlrm_scripts[0]) || strstr(text, dlrm_scripts[1]);
 }
 
 int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err)
 {
-    struct reader reader = {.source = source, .arena = arena};
+    struct dlrm_reader reader = {.source = source, .arena = arena};
 
     if (len > MAX_SCRIPT_BYTES || memchr(text, '\0', len) ||
         !text_is_utf8(text, len))
@@ -271,8 +281,13 @@ int tables_from_dlrm(struct table_list *list, const char *text, size_t len,
                          "than 1 MiB or no text",
                          source);
     list->source = arena_strdup(arena, source);
-    reader.text = without_comments(text, len, arena);
-    if (read_options(&reader, err))
+    if (dlrm_read_script(&reader, arena_strndup(arena, text, len),
+                         options->notes, err))
         return -1;
+    if (!reader.n_jobs)
+        return err_input(err,
+                         "%s:1: no command line of %s or %s says what tables "
+                         "there are",
+                         source, dlrm_scripts[0], dlrm_scripts[1]);
     return fill_tables(list, &reader, options, err);
 }

@@ -54,7 +54,8 @@ void tables_warn(const struct table_cells *cells, const char *where,
             options->warn_ctx,
             text_say(cells->arena, "%s: unknown %ss are left out: %s", where,
                      what, tables_listed(names, n, MAX_LISTED, cells->arena)));
-    if (options->warn && !cells->names[COLUMN_POOLING])
+    if (options->warn && !cells->names[COLUMN_POOLING] &&
+        !(options->pooling > 0))
         options->warn(options->warn_ctx,
                       text_say(cells->arena,
                                "%s: no %s 'pooling_factor', so one look-up a "
@@ -67,7 +68,11 @@ static bool is_json(const char *text)
     if (!strncmp(text, "\xef\xbb\xbf", 3))
         text += 3;
     text += strspn(text, " \t\r\n");
-    return *text == '{' || *text == '[';
+    if (*text != '{' && *text != '[')
+        return false;
+    /* Scripts have such brackets, too. */
+    return !tables_is_dlrm(text) ||
+           text[1 + strspn(text + 1, " \t\r\n{[")] == '"';
 }
 
 int tables_name(struct table_list *list, const char *prefix,
@@ -102,6 +107,105 @@ int tables_name(struct table_list *list, const char *prefix,
     return rc;
 }
 
+/* --- what a text is --- */
+
+/* Whether a field of a header is a column, or one that the options name. */
+static bool is_column(const char *field, const struct tables_options *options)
+{
+    const char *asked = options->columns ? options->columns : "", *at = asked;
+    const size_t len = strlen(field);
+
+    if (table_column(field) < N_TABLE_COLUMNS)
+        return true;
+    for (; len && (at = strstr(at, field)); at += len)
+        if (at > asked && at[-1] == '=' && (!at[len] || at[len] == ','))
+            return true;
+    return false;
+}
+
+/* Columns of a header if a character separates them; *n: its fields. */
+static size_t count_columns(const char *header, char separator, size_t *n,
+                            const struct tables_options *options,
+                            struct arena *arena)
+{
+    size_t n_columns = 0;
+
+    for (*n = 0;; header++) {
+        const size_t len =
+            strcspn(header, (char[]){separator, '\r', '\n', '\0'});
+        size_t skip = strspn(header, " \t\""), end = len;
+
+        skip = skip < len ? skip : len;
+        while (end > skip && strchr(" \t\"", header[end - 1]))
+            end--;
+        ++*n;
+        n_columns +=
+            is_column(arena_strndup(arena, header + skip, end - skip), options);
+        header += len;
+        if (*header != separator)
+            return n_columns;
+    }
+}
+
+/* The line that an empty one or a comment is not, from there on. */
+static const char *next_record(const char *at)
+{
+    for (;;) {
+        const char *text = at + strspn(at, " \t\r");
+
+        if (*text && *text != '\n' && *text != '#')
+            return at;
+        at += strcspn(at, "\n");
+        if (!*at++)
+            return at - 1;
+    }
+}
+
+/* Refuses what is not even like CSV: no column in the header, and no second
+ * line with as many fields, at least two. */
+static int check_format(const char *text, size_t len, const char *source,
+                        const struct tables_options *options,
+                        struct arena *arena, struct err *err)
+{
+    static const char separators[] = ";\t|";
+    const char *header =
+        next_record(strncmp(text, "\xef\xbb\xbf", 3) ? text : text + 3);
+    const char *second = header + strcspn(header, "\n");
+    size_t n_fields, n_second;
+    struct arena_mark mark = arena_mark(arena);
+    size_t n = count_columns(header, ',', &n_fields, options, arena);
+
+    count_columns(next_record(second), ',', &n_second, options, arena);
+    if (!strncmp(text, "\x93NUMPY", 6) || !strncmp(text, "PK\3\4", 4))
+        return err_input(
+            err, "%s: arrays of NumPy, which 'tables profile' reads", source);
+    if (!*header || strlen(text) < len || n ||
+        (n_fields > 1 && n_second == n_fields &&
+         strcspn(header, "(){}[]=:;") >= strcspn(header, "\n")))
+        return arena_rewind(arena, mark), 0;
+    for (const char *separator = separators; *separator; separator++)
+        if (count_columns(header, *separator, &n_fields, options, arena))
+            return err_input(err,
+                             "%s:1: its fields are separated by %s; a table "
+                             "list has commas",
+                             source,
+                             *separator == ';'    ? "';'"
+                             : *separator == '\t' ? "tabs"
+                                                  : "'|'");
+    if (options->columns)
+        return err_input(
+            err,
+            "%s:1: it is none of: CSV with a header that names its columns, "
+            "JSON with a table a member or an element, a TBE report of "
+            "FBGEMM's, what TorchRec's planner prints, a command line of DLRM",
+            source);
+    return err_input(err,
+                     "%s:1: it is no table list, neither CSV with a header "
+                     "that names its columns nor JSON; 'tables import' reads "
+                     "other forms",
+                     source);
+}
+
 int tables_from_text(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err)
@@ -116,14 +220,17 @@ int tables_from_text(struct table_list *list, const char *text, size_t len,
         {tables_is_dlrm, tables_from_dlrm},
     };
 
-    tables_reader *read = tables_from_csv;
+    tables_reader *read = NULL;
 
-    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && !read; i++)
         if ((options->columns || forms[i].is_one == is_json) &&
-            forms[i].is_one(text)) {
+            forms[i].is_one(text))
             read = forms[i].read;
-            break;
-        }
+    if (!read) {
+        if (check_format(text, len, source, options, arena, err))
+            return -1;
+        read = tables_from_csv;
+    }
     if (read(list, text, len, source, options, arena, err))
         return -1;
     tables_draw_row_seeds(list->tables, list->n_tables);
@@ -148,7 +255,7 @@ int tables_load(struct table_list *list, const char *path,
 static int check_csv(const char *text, size_t len, const char *source,
                      struct arena *arena, struct err *err)
 {
-    static const struct tables_options options = {0};
+    static const struct tables_options options = {.keeps_unknown = true};
     struct table_list list;
 
     return tables_from_csv(&list, text, len, source, &options, arena, err);

@@ -25,7 +25,11 @@
 #define TABLES_MAX_DEVICE 1048575u
 
 struct tables_options {
-    uint32_t dim;       /* fills empty dim cells; 0: an empty dim is an error */
+    uint32_t dim;   /* fills empty dim cells; 0: an empty dim is an error */
+    double pooling; /* fills empty pooling_factor cells; 0: likewise */
+    /* Of lists that are not planned yet: what no cell and no option says stays
+     * unknown, a dim of 0 and a pooling_factor of NAN. */
+    bool keeps_unknown;
     uint32_t n_devices; /* that pins may name; 0: TABLES_MAX_DEVICE + 1 */
     /* Gets a sentence about unknown columns, which are left out, and one about
      * a list without any pooling factors; may be NULL. */
@@ -65,7 +69,8 @@ int tables_load(struct table_list *list, const char *path,
                 struct err *err) MUST_CHECK;
 
 /* Appends the list as CSV: the first four columns, and others where a table
- * needs them. The reader makes the same list of it. */
+ * needs them. The reader makes the same list of it; cells that are not known
+ * are empty. */
 void tables_to_csv(struct buf *out, const struct table_list *list);
 /* Writes it ("-": standard output) behind the lines of a comment, each with its
  * '#', or "", once it has been read back. */

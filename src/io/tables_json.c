@@ -7,6 +7,9 @@ struct reader {
     const char *source;
     struct table_cells cells; /* of a table */
     const size_t *lines;      /* [n tables], where each stands */
+    bool is_list;             /* tables have no keys */
+    size_t depth;             /* of the tables in the text */
+    json_t *seen;             /* owned; their names */
 };
 
 /* Members are cells: texts or numbers. */
@@ -14,7 +17,8 @@ static int read_member(struct reader *reader, const char *key,
                        const json_t *value, struct err *err)
 {
     struct table_cells *cells = &reader->cells;
-    const size_t column = table_column(key);
+    const size_t column =
+        strcmp(key, "row") != 0 ? table_column(key) : COLUMN_ROWS;
     const struct place_field *format = &table_columns[column];
     const char *text;
     bool is_words;
@@ -38,6 +42,27 @@ static int read_member(struct reader *reader, const char *key,
         json_is_string(value) ? "a text" : tables_shown(text, cells->arena));
 }
 
+/* "rows" or "[rows, dim]" of a table. */
+static int read_sizes(struct reader *reader, const json_t *sizes,
+                      struct err *err)
+{
+    static const char *const keys[] = {"num_embeddings", "embedding_dim"};
+    const bool is_pair = json_is_array(sizes) && json_array_size(sizes) == 2;
+
+    for (size_t i = 0; i < (is_pair ? 2 : 1); i++) {
+        const json_t *size = is_pair ? json_array_get(sizes, i) : sizes;
+
+        if (!json_is_number(size))
+            return err_input(
+                err, "it is no object with 'num_embeddings', "
+                     "'embedding_dim' and 'pooling_factor', nor rows or "
+                     "[rows, dim]");
+        if (read_member(reader, keys[i], size, err))
+            return -1;
+    }
+    return 0;
+}
+
 static int read_table(struct reader *reader, struct table *table,
                       const char *name, json_t *object, struct err *err)
 {
@@ -45,14 +70,15 @@ static int read_table(struct reader *reader, struct table *table,
     json_t *value;
     const char *key;
 
-    if (!json_is_object(object))
-        return err_input(err, "it is no object with 'num_embeddings', "
-                              "'embedding_dim' and 'pooling_factor'");
     memset(cells->texts, 0, sizeof(cells->texts));
     cells->names[COLUMN_ROWS] = "num_embeddings";
     cells->names[COLUMN_DIM] = "embedding_dim";
+    if (!json_is_object(object) && read_sizes(reader, object, err))
+        return -1;
     json_object_foreach(object, key, value)
     {
+        if (reader->is_list && (!strcmp(key, "index") || !strcmp(key, "name")))
+            continue;
         if (read_member(reader, key, value, err))
             return -1;
     }
@@ -61,18 +87,56 @@ static int read_table(struct reader *reader, struct table *table,
     return table_from_cells(table, cells, err);
 }
 
+/* Name of an element of a list: its own, or by its index or its place. */
+static const char *element_name(const struct reader *reader,
+                                const json_t *object, size_t n)
+{
+    const json_t *name = json_object_get(object, "name");
+    const json_t *index = json_object_get(object, "index");
+
+    if (json_is_string(name))
+        return json_string_value(name);
+    return json_is_integer(index)
+               ? arena_printf(reader->cells.arena, "t%lld",
+                              json_integer_value(index))
+               : arena_printf(reader->cells.arena, "t%zu", n);
+}
+
+/* Names that the options give to the tables of a list. */
+static int given_names(struct table_list *named, const struct reader *reader,
+                       size_t n_tables, struct err *err)
+{
+    *named =
+        (struct table_list){.n_tables = n_tables, .source = reader->source};
+    return reader->is_list && reader->cells.options->names
+               ? tables_name(named, "t", reader->cells.options,
+                             reader->cells.arena, err)
+               : 0;
+}
+
 static int read_tables(struct reader *reader, struct table_list *list,
                        json_t *root, struct err *err)
 {
     const char *const *pooling = &reader->cells.texts[COLUMN_POOLING];
-    const char *name;
-    json_t *object;
-    size_t n = 0;
+    void *at = json_object_iter(root);
+    struct table_list named;
 
-    json_object_foreach(root, name, object)
-    {
+    if (given_names(&named, reader, list->n_tables, err))
+        return -1;
+    for (size_t n = 0; n < list->n_tables;
+         n++, at = at ? json_object_iter_next(root, at) : NULL) {
         const bool had_pooling = reader->cells.names[COLUMN_POOLING];
+        json_t *object = reader->is_list ? json_array_get(root, n)
+                                         : json_object_iter_value(at);
+        const char *name = named.tables      ? named.tables[n].name
+                           : reader->is_list ? element_name(reader, object, n)
+                                             : json_object_iter_key(at);
 
+        if (json_object_get(reader->seen, name))
+            return err_input(err, "%s:%zu: two tables are called '%s'",
+                             reader->source, reader->lines[n],
+                             tables_shown(name, reader->cells.arena));
+        json_object_set_new_nocheck(reader->seen, name, json_true());
         if (read_table(reader, &list->tables[n], name, object, err))
             return err_prefix(err, "%s:%zu: table '%s'", reader->source,
                               reader->lines[n],
@@ -84,51 +148,67 @@ static int read_tables(struct reader *reader, struct table_list *list,
                              reader->source, reader->lines[n],
                              *pooling ? "given" : "missing",
                              *pooling ? "missing" : "given");
-        n++;
     }
     tables_warn(&reader->cells, reader->source, "member");
     return 0;
 }
 
-/* The root: an object that holds tables. */
-static int check_root(const json_t *root, const char *source, struct err *err)
+/* What holds the tables: an object, a list, or a list that is all there is in
+ * an object. */
+static int find_tables(struct reader *reader, json_t **root, struct err *err)
 {
-    const char *wrong =
-        !json_is_object(root)
-            ? "a list; tables are the members of an object, by name"
-        : json_object_get(root, "neuroshard_plan")
-            ? "a plan, where a list of tables is expected"
-        : !json_object_size(root) ? "no tables"
-                                  : NULL;
+    json_t *tables =
+        json_object_size(*root) == 1 ? json_object_get(*root, "tables") : NULL;
+    const char *wrong;
 
-    return wrong ? err_input(err, "%s:1: %s", source, wrong) : 0;
+    reader->depth = 1;
+    if (json_is_array(tables) && !json_is_number(json_array_get(tables, 0))) {
+        reader->depth = 2;
+        *root = tables;
+    }
+    reader->is_list = json_is_array(*root);
+    for (size_t i = 0; i < json_array_size(*root); i++)
+        if (!json_is_object(json_array_get(*root, i)))
+            return err_input(err,
+                             "%s:1: a list, but its element %zu is no "
+                             "table, an object with 'row' or "
+                             "'num_embeddings'",
+                             reader->source, i);
+    wrong = json_object_get(*root, "neuroshard_plan")
+                ? "a plan, where a list of tables is expected"
+            : !json_object_size(*root) && !json_array_size(*root) ? "no tables"
+                                                                  : NULL;
+    return wrong ? err_input(err, "%s:1: %s", reader->source, wrong) : 0;
 }
 
 int tables_from_json(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err)
 {
-    struct reader reader = {.source = source,
-                            .cells = {.options = options,
-                                      .arena = arena,
-                                      .unknown = json_object()}};
-    json_t *root = NULL;
+    struct reader reader = {
+        .source = source,
+        .cells = {.options = options, .arena = arena, .unknown = json_object()},
+        .seen = json_object()};
+    json_t *root = NULL, *tables;
     int rc;
 
     if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
         text += 3;
         len -= 3;
     }
-    rc = json_parse(&root, text, len, source, err) ||
-         check_root(root, source, err);
+    rc = json_parse(&root, text, len, source, err);
+    tables = root;
+    rc = rc || find_tables(&reader, &tables, err);
     if (!rc) {
         list->source = arena_strdup(arena, source);
-        list->n_tables = json_object_size(root);
+        list->n_tables =
+            reader.is_list ? json_array_size(tables) : json_object_size(tables);
         list->tables = ARENA_NEW(arena, struct table, list->n_tables);
-        reader.lines = place_child_lines(text, len, 1, arena);
-        rc = read_tables(&reader, list, root, err);
+        reader.lines = place_child_lines(text, len, reader.depth, arena);
+        rc = read_tables(&reader, list, tables, err);
     }
     json_decref(root);
     json_decref(reader.cells.unknown);
+    json_decref(reader.seen);
     return rc ? -1 : 0;
 }

@@ -43,7 +43,7 @@ struct law {
 };
 #define LAW(member) MEMBER_OF(struct law, member)
 static const struct place_field law_fields[] = {
-    {"zipf_q", LAW(q), false, 1, 1e9, NULL},
+    {"zipf_q", LAW(q), true, 1, 1e9, NULL},
     {"zipf_s", LAW(s), true, 0, TABLE_MAX_ZIPF, NULL},
 };
 
@@ -119,8 +119,7 @@ static int read_skew(struct table *table, const struct used *used,
     size_t i = 0;
 
     if (PLACE_FIELDS(&laws, place, law_fields, err) ||
-        (place_has(place, "heavy_hitters") &&
-         place_list(&hitters, place, "heavy_hitters", err)))
+        place_list(&hitters, place, "heavy_hitters", err))
         return -1;
     for (; i < json_array_size(hitters) && (double)i < used->n_rows; i++) {
         if (place_list_double(&hitter, place, "heavy_hitters", hitters, i, 0, 1,
@@ -182,22 +181,70 @@ static int fill_table(struct table *table, const struct used *used,
     return read_skew(table, used, &place, err);
 }
 
+/* A report that lists widths lists rows, too; E is but their mean then. */
+static int check_lists(const struct reader *reader, struct err *err)
+{
+    return !place_has(&reader->root, "Ds") || place_has(&reader->root, "Es")
+               ? 0
+               : place_error(&reader->root, err, "Ds is there, but not Es");
+}
+
+/* Beside a list stands its mean, rounded up. */
+static int check_mean(const struct reader *reader, int which, struct err *err)
+{
+    const char *key = values_of[which].all;
+    const json_t *said = json_object_get(reader->root.object, key);
+    double mean = 0;
+
+    if (!json_is_number(said) ||
+        !place_has(&reader->root, values_of[which].list))
+        return 0;
+    for (size_t i = 0; i < reader->n_features; i++)
+        mean += reader->values[which][i] / (double)reader->n_features;
+    /* FBGEMM adds them as fp32. */
+    if (fabs(json_number_value(said) - mean) <= 1 + 1e-5 * mean)
+        return 0;
+    return place_error(&reader->root, err,
+                       "%s is %.10g, but the mean of %s is %.10g", key,
+                       json_number_value(said), values_of[which].list, mean);
+}
+
+/* Whether widths differ is said, too. */
+static int check_mixed(const struct reader *reader, struct err *err)
+{
+    const json_t *said = json_object_get(reader->root.object, "mixed_dim");
+    bool is_mixed = false;
+
+    for (size_t i = 1; i < reader->n_features; i++)
+        is_mixed |= reader->values[DIM][i] != reader->values[DIM][0];
+    if (!json_is_boolean(said) || json_is_true(said) == is_mixed)
+        return 0;
+    return place_error(
+        &reader->root, err, "mixed_dim is %s, but the features have %s",
+        is_mixed ? "false" : "true", is_mixed ? "several widths" : "one width");
+}
+
 static int read_tables(struct table_list *list, struct reader *reader,
                        const struct tables_options *options, struct err *err)
 {
     struct used *used;
 
     if (place_u64(&reader->n_features, &reader->root, "T", 1, MAX_FEATURES,
-                  err))
+                  err) ||
+        check_lists(reader, err))
         return -1;
     for (int which = 0; which < N_VALUES; which++)
         if (read_values(reader, which, err))
             return -1;
+    if (check_mean(reader, ROWS, err) || check_mean(reader, DIM, err) ||
+        check_mixed(reader, err))
+        return -1;
     for (size_t i = 0; i < reader->n_features; i++) {
-        reader->batch += reader->values[BATCH][i] / (double)reader->n_features;
+        reader->batch += reader->values[BATCH][i];
         list->n_tables =
             max_u64(list->n_tables, (uint64_t)reader->values[TABLE][i] + 1);
     }
+    reader->batch /= (double)reader->n_features;
     if (!(reader->batch > 0))
         return place_error(&reader->root, err, "no feature has a batch");
     if (tables_name(list, "t", options, reader->arena, err))

@@ -196,7 +196,7 @@ import csv-empty </dev/null
 import csv-bad-cell --columns name=table_name,rows=num_rows <<'EOF'
 table_name,num_rows,dim
 a,1,4
-b,1.0,4
+b,1.5,4
 EOF
 import csv-a-name-twice --columns name=table_name,rows=num_rows <<'EOF'
 table_name,num_rows,dim
@@ -213,11 +213,11 @@ import a-name-twice --names a,a <<'EOF'
 --num_embeddings_per_feature 1,2
 EOF
 bad dlrm-words tables import -o out -- python dlrm_main.py --num_embeddings 0
-bad dlrm-no-rows tables import -o out -- dlrm_main.py --embedding_dim 64
+bad dlrm-no-rows tables import -o out -- train.py --embedding_dim 64
 bad dlrm-other-words tables import -o out -- python train.py --lr 0.1
 import dlrm-shell <<'EOF'
 python dlrm_main.py \
-    --num_embeddings $((1 << 20))
+    --num_embeddings $((1 << BITS))
 EOF
 import dlrm-hot-sizes <<'EOF'
 dlrm_main.py --num_embeddings_per_feature 1,2,3 \
@@ -233,6 +233,13 @@ echo '--arch-embedding-size=4 --qr-flag' | import dlrm-quotients
 echo '--arch-embedding-size=4 --data-generation=dataset' | import dlrm-data-set
 printf -- '--num_embeddings 3\0' | import dlrm-nul
 
+echo 'model_config { feature_names: "a" }' | import no-format
+printf 'import os\nx = "a, b"\n' | import no-format-python
+printf 'name;rows;dim\na;3;4\n' | import semicolons
+printf 'name\trows\tdim\na\t3\t4\n' | import tabs
+printf '\223NUMPY\1\0' | import an-array
+printf 'x: 1\ny: 2\n' | lines no-format-planned
+printf 'name,rows,dim,pooling_factor\na,3,4,\n' | lines no-pooling
 # tbe NAME MEMBERS : imports what FBGEMM reports, with these members
 tbe()
 {
@@ -246,12 +253,12 @@ tbe no-pooling '"T": 2'
 tbe short-list '"T": 2, "Es": [3]'
 tbe no-rows '"T": 2, "pooling_params": {"L": 1}, "Es": [3, 0]'
 tbe part-of-a-row '"T": 2, "pooling_params": {"L": 1}, "Es": [3, 1.5]'
-tbe wide '"T": 1, "Ds": [1e9]'
+tbe wide '"T": 1, "Es": [40], "Ds": [1e9]'
 tbe negative '"T": 1, "pooling_params": {"L": -1}'
 tbe no-such-table '"T": 2, "feature_table_map": [0, 2]'
 tbe gap '"T": 2, "pooling_params": {"L": 1}, "feature_table_map": [1, 1]'
-tbe no-law '"T": 1, "pooling_params": {"L": 1}, "indices_params": {}'
-tbe hitters '"T": 1, "pooling_params": {"L": 1}, "indices_params": {"zipf_s": 1, "heavy_hitters": 3}'
+tbe no-law '"T": 1, "pooling_params": {"L": 1}, "indices_params": {"zipf_q": 1}'
+tbe hitters '"T": 1, "pooling_params": {"L": 1}, "indices_params": {"zipf_s": 1, "zipf_q": 1, "heavy_hitters": 3}'
 
 echo "== clusters"
 

@@ -21,14 +21,27 @@ array()
 archive()
 {
     perl -e 'undef $/;
+        my ($directory, $at) = ("", 0);
         for (@ARGV) {
             open my $in, "<", $_ or die;
             my $text = <$in>;
-            print "PK\3\4", pack("v5V", 45, 0, 0, 0, 33, 0), "\xff" x 8,
-                pack("v4Q<2", length $_, 20, 1, 16, (length $text) x 2) =~
-                s/^(....)(.{20})$/$1$_$2/sr, $text;
+            my $sum = 0xffffffff;
+            for (unpack "C*", $text) {
+                $sum ^= $_;
+                $sum = $sum >> 1 ^ ($sum & 1) * 0xedb88320 for 1 .. 8;
+            }
+            my $alike = pack "v4V", 0, 0, 0, 33, $sum ^ 0xffffffff;
+            my $n = length $text;
+            $directory .= "PK\1\2" . pack("v2", 45, 45) . $alike .
+                pack("V2v5V2", $n, $n, length $_, 0, 0, 0, 0, 0, $at) . $_;
+            my $member = "PK\3\4" . pack("v", 45) . $alike . "\xff" x 8 .
+                pack("v2", length $_, 20) . $_ . pack("v2Q<2", 1, 16, $n, $n) .
+                $text;
+            $at += length $member;
+            print $member;
         }
-        print "PK\1\2";' -- "$@"
+        print $directory, "PK\5\6", pack("v4V2v", 0, 0, scalar @ARGV,
+            scalar @ARGV, length $directory, $at, 0);' -- "$@"
 }
 
 # frame NAME SAMPLES ID... : a frame of a pipe
@@ -54,6 +67,10 @@ mv user.values.npy user-offsets.npy other
 archive user_indices.npy user_lengths.npy >days/user.npz
 (cd other && archive user.values.npy user-offsets.npy >../days/offsets.npz)
 array '<i4' '4, 3' 1 1 2  3 3 3  0 1 2  9 9 9 >days/0.npy
+cp days/0.npy matrix.npy
+cp days/0.npy day_0_sparse.npy
+cp days/0.npy day_1_sparse.npy
+array '<f4' 4, >day_0_labels.npy
 array '<i8' 5, 4 4 4 4 1 >days/item.npy
 cat >list.csv <<EOF
 name,num_embeddings,dim,pooling_factor,precision,zipf_alpha
@@ -92,6 +109,11 @@ echo "== matrices, the files of two days, fewer batches"
 "$ns" tables profile days/user.npz days/offsets.npz --batch 2 --batches 1
 "$ns" tables profile - --batch 2 --gpus 2 --batches 1 <pipe
 "$ns" tables profile days/item.npy
+
+echo "== a table a column: by the option, or by the name; labels are left out"
+"$ns" tables profile matrix.npy --batch 2 --columns-are tables
+"$ns" tables profile matrix.npy --batch 2 --columns-are samples
+"$ns" tables profile day_?_*.npy --batch 2 --dim 4 -o - | cut -d , -f 1-4
 
 echo "== what is refused"
 echo old >out
@@ -142,6 +164,14 @@ one too-large '<i8' 3, 1 1000000000 3
 one huge '<i8' '4294967296, 4294967296' 1
 bad compressed "$corpus/npz/deflated"
 bad from-pipe "$corpus/npz/pipe"
+bad matrix matrix.npy
+bad only-labels day_0_labels.npy
+perl -pe 's/\x07\0\0\0\0\0\0\0\x03/\x06\0\0\0\0\0\0\0\x03/' days/user.npz >flipped.npz
+bad crc flipped.npz
+perl -pe 's/user_indices.npyPK/user_indicez.npyPK/' days/user.npz >other.npz
+bad directory other.npz
+head -c -1 days/user.npz >end.npz
+bad no-end end.npz
 bad cut-archive "$corpus/npz/cut"
 {
     printf 'PK\005\006'
@@ -191,6 +221,8 @@ frame '' 2 5 >input
 bad frame-unnamed -
 frame "$(printf 'a\033b')" 1 5 >input
 bad frame-escape -
+frame a-b 1 5 | tr - '\000' >input
+bad frame-nul -
 frame a -1 5 >input
 bad frame-minus -
 frame a 3 5 >input

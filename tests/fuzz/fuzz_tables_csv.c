@@ -37,6 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              &arena, &err);
         must_be_valid_or_explained(rc, &list, &err);
         must_be_sentence(NULL, err.msg);
+        for (size_t i = 0; !rc && i < list.n_tables; i++)
+            MUST(list.tables[i].dim && !isnan(list.tables[i].pooling_factor));
         if (!rc)
             must_be_written(&list, &arena);
         arena_release(&arena);

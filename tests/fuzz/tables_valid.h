@@ -28,9 +28,10 @@ static void must_be_table(const struct table *table)
     if (table->group)
         must_be_text(table->group);
     MUST(table->num_embeddings >= 1 && table->num_embeddings <= INT64_MAX);
-    MUST(table->dim >= 1 && table->dim <= TABLES_MAX_DIM);
-    MUST(table->pooling_factor >= 0 && !signbit(table->pooling_factor));
-    MUST(table->pooling_factor <= TABLES_MAX_FACTOR);
+    MUST(table->dim <= TABLES_MAX_DIM);
+    MUST(isnan(table->pooling_factor) ||
+         (table->pooling_factor >= 0 && !signbit(table->pooling_factor)));
+    MUST(!(table->pooling_factor > TABLES_MAX_FACTOR));
     MUST(table->num_outputs >= 0 && table->num_outputs <= TABLES_MAX_FACTOR);
     MUST(table->zipf_alpha >= 0 && table->zipf_alpha <= TABLE_MAX_ZIPF);
     MUST(table->output == OUTPUT_POOLED || table->output == OUTPUT_SEQUENCE);
@@ -88,11 +89,14 @@ typedef int tables_reader(struct table_list *list, const char *text, size_t len,
 __attribute__((unused)) static void
 must_import_list(tables_reader *read, const uint8_t *data, size_t size)
 {
-    static const struct tables_options options = {.columns = ""};
+    static const struct tables_options options = {.columns = "",
+                                                  .keeps_unknown = true};
     struct table_list list = {0}, again = {0};
     struct buf notes = {0}, text = {0};
-    struct tables_options import = {
-        .columns = "", .notes = &notes, .warn = must_be_sentence};
+    struct tables_options import = {.columns = "",
+                                    .notes = &notes,
+                                    .keeps_unknown = true,
+                                    .warn = must_be_sentence};
     struct arena arena = {0};
     struct err err = {0};
     int rc;

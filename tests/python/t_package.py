@@ -87,6 +87,7 @@ def check_tables():
         group="g",
     )
     some = {"name": "c", "rows": 7, "dim": 8, "zipf_alpha": 0.5}
+    some["pooling_factor"] = 1
     before = copy.deepcopy([every, some])
     plan = neuroshard.plan([every, some], 2, **QUICK)
     ok(before == [every, some], "tables are not changed")

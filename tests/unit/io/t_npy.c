@@ -123,7 +123,7 @@ static size_t make_member(char text[256], const char *name, unsigned flags,
     text[26] = (char)n;
     memcpy(text + 30, name, n);
     for (int i = 0; i < 4; i++)
-        text[22 + i] = (char)(is_wide ? 0xff : bytes >> 8 * i);
+        text[18 + i] = text[22 + i] = (char)(is_wide ? 0xff : bytes >> 8 * i);
     if (!is_wide)
         return 30 + n;
     text[28] = 4 + 3 + 4 + 16;
@@ -132,7 +132,7 @@ static size_t make_member(char text[256], const char *name, unsigned flags,
     extra[7] = 1;
     extra[9] = 16;
     for (int i = 0; i < 8; i++)
-        extra[11 + i] = (char)(bytes >> 8 * i);
+        extra[11 + i] = extra[19 + i] = (char)(bytes >> 8 * i);
     return 30 + n + 4 + 3 + 4 + 16;
 }
 
@@ -168,6 +168,12 @@ static void check_members(void)
        "its size is in the extra field");
     make_member(text, "0.npy", 0, 0, UINT64_MAX, true);
     check_bad_member(text, len, "0.npy: it has more than 2^62 bytes");
+    make_member(text, "0.npy", 0, 0, 10, false);
+    text[18] = 9;
+    check_bad_member(text, len, "0.npy: it is stored in 9 bytes, but has 10");
+    make_member(text, "0.npy", 0, 0, 10, false);
+    text[31] = 0;
+    check_bad_member(text, len, "the member's name has a NUL byte");
     make_member(text, "0.npy", 0, 8, 10, false);
     check_bad_member(text, len,
                      "0.npy: it is compressed; np.savez writes what "

@@ -96,8 +96,8 @@ static void test_refused(void)
         {"rows too large", "name,rows,dim\na,9223372036854775808,4\n",
          "t.csv:2: rows '9223372036854775808' is not a whole number from 1 to "
          "9223372036854775807"},
-        {"rows fractional", "name,rows,dim\na,1.0,4\n",
-         "t.csv:2: rows '1.0' is not a whole number from 1 to "
+        {"rows fractional", "name,rows,dim\na,1.5,4\n",
+         "t.csv:2: rows '1.5' is not a whole number from 1 to "
          "9223372036854775807"},
         {"dim 0", "name,rows,dim\na,1,0\n",
          "t.csv:2: dim '0' is not a whole number from 1 to 1048576"},
@@ -106,6 +106,9 @@ static void test_refused(void)
          "1048576"},
         {"dim empty", "name,rows,dim\na,1,\n",
          "t.csv:2: dim is empty; option '--dim D' fills empty cells"},
+        {"pooling empty", "name,rows,dim,pooling_factor\na,1,4,\n",
+         "t.csv:2: pooling_factor is empty; option '--pooling P' fills empty "
+         "cells"},
         {"pooling nan", "name,rows,dim,hotness\na,1,4,nan\n",
          "t.csv:2: hotness 'nan' is not a number from 0 to 1000000"},
         {"pooling inf", "name,rows,dim,pooling_factor\na,1,4,inf\n",
@@ -129,8 +132,8 @@ static void test_refused(void)
          "t.csv:2: row_order 'random' is not hashed, frequency or uniform"},
         {"bad output", "name,rows,dim,output\na,1,4,mean\n",
          "t.csv:2: output 'mean' is not pooled or sequence"},
-        {"bad precision", "name,rows,dim,precision\na,1,4,FP32\n",
-         "t.csv:2: precision 'FP32' is not fp32, fp16, bf16 or int8"},
+        {"bad precision", "name,rows,dim,precision\na,1,4,FP8\n",
+         "t.csv:2: precision 'FP8' is not fp32, fp16, bf16 or int8"},
         {"bad comm precision", "name,rows,dim,comm_precision\na,1,4,fp8\n",
          "t.csv:2: comm_precision 'fp8' is not fp32, fp16, bf16 or int8"},
         {"bad optimizer", "name,rows,dim,optimizer\na,1,4,magic\n",
@@ -229,7 +232,7 @@ static void test_defaults(void)
     is_i64(read_text("name,rows,dim,pooling_factor,num_outputs,output,"
                      "precision,comm_precision,optimizer,zipf_alpha,sharding,"
                      "device,group," BINS_HEADER "\n"
-                     "a,7,8,,,,,,,,,,,,,,,,,,,,,,,,,,,\n",
+                     "a,7,8,1,,,,,,,,,,,,,,,,,,,,,,,,,,\n",
                      0),
            0, "empty cells");
     table_init(&plain);
@@ -248,6 +251,20 @@ static void test_defaults(void)
            "t.csv:1: no column 'pooling_factor', so one look-up a sample is "
            "assumed for every table\n",
            "an assumed pooling factor is told");
+
+    is_i64(read_text("name,rows,dim,optimizer,precision\n"
+                     "a,1141730.0,16.00,EXACT_row_wise_adagrad,FP16\n"
+                     "b,3,4,EmbOptimType.PARTIAL_ROWWISE_ADAM,\n"
+                     "c,3,4,exact_sgd,\nd,3,4,Adam,\n",
+                     0),
+           0, "names as other programs write them");
+    ok(table(0)->num_embeddings == 1141730 && table(0)->dim == 16 &&
+           table(0)->optimizer == OPTIMIZER_ROWWISE_ADAGRAD &&
+           table(0)->precision == PRECISION_FP16 &&
+           table(1)->optimizer == OPTIMIZER_PARTIAL_ROWWISE_ADAM &&
+           table(2)->optimizer == OPTIMIZER_SGD &&
+           table(3)->optimizer == OPTIMIZER_ADAM,
+       "are what they mean");
 
     is_i64(read_text("name,rows,dim,hotness\na,7,,1\nb,7,4,1\n", 32), 0,
            "--dim fills empty cells");
@@ -503,7 +520,7 @@ static void test_shared_files(void)
         {"nvidia_synthetic_large_v3.csv", NULL, 0, 612},
         {"dlrm_t856_moments.json",
          ":2: table 'source': it is no object with 'num_embeddings', "
-         "'embedding_dim' and 'pooling_factor'",
+         "'embedding_dim' and 'pooling_factor', nor rows or [rows, dim]",
          64, 0},
         {"dlrm_datasets_locality.csv", ":1: the header has no column 'name'",
          64, 0},

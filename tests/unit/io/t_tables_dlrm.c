@@ -58,7 +58,11 @@ static void test_main(void)
                     "--embedding_dim $DIM --batch_size $((64 / 8))"),
            HEAD "cat_0,7,4,1,sgd\ncat_1,8,4,1,sgd\n",
            "variables of a script, not its comments");
-    ok(!notes.len, "no note of a batch that only a shell knows");
+    is_str(noted(),
+           "# --multi_hot_sizes is not given: 1 look-up a sample, the script's "
+           "default\n# --adagrad is not given: sgd, the script's default\n"
+           "# --batch_size 8: plan with --batch-per-gpu\n",
+           "sums of a shell, and what is not given");
     ok(!import("dlrm_main.py --num_embeddings 5", NULL) &&
            list.n_tables == 26 && list.tables[25].num_embeddings == 5 &&
            list.tables[25].dim == 64,
@@ -75,7 +79,9 @@ static void test_s(void)
         HEAD "cat_0,4,8,2.125,sgd\ncat_1,3,8,1.6666666666666667,sgd\n"
              "cat_2,200,8,50.005,sgd\n",
         "dlrm_s_pytorch.py draws how many rows it looks up");
-    is_str(noted(), "# --mini-batch-size 2048: plan with --batch\n",
+    is_str(noted(),
+           "# --optimizer is not given: sgd, the script's default\n"
+           "# --mini-batch-size 2048: plan with --batch\n",
            "its batch is that of all");
     is_str(imported("--arch-embedding-size 4-3 --num-indices-per-lookup 2 "
                     "--num-indices-per-lookup-fixed=1 --optimizer adagrad"),
@@ -145,8 +151,40 @@ static void test_refused(void)
         {"--arch-embedding-size 1\n--optimizer adam",
          "run.sh:2: --optimizer 'adam' is none of sgd, rwsadagrad and adagrad"},
         {"--num_embeddings 1\n--num_embeddings 2",
-         "run.sh:2: --num_embeddings is given again, as something else than in "
+         "run.sh:2: --num_embeddings is 2 here, but 1 in line 1; one command "
+         "line is imported"},
+        {"dlrm_main.py --num_embeddings 1 --batch_size 2\n"
+         "dlrm_main.py --num_embeddings 1",
+         "run.sh:2: --batch_size is not given (32 by default) here, but 2 in "
          "line 1; one command line is imported"},
+        {"dlrm_s_pytorch.py --mini-batch-size=2\n"
+         "dlrm_s_pytorch.py --arch-embedding-size=5-6 --mini-batch-size=2",
+         "run.sh:2: --arch-embedding-size is 5-6 here, but not given (4-3-2 by "
+         "default) in line 1; one command line is imported"},
+        {"if a; then\n dlrm_main.py --num_embeddings 1 --adagrad\nelse\n "
+         "dlrm_main.py --num_embeddings 1\nfi",
+         "run.sh:4: --adagrad is not given here, but given in line 2; one "
+         "command line is imported"},
+        {"if a; then R=1; else R=2; fi\ndlrm_main.py --num_embeddings $R",
+         "run.sh:2: --num_embeddings has '$R' where a whole number from 1 to "
+         "9223372036854775807 is wanted, not what only a shell knows"},
+        {"dlrm_main.py --num_embeddings 1\ndlrm_s_pytorch.py "
+         "--mini-batch-size=2",
+         "run.sh:2: a command line of dlrm_s_pytorch.py, but of dlrm_main.py "
+         "in "
+         "line 1; one command line is imported"},
+        {"args = [\"--num_embeddings\", 5]\n",
+         "run.sh:1: --num_embeddings stands within '[--num_embeddings,', not "
+         "where a shell would take it"},
+        {"dlrm_main.py --num_embeddings_per_feature 1,2 --multi_hot_sizes 1,2 "
+         "--synthetic_multi_hot_criteo_path d",
+         "run.sh:1: --multi_hot_sizes does not go with "
+         "--synthetic_multi_hot_criteo_path in line 1"},
+        {"dlrm_main.py --num_embeddings 1 --mini-batch-size 2",
+         "run.sh:1: --mini-batch-size is no option of dlrm_main.py, of which "
+         "the others are"},
+        {"dlrm_main.py --num_embeddings 'a",
+         "run.sh:1: a quote that is not closed"},
         {"--arch-embedding-size 1 --data-generation=dataset",
          "run.sh:1: --data-generation makes tables of other sizes than the "
          "command line says"},
@@ -162,9 +200,131 @@ static void test_refused(void)
         is_str(import(cases[i].text, NULL) ? err.msg : "read", cases[i].want,
                "refused");
     ok(!import("--num_embeddings 1\n--num_embeddings=1\n--batch_size 2\n"
-               "--batch_size 3",
+               "--batch_size 2",
                NULL),
-       "what is given twice alike, and other batches, are taken");
+       "what is given twice alike is taken");
+    ok(!import("python prepare.py --batch_size 7\npython dlrm_main.py "
+               "--num_embeddings 1 --batch_size 2\npython test.py "
+               "--batch_size 3 --num_embeddings 4",
+               NULL) &&
+           list.tables[0].num_embeddings == 1,
+       "other programs are passed over %s", err.msg);
+}
+
+/* Rows of the only table, by the shell; 0: unknown, -1: refused. */
+static int64_t rows_of(const char *script)
+{
+    if (import(script, NULL))
+        return strstr(err.msg, "only a shell knows") ? 0 : -1;
+    return (int64_t)list.tables[0].num_embeddings;
+}
+
+static void test_shell(void)
+{
+    static const struct {
+        const char *script;
+        int64_t rows;
+    } cases[] = {
+        {"R=5\nrun $R", 5},
+        {"R=5; R=6\nrun $R", 6},
+        {"R=5\nR+=6\nrun $R", 56},
+        {"R+=6\nrun $R", 0},
+        {"R=${X:-7}\nrun $R", 7},
+        {"X=8\nR=${X:-7}\nrun $R", 8},
+        {"R=${X:-${Y:-9}}\nrun $R", 9},
+        {"source env.sh\nR=${X:-7}\nrun $R", 0},
+        {"run $((2 * 3 + (10 - 4) / 2))", 9},
+        {"W=8 G=64\nrun $((G / W))", 8},
+        {"run $((1 << 10))", 1024},
+        {"run $((7 / 0))", 0},
+        {"run $((X + 1))", 0},
+        {"run $(nproc)", 0},
+        {"run `nproc`", 0},
+        {"run $1", 0},
+        {"run $R", 0},
+        {"if a; then R=1; fi\nrun $R", 0},
+        {"R=1\nif a; then R=2; fi\nrun $R", 0},
+        {"R=1\nif a; then R=2; R=1; fi\nrun $R", 1},
+        {"if a; then R=1; elif b; then R=1; else R=1; fi\nrun $R", 1},
+        {"if a; then R=1; run $R; fi", 1},
+        {"case $1 in\na) R=1;;\n*) R=2;;\nesac\nrun $R", 0},
+        {"case $1 in\n(a|b) R=2;;\n*) R=2\nesac\nrun $R", 2},
+        {"R=2\ncase $1 in a) R=2;; esac\nrun $R", 2},
+        {"R=1\nfor i in a b; do R=2; done\nrun $R", 0},
+        {"R=1\nfor i in a b; do run $R; done\nR=2", 0},
+        {"R=1\nfor i in a b; do run $R; done", 1},
+        {"for R in 3; do run $R; done", 3},
+        {"while read R; do run $R; done", 0},
+        {"f() { R=2; }\nR=1\nf\nrun $R", 0},
+        {"function f { run $R; }\nR=1\nf", 0},
+        {"[ -n \"$1\" ] && R=2\nrun $R", 0},
+        {"R=1\n(R=2)\nrun $R", 1},
+        {"R=1\n{ R=2; }\nrun $R", 2},
+        {"A=(--num_embeddings 4)\nA+=(--batch_size 2)\nrun 4 \"${A[@]}\"", 4},
+        {"A='--num_embeddings 4'\nA=\"$A --batch_size 3\"\npython "
+         "dlrm_main.py $A",
+         4},
+        {"bash -c 'python dlrm_main.py --num_embeddings 3'", 3},
+        {"C='python dlrm_main.py --num_embeddings 3'\necho \"$C\"\neval $C", 3},
+        {"cat <<EOF >job\npython dlrm_main.py --num_embeddings 3\nEOF", 3},
+        {"echo \"it's\" # isn't\nrun 2 # --num_embeddings 3", 2},
+        {"run \\\n 4", 4},
+        {"R=4 # comment\nexport R\nrun \"$R\" >log 2>&1 &", 4},
+        {"R=5; unset R\nrun ${R:-6}", 6},
+        {"R=5; read R\nrun $R", 0},
+        {"R=5; ((R++))\nrun $R", 0},
+        {"run {1..3}", 0},
+        {"text it's\n```\n$ R=2\n$ run $R\nout (put)\n```\nthat's "
+         "--num_embeddings",
+         2},
+        {"[0] it's a log\n+ run 3\nthat isn't", 3},
+        {"#!/bin/sh\nif a; then\nrun 3\n", -1},
+        {"#!/bin/sh\nfi\nrun 3\n", -1},
+        {"R=1\nR=$R$R\nR=$R$R\nR=$R$R\nrun $R", 11111111},
+    };
+    char script[512], name[512];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *from = cases[i].script;
+        char *out = script;
+
+        while (*from)
+            if (!strncmp(from, "run ", 4)) {
+                out += sprintf(out, "dlrm_main.py --num_embeddings ");
+                from += 4;
+            } else {
+                *out++ = *from++;
+            }
+        *out = '\0';
+        for (out = script; (out = strchr(out, '\n'));)
+            *out = '\x1f';
+        snprintf(name, sizeof(name), "%s", script);
+        for (out = script; (out = strchr(out, '\x1f'));)
+            *out = '\n';
+        for (out = name; (out = strpbrk(out, "\x1f#"));)
+            *out = ' ';
+        if (!is_i64(rows_of(script), cases[i].rows, name))
+            printf("# %s\n", err.msg);
+    }
+}
+
+/* What is not known stays empty, and a comment names it. */
+static void test_unknown(void)
+{
+    is_str(imported("dlrm_main.py --num_embeddings_per_feature 5,6 "
+                    "--embedding_dim $D --synthetic_multi_hot_criteo_path $P "
+                    "--adagrad --batch_size $B"),
+           HEAD "cat_0,5,,,adagrad\ncat_1,6,,,adagrad\n", "empty cells");
+    is_str(noted(),
+           "# --batch_size $B is not known: plan with --batch-per-gpu\n"
+           "# --embedding_dim $D is not known: plan with --dim\n"
+           "# --synthetic_multi_hot_criteo_path $P decides the look-ups: plan "
+           "with --pooling\n",
+           "named by comments");
+    is_str(imported("dlrm_s_pytorch.py --mini-batch-size=2"),
+           HEAD "cat_0,4,2,2.125,sgd\ncat_1,3,2,1.6666666666666667,sgd\n"
+                "cat_2,2,2,1.25,sgd\n",
+           "the script's default tables");
 }
 
 int main(void)
@@ -174,6 +334,8 @@ int main(void)
     test_draws();
     test_names();
     test_refused();
+    test_shell();
+    test_unknown();
     buf_release(&notes);
     arena_release(&arena);
     return tap_done();

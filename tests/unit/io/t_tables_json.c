@@ -39,12 +39,26 @@ static void test_refused(void)
     } cases[] = {
         {"no tables", " {}", "t.json:1: no tables"},
         {"a list", "[1]",
-         "t.json:1: a list; tables are the members of an object, by name"},
+         "t.json:1: a list, but its element 0 is no table, an object with "
+         "'row' or 'num_embeddings'"},
+        {"two of a name",
+         "[{\"name\": \"a\", \"row\": 1, \"dim\": 4},\n"
+         "{\"name\": \"a\", \"row\": 2, \"dim\": 4}]",
+         "t.json:2: two tables are called 'a'"},
+        {"an index twice",
+         "{\"tables\": [{\"index\": 7, \"row\": 1, \"dim\": 4},"
+         "\n{\"index\": 7, \"row\": 2, \"dim\": 4}]}",
+         "t.json:2: two tables are called 't7'"},
+        {"three sizes", "{\"a\": [1, 2, 3]}",
+         "t.json:1: table 'a': it is no object with 'num_embeddings', "
+         "'embedding_dim' and 'pooling_factor', nor rows or [rows, dim]"},
+        {"two words for rows", "[{\"row\": 1, \"rows\": 1, \"dim\": 4}]",
+         "t.json:1: table 't0': row and rows are the same thing"},
         {"a plan", "{\"neuroshard_plan\": 1, \"tables\": []}",
          "t.json:1: a plan, where a list of tables is expected"},
         {"a member that is no object", "{\n\"note\": \"x\"}",
          "t.json:2: table 'note': it is no object with 'num_embeddings', "
-         "'embedding_dim' and 'pooling_factor'"},
+         "'embedding_dim' and 'pooling_factor', nor rows or [rows, dim]"},
         {"empty name", "{\"\": {}}", "t.json:1: table '': the name is empty"},
         {"control in a name", "{\"a\\nb\": {}}",
          "t.json:1: table 'a\\u000ab': the name 'a\\u000ab' is not printable "
@@ -57,8 +71,8 @@ static void test_refused(void)
         {"rows negative", "{\"a\": {\"num_embeddings\": -3}}",
          "t.json:1: table 'a': num_embeddings '-3' is not a whole number from "
          "1 to 9223372036854775807"},
-        {"rows a fraction", "{\"a\": {\"num_embeddings\": 3.0}}",
-         "t.json:1: table 'a': num_embeddings '3.0' is not a whole number from "
+        {"rows a fraction", "{\"a\": {\"num_embeddings\": 3.5}}",
+         "t.json:1: table 'a': num_embeddings '3.5' is not a whole number from "
          "1 to 9223372036854775807"},
         {"rows a text", "{\"a\": {\"num_embeddings\": \"3\"}}",
          "t.json:1: table 'a': num_embeddings must be a number, not a text"},
@@ -264,8 +278,39 @@ static void test_hostile_texts(void)
     arena_release(&texts);
 }
 
+/* Lists of NeuroShard and DreamShard, and sizes by name. */
+static void test_forms(void)
+{
+    static const char bins[] =
+        "[{\"row\": 10, \"pooling_factor\": 2.5, \"bin_0\": 0.5, \"bin_1\": "
+        "0.5, \"bin_2\": 0, \"bin_3\": 0, \"bin_4\": 0, \"bin_5\": 0, "
+        "\"bin_6\": 0, \"bin_7\": 0, \"bin_8\": 0, \"bin_9\": 0, \"bin_10\": "
+        "0, \"bin_11\": 0, \"bin_12\": 0, \"bin_13\": 0, \"bin_14\": 0, "
+        "\"bin_15\": 0, \"bin_16\": 0}]";
+
+    ok(!read_text(bins, 16) && list.n_tables == 1 && !warnings.data &&
+           !strcmp(list.tables[0].name, "t0") && list.tables[0].dim == 16 &&
+           list.tables[0].num_embeddings == 10 && list.tables[0].has_bins &&
+           list.tables[0].pooling_factor == 2.5,
+       "a list with bins %s", err.msg);
+    ok(!read_text("{\"tables\": [{\"index\": 3, \"row\": 5, \"dim\": 8, "
+                  "\"pooling_factor\": 1}]}",
+                  0) &&
+           !strcmp(list.tables[0].name, "t3") && list.tables[0].dim == 8,
+       "a list within an object %s", err.msg);
+    ok(!read_text("{\"a\": 7, \"tables\": 8}", 4) && list.n_tables == 2 &&
+           list.tables[1].num_embeddings == 8,
+       "rows by name %s", err.msg);
+    ok(!read_text("{\"C1\": [1460, 16], \"C2\": [3.0, 8]}", 0) &&
+           list.tables[0].dim == 16 && list.tables[1].num_embeddings == 3,
+       "rows and dim by name %s", err.msg);
+    ok(warnings.data && strstr(warnings.data, "one look-up a sample"),
+       "with a warning that look-ups are not said");
+}
+
 int main(void)
 {
+    test_forms();
     test_refused();
     test_not_json();
     test_read();

@@ -16,6 +16,8 @@ static struct err err;
     ",\n\"indices_params\": {\"heavy_hitters\": " hitters ", \"zipf_q\": " q \
     ", \"zipf_s\": " s ", \"index_dtype\": \"torch.int64\"}"
 
+#define LAW(s) "{\"heavy_hitters\": [], \"zipf_q\": 1, \"zipf_s\": " s "}"
+
 static int import(const char *text)
 {
     static const struct tables_options options = {.columns = ""};
@@ -46,16 +48,45 @@ static void test_same(void)
        "a plain Zipf law stays one");
 }
 
+/* What a report says of itself. */
+static void test_agrees(void)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"{\"T\": 2, \"E\": 9, \"D\": 4, \"Es\": [7, 50], \"Ds\": [4, "
+         "4],\n" BATCH POOLING "}",
+         "tbe.json:1: E is 9, but the mean of Es is 28.5"},
+        {"{\"T\": 2, \"E\": 29.0, \"D\": 4, \"Es\": [7, 50], \"Ds\": [4, "
+         "40],\n" BATCH POOLING "}",
+         "tbe.json:1: D is 4, but the mean of Ds is 22"},
+        {"{\"T\": 2, \"E\": 29.0, \"D\": 4, \"mixed_dim\": true, \"Es\": [7, "
+         "50],\n" BATCH POOLING "}",
+         "tbe.json:1: mixed_dim is true, but the features have one width"},
+        {"{\"T\": 2, \"E\": 29.0, \"D\": 4, \"Ds\": [4, 4],\n" BATCH POOLING
+         "}",
+         "tbe.json:1: Ds is there, but not Es"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        is_str(import(cases[i].text) ? err.msg : "read", cases[i].want,
+               "a report that contradicts itself");
+    ok(!import("{\"T\": 2, \"E\": 29.0, \"D\": 22.0, \"mixed_dim\": true, "
+               "\"Es\": [7, 50], \"Ds\": [4, 40],\n" BATCH POOLING "}"),
+       "one that agrees %s", err.msg);
+}
+
 static void test_features(void)
 {
-    ok(!import("{\"T\": 3, \"E\": 1, \"D\": 1,\n"
+    ok(!import("{\"T\": 3, \"E\": 22.0, \"D\": 6, \"mixed_dim\": true,\n"
                "\"Es\": [7, 50, 7], \"Ds\": [4, 8, 4],\n"
                "\"feature_table_map\": [0, 1, 0],\n"
                "\"batch_params\": {\"B\": 1, \"Bs\": [100, 100, 400]},\n"
                "\"pooling_params\": {\"L\": 1, \"Ls\": [2.5, 3, 1.5]},\n"
-               "\"indices_params\": {\"zipf_q\": 1, \"zipf_s\": 9},\n"
-               "\"indices_params_list\": [{\"zipf_s\": 1}, {\"zipf_s\": 2},\n"
-               "{\"zipf_s\": 3}]}"),
+               "\"indices_params\": " LAW(
+                   "9") ",\n"
+                        "\"indices_params_list\": [" LAW("1") ", " LAW(
+                            "2") ",\n" LAW("3") "]}"),
        "features that share a table %s", err.msg);
     is_i64((int64_t)list.n_tables, 2, "are one");
     ok(table(0)->num_embeddings == 7 && table(0)->dim == 4, "of their size");
@@ -138,7 +169,8 @@ static void test_refused(void)
          "tbe.json:4: Es[2] is 0, not in 1 to 4.6116860184273879e+18"},
         {"{" SIZES "\"Es\": [1, 2.5, 3],\n" BATCH POOLING "}",
          "tbe.json:4: Es has 2.5, no whole number"},
-        {"{" SIZES "\"Ds\": [1, \"x\", 3],\n" BATCH POOLING "}",
+        {"{" SIZES
+         "\"Es\": [40, 40, 40], \"Ds\": [1, \"x\", 3],\n" BATCH POOLING "}",
          "tbe.json:4: Ds[1] must be a number, not a string"},
         {"{" SIZES BATCH "\"pooling_params\": {\"L\": 2, \"Ls\": [1, 2, -1]}}",
          "tbe.json:5: pooling_params.Ls[2] is -1, not in 0 to 1000000"},
@@ -147,8 +179,8 @@ static void test_refused(void)
         {"{" SIZES BATCH POOLING ",\n\"feature_table_map\": [0, 2, 2]}",
          "tbe.json:1: no feature uses table 't1', but one after it"},
         {"{" SIZES
-         "\"Es\": [1, 2, 1],\n\"feature_table_map\": [0, 0, 1],\n" BATCH POOLING
-         "}",
+         "\"Es\": [40, 41, 40],\n\"feature_table_map\": [0, 0, 1],\n" BATCH
+             POOLING "}",
          "tbe.json:1: feature 1 has other rows or columns than one before it "
          "that shares its table"},
         {"{" SIZES BATCH POOLING SKEW("[]", "0.5", "1") "}",
@@ -157,7 +189,8 @@ static void test_refused(void)
          "tbe.json:6: indices_params.heavy_hitters[0] is 2, not in 0 to 1"},
         {"{" SIZES BATCH POOLING ",\n\"indices_params_list\": [{}]}",
          "tbe.json:6: indices_params_list has 1 entries, but T is 3"},
-        {"{" SIZES BATCH POOLING ",\n\"indices_params_list\": [{}, {}, {}]}",
+        {"{" SIZES BATCH POOLING
+         ",\n\"indices_params_list\": [{\"zipf_q\": 1}, {}, {}]}",
          "tbe.json:6: indices_params_list[0].zipf_s is missing"},
     };
 
@@ -170,6 +203,7 @@ int main(void)
 {
     test_same();
     test_features();
+    test_agrees();
     test_skew(7.5, 1.1);
     test_skew(1, 2);
     test_skew(2.5, 1.5);

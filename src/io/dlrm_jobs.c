@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/dlrm_jobs.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "io/shell_private.h"
+#include "io/tables_private.h"
+
+#include <string.h>
+
+#define OPTION_ROW(id, name, has_value, otherwise) {name, has_value, otherwise},
+const struct dlrm_option dlrm_options[] = {OPTIONS(OPTION_ROW)};
+const char *const dlrm_scripts[2] = {"dlrm_main.py", "dlrm_s_pytorch.py"};
+
+bool dlrm_is_s(const struct dlrm_job *job)
+{
+    bool is_s = job->names[1];
+
+    for (int i = FIRST_S; i < N_OPTIONS && !job->names[0]; i++)
+        is_s |= job->values[i] != NULL;
+    return is_s;
+}
+
+const char *dlrm_say_value(const struct dlrm_reader *reader, int option,
+                           const char *value)
+{
+    const char *otherwise = dlrm_options[option].otherwise;
+
+    if (value)
+        return *value ? tables_shown(shell_shown(value, reader->arena),
+                                     reader->arena)
+                      : "given";
+    return otherwise ? arena_printf(reader->arena, "not given (%s by default)",
+                                    otherwise)
+                     : "not given";
+}
+
+/* Whether two command lines say the same of an option. */
+static bool is_same(int option, const char *a, const char *b)
+{
+    a = a ? a : dlrm_options[option].otherwise;
+    b = b ? b : dlrm_options[option].otherwise;
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+static int differ(const struct dlrm_reader *reader, const struct dlrm_job *job,
+                  const struct dlrm_job *first, int option, struct err *err)
+{
+    return err_input(
+        err,
+        "%s:%zu: %s is %s here, but %s in line %zu; one command line is "
+        "imported",
+        reader->source,
+        job->values[option] ? job->lines[option] : job->first_line,
+        dlrm_options[option].name,
+        dlrm_say_value(reader, option, job->values[option]),
+        dlrm_say_value(reader, option, first->values[option]),
+        first->values[option] ? first->lines[option] : first->first_line);
+}
+
+/* All command lines of a file are one job's. */
+static int compare_jobs(const struct dlrm_reader *reader,
+                        const struct dlrm_job *job, struct err *err)
+{
+    const struct dlrm_job *first = &reader->job;
+
+    if (dlrm_is_s(job) != dlrm_is_s(first))
+        return err_input(err,
+                         "%s:%zu: a command line of %s, but of %s in line %zu; "
+                         "one command line is imported",
+                         reader->source, job->first_line,
+                         dlrm_scripts[dlrm_is_s(job)],
+                         dlrm_scripts[dlrm_is_s(first)], first->first_line);
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (!is_same(i, job->values[i], first->values[i]))
+            return differ(reader, job, first, i, err);
+    return 0;
+}
+
+static bool calls_script(const struct dlrm_job *job)
+{
+    return job->names[0] || job->names[1];
+}
+
+/* Ends the command line that was read last. */
+static int end_job(struct dlrm_reader *reader, struct err *err)
+{
+    const struct dlrm_job *job = &reader->last;
+    bool has_main = job->names[0];
+    const bool is_s = dlrm_is_s(job);
+
+    if (!job->first_line)
+        return 0;
+    for (int i = 0; i < FIRST_S; i++)
+        has_main |= job->values[i] != NULL;
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (job->values[i] && is_s == (i < FIRST_S) && (is_s || has_main))
+            return err_input(
+                err, "%s:%zu: %s is no option of %s, of which the others are",
+                reader->source, job->lines[i], dlrm_options[i].name,
+                dlrm_scripts[is_s]);
+    /* Beside command lines that call a script others are not dlrm's. */
+    if (!reader->n_jobs || (calls_script(job) && !calls_script(&reader->job))) {
+        reader->job = *job;
+        reader->n_jobs = 1;
+    } else if (calls_script(job) || !calls_script(&reader->job)) {
+        reader->n_jobs++;
+        if (compare_jobs(reader, job, err))
+            return -1;
+    }
+    reader->last = (struct dlrm_job){0};
+    return 0;
+}
+
+/* The option that a word is, and its value behind '=', else NULL. */
+static int find_option(const char *word, const char **value)
+{
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const size_t len = strlen(dlrm_options[i].name);
+
+        if (strncmp(word, dlrm_options[i].name, len) ||
+            (word[len] && word[len] != '='))
+            continue;
+        *value = word[len] ? word + len + 1 : NULL;
+        return i;
+    }
+    return -1;
+}
+
+/* An option within a word, such as an element of a list in another language. */
+static int check_word(const struct dlrm_reader *reader,
+                      const struct shell_word *word, struct err *err)
+{
+    const char *text = word->text;
+
+    for (int i = 0; *text && i < N_OPTIONS; i++)
+        if (strstr(text + 1, dlrm_options[i].name))
+            return err_input(
+                err,
+                "%s:%zu: %s stands within '%s', not where a shell "
+                "would take it",
+                reader->source, word->line, dlrm_options[i].name,
+                tables_shown(shell_shown(text, reader->arena), reader->arena));
+    return 0;
+}
+
+/* Whether it is the text of "bash -c TEXT", which is read by itself. */
+static bool is_nested(const struct shell_command *command, size_t i)
+{
+    const char *option = i >= 2 ? command->words[i - 1].text : "";
+    const char *name = i >= 2 ? file_name(command->words[i - 2].text) : "";
+
+    return option[0] == '-' && option[strlen(option) - 1] == 'c' &&
+           (!strcmp(name, "bash") || !strcmp(name, "sh"));
+}
+
+/* Puts an option of the command into a job; returns the words that it has. */
+static size_t take_option(struct dlrm_job *job,
+                          const struct shell_command *command, size_t i)
+{
+    const char *value;
+    const int option = find_option(command->words[i].text, &value);
+    size_t n = 1;
+
+    if (option < 0)
+        return 0;
+    if (!dlrm_options[option].has_value)
+        value = "";
+    else if (!value && i + 1 < command->n_words)
+        value = command->words[i + n++].text;
+    job->values[option] = value ? value : "";
+    job->lines[option] = command->words[i].line;
+    return n;
+}
+
+/* Whether an unknown word is the value of an option that says nothing of
+ * tables, by what stands before it and by its name. */
+static bool is_value_of(const struct shell_command *command, size_t i)
+{
+    static const char *const telling[] = {"arg", "opt", "extra", "flag",
+                                          "param"};
+    const char *before = i ? command->words[i - 1].text : "";
+    const char *word = command->words[i].text;
+    char lower[64] = "";
+
+    for (size_t k = 0; word[k] && k + 1 < sizeof(lower); k++)
+        lower[k] =
+            word[k] >= 'A' && word[k] <= 'Z' ? (char)(word[k] | 32) : word[k];
+    for (size_t k = 0; k < sizeof(telling) / sizeof(*telling); k++)
+        if (strstr(lower, telling[k]))
+            return false;
+    return *word != SHELL_UNKNOWN || (*before == '-' && !strchr(before, '=') &&
+                                      shell_name_length(word + 2) > 0);
+}
+
+static int read_words(struct dlrm_reader *reader, struct dlrm_job *job,
+                      const struct shell_command *command, bool *is_job,
+                      struct err *err)
+{
+    for (size_t i = 0, n; i < command->n_words; i += n ? n : 1) {
+        const struct shell_word *word = &command->words[i];
+        const char *name = file_name(word->text);
+
+        if (i && is_nested(command, i)) {
+            n = 1;
+            continue;
+        }
+        n = take_option(job, command, i);
+        *is_job |= n > 0;
+        if (!n && check_word(reader, word, err))
+            return -1;
+        for (int s = 0; s < 2; s++)
+            if (!strcmp(name, dlrm_scripts[s]))
+                *is_job = job->names[s] = true;
+        if (!n && !shell_is_known(word->text) && *is_job &&
+            !is_value_of(command, i)) {
+            job->extra = word->text;
+            job->extra_line = word->line;
+        }
+        job->last_line = command->words[i + (n ? n : 1) - 1].line;
+    }
+    return 0;
+}
+
+/* Takes a command of the script. */
+static int take_command(void *ctx, const struct shell_command *command,
+                        struct err *err)
+{
+    static const char *const foreign[] = {
+        "echo", "printf", "cat",   "cp",   "mv",   "ls",   "grep", "sed",
+        "wget", "curl",   "git",   "vi",   "vim",  "rm",   "test", "[",
+        "cd",   "chmod",  "patch", "diff", "head", "tail", "eval", NULL};
+    struct dlrm_reader *reader = ctx;
+    const struct shell_word *first = &command->words[0];
+    struct dlrm_job job = {.first_line = first->line}, *last = &reader->last;
+    bool is_job = false;
+
+    if (text_choice(foreign, first->text) >= 0)
+        return 0;
+    if (read_words(reader, &job, command, &is_job, err))
+        return -1;
+    if (!is_job)
+        return 0;
+    if (strncmp(first->text, "--", 2) != 0 || !last->first_line ||
+        first->line > last->last_line + 1) {
+        if (end_job(reader, err))
+            return -1;
+        *last = job;
+        return 0;
+    }
+    /* Lines of options, one behind the other. */
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (job.values[i] && last->values[i] &&
+            !is_same(i, job.values[i], last->values[i]))
+            return differ(reader, &job, last, i, err);
+        if (job.values[i] && !last->values[i]) {
+            last->values[i] = job.values[i];
+            last->lines[i] = job.lines[i];
+        }
+    }
+    last->extra = job.extra ? job.extra : last->extra;
+    last->last_line = job.last_line;
+    return 0;
+}
+
+/* --- the text --- */
+
+static bool has_option(const char *line)
+{
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (strstr(line, dlrm_options[i].name))
+            return true;
+    return strstr(line, dlrm_scripts[0]) || strstr(line, dlrm_scripts[1]);
+}
+
+static bool is_foreign(const char *line)
+{
+    return !has_option(line);
+}
+
+/* Blanks what stands outside of the fences of a text in Markdown. */
+static bool keep_fenced(char *text)
+{
+    bool is_inside = false, has_fence = false;
+
+    for (char *p = text, *end; *p; p = *end ? end + 1 : end) {
+        const bool is_fence = !strncmp(p + strspn(p, " \t>"), "```", 3);
+
+        end = p + strcspn(p, "\n");
+        has_fence |= is_fence;
+        is_inside ^= is_fence;
+        if (is_fence || !is_inside)
+            memset(p, ' ', (size_t)(end - p));
+    }
+    return has_fence;
+}
+
+int dlrm_read_script(struct dlrm_reader *reader, const char *text,
+                     struct buf *notes, struct err *err)
+{
+    const struct dlrm_reader before = *reader;
+    struct shell_script script = {.text = text,
+                                  .source = reader->source,
+                                  .line = 1,
+                                  .take = take_command,
+                                  .ctx = reader,
+                                  .notes = notes,
+                                  .arena = reader->arena};
+    char *fenced = arena_strdup(reader->arena, text);
+    const bool has_fence = keep_fenced(fenced);
+
+    if (has_fence)
+        script.text = fenced;
+    else if (!shell_read(&script, err))
+        return end_job(reader, err);
+    else if (!strncmp(text, "#!", 2) || !strchr(text, '\n'))
+        return -1; /* a script, or one line: no other lines stand between */
+    *reader = before;
+    script.is_foreign = is_foreign;
+    return shell_read(&script, err) || end_job(reader, err) ? -1 : 0;
+}

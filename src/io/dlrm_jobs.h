@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_IO_DLRM_JOBS_H
+#define NEUROSHARD_IO_DLRM_JOBS_H
+
+#include "io/shell.h"
+
+/* Command lines of dlrm in a script: the options that say what tables there
+ * are, one job's for the whole file. */
+
+/* Of dlrm_main.py, and with S of dlrm_s_pytorch.py: their names, whether a
+ * value follows, and the script's default. */
+#define OPTIONS(OPTION)                                                \
+    OPTION(ROWS_LIST, "--num_embeddings_per_feature", true, NULL)      \
+    OPTION(ROWS, "--num_embeddings", true, "100000")                   \
+    OPTION(DIM, "--embedding_dim", true, "64")                         \
+    OPTION(HOT_LIST, "--multi_hot_sizes", true, NULL)                  \
+    OPTION(DATA_ONE_HOT, "--in_memory_binary_criteo_path", true, NULL) \
+    OPTION(DATA, "--synthetic_multi_hot_criteo_path", true, NULL)      \
+    OPTION(ADAGRAD, "--adagrad", false, NULL)                          \
+    OPTION(BATCH, "--batch_size", true, "32")                          \
+    OPTION(S_ROWS_LIST, "--arch-embedding-size", true, "4-3-2")        \
+    OPTION(S_DIM, "--arch-sparse-feature-size", true, "2")             \
+    OPTION(S_LOOKUPS, "--num-indices-per-lookup", true, "10")          \
+    OPTION(S_FIXED, "--num-indices-per-lookup-fixed", true, NULL)      \
+    OPTION(S_OPTIMIZER, "--optimizer", true, "sgd")                    \
+    OPTION(S_GENERATION, "--data-generation", true, "random")          \
+    OPTION(S_MIXED_DIMS, "--md-flag", false, NULL)                     \
+    OPTION(S_QUOTIENTS, "--qr-flag", false, NULL)                      \
+    OPTION(S_BATCH, "--mini-batch-size", true, "1")
+
+#define OPTION_ID(id, name, has_value, otherwise) id,
+enum { OPTIONS(OPTION_ID) N_OPTIONS, FIRST_S = S_ROWS_LIST };
+struct dlrm_option {
+    const char *name;
+    bool has_value;
+    const char *otherwise; /* the script's default; NULL: none */
+};
+extern const struct dlrm_option dlrm_options[N_OPTIONS];
+extern const char *const dlrm_scripts[2];
+
+/* A command line. */
+struct dlrm_job {
+    const char *values[N_OPTIONS]; /* NULL: not given */
+    size_t lines[N_OPTIONS];
+    const char *extra; /* a word that only a shell knows, or NULL */
+    size_t first_line, last_line, extra_line;
+    bool names[2]; /* the dlrm_scripts that it calls */
+};
+
+struct dlrm_reader {
+    const char *source;
+    struct arena *arena;
+    struct dlrm_job job; /* the first one; all others agree */
+    struct dlrm_job last;
+    size_t n_jobs;
+};
+
+/* Whether it is a command line of dlrm_s_pytorch.py. */
+bool dlrm_is_s(const struct dlrm_job *job);
+/* "3", "not given" or "not given (32 by default)". */
+const char *dlrm_say_value(const struct dlrm_reader *reader, int option,
+                           const char *value) NEVER_NULL;
+/* Fills reader->job and n_jobs. ERR_INPUT names both lines of command lines
+ * that disagree. */
+int dlrm_read_script(struct dlrm_reader *reader, const char *text,
+                     struct buf *notes, struct err *err) MUST_CHECK;
+
+#endif

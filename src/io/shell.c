@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/shell.h"
+
+#include "base/text.h"
+#include "io/shell_private.h"
+
+#include <string.h>
+
+#define MAX_LOOPS 256
+
+/* By kind, for messages. */
+static const char *const frame_names[] = {"if",       "a loop", "case",
+                                          "function", "{",      "("};
+
+/* --- branches --- */
+
+/* What was opened last, or NULL. */
+static struct shell_frame *last_frame(struct shell_reader *reader)
+{
+    return reader->n_frames ? &reader->frames[reader->n_frames - 1] : NULL;
+}
+
+static struct shell_variables copy_of(const struct shell_variables *from)
+{
+    struct shell_variables copy = {.n = from->n, .is_open = from->is_open};
+
+    for (size_t i = 0; i < from->n; i++) {
+        copy.list = mem_room(copy.list, i, &copy.cap, sizeof(*copy.list));
+        copy.list[i] = from->list[i];
+    }
+    return copy;
+}
+
+bool shell_is_same(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* Makes unknown in the shell what another outcome has otherwise. */
+static void merge(struct shell *shell, const struct shell_variables *other)
+{
+    struct shell_variables *mine = &shell->variables;
+    const size_t n = mine->n;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct shell_variable *found = NULL;
+
+        for (size_t k = i; k < other->n + i && !found; k++)
+            if (!strcmp(other->list[k % other->n].name, mine->list[i].name))
+                found = &other->list[k % other->n];
+        mine->list[i].is_shaky |= found && found->is_shaky;
+        if (!shell_is_same(mine->list[i].value, found ? found->value : NULL))
+            shell_set(shell, mine->list[i].name, NULL);
+    }
+    for (size_t k = 0; k < other->n; k++)
+        if (!shell_find(shell, other->list[k].name)) {
+            shell_set(shell, other->list[k].name, NULL);
+            if (other->list[k].is_shaky && mine->n)
+                mine->list[mine->n - 1].is_shaky = true;
+        }
+    mine->is_open |= other->is_open;
+}
+
+static int push(struct shell_reader *reader, enum frame_kind kind,
+                struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const bool runs_again = kind == FRAME_LOOP || kind == FRAME_FUNCTION;
+
+    if (reader->n_frames == SHELL_MAX_FRAMES ||
+        (runs_again && reader->n_loops++ == MAX_LOOPS))
+        return shell_error(shell, shell->line, err,
+                           "more loops, functions or brackets than are read");
+    reader->frames[reader->n_frames++] =
+        (struct shell_frame){.kind = kind,
+                             .line = shell->line,
+                             .before = copy_of(&shell->variables)};
+    if (runs_again)
+        shell_forget(shell, shell->at, shell->at + strlen(shell->at));
+    return 0;
+}
+
+/* Ends a branch; the next one begins with what was before. */
+static void end_branch(struct shell_reader *reader)
+{
+    struct shell_frame *frame = &reader->frames[reader->n_frames - 1];
+    struct shell *shell = &reader->shell;
+
+    if (frame->has_branch)
+        merge(shell, &frame->merged);
+    mem_free(frame->merged.list);
+    frame->merged = shell->variables;
+    frame->has_branch = true;
+    shell->variables = copy_of(&frame->before);
+}
+
+/* What a function sets may change whenever it is called. */
+static void make_shaky(struct shell *shell,
+                       const struct shell_variables *before)
+{
+    for (size_t i = 0; i < shell->variables.n; i++) {
+        struct shell_variable *variable = &shell->variables.list[i];
+
+        variable->is_shaky |=
+            i >= before->n ||
+            !shell_is_same(variable->value, before->list[i].value);
+        if (variable->is_shaky)
+            shell_set(shell, variable->name, NULL);
+    }
+}
+
+static void release_frame(struct shell_reader *reader)
+{
+    struct shell_frame *frame = &reader->frames[--reader->n_frames];
+
+    mem_free(frame->before.list);
+    mem_free(frame->merged.list);
+}
+
+static int pop(struct shell_reader *reader, enum frame_kind kind,
+               const char *word, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    struct shell_frame *frame = last_frame(reader);
+
+    if (!frame || frame->kind != kind)
+        return err_input(err, "%s:%zu: '%s' without '%s' before it",
+                         shell->script->source, shell->line, word,
+                         frame_names[kind]);
+    if (kind == FRAME_FUNCTION)
+        make_shaky(shell, &frame->before);
+    else if (kind != FRAME_GROUP) {
+        /* Each branch of `case` has its own end. */
+        if (kind == FRAME_IF || kind == FRAME_LOOP || !frame->has_branch)
+            end_branch(reader);
+        mem_free(shell->variables.list);
+        shell->variables =
+            copy_of(kind != FRAME_SUBSHELL ? &frame->merged : &frame->before);
+        if (!frame->is_exhaustive && kind != FRAME_SUBSHELL)
+            merge(shell, &frame->before);
+    }
+    release_frame(reader);
+    return 0;
+}
+
+/* --- keywords --- */
+
+/* "for NAME in WORD..." behind the first word. */
+static int read_for(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    struct shell_words words = {0};
+    const char *name;
+    size_t len;
+    int rc;
+
+    shell_skip_blanks(shell);
+    len = shell_name_length(shell->at);
+    name = arena_strndup(shell->script->arena, shell->at, len);
+    if (!len) {
+        const char *end = shell->at[0] == '(' ? shell_close(shell->at) : NULL;
+
+        if (!end)
+            return shell_error(shell, shell->line, err,
+                               "'for' without a variable");
+        shell_forget(shell, shell->at, end);
+        shell_step(shell, (size_t)(end - shell->at));
+        return push(reader, FRAME_LOOP, err);
+    }
+    shell_step(shell, len);
+    rc = shell_read_words(reader, &words, false, err) ||
+         push(reader, FRAME_LOOP, err);
+    if (!rc)
+        shell_set(shell, name,
+                  words.n == 2 && shell_is_known(words.list[1].text)
+                      ? words.list[1].text
+                      : NULL);
+    mem_free(words.list);
+    return rc;
+}
+
+/* A pattern of `case` up to its bracket, or `esac`. */
+static int read_pattern(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    struct shell_frame *frame = &reader->frames[reader->n_frames - 1];
+    const char *start, *end;
+
+    for (;;) {
+        shell_step(shell, strspn(shell->at, " \t\r\n"));
+        if (*shell->at != '#')
+            break;
+        shell_step(shell, strcspn(shell->at, "\n"));
+    }
+    start = shell->at;
+    if (!strncmp(start, "esac", 4) &&
+        (!start[4] || strchr(SHELL_OPERATORS, start[4]))) {
+        shell_step(shell, 4);
+        /* The branch that has not begun is the case that none matches. */
+        return pop(reader, FRAME_CASE, "esac", err);
+    }
+    end = start + (*start == '(');
+    end += strcspn(end, ")\n");
+    if (*end != ')')
+        return shell_error(shell, shell->line, err,
+                           "'case' without a pattern and its ')'");
+    frame->is_exhaustive |= end - start <= 3 && memchr(start, '*', 2) &&
+                            strspn(start, "(* ") == (size_t)(end - start);
+    shell_step(shell, (size_t)(end - start) + 1);
+    return 0;
+}
+
+static int read_case(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    struct buf word = {0};
+    bool is_quoted;
+    int rc;
+
+    shell_skip_blanks(shell);
+    rc = shell_expand(shell, &word, false, false, &is_quoted, err);
+    buf_release(&word);
+    shell_step(shell, rc ? 0 : strspn(shell->at, " \t\r\n"));
+    if (!rc && strncmp(shell->at, "in", 2))
+        rc = shell_error(shell, shell->line, err, "'case' without 'in'");
+    if (rc)
+        return -1;
+    shell_step(shell, 2);
+    return push(reader, FRAME_CASE, err) || read_pattern(reader, err);
+}
+
+/* Steps over "[[ ... ]]". */
+static int skip_test(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const char *end = strstr(shell->at, "]]");
+
+    if (!end)
+        return shell_error(shell, shell->line, err, "'[[' without ']]'");
+    shell_step(shell, (size_t)(end - shell->at) + 2);
+    return 0;
+}
+
+static int skip_function_name(struct shell_reader *reader)
+{
+    struct shell *shell = &reader->shell;
+
+    shell_skip_blanks(shell);
+    shell_step(shell, strcspn(shell->at, SHELL_OPERATORS));
+    shell_skip_blanks(shell);
+    if (*shell->at == '(' && shell_close(shell->at))
+        shell_step(shell, (size_t)(shell_close(shell->at) - shell->at));
+    reader->is_function = true;
+    return 0;
+}
+
+static int next_branch(struct shell_reader *reader, bool is_last,
+                       struct err *err)
+{
+    struct shell_frame *frame = last_frame(reader);
+
+    if (!frame || frame->kind != FRAME_IF)
+        return shell_error(&reader->shell, reader->shell.line, err,
+                           "'else' without 'if' before it");
+    end_branch(reader);
+    frame->is_exhaustive = is_last;
+    return 0;
+}
+
+/* Words that open, part or close compound commands; indexed by enum keyword. */
+enum keyword {
+    IF,
+    THEN,
+    ELIF,
+    ELSE,
+    FI,
+    WHILE,
+    UNTIL,
+    FOR,
+    SELECT,
+    DO,
+    DONE,
+    CASE,
+    FUNCTION,
+    OPEN,
+    CLOSE,
+    TEST,
+    NOT,
+    TIME
+};
+static const char *const keywords[] = {
+    "if",  "then",   "elif", "else", "fi",   "while",    "until",
+    "for", "select", "do",   "done", "case", "function", "{",
+    "}",   "[[",     "!",    "time", NULL};
+
+/* Reads a keyword if one stands at shell->at: 1, 0 if none does, or -1. */
+static int read_keyword(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const size_t len = strcspn(shell->at, SHELL_OPERATORS);
+    const int word =
+        text_choice(keywords, arena_strndup(shell->script->arena, shell->at,
+                                            len < 9 ? len : 9));
+    int rc = 0;
+
+    if (word < 0)
+        return 0;
+    shell_step(shell, len);
+    if (word == IF)
+        rc = push(reader, FRAME_IF, err);
+    else if (word == ELIF || word == ELSE)
+        rc = next_branch(reader, word == ELSE, err);
+    else if (word == FI)
+        rc = pop(reader, FRAME_IF, "fi", err);
+    else if (word == WHILE || word == UNTIL)
+        rc = push(reader, FRAME_LOOP, err);
+    else if (word == FOR || word == SELECT)
+        rc = read_for(reader, err);
+    else if (word == DONE)
+        rc = pop(reader, FRAME_LOOP, "done", err);
+    else if (word == CASE)
+        rc = read_case(reader, err);
+    else if (word == FUNCTION)
+        rc = skip_function_name(reader);
+    else if (word == OPEN) {
+        rc = push(reader, reader->is_function ? FRAME_FUNCTION : FRAME_GROUP,
+                  err);
+        reader->is_function = false;
+    } else if (word == CLOSE)
+        rc =
+            pop(reader,
+                reader->n_frames && reader->frames[reader->n_frames - 1].kind ==
+                                        FRAME_FUNCTION
+                    ? FRAME_FUNCTION
+                    : FRAME_GROUP,
+                "}", err);
+    else if (word == TEST)
+        rc = skip_test(reader, err);
+    return rc ? -1 : 1;
+}
+
+/* --- the whole --- */
+
+/* Steps over an operator between commands. */
+static int read_operator(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const char *at = shell->at;
+    const struct shell_frame *frame = last_frame(reader);
+
+    reader->is_maybe =
+        (at[0] == '&' && at[1] == '&') || (at[0] == '|' && at[1] == '|');
+    if (at[0] == '\n') {
+        shell_step(shell, 1);
+        return shell_read_here(reader, err);
+    }
+    if (at[0] == ';' && (at[1] == ';' || at[1] == '&')) {
+        if (!frame || frame->kind != FRAME_CASE)
+            return shell_error(shell, shell->line, err,
+                               "';;' without 'case' before it");
+        shell_step(shell, at[1] == ';' && at[2] == '&' ? 3 : 2);
+        end_branch(reader);
+        return read_pattern(reader, err);
+    }
+    if (at[0] == '(' && at[1] == '(') {
+        const char *end = shell_close(at);
+
+        if (!end)
+            return shell_error(shell, shell->line, err,
+                               "a '(' that is not closed");
+        shell_forget(shell, at, end);
+        shell_step(shell, (size_t)(end - at));
+        return 0;
+    }
+    shell_step(shell, at[0] != '<' && at[0] != '>');
+    if (at[0] == '(') {
+        reader->is_function = false;
+        return push(reader, FRAME_SUBSHELL, err);
+    }
+    return at[0] == ')' ? pop(reader, FRAME_SUBSHELL, ")", err)
+           : at[0] == '<' || at[0] == '>' ? shell_read_redirection(reader, err)
+           : at[0] == at[1] && strchr("&|", at[0]) ? (shell_step(shell, 1), 0)
+                                                   : 0;
+}
+
+int shell_read_commands(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    int rc = 0;
+
+    for (shell_skip_blanks(shell); !rc && *shell->at;
+         shell_skip_blanks(shell)) {
+        if (*shell->at == '#')
+            shell_step(shell, strcspn(shell->at, "\n"));
+        else if (!strncmp(shell->at, "esac", 4) && reader->n_frames &&
+                 reader->frames[reader->n_frames - 1].kind == FRAME_CASE)
+            rc = (end_branch(reader), read_pattern(reader, err));
+        else if (strchr(SHELL_OPERATORS, *shell->at))
+            rc = read_operator(reader, err);
+        else {
+            rc = read_keyword(reader, err);
+            rc = rc > 0 ? 0 : rc < 0 ? -1 : shell_read_command(reader, err);
+        }
+    }
+    return rc;
+}
+
+/* Ends what a text has left open. */
+static int close_frames(struct shell_reader *reader, struct err *err)
+{
+    const struct shell_frame *frame = last_frame(reader);
+    int rc = 0;
+
+    if (frame)
+        rc = err_input(err, "%s:%zu: '%s' is not closed",
+                       reader->shell.script->source, frame->line,
+                       frame_names[frame->kind]);
+    while (reader->n_frames)
+        release_frame(reader);
+    reader->n_here = 0;
+    reader->is_function = reader->is_maybe = false;
+    return rc;
+}
+
+/* The line at shell->at with those that continue it. */
+static const char *whole_line(const char *at)
+{
+    const char *end = at + strcspn(at, "\n");
+
+    while (*end && end > at &&
+           (end[-1] == '\\' ||
+            (end[-1] == '\r' && end - at > 1 && end[-2] == '\\')))
+        end += 1 + strcspn(end + 1, "\n");
+    return *end ? end + 1 : end;
+}
+
+/* A text of commands among other lines. */
+static int read_lines(struct shell_reader *reader, struct err *err)
+{
+    static const char *const branches[] = {
+        "if", "then", "elif", "else",     "fi",     "while", "until", "for",
+        "do", "done", "case", "function", "select", "}",     "esac",  NULL};
+    struct shell *shell = &reader->shell;
+    const struct shell_script *script = shell->script;
+
+    while (*shell->at) {
+        const char *next = whole_line(shell->at);
+        char *line =
+            arena_strndup(script->arena, shell->at, (size_t)(next - shell->at));
+        const char *text = line + strspn(line, " \t");
+        const size_t number = shell->line;
+        struct err why = {0};
+
+        text += strncmp(text, "$ ", 2) ? 0 : 2;
+        if ((shell_read_text(reader, text, number, &why) |
+             close_frames(reader, &why)) != 0) {
+            if (!script->is_foreign(text)) {
+                *err = why;
+                return -1;
+            }
+            reader->is_shaky |=
+                text_choice(branches,
+                            arena_strndup(script->arena, text,
+                                          strcspn(text, SHELL_OPERATORS))) >= 0;
+        }
+        shell_step(shell, (size_t)(next - shell->at));
+    }
+    return 0;
+}
+
+int shell_read(const struct shell_script *script, struct err *err)
+{
+    struct shell_reader reader = {
+        .shell = {.script = script, .at = script->text, .line = script->line}};
+    const char marks[] = {SHELL_UNKNOWN, SHELL_KNOWN, SHELL_ELEMENT,
+                          SHELL_FIELD, '\0'};
+    int rc;
+
+    if (strpbrk(script->text, marks))
+        return shell_error(&reader.shell, script->line, err,
+                           "control characters, so not a script");
+    rc = script->is_foreign ? read_lines(&reader, err)
+                            : shell_read_commands(&reader, err);
+    if (!rc)
+        rc = close_frames(&reader, err);
+    while (reader.n_frames)
+        release_frame(&reader);
+    mem_free(reader.shell.variables.list);
+    return rc;
+}

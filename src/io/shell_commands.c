@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "base/text.h"
+#include "io/shell_private.h"
+
+#include <string.h>
+
+#define MAX_TEXTS 8
+
+/* Simple commands: their assignments, words and here-documents. */
+
+void shell_step(struct shell *shell, size_t n)
+{
+    for (; n && *shell->at; n--)
+        shell->line += *shell->at++ == '\n';
+}
+
+void shell_skip_blanks(struct shell *shell)
+{
+    for (;;) {
+        shell_step(shell, strspn(shell->at, " \t\r"));
+        if (shell->at[0] != '\\' ||
+            (shell->at[1] != '\n' &&
+             (shell->at[1] != '\r' || shell->at[2] != '\n')))
+            return;
+        shell_step(shell, shell->at[1] == '\n' ? 2 : 3);
+    }
+}
+
+/* --- assignments --- */
+
+struct assignment {
+    const char *name, *value;
+    bool appends;
+};
+
+static void assign(struct shell_reader *reader, const struct assignment *set)
+{
+    struct shell *shell = &reader->shell;
+    struct arena *arena = shell->script->arena;
+    const struct shell_variable *old = shell_find(shell, set->name);
+    const char *value = set->value, *before = old ? old->value : NULL;
+
+    if (set->appends) {
+        if (!before)
+            before = arena_printf(arena, "%c$%s%c", SHELL_UNKNOWN, set->name,
+                                  SHELL_KNOWN);
+        value = (*before == SHELL_ELEMENT) == (*value == SHELL_ELEMENT) ||
+                        (!*before && *value != SHELL_ELEMENT)
+                    ? arena_printf(arena, "%s%s", before, value)
+                    : NULL;
+        shell->n_bytes += value ? strlen(value) : 0;
+    }
+    if (reader->is_shaky ||
+        (reader->is_maybe && !shell_is_same(value, old ? old->value : NULL)))
+        value = NULL;
+    shell_set(shell, set->name, value);
+}
+
+/* "(word word)", behind the bracket. */
+static int read_elements(struct shell_reader *reader, struct buf *out,
+                         struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const char element = SHELL_ELEMENT;
+    const size_t line = shell->line;
+    bool is_quoted;
+
+    for (shell_step(shell, 1);;) {
+        size_t before = out->len + 1;
+
+        shell_step(shell, strspn(shell->at, " \t\r\n"));
+        shell_skip_blanks(shell);
+        if (*shell->at == '#')
+            shell_step(shell, strcspn(shell->at, "\n"));
+        else if (*shell->at == ')' || !*shell->at)
+            break;
+        else if (!strchr(SHELL_OPERATORS, *shell->at)) {
+            buf_add(out, &element, 1);
+            if (shell_expand(shell, out, true, false, &is_quoted, err))
+                return -1;
+            for (; before < out->len; before++)
+                if (out->data[before] == SHELL_FIELD)
+                    out->data[before] = SHELL_ELEMENT;
+        } else
+            shell_step(shell, 1);
+    }
+    if (!*shell->at)
+        return shell_error(shell, line, err, "a '(' that is not closed");
+    shell_step(shell, 1);
+    if (!out->len)
+        buf_add(out, &element, 1);
+    return 0;
+}
+
+/* Length of "NAME", if that is assigned here; 0: no assignment. */
+static size_t assigned_name(const char *at)
+{
+    const size_t len = shell_name_length(at);
+    const char *next = at + len;
+
+    if (len && *next == '[') {
+        next = strpbrk(next, "] \t\n");
+        if (!next || *next++ != ']')
+            return 0;
+    }
+    next += *next == '+';
+    return len && *next == '=' ? len : 0;
+}
+
+static int read_assignment(struct shell_reader *reader, struct assignment *set,
+                           struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const size_t len = assigned_name(shell->at);
+    const bool is_element = shell->at[len] == '[';
+    struct buf value = {0};
+    bool is_quoted;
+    int rc;
+
+    set->name = arena_strndup(shell->script->arena, shell->at, len);
+    shell_step(shell, len);
+    shell_step(shell, strcspn(shell->at, "+="));
+    set->appends = *shell->at == '+';
+    shell_step(shell, 1 + set->appends);
+    rc = *shell->at == '('
+             ? read_elements(reader, &value, err)
+             : shell_expand(shell, &value, false, false, &is_quoted, err);
+    if (is_element) {
+        shell_set(shell, set->name, NULL);
+        set->appends = false;
+    }
+    set->value = is_element ? NULL
+                            : arena_strdup(shell->script->arena,
+                                           value.data ? value.data : "");
+    buf_release(&value);
+    return rc;
+}
+
+/* --- simple commands --- */
+
+/* Cuts a word that was read into its fields. */
+static void add_fields(struct shell_words *words, const struct buf *word,
+                       size_t line, bool is_quoted, struct arena *arena)
+{
+    const char *at = word->data ? word->data : "";
+    const char field[] = {SHELL_FIELD, '\0'};
+
+    if (!*at && !is_quoted)
+        return;
+    do {
+        const size_t len = strcspn(at, field);
+
+        if (len || !word->len) {
+            words->list = mem_room(words->list, words->n, &words->cap,
+                                   sizeof(*words->list));
+            words->list[words->n++] =
+                (struct shell_word){arena_strndup(arena, at, len), line};
+        }
+        at += len + (at[len] != '\0');
+    } while (*at);
+}
+
+/* Runs a text that a command has, as `eval` does. */
+int shell_read_text(struct shell_reader *reader, const char *text, size_t line,
+                    struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const struct shell before = *shell;
+    const size_t n_frames = reader->n_frames;
+    int rc;
+
+    if (reader->depth == MAX_TEXTS)
+        return shell_error(shell, line, err, "commands in commands too deep");
+    shell->at = text;
+    shell->line = line;
+    reader->depth++;
+    rc = shell_read_commands(reader, err);
+    if (!rc && reader->n_frames != n_frames)
+        rc = shell_error(shell, line, err, "commands that do not end");
+    reader->depth--;
+    shell->at = before.at;
+    shell->line = before.line;
+    return rc;
+}
+
+static int run_eval(struct shell_reader *reader,
+                    const struct shell_words *words, struct err *err)
+{
+    struct arena *arena = reader->shell.script->arena;
+    struct buf text = {0};
+    const char *copy;
+
+    for (size_t i = 1; i < words->n; i++)
+        buf_printf(&text, "%s ", shell_shown(words->list[i].text, arena));
+    copy = arena_strdup(arena, text.data ? text.data : "");
+    buf_release(&text);
+    return shell_read_text(reader, copy, words->list[0].line, err);
+}
+
+/* "bash -c TEXT" somewhere among the words. */
+static int run_shell(struct shell_reader *reader,
+                     const struct shell_words *words, struct err *err)
+{
+    struct arena *arena = reader->shell.script->arena;
+
+    for (size_t i = 0; i + 2 < words->n; i++) {
+        const char *name = file_name(words->list[i].text);
+        const char *option = words->list[i + 1].text;
+
+        if (strcmp(name, "bash") && strcmp(name, "sh"))
+            continue;
+        if (option[0] == '-' && option[strlen(option) - 1] == 'c' &&
+            shell_read_text(reader, shell_shown(words->list[i + 2].text, arena),
+                            words->list[i + 2].line, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* What built-in commands do to variables. */
+static int run_builtin(struct shell_reader *reader,
+                       const struct shell_words *words, struct err *err)
+{
+    static const char *const setting[] = {"read",    "mapfile", "readarray",
+                                          "getopts", "let",     "printf",
+                                          "unset",   NULL};
+    const char *name = words->list[0].text;
+    struct shell *shell = &reader->shell;
+
+    if (!strcmp(name, "eval"))
+        return run_eval(reader, words, err);
+    if (!strcmp(name, "source") || !strcmp(name, ".")) {
+        shell->variables.is_open = true;
+        for (size_t i = 0; i < shell->variables.n; i++)
+            shell_set(shell, shell->variables.list[i].name, NULL);
+    }
+    if (text_choice(setting, name) < 0)
+        return run_shell(reader, words, err);
+    for (size_t i = 1; i < words->n; i++) {
+        const char *word = words->list[i].text;
+        const size_t len = shell_name_length(word);
+
+        if (!len || (!strcmp(name, "printf") &&
+                     strcmp(words->list[i - 1].text, "-v") != 0))
+            continue;
+        word = arena_strndup(shell->script->arena, word, len);
+        shell_set(shell, word, NULL);
+        if (!strcmp(name, "unset") && !reader->is_maybe &&
+            shell_find(shell, word))
+            shell_find(shell, word)->value = NULL;
+    }
+    return 0;
+}
+
+/* shell->at stands on '<' or '>'. */
+int shell_read_redirection(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    const char *at = shell->at, *end;
+    struct buf word = {0};
+    bool is_quoted;
+    int rc;
+
+    if (at[1] == '(') {
+        end = shell_close(at + 1);
+        if (!end)
+            return shell_error(shell, shell->line, err,
+                               "a '(' that is not closed");
+        shell_step(shell, (size_t)(end - at));
+        return 0;
+    }
+    shell_step(shell, strspn(at, "<>&|"));
+    shell_step(shell, at[0] == '<' && at[1] == '<' && *shell->at == '-');
+    shell_skip_blanks(shell);
+    rc = shell_expand(shell, &word, false, false, &is_quoted, err);
+    if (!rc && at[0] == '<' && at[1] == '<' && at[2] != '<') {
+        if (reader->n_here == SHELL_MAX_HERE || !word.len)
+            rc = shell_error(shell, shell->line, err,
+                             "'<<' without a word behind it, or too many");
+        else
+            reader->here[reader->n_here++] =
+                arena_strdup(shell->script->arena, word.data);
+    }
+    buf_release(&word);
+    return rc;
+}
+
+/* Reads the bodies of here-documents; shell->at stands behind the line end. */
+int shell_read_here(struct shell_reader *reader, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+
+    for (size_t i = 0; i < reader->n_here; i++) {
+        const char *body = shell->at, *end = body;
+        const size_t line = shell->line, len = strlen(reader->here[i]);
+        char *text;
+
+        for (; *end; end += strcspn(end, "\n"), end += *end == '\n') {
+            const char *word = end + strspn(end, "\t");
+
+            if (!strncmp(word, reader->here[i], len) &&
+                (!word[len] || strchr("\r\n", word[len])))
+                break;
+        }
+        text = arena_strndup(shell->script->arena, body, (size_t)(end - body));
+        shell_step(shell, (size_t)(end - body));
+        shell_step(shell, strcspn(shell->at, "\n"));
+        if (strstr(text, "--")) {
+            const size_t n_here = reader->n_here;
+            int rc =
+                (reader->n_here = 0, shell_read_text(reader, text, line, err));
+
+            reader->n_here = n_here;
+            if (rc)
+                return -1;
+        }
+    }
+    reader->n_here = 0;
+    return 0;
+}
+
+/* Reads the words of a command up to its end. */
+int shell_read_words(struct shell_reader *reader, struct shell_words *words,
+                     bool is_declared, struct err *err)
+{
+    struct shell *shell = &reader->shell;
+    struct buf word = {0};
+    int rc = 0;
+
+    while (!rc) {
+        struct assignment set;
+        bool is_quoted;
+        size_t line;
+
+        shell_skip_blanks(shell);
+        line = shell->line;
+        if (!*shell->at || strchr("\n;|()#", *shell->at) ||
+            (*shell->at == '&' && shell->at[1] != '>'))
+            break;
+        shell_step(shell, *shell->at == '&');
+        word.len = 0;
+        if (*shell->at == '<' || *shell->at == '>') {
+            rc = shell_read_redirection(reader, err);
+        } else if (is_declared && assigned_name(shell->at)) {
+            rc = read_assignment(reader, &set, err);
+            if (!rc && set.value)
+                assign(reader, &set);
+        } else {
+            buf_add(&word, "", 0);
+            rc = shell_expand(shell, &word, true, false, &is_quoted, err);
+            if (!rc && !(*shell->at && strchr("<>", *shell->at) && word.len &&
+                         strspn(word.data, "0123456789") == word.len))
+                add_fields(words, &word, line, is_quoted, shell->script->arena);
+        }
+    }
+    buf_release(&word);
+    return rc;
+}
+
+static int run_command(struct shell_reader *reader,
+                       const struct shell_words *words, struct err *err)
+{
+    const struct shell_script *script = reader->shell.script;
+    const struct shell_command command = {words->list, words->n};
+
+    return script->take(script->ctx, &command, err) ||
+           run_builtin(reader, words, err);
+}
+
+int shell_read_command(struct shell_reader *reader, struct err *err)
+{
+    static const char *const declaring[] = {"export",   "declare", "local",
+                                            "readonly", "typeset", NULL};
+    struct shell *shell = &reader->shell;
+    struct shell_words words = {0};
+    struct {
+        struct assignment *list;
+        size_t n, cap;
+    } sets = {0};
+    const char *first;
+    int rc = 0;
+
+    while (!rc && assigned_name(shell->at)) {
+        sets.list = mem_room(sets.list, sets.n, &sets.cap, sizeof(*sets.list));
+        rc = read_assignment(reader, &sets.list[sets.n++], err);
+        shell_skip_blanks(shell);
+    }
+    first = arena_strndup(shell->script->arena, shell->at,
+                          strcspn(shell->at, SHELL_OPERATORS));
+    if (!rc)
+        rc = shell_read_words(reader, &words,
+                              text_choice(declaring, first) >= 0, err);
+    for (size_t i = 0; !rc && !words.n && i < sets.n; i++)
+        if (sets.list[i].value)
+            assign(reader, &sets.list[i]);
+    if (!rc && words.n == 1 && *shell->at == '(' && shell_close(shell->at) &&
+        shell->at[1 + strspn(shell->at + 1, " \t")] == ')') {
+        shell_step(shell, (size_t)(shell_close(shell->at) - shell->at));
+        reader->is_function = true;
+    } else if (!rc && *shell->at == '(') {
+        rc = shell_error(shell, shell->line, err,
+                         "a '(' that no command has there");
+    } else if (!rc && words.n) {
+        rc = run_command(reader, &words, err);
+    }
+    mem_free(words.list);
+    mem_free(sets.list);
+    return rc;
+}

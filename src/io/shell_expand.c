@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+#include "io/shell_private.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MAX_VARIABLES 1024
+#define MAX_VALUE ((size_t)1 << 20)
+#define MAX_BYTES ((uint64_t)64 << 20)
+#define MAX_DEPTH 16
+
+int shell_error(const struct shell *shell, size_t line, struct err *err,
+                const char *sentence)
+{
+    return err_input(err, "%s:%zu: %s", shell->script->source, line, sentence);
+}
+
+/* --- variables --- */
+
+struct shell_variable *shell_find(struct shell *shell, const char *name)
+{
+    struct shell_variables *variables = &shell->variables;
+
+    for (size_t i = 0; i < variables->n; i++)
+        if (!strcmp(variables->list[i].name, name))
+            return &variables->list[i];
+    return NULL;
+}
+
+void shell_set(struct shell *shell, const char *name, const char *value)
+{
+    struct shell_variables *variables = &shell->variables;
+    struct arena *arena = shell->script->arena;
+    struct shell_variable *variable = shell_find(shell, name);
+
+    if (!variable && variables->n >= MAX_VARIABLES)
+        variables->is_open = true;
+    if (!variable && variables->n < MAX_VARIABLES) {
+        variables->list = mem_room(variables->list, variables->n,
+                                   &variables->cap, sizeof(*variables->list));
+        variable = &variables->list[variables->n++];
+        *variable = (struct shell_variable){.name = arena_strdup(arena, name)};
+    }
+    if (!variable)
+        return;
+    if (!value || variable->is_shaky)
+        value =
+            arena_printf(arena, "%c$%s%c", SHELL_UNKNOWN, name, SHELL_KNOWN);
+    variable->value = value;
+}
+
+size_t shell_name_length(const char *text)
+{
+    return *text && strchr(SHELL_NAME_START, *text) ? strspn(text, SHELL_NAME)
+                                                    : 0;
+}
+
+void shell_forget(struct shell *shell, const char *at, const char *end)
+{
+    bool is_inside = false;
+
+    while (at < end) {
+        const size_t len = is_inside ? 0 : shell_name_length(at);
+        const char *next = at + len;
+
+        is_inside = *at && strchr(SHELL_NAME, *at);
+        if (!len) {
+            at++;
+            continue;
+        }
+        if ((next[0] == '=' && next[1] != '=') ||
+            (next[0] == '+' && (next[1] == '=' || next[1] == '+')) ||
+            (next[0] == '-' && next[1] == '-') || next[0] == '[')
+            shell_set(shell, arena_strndup(shell->script->arena, at, len),
+                      NULL);
+        at = next;
+    }
+}
+
+/* --- brackets --- */
+
+static const char *close_quote(const char *at)
+{
+    const char quote = *at++;
+
+    for (; *at && *at != quote; at++)
+        if (*at == '\\' && quote != '\'' && at[1])
+            at++;
+    return *at ? at + 1 : NULL;
+}
+
+const char *shell_close(const char *at)
+{
+    char open[64];
+    size_t depth = 0;
+
+    do {
+        if (*at == '\\' && at[1]) {
+            at += 2;
+        } else if (*at && strchr("'\"`", *at)) {
+            at = close_quote(at);
+        } else {
+            if (*at && strchr("({", *at)) {
+                if (depth >= sizeof(open))
+                    return NULL;
+                open[depth++] = *at == '(' ? ')' : '}';
+            } else if (depth && *at == open[depth - 1]) {
+                depth--;
+            }
+            at = *at ? at + 1 : NULL;
+        }
+    } while (at && depth);
+    return at;
+}
+
+/* --- what a '$' stands for --- */
+
+static void add_unknown(struct buf *out, const char *at, const char *end)
+{
+    const char marks[] = {SHELL_UNKNOWN, SHELL_KNOWN};
+
+    buf_add(out, &marks[0], 1);
+    buf_add(out, at, (size_t)(end - at));
+    buf_add(out, &marks[1], 1);
+}
+
+/* Text of a variable into a word. */
+static void add_value(struct buf *out, const char *value, bool splits,
+                      bool is_quoted, bool is_all)
+{
+    const char field = is_all && splits ? SHELL_FIELD : ' ';
+    bool is_unknown = false;
+
+    if (*value == SHELL_ELEMENT)
+        value++;
+    for (; *value; value++) {
+        const bool is_blank = strchr(" \t\r\n", *value);
+        const char break_at = *value == SHELL_ELEMENT ? field : SHELL_FIELD;
+
+        if (*value == SHELL_ELEMENT && !is_all)
+            return;
+        is_unknown =
+            *value == SHELL_UNKNOWN || (is_unknown && *value != SHELL_KNOWN);
+        if (!is_unknown &&
+            (*value == SHELL_ELEMENT || (is_blank && splits && !is_quoted)))
+            buf_add(out, &break_at, 1);
+        else
+            buf_add(out, value, 1);
+    }
+}
+
+static void add_default(struct shell *shell, struct buf *out, const char *name,
+                        const struct buf *value)
+{
+    struct buf *notes = shell->script->notes;
+    const char *text = value->data ? value->data : "";
+
+    add_value(out, text, false, true, true);
+    if (notes && shell_is_known(text) && text_is_printable(text))
+        buf_printf(notes, "# $%s is not set in the file: %s, its default\n",
+                   name, *text ? text : "''");
+}
+
+/* "NAME", "NAME[@]", "NAME:-word" ...: false where it is not known. */
+static int expand_braces(struct shell *shell, struct buf *out, const char *text,
+                         bool splits, bool is_quoted, bool *is_known,
+                         struct err *err)
+{
+    const size_t len = shell_name_length(text);
+    const char *name = arena_strndup(shell->script->arena, text, len);
+    const struct shell_variable *variable =
+        len ? shell_find(shell, name) : NULL;
+    const char *value = variable ? variable->value : NULL;
+    const char *rest = text + len;
+    const bool is_array = !strcmp(rest, "[@]") || !strcmp(rest, "[*]");
+    const bool takes_empty = *rest == ':';
+    struct buf word = {0};
+    int rc = 0;
+
+    *is_known = false;
+    if (len && (!*rest || is_array)) {
+        *is_known = value;
+        if (value)
+            add_value(out, value, splits, is_quoted, is_array);
+        return 0;
+    }
+    rest += takes_empty;
+    if (!len || !*rest || !strchr("-=+", *rest))
+        return 0;
+    if (value ? !shell_is_known(value)
+              : (shell->variables.is_open || *rest == '+'))
+        return 0;
+    *is_known = true;
+    if (value && (*value || !takes_empty) ? *rest == '+' : *rest != '+') {
+        rc = shell_expand_text(shell, &word, rest + 1, err);
+        if (!rc && value)
+            add_value(out, word.data ? word.data : "", false, true, true);
+        else if (!rc)
+            add_default(shell, out, name, &word);
+        if (!rc && *rest == '=')
+            shell_set(
+                shell, name,
+                arena_strdup(shell->script->arena, word.data ? word.data : ""));
+        buf_release(&word);
+    } else if (value && *rest != '+') {
+        add_value(out, value, splits, is_quoted, false);
+    }
+    return rc;
+}
+
+/* "$((...))": at stands behind the first "((", end on the last "))". */
+static int expand_sum(struct shell *shell, struct buf *out, const char *at,
+                      const char *end, bool *is_known, struct err *err)
+{
+    struct buf sum = {0};
+    int64_t value;
+    int rc = shell_expand_text(
+        shell, &sum,
+        arena_strndup(shell->script->arena, at, (size_t)(end - at)), err);
+
+    *is_known = !rc && sum.data && shell_is_known(sum.data) &&
+                shell_calculate(shell, sum.data, &value);
+    if (*is_known)
+        buf_printf(out, "%" PRId64, value);
+    buf_release(&sum);
+    return rc;
+}
+
+/* Steps over text and counts its lines. */
+static void step_to(struct shell *shell, const char *end)
+{
+    for (; shell->at < end; shell->at++)
+        shell->line += *shell->at == '\n';
+}
+
+/* shell->at stands on the '$'. */
+static int expand_dollar(struct shell *shell, struct buf *out, bool splits,
+                         bool is_quoted, struct err *err)
+{
+    struct arena *arena = shell->script->arena;
+    const char *start = shell->at, *end, *at = start + 1;
+    const size_t len = shell_name_length(at);
+    bool is_known = false;
+    int rc = 0;
+
+    if (*at == '(' || *at == '{') {
+        end = shell_close(at);
+        if (!end)
+            return shell_error(shell, shell->line, err,
+                               "a '$' with a bracket that is not closed");
+    } else if (len || (*at && strchr("0123456789@*#?$!-", *at))) {
+        end = at + (len ? len : 1);
+    } else {
+        shell->at++;
+        if (*at != '"' || is_quoted)
+            buf_add(out, "$", 1);
+        return 0;
+    }
+    if (shell->depth < MAX_DEPTH) {
+        shell->depth++;
+        if (at[0] == '(' && at[1] == '(' && end - at >= 4 && end[-2] == ')')
+            rc = expand_sum(shell, out, at + 2, end - 2, &is_known, err);
+        else if (at[0] == '{')
+            rc = expand_braces(
+                shell, out,
+                arena_strndup(arena, at + 1, (size_t)(end - at) - 2), splits,
+                is_quoted, &is_known, err);
+        else if (len)
+            rc = expand_braces(shell, out, arena_strndup(arena, at, len),
+                               splits, is_quoted, &is_known, err);
+        shell->depth--;
+    }
+    if (!rc && !is_known)
+        add_unknown(out, start, end);
+    step_to(shell, end);
+    return rc;
+}
+
+/* --- words --- */
+
+static int expand_backquotes(struct shell *shell, struct buf *out,
+                             struct err *err)
+{
+    const char *end = close_quote(shell->at);
+
+    if (!end)
+        return shell_error(shell, shell->line, err,
+                           "a quote that is not closed");
+    add_unknown(out, shell->at, end);
+    step_to(shell, end);
+    return 0;
+}
+
+static int expand_single(struct shell *shell, struct buf *out, struct err *err)
+{
+    const char *end = close_quote(shell->at);
+
+    if (!end)
+        return shell_error(shell, shell->line, err,
+                           "a quote that is not closed");
+    buf_add(out, shell->at + 1, (size_t)(end - shell->at) - 2);
+    step_to(shell, end);
+    return 0;
+}
+
+static int expand_escape(struct shell *shell, struct buf *out, bool is_quoted)
+{
+    const char next = shell->at[1];
+
+    if (next == '\n' || (next == '\r' && shell->at[2] == '\n')) {
+        step_to(shell, shell->at + 2 + (next == '\r'));
+        return 0;
+    }
+    if (!next || (is_quoted && !strchr("$`\"\\", next)))
+        buf_add(out, "\\", 1);
+    if (next)
+        buf_add(out, &next, 1);
+    step_to(shell, shell->at + 1 + !!next);
+    return 0;
+}
+
+static int expand_double(struct shell *shell, struct buf *out, bool splits,
+                         struct err *err)
+{
+    const size_t line = shell->line;
+    int rc = 0;
+
+    for (shell->at++; !rc && *shell->at != '"';) {
+        if (!*shell->at)
+            return shell_error(shell, line, err, "a quote that is not closed");
+        if (*shell->at == '\\')
+            rc = expand_escape(shell, out, true);
+        else if (*shell->at == '$')
+            rc = expand_dollar(shell, out, splits, true, err);
+        else if (*shell->at == '`')
+            rc = expand_backquotes(shell, out, err);
+        else {
+            buf_add(out, shell->at, 1);
+            step_to(shell, shell->at + 1);
+        }
+    }
+    shell->at += !rc;
+    return rc;
+}
+
+/* "{1..4}" and "{a,b}" make several words, which are not known. */
+static const char *braces_end(const char *at)
+{
+    const size_t len = strcspn(at, "} \t\r\n;&|<>()");
+    const char *range = strstr(at, "..");
+
+    if (at[len] != '}' ||
+        !(memchr(at, ',', len) || (range && range < at + len)))
+        return NULL;
+    return at + len + 1;
+}
+
+static int expand_plain(struct shell *shell, struct buf *out)
+{
+    const char *end = *shell->at == '{' ? braces_end(shell->at) : NULL;
+
+    if (end) {
+        add_unknown(out, shell->at, end);
+        step_to(shell, end);
+    } else {
+        buf_add(out, shell->at, 1);
+        step_to(shell, shell->at + 1);
+    }
+    return 0;
+}
+
+int shell_expand(struct shell *shell, struct buf *out, bool splits, bool is_all,
+                 bool *is_quoted, struct err *err)
+{
+    const char *ends = is_all ? "" : " \t\r\n;&|<>()";
+    const size_t line = shell->line, before = out->len;
+    int rc = 0;
+
+    *is_quoted = false;
+    while (!rc && *shell->at && !strchr(ends, *shell->at)) {
+        const char c = *shell->at;
+
+        *is_quoted |= c == '\'' || c == '"';
+        rc = c == '\\'   ? expand_escape(shell, out, false)
+             : c == '\'' ? expand_single(shell, out, err)
+             : c == '"'  ? expand_double(shell, out, splits, err)
+             : c == '`'  ? expand_backquotes(shell, out, err)
+             : c == '$'  ? expand_dollar(shell, out, splits, false, err)
+                         : expand_plain(shell, out);
+        if (!rc && out->len - before > MAX_VALUE)
+            rc = shell_error(shell, line, err, "a word of more than 1 MiB");
+    }
+    shell->n_bytes += out->len - before;
+    if (!rc && shell->n_bytes > MAX_BYTES)
+        rc = shell_error(shell, line, err,
+                         "variables that make more than 64 MiB of text");
+    return rc;
+}
+
+int shell_expand_text(struct shell *shell, struct buf *out, const char *text,
+                      struct err *err)
+{
+    const char *at = shell->at;
+    const size_t line = shell->line;
+    bool is_quoted;
+    int rc;
+
+    shell->at = text;
+    rc = shell_expand(shell, out, false, true, &is_quoted, err);
+    shell->at = at;
+    shell->line = line;
+    return rc;
+}
+
+bool shell_is_known(const char *word)
+{
+    return !strchr(word, SHELL_UNKNOWN);
+}
+
+const char *shell_shown(const char *word, struct arena *arena)
+{
+    char *copy = arena_strdup(arena, word), *out = copy;
+
+    for (const char *p = word; *p; p++)
+        if (*p != SHELL_UNKNOWN && *p != SHELL_KNOWN)
+            *out++ = *p;
+    *out = '\0';
+    return copy;
+}
