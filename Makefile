@@ -282,7 +282,8 @@ endif
 
 # What the searches are judged by.
 $(addprefix $(O)/tests/,unit/search/t_exhaustive prop/t_refusals \
-    prop/t_search_tiny): $(O)/tests/unit/search/exhaustive.o
+    prop/t_search_tiny prop/t_bound_blocks): \
+    $(O)/tests/unit/search/exhaustive.o
 # What look-ups are checked against.
 $(addprefix $(O)/tests/unit/device/t_lookup_,forward backward): \
     $(O)/tests/unit/device/lookup_ref.o

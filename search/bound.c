@@ -113,16 +113,17 @@ static double everywhere(const struct parts *parts, const struct unit *of,
     return isfinite(least) ? least : 0; /* no way at all is another matter */
 }
 
-/* A piece shares its device with what stands on every one. Of a wide sequence
- * other planners make narrower pieces than halves, so nothing has to be cut
- * otherwise to be less dear. */
+/* A piece shares its device with what stands on every one. Other planners cut
+ * a wide sequence into narrower pieces than halves, and a unit that leaves out
+ * forms into those: neither has to be cut otherwise to be less dear. */
 static double limit_of(const struct proof *proof, uint32_t unit,
                        double total_ms)
 {
     const struct unit *of = &proof->parts->of[unit];
 
-    if (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_PART &&
-        of->quantum > TORCHREC_MIN_COLUMNS)
+    if (of->leaves_out ||
+        (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_PART &&
+         of->quantum > TORCHREC_MIN_COLUMNS))
         return INFINITY;
     return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
 }
@@ -161,7 +162,7 @@ static struct toll least_toll(struct proof *proof, double price,
         struct toll toll =
             cheapest(proof, u, price, limit_of(proof, u, total_ms));
 
-        sum.ms += toll.ms;
+        sum.ms += toll.ms - proof->parts->of[u].left_out_ms;
         sum.bytes += toll.bytes;
     }
     return sum;

@@ -37,6 +37,8 @@ struct part {
     bool stands;    /* a block that is so in the plan to be replaced:
                        rows and columns begin where they say */
     uint64_t bytes; /* by the problem's memory model */
+    uint64_t
+        mean_bytes; /* the same if all rows of the table were equally hot */
 };
 
 /*
@@ -58,7 +60,8 @@ struct form {
                              each */
     bool fills_host; /* row blocks are those of one host's devices, in order */
     uint64_t peak_bytes; /* of the largest piece */
-    double bytes;        /* of all of them */
+    double bytes;        /* of all of them; of a cut of rows at least, as parts
+                            tell the bytes of their hottest block */
     double load_ms;      /* its pieces alone, added up */
     double peak_ms;      /* the dearest of them */
     double least_ms;     /* and the cheapest */
@@ -80,9 +83,16 @@ struct unit {
                            else NO_PIECE */
     struct form *forms; /* [n_forms] */
     uint32_t n_forms;
+    bool leaves_out;    /* forms that cannot pay (search/listing.c) */
+    double left_out_ms; /* that the cheapest of these may save, at most */
 };
 
+/* Replicas count this share of what they take alone, at least: beside others
+ * each is cheaper than it looks. */
+#define LEAST_REPLICA_FRAC 0.2
+
 struct homes;
+struct search_options;
 
 struct parts {
     const struct problem *problem; /* not owned */
@@ -93,6 +103,7 @@ struct parts {
     uint32_t n_devices;
     const uint64_t *room_bytes;  /* [n_devices]: memory less reserve */
     uint64_t most_room_bytes;    /* the largest of them */
+    uint64_t least_room_bytes;   /* the smallest */
     double all_room_bytes;       /* their sum */
     const struct tuning *tuning; /* not owned; the default unless the caller
                                     sets another */
@@ -104,8 +115,12 @@ struct parts {
     uint32_t n_forms;
     struct part *parts; /* [n_parts] */
     uint32_t n_parts;
-    uint32_t most_sorts; /* of a cut */
-    double *vectors;     /* [n_parts][oracle->width]; NULL where not priced */
+    bool is_long;         /* list: forms that cannot pay are left out */
+    uint32_t most_quanta; /* of a unit */
+    uint32_t most_sorts;  /* of a cut */
+    double mean_ms;  /* load of a device if all units stood whole; 0 if the list
+                        is short: then no form is left out */
+    double *vectors; /* [n_parts][oracle->width]; NULL where not priced */
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
                          terms, or where there are none its compute; 0
                          where not priced */
@@ -124,10 +139,13 @@ int parts_collect(struct parts *parts, const struct problem *problem,
  * NULL but outlives the parts, with all that its tables need to stay: widths as
  * fine as their pieces have and, unless the oracle wants equal blocks, their
  * row blocks, of which the last one grows with its table. Of an oracle that
- * embeds nothing (ops->embed is NULL) parts have bytes alone. */
+ * embeds nothing (ops->embed is NULL) parts have bytes alone. Options give the
+ * threads and the time limit, past which tables that can stand whole or be cut
+ * by columns get no other form; NULL: none. ERR_INTERRUPTED after an interrupt
+ * if the list is long; a short one takes no time. */
 int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
-               struct pool *pool, struct arena *arena,
+               const struct search_options *options, struct arena *arena,
                struct err *err) MUST_CHECK;
 
 /* A piece of the part, of one of its unit's tables: what the oracle and the

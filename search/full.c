@@ -141,11 +141,11 @@ static int offer_rivals(struct full *full, struct snapshot *next,
     for (size_t r = 0; r < N_RIVALS; r++) {
         const struct plan *found = &full->rivals->of[r].plan;
 
-        if (found->total_ms >= full->rival->total_ms ||
-            !snapshot_from_plan(next, &full->parts, found))
+        if (found->total_ms >= full->rival->total_ms)
             continue;
         full->rival = found;
-        if (!full->start.n || found->total_ms < full->start.total_ms)
+        if ((!full->start.n || found->total_ms < full->start.total_ms) &&
+            snapshot_from_plan(next, &full->parts, found))
             offer(full, next);
     }
     return 0;
@@ -280,13 +280,29 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     return is_on;
 }
 
+/* How far the best is above the bound, or in a long list above the mean load of
+ * its own pieces if that is nearer: forms were chosen by what they save, from
+ * what may pay, and chains of that size find few that save more. */
+static double gap_of(const struct full *full)
+{
+    const struct parts *parts = &full->parts;
+    const struct snapshot *best = &full->best;
+    double floor_ms = full->plan->bound_ms, sum_ms = 0;
+
+    for (uint32_t i = 0; i < best->n && parts->is_long; i++)
+        sum_ms += parts->alone_ms[best->pieces[i].part];
+    if (parts->oracle->is_additive)
+        floor_ms = fmax(floor_ms, sum_ms / parts->n_devices);
+    return 1 - floor_ms / best->total_ms;
+}
+
 /* After so many stages, whether one of so many steps more is not worth it, by
  * what the last two gained, the last one last: beyond the usual budget it has
  * to end within the largest, and one of them must have gained. */
 static bool is_enough(const struct full *full, unsigned n_stages,
                       uint64_t n_steps, const double *gains)
 {
-    const double gap = 1 - full->plan->bound_ms / full->best.total_ms;
+    const double gap = gap_of(full);
     const double little = !full->parts.oracle->ops->terms ? NO_GAIN
                           : isnan(gap)                    ? WORTH_GAIN
                                                           : LITTLE_GAIN;
@@ -436,7 +452,8 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     snapshot_to_plan(found, &full->parts, plan, arena);
     plan_join_columns(plan, false, arena); /* what memory alone placed */
     rc = watch_finish(&full->watch, plan, arena, err);
-    if (!rc && full->rival->total_ms < plan->total_ms && !(simplest_frac > 0)) {
+    if (!rc && full->rival->total_ms < plan->total_ms &&
+        !(plan->bound_ms > full->rival->total_ms) && !(simplest_frac > 0)) {
         plan->shards = full->rival->shards;
         plan->n_shards = full->rival->n_shards;
         rc = watch_finish(&full->watch, plan, arena, err);
@@ -466,8 +483,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->n_evaluations = 0;
     if (infeasible_check(&plan->problem, &full.watch.base, SHARD_ALL_KINDS,
                          NULL, err) ||
-        parts_init(&full.parts, &plan->problem, &full.watch.base, NULL,
-                   options->pool, &full.scratch, err))
+        parts_init(&full.parts, &plan->problem, &full.watch.base, NULL, options,
+                   &full.scratch, err))
         goto out;
     if (options->tuning)
         full.parts.tuning = options->tuning;

@@ -45,11 +45,12 @@ struct sharding_option {
                           table cannot be cut so */
     uint32_t n_full;   /* those with as many rows as there may be */
     double ms;         /* of a shard, also of one without rows */
-    struct size {
-        uint64_t bytes; /* what it takes, counted as everywhere here */
-        double storage; /* as TorchRec reckons it, which it sorts by */
-    } full, rest;       /* of the one behind those, if it has rows */
-    double all_storage; /* of all its shards */
+    double full_storage, rest_storage; /* of a full shard, and of the one behind
+                                          those if it has rows, as TorchRec
+                                          reckons it, which it sorts by */
+    bool is_weighed;                   /* these are set: */
+    uint64_t full_bytes, rest_bytes;   /* counted as everywhere here */
+    double all_storage;                /* of all its shards */
 };
 
 /* A table's options by sharding type, and which one is proposed. */
@@ -57,8 +58,13 @@ struct candidate {
     struct sharding_option options[N_SHARDING_TYPES];
     struct ranked order[N_SHARDING_TYPES]; /* the proposer's */
     uint32_t n_options, current;           /* place in the order */
-    const struct sharding_option *proposed;
-    uint32_t *placement; /* ranks of its shards */
+    struct sharding_option *proposed;
+    struct placement {
+        const struct sharding_option *option;
+        uint32_t begin;  /* the first rank, if its shards go in order */
+        uint32_t *ranks; /* [n_ranks] of its shards, if they do not */
+    } at, best;          /* as it stands, and in the best assignment */
+    uint32_t n_ranks;
 };
 
 struct planner {
@@ -68,7 +74,6 @@ struct planner {
     struct filling *kept;         /* [n_ranks]: to go back to */
     struct ranked *hosts;         /* by load */
     double most_load;             /* of what stands */
-    size_t most_shards;           /* that the plan has room for */
     double end_ms;                /* of the clock */
 };
 
@@ -114,9 +119,9 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
 
 /* TorchRec reckons weights, state, and the indices and outputs of a batch,
  * those in the precision of the weights. */
-static struct size size_of(const struct problem *problem,
-                           const struct shard *shard,
-                           const struct sharding_option *option)
+static double storage_of(const struct problem *problem,
+                         const struct shard *shard,
+                         const struct sharding_option *option)
 {
     const struct table *table = &problem->tables[shard->table];
     const double by_row = 1.0 / table->dim;
@@ -142,11 +147,38 @@ static struct size size_of(const struct problem *problem,
         vectors /= option->n_shards;
     if (table->output == OUTPUT_SEQUENCE)
         vectors = lookups;
-    return (struct size){
-        shard_memory(problem, shard).total,
-        weight_bytes + ceil(weight_bytes * state_of_a_byte[table->optimizer]) +
-            ceil(lookups * PROBLEM_ID_BYTES) +
-            ceil(vectors * columns * element_bytes)};
+    return weight_bytes +
+           ceil(weight_bytes * state_of_a_byte[table->optimizer]) +
+           ceil(lookups * PROBLEM_ID_BYTES) +
+           ceil(vectors * columns * element_bytes);
+}
+
+/* Shard i of n of the table, and whether it has rows. */
+static bool shard_of(struct shard *shard, const struct planner *planner,
+                     uint32_t t, const struct sharding_option *option,
+                     uint32_t i)
+{
+    *shard = rival_piece(planner->placing->problem, t, option->kind, i,
+                         option->n_shards, 0);
+    return i < option->n_shards && shard->row_begin < shard->row_end;
+}
+
+/* Weighs the shards of an option when it is first placed. Row blocks count the
+ * mean look-ups, as TorchRec knows no hot rows. */
+static void weigh(struct sharding_option *option, const struct planner *planner,
+                  uint32_t t)
+{
+    struct problem even = *planner->placing->problem;
+    struct shard shard;
+
+    if (option->is_weighed)
+        return;
+    option->is_weighed = true;
+    even.hot = NULL;
+    if (shard_of(&shard, planner, t, option, 0))
+        option->full_bytes = shard_memory(&even, &shard).total;
+    if (shard_of(&shard, planner, t, option, option->n_full))
+        option->rest_bytes = shard_memory(&even, &shard).total;
 }
 
 /* Cuts the table in each way there is, and prices it. */
@@ -159,7 +191,6 @@ static int list_options(struct planner *planner, uint32_t t, struct err *err)
     const unsigned kinds = placing_kinds(placing, t) & oracle->kinds;
     struct candidate *candidate = &planner->candidates[t];
     double *vector = ARENA_NEW(&placing->scratch, double, oracle->width);
-    uint64_t n_shards = 0;
 
     for (uint32_t i = 0; i < N_SHARDING_TYPES; i++) {
         struct sharding_option *option = &candidate->options[i];
@@ -170,26 +201,28 @@ static int list_options(struct planner *planner, uint32_t t, struct err *err)
             option->n_shards = 0;
             continue;
         }
-        first = rival_piece(problem, t, option->kind, 0, option->n_shards, 0);
-        rest = rival_piece(problem, t, option->kind, option->n_full,
-                           option->n_shards, 0);
+        (void)shard_of(&first, planner, t, option, 0);
         oracle->ops->embed(oracle, &first, 1, vector);
         option->ms = parts_alone_ms(oracle, vector);
-        option->full = size_of(problem, &first, option);
-        if (option->n_full < option->n_shards && rest.row_begin < rest.row_end)
-            option->rest = size_of(problem, &rest, option);
+        option->full_storage = storage_of(problem, &first, option);
+        if (shard_of(&rest, planner, t, option, option->n_full))
+            option->rest_storage = storage_of(problem, &rest, option);
         option->all_storage =
-            option->n_full * option->full.storage + option->rest.storage;
+            option->n_full * option->full_storage + option->rest_storage;
         candidate->order[candidate->n_options++].idx = i;
-        n_shards = max_u64(n_shards, option->n_shards);
+        if (!option->is_in_order && option->n_shards > candidate->n_ranks)
+            candidate->n_ranks = option->n_shards;
     }
-    if (!n_shards)
+    if (!candidate->n_options)
         return err_set(
             err, ERR_NO_PLAN,
             "no plan was found: TorchRec's planner has no sharding type "
             "for table '%s'",
             table->name);
-    candidate->placement = ARENA_NEW(&placing->scratch, uint32_t, n_shards);
+    candidate->at.ranks =
+        ARENA_NEW(&placing->scratch, uint32_t, candidate->n_ranks);
+    candidate->best.ranks =
+        ARENA_NEW(&placing->scratch, uint32_t, candidate->n_ranks);
     return 0;
 }
 
@@ -206,18 +239,26 @@ static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
     return local_a != local_b ? local_a < local_b : a < b;
 }
 
+static uint32_t rank_of(const struct placement *at, uint32_t shard)
+{
+    return at->option->is_in_order ? at->begin + shard : at->ranks[shard];
+}
+
 /* What is proposed for the table goes to ranks begin to end: shard i to rank
  * begin + i, or each to the least loaded that has room. False where one has
  * none. */
-static bool place(struct planner *planner, const struct candidate *candidate,
+static bool place(struct planner *planner, struct candidate *candidate,
                   uint32_t begin, uint32_t end)
 {
-    const struct sharding_option *option = candidate->proposed;
+    struct sharding_option *option = candidate->proposed;
     struct filling *ranks = planner->placing->devices;
 
+    weigh(option, planner, (uint32_t)(candidate - planner->candidates));
+    candidate->at.option = option;
+    candidate->at.begin = begin;
     for (uint32_t i = 0; i < option->n_shards; i++) {
-        uint64_t bytes = i < option->n_full    ? option->full.bytes
-                         : i == option->n_full ? option->rest.bytes
+        uint64_t bytes = i < option->n_full    ? option->full_bytes
+                         : i == option->n_full ? option->rest_bytes
                                                : 0;
         uint32_t r = option->is_in_order ? begin + i : begin, best = end;
 
@@ -227,20 +268,20 @@ static bool place(struct planner *planner, const struct candidate *candidate,
                 best = r;
         if (best == end)
             return false;
-        candidate->placement[i] = best;
+        if (!option->is_in_order)
+            candidate->at.ranks[i] = best;
         ranks[best].free_bytes -= bytes;
         ranks[best].load += option->ms;
     }
     for (uint32_t i = 0; i < option->n_shards; i++)
         planner->most_load =
-            fmax(planner->most_load, ranks[candidate->placement[i]].load);
+            fmax(planner->most_load, ranks[rank_of(&candidate->at, i)].load);
     return true;
 }
 
 /* All shards to the ranks of the least loaded host that has room; or all ranks
  * are as one host. */
-static bool place_on_host(struct planner *planner,
-                          const struct candidate *candidate)
+static bool place_on_host(struct planner *planner, struct candidate *candidate)
 {
     const uint32_t n_ranks = planner->placing->n_devices;
     uint32_t n = candidate->proposed->on_host ? planner->n_local : n_ranks;
@@ -265,26 +306,23 @@ static bool place_on_host(struct planner *planner,
 
 /* --- proposals --- */
 
-/* Places the proposal, what goes on all ranks first; its shards are the plan's
- * where every table has room and it is the best. Not where what the ranks have
- * to do in the mean is no better than the best, by more than the order of a sum
- * makes up for; and as loads only grow, one which cannot be is not placed to
- * its end. */
+/* Places the proposal, what goes on all ranks first, and keeps it if every
+ * table has room and it is the best. Does nothing if the mean load of the ranks
+ * is no better than the best, by more than the order of a sum makes up for. As
+ * loads only grow, a proposal that cannot be the best is not placed to its
+ * end. */
 static void try_proposal(struct planner *planner)
 {
     struct placing *placing = planner->placing;
-    struct plan *plan = placing->plan;
-    size_t n_shards = 0;
     double sum_ms = 0;
 
-    plan->n_evaluations++;
+    placing->plan->n_evaluations++;
     for (uint32_t t = 0; t < placing->n_tables; t++) {
         const struct sharding_option *option = planner->candidates[t].proposed;
         bool is_on_all = option->is_in_order && !option->on_host;
 
         placing->order[t] =
             (struct ranked){is_on_all ? -INFINITY : -option->all_storage, t};
-        n_shards += option->n_shards;
         sum_ms += option->ms * option->n_shards;
     }
     if (sum_ms * (1 - 1e-9) >= placing->least_load * placing->n_devices)
@@ -299,18 +337,34 @@ static void try_proposal(struct planner *planner)
             return;
     if (!placing_is_best(placing))
         return;
-    if (n_shards > planner->most_shards) {
-        planner->most_shards = 2 * n_shards;
-        plan->shards =
-            ARENA_NEW(placing->arena, struct shard, planner->most_shards);
-    }
     for (uint32_t t = 0; t < placing->n_tables; t++) {
-        const struct candidate *candidate = &planner->candidates[t];
+        struct candidate *candidate = &planner->candidates[t];
 
-        for (uint32_t i = 0; i < candidate->proposed->n_shards; i++) {
-            struct shard shard = rival_piece(
-                placing->problem, t, candidate->proposed->kind, i,
-                candidate->proposed->n_shards, candidate->placement[i]);
+        candidate->best.option = candidate->at.option;
+        candidate->best.begin = candidate->at.begin;
+        memcpy(candidate->best.ranks, candidate->at.ranks,
+               candidate->n_ranks * sizeof(uint32_t));
+    }
+}
+
+/* Writes the shards of the best assignment: a cut over many ranks is kept as
+ * its first rank, as 10,000 tables have 10 million shards. */
+static void write_best(struct planner *planner)
+{
+    struct placing *placing = planner->placing;
+    struct plan *plan = placing->plan;
+    size_t n_shards = 0;
+
+    for (uint32_t t = 0; t < placing->n_tables; t++)
+        n_shards += planner->candidates[t].best.option->n_shards;
+    plan->shards = ARENA_NEW(placing->arena, struct shard, n_shards);
+    for (uint32_t t = 0; t < placing->n_tables; t++) {
+        const struct placement *best = &planner->candidates[t].best;
+
+        for (uint32_t i = 0; i < best->option->n_shards; i++) {
+            struct shard shard =
+                rival_piece(placing->problem, t, best->option->kind, i,
+                            best->option->n_shards, rank_of(best, i));
 
             if (shard.row_begin < shard.row_end)
                 plan->shards[plan->n_shards++] = shard;
@@ -330,8 +384,8 @@ static struct candidate *largest(const struct planner *planner)
         const struct sharding_option *b = best ? best->proposed : NULL;
 
         if (candidate->current + 1 < candidate->n_options &&
-            (!b || a->full.storage > b->full.storage ||
-             (a->full.storage == b->full.storage &&
+            (!b || a->full_storage > b->full_storage ||
+             (a->full_storage == b->full_storage &&
               a->all_storage > b->all_storage)))
             best = candidate;
     }
@@ -413,6 +467,7 @@ int rival_torchrec(struct placing *placing, struct err *err)
                        "no plan was found: none of TorchRec's %llu proposals "
                        "does",
                        (unsigned long long)placing->plan->n_evaluations);
+    write_best(&planner);
     if (stops(&planner))
         placing->plan->stopped = stops(&planner);
     return 0;

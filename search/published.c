@@ -505,7 +505,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     problem.kinds &= MADE_KINDS;
     if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
-        parts_init(&parts, &problem, &watch.base, NULL, options->pool, &scratch,
+        parts_init(&parts, &problem, &watch.base, NULL, options, &scratch,
                    err))
         goto out;
     if (!published_find(&found, plan, &parts, options) &&

@@ -423,7 +423,7 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     replan->plan->n_evaluations = 0;
     if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
         parts_init(&replan->parts, problem, oracle, &replan->homes,
-                   replan->options->pool, &replan->scratch, err))
+                   replan->options, &replan->scratch, err))
         goto out;
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;

@@ -4,19 +4,18 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/interrupt.h"
+#include "base/ranked.h"
+#include "search/builder.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* A piece that does not fit goes first in the next try, so often. */
-#define MAX_TRIES 32
-/* Pieces of a starting point, unless memory alone decides: more make long
- * plans. 5,000 tables cut over 1,024 devices were 40 million. */
-#define MAX_PIECES (1u << 18)
-/* Work of one that is built (struct builder); and of all, once something was
- * found: about a second of one core. */
-#define MAX_WORK 20000000
+/* Pieces of a starting point beyond one a unit, unless memory alone decides:
+ * more make long plans. 5,000 tables cut over 1,024 devices were 40 million. */
+#define MOST_MORE (1u << 15)
+/* Prices of a piece that are tried to keep them so few, each four times the one
+ * before. */
+#define N_BRACKETS 12
 /* Pieces of the starting points are at most this share of the mean load. */
 static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
                                     0.3,      0.2, 0.15, 0.1,  0.05};
@@ -27,55 +26,61 @@ static const double memory_fracs[] = {0,   0.001, 0.003, 0.01, 0.03,
 
 /* And replicas count so much of what they take alone; where the first share
  * finds no room at any price, the others are not asked. */
-static const double replica_fracs[] = {1, 0.5, 0.2};
+static const double replica_fracs[] = {1, 0.5, LEAST_REPLICA_FRAC};
 
 #define N_REPLICA_FRACS (sizeof replica_fracs / sizeof *replica_fracs)
 #define N_PEAKS (sizeof peak_fracs / sizeof *peak_fracs)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
-/* Where its pieces go is no choice: more urgent than what was ever stuck. */
-#define STANDS_FAST (1U << 31)
 /* What is barred is worse than any that is too large. */
 #define BARRED 1e30
 
 /* --- a form for each unit --- */
 
-/* Of each unit the form with the least load_ms + bytes x ms_per_byte whose
- * pieces take at most peak_ms and peak_bytes, or else come nearest to it. */
-struct view {
-    double peak_ms, ms_per_byte;
-    double all_ms;       /* that all take at least */
-    double replica_frac; /* the load of replicas counts this much: alone, each
-                            looks dearer than it is beside others */
-    uint64_t peak_bytes;
-    unsigned barred; /* forms, a mask of 1 << form_kind, that only a unit
-                        without others gets */
-    bool by_memory;  /* the load is bytes; the oracle is not asked */
-    bool may_exceed; /* a device may be given more than it has room for */
-};
+/*
+ * Each unit gets the form with the least load_ms + bytes x ms_per_byte + pieces
+ * x ms_per_piece whose pieces take at most peak_ms and peak_bytes, or else the
+ * one that comes nearest to that.
+ */
 
-/* forms [n_units]: which of the unit's it is. Of those that exceed what pieces
- * may take by as much, or do not, the price decides, so a table that nothing
- * cuts small enough is still cut as small as it can be. What is built is
- * settled by these: views that choose alike build alike. */
-static void choose_forms(uint32_t *forms, const struct parts *parts,
-                         const struct view *view)
+/* By how much pieces exceed what they may take; 1: they do not. */
+static double badness(const struct form *form, const struct view *view)
 {
+    const double ms = form->peak_ms / view->peak_ms;
+    const double bytes =
+        (double)form->peak_bytes / ((double)view->peak_bytes + 1);
+    double bad = ms > bytes ? ms : bytes;
+
+    bad = bad > 1 ? bad : 1;
+    return view->barred & 1U << form->kind ? bad + BARRED : bad;
+}
+
+static double price_of(const struct form *form, const struct view *view)
+{
+    const double frac = form->kind == FORM_REPLICA ? view->replica_frac : 1;
+
+    return form->bytes * view->ms_per_byte +
+           form->n_pieces * view->ms_per_piece +
+           (view->by_memory ? 0 : form->load_ms * frac);
+}
+
+/* Sets forms[n_units], which count from the unit's first, and returns how many
+ * pieces they have. Of forms that exceed what pieces may take by as much, or do
+ * not, the price decides, so a table that nothing cuts small enough is still
+ * cut as small as it can be. */
+static uint64_t choose_at_price(uint32_t *forms, const struct parts *parts,
+                                const struct view *view)
+{
+    uint64_t n_pieces = 0;
+
     for (uint32_t u = 0; u < parts->n_units; u++) {
         const struct unit *of = &parts->of[u];
         double least = INFINITY, least_bad = INFINITY;
 
         for (uint32_t i = 0; i < of->n_forms; i++) {
             const struct form *form = &of->forms[i];
-            const double frac =
-                form->kind == FORM_REPLICA ? view->replica_frac : 1;
-            double ms = form->peak_ms / view->peak_ms;
-            double bytes =
-                (double)form->peak_bytes / ((double)view->peak_bytes + 1);
-            double bad = fmax(fmax(ms, bytes), 1) +
-                         (view->barred & 1U << form->kind ? BARRED : 0);
-            double price = form->bytes * view->ms_per_byte +
-                           (view->by_memory ? 0 : form->load_ms * frac);
+            const double bad = badness(form, view);
+            const double price = price_of(form, view);
 
             if (i && (bad > least_bad || (bad == least_bad && price >= least)))
                 continue;
@@ -83,7 +88,63 @@ static void choose_forms(uint32_t *forms, const struct parts *parts,
             least_bad = bad;
             forms[u] = i;
         }
+        n_pieces += of->forms[forms[u]].n_pieces;
     }
+    return n_pieces;
+}
+
+/* Units get the forms of more pieces again that a lower price of a piece gives
+ * them, those that save the most a piece first, while there may be more. */
+static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
+                       uint64_t most, const struct parts *parts,
+                       const struct view *view)
+{
+    struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
+    size_t n = 0;
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct form *few = &parts->of[u].forms[forms[u]];
+        const struct form *many = &parts->of[u].forms[more[u]];
+
+        if (many->n_pieces > few->n_pieces)
+            order[n++] =
+                (struct ranked){(price_of(many, view) - price_of(few, view)) /
+                                    (many->n_pieces - few->n_pieces),
+                                u};
+    }
+    ranked_sort(order, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t u = order[i].idx;
+
+        n_pieces += parts->of[u].forms[more[u]].n_pieces -
+                    parts->of[u].forms[forms[u]].n_pieces;
+        if (n_pieces > most)
+            break;
+        forms[u] = more[u];
+    }
+    mem_free(order);
+}
+
+/* The same for a view that is to have few pieces. If it has too many they get a
+ * price, and what saves the most a piece is added again. False if no price
+ * helps, as each piece stands where it must. */
+static bool choose_forms(uint32_t *forms, const struct parts *parts,
+                         struct view *view)
+{
+    const uint64_t most = (uint64_t)parts->n_units + MOST_MORE;
+    uint32_t *more = mem_alloc(parts->n_units, sizeof(*more));
+    uint64_t n_pieces = choose_at_price(forms, parts, view);
+
+    view->ms_per_piece = view->all_ms / (double)most;
+    for (unsigned i = 0; n_pieces > most && i < N_BRACKETS; i++) {
+        memcpy(more, forms, parts->n_units * sizeof(*more));
+        n_pieces = choose_at_price(forms, parts, view);
+        if (n_pieces <= most)
+            add_pieces(forms, more, n_pieces, most, parts, view);
+        view->ms_per_piece *= 4;
+    }
+    mem_free(more);
+    return n_pieces <= most;
 }
 
 /* The least that all units may come to: ms, and bytes are returned. */
@@ -106,275 +167,13 @@ static double find_least(double *all_ms, const struct parts *parts)
     return all_bytes;
 }
 
-/* --- and its pieces on devices --- */
-
-/*
- * Dearest first, each to the least loaded device that has room (Graham 1969:
- * longest first). A piece that finds no room goes first in the next try
- * (squeaky wheel optimization, Joslin and Clements 1999).
- */
-
-/* A unit, and the form that it is to have. */
-struct chosen {
-    const struct form *form;
-    uint32_t unit, urgency;
-    double weight; /* its share in all ms, or a larger one in all room */
-};
-
-struct loaded {
-    double load; /* ms, or less of the room that is left */
-    uint64_t bytes;
-    bool is_taken; /* has a piece already that the one in hand must not meet
-                      (search/trial.h) */
-    const double *tried; /* vector of the part that it was last tried with,
-                            since it got one; or NULL */
-    double load_then;    /* with it */
-};
-
-struct builder {
-    const struct parts *parts;
-    const struct view *view;
-    struct snapshot *out;
-    struct arena arena;
-    struct chosen *units;   /* [n_units] */
-    uint32_t n_pieces;      /* of these forms */
-    uint32_t *urgency;      /* [n_units]: tries in which it was stuck */
-    struct loaded *devices; /* [R] */
-    double *sums;           /* [R][width], unless by memory */
-    double *trial_sum;      /* [width] */
-    uint64_t work; /* pieces placed, and devices priced for them, so far */
-};
-
-/* False where that would be too many pieces. Units weigh by load, so that
- * memory changes nothing where there is enough; once a piece was stuck, by
- * memory too: as the largest of their pieces, or where these fill hosts as all
- * of them. */
-static bool weigh_units(struct builder *builder, const uint32_t *forms,
-                        bool is_short)
-{
-    const struct parts *parts = builder->parts;
-    const struct view *view = builder->view;
-
-    builder->n_pieces = 0;
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct form *form = &parts->of[u].forms[forms[u]];
-        const bool is_all = form->fills_host;
-        double ms = is_all ? form->load_ms : form->peak_ms, weight = 0;
-        double bytes = is_all ? form->bytes : (double)form->peak_bytes;
-
-        builder->n_pieces += form->n_pieces;
-        if (builder->n_pieces > MAX_PIECES && !view->by_memory)
-            return false;
-        if (!view->by_memory && view->all_ms > 0)
-            weight = ms / view->all_ms;
-        if (view->by_memory || is_short)
-            weight = fmax(weight, bytes / (parts->all_room_bytes + 1));
-        builder->units[u] =
-            (struct chosen){form, u, builder->urgency[u], weight};
-        if (forms_piece(parts, form, 0).device != NO_PIECE)
-            builder->units[u].urgency += STANDS_FAST;
-    }
-    return true;
-}
-
-/* What stands fast first; then what was stuck, then the heaviest. */
-static int compare_chosen(const void *left, const void *right)
-{
-    const struct chosen *a = left, *b = right;
-
-    if (a->urgency != b->urgency)
-        return a->urgency > b->urgency ? -1 : 1;
-    if (a->weight != b->weight)
-        return a->weight > b->weight ? -1 : 1;
-    return a->unit < b->unit ? -1 : 1;
-}
-
-/* The load of a device with one part more. Pieces of one cut, and of tables
- * that are alike, follow each other: a device that got none of them is as
- * loaded with the next as it would have been with the last. */
-static double load_with(const struct builder *builder, uint32_t r,
-                        uint32_t part)
-{
-    const struct parts *parts = builder->parts;
-    const size_t width = parts->oracle->width;
-    const double *vector = parts->vectors + part * width;
-    struct loaded *device = &builder->devices[r];
-
-    if (builder->view->by_memory)
-        return (double)device->bytes + (double)parts->parts[part].bytes -
-               (double)parts->room_bytes[r];
-    if (device->tried == vector ||
-        (device->tried &&
-         !memcmp(device->tried, vector, width * sizeof(double))))
-        return device->load_then;
-    add_lanes(builder->trial_sum, builder->sums + r * width, vector, 1, width);
-    device->tried = vector;
-    device->load_then = parts_alone_ms(parts->oracle, builder->trial_sum);
-    return device->load_then;
-}
-
-/* Ties go to the emptier device, then to the lower index: layouts are the same
- * on any machine and at any number of threads. */
-static bool goes_before(const struct loaded *a, const struct loaded *b)
-{
-    return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
-}
-
-/* Whether a piece has room there and meets nothing. Starts that exceed memory
- * are for repair alone; all others never do, so a plan that was built needs no
- * mending. */
-static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
-{
-    uint64_t room = builder->parts->room_bytes[r];
-
-    if (builder->devices[r].is_taken)
-        return false;
-    return builder->view->may_exceed || builder->parts->parts[part].bytes <=
-                                            room - builder->devices[r].bytes;
-}
-
-/* Of the places with room for n pieces that go together, the one whose busiest
- * device is least loaded then: its first device, or NO_PIECE. */
-static uint32_t find_room(struct builder *builder, const struct change *pieces,
-                          uint32_t n)
-{
-    const struct cluster *cluster = &builder->parts->problem->cluster;
-    const uint32_t apart = n > 1 ? cluster_group(cluster) : 1;
-    uint32_t found = NO_PIECE;
-    struct loaded least = {0};
-
-    for (uint32_t at = builder->parts->parts[pieces->part].first_device;
-         at + apart <= cluster->n_devices; at += apart) {
-        struct loaded most = {.load = -INFINITY};
-        uint32_t i = 0;
-
-        for (; i < n && fits(builder, pieces[i].part, at + i); i++) {
-            struct loaded then = {
-                .load = load_with(builder, at + i, pieces[i].part),
-                .bytes = builder->devices[at + i].bytes};
-
-            if (goes_before(&most, &then))
-                most = then;
-        }
-        builder->work += i == n ? n : 0;
-        if (i == n && (found == NO_PIECE || goes_before(&most, &least))) {
-            least = most;
-            found = at;
-        }
-    }
-    return found;
-}
-
-/* A piece, or the blocks that fill a host, of a unit whose pieces before have
- * their places: those of the same row block, or where blocks fill hosts all,
- * are not to be met. What stands fast has room or has none; all else goes where
- * there is most left. */
-static bool place(struct builder *builder, struct change *pieces, uint32_t n,
-                  const struct change *before)
-{
-    const struct parts *parts = builder->parts;
-    const size_t width = parts->oracle->width;
-    uint32_t at = pieces->device;
-
-    if (at == NO_PIECE) {
-        for (const struct change *it = before; it < pieces; it++)
-            builder->devices[it->device].is_taken |=
-                n > 1 || it->block == pieces->block;
-        at = find_room(builder, pieces, n);
-        for (const struct change *it = before; it < pieces; it++)
-            builder->devices[it->device].is_taken = false;
-    } else if (!fits(builder, pieces->part, at)) {
-        at = NO_PIECE;
-    }
-    for (uint32_t i = 0; i < n && at != NO_PIECE; i++) {
-        const uint32_t part = pieces[i].part, r = at + i;
-        struct loaded *device = &builder->devices[r];
-
-        pieces[i].device = r;
-        device->load = load_with(builder, r, part);
-        device->tried = NULL;
-        device->bytes += parts->parts[part].bytes;
-        for (size_t w = 0; builder->sums && w < width; w++)
-            builder->sums[r * width + w] += parts->vectors[part * width + w];
-    }
-    return at != NO_PIECE;
-}
-
-/* Blocks that may stand anywhere go block by block, as pieces of one row block
- * are to be set apart. */
-static bool place_unit(struct builder *builder, const struct form *form)
-{
-    const uint32_t n = form->fills_host ? form->n_blocks : 1;
-    const uint32_t n_blocks = form->fills_host ? 1 : form->n_blocks;
-    const uint32_t n_ranges = form->n_pieces / n_blocks;
-    const uint32_t first = builder->out->n;
-
-    for (uint32_t i = 0; i < form->n_pieces; i++)
-        *snapshot_next(builder->out) = forms_piece(
-            builder->parts, form, i % n_ranges * n_blocks + i / n_ranges);
-    for (uint32_t i = 0; i < form->n_pieces; i += n) {
-        struct change *pieces = &builder->out->pieces[first];
-
-        if (!place(builder, pieces + i, n, pieces) || builder->work > MAX_WORK)
-            return false;
-    }
-    return true;
-}
-
-/* One try; the unit that found no room, or NO_PIECE. By memory a device is as
- * loaded as it lacks room, so that uneven devices fill up alike. */
-static uint32_t place_all(struct builder *builder)
-{
-    const struct parts *parts = builder->parts;
-    const size_t n = parts->n_units, n_devices = parts->n_devices;
-
-    builder->out->n = 0;
-    memset(builder->devices, 0, n_devices * sizeof(*builder->devices));
-    if (builder->sums)
-        memset(builder->sums, 0,
-               n_devices * parts->oracle->width * sizeof(double));
-    for (size_t r = 0; builder->view->by_memory && r < n_devices; r++)
-        builder->devices[r].load = -(double)parts->room_bytes[r];
-    builder->work += builder->n_pieces;
-    qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
-    for (uint32_t u = 0; u < n; u++)
-        if (!place_unit(builder, builder->units[u].form))
-            return builder->units[u].unit;
-    return NO_PIECE;
-}
-
-/* Fills *out (its total_ms stays what it was); empty where not all pieces found
- * room, or not within MAX_WORK, or are too many. Returns the work that it took.
- */
-static uint64_t build(struct snapshot *out, const struct parts *parts,
-                      const struct view *view, const uint32_t *forms)
-{
-    struct builder builder = {.parts = parts, .view = view, .out = out};
-    const size_t n = parts->n_devices, width = parts->oracle->width;
-    uint32_t stuck = 0;
-
-    builder.units = ARENA_NEW(&builder.arena, struct chosen, parts->n_units);
-    builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
-    builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
-    if (!view->by_memory) {
-        builder.sums = ARENA_NEW(&builder.arena, double, n *width);
-        builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
-    }
-    for (unsigned try = 0; try < MAX_TRIES; try++) {
-        if (!weigh_units(&builder, forms, try > 0))
-            break;
-        stuck = place_all(&builder);
-        if (stuck == NO_PIECE || builder.work > MAX_WORK)
-            break;
-        builder.urgency[stuck] += MAX_TRIES - try;
-    }
-    if (stuck != NO_PIECE)
-        out->n = 0;
-    arena_release(&builder.arena);
-    return builder.work;
-}
-
 /* --- many views --- */
+
+/* Layouts without some forms, and with less memory than there is. */
+struct family {
+    unsigned barred; /* struct view */
+    double room_frac;
+};
 
 /*
  * A list may be short of time, of memory or of places for replicas, and what is
@@ -388,40 +187,42 @@ struct batch {
     const struct parts *parts;
     struct view view;         /* but for peak_ms */
     uint32_t *forms[N_PEAKS]; /* of those in hand */
+    bool are_few[N_PEAKS];    /* their pieces */
+    bool is_short;            /* any of those in hand */
     struct built {
         uint64_t hash;            /* of its forms */
-        uint64_t work;            /* that it took to build them */
+        uint64_t work;            /* that it took to build them, once */
+        bool is_short;            /* of room, in one try at least */
         const struct built *like; /* the first of these forms; it is built */
         struct snapshot snapshot; /* empty where none was found, or not built */
     } all[N_REPLICA_FRACS * N_PRICES * N_PEAKS], *in_hand; /* [N_PEAKS] */
 };
 
-/* What the view comes to, and whether it did before. */
-static void look_back(struct batch *batch, size_t i)
+/* The forms that one view chooses. */
+static void choose_one(void *ctx, size_t i, unsigned thread)
 {
+    struct batch *batch = ctx;
     const struct parts *parts = batch->parts;
-    struct built *built = &batch->in_hand[i];
     struct view view = batch->view;
 
+    (void)thread;
     view.peak_ms = peak_fracs[i] * view.all_ms / parts->n_devices;
-    choose_forms(batch->forms[i], parts, &view);
-    built->hash =
+    batch->are_few[i] = choose_forms(batch->forms[i], parts, &view);
+    batch->in_hand[i].hash =
         hash_bytes(batch->forms[i], parts->n_units * sizeof(uint32_t), 0);
-    built->like = batch->all;
-    while (built->like->hash != built->hash)
-        built->like++;
 }
 
-/* A layout is priced as comm prices it, on the thread that built it. */
+/* A layout is priced as comm prices it, on the thread that built it. Views that
+ * choose alike build alike: the first of them is built. */
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
     struct built *built = &batch->in_hand[i];
 
     (void)thread;
-    if (built->like == built)
-        built->work = build(&built->snapshot, batch->parts, &batch->view,
-                            batch->forms[i]);
+    if (built->like == built && batch->are_few[i])
+        built->work = builder_run(&built->snapshot, &built->is_short,
+                                  batch->parts, &batch->view, batch->forms[i]);
     if (built->snapshot.n)
         snapshot_price(&built->snapshot, batch->parts);
 }
@@ -442,16 +243,50 @@ static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
         snapshot_copy(&best[place], next);
 }
 
-/* The n cheapest without what is barred, into best[]. Work counts as if each
- * was built. */
-static uint64_t find_of_family(struct snapshot *best, unsigned n,
-                               const struct parts *parts, unsigned barred,
-                               struct pool *pool, uint64_t max_work,
-                               double end_ms)
+/* Builds the views in hand and keeps the n cheapest in best[]. Returns the work
+ * that it took. */
+static uint64_t build_batch(struct batch *batch, struct pool *pool,
+                            struct snapshot *best, unsigned n,
+                            uint64_t *n_priced)
 {
+    uint64_t work = 0;
+
+    batch->is_short = false;
+    pool_run(pool, N_PEAKS, choose_one, batch);
+    for (unsigned k = 0; k < N_PEAKS; k++) {
+        struct built *built = &batch->in_hand[k];
+
+        built->like = batch->all;
+        while (built->like->hash != built->hash)
+            built->like++;
+    }
+    pool_run(pool, N_PEAKS, build_one, batch);
+    for (unsigned k = 0; k < N_PEAKS; k++) {
+        struct built *built = &batch->in_hand[k];
+
+        work += built->work;
+        batch->is_short |= built->like->is_short;
+        *n_priced += built->snapshot.n > 0;
+        if (built->snapshot.n)
+            keep(best, n, &built->snapshot);
+        snapshot_release(&built->snapshot);
+    }
+    return work;
+}
+
+/* Keeps the n cheapest of a family in best[]. */
+static uint64_t find_of_family(struct snapshot *best, unsigned n,
+                               const struct parts *parts,
+                               const struct family *family, struct pool *pool,
+                               uint64_t max_work, double end_ms)
+{
+    const unsigned barred = family->barred;
     struct batch batch = {
         .parts = parts,
-        .view = {.peak_bytes = parts->most_room_bytes, .barred = barred}};
+        .view = {.peak_bytes = (uint64_t)(family->room_frac *
+                                          (double)parts->most_room_bytes),
+                 .room_frac = family->room_frac,
+                 .barred = barred}};
     /* The mean is the least total there is, so shares of it are what pieces
      * may take where load is short; bytes cost by what memory is short. */
     const double least_bytes = find_least(&batch.view.all_ms, parts);
@@ -471,18 +306,9 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
         batch.view.ms_per_byte =
             memory_fracs[i % N_PRICES] * batch.view.all_ms / (least_bytes + 1);
         batch.in_hand = &batch.all[i * N_PEAKS];
-        for (unsigned k = 0; k < N_PEAKS; k++)
-            look_back(&batch, k);
-        pool_run(pool, N_PEAKS, build_one, &batch);
-        for (unsigned k = 0; k < N_PEAKS; k++) {
-            struct built *built = &batch.in_hand[k];
-
-            work += built->like->work;
-            n_priced += built->snapshot.n > 0;
-            if (built->snapshot.n)
-                keep(best, n, &built->snapshot);
-            snapshot_release(&built->snapshot);
-        }
+        work += build_batch(&batch, pool, best, n, &n_priced);
+        if (!batch.is_short) /* then bytes need no price */
+            i = (i / N_PRICES + 1) * N_PRICES - 1;
     }
     arena_release(&arena);
     return n_priced;
@@ -492,21 +318,25 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
                      const struct parts *parts, struct pool *pool,
                      double end_ms)
 {
-    static const unsigned barred[STARTS_KEPT + 1] = {
-        0, ~(1U << FORM_CUT), 1U << FORM_REPLICA, 1U << FORM_CUT,
-        1U << FORM_REPLICA | 1U << FORM_CUT};
+    static const struct family families[] = {
+        {0, 1},
+        {~(1U << FORM_CUT), 1},
+        {1U << FORM_REPLICA, 1},
+        {1U << FORM_CUT, 1},
+        {1U << FORM_REPLICA | 1U << FORM_CUT, 1},
+    };
     const unsigned n_starts = parts->tuning->n_starts;
+    const bool is_additive = parts->oracle->is_additive;
     uint64_t n_priced = 0;
 
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         best[f].total_ms = INFINITY;
-    if (parts->oracle->is_additive) /* nothing is paid once */
-        return find_of_family(best, n_starts, parts, 0, pool, MAX_WORK, end_ms);
     for (unsigned i = 0; i <= n_starts && (!i || best[0].n); i++) {
-        const unsigned f = i ? i - 1 : 0; /* the first is of two */
+        const unsigned f = i && !is_additive ? i - 1 : 0;
 
-        n_priced += find_of_family(&best[f], 1, parts, barred[i], pool,
-                                   i ? MAX_WORK / 4 : MAX_WORK, end_ms);
+        n_priced += find_of_family(
+            &best[f], is_additive ? n_starts : 1, parts, &families[i], pool,
+            i ? BUILDER_MAX_WORK / 4 : BUILDER_MAX_WORK, end_ms);
         for (unsigned k = 0; k < f; k++)
             if (best[k].n == best[f].n && best[k].total_ms == best[f].total_ms)
                 best[f].n = 0;
@@ -519,13 +349,15 @@ bool starts_by_memory(struct snapshot *out, const struct parts *parts,
 {
     const struct view view = {.peak_ms = INFINITY,
                               .ms_per_byte = 1,
+                              .room_frac = 1,
                               .peak_bytes = peak_bytes,
                               .by_memory = true,
                               .may_exceed = may_exceed};
     uint32_t *forms = mem_alloc(parts->n_units, sizeof(*forms));
+    bool is_short;
 
-    choose_forms(forms, parts, &view);
-    (void)build(out, parts, &view, forms);
+    (void)choose_at_price(forms, parts, &view);
+    (void)builder_run(out, &is_short, parts, &view, forms);
     mem_free(forms);
     return out->n > 0;
 }

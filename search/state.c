@@ -52,6 +52,8 @@ void layout_init(struct layout *layout, const struct parts *parts)
     layout->compute_ms = layout->terms_ms = ARENA_NEW(arena, double, n);
     if (oracle->ops->terms)
         layout->terms_ms = ARENA_NEW(arena, double, (size_t)n *n_terms);
+    layout->block_ms =
+        ARENA_NEW(arena, double, layout_n_blocks(n) * (size_t)n_terms);
     layout->load_ms = ARENA_NEW(arena, double, n);
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
     if (parts->homes)
@@ -143,30 +145,49 @@ static void drop(struct layout *layout, uint32_t idx)
  * only the leaders can lower it.
  */
 
-/* The first of devices that are alike, whatever the way there: a chain's draws
- * hang on who leads. Where only these n have changed since (or all: NULL), the
- * others are looked at only where who led gives way. */
+/* Sets the largest of each term over a block of devices. */
+static void find_block(struct layout *layout, uint32_t block)
+{
+    const size_t n_terms = layout->n_terms;
+    const uint32_t begin = block * LAYOUT_BLOCK;
+    const uint32_t end =
+        (uint32_t)min_u64(begin + LAYOUT_BLOCK, layout->n_devices);
+    double *most_ms = layout->block_ms + block * n_terms;
+
+    for (size_t k = 0; k < n_terms; k++)
+        most_ms[k] = layout->terms_ms[begin * n_terms + k];
+    for (uint32_t r = begin + 1; r < end; r++)
+        for (size_t k = 0; k < n_terms; k++)
+            most_ms[k] = max_of(layout->terms_ms[r * n_terms + k], most_ms[k]);
+}
+
+/* Finds who leads each term: the first of devices that are alike, whatever the
+ * way there, as a chain's draws depend on it. Only the blocks of these n
+ * devices have changed since, or all (NULL). */
 static void find_leaders(struct layout *layout, const uint32_t *devices,
                          uint32_t n)
 {
     const size_t n_terms = layout->n_terms;
+    const uint32_t n_blocks = layout_n_blocks(layout->n_devices);
 
+    if (!devices || n > n_blocks)
+        for (uint32_t b = 0; b < n_blocks; b++)
+            find_block(layout, b);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            find_block(layout, devices[i] / LAYOUT_BLOCK);
     for (size_t k = 0; k < n_terms; k++) {
-        const double *of = layout->terms_ms + k;
-        const bool is_all = !devices || !(of[layout->leader[k] * n_terms] >=
-                                          layout->most_ms[k]);
-        uint32_t leader = is_all ? 0 : layout->leader[k];
-        const uint32_t n_seen = is_all ? layout->n_devices : n;
+        const double *of = layout->block_ms + k;
+        uint32_t block = 0, leader;
 
-        for (uint32_t i = 0; i < n_seen; i++) {
-            const uint32_t r = is_all ? i : devices[i];
-            const double ms = of[r * n_terms], most_ms = of[leader * n_terms];
-
-            if (ms > most_ms || (ms == most_ms && r < leader))
-                leader = r;
-        }
+        for (uint32_t b = 1; b < n_blocks; b++)
+            if (of[b * n_terms] > of[block * n_terms])
+                block = b;
+        layout->most_ms[k] = of[block * n_terms];
+        leader = block * LAYOUT_BLOCK;
+        while (layout->terms_ms[leader * n_terms + k] < layout->most_ms[k])
+            leader++;
         layout->leader[k] = leader;
-        layout->most_ms[k] = of[leader * n_terms];
     }
 }
 

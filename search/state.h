@@ -51,20 +51,22 @@ struct layout {
     struct link *links;    /* [n_pieces] */
     size_t capacity, links_capacity;
     uint32_t n_pieces, first_free, n_live;
-    uint32_t *first_of;        /* [n_units]: a piece, or NO_PIECE */
-    struct holding *holdings;  /* [R] */
-    uint32_t *n_commits;       /* [R] since sums were last added up afresh */
-    double *sums;              /* [R][width] */
-    double *compute_ms;        /* [R] */
-    uint32_t n_terms;          /* whose maxima make the total; 1 where there are
-                                  none: compute stands for it, though totals
-                                  are comm's */
-    double *terms_ms;          /* [R][n_terms]; or compute_ms */
-    double *load_ms;           /* [R]: the sum of its pieces' alone_ms; or,
-                                  where there are terms, their total */
-    uint64_t *bytes;           /* [R] */
-    double excess;             /* sum over the devices of layout_excess, and
-                                  homes_excess */
+    uint32_t *first_of;       /* [n_units]: a piece, or NO_PIECE */
+    struct holding *holdings; /* [R] */
+    uint32_t *n_commits;      /* [R] since sums were last added up afresh */
+    double *sums;             /* [R][width] */
+    double *compute_ms;       /* [R] */
+    uint32_t n_terms;         /* whose maxima make the total; 1 where there are
+                                 none: compute stands for it, though totals
+                                 are comm's */
+    double *terms_ms;         /* [R][n_terms]; or compute_ms */
+    double *block_ms;         /* [layout_n_blocks][n_terms]: the largest of each
+                                 over a block of devices */
+    double *load_ms;          /* [R]: the sum of its pieces' alone_ms; or,
+                                 where there are terms, their total */
+    uint64_t *bytes;          /* [R] */
+    double excess;            /* sum over the devices of layout_excess, and
+                                 homes_excess */
     uint64_t move_limit_bytes; /* NO_MOVE_LIMIT until the caller sets it */
     uint64_t *moved_bytes;     /* [n_units]; NULL without homes; as of
                                   layout_price where there is no limit */
@@ -81,6 +83,14 @@ struct layout {
      * come near, is 0 and need not be lowered. */
     double weight[ORACLE_MAX_TERMS];
 };
+
+/* Devices whose terms have a common maximum, so that the largest of all but a
+ * few devices is found without a look at each. */
+#define LAYOUT_BLOCK 32u
+static inline uint32_t layout_n_blocks(uint32_t n_devices)
+{
+    return (n_devices + LAYOUT_BLOCK - 1) / LAYOUT_BLOCK;
+}
 
 /* to = from + sign x vector, where from may be to. */
 static inline void add_lanes(double *to, const double *from,

@@ -15,8 +15,10 @@
  * touched is put back, so that many devices cost nothing. */
 void trial_clear(struct trial *trial)
 {
-    for (uint32_t i = 0; i < trial->n_devices; i++)
+    for (uint32_t i = 0; i < trial->n_devices; i++) {
         trial->place[trial->devices[i]] = NO_PIECE;
+        trial->n_in_block[trial->devices[i] / LAYOUT_BLOCK] = 0;
+    }
     trial->n_devices = trial->changes.n = trial->n_moved = 0;
     trial->is_apart = trial->is_given_up = false;
 }
@@ -62,6 +64,7 @@ static inline void sum_piece(struct trial *trial, const struct layout *layout,
 
     if (is_new) { /* as the layout has it but for sums */
         trial->place[device] = i;
+        trial->n_in_block[device / LAYOUT_BLOCK]++;
         trial->devices[trial->n_devices++] = device;
         trial->n_held[i] = layout->holdings[device].n;
         trial->bytes[i] = layout->bytes[device];
@@ -116,12 +119,36 @@ const double *trial_sum_on(struct trial *trial, const struct layout *layout,
     if (!trial->n_devices)
         return layout->sums + device * layout->parts->oracle->width;
     trial->place[device] = NO_PIECE;
+    trial->n_in_block[device / LAYOUT_BLOCK] = 0;
     trial->n_devices = 0;
     return trial->sums;
 }
 
-/* The devices that the trial leaves alone are looked at only where it touches
- * the one that leads. */
+/* The largest of term k over the devices that the trial leaves alone, 0 for
+ * none. Blocks that it touches are looked at device by device. */
+static double most_left_alone(const struct trial *trial,
+                              const struct layout *layout, size_t k)
+{
+    const size_t n_terms = layout->n_terms;
+    const uint32_t n_blocks = layout_n_blocks(layout->n_devices);
+    double most_ms = 0;
+
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        const uint32_t begin = b * LAYOUT_BLOCK;
+        const uint32_t end =
+            (uint32_t)min_u64(begin + LAYOUT_BLOCK, layout->n_devices);
+
+        if (!trial->n_in_block[b])
+            most_ms = max_of(layout->block_ms[b * n_terms + k], most_ms);
+        for (uint32_t r = begin; r < end && trial->n_in_block[b]; r++)
+            if (trial->place[r] == NO_PIECE)
+                most_ms = max_of(layout->terms_ms[r * n_terms + k], most_ms);
+    }
+    return most_ms;
+}
+
+/* The devices that the trial leaves alone are looked at only if it touches the
+ * one that leads. */
 static void price_terms(struct trial *trial, const struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
@@ -131,15 +158,11 @@ static void price_terms(struct trial *trial, const struct layout *layout)
     oracle->ops->terms(oracle, trial->sums, trial->n_devices, trial->compute_ms,
                        trial->terms_ms);
     for (size_t k = 0; k < n_terms; k++) {
-        const bool leads = trial->place[layout->leader[k]] == NO_PIECE;
-        double *most = &max_ms[k];
-
-        *most = leads ? layout->most_ms[k] : 0;
-        for (uint32_t r = 0; r < layout->n_devices && !leads; r++)
-            if (trial->place[r] == NO_PIECE)
-                *most = max_of(layout->terms_ms[r * n_terms + k], *most);
+        max_ms[k] = trial->place[layout->leader[k]] == NO_PIECE
+                        ? layout->most_ms[k]
+                        : most_left_alone(trial, layout, k);
         for (uint32_t i = 0; i < trial->n_devices; i++)
-            *most = max_of(trial->terms_ms[i * n_terms + k], *most);
+            max_ms[k] = max_of(trial->terms_ms[i * n_terms + k], max_ms[k]);
     }
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
@@ -411,6 +434,7 @@ void tryout_init(struct tryout *tryout, const struct parts *parts)
     layout_init(&tryout->layout, parts);
     trial->devices = ARENA_NEW(arena, uint32_t, n);
     trial->place = ARENA_NEW(arena, uint32_t, n);
+    trial->n_in_block = ARENA_NEW(arena, uint32_t, layout_n_blocks(n));
     trial->first_on = ARENA_NEW(arena, uint32_t, n);
     trial->n_held = ARENA_NEW(arena, int64_t, n);
     trial->bytes = ARENA_NEW(arena, uint64_t, n);

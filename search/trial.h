@@ -44,7 +44,9 @@ struct trial {
     struct snapshot changes;
     uint32_t *devices; /* [n_devices] that it touches; room for all */
     uint32_t n_devices;
-    uint32_t *place;    /* [R]: in `devices`, or NO_PIECE */
+    uint32_t *place; /* [R]: in `devices`, or NO_PIECE */
+    uint32_t
+        *n_in_block;    /* [layout_n_blocks]: devices of each that it touches */
     uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
                            apart: trial_join, search/moves.h */
     bool is_apart;      /* what it puts meets nothing, or as in the plan to be

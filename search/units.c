@@ -60,6 +60,7 @@ int parts_collect(struct parts *parts, const struct problem *problem,
                             .oracle = oracle,
                             .n_devices = n_devices,
                             .room_bytes = room_bytes,
+                            .least_room_bytes = UINT64_MAX,
                             .tuning = &tuning_default,
                             .arena = arena,
                             .of = ARENA_NEW(arena, struct unit, n)};
@@ -67,6 +68,8 @@ int parts_collect(struct parts *parts, const struct problem *problem,
     for (uint32_t r = 0; r < n_devices; r++) {
         parts->all_room_bytes += (double)room_bytes[r];
         parts->most_room_bytes = max_u64(parts->most_room_bytes, room_bytes[r]);
+        parts->least_room_bytes =
+            min_u64(parts->least_room_bytes, room_bytes[r]);
     }
     tables_canonical_order(problem->tables, n, order);
     for (size_t i = 0; i < n; i++) {

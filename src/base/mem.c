@@ -105,15 +105,31 @@ void mem_free(void *ptr)
 
 /* The header fills a cache line, so that the data behind it is aligned too. */
 struct arena_block {
-    struct arena_block *older; /* owned */
-    size_t used, cap;          /* bytes of data */
+    struct arena_block *older;     /* owned */
+    struct arena_child *offspring; /* in the data, newest first */
+    size_t used, cap;              /* bytes of data */
     _Alignas(64) char data[];
 };
+
+struct arena_child {
+    struct arena arena;
+    struct arena_child *older; /* of the same block */
+};
+
+/* Frees what belongs to children that lie in the block from `used` on. */
+static void free_offspring(struct arena_block *block, size_t used)
+{
+    while (block->offspring && (char *)block->offspring >= block->data + used) {
+        arena_release(&block->offspring->arena);
+        block->offspring = block->offspring->older;
+    }
+}
 
 static void free_newest(struct arena *arena)
 {
     struct arena_block *block = arena->head;
 
+    free_offspring(block, 0);
     arena->head = block->older;
     ASAN_UNPOISON_MEMORY_REGION(block->data, block->cap);
     mem_free(block);
@@ -147,6 +163,28 @@ void *arena_alloc(struct arena *arena, size_t n, size_t size)
     block->used += n_bytes;
     ASAN_UNPOISON_MEMORY_REGION(ptr, n * size);
     return memset(ptr, 0, n * size);
+}
+
+struct arena *arena_child(struct arena *arena)
+{
+    struct arena_child *child = ARENA_NEW(arena, struct arena_child, 1);
+
+    child->older = arena->head->offspring;
+    arena->head->offspring = child;
+    return &child->arena;
+}
+
+void arena_adopt(struct arena *arena, struct arena *from)
+{
+    struct arena_block *oldest = from->head;
+
+    if (!oldest)
+        return;
+    while (oldest->older)
+        oldest = oldest->older;
+    oldest->older = arena->head;
+    arena->head = from->head;
+    from->head = NULL;
 }
 
 char *arena_strdup(struct arena *arena, const char *s)

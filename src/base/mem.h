@@ -57,6 +57,11 @@ void arena_release(struct arena *arena);
 void *arena_alloc(struct arena *arena, size_t n, size_t size) NEVER_NULL;
 #define ARENA_NEW(arena, type, n) \
     ((type *)arena_alloc((arena), (size_t)(n), sizeof(type)))
+/* An arena of its own, to be filled later or by another thread, that is
+ * released with what is in this one now. */
+struct arena *arena_child(struct arena *arena) NEVER_NULL;
+/* All that is in `from` lives on in the arena; `from` is empty then. */
+void arena_adopt(struct arena *arena, struct arena *from);
 char *arena_strdup(struct arena *arena, const char *s) NEVER_NULL;
 /* Copies len bytes and appends a NUL. */
 char *arena_strndup(struct arena *arena, const char *s, size_t len) NEVER_NULL;

@@ -29,13 +29,34 @@ static void use_less(double rows[REUSE_BINS], double limit)
             before[k];
 }
 
-/* Filled by the first who asks. */
-struct hot_places {
-    pthread_mutex_t lock;
-    atomic_bool are_found;
+/* How the look-ups of a table fall to its rows. */
+struct hot_found {
+    struct rank_law law;
+    struct row_map map;
+    double n_lookups, kept, limit; /* law_uses's, if ids are left out */
+    uint32_t n;      /* hottest ranks, 0 where sorted by frequency */
     uint16_t *ranks; /* [n] by their rows, ascending */
     float *before;   /* [n + 1]: what those have of all look-ups */
 };
+
+/* Filled by the first who asks; NULL before. */
+struct hot_slot {
+    _Atomic(struct hot_found *) found;
+};
+
+struct hot_store {
+    pthread_mutex_t lock; /* of the arena, and of all slots */
+    struct arena *arena;
+};
+
+struct hot_store *hot_store_new(struct arena *arena)
+{
+    struct hot_store *store = ARENA_NEW(arena, struct hot_store, 1);
+
+    pthread_mutex_init(&store->lock, NULL);
+    store->arena = arena_child(arena);
+    return store;
+}
 
 void table_use_keep(struct table_use *use, const struct table *table,
                     double n_lookups, double kept)
@@ -49,74 +70,78 @@ void table_use_keep(struct table_use *use, const struct table *table,
 }
 
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
-                   double n_lookups, double kept, struct arena *arena)
+                   double n_lookups, double kept, struct hot_store *store,
+                   struct arena *arena)
 {
-    const uint64_t n_rows = table->num_embeddings;
-    const uint64_t most = table->has_bins ? MOST_OF_BINS : MOST_OF_ZIPF;
     const bool is_used = n_lookups > 0;
-    struct hot_places *places;
-    *hot = (struct hot_rows){.n_lookups = is_used ? n_lookups : 1,
-                             .kept = is_used ? kept : 1};
-    law_init(&hot->law, table, n_lookups);
-    row_map_init(&hot->map, table->row_order, n_rows, table->row_seed);
-    /* what is left out hangs on all rows of the table */
-    hot->limit = law_limit(&hot->law, n_lookups, hot->kept);
-    if (table->row_order == ROW_ORDER_FREQUENCY)
-        return;
-    hot->n = (uint32_t)(n_rows < most ? n_rows : most);
-    places = ARENA_NEW(arena, struct hot_places, 1);
-    places->ranks = ARENA_NEW(arena, uint16_t, hot->n);
-    places->before = ARENA_NEW(arena, float, hot->n + 1);
-    pthread_mutex_init(&places->lock, NULL);
-    hot->places = places;
+
+    *hot = (struct hot_rows){.table = table,
+                             .n_lookups = is_used ? n_lookups : 1,
+                             .kept = is_used ? kept : 1,
+                             .slot = ARENA_NEW(arena, struct hot_slot, 1),
+                             .store = store};
 }
 
-static void find_places(const struct hot_rows *hot)
+/* Finds where the n hottest ranks are, and what they have. */
+static void find_places(struct hot_found *found)
 {
-    struct hot_places *places = hot->places;
-    struct ranked *placed = mem_alloc(hot->n, sizeof(*placed));
+    struct ranked *placed = mem_alloc(found->n, sizeof(*placed));
     double sum = 0;
 
-    for (uint32_t i = 0; i < hot->n; i++)
-        placed[i] = (struct ranked){(double)row_of_rank(&hot->map, i), i};
-    ranked_sort(placed, hot->n);
-    for (uint32_t i = 0; i < hot->n; i++) {
-        places->ranks[i] = (uint16_t)placed[i].idx;
-        sum +=
-            law_uses(hot->n_lookups * law_of_rank(&hot->law, places->ranks[i]),
-                     hot->limit);
-        places->before[i + 1] = (float)(sum / (hot->n_lookups * hot->kept));
+    for (uint32_t i = 0; i < found->n; i++)
+        placed[i] = (struct ranked){(double)row_of_rank(&found->map, i), i};
+    ranked_sort(placed, found->n);
+    for (uint32_t i = 0; i < found->n; i++) {
+        found->ranks[i] = (uint16_t)placed[i].idx;
+        sum += law_uses(found->n_lookups *
+                            law_of_rank(&found->law, found->ranks[i]),
+                        found->limit);
+        found->before[i + 1] = (float)(sum / (found->n_lookups * found->kept));
     }
     mem_free(placed);
 }
 
-/* Plans without row blocks never ask, and they are most of what short lists
- * take to plan. */
-static const struct hot_places *places_of(const struct hot_rows *hot)
+/* Plans without row blocks never ask about most tables, and what is found is
+ * some 8 KiB a table. The lock is held only while memory is taken: of two
+ * threads that ask at once, one works for nothing. */
+static const struct hot_found *find(const struct hot_rows *hot)
 {
-    struct hot_places *places = hot->places;
+    const struct table *table = hot->table;
+    const uint64_t n_rows = table->num_embeddings;
+    const uint64_t most = table->row_order == ROW_ORDER_FREQUENCY ? 0
+                          : table->has_bins                       ? MOST_OF_BINS
+                                            : MOST_OF_ZIPF;
+    struct hot_found *found =
+        atomic_load_explicit(&hot->slot->found, memory_order_acquire);
 
-    if (atomic_load_explicit(&places->are_found, memory_order_acquire))
-        return places;
-    pthread_mutex_lock(&places->lock);
-    if (!atomic_load_explicit(&places->are_found, memory_order_relaxed)) {
-        find_places(hot);
-        atomic_store_explicit(&places->are_found, true, memory_order_release);
-    }
-    pthread_mutex_unlock(&places->lock);
-    return places;
+    if (found)
+        return found;
+    pthread_mutex_lock(&hot->store->lock);
+    found = ARENA_NEW(hot->store->arena, struct hot_found, 1);
+    found->n = (uint32_t)(n_rows < most ? n_rows : most);
+    found->ranks = ARENA_NEW(hot->store->arena, uint16_t, found->n);
+    found->before = ARENA_NEW(hot->store->arena, float, found->n + 1);
+    pthread_mutex_unlock(&hot->store->lock);
+    found->n_lookups = hot->n_lookups;
+    found->kept = hot->kept;
+    law_init(&found->law, table, hot->n_lookups);
+    row_map_init(&found->map, table->row_order, n_rows, table->row_seed);
+    /* the limit depends on all rows of the table */
+    found->limit = law_limit(&found->law, hot->n_lookups, hot->kept);
+    find_places(found);
+    atomic_store_explicit(&hot->slot->found, found, memory_order_release);
+    return found;
 }
 
 /* How many of the hot rows are before this one. */
-static uint32_t n_before(const struct hot_rows *hot, uint64_t row)
+static uint32_t n_before(const struct hot_found *found, uint64_t row)
 {
-    const uint16_t *ranks = hot->n ? places_of(hot)->ranks : NULL;
-    uint32_t low = 0, high = hot->n;
+    uint32_t low = 0, high = found->n;
 
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
 
-        if (row_of_rank(&hot->map, ranks[middle]) < row)
+        if (row_of_rank(&found->map, found->ranks[middle]) < row)
             low = middle + 1;
         else
             high = middle;
@@ -125,41 +150,41 @@ static uint32_t n_before(const struct hot_rows *hot, uint64_t row)
 }
 
 /* Of a table sorted by frequency. */
-static double sorted_share(const struct hot_rows *hot, double begin, double end)
+static double sorted_share(const struct hot_found *found, double begin,
+                           double end)
 {
-    if (!(hot->limit > 0))
-        return law_before(&hot->law, end) - law_before(&hot->law, begin);
-    return law_sum_uses(&hot->law, hot->n_lookups, begin, end, hot->limit) /
-           (hot->n_lookups * hot->kept);
+    if (!(found->limit > 0))
+        return law_before(&found->law, end) - law_before(&found->law, begin);
+    return law_sum_uses(&found->law, found->n_lookups, begin, end,
+                        found->limit) /
+           (found->n_lookups * found->kept);
 }
 
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)
 {
-    const double n_others = hot->law.n_rows - hot->n;
-    const float *before;
+    const struct hot_found *found = find(hot);
+    const double n_others = found->law.n_rows - found->n;
+    const float *before = found->before;
     uint32_t first, last;
 
-    if (hot->map.order == ROW_ORDER_FREQUENCY)
-        return sorted_share(hot, (double)begin, (double)end);
-    before = places_of(hot)->before;
-    first = n_before(hot, begin);
-    last = n_before(hot, end);
+    if (found->map.order == ROW_ORDER_FREQUENCY)
+        return sorted_share(found, (double)begin, (double)end);
+    first = n_before(found, begin);
+    last = n_before(found, end);
     return (double)before[last] - (double)before[first] +
-           (n_others > 0 ? fmax(1 - (double)before[hot->n], 0) / n_others *
+           (n_others > 0 ? fmax(1 - (double)before[found->n], 0) / n_others *
                                (double)(end - begin - (last - first))
                          : 0);
 }
 
-void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
-                  uint64_t end, double rows[REUSE_BINS])
+/* Adds the hot rows from begin to end. */
+static void add_hot(const struct hot_found *found, double n_lookups,
+                    uint64_t begin, uint64_t end, double rows[REUSE_BINS])
 {
-    const uint32_t last = n_before(hot, end);
-    const float *before;
+    const uint32_t last = n_before(found, end);
+    const float *before = found->before;
 
-    if (!hot->n)
-        return;
-    before = places_of(hot)->before;
-    for (uint32_t i = n_before(hot, begin); i < last; i++) {
+    for (uint32_t i = n_before(found, begin); i < last; i++) {
         const double count = n_lookups * (double)(before[i + 1] - before[i]);
 
         if (count >= CERTAIN_FROM)
@@ -167,31 +192,39 @@ void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
     }
 }
 
+void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
+                  uint64_t end, double rows[REUSE_BINS])
+{
+    if (hot->table->row_order != ROW_ORDER_FREQUENCY)
+        add_hot(find(hot), n_lookups, begin, end, rows);
+}
+
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
                               uint64_t begin, uint64_t end,
                               const struct table_use *whole)
 {
+    const struct hot_found *found = find(hot);
     const double n_rows = (double)(end - begin);
-    const double share = n_rows / hot->law.n_rows;
+    const double share = n_rows / found->law.n_rows;
     double all[REUSE_BINS], rows[REUSE_BINS] = {0}, by_law[REUSE_BINS] = {0};
     struct table_use use = {0};
 
     for (unsigned k = 0; k < REUSE_BINS; k++)
         all[k] = whole->n_unique * whole->bins[k];
-    if (hot->map.order == ROW_ORDER_FREQUENCY) {
-        law_add_rows(&hot->law, n_lookups, (double)begin, (double)end, rows);
-        use_less(rows, hot->limit);
+    if (found->map.order == ROW_ORDER_FREQUENCY) {
+        law_add_rows(&found->law, n_lookups, (double)begin, (double)end, rows);
+        use_less(rows, found->limit);
         /* Of bins as much as of the whole is known: it may be of another batch
          * than the law. */
-        if (hot->law.has_bins)
-            law_add_rows(&hot->law, n_lookups, 0, hot->law.n_rows, by_law);
-        use_less(by_law, hot->limit);
-        for (unsigned k = 0; hot->law.has_bins && k < REUSE_BINS; k++)
+        if (found->law.has_bins)
+            law_add_rows(&found->law, n_lookups, 0, found->law.n_rows, by_law);
+        use_less(by_law, found->limit);
+        for (unsigned k = 0; found->law.has_bins && k < REUSE_BINS; k++)
             rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
     } else {
         for (unsigned k = 0; k < REUSE_BINS; k++)
             rows[k] = fmax(all[k] - whole->hot[k], 0) * share;
-        hot_rows_add(hot, n_lookups * hot->kept, begin, end, rows);
+        add_hot(found, n_lookups * found->kept, begin, end, rows);
     }
     for (unsigned k = 0; k < REUSE_BINS; k++)
         use.n_unique += rows[k];

@@ -23,21 +23,23 @@ struct table_use {
 };
 
 struct hot_rows {
-    struct rank_law law;
-    struct row_map map;
-    uint32_t n;                /* hottest ranks, 0 where sorted by frequency */
-    struct hot_places *places; /* where those are; found by the first question,
-                                  from any thread */
+    const struct table *table; /* not owned */
     double n_lookups;          /* of the batch */
     double kept;               /* of these, where ids are left out; else 1 */
-    double limit;              /* then law_uses's */
+    struct hot_slot *slot;     /* gets what the first question finds, from any
+                                  thread */
+    struct hot_store *store;   /* not owned */
 };
 
+/* Memory for where hot rows are, of all tables of a problem: 6 KiB for each
+ * that is asked about. Lives as long as the arena. */
+struct hot_store *hot_store_new(struct arena *arena);
 /* Of a batch of so many look-ups, of which a job that leaves out ids keeps a
- * share; what it points to lives in the arena. The first question of
+ * share; what it points to lives in the arena. The first question about
  * a block of rows takes some 100 microseconds more. */
 void hot_rows_init(struct hot_rows *hot, const struct table *table,
-                   double n_lookups, double kept, struct arena *arena);
+                   double n_lookups, double kept, struct hot_store *store,
+                   struct arena *arena);
 /* The share of the table's look-ups that is of the rows from begin to end. */
 double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
 /* Leaves out ids such that a share of the look-ups is kept, of a batch of so

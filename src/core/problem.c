@@ -68,13 +68,14 @@ static double batch_lookups(const struct problem *problem,
 void problem_find_hot_rows(struct problem *problem, struct arena *arena)
 {
     struct hot_rows *hot = ARENA_NEW(arena, struct hot_rows, problem->n_tables);
+    struct hot_store *store = hot_store_new(arena);
 
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *table = &problem->tables[t];
 
         hot_rows_init(&hot[t], table,
                       batch_lookups(problem, table, (double)problem->batch),
-                      kept_ids(problem, table), arena);
+                      kept_ids(problem, table), store, arena);
     }
     problem->hot = hot;
 }

@@ -121,7 +121,8 @@ int main(void)
                      names[i / 4 / N_ROW_ORDERS], pooling);
         struct hot_rows hot;
 
-        hot_rows_init(&hot, &table, pooling * BATCH, 1, &arena);
+        hot_rows_init(&hot, &table, pooling * BATCH, 1, hot_store_new(&arena),
+                      &arena);
         count_ids(counts, &table);
         for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++)
             check_cut(&table, &hot, counts, ranks[r], skew->name);

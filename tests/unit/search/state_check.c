@@ -183,6 +183,21 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
     return check_loads(layout, fresh, err);
 }
 
+/* The largest of term k over a block of devices. */
+static int check_block(const struct layout *layout, uint32_t block, size_t k,
+                       struct err *err)
+{
+    const uint32_t first = block * LAYOUT_BLOCK;
+    double most_ms = layout->terms_ms[first * layout->n_terms + k];
+
+    for (uint32_t r = first; r < layout->n_devices && r < first + LAYOUT_BLOCK;
+         r++)
+        most_ms = fmax(most_ms, layout->terms_ms[r * layout->n_terms + k]);
+    return layout->block_ms[block * layout->n_terms + k] == most_ms
+               ? 0
+               : wrong("the largest of a block", block, err);
+}
+
 /* The first device that none exceeds in term k. */
 static int check_leader(const struct layout *layout, size_t k, struct err *err)
 {
@@ -220,6 +235,10 @@ static int check_figures(const struct layout *layout, struct layout *fresh,
     for (size_t k = 0; k < layout->n_terms; k++)
         if (check_leader(layout, k, err))
             return -1;
+    for (uint32_t b = 0; b < layout_n_blocks(layout->n_devices); b++)
+        for (size_t k = 0; k < layout->n_terms; k++)
+            if (check_block(layout, b, k, err))
+                return -1;
     return check_costs(layout, fresh, err);
 }
 

@@ -208,6 +208,13 @@ static bool spoil_most(struct layout *layout, uint32_t piece)
     return true;
 }
 
+static bool spoil_block_most(struct layout *layout, uint32_t piece)
+{
+    (void)piece;
+    layout->block_ms[0] *= 1.001;
+    return layout->block_ms[0] > 0;
+}
+
 static bool spoil_leader(struct layout *layout, uint32_t piece)
 {
     (void)piece;
@@ -283,6 +290,7 @@ static const struct {
     {"excess", spoil_excess, {"the excess"}},
     {"total", spoil_total, {"the total"}},
     {"largest term", spoil_most, {"leads a term"}},
+    {"the largest of a block", spoil_block_most, {"of a block"}},
     {"the device that has it", spoil_leader, {"leads a term"}},
     {"both", spoil_lead, {"leads a term"}},
     {"a device that there is not", spoil_none_leads, {"leads a term"}},

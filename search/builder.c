@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/builder.h"
+
+#include "base/interrupt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A piece that does not fit goes first in the next try, so often. */
+#define MAX_TRIES 32
+/* Devices with room that are tried for a piece if costs do not add up, the
+ * least loaded first. */
+#define MOST_TRIED 16
+/* Urgency of units whose pieces have no choice of a device: above all units
+ * that ever found no room. */
+#define STANDS_FAST (1U << 31)
+/* Units placed between two questions whether to go on. */
+#define ASK_EVERY 4096
+
+/* A unit, and the form that it is to have. */
+struct chosen {
+    const struct form *form;
+    uint32_t unit, urgency;
+    double weight; /* its share in all ms, or a larger one in all room */
+};
+
+struct loaded {
+    double load; /* ms, or less of the room that is left */
+    uint64_t bytes;
+    uint32_t n_pieces;
+    bool is_taken; /* has a piece already that the one in hand must not meet
+                      (search/trial.h) */
+    const double *tried; /* vector of the part that it was last tried with,
+                            since it got one; or NULL */
+    double load_then;    /* with it */
+};
+
+/* A device's place in the order of loads. */
+struct ranked_device {
+    double load;
+    uint64_t bytes;
+    uint32_t device;
+};
+
+struct builder {
+    const struct parts *parts;
+    const struct view *view;
+    struct snapshot *out;
+    struct arena arena;
+    struct chosen *units;        /* [n_units] */
+    uint32_t *urgency;           /* [n_units]: tries in which it was stuck */
+    struct loaded *devices;      /* [R] */
+    struct ranked_device *order; /* [R] the least loaded first */
+    bool is_sorted;              /* the order is as the devices are */
+    bool adds_up;      /* a piece adds as much to the load of any device */
+    double *sums;      /* [R][width], unless loads add up */
+    double *trial_sum; /* [width] */
+    uint64_t work;     /* pieces placed, and devices tried for them, so far */
+};
+
+/* --- the order of units --- */
+
+/* Units weigh by load, so that memory changes nothing if there is enough. Once
+ * a piece was stuck they weigh by memory, too: as the largest of their pieces,
+ * or as all of them if these fill a host. */
+static void weigh_units(struct builder *builder, const uint32_t *forms,
+                        bool is_short)
+{
+    const struct parts *parts = builder->parts;
+    const struct view *view = builder->view;
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct form *form = &parts->of[u].forms[forms[u]];
+        const bool is_all = form->fills_host;
+        double ms = is_all ? form->load_ms : form->peak_ms, weight = 0;
+        double bytes = is_all ? form->bytes : (double)form->peak_bytes;
+
+        if (!view->by_memory && view->all_ms > 0)
+            weight = ms / view->all_ms;
+        if (view->by_memory || is_short)
+            weight = fmax(weight, bytes / (parts->all_room_bytes + 1));
+        builder->units[u] =
+            (struct chosen){form, u, builder->urgency[u], weight};
+        if (forms_piece(parts, form, 0).device != NO_PIECE)
+            builder->units[u].urgency += STANDS_FAST;
+    }
+}
+
+/* What stands fast first; then what was stuck, then the heaviest. */
+static int compare_chosen(const void *left, const void *right)
+{
+    const struct chosen *a = left, *b = right;
+
+    if (a->urgency != b->urgency)
+        return a->urgency > b->urgency ? -1 : 1;
+    if (a->weight != b->weight)
+        return a->weight > b->weight ? -1 : 1;
+    return a->unit < b->unit ? -1 : 1;
+}
+
+/* --- the order of devices --- */
+
+/* Ties go to the emptier device, then to the lower index: layouts are the same
+ * on any machine and at any number of threads. */
+static int compare_devices(const void *left, const void *right)
+{
+    const struct ranked_device *a = left, *b = right;
+
+    if (a->load != b->load)
+        return a->load < b->load ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
+static struct ranked_device rank_device(const struct builder *builder,
+                                        uint32_t r)
+{
+    return (struct ranked_device){builder->devices[r].load,
+                                  builder->devices[r].bytes, r};
+}
+
+static void sort_devices(struct builder *builder)
+{
+    const uint32_t n = builder->parts->n_devices;
+
+    if (builder->is_sorted)
+        return;
+    for (uint32_t r = 0; r < n; r++)
+        builder->order[r] = rank_device(builder, r);
+    qsort(builder->order, n, sizeof(*builder->order), compare_devices);
+    builder->is_sorted = true;
+}
+
+/* Index of the first in the order that does not go before this one. */
+static uint32_t seek(const struct builder *builder,
+                     const struct ranked_device *key)
+{
+    uint32_t low = 0, high = builder->parts->n_devices;
+
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+
+        if (compare_devices(&builder->order[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Moves a device that got a piece to its new place in the order. */
+static void move_device(struct builder *builder,
+                        const struct ranked_device *before)
+{
+    struct ranked_device *order = builder->order;
+    const struct ranked_device now = rank_device(builder, before->device);
+    uint32_t from, to;
+
+    if (!builder->is_sorted)
+        return;
+    from = seek(builder, before);
+    to = seek(builder, &now); /* counts the one that moves */
+    if (to > from) {
+        to--;
+        memmove(order + from, order + from + 1, (to - from) * sizeof(*order));
+    } else {
+        memmove(order + to + 1, order + to, (from - to) * sizeof(*order));
+    }
+    order[to] = now;
+}
+
+/* --- a place for a piece --- */
+
+/* The load of a device with one part more. Pieces of one cut, and of tables
+ * that are alike, follow each other: a device that got none of them is as
+ * loaded with the next as it would have been with the last. */
+static double load_with(const struct builder *builder, uint32_t r,
+                        uint32_t part)
+{
+    const struct parts *parts = builder->parts;
+    const size_t width = parts->oracle->width;
+    struct loaded *device = &builder->devices[r];
+    const double *vector;
+
+    if (builder->view->by_memory)
+        return device->load + (double)parts->parts[part].bytes;
+    if (builder->adds_up)
+        return device->load + parts->alone_ms[part];
+    vector = parts->vectors + part * width;
+    if (device->tried == vector ||
+        (device->tried &&
+         !memcmp(device->tried, vector, width * sizeof(double))))
+        return device->load_then;
+    add_lanes(builder->trial_sum, builder->sums + r * width, vector, 1, width);
+    device->tried = vector;
+    device->load_then = parts_alone_ms(parts->oracle, builder->trial_sum);
+    return device->load_then;
+}
+
+static bool goes_before(const struct loaded *a, const struct loaded *b)
+{
+    return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
+}
+
+/* Whether a piece has room there and meets nothing. Starts that exceed memory
+ * are for repair alone; all others never do, so a plan that was built needs no
+ * mending. */
+static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
+{
+    const struct view *view = builder->view;
+    const struct loaded *device = &builder->devices[r];
+    uint64_t room = builder->parts->room_bytes[r];
+
+    if (view->room_frac < 1)
+        room = (uint64_t)(view->room_frac * (double)room);
+    return !device->is_taken &&
+           (view->may_exceed ||
+            (device->bytes <= room &&
+             builder->parts->parts[part].bytes <= room - device->bytes));
+}
+
+/* The device with room that is least loaded with the piece, or NO_PIECE. If
+ * costs add up that is the least loaded one. Else the first few in the order
+ * are tried, and of all empty devices one, as these are alike. No device gets
+ * less loaded by a piece, so those that are more loaded than the best found are
+ * not tried. */
+static uint32_t find_device(struct builder *builder, const struct change *piece)
+{
+    const struct parts *parts = builder->parts;
+    const uint32_t first = parts->parts[piece->part].first_device;
+    const unsigned most =
+        builder->adds_up || builder->view->by_memory ? 1 : MOST_TRIED;
+    uint32_t found = NO_PIECE;
+    bool tried_empty = false;
+    struct loaded least = {0};
+    unsigned n_tried = 0;
+
+    sort_devices(builder);
+    for (uint32_t i = 0; i < parts->n_devices && n_tried < most; i++) {
+        const uint32_t r = builder->order[i].device;
+        const struct loaded *device = &builder->devices[r];
+        struct loaded then = {.bytes = device->bytes};
+
+        if (found != NO_PIECE && device->load > least.load)
+            break;
+        if (r < first || (tried_empty && !device->n_pieces) ||
+            !fits(builder, piece->part, r))
+            continue;
+        tried_empty |= !device->n_pieces;
+        then.load = load_with(builder, r, piece->part);
+        n_tried++;
+        if (found == NO_PIECE || goes_before(&then, &least)) {
+            least = then;
+            found = r;
+        }
+    }
+    builder->work += n_tried;
+    return found;
+}
+
+/* First device of the host with room for the n blocks that fill it whose
+ * busiest device is least loaded then, or NO_PIECE. */
+static uint32_t find_host(struct builder *builder, const struct change *pieces,
+                          uint32_t n)
+{
+    const struct cluster *cluster = &builder->parts->problem->cluster;
+    const uint32_t apart = cluster_group(cluster);
+    uint32_t found = NO_PIECE;
+    struct loaded least = {0};
+
+    for (uint32_t at = builder->parts->parts[pieces->part].first_device;
+         at + apart <= cluster->n_devices; at += apart) {
+        struct loaded most = {.load = -INFINITY};
+        uint32_t i = 0;
+
+        for (; i < n && fits(builder, pieces[i].part, at + i); i++) {
+            struct loaded then = {
+                .load = load_with(builder, at + i, pieces[i].part),
+                .bytes = builder->devices[at + i].bytes};
+
+            if (goes_before(&most, &then))
+                most = then;
+        }
+        builder->work += i == n ? n : 0;
+        if (i == n && (found == NO_PIECE || goes_before(&most, &least))) {
+            least = most;
+            found = at;
+        }
+    }
+    return found;
+}
+
+/* Where a piece goes, or the n blocks that fill a host. Pieces of the unit that
+ * have their places are before them: those of the same row block, or all if
+ * blocks fill a host, are not to be met. */
+static uint32_t find_room(struct builder *builder, const struct change *pieces,
+                          uint32_t n, const struct change *before)
+{
+    uint32_t at = pieces->device;
+
+    if (at != NO_PIECE)
+        return fits(builder, pieces->part, at) ? at : NO_PIECE;
+    for (const struct change *it = before; it < pieces; it++)
+        builder->devices[it->device].is_taken |=
+            n > 1 || it->block == pieces->block;
+    at = n > 1 ? find_host(builder, pieces, n) : find_device(builder, pieces);
+    for (const struct change *it = before; it < pieces; it++)
+        builder->devices[it->device].is_taken = false;
+    return at;
+}
+
+static void put(struct builder *builder, struct change *piece, uint32_t r)
+{
+    const struct parts *parts = builder->parts;
+    const size_t width = parts->oracle->width;
+    const struct ranked_device before = rank_device(builder, r);
+    struct loaded *device = &builder->devices[r];
+
+    builder->is_sorted = builder->is_sorted && piece->device == NO_PIECE;
+    piece->device = r;
+    device->load = load_with(builder, r, piece->part);
+    device->tried = NULL;
+    device->bytes += parts->parts[piece->part].bytes;
+    device->n_pieces++;
+    for (size_t w = 0; builder->sums && w < width; w++)
+        builder->sums[r * width + w] += parts->vectors[piece->part * width + w];
+    move_device(builder, &before);
+}
+
+/* --- all units --- */
+
+/* Blocks that may stand anywhere go block by block, as pieces of one row block
+ * are to be set apart. */
+static bool place_unit(struct builder *builder, const struct form *form)
+{
+    const uint32_t n = form->fills_host ? form->n_blocks : 1;
+    const uint32_t n_blocks = form->fills_host ? 1 : form->n_blocks;
+    const uint32_t n_ranges = form->n_pieces / n_blocks;
+    const uint32_t first = builder->out->n;
+
+    for (uint32_t i = 0; i < form->n_pieces; i++)
+        *snapshot_next(builder->out) = forms_piece(
+            builder->parts, form, i % n_ranges * n_blocks + i / n_ranges);
+    for (uint32_t i = 0; i < form->n_pieces; i += n) {
+        struct change *pieces = &builder->out->pieces[first];
+        const uint32_t at = find_room(builder, pieces + i, n, pieces);
+
+        if (at == NO_PIECE || builder->work > BUILDER_MAX_WORK)
+            return false;
+        for (uint32_t k = 0; k < n; k++)
+            put(builder, &pieces[i + k], at + k);
+    }
+    builder->work += form->n_pieces;
+    return true;
+}
+
+/* One try; returns the unit that found no room, or NO_PIECE. By memory a device
+ * is as loaded as it lacks room, so that uneven devices fill up alike. */
+static uint32_t place_all(struct builder *builder)
+{
+    const struct parts *parts = builder->parts;
+    const size_t n = parts->n_units, n_devices = parts->n_devices;
+
+    builder->out->n = 0;
+    builder->is_sorted = false;
+    memset(builder->devices, 0, n_devices * sizeof(*builder->devices));
+    if (builder->sums)
+        memset(builder->sums, 0,
+               n_devices * parts->oracle->width * sizeof(double));
+    for (size_t r = 0; builder->view->by_memory && r < n_devices; r++)
+        builder->devices[r].load = -(double)parts->room_bytes[r];
+    qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
+    for (uint32_t u = 0; u < n; u++) {
+        if (!place_unit(builder, builder->units[u].form))
+            return builder->units[u].unit;
+        if (parts->is_long && u % ASK_EVERY == 0 && interrupt_requested())
+            return builder->units[u].unit;
+    }
+    return NO_PIECE;
+}
+
+uint64_t builder_run(struct snapshot *out, bool *is_short,
+                     const struct parts *parts, const struct view *view,
+                     const uint32_t *forms)
+{
+    struct builder builder = {.parts = parts,
+                              .view = view,
+                              .out = out,
+                              .adds_up = parts->oracle->is_additive};
+    const size_t n = parts->n_devices, width = parts->oracle->width;
+    uint32_t stuck = 0;
+
+    builder.units = ARENA_NEW(&builder.arena, struct chosen, parts->n_units);
+    builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
+    builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
+    builder.order = ARENA_NEW(&builder.arena, struct ranked_device, n);
+    if (!view->by_memory && !builder.adds_up) {
+        builder.sums = ARENA_NEW(&builder.arena, double, n *width);
+        builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
+    }
+    for (unsigned try = 0; try < MAX_TRIES; try++) {
+        weigh_units(&builder, forms, try > 0);
+        stuck = place_all(&builder);
+        if (stuck == NO_PIECE || builder.work > BUILDER_MAX_WORK ||
+            (parts->is_long && interrupt_requested()))
+            break;
+        builder.urgency[stuck] += MAX_TRIES - try;
+    }
+    *is_short = false;
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        *is_short |= builder.urgency[u] > 0;
+    if (stuck != NO_PIECE)
+        out->n = 0;
+    arena_release(&builder.arena);
+    return builder.work;
+}

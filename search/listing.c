@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/listing.h"
+
+#include "base/clock.h"
+#include "base/interrupt.h"
+#include "base/ranked.h"
+#include "search/movement.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- parts and their prices --- */
+
+/* The vector of a unit is the sum of its tables', which is all that the
+ * oracle's contract says of tables together. */
+double listing_price(const struct listing *listing, const struct part *part,
+                     double *vector)
+{
+    const struct parts *parts = listing->parts;
+    const struct oracle *oracle = parts->oracle;
+    const struct unit *unit = &parts->of[part->unit];
+
+    memset(vector, 0, oracle->width * sizeof(*vector));
+    for (uint32_t k = 0; k < unit->n_tables; k++) {
+        const struct shard shard = parts_shard(parts, part, unit->tables[k]);
+
+        oracle->ops->embed(oracle, &shard, 1, listing->room);
+        for (uint32_t w = 0; w < oracle->width; w++)
+            vector[w] += listing->room[w];
+    }
+    return parts_alone_ms(oracle, vector);
+}
+
+/* More bytes than 64 bits hold fit no device. */
+static void weigh(const struct listing *listing, struct part *part)
+{
+    const struct parts *parts = listing->parts;
+    const struct unit *unit = &parts->of[part->unit];
+
+    for (uint32_t k = 0; k < unit->n_tables && !part->is_empty; k++) {
+        struct shard shard = parts_shard(parts, part, unit->tables[k]);
+
+        if (shard_cuts_rows(part->kind))
+            parts_place_block(&shard, part, 0, part->hottest);
+        part->bytes = saturating_add(
+            part->bytes, shard_memory(parts->problem, &shard).total);
+        part->mean_bytes = saturating_add(
+            part->mean_bytes, shard_memory(&listing->even, &shard).total);
+    }
+}
+
+/* Lists a part before the form that it belongs to; returns its number. */
+uint32_t listing_add_part(struct listing *listing, struct part part)
+{
+    const struct parts *parts = listing->parts;
+    const size_t width = parts->oracle->width;
+    const uint32_t n = listing->n_parts++;
+
+    part.form = listing->n_forms - listing->first_form;
+    if (n == listing->list_capacity)
+        listing->list = mem_room(listing->list, n, &listing->list_capacity,
+                                 sizeof(*listing->list));
+    if (n == listing->alone_capacity)
+        listing->alone_ms =
+            mem_room(listing->alone_ms, n, &listing->alone_capacity,
+                     sizeof(*listing->alone_ms));
+    if (parts->oracle->ops->embed && n == listing->vectors_capacity)
+        listing->vectors =
+            mem_room(listing->vectors, n, &listing->vectors_capacity,
+                     width * sizeof(*listing->vectors));
+    weigh(listing, &part);
+    listing->list[n] = part;
+    listing->alone_ms[n] =
+        parts->oracle->ops->embed
+            ? listing_price(listing, &part, listing->vectors + n * width)
+            : 0;
+    return n;
+}
+
+/* --- forms and their prices --- */
+
+/* Shares of look-ups are sums of floats: so little may be missing. */
+#define SHARE_ROUNDING 1e-6
+
+static void add_up(struct form *form, const struct listing *listing,
+                   uint32_t part, uint32_t n)
+{
+    const double ms = listing->alone_ms[part];
+    const struct part *p = &listing->list[part];
+    double bytes = (double)p->bytes;
+
+    /* The look-ups of all blocks add up to those of as many mean blocks. */
+    if (shard_cuts_rows(p->kind) && listing->parts->problem->hot)
+        bytes = fmax((double)p->mean_bytes * (1 - SHARE_ROUNDING) -
+                         LISTING_PIECE_ROUNDING,
+                     0);
+    form->load_ms += ms * n;
+    form->bytes += bytes * n;
+    form->peak_ms = fmax(form->peak_ms, ms);
+    form->least_ms = fmin(form->least_ms, ms);
+    form->peak_bytes = max_u64(form->peak_bytes, p->bytes);
+}
+
+/* Prices the form by its parts, which are listed, and lists it. */
+void listing_add_form(struct listing *listing, struct form form)
+{
+    if (listing->n_forms == listing->forms_capacity)
+        listing->forms =
+            mem_room(listing->forms, listing->n_forms, &listing->forms_capacity,
+                     sizeof(*listing->forms));
+    form.least_ms = INFINITY;
+    for (uint32_t b = 0; b < form.n_blocks; b++)
+        add_up(&form, listing, parts_of_block(&form, b),
+               form.n_pieces / form.n_blocks - form.n_last);
+    if (form.n_last)
+        add_up(&form, listing, form.last, form.n_last);
+    listing->forms[listing->n_forms++] = form;
+}
+
+/* A form of n pieces, all of this part. */
+struct form listing_form(enum form_kind kind, uint32_t part, uint32_t n)
+{
+    return (struct form){.kind = kind,
+                         .n_blocks = 1,
+                         .n_ranges = 1,
+                         .n_pieces = n,
+                         .part = part,
+                         .last = part};
+}
+
+/* --- forms that cannot pay --- */
+
+/*
+ * In a long list a table is little beside the work of a GPU. Cutting it over
+ * many GPUs then evens out nothing, and is worth only what the pieces save
+ * together. So replicas and cuts of rows are left out if another form of the
+ * unit costs no more, or hardly more, takes no more bytes, and has pieces that
+ * are small beside the load and the memory of a GPU. Without this rule 10,000
+ * tables on 1,024 GPUs have 1.2 million pieces to choose from that buy nothing.
+ */
+#define SMALL_LOAD 0.25
+#define SMALL_BYTES 0.0625
+/* All that is left out may save this share of the load of all GPUs. */
+#define LEFT_OUT 0.002
+
+/* Whether the unit's table stands in pieces of this kind in the plan that is to
+ * be replaced, and has to be able to stay so. */
+static bool stands_so(const struct parts *parts, const struct unit *of,
+                      enum shard_kind kind)
+{
+    const struct table_pieces *old =
+        parts->homes ? &parts->homes->standing[of->tables[0]] : NULL;
+
+    return old && old->n && old->pieces[0].kind == kind;
+}
+
+/* Whether a form of at least this load and these bytes may pay. If it does
+ * not, its unit notes what it may have saved. */
+bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
+                     double load_ms, double bytes)
+{
+    const struct parts *parts = listing->parts;
+    const double all_ms = parts->mean_ms * parts->n_devices;
+    const double little_ms = LEFT_OUT * all_ms / parts->n_units;
+    const double room = SMALL_BYTES * (double)parts->least_room_bytes;
+    struct unit *of = &parts->of[u];
+
+    if (!(parts->mean_ms > 0) || stands_so(parts, of, kind))
+        return true;
+    for (uint32_t i = listing->first_form; i < listing->n_forms; i++) {
+        const struct form *form = &listing->forms[i];
+        const double lost_ms = form->load_ms - load_ms;
+
+        if ((form->kind != FORM_WHOLE && form->kind != FORM_COLUMNS) ||
+            form->bytes > bytes || (double)form->peak_bytes > room ||
+            form->peak_ms > SMALL_LOAD * parts->mean_ms || lost_ms > little_ms)
+            continue;
+        of->left_out_ms = fmax(of->left_out_ms, lost_ms);
+        of->leaves_out = true;
+        return false;
+    }
+    return true;
+}
+
+/* --- columns --- */
+
+/* Columns that all widths of a unit are multiples of, so that what is cut off
+ * one piece can be added to another: the smallest multiple of four that divides
+ * dim, is at least the least width and gives at most max widths, else the
+ * coarsest cut there is; dim if columns cannot be cut. If a plan is to be
+ * replaced it is fine enough for the widths that stand, unless they are finer
+ * than pieces may be. */
+static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
+{
+    const struct table_pieces *old =
+        parts->homes ? &parts->homes->standing[of->tables[0]] : NULL;
+    const uint32_t dim = of->first->dim;
+    uint32_t coarse = dim, quantum;
+
+    for (uint32_t step = table_min_width(parts->problem, of->first);
+         step <= dim / 2; step += TABLE_COLUMN_STEP) {
+        if (dim % step)
+            continue;
+        coarse = step;
+        if (dim / step <= parts->most_quanta)
+            break;
+    }
+    quantum = coarse;
+    for (size_t i = 0; old && i < old->n; i++) {
+        uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
+
+        while (rest) { /* Euclid */
+            uint32_t next = quantum % rest;
+
+            quantum = rest;
+            rest = next;
+        }
+    }
+    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
+}
+
+/* Columns of n ranges, as even as quanta allow: as many pieces as there are
+ * devices, at least two. A unit that has only one device is cut by columns only
+ * if it must be, into the fewest equal pieces. */
+static void add_column_forms(struct listing *listing, uint32_t unit)
+{
+    const struct unit *of = &listing->parts->of[unit];
+    uint32_t least = 2, most = listing->parts->n_devices;
+
+    if (of->device != NO_PIECE) {
+        while (of->n_quanta % least)
+            least++;
+        most = of->whole == NO_PART ? least : 0;
+    }
+    for (uint32_t n = least; n <= most && n <= of->n_quanta; n++) {
+        struct form form =
+            listing_form(FORM_COLUMNS, of->columns + of->n_quanta / n - 1, n);
+
+        form.n_ranges = n;
+        form.last++;
+        form.n_last = of->n_quanta % n;
+        listing_add_form(listing, form);
+    }
+}
+
+/* --- units --- */
+
+static void add_replica(struct listing *listing, uint32_t u)
+{
+    const struct parts *parts = listing->parts;
+    const uint32_t n = parts->n_devices;
+    struct unit *of = &parts->of[u];
+    struct part all = {.unit = u,
+                       .kind = SHARD_REPLICATE,
+                       .width = of->first->dim,
+                       .n_rows = of->first->num_embeddings};
+    uint32_t part = listing_add_part(listing, all);
+    const double frac = parts->oracle->is_additive ? 1 : LEAST_REPLICA_FRAC;
+
+    if (!listing_may_pay(listing, u, all.kind,
+                         frac * n * listing->alone_ms[part],
+                         (double)n * (double)listing->list[part].bytes)) {
+        listing->n_parts--;
+        return;
+    }
+    of->replica = part;
+    listing_add_form(listing, listing_form(FORM_REPLICA, part, n));
+}
+
+/* Lists the parts and forms of a unit in this order: whole; columns of 1, 2 ...
+ * n - 1 quanta, which parts_of_quanta relies on; replica; blocks of rows, then
+ * of grids. Groups are not cut. Pinned tables are cut only by columns, as all
+ * pieces of a cut by rows would stand on one device. */
+static void add_unit(struct listing *listing, uint32_t u)
+{
+    const struct parts *parts = listing->parts;
+    struct unit *of = &parts->of[u];
+    const struct table *table = of->first;
+    struct part all = {.unit = u,
+                       .kind = SHARD_TABLE,
+                       .width = table->dim,
+                       .n_rows = table->num_embeddings};
+
+    listing->first_form = listing->n_forms;
+    of->whole = of->columns = of->replica = NO_PART;
+    of->n_quanta = 1;
+    of->quantum = table->dim;
+    if (of->kinds & SHARD_TABLE) {
+        of->whole = listing_add_part(listing, all);
+        listing_add_form(listing, listing_form(FORM_WHOLE, of->whole, 1));
+    }
+    if (table->group)
+        return;
+    if (of->kinds & SHARD_COLUMN)
+        of->quantum = choose_quantum(parts, of);
+    if (of->quantum < table->dim) {
+        of->n_quanta = table->dim / of->quantum;
+        of->columns = listing->n_parts;
+        all.kind = SHARD_COLUMN;
+        for (all.width = of->quantum; all.width < table->dim;
+             all.width += of->quantum)
+            listing_add_part(listing, all);
+        add_column_forms(listing, u);
+    }
+    if (of->pin >= 0 || (listing->n_forms > listing->first_form &&
+                         clock_ms() >= listing->end_ms))
+        return;
+    if ((of->kinds & SHARD_REPLICATE) && parts->n_devices > 1)
+        add_replica(listing, u);
+    listing_add_row_cuts(listing, u);
+}
+
+void listing_fill(struct listing *listing)
+{
+    const struct parts *parts = listing->parts;
+
+    listing->even = *parts->problem;
+    listing->even.hot = NULL;
+    listing->room = mem_alloc(parts->oracle->width, sizeof(*listing->room));
+    for (uint32_t u = listing->begin; u < listing->end; u++) {
+        if (parts->is_long && interrupt_requested())
+            break;
+        add_unit(listing, u);
+        parts->of[u].n_forms = listing->n_forms - listing->first_form;
+    }
+    mem_free(listing->room);
+}
+
+/* --- all runs together --- */
+
+static void shift(uint32_t *part, uint32_t by)
+{
+    if (*part != NO_PART)
+        *part += by;
+}
+
+void listing_append(struct listing *listing, struct parts *parts)
+{
+    const size_t width = parts->oracle->width;
+    const uint32_t by = parts->n_parts;
+    struct form *forms = parts->forms + parts->n_forms;
+
+    for (uint32_t i = 0; i < listing->n_forms; i++) {
+        forms[i] = listing->forms[i];
+        forms[i].part += by;
+        forms[i].last += by;
+    }
+    for (uint32_t u = listing->begin; u < listing->end; u++) {
+        struct unit *of = &parts->of[u];
+
+        shift(&of->whole, by);
+        shift(&of->columns, by);
+        shift(&of->replica, by);
+        of->forms = forms;
+        forms += of->n_forms;
+    }
+    if (listing->n_parts) {
+        memcpy(parts->parts + by, listing->list,
+               listing->n_parts * sizeof(*parts->parts));
+        memcpy(parts->alone_ms + by, listing->alone_ms,
+               listing->n_parts * sizeof(*parts->alone_ms));
+    }
+    if (listing->n_parts && parts->vectors)
+        memcpy(parts->vectors + by * width, listing->vectors,
+               listing->n_parts * width * sizeof(*parts->vectors));
+    parts->n_parts += listing->n_parts;
+    parts->n_forms += listing->n_forms;
+    arena_adopt(parts->arena, &listing->arena);
+    mem_free(listing->list);
+    mem_free(listing->alone_ms);
+    mem_free(listing->vectors);
+    mem_free(listing->forms);
+}
+
+struct wholes {
+    const struct parts *parts;
+    double *alone_ms; /* [n_units] */
+};
+
+static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
+                         unsigned thread)
+{
+    const struct wholes *wholes = ctx;
+    const struct parts *parts = wholes->parts;
+    const struct oracle *oracle = parts->oracle;
+    double *vector = mem_alloc(oracle->width, sizeof(*vector));
+
+    (void)thread;
+    for (uint64_t u = begin; u < end && !interrupt_requested(); u++)
+        for (uint32_t k = 0; k < parts->of[u].n_tables; k++) {
+            const struct shard whole =
+                shard_whole(parts->problem, parts->of[u].tables[k], 0);
+
+            oracle->ops->embed(oracle, &whole, 1, vector);
+            wholes->alone_ms[u] += parts_alone_ms(oracle, vector);
+        }
+    mem_free(vector);
+}
+
+/* Units whose wholes are priced by one task. */
+#define WHOLES_A_TASK 256
+
+double listing_mean_ms(const struct parts *parts, struct pool *pool)
+{
+    struct wholes wholes = {parts, NULL};
+    double sum_ms = 0;
+
+    if (!parts->is_long || !parts->oracle->ops->embed)
+        return 0;
+    wholes.alone_ms = mem_alloc(parts->n_units, sizeof(double));
+    pool_run_range(pool, parts->n_units, WHOLES_A_TASK, price_wholes, &wholes);
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        sum_ms += wholes.alone_ms[u];
+    mem_free(wholes.alone_ms);
+    return isfinite(sum_ms) ? sum_ms / parts->n_devices : 0;
+}

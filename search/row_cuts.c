@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/listing.h"
+
+#include "base/ranked.h"
+#include "search/movement.h"
+
+#include <string.h>
+
+/* Ranges of columns of a grid. */
+#define MAX_RANGES 16
+
+/* Whether a cut of rows may pay. Its blocks cost at least what this one costs n
+ * times, and take no fewer bytes than two halves. */
+static bool cut_may_pay(struct listing *listing, uint32_t u,
+                        const struct part *block, uint32_t n)
+{
+    const struct parts *parts = listing->parts;
+    const struct unit *of = &parts->of[u];
+    const uint32_t n_ranges = of->first->dim / block->width;
+    struct shard half = parts_shard(parts, block, of->tables[0]);
+    double *vector, half_bytes;
+    bool pays;
+
+    if (!(parts->mean_ms > 0))
+        return true;
+    vector = mem_alloc(parts->oracle->width, sizeof(*vector));
+    half.row_begin = 0;
+    half.row_end = of->first->num_embeddings / 2;
+    half_bytes = (double)shard_memory(&listing->even, &half).total -
+                 LISTING_PIECE_ROUNDING;
+    pays = listing_may_pay(listing, u, block->kind,
+                           n * listing_price(listing, block, vector),
+                           2.0 * n_ranges * half_bytes);
+    mem_free(vector);
+    return pays;
+}
+
+/* Lists the parts of n blocks like this one. As few as possible are told
+ * apart: blocks with about as many look-ups are one part. Its price is that of
+ * a block with about the mean to do, its bytes are those of the hottest. */
+static void add_blocks(struct listing *listing, struct part part,
+                       uint8_t *sorts, uint32_t n)
+{
+    const struct parts *parts = listing->parts;
+    struct ranked *order = mem_alloc(n, sizeof(*order));
+    struct shard shard =
+        shard_whole(parts->problem, parts->of[part.unit].tables[0], 0);
+    double share;
+    uint8_t sort = 0;
+
+    for (uint32_t b = 0; b < n; b++) {
+        parts_place_block(&shard, &part, 0, b);
+        order[b] = (struct ranked){-shard_lookups(parts->problem, &shard), b};
+    }
+    ranked_sort(order, n);
+    share = ranked_share(order, n, parts->most_sorts);
+    for (uint32_t begin = 0, end; begin < n; begin = end, sort++) {
+        double mean = 0;
+        uint32_t typical = begin;
+
+        end = (uint32_t)ranked_run_end(order, n, begin, share);
+        for (uint32_t i = begin; i < end; i++) {
+            mean += order[i].key / (end - begin);
+            sorts[order[i].idx] = sort;
+        }
+        while (typical + 1 < end && order[typical].key < mean)
+            typical++;
+        part.hottest = order[begin].idx;
+        part.block = order[typical].idx;
+        part.row_begin = part.block * part.n_rows;
+        listing_add_part(listing, part);
+    }
+    mem_free(order);
+}
+
+/* The next n blocks of a cut are this part. */
+static void add_block(struct listing *listing, const struct form *cut,
+                      struct part part, uint8_t *sorts, uint64_t n)
+{
+    if (!n)
+        return;
+    memset(sorts, (int)(listing->n_parts - cut->part), n);
+    listing_add_part(listing, part);
+}
+
+/* Lists the parts of a cut into the same blocks again, if the unit has one that
+ * differs only by its ranges or its host. False if it has none. */
+static bool add_alike(struct listing *listing, struct form *cut,
+                      struct part part)
+{
+    uint32_t i = listing->first_form, first, last;
+
+    while (i < listing->n_forms &&
+           (listing->forms[i].kind != FORM_CUT ||
+            listing->forms[i].n_blocks != cut->n_blocks ||
+            listing->list[listing->forms[i].part].n_rows != part.n_rows))
+        i++;
+    if (i == listing->n_forms)
+        return false;
+    cut->sorts = listing->forms[i].sorts;
+    first = listing->forms[i].part;
+    last = listing->forms[i].last;
+    for (uint32_t p = first; p <= last; p++) {
+        struct part like = listing->list[p];
+
+        like.kind = part.kind;
+        like.width = part.width;
+        like.first_device = part.first_device;
+        like.bytes = like.mean_bytes = 0;
+        listing_add_part(listing, like);
+    }
+    return true;
+}
+
+/* Cuts rows as TorchRec does: into blocks of ceil(rows / ways). The last block
+ * is shorter or, if there are more ways than blocks, gone; an oracle that
+ * prices blocks of no rows gets those, too. The oracle takes a cut of the first
+ * host that is the same as one of all ranks for the latter. All ranges of one
+ * block cost alike. */
+static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
+                    uint32_t n_ranges, bool fills_host)
+{
+    const struct parts *parts = listing->parts;
+    const struct table *table = parts->of[unit].first;
+    const bool has_empty = parts->oracle->prices_empty_blocks;
+    uint64_t rows = table->num_embeddings;
+    uint64_t block = (rows - 1) / n_ways + 1;
+    uint64_t n_full = (rows - 1) / block + 1;
+    uint64_t last = rows - (n_full - 1) * block;
+    uint32_t n_blocks = has_empty ? n_ways : (uint32_t)n_full;
+    struct form cut =
+        listing_form(FORM_CUT, listing->n_parts, n_blocks * n_ranges);
+    struct part part = {.unit = unit,
+                        .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                        .width = table->dim / n_ranges,
+                        .n_rows = block},
+                rest;
+    uint8_t *sorts;
+
+    if (n_full < 2)
+        return;
+    cut.n_blocks = n_blocks;
+    cut.n_ranges = n_ranges;
+    cut.fills_host = fills_host;
+    if (fills_host && has_empty && n_ranges == 1 &&
+        block == (rows - 1) / parts->n_devices + 1)
+        part.first_device = n_ways;
+    if (parts->oracle->prices_even_rows &&
+        !cut_may_pay(listing, unit, &part, cut.n_pieces))
+        return;
+    if (!add_alike(listing, &cut, part)) {
+        cut.sorts = sorts = ARENA_NEW(&listing->arena, uint8_t, n_blocks);
+        add_blocks(listing, part, sorts, (uint32_t)n_full - (last < block));
+        rest = part;
+        rest.row_begin = rows - last;
+        rest.n_rows = last;
+        rest.block = rest.hottest = (uint32_t)n_full - 1;
+        add_block(listing, &cut, rest, sorts + rest.block, last < block);
+        part.is_empty = true;
+        add_block(listing, &cut, part, sorts + n_full, n_blocks - n_full);
+    }
+    cut.last = listing->n_parts - 1;
+    listing_add_form(listing, cut);
+}
+
+/* Lists the row blocks that stand, each as a part of its own, as none need be
+ * like another. They can stay at no cost of movement, unlike the equal blocks
+ * of a table that has grown. */
+static void add_standing_cut(struct listing *listing, uint32_t unit)
+{
+    const struct parts *parts = listing->parts;
+    const struct unit *of = &parts->of[unit];
+    const struct table_pieces *old = &parts->homes->standing[of->tables[0]];
+    struct form cut =
+        listing_form(FORM_CUT, listing->n_parts, (uint32_t)old->n);
+
+    if (!old->n || !(old->pieces[0].kind & of->kinds) ||
+        !shard_cuts_rows(old->pieces[0].kind))
+        return;
+    cut.n_blocks = cut.n_pieces;
+    for (size_t i = 0; i < old->n; i++) {
+        const struct shard *shard = &old->pieces[i];
+
+        cut.last = listing_add_part(
+            listing, (struct part){.unit = unit,
+                                   .kind = shard->kind,
+                                   .width = shard->col_end - shard->col_begin,
+                                   .row_begin = shard->row_begin,
+                                   .n_rows = shard->row_end - shard->row_begin,
+                                   .col_begin = shard->col_begin,
+                                   .stands = true});
+    }
+    listing_add_form(listing, cut);
+}
+
+/* Whether any cut of rows into these ranges may pay, by an oracle that knows
+ * hot rows: one block with all rows costs no more than all blocks together. */
+static bool rows_may_pay(struct listing *listing, uint32_t unit,
+                         uint32_t n_ranges)
+{
+    const struct table *table = listing->parts->of[unit].first;
+    const struct part all = {.unit = unit,
+                             .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                             .width = table->dim / n_ranges,
+                             .n_rows = table->num_embeddings};
+
+    return listing->parts->oracle->prices_even_rows ||
+           cut_may_pay(listing, unit, &all, n_ranges);
+}
+
+/* Rows are cut over all devices, over one host's, and over 2 to 8, 12, 16 ...
+ * No more ranges than a block's pieces have devices to stand on: a grid over
+ * the ranks of one host is only for tables that may be nothing else. */
+static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
+{
+    const struct parts *parts = listing->parts;
+    const struct cluster *cluster = &parts->problem->cluster;
+    uint32_t n = cluster->n_devices, host = cluster_group(cluster);
+    bool any = parts->oracle->row_cut == ROW_CUT_ANY;
+    bool is_sequence = parts->of[unit].first->output == OUTPUT_SEQUENCE;
+    bool is_forced = parts->of[unit].kinds == SHARD_GRID;
+    enum rows_over over =
+        n_ranges == 1 ? parts->of[unit].first->rows_over : ROWS_OVER_ANY;
+
+    if (n < 2 || (!any && is_sequence && n_ranges > 1) ||
+        !rows_may_pay(listing, unit, n_ranges))
+        return;
+    if ((any || n_ranges == 1 || (host >= n && is_forced)) &&
+        (over != ROWS_OVER_HOST || host >= n))
+        add_cut(listing, unit, n, n_ranges, false);
+    if (host > 1 && host < n && (any || !is_sequence) &&
+        over != ROWS_OVER_ALL && n_ranges <= (any ? n : n / host))
+        add_cut(listing, unit, host, n_ranges, !any);
+    for (uint32_t ways = 2; any && over == ROWS_OVER_ANY && ways < n;
+         ways += ways < 8 ? 1 : ways / (ways % 3 ? 2 : 3))
+        if (ways != host)
+            add_cut(listing, unit, ways, n_ranges, false);
+}
+
+void listing_add_row_cuts(struct listing *listing, uint32_t u)
+{
+    const struct parts *parts = listing->parts;
+    const struct unit *of = &parts->of[u];
+    const uint32_t min_width = table_min_width(parts->problem, of->first);
+
+    if (of->kinds & SHARD_ROW)
+        add_cuts(listing, u, 1);
+    for (uint32_t n = 2;
+         (of->kinds & SHARD_GRID) && n <= MAX_RANGES && n <= parts->n_devices &&
+         of->first->dim % (n * TABLE_COLUMN_STEP) == 0 &&
+         of->first->dim / n >= min_width;
+         n *= 2)
+        add_cuts(listing, u, n);
+    if (parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)
+        add_standing_cut(listing, u);
+}
