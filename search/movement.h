@@ -128,9 +128,13 @@ struct replan {
     struct arena scratch;
     struct homes homes;
     struct parts parts;
+    struct proven bound;
     struct snapshot nearest; /* to the old plan: carry_over */
     struct tryout tryout;    /* the layout in hand */
     struct front front;
+    double gain; /* of this cycle: the largest share by which a layout that the
+                    front took is cheaper than what moves no more; INFINITY if
+                    nothing moves so little */
 };
 
 /* Offers the layout in hand to the front; whether that wanted it. */

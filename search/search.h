@@ -127,7 +127,12 @@ struct replan_report {
  * its GPUs named such that little moves; it anneals without a limit, then under
  * limits that rise from nothing to what the cheapest layout moves; and what it
  * finds goes back home unit by unit. Takes two to three times what search_full
- * does, and without a limit costs no more, to a ten-thousandth. Where what is
+ * does, and without a limit costs no more, to a ten-thousandth. It ends early
+ * if the plan that the limit picks reaches the lower bound or the time that the
+ * host takes to queue a step. If what stands reaches it, or if nothing may move
+ * and no table is new, has new rows or is a replica that would be cheaper in
+ * another form, what stands is the answer, and the front has that point
+ * alone. Where what is
  * found is to be simpler no more moves than the limit, or where there is none
  * than does without.
  *

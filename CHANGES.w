@@ -1,0 +1,1 @@
+- `plan --from` stops at a reached lower bound like a fresh plan does, and near it once cycles gain little; `--move-limit 0` of an unchanged list is answered at once. 26 Criteo tables on 8 GPUs: 0.03 s instead of 3.3 s of CPU time.
