@@ -134,8 +134,8 @@ void cli_end_answer(const struct err *err);
 /* Prints a message on stderr; on a terminal in lines of its width, elsewhere in
  * one line. */
 void cli_say(const char *sentence);
-/* Prints a warning on stderr; fits where a reader asks for a function to call
- * (ctx is not used). */
+/* Prints a warning on stderr, the same sentence only once; fits where a reader
+ * asks for a function to call (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cli.h"
 
+#include "base/hash.h"
 #include "base/progress.h"
 #include "base/text.h"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define USUAL_COLUMNS 80 /* where no terminal says otherwise */
+#define N_WARNED 32      /* warnings that are not said again */
 #define BOLD "\033[1m"
 #define PLAIN "\033[0m"
 
@@ -20,6 +22,8 @@ static struct {
     bool is_given;    /* something is printed */
     json_t *report;   /* owned: printed when it is known how the command ends */
     struct buf text;  /* likewise */
+    uint64_t warned[N_WARNED]; /* hashes of the last warnings */
+    size_t n_warned;           /* of all */
 } answer;
 
 void cli_answer_as(bool is_json, size_t n_columns)
@@ -53,6 +57,22 @@ size_t cli_columns(const struct cli *cli)
     if (cli->command->has_wide && cli_given(cli, "wide"))
         return SIZE_MAX;
     return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
+}
+
+/* A cost model that is opened for each number of GPUs, or each task, doubts
+ * itself each time in the same words. */
+void cli_warn(void *ctx, const char *sentence)
+{
+    const uint64_t hash = hash_bytes(sentence, strlen(sentence), 0);
+    struct arena arena = {0};
+
+    (void)ctx;
+    for (size_t i = 0; i < min_u64(answer.n_warned, N_WARNED); i++)
+        if (answer.warned[i] == hash)
+            return;
+    answer.warned[answer.n_warned++ % N_WARNED] = hash;
+    cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
+    arena_release(&arena);
 }
 
 /* Of a line, or 0: letters, and blanks up to where its text begins. */
