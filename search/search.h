@@ -52,11 +52,14 @@ struct search_options {
     struct search_trace *trace;  /* of the full search; may be NULL */
     const struct oracle *torchrec; /* of the full search: by which TorchRec's
                                       planner plans; NULL: the search's */
-    struct rivals *rivals; /* of the full search: gets what other planners find
-                              (rivals_ask); may be NULL */
-    double simplest_frac;  /* of the full search and search_replan: by which the
-                              step may rise for fewer pieces (search/finish.h);
-                              0: it may not */
+    struct rivals *rivals;  /* of the full search: gets what other planners find
+                               (rivals_ask); may be NULL */
+    void (*on_found)(void); /* of the full search and search_replan: called once
+                               there is a plan for an interrupt to keep, perhaps
+                               more often; may be NULL */
+    double simplest_frac; /* of the full search and search_replan: by which the
+                             step may rise for fewer pieces (search/finish.h);
+                             0: it may not */
 };
 /* In stages, till they gain little: none begins after 2,400,000, unless the
  * last gained, or ends after twice as many; where the oracle is additive 12,000

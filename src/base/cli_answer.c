@@ -2,6 +2,7 @@
 #include "base/cli.h"
 
 #include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/text.h"
 
@@ -24,6 +25,7 @@ static struct {
     struct buf text;  /* likewise */
     uint64_t warned[N_WARNED]; /* hashes of the last warnings */
     size_t n_warned;           /* of all */
+    char said[256], last[512]; /* if an interrupt ends it at once */
 } answer;
 
 void cli_answer_as(bool is_json, size_t n_columns)
@@ -39,6 +41,7 @@ struct buf *cli_text(void)
 
 void cli_print_text(const char *text)
 {
+    interrupt_keep(true); /* half a text is none */
     fputs(text, stdout);
     answer.is_given = true;
 }
@@ -161,8 +164,26 @@ static json_t *error_to_json(const struct err *err)
         "suggestions", shortage->of ? suggestions_to_json(shortage) : NULL);
 }
 
+void cli_end_at_once(void)
+{
+    json_t *root = json_object();
+    struct err err;
+    char *text;
+
+    err_set(&err, ERR_INTERRUPTED, "interrupted before all was printed");
+    json_object_set_new(root, "error", error_to_json(&err));
+    text = json_to_text(root);
+    snprintf(answer.said, sizeof answer.said, "%sneuroshard: %.200s\n",
+             isatty(STDERR_FILENO) ? "\r\033[K" : "", err.msg);
+    snprintf(answer.last, sizeof answer.last, "%s", answer.is_json ? text : "");
+    mem_free(text);
+    json_decref(root);
+    interrupt_end_at_once(answer.said, answer.last);
+}
+
 void cli_end_answer(const struct err *err)
 {
+    interrupt_keep(true);
     cli_print_report();
     if (err && answer.is_json && !answer.is_given && !answer.report)
         answer.report = json_object();

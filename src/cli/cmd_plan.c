@@ -80,6 +80,8 @@ static int find_plan(struct plan *plan, struct plan_request *request,
     options.beam_width = strcmp(cli_string(cli, "search"), "grid")
                              ? (unsigned)cli_u64(cli, "beam")
                              : 0;
+    if (!is_full)
+        interrupt_keep(true); /* the published search keeps its best, too */
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
     rc = cli_given(cli, "from")
@@ -490,6 +492,7 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
     progress_start(&counts.progress, "numbers of GPUs", counts.asked.n, false);
     counts.progress.limit_s = limit_ms / 1000;
+    interrupt_keep(true); /* what is known of smaller numbers */
     rc = plan_all(&counts, err);
     progress_finish(&counts.progress);
     if (!rc) {
@@ -552,6 +555,7 @@ const struct command command_plan = {
     .options = {count_options, cluster_options, job_options, planning_options,
                 replanning_options, progress_options, own_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {1, 1},
     .run = run_plan,
 };

@@ -2,6 +2,7 @@
 #include "cli/planning.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "core/canonical.h"
 #include "core/plan_check.h"
@@ -229,9 +230,15 @@ int planning_problem(struct problem *problem, const char *path,
     return 0;
 }
 
+static void keep_found(void)
+{
+    interrupt_keep(true);
+}
+
 void planning_set_search(struct search_options *options, const struct cli *cli)
 {
     search_options_init(options);
+    options->on_found = keep_found;
     options->seed = cli_u64(cli, "seed");
     if (cli_given(cli, "effort"))
         options->effort = cli_u64(cli, "effort");
