@@ -102,6 +102,9 @@ void carry_over(struct snapshot *out, const struct parts *parts);
  * bytes rise, the totals fall. Where there are too many the one goes that gains
  * least, but never the first or the last. */
 #define FRONT_MAX 64
+/* A total that is lower by so little is so by rounding: sums are added up in
+ * another order, and what stands stays. */
+#define ROUNDING_FRAC 1e-9
 struct front {
     struct snapshot points[FRONT_MAX]; /* priced, owned */
     uint32_t n;

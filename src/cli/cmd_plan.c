@@ -7,6 +7,7 @@
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -410,6 +411,7 @@ static int plan_all(struct counts *counts, struct err *err)
         progress_finish(&counts->progress);
         if (counts->n > n)
             print_last(counts);
+        interrupt_keep(counts->n > 0); /* what is known of smaller numbers */
         if (interrupt_requested())
             counts->why_so_few = "interrupt";
         else if (clock_ms() >= counts->end_ms)
@@ -427,12 +429,14 @@ static int plan_all(struct counts *counts, struct err *err)
 static int conclude_without_plan(const struct counts *counts,
                                  const char *undone, struct err *err)
 {
-    const struct count *last = counts->n ? &counts->list[counts->n - 1] : NULL;
+    const struct count *last;
 
-    if (undone && (!last || !strcmp(counts->why_so_few, "interrupt")))
+    if (undone && (!counts->n || !strcmp(counts->why_so_few, "interrupt")))
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before one that fits was found: %s",
                        undone);
+    assert(counts->n);
+    last = &counts->list[counts->n - 1];
     err_set(err, ERR_NO_PLAN, "with %u %s %s%s%s", last->n_gpus, gpus(last),
             last->why_not, undone ? "; then the time was up: " : "",
             undone ? undone : "");
@@ -492,7 +496,6 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
     progress_start(&counts.progress, "numbers of GPUs", counts.asked.n, false);
     counts.progress.limit_s = limit_ms / 1000;
-    interrupt_keep(true); /* what is known of smaller numbers */
     rc = plan_all(&counts, err);
     progress_finish(&counts.progress);
     if (!rc) {
