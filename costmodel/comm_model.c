@@ -140,35 +140,33 @@ static double lane_sum(const struct comm_oracle *oracle, const double *lane,
     return sum;
 }
 
-/* Time of one all-to-all of the bytes in a lane; of one device none. */
+/* Time of one all-to-all of the bytes in a lane; of one device none. What a
+ * device receives from its group is never more than what the busiest device of
+ * the group sends inside it, and what comes from other groups never more than
+ * what the busiest of all devices sends across, unless the last group is
+ * smaller than the others. */
 static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
 {
-    const enum comm_form form = oracle->comm.form;
     const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
     const size_t width = oracle->base.width;
-    double share = 1.0 / n_devices;
-    double all = lane_sum(oracle, lane, n_devices);
+    const double share = 1.0 / n_devices;
+    const double all = lane_sum(oracle, lane, n_devices);
     double intra = 0, inter = 0; /* bytes at the busiest place of a level */
 
     if (n_devices == 1)
         return 0;
     for (uint32_t begin = 0, n; begin < n_devices; begin += n) {
-        double host, near, far;
+        double host, busiest = 0;
 
         n = (uint32_t)min_u64(n_devices - begin, oracle->per_group);
         host = lane_sum(oracle, lane + begin * width, n);
-        near = (n - 1) * share;
-        far = (n_devices - n) * share;
-        if (form == COMM_TOTAL)
-            intra = max_of(intra, host * n * share);
-        for (uint32_t r = begin; r < begin + n; r++) {
-            double mine = lane[r * width];
-            double port = max_of(mine * near, (host - mine) * share);
-
-            if (form == COMM_PORT)
-                intra = max_of(intra, port);
-            inter = max_of(inter, max_of(mine * far, (all - host) * share));
-        }
+        for (uint32_t r = begin; r < begin + n; r++)
+            busiest = max_of(busiest, lane[r * width]);
+        intra = max_of(intra, oracle->comm.form == COMM_TOTAL
+                                  ? host * n * share
+                                  : busiest * ((n - 1) * share));
+        inter = max_of(inter, max_of(busiest * ((n_devices - n) * share),
+                                     (all - host) * share));
     }
     return max_of(transfer_ms(&oracle->comm.intra, intra),
                   transfer_ms(&oracle->comm.inter, inter));

@@ -148,10 +148,11 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
                 const struct id_rates *ids, double out[COMM_LANES]);
 
 /*
- * Of ids, outputs and gradients a device keeps 1/R: where it sends S_r of them
- * in all (of ids: receives), it sends S_r (R-1)/R and receives
- * (sum S - S_r)/R, which share crosses hosts by the same rule, and both levels
- * run at once: the slower one is the time. The all-reduce takes 2 (R-1)/R x
+ * Of ids, outputs and gradients a device keeps 1/R: if it sends S_r of them in
+ * all (of ids: receives), it sends S_r (R-1)/R, of which what goes to other
+ * hosts crosses, and both levels run at once: the slower one is the time. What
+ * it receives is never more than what the busiest device sends, unless the last
+ * host is smaller than the others. The all-reduce takes 2 (R-1)/R x
  * largest dense gradient / slowest level. An exchange of no bytes costs
  * nothing, any other at least its latency.
  *
@@ -166,10 +167,8 @@ void comm_embed(const struct problem *problem, const struct shard *shard,
  *
  * R = 1: no exchange takes anything.
  *
- * ops->terms are the step's, of what a device sends. What it receives is left
- * out, as that hangs on the others; it is more than what the busiest device
- * sends only where hosts differ in size. Only of COMM_PORT: of COMM_TOTAL no
- * device has a share.
+ * ops->terms are the step's, of what a device sends. Only of COMM_PORT: of
+ * COMM_TOTAL no device has a share.
  */
 
 #endif

@@ -13,11 +13,11 @@ struct opener {
     int (*open)(struct oracle **out, const char *argument,
                 const struct problem *problem, struct arena *arena,
                 struct err *err);
-    bool has_comm_nets; /* in the place of bandwidths */
+    unsigned heeds; /* a mask of enum heed */
 };
 
-#define OPENER(id, name, argument, has_comm_nets) \
-    {name, argument, oracle_##id##_open, has_comm_nets},
+#define OPENER(id, name, argument, heeds) \
+    {name, argument, oracle_##id##_open, heeds},
 static const struct opener openers[] = {ORACLES(OPENER)};
 #define N_OPENERS (sizeof openers / sizeof *openers)
 
@@ -53,12 +53,33 @@ int oracle_open(struct oracle **out, const char *spec,
                      ORACLE_CHOICES);
 }
 
-bool oracle_takes_bandwidths(const char *spec)
+/* Options of which "KEY=VALUE,..." says the same. */
+static unsigned overridden(const char *settings)
 {
-    for (size_t i = 0; i < N_OPENERS; i++)
-        if (argument_of(&openers[i], spec))
-            return !openers[i].has_comm_nets;
-    return true;
+    static const struct {
+        const char *start;
+        enum heed heed;
+    } keys[] = {{"intra=", HEED_INTRA}, {"inter=", HEED_INTER}};
+    unsigned mask = 0;
+
+    for (const char *next = settings; next; next = strchr(next, ',')) {
+        next += *next == ',';
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (!strncmp(next, keys[k].start, strlen(keys[k].start)))
+                mask |= keys[k].heed;
+    }
+    return mask;
+}
+
+unsigned oracle_heeds(const char *spec)
+{
+    for (size_t i = 0; i < N_OPENERS; i++) {
+        const char *argument = argument_of(&openers[i], spec);
+
+        if (argument)
+            return openers[i].heeds & ~overridden(argument);
+    }
+    return HEED_ALL;
 }
 
 int oracle_gpu(const char **gpu, const char *spec, struct arena *arena,

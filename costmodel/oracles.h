@@ -16,9 +16,27 @@ int oracle_open(struct oracle **out, const char *spec,
                 const struct problem *problem, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
-/* Whether the cost model of this text heeds the bandwidths of a cluster;
- * reference has nets in their place. */
-bool oracle_takes_bandwidths(const char *spec);
+/* Options of which a cost model heeds some: HEED(NAME, "option"). What one does
+ * not heed changes none of its prices. */
+#define HEEDS(HEED)                  \
+    HEED(INTRA, "intra-gbps")        \
+    HEED(INTER, "inter-gbps")        \
+    HEED(HOST, "gpus-per-host")      \
+    HEED(DOMAIN, "hosts-per-domain") \
+    HEED(PIPELINE, "pipeline")       \
+    HEED(CHUNKS, "chunks")           \
+    HEED(DEDUP, "dedup")             \
+    HEED(DENSE, "dense-ms")          \
+    HEED(HOST_MS, "host-ms")
+#define HEED_BIT(name, option) HEED_BIT_##name,
+enum { HEEDS(HEED_BIT) N_HEEDS };
+#define HEED_MASK(name, option) HEED_##name = 1 << HEED_BIT_##name,
+enum heed { HEEDS(HEED_MASK) HEED_ALL = (1 << N_HEEDS) - 1 };
+#define HEED_NETWORK (HEED_INTRA | HEED_INTER | HEED_HOST | HEED_DOMAIN)
+
+/* The options that the cost model of this text heeds, a mask: without those
+ * that a setting in the text overrides. */
+unsigned oracle_heeds(const char *spec);
 
 /* The GPU that the cost model of this text is of, for gpu_spec_get; NULL where
  * it is of none that is known. */
@@ -40,9 +58,9 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
 
 /*
  * The cost models, a line each: ORACLE(ID, "NAME", what follows the name, in
- * brackets where it may be left out and "" where nothing does, whether it has
- * nets in the place of bandwidths). oracle_ID_open, in a file of its own, gets
- * what follows the colon, or "".
+ * brackets if it may be left out and "" if nothing does, the options that it
+ * heeds). oracle_ID_open, in a file of its own, gets what follows the colon, or
+ * "".
  *
  *   learned    a model file trained by this program. A name without a '/' is
  *              that of a shipped model, data/models/NAME or NAME.nsm, where
@@ -65,20 +83,20 @@ int oracle_open_for_gpu(struct oracle **out, const char *gpu,
  *              before April 2026. Prices every kind, rows as cut over all ranks
  *              or those of one host.
  */
-#define ORACLES(ORACLE)                          \
-    ORACLE(learned, "model", ":FILE", false)     \
-    ORACLE(roofline, "roofline", ":NAME", false) \
-    ORACLE(reference, "reference", ":DIR", true) \
-    ORACLE(torchrec, "torchrec", "[:KEY=VALUE,...]", false)
+#define ORACLES(ORACLE)                             \
+    ORACLE(learned, "model", ":FILE", HEED_ALL)     \
+    ORACLE(roofline, "roofline", ":NAME", HEED_ALL) \
+    ORACLE(reference, "reference", ":DIR", 0)       \
+    ORACLE(torchrec, "torchrec", "[:KEY=VALUE,...]", HEED_NETWORK)
 
-#define ORACLE_DECLARE(id, name, argument, has_comm_nets)                      \
+#define ORACLE_DECLARE(id, name, argument, heeds)                              \
     int oracle_##id##_open(struct oracle **out, const char *text,              \
                            const struct problem *problem, struct arena *arena, \
                            struct err *err) MUST_CHECK;
 ORACLES(ORACLE_DECLARE)
 
 /* "model:FILE, roofline:NAME, ..." */
-#define ORACLE_CHOICE(id, name, argument, has_comm_nets) ", " name argument
+#define ORACLE_CHOICE(id, name, argument, heeds) ", " name argument
 #define ORACLE_CHOICES (&(ORACLES(ORACLE_CHOICE))[2])
 
 #endif

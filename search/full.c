@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/progress.h"
 #include "search/finish.h"
 #include "search/fit.h"
@@ -176,6 +177,8 @@ static int find_start(struct full *full, struct err *err)
     if (!full->start.n)
         return infeasible_check(full->parts.problem, full->parts.oracle,
                                 SHARD_ALL_KINDS, &failure, err);
+    if (full->options->on_found)
+        full->options->on_found();
     return 0;
 }
 
@@ -408,11 +411,14 @@ static void improve(struct full *full)
     progress_finish(&full->progress);
 }
 
-/* The last tie-break: what costs no more and fills the fullest device less. */
+/* The last tie-break: what costs no more and fills the fullest device less. Who
+ * interrupts does not wait for it. */
 static void even_memory(struct full *full, struct snapshot *best)
 {
     struct snapshot even = {0};
 
+    if (interrupt_requested())
+        return;
     snapshot_copy(&even, best);
     full->plan->n_evaluations += settle(&even, &full->parts, true, -INFINITY);
     snapshot_price(&even, &full->parts);

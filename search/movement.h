@@ -102,6 +102,9 @@ void carry_over(struct snapshot *out, const struct parts *parts);
  * bytes rise, the totals fall. Where there are too many the one goes that gains
  * least, but never the first or the last. */
 #define FRONT_MAX 64
+/* A total that is lower by so little is so by rounding: sums are added up in
+ * another order, and what stands stays. */
+#define ROUNDING_FRAC 1e-9
 struct front {
     struct snapshot points[FRONT_MAX]; /* priced, owned */
     uint32_t n;
@@ -128,9 +131,13 @@ struct replan {
     struct arena scratch;
     struct homes homes;
     struct parts parts;
+    struct proven bound;
     struct snapshot nearest; /* to the old plan: carry_over */
     struct tryout tryout;    /* the layout in hand */
     struct front front;
+    double gain; /* of this cycle: the largest share by which a layout that the
+                    front took is cheaper than what moves no more; INFINITY if
+                    nothing moves so little */
 };
 
 /* Offers the layout in hand to the front; whether that wanted it. */

@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "search/fit.h"
+#include "search/moves.h"
 #include "search/temper.h"
 
 #include <inttypes.h>
@@ -22,92 +23,11 @@
 #define N_OFFSETS 4
 /* What is not better by so much is not worth any movement. */
 #define WORTH_FRAC 1e-4
-/* A total that is lower by so little is so by rounding: sums are added up in
- * another order, and what stands stays. */
-#define ROUNDING_FRAC 1e-9
-
-/* --- the front --- */
-
-const struct snapshot *front_within(const struct front *front,
-                                    uint64_t limit_bytes)
-{
-    uint32_t i = 0;
-
-    while (i < front->n && front->points[i].moved_bytes <= limit_bytes)
-        i++;
-    return i ? &front->points[i - 1] : NULL;
-}
-
-/* The point's layout goes behind the others: its room is used again. */
-static void drop(struct front *front, uint32_t i)
-{
-    struct snapshot point = front->points[i];
-
-    front->n--;
-    memmove(&front->points[i], &front->points[i + 1],
-            (front->n - i) * sizeof(point));
-    front->points[front->n] = point;
-}
-
-/* Returns which one. */
-static uint32_t drop_least_gain(struct front *front)
-{
-    const struct snapshot *points = front->points;
-    double least = INFINITY;
-    uint32_t worst = 1;
-
-    for (uint32_t i = 1; i + 1 < front->n; i++) {
-        double gain = points[i - 1].total_ms - points[i].total_ms;
-
-        if (gain < least) {
-            least = gain;
-            worst = i;
-        }
-    }
-    drop(front, worst);
-    return worst;
-}
-
-struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
-                           double total_ms)
-{
-    const struct snapshot *within = front_within(front, moved_bytes);
-    struct snapshot point;
-    uint32_t at = 0;
-
-    if (within && total_ms >= within->total_ms * (1 - ROUNDING_FRAC))
-        return NULL;
-    while (at < front->n && front->points[at].moved_bytes < moved_bytes)
-        at++;
-    while (at < front->n && front->points[at].total_ms >= total_ms)
-        drop(front, at);
-    if (front->n == FRONT_MAX && drop_least_gain(front) < at)
-        at--;
-    point = front->points[front->n];
-    memmove(&front->points[at + 1], &front->points[at],
-            (front->n - at) * sizeof(point));
-    front->points[at] = point;
-    front->points[at].moved_bytes = moved_bytes;
-    front->n++;
-    return &front->points[at];
-}
-
-void front_thin(struct front *front, double gain_frac)
-{
-    for (uint32_t i = 1; i < front->n;)
-        if (front->points[i].total_ms <
-            front->points[i - 1].total_ms * (1 - gain_frac))
-            i++;
-        else
-            drop(front, i);
-}
-
-void front_release(struct front *front)
-{
-    for (uint32_t i = 0; i < FRONT_MAX; i++)
-        snapshot_release(&front->points[i]);
-    *front = (struct front){0};
-}
+/* An annealing of no given effort ends if even the layout that moves least is
+ * within this of the bound, and two cycles gain less than that on the whole
+ * front. So when it ends does not depend on the limit. */
+#define WIDE_GAP 0.03
+#define LITTLE_GAIN 0.001
 
 /* --- what is found --- */
 
@@ -121,6 +41,9 @@ static double queued_total(const struct layout *layout)
 bool replan_offer_layout(struct replan *replan)
 {
     const struct layout *layout = &replan->tryout.layout;
+    const struct snapshot *within =
+        front_within(&replan->front, layout->all_moved_bytes);
+    const double within_ms = within ? within->total_ms : INFINITY;
     struct snapshot *room;
     double total_ms;
 
@@ -133,6 +56,7 @@ bool replan_offer_layout(struct replan *replan)
     room = front_add(&replan->front, layout->all_moved_bytes, total_ms);
     if (!room)
         return false;
+    replan->gain = fmax(replan->gain, within_ms / total_ms - 1);
     snapshot_save(room, layout);
     room->total_ms = total_ms;
     return true;
@@ -195,6 +119,105 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
         replan_lessen(replan);
 }
 
+/* --- when to stop --- */
+
+/* Whether no plan is cheaper than the one that the limit picks: its total is
+ * the lower bound, or what the host takes to queue a step. */
+static bool is_at_bound(const struct replan *replan)
+{
+    const struct step *step = replan->parts.oracle->step;
+    const struct snapshot *picked =
+        front_within(&replan->front, replan->limit_bytes);
+    const double least_ms = fmax(replan->bound.ms, step ? step->host_ms : 0);
+
+    return picked && picked->total_ms <= least_ms * (1 + ROUNDING_FRAC);
+}
+
+/* Whether another cycle is not worth it, by what the last two gained, the last
+ * one last. At the bound only less movement is left to find: under a limit
+ * nobody asks for that, and without one it ends with the first cycle that finds
+ * nothing. */
+static bool is_enough(const struct replan *replan, const double gains[2])
+{
+    const struct front *front = &replan->front;
+
+    if (is_at_bound(replan) &&
+        (replan->limit_bytes != NO_MOVE_LIMIT || !(gains[1] > 0)))
+        return true;
+    return replan->options->effort == SEARCH_EFFORT_AUTO && front->n &&
+           front->points[0].total_ms <= replan->bound.ms * (1 + WIDE_GAP) &&
+           fmax(gains[0], gains[1]) < LITTLE_GAIN;
+}
+
+/* Whether a replicated unit is cheaper in another form. Each GPU has all of it,
+ * so every form moves nothing. Loads the layout in hand. */
+static bool gains_in_form(struct replan *replan, uint32_t unit)
+{
+    struct tryout *tryout = &replan->tryout;
+    const struct unit *of = &replan->parts.of[unit];
+    bool gains = false;
+
+    for (uint32_t f = 0; f < of->n_forms && !gains; f++) {
+        const struct form *form = &of->forms[f];
+        struct rng rng;
+
+        trial_clear(&tryout->trial);
+        rng_init(&rng, f, 0);
+        rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
+        gains = tryout->trial.changes.n &&
+                tryout_price(tryout) <
+                    tryout->layout.total_ms * (1 - ROUNDING_FRAC) &&
+                !(tryout->trial.excess > 0);
+        replan->plan->n_evaluations++;
+    }
+    return gains;
+}
+
+/* Whether what stands is all that may stay without movement: all tables have a
+ * place, in the forms of today, no table has new rows, and no replica would be
+ * cheaper as something else. */
+static bool only_stands(struct replan *replan)
+{
+    const struct parts *parts = &replan->parts;
+
+    for (uint32_t u = 0; u < parts->n_units; u++)
+        for (uint32_t k = 0; k < parts->of[u].n_tables; k++) {
+            const uint32_t t = parts->of[u].tables[k];
+            const struct table_pieces *before = &replan->homes.before[t];
+
+            if (!before->table ||
+                before->table->num_embeddings !=
+                    parts->problem->tables[t].num_embeddings ||
+                !replan->homes.standing[t].n)
+                return false;
+        }
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct shard *stands =
+            replan->homes.standing[parts->of[u].tables[0]].pieces;
+        const bool is_replica = shard_is_replica(stands->kind);
+
+        if (is_replica && gains_in_form(replan, u))
+            return false;
+        if (is_replica)
+            replan->plan->stopped = "budget"; /* several at once may be */
+    }
+    return true;
+}
+
+/* Whether the plan that stands, the layout in hand, is the answer before
+ * anything is searched for: nothing is cheaper, or nothing else moves as
+ * little. */
+static bool stands_as_answer(struct replan *replan)
+{
+    const uint64_t moved_bytes = replan->report->standing.moved_bytes;
+
+    if (!replan->report->standing_fits || moved_bytes > replan->limit_bytes)
+        return false;
+    if (is_at_bound(replan))
+        return !moved_bytes || replan->limit_bytes != NO_MOVE_LIMIT;
+    return !replan->limit_bytes && only_stands(replan);
+}
+
 /* --- annealing --- */
 
 static bool goes_on(void *ctx, uint64_t n_done)
@@ -251,10 +274,11 @@ static void anneal(struct replan *replan)
 {
     uint64_t effort = temper_effort(&replan->parts, replan->options->effort);
     double n_steps = EFFORT_FRAC * (double)effort / TEMPER_CHAINS / N_CYCLES;
+    double gains[2] = {INFINITY, INFINITY};
     bool is_on = true;
     struct temper temper;
 
-    if (replan->parts.n_devices < 2 || !effort)
+    if (replan->parts.n_devices < 2 || !effort || is_enough(replan, gains))
         return;
     temper_open(&temper, &replan->parts, replan->options->pool,
                 replan->options->seed, goes_on, replan);
@@ -268,8 +292,12 @@ static void anneal(struct replan *replan)
         }
         is_on = temper_anneal(&temper, (uint64_t)n_steps + 1,
                               HOT_FRAC * pow(REHEATING, cycle % N_REHEATINGS));
+        gains[0] = gains[1];
+        replan->gain = 0;
         for (unsigned c = 0; c < TEMPER_CHAINS; c++)
             offer(replan, &temper.chains[c]->best);
+        gains[1] = replan->gain;
+        is_on = is_on && !is_enough(replan, gains);
     }
     replan->plan->n_evaluations += temper_priced(&temper);
     temper_close(&temper);
@@ -362,6 +390,9 @@ static int find(struct replan *replan, struct err *err)
     replan->report->standing_fits = !(layout->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;
+    bound_find(&replan->bound, &replan->parts);
+    if (stands_as_answer(replan))
+        return 0;
     options.time_limit_ms /= 2;
     err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
     if (!search_full(&found, replan->watch.oracle, &options, &replan->scratch,
@@ -385,7 +416,6 @@ static int write_plan(struct replan *replan, struct arena *arena,
     struct plan *plan = replan->plan;
     const struct snapshot *picked;
     struct snapshot found = {0};
-    struct proven bound;
 
     front_thin(front, WORTH_FRAC);
     picked = front_within(front, replan->limit_bytes);
@@ -404,11 +434,12 @@ static int write_plan(struct replan *replan, struct arena *arena,
     snapshot_to_plan(&found, &replan->parts, plan, arena);
     snapshot_release(&found);
     plan_join_columns(plan, false, arena); /* where it keeps some that touch */
-    bound_find(&bound, &replan->parts);
+    if (!strcmp(plan->stopped, "budget") && is_at_bound(replan))
+        plan->stopped = "done";
     plan->search = "replan";
     plan->seed = replan->options->seed;
-    plan->bound_ms = bound.ms;
-    plan->bound_term = bound.term;
+    plan->bound_ms = replan->bound.ms;
+    plan->bound_term = replan->bound.term;
     return 0;
 }
 

@@ -52,11 +52,14 @@ struct search_options {
     struct search_trace *trace;  /* of the full search; may be NULL */
     const struct oracle *torchrec; /* of the full search: by which TorchRec's
                                       planner plans; NULL: the search's */
-    struct rivals *rivals; /* of the full search: gets what other planners find
-                              (rivals_ask); may be NULL */
-    double simplest_frac;  /* of the full search and search_replan: by which the
-                              step may rise for fewer pieces (search/finish.h);
-                              0: it may not */
+    struct rivals *rivals;  /* of the full search: gets what other planners find
+                               (rivals_ask); may be NULL */
+    void (*on_found)(void); /* of the full search and search_replan: called once
+                               there is a plan for an interrupt to keep, perhaps
+                               more often; may be NULL */
+    double simplest_frac; /* of the full search and search_replan: by which the
+                             step may rise for fewer pieces (search/finish.h);
+                             0: it may not */
 };
 /* In stages, till they gain little: none begins after 2,400,000, unless the
  * last gained, or ends after twice as many; where the oracle is additive 12,000
@@ -127,7 +130,12 @@ struct replan_report {
  * its GPUs named such that little moves; it anneals without a limit, then under
  * limits that rise from nothing to what the cheapest layout moves; and what it
  * finds goes back home unit by unit. Takes two to three times what search_full
- * does, and without a limit costs no more, to a ten-thousandth. Where what is
+ * does, and without a limit costs no more, to a ten-thousandth. It ends early
+ * if the plan that the limit picks reaches the lower bound or the time that the
+ * host takes to queue a step. If what stands reaches it, or if nothing may move
+ * and no table is new, has new rows or is a replica that would be cheaper in
+ * another form, what stands is the answer, and the front has that point
+ * alone. Where what is
  * found is to be simpler no more moves than the limit, or where there is none
  * than does without.
  *

@@ -488,12 +488,3 @@ void cli_say(const char *sentence)
     fprintf(stderr, "%s%s\n", start, out.len ? out.data : "");
     buf_release(&out);
 }
-
-void cli_warn(void *ctx, const char *sentence)
-{
-    struct arena arena = {0};
-
-    (void)ctx;
-    cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
-    arena_release(&arena);
-}

@@ -75,6 +75,8 @@ struct command {
     const struct option_spec *options[COMMAND_MAX_GROUPS + 1];
     const char *needs[3]; /* options that must be given, NULL after the last */
     bool has_wide;        /* --wide */
+    bool ends_at_once;    /* an interrupt ends it wherever it is, until it has
+                             something to keep (base/interrupt.h) */
     unsigned n_args[2];   /* of files: at least, and at most */
     /* 0, -1 with the err, or the exit status of a success that has one of its
      * own. */
@@ -126,6 +128,8 @@ void cli_print_json(json_t *root);
 /* Prints a document that goes out as it is, such as a plan. */
 void cli_print_text(const char *text);
 void cli_print_document(json_t *root);
+/* Has an interrupt end the command at once, with a sentence or a document. */
+void cli_end_at_once(void);
 /* Prints the report and the document that were kept. Of a failure (else NULL)
  * it gets a member "error", or there is nothing but that, unless a document
  * went out as it is.
@@ -134,8 +138,8 @@ void cli_end_answer(const struct err *err);
 /* Prints a message on stderr; on a terminal in lines of its width, elsewhere in
  * one line. */
 void cli_say(const char *sentence);
-/* Prints a warning on stderr; fits where a reader asks for a function to call
- * (ctx is not used). */
+/* Prints a warning on stderr, the same sentence only once; fits where a reader
+ * asks for a function to call (ctx is not used). */
 void cli_warn(void *ctx, const char *sentence);
 
 #endif

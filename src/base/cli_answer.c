@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cli.h"
 
+#include "base/hash.h"
+#include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/text.h"
 
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #define USUAL_COLUMNS 80 /* where no terminal says otherwise */
+#define N_WARNED 32      /* warnings that are not said again */
 #define BOLD "\033[1m"
 #define PLAIN "\033[0m"
 
@@ -20,6 +23,9 @@ static struct {
     bool is_given;    /* something is printed */
     json_t *report;   /* owned: printed when it is known how the command ends */
     struct buf text;  /* likewise */
+    uint64_t warned[N_WARNED]; /* hashes of the last warnings */
+    size_t n_warned;           /* of all */
+    char said[256], last[512]; /* if an interrupt ends it at once */
 } answer;
 
 void cli_answer_as(bool is_json, size_t n_columns)
@@ -35,6 +41,7 @@ struct buf *cli_text(void)
 
 void cli_print_text(const char *text)
 {
+    interrupt_keep(true); /* half a text is none */
     fputs(text, stdout);
     answer.is_given = true;
 }
@@ -53,6 +60,22 @@ size_t cli_columns(const struct cli *cli)
     if (cli->command->has_wide && cli_given(cli, "wide"))
         return SIZE_MAX;
     return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
+}
+
+/* A cost model that is opened for each number of GPUs, or each task, doubts
+ * itself each time in the same words. */
+void cli_warn(void *ctx, const char *sentence)
+{
+    const uint64_t hash = hash_bytes(sentence, strlen(sentence), 0);
+    struct arena arena = {0};
+
+    (void)ctx;
+    for (size_t i = 0; i < min_u64(answer.n_warned, N_WARNED); i++)
+        if (answer.warned[i] == hash)
+            return;
+    answer.warned[answer.n_warned++ % N_WARNED] = hash;
+    cli_say(arena_printf(&arena, "warning: %s", text_shown(sentence, &arena)));
+    arena_release(&arena);
 }
 
 /* Of a line, or 0: letters, and blanks up to where its text begins. */
@@ -141,8 +164,26 @@ static json_t *error_to_json(const struct err *err)
         "suggestions", shortage->of ? suggestions_to_json(shortage) : NULL);
 }
 
+void cli_end_at_once(void)
+{
+    json_t *root = json_object();
+    struct err err;
+    char *text;
+
+    err_set(&err, ERR_INTERRUPTED, "interrupted before all was printed");
+    json_object_set_new(root, "error", error_to_json(&err));
+    text = json_to_text(root);
+    snprintf(answer.said, sizeof answer.said, "%sneuroshard: %.200s\n",
+             isatty(STDERR_FILENO) ? "\r\033[K" : "", err.msg);
+    snprintf(answer.last, sizeof answer.last, "%s", answer.is_json ? text : "");
+    mem_free(text);
+    json_decref(root);
+    interrupt_end_at_once(answer.said, answer.last);
+}
+
 void cli_end_answer(const struct err *err)
 {
+    interrupt_keep(true);
     cli_print_report();
     if (err && answer.is_json && !answer.is_given && !answer.report)
         answer.report = json_object();

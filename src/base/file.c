@@ -54,7 +54,9 @@ int file_read(const char **text, size_t *len, const char *path,
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path,
                        strerror(errno));
+    interrupt_hold(); /* a sentence names the file */
     reason = read_all(&buf, fd);
+    interrupt_release(!reason);
     *text = arena_strndup(arena, buf.data, buf.len);
     *len = buf.len;
     buf_release(&buf);

@@ -223,11 +223,13 @@ int file_write_checked(const char *path, const void *data, size_t len,
         return -1;
     if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
+    interrupt_hold(); /* or a temporary file would stay */
     if (!is_standard && S_ISREG(old.st_mode))
         rc = write_atomically(&output, old.st_mode & 07777, &arena, err);
     else if (!check(&output, data, len, &arena, err))
         rc = is_standard ? write_standard(&output, err)
                          : write_special(&output, err);
+    interrupt_release(!rc);
     arena_release(&arena);
     return rc;
 }

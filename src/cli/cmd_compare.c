@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/progress.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
@@ -125,6 +126,12 @@ static int run_task(struct tournament *run, const char *name,
     return 0;
 }
 
+/* Whether an interrupt came and there is a task to report. */
+static bool is_ended(const struct tournament *run)
+{
+    return run->comparison.n_tasks && interrupt_requested();
+}
+
 static int run_file(struct tournament *run, const char *path, struct err *err)
 {
     struct problem *pool = ARENA_NEW(run->arena, struct problem, 1);
@@ -133,7 +140,8 @@ static int run_file(struct tournament *run, const char *path, struct err *err)
         return -1;
     if (!cli_given(run->cli, "tasks"))
         return run_task(run, pool->source, pool, err);
-    for (uint64_t i = 0; i < cli_u64(run->cli, "tasks"); i++) {
+    for (uint64_t i = 0; i < cli_u64(run->cli, "tasks") && !is_ended(run);
+         i++) {
         struct problem *task = ARENA_NEW(run->arena, struct problem, 1);
         const char *name = arena_printf(run->arena, "%s#%llu", pool->source,
                                         (unsigned long long)i);
@@ -175,7 +183,7 @@ static int run_compare(struct cli *cli, struct err *err)
     progress_start(&run.progress, "plans",
                    n_tasks * cli->n_args * comparison->n_planners,
                    run.search.is_logged);
-    for (size_t i = 0; !rc && i < cli->n_args; i++)
+    for (size_t i = 0; !rc && i < cli->n_args && !is_ended(&run); i++)
         rc = run_file(&run, cli->args[i], err);
     progress_finish(&run.progress);
     if (!rc) {
@@ -199,6 +207,7 @@ const struct command command_compare = {
     .options = {count_options, cluster_options, job_options, planning_options,
                 progress_options, own_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {1, MAX_FILES},
     .run = run_compare,
 };

@@ -32,6 +32,7 @@ const struct command command_cost = {
     .options = {pricing_options, placed_options, cluster_options, job_options,
                 own_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {1, 1},
     .run = run_cost,
 };

@@ -59,6 +59,7 @@ const struct command command_diff = {
     .summary = "what moves where between two plans, and what it buys",
     .options = {own_options, placed_options, cluster_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {2, 2},
     .run = run_diff,
 };

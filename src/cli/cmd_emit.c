@@ -69,6 +69,7 @@ const struct command command_emit = {
     .summary = "write a plan for a training framework",
     .options = {own_options},
     .needs = {"format"},
+    .ends_at_once = true,
     .n_args = {1, 1},
     .run = run_emit,
 };

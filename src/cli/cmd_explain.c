@@ -132,6 +132,7 @@ const struct command command_explain = {
     .options = {own_options, pricing_options, placed_options, cluster_options,
                 job_options, progress_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {1, 2},
     .run = run_explain,
 };

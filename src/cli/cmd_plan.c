@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/progress.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,10 +52,11 @@ static const struct option_spec own_options[] = {
 /* "0%" asks for what costs nothing. */
 #define NOTHING 1e-12
 
-/* Fills a plan whose problem is set: searched, from `from` where --from is
- * given; priced and judged. */
+/* Fills a plan whose problem is set: searched, from `from` if --from is given,
+ * within limit_ms if that is not 0; priced and judged. */
 static int find_plan(struct plan *plan, struct plan_request *request,
-                     const struct oracle *oracle, struct err *err)
+                     const struct oracle *oracle, double limit_ms,
+                     struct err *err)
 {
     struct cli *cli = request->cli;
     const bool is_full = !strcmp(cli_string(cli, "search"), "full");
@@ -66,6 +70,7 @@ static int find_plan(struct plan *plan, struct plan_request *request,
                                err))
         return -1;
     planning_set_search(&options, cli);
+    options.time_limit_ms = limit_ms;
     if (cli_given(cli, "simplest-within"))
         options.simplest_frac =
             fmax(cli_double(cli, "simplest-within"), NOTHING);
@@ -76,6 +81,8 @@ static int find_plan(struct plan *plan, struct plan_request *request,
     options.beam_width = strcmp(cli_string(cli, "search"), "grid")
                              ? (unsigned)cli_u64(cli, "beam")
                              : 0;
+    if (!is_full)
+        interrupt_keep(true); /* the published search keeps its best, too */
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
     rc = cli_given(cli, "from")
@@ -134,7 +141,8 @@ static int plan_once(struct plan_request *request, struct err *err)
     struct oracle *oracle = NULL;
     const char *path = cli_string(request->cli, "trace");
     int rc = planning_oracle(&oracle, request->cli, &plan.problem, err) ||
-             find_plan(&plan, request, oracle, err);
+             find_plan(&plan, request, oracle,
+                       1000 * cli_double(request->cli, "time-limit"), err);
 
     if (!rc) {
         tell_search(&plan);
@@ -149,6 +157,8 @@ static int plan_once(struct plan_request *request, struct err *err)
 
 /* Counts whose total is within this of the least are as good as fastest. */
 #define NEAR_FRAC 0.05
+/* Time of a number for which there is no time left: 0 would be no limit. */
+#define LEAST_MS 0.001
 
 /* What is known of one number of GPUs; without a plan the figures behind `fits`
  * are NAN. */
@@ -185,8 +195,11 @@ static const struct figure count_figures[] = {
 
 struct counts {
     struct plan_request *request;
-    struct count *list; /* [n] */
-    size_t n;           /* that are planned */
+    struct count *list;     /* [n] */
+    size_t n;               /* that are planned */
+    double end_ms;          /* by the clock, of --time-limit; INFINITY: none */
+    const char *why_so_few; /* "interrupt" or "time"; NULL: all are planned */
+    struct progress progress; /* counts numbers of GPUs */
     struct planning_counts asked;
     /* The first that fits, the first of the fastest, and the first about as
      * fast; NULL where none fits. */
@@ -194,7 +207,7 @@ struct counts {
     struct cost_source cost;  /* of the last that fits */
     struct shortage shortage; /* of the last that does not */
     struct arena arena;       /* of what is kept of the plans */
-    bool any_assumed, is_interrupted;
+    bool any_assumed;
 };
 
 static void note_plan(struct counts *counts, struct count *count,
@@ -226,8 +239,19 @@ static void note_plan(struct counts *counts, struct count *count,
         counts->fastest = count;
 }
 
-/* Plans for one number as `plan --gpus N` does, and saves the plan where it is
- * the first that fits. Not to fit is an answer, not a failure. */
+/* Share of the time that is left for the next number; 0: no limit. */
+static double share_of_time(const struct counts *counts)
+{
+    const double left_ms = counts->end_ms - clock_ms();
+
+    if (!isfinite(left_ms))
+        return 0;
+    return fmax(left_ms / (double)(counts->asked.n - counts->n), LEAST_MS);
+}
+
+/* Plans for one number as `plan --gpus N` does, and saves the plan if it is
+ * the first that fits. Not to fit is an answer, not a failure, and so is an
+ * interrupt before any plan: the number is not counted. */
 static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
 {
     struct plan_request *request = counts->request;
@@ -251,7 +275,7 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
     counts->any_assumed |= count->hosts_assumed;
     if (planning_oracle(&oracle, cli, &plan.problem, err))
         return -1;
-    rc = find_plan(&plan, request, oracle, err);
+    rc = find_plan(&plan, request, oracle, share_of_time(counts), err);
     if (!rc) {
         note_plan(counts, count, &plan);
         if (cli_given(cli, "output") && counts->smallest == count)
@@ -261,6 +285,9 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
         counts->shortage = err->shortage;
         *err = (struct err){0};
         rc = 0;
+    } else if (err->code == ERR_INTERRUPTED) {
+        *err = (struct err){0};
+        return 0;
     }
     counts->n += !rc;
     return rc;
@@ -273,10 +300,26 @@ static const char *gpus(const struct count *count)
     return count->n_gpus == 1 ? "GPU" : "GPUs";
 }
 
-static void print_answer(const struct counts *counts)
+/* "44 to 65536 GPUs were not planned for"; NULL: all were. */
+static const char *say_undone(struct counts *counts)
+{
+    const struct planning_counts *asked = &counts->asked;
+    const uint32_t last = asked->n_gpus[asked->n - 1];
+
+    if (counts->n == asked->n)
+        return NULL;
+    if (counts->n + 1 == asked->n)
+        return arena_printf(&counts->arena, "%u %s not planned for", last,
+                            last == 1 ? "GPU was" : "GPUs were");
+    return arena_printf(&counts->arena, "%u to %u GPUs were not planned for",
+                        asked->n_gpus[counts->n], last);
+}
+
+static void print_answer(struct counts *counts)
 {
     const struct cli *cli = counts->request->cli;
     const struct count *smallest = counts->smallest, *fastest = counts->fastest;
+    const char *undone = say_undone(counts);
     bool is_per_gpu = cli_given(cli, "batch-per-gpu");
 
     if (counts->any_assumed)
@@ -298,6 +341,8 @@ static void print_answer(const struct counts *counts)
                        counts->near->n_gpus, gpus(counts->near),
                        100 * NEAR_FRAC);
         cli_printf("\n");
+        if (undone && !strcmp(counts->why_so_few, "time"))
+            cli_printf("the time was up: %s\n", undone);
     }
 }
 
@@ -327,64 +372,92 @@ static void print_json(const struct counts *counts)
         cost = json_pack("{s:s, s:s, s:s}", "name", counts->cost.name, "basis",
                          cost_basis_names[counts->cost.basis], "comm",
                          counts->cost.comm);
-    cli_print_json(json_pack(
-        "{s:o, s:b, s:o, s:o, s:o, s:o*}", "counts", list, "interrupted",
-        counts->is_interrupted, "smallest_gpus", json_gpus(counts->smallest),
-        "fastest_gpus", json_gpus(counts->fastest), "within_5_percent_gpus",
-        json_gpus(counts->near), "cost_model", cost));
+    cli_print_json(
+        json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o*}", "counts", list,
+                  "interrupted", interrupt_requested(), "unplanned_gpus",
+                  counts->n < counts->asked.n
+                      ? json_pack("[i, i]", counts->asked.n_gpus[counts->n],
+                                  counts->asked.n_gpus[counts->asked.n - 1])
+                      : json_null(),
+                  "smallest_gpus", json_gpus(counts->smallest), "fastest_gpus",
+                  json_gpus(counts->fastest), "within_5_percent_gpus",
+                  json_gpus(counts->near), "cost_model", cost));
 }
 
 /* --- all of them --- */
 
+/* Prints a line of the number that was planned for last. */
+static void print_last(const struct counts *counts)
+{
+    if (counts->n == 1)
+        figures_heading(count_figures, cli_text());
+    figures_row(count_figures, &counts->list[counts->n - 1], cli_text());
+    cli_print_report();
+    fflush(stdout);
+}
+
 static int plan_all(struct counts *counts, struct err *err)
 {
     struct cli *cli = counts->request->cli;
-    int rc = 0;
 
-    for (size_t i = 0; !rc && !counts->is_interrupted && i < counts->asked.n;
-         i++) {
+    while (counts->n < counts->asked.n && !counts->why_so_few) {
+        const size_t n = counts->n;
         struct arena_mark mark = arena_mark(cli->arena);
 
-        rc = plan_count(counts, counts->asked.n_gpus[i], err);
+        progress_update(&counts->progress, n);
+        if (plan_count(counts, counts->asked.n_gpus[n], err))
+            return -1;
         arena_rewind(cli->arena, mark);
-        if (!rc) {
-            if (!i)
-                figures_heading(count_figures, cli_text());
-            figures_row(count_figures, &counts->list[i], cli_text());
-            cli_print_report();
-            fflush(stdout);
-        }
-        counts->is_interrupted = interrupt_requested();
+        progress_finish(&counts->progress);
+        if (counts->n > n)
+            print_last(counts);
+        interrupt_keep(counts->n > 0); /* what is known of smaller numbers */
+        if (interrupt_requested())
+            counts->why_so_few = "interrupt";
+        else if (clock_ms() >= counts->end_ms)
+            counts->why_so_few = "time";
     }
     /* The total of one that does not fit is NAN. */
     for (size_t i = 0; counts->fastest && !counts->near; i++)
         if (counts->list[i].total_ms <=
             counts->fastest->total_ms * (1 + NEAR_FRAC))
             counts->near = &counts->list[i];
-    return rc;
+    return 0;
 }
 
-/* What there is to say where none fits or an interrupt came. */
-static int conclude(struct counts *counts, struct err *err)
+/* Nothing fits as far as the search came. */
+static int conclude_without_plan(const struct counts *counts,
+                                 const char *undone, struct err *err)
 {
-    const struct planning_counts *asked = &counts->asked;
-    const struct count *last = &counts->list[counts->n - 1];
-    const char *undone = NULL;
+    const struct count *last;
 
-    if (counts->n < asked->n)
-        undone =
-            arena_printf(&counts->arena, "%u to %u GPUs were not planned for",
-                         asked->n_gpus[counts->n], asked->n_gpus[asked->n - 1]);
-    if (!counts->smallest && undone)
+    if (undone && (!counts->n || !strcmp(counts->why_so_few, "interrupt")))
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before one that fits was found: %s",
                        undone);
-    if (!counts->smallest) {
-        err_set(err, ERR_NO_PLAN, "with %u %s %s", last->n_gpus, gpus(last),
-                last->why_not);
-        err->shortage = counts->shortage;
-        return -1;
+    assert(counts->n);
+    last = &counts->list[counts->n - 1];
+    err_set(err, ERR_NO_PLAN, "with %u %s %s%s%s", last->n_gpus, gpus(last),
+            last->why_not, undone ? "; then the time was up: " : "",
+            undone ? undone : "");
+    err->shortage = counts->shortage;
+    return -1;
+}
+
+/* Says what an interrupt cut short; that the time was up is an answer. */
+static int conclude(struct counts *counts, struct err *err)
+{
+    const char *undone = say_undone(counts);
+    const struct count *last;
+
+    if (!counts->smallest)
+        return conclude_without_plan(counts, undone, err);
+    if (undone && !strcmp(counts->why_so_few, "time")) {
+        cli_warn(NULL,
+                 arena_printf(&counts->arena, "the time was up: %s", undone));
+        return 0;
     }
+    last = &counts->list[counts->n - 1];
     if (last->stopped && !strcmp(last->stopped, "interrupt"))
         return err_set(
             err, ERR_INTERRUPTED,
@@ -400,14 +473,18 @@ static int conclude(struct counts *counts, struct err *err)
  * Plans for each number of GPUs that --gpus asks about, and prints a line each
  * on stdout when it is known (--json: all at the end), then which is the
  * smallest that fits and which the fastest. --output gets the plan of the
- * smallest. SIGINT ends it after the number in hand. ERR_NO_PLAN, with what
- * would make the largest fit, where none does.
+ * smallest. --time-limit is for all together, each number gets an equal share
+ * of what is left of it; SIGINT and the end of that time leave out the larger
+ * ones. ERR_NO_PLAN, with what would make the largest fit, if none does.
  */
 static int find_plans_by_count(struct plan_request *request, struct err *err)
 {
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
-    struct counts counts = {.request = request};
+    const double limit_ms = 1000 * cli_double(cli, "time-limit");
+    struct counts counts = {.request = request,
+                            .end_ms = limit_ms > 0 ? clock_ms() + limit_ms
+                                                   : INFINITY};
     int rc;
 
     if (path && !strcmp(path, "-"))
@@ -417,7 +494,10 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
     if (planning_counts(&counts.asked, cli, err))
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
+    progress_start(&counts.progress, "numbers of GPUs", counts.asked.n, false);
+    counts.progress.limit_s = limit_ms / 1000;
     rc = plan_all(&counts, err);
+    progress_finish(&counts.progress);
     if (!rc) {
         print_json(&counts);
         print_answer(&counts);
@@ -478,6 +558,7 @@ const struct command command_plan = {
     .options = {count_options, cluster_options, job_options, planning_options,
                 replanning_options, progress_options, own_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {1, 1},
     .run = run_plan,
 };

@@ -201,6 +201,7 @@ const struct command command_tables = {
     .summary = "print what a table list holds",
     .options = {own_options},
     .has_wide = true,
+    .ends_at_once = true,
     .n_args = {1, 1},
     .run = run_tables,
 };

@@ -103,7 +103,10 @@ static int run_command(const struct command *command, int argc, char **argv,
         rc = cli_parse(&cli, command, argc, argv, arena, err);
     if (!rc && cli) {
         cli_answer_as(cli_given(cli, "json"), cli_columns(cli));
+        if (command->ends_at_once)
+            cli_end_at_once();
         rc = command->run(cli, err);
+        interrupt_keep(true);
     }
     file_claims_end();
     return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/planning.h"
 
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "core/what_if.h"
 #include "costmodel/oracles.h"
@@ -76,23 +77,26 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
 }
 
 /* With rivals, which may be NULL, beside TorchRec's planner and the best of the
- * greedy ones. */
+ * greedy ones. After an interrupt without what takes long. */
 static void plan_report(const struct plan *plan, const struct oracle *oracle,
                         const struct rivals *rivals, const struct cli *cli)
 {
+    const bool is_short = interrupt_requested();
     struct compare_entry list[2];
 
     if (rivals)
         list_rivals(list, rivals, plan, cli->arena);
-    emit_report(plan,
-                &(struct report_options){
-                    .n_columns = cli_columns(cli),
-                    .waits = oracle_waits(oracle),
-                    .without_ms = what_if_without(plan, oracle, cli->arena),
-                    .plain_ms = plain_ms(plan, cli->arena),
-                    .rivals = list,
-                    .n_rivals = rivals ? 2 : 0},
-                cli_text());
+    emit_report(
+        plan,
+        &(struct report_options){
+            .n_columns = cli_columns(cli),
+            .waits = oracle_waits(oracle),
+            .without_ms =
+                is_short ? NULL : what_if_without(plan, oracle, cli->arena),
+            .plain_ms = is_short ? NAN : plain_ms(plan, cli->arena),
+            .rivals = list,
+            .n_rivals = rivals ? 2 : 0},
+        cli_text());
 }
 
 /* --- of a plan in the place of another --- */
@@ -245,6 +249,8 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
 
     if (path && !is_stdout && plan_save(plan, path, err))
         return -1;
+    /* The plan is kept; a report is none until it is whole. */
+    interrupt_keep(is_stdout);
     if (is_from && cli_given(cli, "json"))
         cli_print_document(replanning_to_json(request, plan));
     else if (is_stdout || cli_given(cli, "json"))

@@ -2,6 +2,7 @@
 #include "cli/planning.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "core/canonical.h"
 #include "core/plan_check.h"
@@ -229,9 +230,15 @@ int planning_problem(struct problem *problem, const char *path,
     return 0;
 }
 
+static void keep_found(void)
+{
+    interrupt_keep(true);
+}
+
 void planning_set_search(struct search_options *options, const struct cli *cli)
 {
     search_options_init(options);
+    options->on_found = keep_found;
     options->seed = cli_u64(cli, "seed");
     if (cli_given(cli, "effort"))
         options->effort = cli_u64(cli, "effort");
@@ -259,18 +266,47 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
                             oracle->cost.name));
 }
 
-/* What was asked for by an option must have an effect; a plan and a cluster
- * have bandwidths whatever prices them. */
-static int check_asked_bandwidths(struct cli *cli, const char *spec,
-                                  struct err *err)
+/* Options of a mask that were given: "options '--chunks', '--dedup' change";
+ * NULL: none. */
+static const char *list_given(unsigned mask, const struct cli *cli)
 {
-    if (!spec || oracle_takes_bandwidths(spec) ||
-        !(cli_given(cli, "intra-gbps") || cli_given(cli, "inter-gbps")))
-        return 0;
-    return err_usage(
-        err,
-        "cost model '%s' has nets for communication and takes no bandwidths",
-        spec);
+#define HEED_NAME(name, option) option,
+    static const char *const options[] = {HEEDS(HEED_NAME)};
+    const char *list = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_HEEDS; i++)
+        if (mask & (1u << i) && cli_given(cli, options[i]))
+            list = arena_printf(cli->arena, "%s%s'--%s'", list, n++ ? ", " : "",
+                                options[i]);
+    if (!n)
+        return NULL;
+    return n == 1 ? arena_printf(cli->arena, "option %s changes", list)
+                  : arena_printf(cli->arena, "options %s change", list);
+}
+
+/* Says which options have no effect under the cost model of this text, or,
+ * if it is NULL, of a GPU's own, which heeds all. Bandwidths are refused if the
+ * model has nets in their place; a plan and a cluster may have some. */
+static int check_heeded(struct cli *cli, const char *spec, struct err *err)
+{
+    const unsigned heeds = spec ? oracle_heeds(spec) : HEED_ALL;
+    const unsigned bandwidths = HEED_INTRA | HEED_INTER;
+    const char *unheeded = list_given(~heeds, cli);
+
+    if (!(heeds & HEED_NETWORK) && list_given(bandwidths, cli))
+        return err_usage(err,
+                         "cost model '%s' has nets for communication and takes "
+                         "no bandwidths",
+                         spec);
+    if (unheeded)
+        cli_warn(NULL, text_say(cli->arena, "%s no price under cost model '%s'",
+                                unheeded, spec));
+    if (heeds & HEED_PIPELINE && cli_given(cli, "pipeline") &&
+        cli_choice(cli, "pipeline") == PIPELINE_PREFETCH)
+        cli_warn(NULL, "option '--pipeline prefetch' costs what 'sdd' does as "
+                       "long as no table is cached, and none is");
+    return 0;
 }
 
 /* The model of this text, or, where it is NULL, that of a GPU. */
@@ -289,7 +325,7 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     struct oracle *oracle;
     unsigned missing;
 
-    if (check_asked_bandwidths(cli, spec, err) ||
+    if (check_heeded(cli, spec, err) ||
         open_oracle(&oracle, spec, problem->cluster.gpu, problem, cli, err))
         return -1;
     /* A kind that is asked for by name must have a price. */
@@ -320,7 +356,7 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
         cluster->gpu = asked->name;
     }
     planning_set_bandwidths(cluster, cli);
-    if (check_asked_bandwidths(cli, spec, err) ||
+    if (check_heeded(cli, spec, err) ||
         planning_set_job(&plan->problem, cli, err))
         return -1;
     if (open_oracle(out, spec, cluster->gpu ? cluster->gpu : gpu,

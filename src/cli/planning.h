@@ -32,7 +32,8 @@ int planning_load(struct plan *plan, const char *path, const char *list,
                   struct cli *cli, struct err *err) MUST_CHECK;
 
 /* What a search is asked for by --seed, --effort, --time-limit, --verbose and
- * --threads, and else search_options_init; the caller closes its pool. */
+ * --threads, and else search_options_init; the caller closes its pool. An
+ * interrupt keeps what the full search has found (interrupt_keep). */
 void planning_set_search(struct search_options *options, const struct cli *cli);
 
 /* Reads the table list and fills the problem from the options; of a range of

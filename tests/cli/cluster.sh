@@ -90,6 +90,21 @@ timeout --foreground --preserve-status -s INT 2 "$ns" plan "$tables" --gpus 4..6
     --effort 1000000000000 2>messages | awk '{print $1, $2, $3}' | sed -n 1,2p
 grep interrupted messages
 
+echo "# the end of the time, which is that of all numbers"
+plan --gpus 1..65536 --memory 3GiB --time-limit 0.000001 | sed -n '/time/p'
+plan --gpus 1..65536 --memory 3GiB --time-limit 0.000001 --json |
+    sed -n '/unplanned/,/]/p' | tr -d ' \n'
+echo
+plan --gpus 1..65536 --time-limit 0.000001 --memory 300MiB >none
+echo "exit $?, $(grep -c '^ *[0-9]' none) planned for"
+sed 's/.*; then/then/' messages
+plan --gpus 1..5 --memory 3GiB --time-limit 600 >all
+echo "exit $?, $(grep -c '^ *[0-9]' all) planned for"
+
+echo "# the same warning once"
+plan --gpus 1..3 --memory 3GiB --gpu a100 >all
+grep -c 'no model' messages
+
 echo "# from a plan"
 plan --gpus 3..4 --from 3.json --move-limit 1GiB --json | grep '"fits"'
 plan --gpus 3 --from 3.json --move-limit 0 -o kept.json >report

@@ -240,9 +240,9 @@ static void check(const char *cost, size_t n)
 
 /* Texts of each cost model of ORACLES(): one without any is not tested, which
  * fails. */
-#define ORACLE_ID(id, name, argument, has_comm_nets) ORACLE_##id,
+#define ORACLE_ID(id, name, argument, heeds) ORACLE_##id,
 enum { ORACLES(ORACLE_ID) N_ORACLES };
-#define ORACLE_NAME(id, name, argument, has_comm_nets) name,
+#define ORACLE_NAME(id, name, argument, heeds) name,
 static const char *const oracle_names[] = {ORACLES(ORACLE_NAME)};
 
 static const char *const costs[N_ORACLES][4] = {

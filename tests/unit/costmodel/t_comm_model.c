@@ -280,6 +280,70 @@ static void random_load(struct load *load, struct rng *rng)
     }
 }
 
+enum level { SENT_INSIDE, RECEIVED_INSIDE, SENT_ACROSS, RECEIVED_ACROSS };
+
+/* Bytes at the busiest device by all that it sends and receives: a device keeps
+ * 1/R of what it has. */
+static void count_bytes(const double *bytes, uint32_t n, uint32_t per_group,
+                        double most[4])
+{
+    memset(most, 0, 4 * sizeof(*most));
+    for (uint32_t r = 0; r < n; r++) {
+        double moved[4] = {0};
+
+        for (uint32_t q = 0; q < n; q++) {
+            const bool is_inside = q / per_group == r / per_group;
+
+            if (q == r)
+                continue;
+            moved[is_inside ? SENT_INSIDE : SENT_ACROSS] += bytes[r] / n;
+            moved[is_inside ? RECEIVED_INSIDE : RECEIVED_ACROSS] +=
+                bytes[q] / n;
+        }
+        for (int k = 0; k < 4; k++)
+            most[k] = fmax(most[k], moved[k]);
+    }
+}
+
+/* An exchange takes what the busiest device sends or receives, by all pairs.
+ * What it receives counts across only, and only if the last group is smaller:
+ * no other term of it can be the largest. */
+static void check_received(void)
+{
+    size_t n_inside = 0, n_even = 0, n_uneven = 0;
+    double worst = 0;
+    struct rng rng;
+
+    rng_init(&rng, 14, 0);
+    for (int i = 0; i < 5000; i++) {
+        const uint32_t n = 2 + (uint32_t)rng_below(&rng, 7);
+        const uint32_t per_host = 1 + (uint32_t)rng_below(&rng, n);
+        struct comm_model model = {.form = COMM_PORT,
+                                   .intra = random_line(&rng),
+                                   .inter = random_line(&rng)};
+        double most[4], fwd[8], bwd[8], intra, inter;
+        struct load load;
+
+        random_load(&load, &rng);
+        memset(load.grad, 0, sizeof(load.grad));
+        load.bytes[rng_below(&rng, n)] = 170 * MB;
+        price(&model, n, per_host, &load, fwd, bwd);
+        count_bytes(load.bytes, n, per_host, most);
+        intra = fmax(most[SENT_INSIDE], most[RECEIVED_INSIDE]);
+        inter = fmax(most[SENT_ACROSS], most[RECEIVED_ACROSS]);
+        intra = intra > 0 ? comm_curve_us(&model.intra, intra) / 1000 : 0;
+        inter = inter > 0 ? comm_curve_us(&model.inter, inter) / 1000 : 0;
+        worst = tap_worst(worst, fabs(bwd[0] - fmax(intra, inter)));
+        n_inside += most[RECEIVED_INSIDE] > most[SENT_INSIDE] * (1 + 1e-12);
+        if (most[RECEIVED_ACROSS] > most[SENT_ACROSS] * (1 + 1e-12))
+            n % per_host ? n_uneven++ : n_even++;
+    }
+    is_near(worst, 0, 1e-9, "the busiest device decides");
+    is_i64((int64_t)(n_inside + n_even), 0,
+           "in equal groups what is sent is never less than what comes");
+    ok(n_uneven > 10, "a smaller last group receives more %zu times", n_uneven);
+}
+
 static void random_job(struct job *job, struct comm_model *model,
                        struct rng *rng)
 {
@@ -465,6 +529,7 @@ int main(void)
     check_price();
     check_levels();
     check_domains();
+    check_received();
     check_terms();
     check_hidden();
     check_phases();

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/movement.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct snapshot *front_within(const struct front *front,
+                                    uint64_t limit_bytes)
+{
+    uint32_t i = 0;
+
+    while (i < front->n && front->points[i].moved_bytes <= limit_bytes)
+        i++;
+    return i ? &front->points[i - 1] : NULL;
+}
+
+/* The point's layout goes behind the others: its room is used again. */
+static void drop(struct front *front, uint32_t i)
+{
+    struct snapshot point = front->points[i];
+
+    front->n--;
+    memmove(&front->points[i], &front->points[i + 1],
+            (front->n - i) * sizeof(point));
+    front->points[front->n] = point;
+}
+
+/* Returns which one. */
+static uint32_t drop_least_gain(struct front *front)
+{
+    const struct snapshot *points = front->points;
+    double least = INFINITY;
+    uint32_t worst = 1;
+
+    for (uint32_t i = 1; i + 1 < front->n; i++) {
+        double gain = points[i - 1].total_ms - points[i].total_ms;
+
+        if (gain < least) {
+            least = gain;
+            worst = i;
+        }
+    }
+    drop(front, worst);
+    return worst;
+}
+
+struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
+                           double total_ms)
+{
+    const struct snapshot *within = front_within(front, moved_bytes);
+    struct snapshot point;
+    uint32_t at = 0;
+
+    if (within && total_ms >= within->total_ms * (1 - ROUNDING_FRAC))
+        return NULL;
+    while (at < front->n && front->points[at].moved_bytes < moved_bytes)
+        at++;
+    while (at < front->n && front->points[at].total_ms >= total_ms)
+        drop(front, at);
+    if (front->n == FRONT_MAX && drop_least_gain(front) < at)
+        at--;
+    point = front->points[front->n];
+    memmove(&front->points[at + 1], &front->points[at],
+            (front->n - at) * sizeof(point));
+    front->points[at] = point;
+    front->points[at].moved_bytes = moved_bytes;
+    front->n++;
+    return &front->points[at];
+}
+
+void front_thin(struct front *front, double gain_frac)
+{
+    for (uint32_t i = 1; i < front->n;)
+        if (front->points[i].total_ms <
+            front->points[i - 1].total_ms * (1 - gain_frac))
+            i++;
+        else
+            drop(front, i);
+}
+
+void front_release(struct front *front)
+{
+    for (uint32_t i = 0; i < FRONT_MAX; i++)
+        snapshot_release(&front->points[i]);
+    *front = (struct front){0};
+}

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A search from an old plan ends where a fresh one would: at the lower bound, or
+# where the host is waited for; and what may not move is not searched for.
+
+. "$ROOT/tests/cli/common"
+
+# evaluations OPTIONS... : how many placements were searched
+evaluations()
+{
+    "$NEUROSHARD" plan "$tables" "$@" --json -o new.json 2>err >out
+    sed -n 's/^searched \([0-9]*\) placements.*/\1/p' err
+}
+
+# beside FRESH THIS : this count, as a share of that of a fresh plan
+beside()
+{
+    if [ "$2" -lt 100 ]; then
+        echo "at once"
+    elif [ "$2" -le $(($1 * 5 / 2)) ]; then
+        echo "at most 2.5 times a fresh plan"
+    else
+        echo "$2 beside $1"
+    fi
+}
+
+# from WHAT FROM OPTIONS... : of a fresh plan and of one from another
+from()
+{
+    what=$1
+    from=$2
+    shift 2
+    fresh=$(evaluations "$@")
+    for limit in "" 0 1GiB; do
+        echo "$what, ${limit:-no} limit:" \
+            "$(beside "$fresh" "$(evaluations "$@" --from "$from" \
+                ${limit:+--move-limit $limit})"),"\
+            "$(sed -n 's/^searched.*till //p' err)"
+    done
+}
+
+tables=$ROOT/data/tables/criteo_kaggle_26.csv
+evaluations --gpus 8 --effort 100 >plain
+cp new.json old.json
+from "the host is waited for" old.json --gpus 8
+from "the same, another batch" old.json --gpus 8 --batch 70000
+echo "with one table less"
+tables=fewer.csv
+sed '$d' "$ROOT/data/tables/criteo_kaggle_26.csv" >fewer.csv
+from "the same" old.json --gpus 8
+
+tables=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
+evaluations --gpus 8 --cost torchrec >plain
+cp new.json old.json
+from "near the bound" old.json --gpus 8 --cost torchrec
+from "the same, another batch" old.json --gpus 8 --cost torchrec --batch 30000
+echo "neither"
+evaluations --gpus 8 --effort 20000 --host-ms 0 >plain
+cp new.json old.json
+for limit in 0 1GiB; do
+    echo "limit $limit: $(beside 40 "$(evaluations --gpus 8 --effort 20000 \
+        --host-ms 0 --from old.json --move-limit $limit)")"
+done | sed 's/[0-9]* beside/searched, beside/'
