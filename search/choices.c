@@ -522,6 +522,7 @@ int parts_init(struct parts *parts, const struct problem *problem,
             ARENA_NEW(arena, double, (size_t)parts->n_parts * oracle->width);
     pool_run_range(pool, parts->n_parts, CHUNK, measure, parts);
     price_forms(parts);
+    parts->load_ms = parts->alone_ms;
     return check(parts, err);
 }
 

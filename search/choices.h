@@ -106,6 +106,8 @@ struct parts {
     uint32_t n_parts;
     uint32_t most_sorts; /* of a cut */
     double *vectors;     /* [n_parts][oracle->width]; NULL where not priced */
+    double *load_ms;     /* [n_parts]: what a piece counts in its device's load:
+                            alone_ms, or as search/marginal.h has it */
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
                          terms, or where there are none its compute; 0
                          where not priced */

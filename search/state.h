@@ -60,7 +60,7 @@ struct layout {
                                   none: compute stands for it, though totals
                                   are comm's */
     double *terms_ms;          /* [R][n_terms]; or compute_ms */
-    double *load_ms;           /* [R]: the sum of its pieces' alone_ms; or,
+    double *load_ms;           /* [R]: the sum of its pieces' load_ms; or,
                                   where there are terms, their total */
     uint64_t *bytes;           /* [R] */
     double excess;             /* sum over the devices of layout_excess, and
