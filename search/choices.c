@@ -176,6 +176,7 @@ int parts_init(struct parts *parts, const struct problem *problem,
     parts->is_long = parts->n_units > MOST_OF_SHORT;
     parts->mean_ms = listing_mean_ms(parts, pool);
     list_all(parts, pool, end_ms);
+    parts->load_ms = parts->alone_ms;
     if (parts->is_long && interrupt_requested())
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before a plan was found");

@@ -121,6 +121,8 @@ struct parts {
     double mean_ms;  /* load of a device if all units stood whole; 0 if the list
                         is short: then no form is left out */
     double *vectors; /* [n_parts][oracle->width]; NULL where not priced */
+    double *load_ms; /* [n_parts]: what a piece counts in its device's load:
+                        alone_ms, or as search/marginal.h has it */
     double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
                          terms, or where there are none its compute; 0
                          where not priced */

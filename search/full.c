@@ -4,6 +4,7 @@
 #include "base/progress.h"
 #include "search/finish.h"
 #include "search/fit.h"
+#include "search/marginal.h"
 #include "search/movement.h"
 #include "search/search.h"
 #include "search/starts.h"
@@ -499,6 +500,7 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.parts);
+    parts_load_marginal(&full.parts, options->pool);
     plan->search = "full";
     plan->seed = options->seed;
     plan->bound_ms = bound.ms;

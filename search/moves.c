@@ -206,7 +206,7 @@ static void reckon(struct draw *draw, const struct change *piece, double sign)
     const uint64_t bytes = parts->parts[piece->part].bytes;
     struct estimate *on = &draw->trial->estimates[piece->device];
 
-    on->load_ms += sign * parts->alone_ms[piece->part];
+    on->load_ms += sign * parts->load_ms[piece->part];
     on->bytes += sign < 0 ? -bytes : bytes;
 }
 
@@ -273,7 +273,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
     const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_PART);
     uint32_t least = 0;
 
-    if (on->load_ms + parts->alone_ms[draw->of->columns] > draw->target_ms)
+    if (on->load_ms + parts->load_ms[draw->of->columns] > draw->target_ms)
         return 0;
     for (uint32_t step = 1U << 31 >> __builtin_clz(draw->of->n_quanta); step;
          step /= 2) {
@@ -281,7 +281,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
         const uint32_t part = parts_of_quanta(draw->of, n);
 
         if (n <= most &&
-            !(on->load_ms + parts->alone_ms[part] > draw->target_ms))
+            !(on->load_ms + parts->load_ms[part] > draw->target_ms))
             least = n;
     }
     while (least &&
@@ -323,8 +323,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
         const uint32_t then = parts_of_quanta(draw->of, on->held_quanta + n);
 
         if (then != NO_PART)
-            consider(&best, draw->layout, r,
-                     on->load_ms + parts->alone_ms[then],
+            consider(&best, draw->layout, r, on->load_ms + parts->load_ms[then],
                      on->bytes + parts->parts[then].bytes);
     }
     return best.device;

@@ -26,8 +26,8 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  * jobs around machines: it fills a device up to a target, is cut there, and
  * goes on with the next; so there are few pieces, and no gaps. The target lies
  * anywhere between the mean load and the highest one. Other forms go piece by
- * piece where there is least to do. Loads are sums of alone_ms; a device with
- * room goes before one without.
+ * piece where there is least to do. Loads are sums of parts->load_ms; a device
+ * with room goes before one without.
  */
 
 /* Fills an empty trial with the changes that give each unit of these forms its

@@ -5,14 +5,14 @@
 #include "base/ranked.h"
 #include "search/finish.h"
 #include "search/fit.h"
+#include "search/greedy.h"
 
 #include <math.h>
 #include <string.h>
 
 /* A total that is so little above another is as good. */
 #define MATCHED_FRAC 1e-4
-/* Caps on the output width of a device as published, and one point without. */
-#define N_CAPS 11
+/* Of the caps on the output width of a device, as published. */
 #define CAP_STEP 0.05
 /* Pieces that are halved, of the largest and of the dearest. */
 #define N_CANDIDATES 10
@@ -40,43 +40,23 @@ struct node {
     uint32_t *pieces; /* [n], in the published order: a halved one stays in its
                          place and its twin comes last */
     uint32_t *ranked; /* [n], the same in the order of the greedy */
-    uint32_t *placement; /* [n]: devices of the ranked ones, at best */
     size_t n;
-    uint32_t like;     /* of the beam's children: the first one of this set */
-    double capped_ms;  /* under the published caps; INFINITY for no plan */
-    double best_ms;    /* under any */
-    unsigned n_priced; /* assignments */
-};
-
-/* An assignment of a node's pieces. */
-struct greedy {
-    const struct node *node;
-    double *sums; /* [R][width] */
-    struct filled {
-        double output; /* width */
-        uint64_t bytes;
-    } * devices;         /* [R] */
-    double *compute_ms;  /* [R], 0 while one is empty */
-    uint32_t *placement; /* [n]: device of piece i */
-    double *placed_ms;   /* [n]: its compute then */
+    uint32_t like; /* of the beam's children: the first one of this set */
+    struct greedy_found found; /* of the ranked ones */
 };
 
 struct beam {
     const struct search_options *options;
     struct arena *arena;
     const struct parts *parts;
-    struct cuttable {
-        uint32_t part;
-        uint32_t half;    /* piece half as wide, or NO_PIECE */
-        double output;    /* floats a sample that it sends */
-        double single_ms; /* compute of a device that holds it alone */
-    } * of;               /* pieces, in the order that ties are broken by */
-    double caps[N_CAPS + 1];
+    struct cuttable *of; /* pieces, in the order that ties are broken by */
+    struct greedy_inputs inputs;
+    struct greedy *greedies; /* [threads]; zeroed until a thread needs its */
     struct node *nodes;
     size_t n_nodes;
     struct node *children;
     size_t n_children;
-    struct node best; /* least best_ms so far */
+    struct node best; /* least found.best_ms so far */
     uint64_t n_priced;
 };
 
@@ -111,112 +91,6 @@ static double output_of(const struct parts *parts, uint32_t p)
     return output;
 }
 
-/* --- the greedy --- */
-
-static uint32_t choose_device(const struct beam *beam,
-                              const struct greedy *greedy,
-                              const struct cuttable *of, double cap)
-{
-    const struct part *part = &beam->parts->parts[of->part];
-    const double *compute_ms = greedy->compute_ms;
-    const int64_t pin = beam->parts->of[part->unit].pin;
-    uint32_t chosen = NO_PIECE;
-    double least_ms = INFINITY;
-
-    for (uint32_t r = 0; r < beam->parts->n_devices; r++) {
-        const struct filled *device = &greedy->devices[r];
-
-        if (compute_ms[r] > least_ms || (pin >= 0 && pin != r) ||
-            part->bytes > beam->parts->room_bytes[r] - device->bytes ||
-            device->output + of->output > cap ||
-            (compute_ms[r] == least_ms && chosen != NO_PIECE &&
-             device->bytes >= greedy->devices[chosen].bytes))
-            continue;
-        chosen = r;
-        least_ms = compute_ms[r];
-    }
-    return chosen;
-}
-
-/* Places all pieces under a cap; false where one finds no device. *most_output
- * is that of the fullest device. As far as it goes as under the looser cap
- * before (is_like), the oracle need not be asked. */
-static bool place_all(const struct beam *beam, struct greedy *greedy,
-                      double cap, bool is_like, double *most_output)
-{
-    const struct oracle *oracle = beam->parts->oracle;
-    const size_t n_devices = beam->parts->n_devices, width = oracle->width;
-
-    memset(greedy->sums, 0, n_devices * width * sizeof(*greedy->sums));
-    memset(greedy->devices, 0, n_devices * sizeof(*greedy->devices));
-    memset(greedy->compute_ms, 0, n_devices * sizeof(*greedy->compute_ms));
-    *most_output = 0;
-    for (size_t i = 0; i < greedy->node->n; i++) {
-        const struct cuttable *of = &beam->of[greedy->node->ranked[i]];
-        uint32_t r = choose_device(beam, greedy, of, cap);
-        struct filled *device;
-        double *sum;
-
-        if (r == NO_PIECE)
-            return false;
-        device = &greedy->devices[r];
-        sum = greedy->sums + r * width;
-        add_lanes(sum, sum, beam->parts->vectors + of->part * width, 1, width);
-        is_like = is_like && greedy->placement[i] == r;
-        if (!is_like)
-            oracle->ops->compute(oracle, sum, 1, &greedy->placed_ms[i]);
-        greedy->compute_ms[r] = greedy->placed_ms[i];
-        device->output += of->output;
-        device->bytes += beam->parts->parts[of->part].bytes;
-        *most_output = fmax(*most_output, device->output);
-        greedy->placement[i] = r;
-    }
-    return true;
-}
-
-/* What a cap allows the looser ones allow too: an assignment is that of all
- * caps down to its largest output, so the greedy goes on with the next one
- * below. Of equal totals the tighter cap wins. */
-static void price_node(const struct beam *beam, struct node *node)
-{
-    const struct oracle *oracle = beam->parts->oracle;
-    const size_t n_devices = beam->parts->n_devices;
-    struct arena arena = {0};
-    struct greedy greedy = {
-        .node = node,
-        .sums = ARENA_NEW(&arena, double, n_devices * oracle->width),
-        .devices = ARENA_NEW(&arena, struct filled, n_devices),
-        .compute_ms = ARENA_NEW(&arena, double, n_devices),
-        .placement = ARENA_NEW(&arena, uint32_t, node->n),
-        .placed_ms = ARENA_NEW(&arena, double, node->n)};
-    node->capped_ms = node->best_ms = INFINITY;
-    for (unsigned c = N_CAPS + 1; c-- > 0;) {
-        double most_output, total_ms;
-        bool is_placed =
-            place_all(beam, &greedy, beam->caps[c], c < N_CAPS, &most_output);
-
-        while (c && most_output <= beam->caps[c - 1])
-            c--;
-        if (!is_placed)
-            continue;
-        node->n_priced++;
-        /* The greedy counts an empty device as 0, the total as what the oracle
-         * says of it, as published. */
-        oracle->ops->compute(oracle, greedy.sums, n_devices, greedy.compute_ms);
-        total_ms = oracle_comm_total_ms(oracle, greedy.sums, greedy.compute_ms);
-        if (c < N_CAPS)
-            node->capped_ms = fmin(node->capped_ms, total_ms);
-        if (!(total_ms <= node->best_ms)) /* it may be no number */
-            continue;
-        node->best_ms = total_ms;
-        memcpy(node->placement, greedy.placement,
-               node->n * sizeof(*node->placement));
-    }
-    arena_release(&arena);
-}
-
-/* --- the beam --- */
-
 /* Of a node with its pieces: dearest first. */
 static void rank_node(const struct beam *beam, struct node *node)
 {
@@ -227,7 +101,7 @@ static void rank_node(const struct beam *beam, struct node *node)
                                    node->pieces[i]};
     ranked_sort(order, node->n);
     node->ranked = ARENA_NEW(beam->arena, uint32_t, node->n);
-    node->placement = ARENA_NEW(beam->arena, uint32_t, node->n);
+    node->found.placement = ARENA_NEW(beam->arena, uint32_t, node->n);
     for (size_t i = 0; i < node->n; i++)
         node->ranked[i] = order[i].idx;
     mem_free(order);
@@ -245,7 +119,7 @@ static void open_beam(struct beam *beam)
     double output = 0;
     uint32_t n = 0;
 
-    beam->best.best_ms = INFINITY;
+    beam->best.found.best_ms = INFINITY;
     beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
     root->n = parts->n_units;
     root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
@@ -274,9 +148,12 @@ static void open_beam(struct beam *beam)
     rank_node(beam, root);
     for (size_t i = 0; i < root->n; i++)
         output += beam->of[root->pieces[i]].output;
-    for (unsigned c = 0; c < N_CAPS; c++)
-        beam->caps[c] = (1 + CAP_STEP * c) * (output / parts->n_devices);
-    beam->caps[N_CAPS] = INFINITY;
+    beam->inputs.parts = parts;
+    beam->inputs.pieces = beam->of;
+    beam->inputs.most_placed = root->n + beam->options->beam_depth;
+    for (unsigned c = 0; c < GREEDY_CAPS - 1; c++)
+        beam->inputs.caps[c] = (1 + CAP_STEP * c) * (output / parts->n_devices);
+    beam->inputs.caps[GREEDY_CAPS - 1] = INFINITY;
     beam->children = root;
     beam->n_children = 1;
 }
@@ -294,7 +171,7 @@ static void rank_child(const struct beam *beam, struct node *child,
     size_t n = 0;
 
     child->ranked = ARENA_NEW(beam->arena, uint32_t, child->n);
-    child->placement = ARENA_NEW(beam->arena, uint32_t, child->n);
+    child->found.placement = ARENA_NEW(beam->arena, uint32_t, child->n);
     for (size_t i = 0; i < parent->n; i++) {
         const uint32_t piece = parent->ranked[i];
         const double ms = beam->of[piece].single_ms;
@@ -358,14 +235,19 @@ static void add_children(struct beam *beam, const struct node *node)
 static void price_child(void *ctx, size_t i, unsigned thread)
 {
     struct beam *beam = ctx;
+    struct node *child = &beam->children[i];
+    struct greedy *greedy = &beam->greedies[thread];
 
-    (void)thread;
-    if (beam->children[i].like == i)
-        price_node(beam, &beam->children[i]);
+    if (child->like != i)
+        return;
+    if (!greedy->inputs)
+        greedy_init(greedy, &beam->inputs);
+    greedy_place(greedy, child->ranked, child->n, &child->found);
 }
 
 /* Those without a capped plan come last, by the uncapped one. */
-static bool goes_before(const struct node *a, const struct node *b)
+static bool goes_before(const struct greedy_found *a,
+                        const struct greedy_found *b)
 {
     if (isinf(a->capped_ms) && isinf(b->capped_ms))
         return a->best_ms < b->best_ms;
@@ -382,10 +264,11 @@ static void select_nodes(struct beam *beam)
         size_t at = beam->n_nodes;
 
         child.pieces = beam->children[i].pieces;
-        beam->n_priced += beam->children[i].n_priced;
-        if (child.best_ms < beam->best.best_ms)
+        beam->n_priced += beam->children[i].found.n_priced;
+        if (child.found.best_ms < beam->best.found.best_ms)
             beam->best = child;
-        for (; at > 0 && goes_before(&child, &beam->nodes[at - 1]); at--)
+        for (; at > 0 && goes_before(&child.found, &beam->nodes[at - 1].found);
+             at--)
             beam->nodes[at] = beam->nodes[at - 1];
         beam->nodes[at] = child;
         if (beam->n_nodes < beam->options->beam_width)
@@ -400,10 +283,12 @@ bool published_find(struct snapshot *found, struct plan *plan,
     struct arena arena = {0};
     struct beam beam = {.options = options, .arena = &arena, .parts = parts};
     const struct node *best = &beam.best;
+    const unsigned n_threads = pool_size(options->pool);
     unsigned depth = options->beam_width ? options->beam_depth : 0;
 
     plan->stopped = "done";
     beam.nodes = ARENA_NEW(&arena, struct node, options->beam_width + 1);
+    beam.greedies = ARENA_NEW(&arena, struct greedy, n_threads);
     open_beam(&beam);
     while (beam.n_children) {
         pool_run(options->pool, beam.n_children, price_child, &beam);
@@ -423,10 +308,12 @@ bool published_find(struct snapshot *found, struct plan *plan,
     for (uint32_t i = 0; i < best->n; i++)
         *snapshot_next(found) =
             (struct change){.part = beam.of[best->ranked[i]].part,
-                            .device = best->placement[i],
+                            .device = best->found.placement[i],
                             .range = i};
-    found->total_ms = best->best_ms;
+    found->total_ms = best->found.best_ms;
     plan->n_evaluations = beam.n_priced;
+    for (unsigned t = 0; t < n_threads; t++)
+        greedy_release(&beam.greedies[t]);
     arena_release(&arena);
     return isfinite(found->total_ms);
 }
@@ -505,8 +392,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     problem.kinds &= MADE_KINDS;
     if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
-        parts_init(&parts, &problem, &watch.base, NULL, options, &scratch,
-                   err))
+        parts_init(&parts, &problem, &watch.base, NULL, options, &scratch, err))
         goto out;
     if (!published_find(&found, plan, &parts, options) &&
         !fit_by_memory(&found, &parts, &failure) &&

@@ -4,6 +4,7 @@
 #include "base/ranked.h"
 #include "base/text.h"
 #include "search/fit.h"
+#include "search/marginal.h"
 #include "search/moves.h"
 #include "search/temper.h"
 
@@ -456,6 +457,7 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
         parts_init(&replan->parts, problem, oracle, &replan->homes,
                    replan->options, &replan->scratch, err))
         goto out;
+    parts_load_marginal(&replan->parts, replan->options->pool);
     tryout_init(&replan->tryout, &replan->parts);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
     if (!find(replan, err))

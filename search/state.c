@@ -81,7 +81,7 @@ static void hold(struct layout *layout, uint32_t piece)
     layout->links[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
     layout->load_ms[layout->pieces[piece].device] +=
-        layout->parts->alone_ms[layout->pieces[piece].part];
+        layout->parts->load_ms[layout->pieces[piece].part];
 }
 
 static void let_go(struct layout *layout, uint32_t piece)
@@ -94,7 +94,7 @@ static void let_go(struct layout *layout, uint32_t piece)
     holding->pieces[slot] = last;
     layout->links[last].slot = slot;
     layout->load_ms[layout->pieces[piece].device] -=
-        layout->parts->alone_ms[layout->pieces[piece].part];
+        layout->parts->load_ms[layout->pieces[piece].part];
 }
 
 /* Puts a piece there; change->piece is not looked at. */
@@ -218,7 +218,7 @@ static void add_up(struct layout *layout, uint32_t r)
         uint32_t part = layout->pieces[holding->pieces[i]].part;
         const double *vector = layout->parts->vectors + part * width;
 
-        layout->load_ms[r] += layout->parts->alone_ms[part];
+        layout->load_ms[r] += layout->parts->load_ms[part];
         layout->bytes[r] =
             saturating_add(layout->bytes[r], layout->parts->parts[part].bytes);
         add_lanes(sum, sum, vector, 1, width);

@@ -62,7 +62,7 @@ struct layout {
     double *terms_ms;         /* [R][n_terms]; or compute_ms */
     double *block_ms;         /* [layout_n_blocks][n_terms]: the largest of each
                                  over a block of devices */
-    double *load_ms;          /* [R]: the sum of its pieces' alone_ms; or,
+    double *load_ms;          /* [R]: the sum of its pieces' load_ms; or,
                                  where there are terms, their total */
     uint64_t *bytes;          /* [R] */
     double excess;            /* sum over the devices of layout_excess, and

@@ -439,7 +439,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
     for (uint32_t p = 0; p < parts->n_parts; p++)
         unpriced.vectors[p] = (double)parts->parts[p].bytes /
                               ((double)parts->most_room_bytes + 1);
-    unpriced.alone_ms = unpriced.vectors;
+    unpriced.alone_ms = unpriced.load_ms = unpriced.vectors;
     temper_open(&temper, &unpriced, NULL, REPAIR_SEED, exceeds, &temper);
     temper_start(&temper, io, 1);
     for (unsigned cycle = 0; cycle < N_REPAIR_CYCLES; cycle++)

@@ -61,7 +61,9 @@ struct gain {
     unsigned n;
 };
 
-/* The full search, with little effort. */
+/* The full search, with little effort. Half of it is too little for task 19 of
+ * 4 GPUs, where the published plan has pieces of unequal widths on one GPU,
+ * which the full search may not have: 5 of 12 runs found nothing better. */
 static void check_full(struct plan *plan, const struct oracle *oracle,
                        const json_t *task, const char *label, struct gain *gain,
                        struct arena *arena)
@@ -72,7 +74,7 @@ static void check_full(struct plan *plan, const struct oracle *oracle,
     int rc;
 
     search_options_init(&options);
-    options.effort = 100000;
+    options.effort = 200000;
     rc = search_full(plan, oracle, &options, arena, &err);
     got = judge(plan, rc, oracle, arena, &err);
     ok(got <= want * (1 + 1e-6), "%s: full %.4f ms, published %.4f", label, got,
@@ -121,7 +123,7 @@ int main(void)
 {
     static const char *const files[] = {"golden/tasks_4gpu.json",
                                         "golden/tasks_8gpu.json"};
-    /* The default effort reaches 0.985 and 0.971. */
+    /* The default effort reaches 0.984 and 0.969. */
     static const double most_ratio[] = {0.988, 0.98};
     struct arena arena = {0};
     struct table *pool;

@@ -145,7 +145,7 @@ static int check_loads(const struct layout *layout, const struct layout *fresh,
 {
     const double rounding =
         ROUNDING * (layout->n_live + 1) *
-        largest(layout->parts->alone_ms, layout->parts->n_parts, 1);
+        largest(layout->parts->load_ms, layout->parts->n_parts, 1);
 
     if (!layout->parts->oracle->ops->terms)
         return compare("the load of a device", layout->load_ms, fresh->load_ms,

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/greedy.h"
+
+#include "search/state.h"
+
+#include <math.h>
+#include <string.h>
+
+void greedy_init(struct greedy *greedy, const struct greedy_inputs *inputs)
+{
+    const struct oracle *oracle = inputs->parts->oracle;
+    const size_t n_devices = inputs->parts->n_devices, width = oracle->width;
+    struct arena *arena = &greedy->arena;
+
+    *greedy = (struct greedy){.inputs = inputs};
+    for (unsigned b = 0; b < GREEDY_CAPS; b++) {
+        struct branch *branch = greedy->live[b] = &greedy->branches[b];
+
+        branch->sums = ARENA_NEW(arena, double, n_devices *width);
+        branch->devices = ARENA_NEW(arena, struct filled, n_devices);
+        branch->order = ARENA_NEW(arena, uint32_t, n_devices);
+        branch->placement = ARENA_NEW(arena, uint32_t, inputs->most_placed);
+    }
+    greedy->sums = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices *width);
+    greedy->compute_ms = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices);
+    greedy->fwd_ms = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices);
+    greedy->bwd_ms = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices);
+    oracle->ops->compute(oracle, greedy->sums, 1, &greedy->empty_ms);
+}
+
+void greedy_release(struct greedy *greedy)
+{
+    arena_release(&greedy->arena);
+}
+
+/* --- the order of a branch's devices --- */
+
+static inline bool is_before(const struct filled *a, const struct filled *b)
+{
+    if (a->compute_ms != b->compute_ms)
+        return a->compute_ms < b->compute_ms;
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a < b;
+}
+
+/* The device at this place, whose load has changed, goes where it belongs. It
+ * has more to do, or, as nets may have it, less. */
+static void restore_order(struct branch *branch, uint32_t n_devices,
+                          uint32_t at)
+{
+    const struct filled *devices = branch->devices;
+    uint32_t *order = branch->order, begin = at + 1, end = n_devices;
+    const uint32_t r = order[at];
+
+    if (at && is_before(&devices[r], &devices[order[at - 1]])) {
+        begin = 0;
+        end = at;
+    }
+    while (begin < end) {
+        const uint32_t middle = begin + (end - begin) / 2;
+
+        if (is_before(&devices[order[middle]], &devices[r]))
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    if (begin > at)
+        memmove(order + at, order + at + 1, (--begin - at) * sizeof(*order));
+    else
+        memmove(order + begin + 1, order + begin,
+                (at - begin) * sizeof(*order));
+    order[begin] = r;
+}
+
+/* --- branches --- */
+
+/* One branch of all caps, with empty devices. */
+static void start(struct greedy *greedy)
+{
+    const struct parts *parts = greedy->inputs->parts;
+    struct branch *root = greedy->live[0];
+
+    greedy->n_live = 1;
+    root->cap_begin = 0;
+    root->cap_end = GREEDY_CAPS;
+    memset(root->sums, 0,
+           parts->n_devices * parts->oracle->width * sizeof(*root->sums));
+    memset(root->devices, 0, parts->n_devices * sizeof(*root->devices));
+    for (uint32_t r = 0; r < parts->n_devices; r++)
+        root->order[r] = r;
+}
+
+/* Caps below `cap` leave the branch, which has placed n pieces. */
+static void fork_off(struct greedy *greedy, struct branch *from, unsigned cap,
+                     size_t n)
+{
+    const size_t n_devices = greedy->inputs->parts->n_devices;
+    const size_t width = greedy->inputs->parts->oracle->width;
+    struct branch *to = greedy->live[greedy->n_live++];
+
+    memcpy(to->sums, from->sums, n_devices * width * sizeof(*to->sums));
+    memcpy(to->devices, from->devices, n_devices * sizeof(*to->devices));
+    memcpy(to->order, from->order, n_devices * sizeof(*to->order));
+    memcpy(to->placement, from->placement, n * sizeof(*to->placement));
+    to->cap_begin = from->cap_begin;
+    to->cap_end = from->cap_begin = cap;
+}
+
+/* Finds the first device in the order that may take the piece under the loosest
+ * cap of the branch; false if none may. */
+static bool choose(const struct parts *parts, struct branch *branch,
+                   const struct cuttable *piece, double cap)
+{
+    const struct part *part = &parts->parts[piece->part];
+    const int64_t pin = parts->of[part->unit].pin;
+
+    for (uint32_t at = 0; at < parts->n_devices; at++) {
+        const uint32_t r = branch->order[at];
+        const struct filled *device = &branch->devices[r];
+
+        branch->at = at;
+        if (device->output + piece->output <= cap &&
+            part->bytes <= parts->room_bytes[r] - device->bytes &&
+            (pin < 0 || pin == r))
+            return true;
+    }
+    return false;
+}
+
+/* Each branch chooses a device for piece i; those that find none end. The list
+ * grows while it is walked: new branches choose as well. */
+static void choose_all(struct greedy *greedy, const struct cuttable *piece,
+                       size_t i)
+{
+    const double *caps = greedy->inputs->caps;
+
+    for (unsigned b = 0; b < greedy->n_live;) {
+        struct branch *branch = greedy->live[b];
+        unsigned cap = branch->cap_begin;
+        double output;
+
+        if (!choose(greedy->inputs->parts, branch, piece,
+                    caps[branch->cap_end - 1])) {
+            greedy->live[b] = greedy->live[--greedy->n_live];
+            greedy->live[greedy->n_live] = branch;
+            continue;
+        }
+        branch->placement[i] = branch->order[branch->at];
+        output = branch->devices[branch->placement[i]].output + piece->output;
+        while (output > caps[cap])
+            cap++;
+        if (cap > branch->cap_begin)
+            fork_off(greedy, branch, cap, i);
+        b++;
+    }
+}
+
+/* Adds the piece to the device that each branch chose. */
+static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
+{
+    const struct parts *parts = greedy->inputs->parts;
+    const struct oracle *oracle = parts->oracle;
+    const size_t width = oracle->width;
+    const double *vector = parts->vectors + piece->part * width;
+
+    for (unsigned b = 0; b < greedy->n_live; b++) {
+        const struct branch *branch = greedy->live[b];
+        double *sum = branch->sums + branch->order[branch->at] * width;
+
+        add_lanes(sum, sum, vector, 1, width);
+        memcpy(greedy->sums + b * width, sum, width * sizeof(*sum));
+    }
+    oracle->ops->compute(oracle, greedy->sums, greedy->n_live,
+                         greedy->compute_ms);
+    for (unsigned b = 0; b < greedy->n_live; b++) {
+        struct branch *branch = greedy->live[b];
+        struct filled *device = &branch->devices[branch->order[branch->at]];
+
+        device->compute_ms = greedy->compute_ms[b];
+        device->output += piece->output;
+        device->bytes += parts->parts[piece->part].bytes;
+        device->n_pieces++;
+        restore_order(branch, parts->n_devices, branch->at);
+    }
+}
+
+/* Prices the exchanges of all branches. To the greedy an empty device costs 0;
+ * in the total it costs the oracle's price, as published. */
+static void ask_comm(struct greedy *greedy)
+{
+    const struct oracle *oracle = greedy->inputs->parts->oracle;
+    const size_t n_devices = greedy->inputs->parts->n_devices;
+    const size_t n_sums = n_devices * oracle->width;
+
+    for (unsigned b = 0; b < greedy->n_live; b++) {
+        const struct branch *branch = greedy->live[b];
+
+        memcpy(greedy->sums + b * n_sums, branch->sums,
+               n_sums * sizeof(*branch->sums));
+        for (size_t r = 0; r < n_devices; r++)
+            greedy->compute_ms[b * n_devices + r] =
+                branch->devices[r].n_pieces ? branch->devices[r].compute_ms
+                                            : greedy->empty_ms;
+    }
+    oracle->ops->comm(oracle, greedy->n_live, greedy->sums, greedy->compute_ms,
+                      greedy->fwd_ms, greedy->bwd_ms);
+}
+
+void greedy_place(struct greedy *greedy, const uint32_t *pieces, size_t n,
+                  struct greedy_found *found)
+{
+    const size_t n_devices = greedy->inputs->parts->n_devices;
+    unsigned tightest = GREEDY_CAPS;
+
+    start(greedy);
+    for (size_t i = 0; i < n && greedy->n_live; i++) {
+        const struct cuttable *piece = &greedy->inputs->pieces[pieces[i]];
+
+        choose_all(greedy, piece, i);
+        if (greedy->n_live)
+            add_to_all(greedy, piece);
+    }
+    found->capped_ms = found->best_ms = INFINITY;
+    found->n_priced = greedy->n_live;
+    if (greedy->n_live)
+        ask_comm(greedy);
+    for (unsigned b = 0; b < greedy->n_live; b++) {
+        const struct branch *branch = greedy->live[b];
+        const size_t at = b * n_devices;
+        const double total_ms =
+            oracle_total_ms(n_devices, greedy->compute_ms + at,
+                            greedy->bwd_ms + at, greedy->fwd_ms + at);
+
+        if (branch->cap_begin < GREEDY_CAPS - 1)
+            found->capped_ms = fmin(found->capped_ms, total_ms);
+        if (total_ms < found->best_ms ||
+            (total_ms == found->best_ms && branch->cap_begin < tightest)) {
+            found->best_ms = total_ms;
+            tightest = branch->cap_begin;
+            memcpy(found->placement, branch->placement,
+                   n * sizeof(*found->placement));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "search/marginal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Pieces that are priced in one call. */
+#define TOGETHER 16
+
+struct marginal {
+    struct parts *parts;
+    double *share;   /* [width] of an average device */
+    double share_ms; /* its compute */
+    double total_ms; /* of average devices alone */
+};
+
+/* Every table in its first form, spread evenly over all devices. */
+static void find_share(struct marginal *marginal)
+{
+    const struct parts *parts = marginal->parts;
+    const size_t width = parts->oracle->width;
+
+    for (uint32_t u = 0; u < parts->n_units; u++) {
+        const struct form *form = &parts->of[u].forms[0];
+
+        for (uint32_t b = 0; b < form->n_blocks; b++) {
+            const uint32_t n_alike = form->n_pieces / form->n_blocks;
+            const double *vector =
+                parts->vectors + parts_of_block(form, b) * width;
+
+            for (size_t w = 0; w < width; w++)
+                marginal->share[w] += vector[w] * n_alike / parts->n_devices;
+        }
+    }
+    parts->oracle->ops->compute(parts->oracle, marginal->share, 1,
+                                &marginal->share_ms);
+}
+
+/* Totals of n clusters of average devices whose first one holds extra[n][width]
+ * as well. */
+static void price(const struct marginal *marginal, const double *extra,
+                  size_t n, double *total_ms)
+{
+    const struct oracle *oracle = marginal->parts->oracle;
+    const size_t n_devices = marginal->parts->n_devices, width = oracle->width;
+    double *sums = mem_alloc(n * n_devices, (width + 3) * sizeof(*sums));
+    double *compute_ms = sums + n * n_devices * width;
+    double *fwd_ms = compute_ms + n * n_devices;
+    double *bwd_ms = fwd_ms + n * n_devices;
+
+    for (size_t r = 0; r < n * n_devices; r++) {
+        memcpy(sums + r * width, marginal->share, width * sizeof(*sums));
+        compute_ms[r] = marginal->share_ms;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double *first = sums + i * n_devices * width;
+
+        for (size_t w = 0; w < width; w++)
+            first[w] += extra[i * width + w];
+        oracle->ops->compute(oracle, first, 1, &compute_ms[i * n_devices]);
+    }
+    oracle->ops->comm(oracle, n, sums, compute_ms, fwd_ms, bwd_ms);
+    for (size_t i = 0; i < n; i++)
+        total_ms[i] =
+            oracle_total_ms(n_devices, compute_ms + i * n_devices,
+                            bwd_ms + i * n_devices, fwd_ms + i * n_devices);
+    mem_free(sums);
+}
+
+/* A piece that takes time away, as nets may have it, counts nothing. */
+static void price_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
+{
+    const struct marginal *marginal = ctx;
+    const size_t width = marginal->parts->oracle->width;
+    double *load_ms = marginal->parts->load_ms;
+
+    (void)thread;
+    price(marginal, marginal->parts->vectors + begin * width, end - begin,
+          load_ms + begin);
+    for (uint64_t i = begin; i < end; i++)
+        load_ms[i] = fmax(0, load_ms[i] - marginal->total_ms);
+}
+
+void parts_load_marginal(struct parts *parts, struct pool *pool)
+{
+    struct marginal marginal = {.parts = parts};
+    double *nothing;
+
+    if (parts->oracle->ops->terms || parts->n_devices == 1)
+        return;
+    parts->load_ms = ARENA_NEW(parts->arena, double, parts->n_parts);
+    nothing = ARENA_NEW(parts->arena, double, parts->oracle->width);
+    marginal.share = ARENA_NEW(parts->arena, double, parts->oracle->width);
+    find_share(&marginal);
+    price(&marginal, nothing, 1, &marginal.total_ms);
+    pool_run_range(pool, parts->n_parts, TOGETHER, price_some, &marginal);
+}
