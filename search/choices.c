@@ -60,7 +60,8 @@ static uint32_t choose_quantum(const struct parts *parts, const struct unit *of,
             rest = next;
         }
     }
-    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
+    return quantum < table_least_width(parts->problem, of->first) ? coarse
+                                                                  : quantum;
 }
 
 /* While counting parts->parts is NULL. A part is listed before the form that it

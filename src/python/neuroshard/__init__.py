@@ -69,6 +69,7 @@ class Table:
     sharding: Union[str, Sequence[str], None] = None
     rows_over: Optional[str] = None
     row_overhead_bytes: Optional[float] = None
+    min_width: Optional[int] = None
     device: Optional[int] = None
     group: Optional[str] = None
 

@@ -1,0 +1,1 @@
+- A list column `min_width`: no piece of the table is narrower, in searches and in plans by hand.
