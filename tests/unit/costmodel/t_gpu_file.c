@@ -173,6 +173,12 @@ static void test_devices(void)
            cases[i].device);
         is_str(spec ? spec->name : "none",
                cases[i].want ? cases[i].want : "none", "is of");
+        if (!*cases[i].device)
+            continue;
+        spec = get(cases[i].device);
+        is_str(spec ? spec->name : "none",
+               cases[i].want ? cases[i].want : "none", "and an option takes");
+        err = (struct err){0};
     }
 }
 
