@@ -175,7 +175,9 @@ def _readable(text: str, source: _Input, folder: Path) -> str:
             return f"table '{source.lines[line]}'"
         return source.what
 
-    text = re.sub("<stdin>(?::([0-9]+))?", on_line, text)
+    if source.stdin:
+        at = "(?:<stdin>|standard input)(?::([0-9]+))?"
+        text = re.sub(at, on_line, text)
     path = re.escape(f"{folder}{os.sep}")
     return re.sub(path + r"([\w-]+)(?:\.json)?(?::[0-9]+)?", r"\1", text)
 
