@@ -59,6 +59,14 @@ sed 's/,50,/,,/; s/,128,/,,/' tables.csv >free.csv
 "$ns" plan tables.csv --gpus 8 --shard column --from old.json --effort 4000 \
     -o next.json >/dev/null 2>&1
 narrow next.json
+echo "== the ways of explain"
+"$ns" plan tables.csv --gpus 8 --cost roofline:h100 --shard table,column \
+    --effort 4000 -o plan.json >/dev/null 2>&1
+for table in half free; do
+    "$ns" explain plan.json $table --wide | grep -o '^[0-9]* column pieces' |
+        sort | tr '\n' ','
+    echo " $table"
+done
 echo "== the columns of other planners"
 "$ns" compare tables.csv --gpus 8 --shard table,column --effort 1 \
     --cost roofline:h100 --json | grep -c '"valid": true'

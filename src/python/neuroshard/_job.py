@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a topology says of a job: options of the program."""
+"""From a topology to options of the program."""
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Optional
@@ -40,7 +40,7 @@ class Gpu(NamedTuple):
 
 
 def gpu(topology: Any, asked: Mapping[str, Any]) -> Gpu:
-    """That of the options, else of the machine, else an H100."""
+    """The GPU of the options, else of the machine, else an H100."""
     if asked.get("gpu") is not None:
         return Gpu(asked["gpu"], "as asked")
     if asked.get("cost") is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What TorchRec knows of tables, in the words of the program: from modules,
-sharders and constraints."""
+"""Tables in the words of the program, from TorchRec's modules, sharders and
+constraints."""
 from __future__ import annotations
 
 from typing import (
@@ -50,7 +50,8 @@ Columns = Dict[str, Any]
 
 
 class Job(NamedTuple):
-    """What tables are read for. by_torchrec: as its estimator takes them."""
+    """The job that tables are read for. by_torchrec: as its estimator takes
+    them."""
 
     device: str
     n_ranks: int
@@ -89,8 +90,8 @@ class Source(NamedTuple):
 def tables(
     model: Any, sharders: Any, constraints: Mapping[str, Any], job: Job
 ) -> List[Found]:
-    """Of all modules that have a sharder; Error if the program does not place
-    one, and if there is none."""
+    """Tables of all modules that have a sharder; Error if the program does not
+    place one, and if there is none."""
     sources = _sources(model, sharders, constraints)
     found = [_found(source, job) for source in sources]
     if not found:
@@ -99,7 +100,8 @@ def tables(
 
 
 def names(model: Any) -> Set[str]:
-    """Of all tables of the model, planned or not, and of their features."""
+    """Names of all tables of the model, planned or not, and of their
+    features."""
     known: Set[str] = set()
     for _, module in model.named_modules():
         for method in ("embedding_bag_configs", "embedding_configs"):
@@ -258,7 +260,8 @@ def _use(source: Source, batch_size: int) -> Columns:
 
 
 def _by_feature(source: Source, member: str, default: float) -> List[float]:
-    """What the constraints say of each feature, or once of all of them."""
+    """A member of the constraints, which has one value for each feature or one
+    for all."""
     n = len(source.config.feature_names)
     given = list(getattr(source.constraint, member, None) or [default] * n)
     if len(given) == 1:

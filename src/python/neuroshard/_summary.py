@@ -19,7 +19,7 @@ BY_ROW = {
 
 
 def line(placing: Placing, gpu: Gpu, notes: List[str], beside: bool) -> str:
-    """What the plan was made with, what it gains, and what it changes. beside:
+    """Says how the plan was made, what it gains, and what it changes. beside:
     a table has the gain."""
     plan = placing.plan
     model, n_ranks = plan.json["cost_model"], plan.json["cluster"]["gpus"]
@@ -43,7 +43,7 @@ def _gain(report: str) -> List[str]:
 
 
 def changes(placing: Placing) -> List[str]:
-    """What makes training another one than that of whole tables."""
+    """Says what makes training another one than that of whole tables."""
     tables = placing.plan.json["tables"]
     cut: Dict[str, List[str]] = {}
     copied = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a job says of the use of its tables, checked against its model."""
+"""A job's own figures of its tables, checked against the model."""
 from __future__ import annotations
 
 import csv
@@ -135,8 +135,8 @@ def _of(
 
 
 def _of_features(table: Found, given: Mapping[str, Columns]) -> Columns:
-    """Of a table that has no row: look-ups of features add up, the rest is of
-    the table, and alike."""
+    """Columns of a table that has no row: look-ups of its features add up, the
+    rest must be alike in all of them."""
     features = [name for name in table.features if name in given]
     if not features:
         return {}
