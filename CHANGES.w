@@ -9,3 +9,12 @@
 - `plan --search reference` places pieces under all caps at once and keeps GPUs in an order instead
   of scanning all for each piece; its plans are the same.
 - upgrade: full plans and re-plans by learned nets (`reference:DIR`) change.
+- A list column `min_width`: no piece of the table is narrower, in searches and in plans by hand.
+- `NeuroShardPlanner` plans for the GPU of the job: `gpu=`, else what `torch.cuda.get_device_name()` says, else an h100 that the log calls assumed; CPU jobs for a CPU. `--gpu` takes the name of a device, as `"NVIDIA H200"`.
+- `NeuroShardPlanner` writes one line for each plan: cost model, GPU, step, TorchRec's own planner beside it, and what changes training.
+- `min_partition` of constraints is the least width of the table's pieces. Pooling factors, poolings and batch sizes of the wrong number, unknown columns in `usage` and names that are most likely misspelt are refused; other unknown names are told in the log. `usage` takes `group`, `device`, `row_overhead_bytes`, rows of features and lists of rows. The sharder's `use_index_dedup` is read.
+- `--cost torchrec:backward=F`: TorchRec's `bwd_compute_multiplier`, which `NeuroShardPlanner(cost="torchrec")` takes from the topology; on a CPU it takes `ddr_mem_bw`. Bandwidths in other units than TorchRec's are refused.
+- A plan of `NeuroShardPlanner` keeps the precision of the cache that FBGEMM needs for bf16 tables.
+- On one rank `NeuroShardPlanner` plans every sharding type. `NeuroShardPlanLoader` gives a `NeuroShardPlanner` plans with pieces of any width.
+- Errors of the Python package name no temporary file and no line of standard input, but the table or option.
+- upgrade: jobs on GPUs other than an H100 get plans for their own GPU; tables with `min_partition` get wider pieces.

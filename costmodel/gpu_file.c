@@ -186,9 +186,14 @@ int gpu_spec_get(const struct gpu_spec **out, const char *name,
     while (*found && strcasecmp(*found, name) != 0)
         found++;
     path = file_find_data(arena_printf(arena, "models/%s.nsm", name), arena);
-    if (!*found)
-        return path ? of_model(out, name, path, arena, err)
-                    : unknown_gpu(name, names, arena, err);
+    if (!*found && path)
+        return of_model(out, name, path, arena, err);
+    if (!*found) {
+        *out = NULL;
+        if (strpbrk(name, " :") && gpu_spec_of_device(out, name, arena, err))
+            return -1;
+        return *out ? 0 : unknown_gpu(name, names, arena, err);
+    }
     return load(out, *found,
                 arena_printf(arena, "%s/%s.json", file_find_data("gpus", arena),
                              *found),

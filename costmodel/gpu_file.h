@@ -19,11 +19,12 @@ int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
 /* The names of those that are shipped, sorted, the last one NULL. */
 const char *const *gpu_names(struct arena *arena) NEVER_NULL;
 
-/* By the name of a shipped one, in any case, or by the path of a file, which
- * has a '/' or a '.' in it. The name of a shipped model, where there is no file
- * of it, has the figures of the GPU that the model was measured on. ERR_USAGE
- * for an unknown name, with the nearest and all there are; a file that cannot
- * be read fails as file_read or gpu_spec_from_json. */
+/* By the name of a shipped one, in any case, by that of a device, which has a
+ * blank or a colon in it (as gpu_spec_of_device), or by the path of a
+ * file, which has a '/' or a '.' in it. The name of a shipped model, where
+ * there is no file of it, has the figures of the GPU that the model was
+ * measured on. ERR_USAGE for an unknown name, with the nearest and all there
+ * are; a file that cannot be read fails as file_read or gpu_spec_from_json. */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err) MUST_CHECK;
 

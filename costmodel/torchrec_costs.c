@@ -6,7 +6,8 @@
  * `out` vectors leave it, in elements of es bytes at rest and c bytes on the
  * wire:
  *
- *   forward  = (8 N + N d es + out d c) penalty / HBM,  backward = 2 forward
+ *   forward  = (8 N + N d es + out d c) penalty / HBM
+ *   backward = F forward; F is 2 unless the setting "backward" is another
  *   exchange = out d c / link                           in each direction
  *
  *   table, column  N = pooling B, of at least 32 columns; the penalty is 1.75
@@ -34,6 +35,7 @@
 
 #define INDEX_BYTES 8
 #define BACKWARD_FACTOR 2.0
+#define MAX_BACKWARD_FACTOR 1e6
 #define MIN_LOOKUP_COLUMNS 32
 #define FULL_BLOCK_COLUMNS 128
 #define HALF_BLOCK_COLUMNS 64
@@ -48,6 +50,7 @@ enum lane { LANE_COMPUTE, LANE_FWD_COMM, LANE_BWD_COMM, N_LANES };
 struct torchrec {
     struct oracle base;
     double hbm_gibps, intra_gibps, inter_gibps; /* 2^30 bytes a second */
+    double backward_factor;
     bool is_legacy; /* pooled outputs are not capped by the look-ups */
 };
 
@@ -117,7 +120,7 @@ static void embed_columns(const struct torchrec *torchrec,
 
     work.row_bytes *= fmax(work.columns, MIN_LOOKUP_COLUMNS) / work.columns;
     out[LANE_COMPUTE] =
-        (1 + BACKWARD_FACTOR) *
+        (1 + torchrec->backward_factor) *
         bytes_ms(forward_bytes(&work) * penalty, torchrec->hbm_gibps);
     out[LANE_FWD_COMM] = out[LANE_BWD_COMM] =
         bytes_ms(exchanged, link_gibps(torchrec));
@@ -152,7 +155,7 @@ static void embed_rows(const struct torchrec *torchrec,
                        ? torchrec->intra_gibps
                        : link_gibps(torchrec);
 
-    out[LANE_COMPUTE] = (1 + BACKWARD_FACTOR) *
+    out[LANE_COMPUTE] = (1 + torchrec->backward_factor) *
                         bytes_ms(forward_bytes(&work), torchrec->hbm_gibps);
     out[LANE_FWD_COMM] = bytes_ms(exchanged, gibps);
     if (is_of_pod && cluster->n_devices > n_pod)
@@ -181,8 +184,8 @@ static void embed_replica(const struct torchrec *torchrec,
                                     torchrec->inter_gibps * n_local);
 
     work.output_bytes = work.row_bytes;
-    out[LANE_COMPUTE] =
-        (1 + BACKWARD_FACTOR) * bytes_ms(forward_bytes(&work), dense_gibps);
+    out[LANE_COMPUTE] = (1 + torchrec->backward_factor) *
+                        bytes_ms(forward_bytes(&work), dense_gibps);
     out[LANE_FWD_COMM] = 0;
     out[LANE_BWD_COMM] =
         (n_ranks > 2 * n_local ? 2 : 1) * all_reduce_ms +
@@ -235,19 +238,19 @@ static void torchrec_terms(const struct oracle *oracle, const double *sums,
 static int parse_setting(struct torchrec *torchrec, const char *key,
                          const char *value, struct err *err)
 {
-    static const char *const keys[] = {"hbm", "intra", "inter", "outputs",
-                                       NULL};
+    static const char *const keys[] = {"hbm",     "intra",    "inter",
+                                       "outputs", "backward", NULL};
     double *const bandwidths[] = {&torchrec->hbm_gibps, &torchrec->intra_gibps,
-                                  &torchrec->inter_gibps, NULL};
+                                  &torchrec->inter_gibps};
     const int which = text_choice(keys, key);
-    double gibps;
+    double number;
 
     if (which < 0)
         return err_usage(err,
                          "cost model 'torchrec' has no setting '%s'; there are "
-                         "hbm, intra, inter, outputs",
+                         "hbm, intra, inter, outputs, backward",
                          key);
-    if (!bandwidths[which]) {
+    if (!strcmp(key, "outputs")) {
         torchrec->is_legacy = !strcmp(value, "legacy");
         if (torchrec->is_legacy || !strcmp(value, "new"))
             return 0;
@@ -256,12 +259,23 @@ static int parse_setting(struct torchrec *torchrec, const char *key,
             "cost model 'torchrec': outputs is 'new' or 'legacy', not '%s'",
             value);
     }
-    if (!text_to_double(value, &gibps) || !(gibps > 0))
+    if (!strcmp(key, "backward")) {
+        if (!text_to_double(value, &number) || !(number >= 0) ||
+            number > MAX_BACKWARD_FACTOR)
+            return err_usage(err,
+                             "cost model 'torchrec': backward is how many "
+                             "times its forward pass a backward pass takes, 0 "
+                             "to %g, not '%s'",
+                             MAX_BACKWARD_FACTOR, value);
+        torchrec->backward_factor = number + 0.0; /* no -0 */
+        return 0;
+    }
+    if (!text_to_double(value, &number) || !(number > 0))
         return err_usage(err,
                          "cost model 'torchrec': %s is a bandwidth in GiB/s "
                          "above 0, not '%s'",
                          key, value);
-    *bandwidths[which] = gibps;
+    *bandwidths[which] = number;
     return 0;
 }
 
@@ -309,10 +323,10 @@ static const char *constants_hash(const struct torchrec *torchrec,
                                   struct arena *arena)
 {
     const double constants[] = {
-        BACKWARD_FACTOR,     MIN_LOOKUP_COLUMNS,    FULL_BLOCK_COLUMNS,
-        HALF_BLOCK_COLUMNS,  HALF_BLOCK_PENALTY,    QUARTER_BLOCK_PENALTY,
-        BATCHED_COPY_FACTOR, DENSE_KERNEL_FRAC,     DENSE_UPDATE_FACTOR,
-        torchrec->hbm_gibps, torchrec->intra_gibps, torchrec->inter_gibps,
+        torchrec->backward_factor, MIN_LOOKUP_COLUMNS,    FULL_BLOCK_COLUMNS,
+        HALF_BLOCK_COLUMNS,        HALF_BLOCK_PENALTY,    QUARTER_BLOCK_PENALTY,
+        BATCHED_COPY_FACTOR,       DENSE_KERNEL_FRAC,     DENSE_UPDATE_FACTOR,
+        torchrec->hbm_gibps,       torchrec->intra_gibps, torchrec->inter_gibps,
         torchrec->is_legacy,
     };
 
@@ -331,6 +345,7 @@ int oracle_torchrec_open(struct oracle **out, const char *settings,
     struct torchrec *torchrec = ARENA_NEW(arena, struct torchrec, 1);
 
     torchrec->hbm_gibps = 897;
+    torchrec->backward_factor = BACKWARD_FACTOR;
     torchrec->intra_gibps = asked_gibps(problem->cluster.intra_gbps, 600);
     torchrec->inter_gibps = asked_gibps(problem->cluster.inter_gbps, 12.5);
     if (parse_settings(torchrec, settings, arena, err))

@@ -216,7 +216,8 @@ static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
             rest = next;
         }
     }
-    return quantum < problem_min_width(parts->problem) ? coarse : quantum;
+    return quantum < table_least_width(parts->problem, of->first) ? coarse
+                                                                  : quantum;
 }
 
 /* Columns of n ranges, as even as quanta allow: as many pieces as there are

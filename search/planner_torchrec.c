@@ -103,8 +103,8 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
     *option = (struct sharding_option){type->kind, type->on_host, is_in_order,
                                        .n_shards = is_in_order ? n : 1};
     if (type->kind == SHARD_COLUMN)
-        option->n_shards =
-            n_column_shards(table->dim, problem_min_width(placing->problem));
+        option->n_shards = n_column_shards(
+            table->dim, table_least_width(placing->problem, table));
     if (type->kind == SHARD_COLUMN && option->n_shards == 1)
         option->kind = SHARD_TABLE;
     option->n_full = option->n_shards;

@@ -32,6 +32,7 @@ static const struct content {
     {"sharding", TABLE(kinds), NULL},
     {"rows_over", TABLE(rows_over), rows_over_names},
     {"row_overhead_bytes", TABLE(row_overhead_bytes), NULL},
+    {"min_width", TABLE(min_width), NULL},
 };
 enum { N_STATED = 2, N_CONTENTS = sizeof(contents) / sizeof(*contents) };
 

@@ -524,6 +524,8 @@ static uint64_t mix_table(const struct table *table, uint64_t hash)
         hash = mix_double(table->dedup, hash);
     if (table->row_overhead_bytes > 0)
         hash = mix_double(table->row_overhead_bytes, hash);
+    if (table->min_width)
+        hash = mix_u64((uint64_t)table->min_width << 32, hash);
     if (table->rows_over != ROWS_OVER_ANY)
         hash = mix_u64(N_ROW_ORDERS + table->rows_over, hash);
     if (!table->has_bins)

@@ -201,6 +201,12 @@ static int check_constraints(const struct judged *judged, struct err *err)
                              "which is no multiple of %u",
                              idx_of(judged, i), width, table->name,
                              TABLE_COLUMN_STEP);
+        if (width < table->dim && width < table->min_width)
+            return err_input(err,
+                             "shards[%zu] cuts %u columns from table '%.80s', "
+                             "whose min_width is %u",
+                             idx_of(judged, i), width, table->name,
+                             table->min_width);
         if (table->device >= 0 && shard->device != (uint64_t)table->device)
             return err_input(err,
                              "table '%.80s' is pinned to device %" PRId64

@@ -395,10 +395,23 @@ uint32_t shard_row_ranks(const struct problem *problem,
     return by_group ? n_group : 0;
 }
 
+uint32_t table_least_width(const struct problem *problem,
+                           const struct table *table)
+{
+    const uint32_t asked = table->min_width > problem->min_width
+                               ? table->min_width
+                               : problem->min_width;
+    const uint32_t n_steps =
+        (asked + TABLE_COLUMN_STEP - 1) / TABLE_COLUMN_STEP;
+
+    return (n_steps ? n_steps : 1) * TABLE_COLUMN_STEP;
+}
+
 uint32_t table_min_width(const struct problem *problem,
                          const struct table *table)
 {
-    uint32_t min_width = problem_min_width(problem), half = table->dim / 2;
+    uint32_t min_width = table_least_width(problem, table);
+    uint32_t half = table->dim / 2;
 
     if (table->output != OUTPUT_SEQUENCE)
         return min_width;

@@ -294,6 +294,11 @@ static inline uint32_t problem_min_width(const struct problem *problem)
     return problem->min_width ? problem->min_width : TABLE_COLUMN_STEP;
 }
 
+/* Columns of the narrowest piece that the problem and the table ask for, in
+ * whole steps. */
+uint32_t table_least_width(const struct problem *problem,
+                           const struct table *table);
+
 /* Columns of the narrowest piece that may be cut of a table; all of them where
  * it may not be cut by columns. TorchRec takes the column pieces of all
  * sequence tables, which are of one dim, to be of one width: so these are cut

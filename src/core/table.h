@@ -134,8 +134,9 @@ struct table {
                           it (core/canonical.h), a plan keeps it */
     unsigned kinds;    /* allowed kinds, a mask */
     enum rows_over rows_over;
-    int64_t device;    /* pin, or -1 */
-    const char *group; /* tables of one group stay on one device; or NULL */
+    uint32_t min_width; /* columns of its narrowest piece, 0: any number */
+    int64_t device;     /* pin, or -1 */
+    const char *group;  /* tables of one group stay on one device; or NULL */
 };
 
 #define DEFAULT_ZIPF_ALPHA 1.05

@@ -64,7 +64,14 @@ static const struct place_field cluster_fields[] = {
     {"nccl_bytes", CLUSTER(nccl_bytes), false, 0, 0x1p64, NULL},
 };
 
-enum { OF_ROW_ORDER = 11, OF_DEDUP, OF_GROUP, OF_ROWS_OVER, OF_ROW_OVERHEAD };
+enum {
+    OF_ROW_ORDER = 11,
+    OF_DEDUP,
+    OF_GROUP,
+    OF_ROWS_OVER,
+    OF_ROW_OVERHEAD,
+    OF_TABLE_MIN_WIDTH
+};
 #define TABLE(member) MEMBER_OF(struct table, member)
 static const struct place_field table_fields[] = {
     {"name", TABLE(name), true, 0, 0, NULL},
@@ -84,6 +91,7 @@ static const struct place_field table_fields[] = {
     {"rows_over", TABLE(rows_over), false, 0, 0, rows_over_names},
     {"row_overhead_bytes", TABLE(row_overhead_bytes), false, 0,
      TABLE_MAX_ROW_OVERHEAD, NULL},
+    {"min_width", TABLE(min_width), false, 0, TABLES_MAX_DIM, NULL},
 };
 
 /* A text, as numbers of JSON hold 53 bits. */

@@ -39,6 +39,7 @@ const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"group", TABLE(group), false, 0, 0, NULL},
     {"row_overhead_bytes", TABLE(row_overhead_bytes), false, 0,
      TABLE_MAX_ROW_OVERHEAD, NULL},
+    {"min_width", TABLE(min_width), false, 0, TABLES_MAX_DIM, NULL},
     BINS_0_TO_16,
 };
 

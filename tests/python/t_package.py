@@ -248,6 +248,45 @@ def check_refusals():
     ok((str(error), error.status) == ("why", 3), "an Error can be pickled")
 
 
+def check_sentences():
+    """Errors and warnings name what the caller knows: a table, an option, no
+    line of standard input and no file of the call."""
+    good, bad = Table("good, one", 10, 4), Table("bad", 10, 10**7)
+    hosts = {"hosts": [{"gpus": 4, "memory": ["1GiB", "2GiB"]}]}
+    for call, start in (
+        (lambda: neuroshard.plan([good, bad], 1), "table 'bad': dim "),
+        (lambda: neuroshard.plan([bad, good], 1), "table 'bad': dim "),
+        (lambda: neuroshard.plan([Table("a\nb", 1, 8)], 1), "the tables: "),
+        (lambda: neuroshard.plan([], 1), "the tables"),
+        (lambda: neuroshard.plan([{"name": "a"}], 1), "the tables: "),
+        (lambda: neuroshard.price({"version": 1}), "the plan: "),
+        (lambda: neuroshard.emit({}, "torchrec"), "the plan: "),
+        (
+            lambda: neuroshard.plan([good], None, cluster=hosts),
+            "cluster: hosts[0].memory has 2 entries, but the host has 4 gpus",
+        ),
+        (lambda: neuroshard.plan([good], 1, from_={"a": 1}), "from_: "),
+    ):
+        try:
+            call()
+            text = "it was not refused"
+        except neuroshard.Error as error:
+            text = str(error)
+        ok(
+            text.startswith(start)
+            and "<stdin>" not in text
+            and tempfile.gettempdir() not in text,
+            f"an error begins with {start!r}",
+            text,
+        )
+    plan = neuroshard.plan([{"name": "a", "rows": 9, "dim": 4}], 1, **QUICK)
+    ok(
+        plan.warnings[0].startswith("the tables: no column 'pooling_factor'"),
+        "a warning, too",
+        f"{plan.warnings}",
+    )
+
+
 def check_silence():
     script = f"import neuroshard; neuroshard.plan({str(LIST)!r}, 1, effort=10)"
     done = subprocess.run(
@@ -289,6 +328,7 @@ def main():
     check_others(plan)
     check_options(plan)
     check_refusals()
+    check_sentences()
     check_silence()
     check_example()
     ok(

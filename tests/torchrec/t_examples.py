@@ -146,7 +146,7 @@ def check_job(folder, n_ranks):
     same, said = check_example(folder, path, n_ranks)
     report = said.partition("shadow: TorchRec's plan is in place")[2]
     ok(
-        same == stock and "model:h100.nsm" in report,
+        same == stock and f" for {n_ranks} x cpu (a CPU job); " in report,
         "shadow: TorchRec's plan, and the report",
         f"{same} {stock} {said[-1000:]}",
     )

@@ -5,7 +5,6 @@ and one line in the log. Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA
 its data.
 """
 import contextlib
-import csv
 import json
 import logging
 import os
@@ -21,11 +20,9 @@ from torch.distributed.optim import (
 )
 from torchrec import (
     EmbeddingBagCollection,
-    EmbeddingBagConfig,
     EmbeddingCollection,
     EmbeddingConfig,
 )
-from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.fbgemm_qcomm_codec import (
     CommType,
@@ -34,7 +31,6 @@ from torchrec.distributed.fbgemm_qcomm_codec import (
 )
 from torchrec.distributed.model_parallel import DMPCollection
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
-from torchrec.distributed.planner.proposers import GreedyProposer
 from torchrec.distributed.planner.stats import EmbeddingStats
 from torchrec.distributed.planner.storage_reservations import (
     FixedPercentageStorageReservation,
@@ -50,108 +46,30 @@ from torchrec.modules.fp_embedding_modules import (
 )
 
 import neuroshard
-from neuroshard import _model, _placing, _shadow
+from neuroshard import _job, _model, _placing, _shadow, _usage
 from neuroshard.torchrec import (
     NeuroShardPlanLoader,
     NeuroShardPlanner,
     dump,
 )
+from planner_models import (
+    GIB,
+    JOB,
+    Log,
+    QUICK,
+    SHARDERS,
+    bags,
+    collection,
+    has,
+    planned,
+    same_ms,
+    shipped,
+    stock_arguments,
+    topology,
+)
 from tap import finish, ok
 
-GIB = 1 << 30
-MAX_ROWS = 100000
-QUICK = {"effort": 2000, "seed": 3}
-SHARDERS = [EmbeddingBagCollectionSharder(), EmbeddingCollectionSharder()]
-
-
-class Log(logging.Handler):
-    """Lines of the logger, while it is entered."""
-
-    def __init__(self):
-        super().__init__()
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append(record.getMessage())
-
-    def __enter__(self):
-        logging.getLogger("neuroshard").addHandler(self)
-        return self
-
-    def __exit__(self, *_):
-        logging.getLogger("neuroshard").removeHandler(self)
-
-
-# --- Models -----------------------------------------------------------------
-
-
-def bags(name, rows, dim, features=("f",), **more):
-    return EmbeddingBagConfig(
-        name=name,
-        num_embeddings=rows,
-        embedding_dim=dim,
-        feature_names=[f"{name}_{feature}" for feature in features],
-        **more,
-    )
-
-
-def collection(*configs):
-    return EmbeddingBagCollection(list(configs), device=torch.device("meta"))
-
-
-def shipped(name):
-    """A shipped list as a collection on no device, and its constraints."""
-    path = f"{os.environ['NEUROSHARD_DATA']}/tables/{name}.csv"
-    configs, constraints = [], {}
-    with open(path, encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if line[0] != "#"):
-            n = int(row.get("num_features") or row.get("num_outputs") or 1)
-            rows = min(MAX_ROWS, int(row["num_embeddings"]))
-            dim = int(row["dim"])
-            configs.append(bags(row["name"], rows, dim, range(n)))
-            constraints[row["name"]] = ParameterConstraints(
-                pooling_factors=[float(row["pooling_factor"]) / n] * n
-            )
-    model = collection(*configs)
-    for parameter in model.parameters():
-        parameter._optimizer_classes = [torchrec.optim.RowWiseAdagrad]
-    return model, constraints
-
-
-def topology(n_ranks=4, **more):
-    more = {"compute_device": "cuda", "hbm_cap": 8 * GIB, **more}
-    return Topology(world_size=n_ranks, **more)
-
-
-def stock_arguments(constraints=None, **more):
-    return {
-        "topology": topology(),
-        "batch_size": 512,
-        "constraints": constraints,
-        "storage_reservation": FixedPercentageStorageReservation(0.1),
-        "proposer": GreedyProposer(),
-        "stats": [],
-        "debug": False,
-        **more,
-    }
-
-
 # --- What is read -----------------------------------------------------------
-
-
-def planned(model, sharders=None, constraints=None, **more):
-    """Tables by name, and the planner."""
-    planner = NeuroShardPlanner(
-        **stock_arguments(constraints), fallback=False, **QUICK, **more
-    )
-    planner.plan(model, sharders or SHARDERS)
-    tables = planner.neuroshard_plan.json["tables"]
-    return {table["name"]: table for table in tables}, planner
-
-
-def has(table, name, **want):
-    got = {key: table.get(key) for key in want}
-    ok(got == want, name, f"{got}, not {want}")
 
 
 def check_tables():
@@ -204,7 +122,8 @@ def check_tables():
     kinds = sorted(found["kinds"]["kinds"])
     ok(kinds == ["replicate", "row"], "sharding types", str(kinds))
     kinds = sorted(found["whole"]["kinds"])
-    ok(kinds == ["row", "table"], "min_partition, kernels", str(kinds))
+    want = ["column", "grid", "row", "table"]
+    ok(kinds == want and found["whole"]["min_width"] == 64, "min_partition")
 
 
 def check_optimizers():
@@ -352,11 +271,6 @@ def check_constraints():
 # --- Shadow -----------------------------------------------------------------
 
 
-def same_ms(got, want, name):
-    off = max(abs(x - y) / y for x, y in zip(got, want))
-    ok(off <= 1e-9, f"{name}, {want} ms: off by {off:.0e}", str(got))
-
-
 def estimated_ms(options):
     """The slowest rank's, as TorchRec's planner itself has estimated it."""
     ranks = {}
@@ -442,7 +356,7 @@ def check_shadow(name, **more):
         torch.equal(state, torch.get_rng_state()),
         "no random numbers were drawn",
     )
-    cost = _model._torchrec_cost(planner._topology)
+    cost = _job.torchrec_cost(planner._topology)
     by_torchrec = neuroshard.price(ours, cost=cost)
     same_ms(
         *(shadow.torchrec_ms, (estimated_ms(plans[0]), by_torchrec.step_ms)),
@@ -473,10 +387,10 @@ def check_shadow(name, **more):
 def check_dump(planner, model, constraints):
     """TorchRec's plan as the program reads it, with list and batch."""
     hosts, shadow = planner._topology, planner.shadow
-    found = _model.tables(model, SHARDERS, constraints, "cuda", 512)
+    found = _model.tables(model, SHARDERS, constraints, JOB)
     with tempfile.TemporaryDirectory() as work:
         with open(f"{work}/tables.csv", "wb") as file:
-            file.write(neuroshard._tables(_model.rows(found, {})).stdin)
+            file.write(neuroshard._tables(_usage.rows(found, {}, [], ())).stdin)
         with open(f"{work}/plan.json", "w", encoding="utf-8") as file:
             json.dump(dump(shadow.stock, hosts), file)
         prices = [
@@ -487,9 +401,9 @@ def check_dump(planner, model, constraints):
                 memory="1TiB",
                 cost=cost,
                 host_ms=0,
-                **_model._bandwidths(hosts),
+                **_job._bandwidths(hosts),
             ).step_ms
-            for cost in (_model._torchrec_cost(hosts), shadow.cost_model)
+            for cost in (_job.torchrec_cost(hosts), shadow.cost_model)
         ]
     want = [shadow.torchrec_ms[0], shadow.neuroshard_ms[0]]
     same_ms(prices, want, "its dump as neuroshard cost prices it")
@@ -497,7 +411,7 @@ def check_dump(planner, model, constraints):
 
 def check_twice(planner, model, constraints, ours):
     """Our plan as if it were TorchRec's, too."""
-    found = _model.tables(model, SHARDERS, constraints, "cuda", 512)
+    found = _model.tables(model, SHARDERS, constraints, JOB)
     both = _shadow.compare(
         *(planner, model, SHARDERS, [planner.shadow.ours] * 2),
         _placing.Placing(found, ours),
@@ -962,12 +876,12 @@ def check_unknown():
         (
             "a table in host memory",
             ParameterConstraints(compute_kernels=["fused_uvm"]),
-            "table 'a' may have no sharding type and compute kernel",
+            "table 'a' may only have compute_kernels fused_uvm, but",
         ),
         (
             "a type that the program lacks",
             ParameterConstraints(sharding_types=["table_column_wise"]),
-            "table 'a' may have no sharding type and compute kernel",
+            "table 'a' may only have sharding_types table_column_wise, but",
         ),
     ):
         model = collection(bags("a", 128, 16))

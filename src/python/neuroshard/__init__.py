@@ -27,6 +27,7 @@ import dataclasses
 import io
 import json as _json
 import os
+import re
 from pathlib import Path
 from typing import (
     Any,
@@ -69,6 +70,7 @@ class Table:
     sharding: Union[str, Sequence[str], None] = None
     rows_over: Optional[str] = None
     row_overhead_bytes: Optional[float] = None
+    min_width: Optional[int] = None
     device: Optional[int] = None
     group: Optional[str] = None
 
@@ -159,6 +161,25 @@ class _Done(NamedTuple):
 class _Input(NamedTuple):
     path: str
     stdin: bytes = b""
+    what: str = ""  # that is, for messages
+    lines: Sequence[str] = ()  # tables on its lines from the second on
+
+
+def _readable(text: str, source: _Input, folder: Path) -> str:
+    """A message that names nothing that only this call has had: a table for a
+    line of standard input, an option for a file in its folder."""
+
+    def on_line(found: re.Match[str]) -> str:
+        line = int(found[1] or 0) - 2
+        if 0 <= line < len(source.lines):
+            return f"table '{source.lines[line]}'"
+        return source.what
+
+    if source.stdin:
+        at = "(?:<stdin>|standard input)(?::([0-9]+))?"
+        text = re.sub(at, on_line, text)
+    path = re.escape(f"{folder}{os.sep}")
+    return re.sub(path + r"([\w-]+)(?:\.json)?(?::[0-9]+)?", r"\1", text)
 
 
 def _planned(command: str, source: _Input, options: Mapping[str, Any]) -> Plan:
@@ -186,11 +207,16 @@ def _run(
         written = folder / (output or "none")
         if output:
             args.append(f"--output={written}")
-        out = _program.run(
-            args, source.stdin, timeout_s=timeout_s, warnings=warnings
-        )
-        text = written.read_bytes() if written.exists() else b""
-    return _Done(out, text, warnings)
+        try:
+            out = _program.run(
+                args, source.stdin, timeout_s=timeout_s, warnings=warnings
+            )
+        except Error as error:
+            text = _readable(str(error), source, folder)
+            raise Error(text, error.status) from error
+        file = written.read_bytes() if written.exists() else b""
+        warnings = [_readable(text, source, folder) for text in warnings]
+    return _Done(out, file, warnings)
 
 
 def _arguments(options: Mapping[str, Any], folder: Path) -> List[str]:
@@ -221,7 +247,7 @@ def _plan(plan: AnyPlan) -> _Input:
     if isinstance(plan, Plan):
         plan = plan.json
     if isinstance(plan, Mapping):
-        return _Input("-", _bytes(plan))
+        return _Input("-", _bytes(plan), "the plan")
     return _path(plan)
 
 
@@ -234,7 +260,11 @@ def _tables(tables: Tables) -> _Input:
     writer = csv.DictWriter(text, columns, quoting=csv.QUOTE_ALL)
     writer.writeheader()
     writer.writerows(rows)
-    return _Input("-", text.getvalue().encode("utf-8", "surrogatepass"))
+    names = [str(row.get("name", "")) for row in rows]
+    if any(len(name.splitlines()) > 1 for name in names):
+        names = []  # lines are no tables
+    stdin = text.getvalue().encode("utf-8", "surrogatepass")
+    return _Input("-", stdin, "the tables", names)
 
 
 def _row(table: Union[Table, Mapping[str, Any]]) -> Dict[str, Any]:

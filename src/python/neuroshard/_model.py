@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What TorchRec knows of a job, in the words of the program: tables of
-modules, sharders and constraints; GPUs of a topology."""
+"""Tables in the words of the program, from TorchRec's modules, sharders and
+constraints."""
 from __future__ import annotations
 
-import csv
-import os
 from typing import (
     Any,
     Dict,
@@ -13,11 +11,11 @@ from typing import (
     Mapping,
     NamedTuple,
     NoReturn,
+    Set,
     Tuple,
-    Union,
 )
 
-from torchrec.distributed.planner import constants
+from torchrec.distributed import embedding
 from torchrec.modules.embedding_modules import (
     EmbeddingBagCollection,
     EmbeddingCollection,
@@ -34,7 +32,6 @@ KINDS = {
     "data_parallel": "replicate",
 }
 ROWS_OVER = {"row_wise": "all", "table_row_wise": "host"}
-KERNELS = ("fused", "dense")
 PRECISIONS = {
     "float32": "fp32",
     "float16": "fp16",
@@ -50,17 +47,29 @@ OPTIMIZERS = {
     )
 }
 Columns = Dict[str, Any]
-Usage = Union[str, "os.PathLike[str]", Mapping[str, Mapping[str, Any]]]
+
+
+class Job(NamedTuple):
+    """The job that tables are read for. by_torchrec: as its estimator takes
+    them."""
+
+    device: str
+    n_ranks: int
+    batch_size: int
+    by_torchrec: bool
 
 
 class Found(NamedTuple):
     """A table of the model: where it is, the sharding types that it may have,
-    and what the program is told of it."""
+    what the program is told of it, and what that leaves out."""
 
     path: str
     name: str
     types: List[str]
     columns: Columns
+    features: List[str]
+    is_weighted: bool
+    dedups_ids: bool
 
 
 class Source(NamedTuple):
@@ -71,30 +80,35 @@ class Source(NamedTuple):
     output: str
     parameter: Any
     sharder: Any
-    constraint: Any  # None where there is none
+    constraint: Any  # None if there is none
+    is_weighted: bool
 
     def refuse(self, why: str) -> NoReturn:
         raise Error(f"table '{self.config.name}' {why}", 1)
 
 
 def tables(
-    model: Any,
-    sharders: Any,
-    constraints: Mapping[str, Any],
-    device: str,
-    batch_size: int,
-    by_torchrec: bool = False,
+    model: Any, sharders: Any, constraints: Mapping[str, Any], job: Job
 ) -> List[Found]:
-    """Of all modules that have a sharder; Error where the program does not
-    place one, and where there is none. by_torchrec: as its estimator takes
-    them."""
-    found = [
-        _found(source, device, batch_size, by_torchrec)
-        for source in _sources(model, sharders, constraints)
-    ]
+    """Tables of all modules that have a sharder; Error if the program does not
+    place one, and if there is none."""
+    sources = _sources(model, sharders, constraints)
+    found = [_found(source, job) for source in sources]
     if not found:
         raise Error("the model has no tables", 1)
     return found
+
+
+def names(model: Any) -> Set[str]:
+    """Names of all tables of the model, planned or not, and of their
+    features."""
+    known: Set[str] = set()
+    for _, module in model.named_modules():
+        for method in ("embedding_bag_configs", "embedding_configs"):
+            if hasattr(module, method):
+                for config in getattr(module, method)():
+                    known |= {config.name, *config.feature_names}
+    return known
 
 
 def _sources(
@@ -112,7 +126,13 @@ def _sources(
         for config in configs:
             parameter = parameters.get(config.name)
             constraint = constraints.get(config.name)
-            yield Source(path, config, output, parameter, sharder, constraint)
+            weighted = getattr(module, "is_weighted", bool)() or getattr(
+                constraint, "is_weighted", False
+            )
+            yield Source(
+                *(path, config, output, parameter, sharder, constraint),
+                bool(weighted),
+            )
 
 
 def _modules(model: Any, sharders: Any) -> Iterator[Tuple[str, Any, Any]]:
@@ -131,77 +151,127 @@ def _modules(model: Any, sharders: Any) -> Iterator[Tuple[str, Any, Any]]:
         ]
 
 
-def _found(
-    source: Source, device: str, batch_size: int, by_torchrec: bool
-) -> Found:
-    config = source.config
-    group = getattr(source.constraint, "device_group", None)
-    if source.parameter is None:
-        source.refuse("is not sharded with its module")
-    if group and group != device:
-        source.refuse(f"is for device group {group}")
-    if getattr(config, "use_virtual_table", False):
-        source.refuse("is a virtual one")
-    types = _types(source, device)
+def _found(source: Source, job: Job) -> Found:
+    _check(source, job)
+    config, constraint = source.config, source.constraint
+    types = _types(source, job.device)
     over = [ROWS_OVER[kind] for kind in types if kind in ROWS_OVER]
     columns = {
         "num_embeddings": config.num_embeddings,
         "dim": config.embedding_dim,
         "output": source.output,
-        **_use(source, batch_size),
+        **_use(source, job.batch_size),
         "precision": _precision(source, source.parameter.dtype),
-        "comm_precision": _comm_precision(source, by_torchrec),
+        "comm_precision": _comm_precision(source, job.by_torchrec),
         "optimizer": _optimizer(source),
-        "sharding": _kinds(source, types),
+        "sharding": _kinds(types, job.n_ranks),
         "rows_over": over[0] if len(over) == 1 else "any",
+        "min_width": getattr(constraint, "min_partition", None),
     }
-    return Found(source.path, config.name, types, columns)
+    return Found(
+        *(source.path, config.name, types, columns),
+        *(list(config.feature_names), source.is_weighted),
+        _dedups_ids(source),
+    )
+
+
+def _check(source: Source, job: Job) -> None:
+    """Refuses what is not placed or priced."""
+    config, constraint = source.config, source.constraint
+    group = getattr(constraint, "device_group", None)
+    if source.parameter is None:
+        source.refuse("is not sharded with its module")
+    if group and group != job.device:
+        source.refuse(f"is for device group {group}")
+    if getattr(config, "use_virtual_table", False) or getattr(
+        constraint, "use_virtual_table", False
+    ):
+        source.refuse("is a virtual one")
+    if source.is_weighted and job.by_torchrec:
+        source.refuse(
+            "is weighted: TorchRec's estimator counts its ids twice, which "
+            "cost 'torchrec' does not"
+        )
 
 
 def _types(source: Source, device: str) -> List[str]:
     """Sharding types whose kernel the program prices."""
-    wanted = getattr(source.constraint, "sharding_types", None) or KINDS
-    kernels = getattr(source.constraint, "compute_kernels", None) or KERNELS
+    wanted = getattr(source.constraint, "sharding_types", None)
+    kernels = getattr(source.constraint, "compute_kernels", None)
+    offered = source.sharder.sharding_types(device)
     types = []
-    for kind in source.sharder.sharding_types(device):
+    for kind in offered:
         kernel = "dense" if kind == "data_parallel" else "fused"
-        offered = source.sharder.compute_kernels(kind, device)
-        is_priced = kernel in offered and kernel in kernels
-        if is_priced and kind in KINDS and kind in wanted:
+        if (
+            kind in KINDS
+            and kind in (wanted or KINDS)
+            and kernel in (kernels or (kernel,))
+            and kernel in source.sharder.compute_kernels(kind, device)
+        ):
             types.append(kind)
-    if not types:
-        source.refuse(
-            "may have no sharding type and compute kernel that is planned, "
-            f"which are {', '.join(KINDS)} with fused, or dense"
+    if types:
+        return types
+    asked = [
+        f"{member} {', '.join(values)}"
+        for member, values in (
+            ("sharding_types", wanted),
+            ("compute_kernels", kernels),
         )
-    return types
+        if values
+    ]
+    planned = [kind for kind in offered if kind in KINDS]
+    source.refuse(
+        f"may only have {' and '.join(asked) or 'what its sharder offers'}, "
+        f"but of what {type(source.sharder).__name__} offers on {device} "
+        f"{', '.join(planned) or 'nothing'} can be planned, data_parallel "
+        "with the kernel dense, others with fused"
+    )
 
 
-def _kinds(source: Source, types: List[str]) -> List[str]:
-    """A table in one piece is one column piece as well."""
+def _kinds(types: List[str], n_ranks: int) -> List[str]:
+    """A table in one piece is one column piece as well, and on one rank there
+    is nothing else."""
+    if n_ranks == 1:
+        return ["table"]
     kinds = {KINDS[kind] for kind in types}
     if "column" in kinds:
         kinds.add("table")
-    least = getattr(source.constraint, "min_partition", None) or 0
-    if source.config.embedding_dim < 2 * least:
-        kinds -= {"column", "grid"}
     return sorted(kinds)
+
+
+def _dedups_ids(source: Source) -> bool:
+    """Whether TorchRec sends and looks up each id of a sequence once."""
+    return source.output == "sequence" and bool(
+        getattr(source.sharder, "_use_index_dedup", False)
+        or getattr(embedding, "get_ec_index_dedup", bool)()
+    )
 
 
 def _use(source: Source, batch_size: int) -> Columns:
     """Look-ups and outputs a sample, over all features."""
-    n = len(source.config.feature_names)
-    constraint = source.constraint
-    lengths = list(getattr(constraint, "pooling_factors", None) or [1.0])
-    if len(lengths) == 1:
-        lengths *= n
-    poolings = getattr(constraint, "num_poolings", None) or [1.0] * n
-    batches = getattr(constraint, "batch_sizes", None) or [batch_size] * n
+    lengths = _by_feature(source, "pooling_factors", 1.0)
+    poolings = _by_feature(source, "num_poolings", 1.0)
+    batches = _by_feature(source, "batch_sizes", batch_size)
     outputs = [p * b / batch_size for p, b in zip(poolings, batches)]
     return {
         "pooling_factor": sum(x * y for x, y in zip(lengths, outputs)),
         "num_outputs": sum(outputs),
     }
+
+
+def _by_feature(source: Source, member: str, default: float) -> List[float]:
+    """A member of the constraints, which has one value for each feature or one
+    for all."""
+    n = len(source.config.feature_names)
+    given = list(getattr(source.constraint, member, None) or [default] * n)
+    if len(given) == 1:
+        given *= n
+    if len(given) != n:
+        source.refuse(
+            f"has {n} feature{'s' * (n != 1)}, but {len(given)} {member} in "
+            "its constraints"
+        )
+    return given
 
 
 def _precision(source: Source, dtype: Any) -> str:
@@ -231,88 +301,3 @@ def _optimizer(source: Source) -> str:
     named = classes[0].__name__ if classes else getattr(named, "name", named)
     key = named.lower().replace("_", "").replace("exact", "", 1)
     return OPTIMIZERS.get(key) or source.refuse(f"has the optimizer {named}")
-
-
-def rows(found: List[Found], usage: Usage) -> List[Columns]:
-    """For the program; usage adds columns that the model does not know. Two
-    modules may have tables of one name: all are called by their paths then."""
-    if isinstance(usage, (str, os.PathLike)):
-        with open(usage, encoding="utf-8", newline="") as file:
-            lines = (line for line in file if line.strip("\n")[:1] != "#")
-            usage = {row.pop("name", ""): row for row in csv.DictReader(lines)}
-        if "" in usage:
-            raise Error("the list of usage has lines without a name", 1)
-    names = [table.name for table in found]
-    if len(set(names)) < len(names):
-        names = [f"{table.path}.{table.name}" for table in found]
-    return [
-        {"name": name, **table.columns, **_asked(usage.get(table.name))}
-        for name, table in zip(names, found)
-    ]
-
-
-def _asked(row: Any) -> Columns:
-    """Of a row of usage what is about look-ups."""
-    kept = ("pooling_factor", "zipf_alpha", "bins", "row_order", "dedup")
-    return {
-        key: value
-        for key, value in (row or {}).items()
-        if (key in kept or key.startswith("bin_")) and value not in (None, "")
-    }
-
-
-def job(
-    topology: Any, left: Any, batch_size: int, asked: Mapping[str, Any]
-) -> Dict[str, Any]:
-    """All options for the topology, of which a storage reservation has left
-    some memory; those that are asked for win."""
-    options: Dict[str, Any] = {
-        "batch_per_gpu": batch_size,
-        **_bandwidths(topology),
-        **asked,
-    }
-    if options.get("cost") == "torchrec":
-        options["cost"] = _torchrec_cost(topology)
-    memory = [_memory(topology, device) for device in topology.devices]
-    free = [_memory(topology, device) for device in left.devices]
-    used = [max(0, had - has) for had, has in zip(memory, free)]
-    if "memory" in options:
-        memory = [options.pop("memory")] * len(memory)
-    if "reserve" in options:
-        used = [0] * len(memory)
-    n = topology.local_world_size
-    hosts = [
-        {"gpus": n, "memory": memory[i : i + n], "used": used[i : i + n]}
-        for i in range(0, len(memory), n)
-    ]
-    cluster = {"hosts": hosts, "pod_size": topology.intra_group_size // n}
-    return {"cluster": cluster, "reserve": 0, **options}
-
-
-def _bandwidths(topology: Any) -> Dict[str, Any]:
-    """In GB/s; what TorchRec assumes of all GPUs says nothing of these."""
-    found = {}
-    for option, bandwidth, assumed in (
-        ("intra_gbps", topology.intra_host_bw, "INTRA_NODE_BANDWIDTH"),
-        ("inter_gbps", topology.inter_host_bw, "CROSS_NODE_BANDWIDTH"),
-    ):
-        if bandwidth != getattr(constants, assumed, None):
-            found[option] = bandwidth / 1e6
-    return found
-
-
-def _memory(topology: Any, device: Any) -> int:
-    storage = device.storage
-    return int(
-        storage.ddr if topology.compute_device == "cpu" else storage.hbm
-    )
-
-
-def _torchrec_cost(topology: Any) -> str:
-    """TorchRec's cost model with the topology's bandwidths, in GiB/s."""
-    gib = 2**30 / 1000
-    return (
-        f"torchrec:hbm={topology.hbm_mem_bw / gib!r},"
-        f"intra={topology.intra_host_bw / gib!r},"
-        f"inter={topology.inter_host_bw / gib!r}"
-    )

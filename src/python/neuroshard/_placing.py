@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
@@ -12,7 +13,7 @@ from torchrec.distributed import comm
 import neuroshard
 
 from . import Error, Plan, _loader
-from ._model import Found, Usage, rows
+from ._model import KINDS, Columns, Found
 
 KEPT = (
     *("cache_params", "enforce_hbm", "stochastic_rounding"),
@@ -26,7 +27,7 @@ OF_JOB = (
 )
 
 
-class _Part:
+class Part:
     """The modules of a model at some paths. A module without a sharder is
     left to the job, as TorchRec's own planner leaves it."""
 
@@ -53,15 +54,11 @@ class Placing(NamedTuple):
         """TorchRec's, with what the constraints say of kernels."""
         paths = {table.path for table in self.found}
         sharding = _loader.build_plan(
-            self.emitted(), _Part(model, paths), topology.compute_device
+            self.emitted(), Part(model, paths), topology.compute_device
         )
         for table in self.found:
             parameter = sharding.plan[table.path][table.name]
-            constraint = constraints.get(table.name)
-            for member in KEPT:
-                given = getattr(constraint, member, None)
-                if hasattr(parameter, member) and given is not None:
-                    setattr(parameter, member, given)
+            _keep(parameter, constraints.get(table.name))
         return sharding
 
     def emitted(self) -> Dict[str, Any]:
@@ -80,10 +77,16 @@ class Placing(NamedTuple):
         )
         if not self.found[0].path:  # the model is the one that has tables
             whole["plan"] = {"": next(iter(whole["plan"].values()))}
+        n_ranks = whole["world_size"]
         ranks = whole["local_world_size"] * whole.get("pod_size", 1)
-        rows = ROWS if ranks == whole["world_size"] else ()
+        alike: List[Tuple[str, ...]] = [WHOLE]
+        if ranks == n_ranks:
+            alike.append(ROWS)
+        if n_ranks == 1:
+            alike = [tuple(KINDS)]
         for table in self.found:
-            _settle(table, whole["plan"][table.path][table.name], rows)
+            entry = whole["plan"][table.path][table.name]
+            _settle(table, entry, alike)
         return whole
 
     def bare(self) -> Dict[str, Any]:
@@ -97,29 +100,47 @@ class Placing(NamedTuple):
         }
 
 
+def _keep(parameter: Any, constraint: Any) -> None:
+    """What a constraint says of kernels, as TorchRec's planner keeps it."""
+    needed = getattr(parameter, "cache_params", None)
+    for member in KEPT:
+        given = getattr(constraint, member, None)
+        if hasattr(parameter, member) and given is not None:
+            setattr(parameter, member, given)
+    cache = getattr(parameter, "cache_params", None)
+    if needed and cache and cache.precision is None:
+        parameter.cache_params = dataclasses.replace(
+            cache, precision=needed.precision
+        )
+
+
 def place(
-    found: List[Found], options: Dict[str, Any], usage: Usage
+    found: List[Found], rows: List[Columns], options: Dict[str, Any]
 ) -> Placing:
     """Runs the program."""
-    plan = neuroshard.plan(rows(found, usage), None, **options)
+    plan = neuroshard.plan(rows, None, **options)
     if len(plan.json["tables"]) != len(found):
         raise Error("the plan is of other tables", neuroshard.BAD_ANSWER)
     return Placing(found, plan)
 
 
 def _settle(
-    table: Found, entry: Dict[str, Any], rows: Tuple[str, ...]
+    table: Found, entry: Dict[str, Any], alike: List[Tuple[str, ...]]
 ) -> None:
     """Takes from its constraints what a table in one piece is called, and one
-    in rows, where all ranks are one host's."""
+    in rows if all ranks are one host's."""
     kind = entry["sharding_type"]
-    whole = WHOLE if len(entry["ranks"]) == 1 else ()
-    alike = next((a for a in (whole, rows) if kind in a), ())
-    fit = [other for other in (kind, *alike) if other in table.types]
+    same = next((kinds for kinds in alike if kind in kinds), ())
+    if same is WHOLE and len(entry["ranks"]) > 1:
+        same = ()
+    fit = [other for other in (kind, *same) if other in table.types]
     if not fit:
         may = " or ".join(table.types)
         raise Error(f"table '{table.name}' became {kind}, but may be {may}", 1)
     entry["sharding_type"] = fit[0]
+    if fit[0] == "data_parallel" != kind:
+        entry["compute_kernel"] = "dense"
+        del entry["shards"]
 
 
 def shape(topology: Any) -> Dict[str, int]:
@@ -134,6 +155,29 @@ def shape(topology: Any) -> Dict[str, int]:
     if group > local:
         made_for["pod_size"] = group // local
     return made_for
+
+
+def check(found: List[Found], plan: Dict[str, Any], topology: Any) -> None:
+    """A plan for the job: ValueError names what is not."""
+    for name, ranks in shape(topology).items():
+        if plan.get(name, ranks) != ranks:
+            raise ValueError(
+                f"the plan is for a {name} of {plan[name]}, not of {ranks}"
+            )
+    for table in found:
+        entry = plan["plan"].get(table.path, {}).get(table.name)
+        if entry is None:
+            raise ValueError(
+                f"table '{table.name}' of module '{table.path}' is not in the "
+                "plan"
+            )
+        kind = entry["sharding_type"]
+        kernel = "dense" if kind == "data_parallel" else "fused"
+        if kind not in table.types or entry["compute_kernel"] != kernel:
+            raise ValueError(
+                f"table '{table.name}' {_described(entry)}, but may be "
+                f"{' or '.join(table.types)}"
+            )
 
 
 def offered(options: List[Any], plan: Dict[str, Any]) -> Dict[int, Any]:

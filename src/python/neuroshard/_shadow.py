@@ -118,6 +118,7 @@ def chosen(planner: Any, options: List[Any], plan: Any) -> List[Any]:
             option = copy.deepcopy(by_table[path, name])
             option.sharding_type = parameter.sharding_type
             option.compute_kernel = parameter.compute_kernel
+            option.cache_params = parameter.cache_params
             option.partition_by = get_partition_by_type(option.sharding_type)
             option.shards = [
                 Shard(size=size, offset=offset, rank=rank)

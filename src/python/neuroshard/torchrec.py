@@ -13,6 +13,7 @@ logger "neuroshard" says why. neuroshard-torchrec(7) is the manual.
 """
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import os
@@ -36,11 +37,13 @@ from . import Error, Plan
 
 __all__ = ["NeuroShardPlanLoader", "NeuroShardPlanner", "dump"]
 LOG = logging.getLogger("neuroshard")
+UNKNOWN_GPU = "no figures for a GPU"  # of the program
 STOCK = (
     *("enumerator", "storage_reservation", "proposer", "partitioner"),
     *("performance_model", "stats", "constraints", "debug", "callbacks"),
     *("timeout_seconds", "plan_loader", "topology", "batch_size"),
 )
+SEARCH = ("proposer", "partitioner", "performance_model")
 OF_JOB = (
     "gpus",
     "gpus_per_host",
@@ -56,15 +59,18 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
     topology, batch_size, constraints, storage_reservation, enumerator,
     stats, debug, callbacks, plan_loader
              -- as EmbeddingShardingPlanner has them
-    proposer, partitioner, performance_model, timeout_seconds
-             -- its own search; count where that plans
+    timeout_seconds
+             -- seconds of the search, as option time_limit
+    proposer, partitioner, performance_model
+             -- TorchRec's own search; count if that plans
     mode     -- "plan"; or "shadow": TorchRec's own plan is returned, and a
                 warning of the logger has it beside ours
     fallback -- whether the stock planner plans where this one fails; else
                 the failure is raised
-    usage    -- what the model does not know of its tables: {table: {column:
-                value}} or a table list's path, with pooling_factor, bins,
-                zipf_alpha, row_order and dedup of neuroshard-tables(5)
+    usage    -- what the model does not know of its tables: {table or feature:
+                {column: value}}, a list of rows with `name`, or a table list's
+                path; with pooling_factor, bins, zipf_alpha, row_order, dedup,
+                group, device and row_overhead_bytes of neuroshard-tables(5)
     options  -- of neuroshard-plan(1), by their names: gpu="h200",
                 pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
                 timeout_s: seconds after which the program is ended
@@ -93,8 +99,16 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             if name in options:
                 raise TypeError(f"{name} follows from the topology")
         super().__init__(*args, **stock)
+        given = inspect.signature(super().__init__).bind(*args, **stock)
+        self._replaced = [
+            name for name in SEARCH if given.arguments.get(name) is not None
+        ]
+        if self._timeout_seconds:
+            options.setdefault("time_limit", self._timeout_seconds)
         self._mode, self._fallback = mode, fallback
         self._usage, self._options = usage or {}, options
+        self._notes: List[str] = []
+        self._gpu: Any = None
         self.neuroshard_plan: Optional[Plan] = None
         self.shadow: Any = None
 
@@ -110,7 +124,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         self._partitioner = self._perf_model = ours
         try:
             plan = super().plan(module, sharders)
-            self.neuroshard_plan = ours.plan
+            self._log(ours.placing)
             return plan
         except _NoPlanError as failure:
             error = failure.error
@@ -132,8 +146,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             self.shadow = _shadow.compare(
                 self, module, sharders, plans, placing
             )
-            self.neuroshard_plan = placing.plan
-            LOG.warning("%s", self.shadow)
+            self._log(placing)
         except Exception as error:
             LOG.warning("%s; TorchRec's own planner plans", _why(error))
         return stock
@@ -143,21 +156,90 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
             module, self._topology, self._constraints or {}
         )
 
-    def _place(self, module: Any, sharders: List[Any]) -> Any:
-        from . import _model, _placing
+    def _log(self, placing: Any) -> None:
+        """One line of the plan; in the mode "shadow" below both prices."""
+        from . import _summary
 
-        topology, constraints = self._topology, self._constraints or {}
-        found = _model.tables(
-            module,
-            sharders,
-            constraints,
-            topology.compute_device,
-            self._batch_size,
-            self._options.get("cost") == "torchrec",
+        if placing is None:
+            if self.plan_loader is not None and self._best_plan:
+                name = self.plan_loader.get_plan_id()
+                LOG.info("the plan is that of plan_loader, '%s'", name)
+            return
+        self.neuroshard_plan = placing.plan
+        beside = self.shadow is not None
+        line = _summary.line(placing, self._gpu, self._notes, beside)
+        if beside:
+            LOG.warning("%s\n    %s", self.shadow, line)
+        elif _summary.is_warning(placing, self._gpu, self._notes):
+            LOG.warning("%s", line)
+        else:
+            LOG.info("%s", line)
+
+    def _found(self, module: Any, sharders: List[Any]) -> Any:
+        from . import _model
+
+        topology = self._topology
+        job = _model.Job(
+            *(topology.compute_device, topology.world_size),
+            *(self._batch_size, self._options.get("cost") == "torchrec"),
         )
+        return _model.tables(module, sharders, self._constraints or {}, job)
+
+    def _place(self, module: Any, sharders: List[Any]) -> Any:
+        from . import _job, _placing
+
+        topology, options = self._topology, dict(self._options)
+        self._notes = []
+        found = self._found(module, sharders)
+        rows = self._rows(module, found)
+        if any(table.dedups_ids for table in found):
+            options.setdefault("dedup", "ids")
         left = _reserved(self, module, sharders)
-        asked = _model.job(topology, left, self._batch_size, self._options)
-        return _placing.place(found, asked, self._usage)
+        self._gpu = _job.gpu(topology, options)
+        asked = _job.job(topology, left, self._batch_size, options)
+        try:
+            gpu = self._gpu.option
+            return _placing.place(found, rows, {**asked, "gpu": gpu})
+        except Error as error:
+            if not self._gpu.is_told or UNKNOWN_GPU not in str(error):
+                raise
+        self._gpu = self._gpu.assumed()
+        gpu = self._gpu.option
+        return _placing.place(found, rows, {**asked, "gpu": gpu})
+
+    def _rows(self, module: Any, found: List[Any]) -> Any:
+        """The tables for the program; names that the model has not are found
+        here."""
+        from . import _model, _usage
+
+        notes, constraints = self._notes, self._constraints or {}
+        if self._replaced:
+            notes.append(
+                f"unused: {', '.join(self._replaced)} (of TorchRec's own "
+                "search)"
+            )
+        known = _model.names(module)
+        _usage.check_names("constraints", constraints, known, (), notes)
+        for table in found:
+            of_table = constraints.get(table.name)
+            _usage.check_names(
+                f"feature_names in the constraints of table '{table.name}'",
+                getattr(of_table, "feature_names", None) or (),
+                *(table.features, (), notes),
+            )
+        weighted = [table.name for table in found if table.is_weighted]
+        if weighted:
+            notes.append(
+                f"{len(weighted)} weighted tables are priced without their "
+                "weights"
+            )
+        rows = _usage.rows(found, self._usage, notes, known)
+        if any(t.dedups_ids and "dedup" not in r for t, r in zip(found, rows)):
+            notes.append(
+                "the sharder de-duplicates ids, but no dedup in usage says "
+                "how many are left, so all are"
+            )
+        return rows
 
 
 class _NoPlanError(Exception):
@@ -177,19 +259,24 @@ class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
         self._planner, self._module = planner, module
         self._sharders = sharders
         self._proposals: List[Any] = []
-        self.plan: Optional[Plan] = None
+        self.placing: Any = None
 
     def load(self, search_space: List[Any], enumerator: Any = None) -> None:
         from . import _shadow
 
-        planner = self._planner
+        planner, module = self._planner, self._module
+        loader = planner.plan_loader
+        if isinstance(loader, NeuroShardPlanLoader) and loader.is_due:
+            sharding = loader.sharding_plan(module)
+            self._proposals = [_shadow.chosen(planner, search_space, sharding)]
+            return
         try:
-            placing = planner._place(self._module, self._sharders)
-            sharding = planner._sharding(placing, self._module)
+            placing = planner._place(module, self._sharders)
+            sharding = planner._sharding(placing, module)
             options = _shadow.chosen(planner, search_space, sharding)
         except Exception as error:
             raise _NoPlanError(error) from error
-        self._proposals, self.plan = [options], placing.plan
+        self._proposals, self.placing = [options], placing
 
     def propose(self) -> Any:
         return self._proposals.pop() if self._proposals else None
@@ -217,9 +304,11 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
                `emit --format torchrec` wrote
     plan_id -- what get_plan_id returns
 
-    Only options that the planner's enumerator offers can be loaded: ValueError
-    names the tables that have others. The planner refuses a loader that was
-    made for other inputs: topology, batch size, constraints ...
+    TorchRec's own planner, and ours as a shadow, can only load options that
+    the planner's enumerator offers: ValueError names the tables that have
+    others. A NeuroShardPlanner loads all that it plans itself. The planner
+    refuses a loader that was made for other inputs: topology, batch size,
+    constraints ...
     """
 
     def __init__(
@@ -240,11 +329,35 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
         options = planner._enumerator.enumerate(module, sharders)
         _reserved(planner, module, sharders)
         self._hash = planner.hash_planner_context_inputs_str()
-        self._options = _placing.offered(options, plan)
         self._id = plan_id
+        self._planner, self._plan = planner, plan
+        self._options: Optional[Dict[int, Any]] = None
+        self.is_due = False  # the planner has asked for a plan of other pieces
+        try:
+            self._options = _placing.offered(options, plan)
+        except ValueError:
+            if getattr(planner, "_mode", "") != "plan":
+                raise
+            found = planner._found(module, sharders)
+            _placing.check(found, plan, planner._topology)
+            self.sharding_plan(module)
 
-    def load(self) -> Dict[int, Any]:
+    def load(self) -> Optional[Dict[int, Any]]:
+        """None: the planner is ours, and takes sharding_plan()."""
+        self.is_due = self._options is None
         return self._options
+
+    def sharding_plan(self, module: Any) -> Any:
+        """The plan with its own pieces."""
+        from . import _loader, _placing
+
+        topology, self.is_due = self._planner._topology, False
+        made_for = {**self._plan, **_placing.shape(topology)}
+        device = topology.compute_device
+        paths = set(self._plan["plan"])
+        return _loader.build_plan(
+            made_for, _placing.Part(module, paths), device
+        )
 
     def plan_context_hash(self) -> str:
         return str(self._hash)

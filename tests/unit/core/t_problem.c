@@ -353,14 +353,16 @@ static void test_whole_hosts(void)
 static void test_min_width(void)
 {
     static const struct {
-        uint32_t dim, min_width;
+        uint32_t dim, min_width, of_table;
         enum table_output output;
         uint32_t want;
     } cases[] = {
-        {32, 0, OUTPUT_POOLED, 4},     {32, 8, OUTPUT_POOLED, 8},
-        {32, 0, OUTPUT_SEQUENCE, 16},  {32, 16, OUTPUT_SEQUENCE, 16},
-        {32, 20, OUTPUT_SEQUENCE, 32}, /* half would be too narrow, */
-        {12, 0, OUTPUT_SEQUENCE, 12},  /* or no vectors of four */
+        {32, 0, 0, OUTPUT_POOLED, 4},     {32, 8, 0, OUTPUT_POOLED, 8},
+        {32, 8, 4, OUTPUT_POOLED, 8},     {32, 8, 13, OUTPUT_POOLED, 16},
+        {32, 0, 1, OUTPUT_POOLED, 4},     {32, 0, 17, OUTPUT_SEQUENCE, 32},
+        {32, 0, 0, OUTPUT_SEQUENCE, 16},  {32, 16, 0, OUTPUT_SEQUENCE, 16},
+        {32, 20, 0, OUTPUT_SEQUENCE, 32}, /* half would be too narrow, */
+        {12, 0, 0, OUTPUT_SEQUENCE, 12},  /* or no vectors of four */
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -368,6 +370,7 @@ static void test_min_width(void)
         struct problem problem = make_problem(&table, 1);
 
         table.output = cases[i].output;
+        table.min_width = cases[i].of_table;
         problem.min_width = cases[i].min_width;
         is_i64(table_min_width(&problem, &table), cases[i].want,
                "columns of the narrowest piece");

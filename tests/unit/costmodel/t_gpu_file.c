@@ -115,6 +115,8 @@ static void test_names(void)
         {"H100", "h100"},
         {"V100-32GB", "v100-32gb"},
         {"MI300X", "mi300x"},
+        {"2080 Ti", "2080-ti"},
+        {"NVIDIA H100 PCIe", "h100-pcie"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -128,7 +130,7 @@ static void test_names(void)
                     "are ",
                     56),
        "a near miss: %s", err.msg);
-    ok(!get("2080 Ti") && strstr(err.msg, "did you mean 2080-ti? "),
+    ok(!get("2080_Ti") && strstr(err.msg, "did you mean 2080-ti? "),
        "marks count: %s", err.msg);
     ok(!get("frob") && err.code == ERR_USAGE &&
            !strncmp(err.msg, "no figures for a GPU 'frob'; there are ", 39) &&
@@ -173,6 +175,12 @@ static void test_devices(void)
            cases[i].device);
         is_str(spec ? spec->name : "none",
                cases[i].want ? cases[i].want : "none", "is of");
+        if (!*cases[i].device)
+            continue;
+        spec = get(cases[i].device);
+        is_str(spec ? spec->name : "none",
+               cases[i].want ? cases[i].want : "none", "and an option takes");
+        err = (struct err){0};
     }
 }
 

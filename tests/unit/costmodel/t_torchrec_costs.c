@@ -265,7 +265,13 @@ static void check_settings(void)
         {"torchrec:hbm", "cost model 'torchrec' takes KEY=VALUE, not 'hbm'"},
         {"torchrec:hbm=5,", "cost model 'torchrec' takes KEY=VALUE, not ''"},
         {"torchrec:ddr=51", "cost model 'torchrec' has no setting 'ddr'; there "
-                            "are hbm, intra, inter, outputs"},
+                            "are hbm, intra, inter, outputs, backward"},
+        {"torchrec:backward=-1",
+         "cost model 'torchrec': backward is how many times its forward pass a "
+         "backward pass takes, 0 to 1e+06, not '-1'"},
+        {"torchrec:backward=nan",
+         "cost model 'torchrec': backward is how many times its forward pass a "
+         "backward pass takes, 0 to 1e+06, not 'nan'"},
     };
     struct table table = make_table(&cases[0].table);
     struct problem problem = make_problem(&table, 8, 8);
@@ -309,6 +315,35 @@ static struct oracle *must_open(const char *cost, const struct problem *problem,
         exit(tap_done());
     }
     return oracle;
+}
+
+/* The factor is of all computing but the fixed work of a backward pass. */
+static void check_backward(void)
+{
+    static const enum shard_kind kinds[] = {SHARD_TABLE, SHARD_ROW,
+                                            SHARD_REPLICATE};
+    struct table table = make_table(&cases[0].table);
+    struct problem problem = make_problem(&table, 8, 8);
+    struct arena arena = {0};
+    struct oracle *plain = must_open("torchrec", &problem, &arena);
+    struct oracle *same = must_open("torchrec:backward=2", &problem, &arena);
+    struct oracle *slow = must_open("torchrec:backward=6", &problem, &arena);
+
+    is_str(same->cost.hash, plain->cost.hash, "a backward factor of 2");
+    ok(strcmp(slow->cost.hash, plain->cost.hash) != 0, "another has another");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct shard shard = shard_whole(&problem, 0, 0);
+        double x[3], y[3];
+
+        shard.kind = kinds[i];
+        if (shard.kind == SHARD_ROW)
+            shard.row_end /= 8;
+        plain->ops->embed(plain, &shard, 1, x);
+        slow->ops->embed(slow, &shard, 1, y);
+        is_near(y[0], x[0] * 7 / 3, 1e-9 * y[0], "a backward factor of 6");
+        ok(x[1] == y[1] && x[2] == y[2], "and the exchanges are the same");
+    }
+    arena_release(&arena);
 }
 
 /* What the cluster asks for stands in the place of TorchRec's defaults, in its
@@ -442,6 +477,7 @@ int main(void)
         check_case(&cases[i]);
     check_head();
     check_settings();
+    check_backward();
     check_asked();
     check_rows();
     check_few_rows(2, 0, 0, 8, 8);

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""From a topology to options of the program."""
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+import torch
+from torchrec.distributed.planner import constants
+from torchrec.distributed.planner.types import BasicCommsBandwidths
+
+from . import Error
+
+DEVICES = ("cuda", "cpu")
+ASSUMED = "h100"
+# GB/s that a bandwidth may be: TorchRec's are in bytes a millisecond, and what
+# is outside was most likely meant in another unit.
+PLAUSIBLE_GBPS = {
+    "intra_host_bw": (1, 20_000),
+    "inter_host_bw": (0.05, 4_000),
+    "hbm_mem_bw": (1, 100_000),
+    "ddr_mem_bw": (1, 10_000),
+}
+
+
+class Gpu(NamedTuple):
+    """The GPU that is planned for.
+
+    option  -- of the program; None if the cost model says it
+    why     -- for the log
+    is_told -- by its driver, so that the program may not know it
+    """
+
+    option: Optional[str]
+    why: str
+    is_told: bool = False
+
+    def assumed(self) -> Gpu:
+        """In the place of one that the program does not know."""
+        return Gpu(ASSUMED, f"assumed, as '{self.option}' is not known")
+
+
+def gpu(topology: Any, asked: Mapping[str, Any]) -> Gpu:
+    """The GPU of the options, else of the machine, else an H100."""
+    if asked.get("gpu") is not None:
+        return Gpu(asked["gpu"], "as asked")
+    if asked.get("cost") is not None:
+        return Gpu(None, "by the cost model")
+    if topology.compute_device == "cpu":
+        return Gpu("cpu", "a CPU job")
+    if torch.cuda.is_available():
+        name = torch.cuda.get_device_name()
+        option = name if " " in name else f"cuda:{name}"
+        return Gpu(option, "as its driver says", is_told=True)
+    return Gpu(ASSUMED, "assumed, as no GPU is here")
+
+
+def job(
+    topology: Any, left: Any, batch_size: int, asked: Mapping[str, Any]
+) -> Dict[str, Any]:
+    """All options for the topology, of which a storage reservation has left
+    some memory; those that are asked for win."""
+    _check(topology)
+    options: Dict[str, Any] = {
+        "batch_per_gpu": batch_size,
+        **_bandwidths(topology),
+        **asked,
+    }
+    if options.get("cost") == "torchrec":
+        options["cost"] = torchrec_cost(topology)
+    memory = [_memory(topology, device) for device in topology.devices]
+    free = [_memory(topology, device) for device in left.devices]
+    used = [max(0, had - has) for had, has in zip(memory, free)]
+    if "memory" in options:
+        memory = [options.pop("memory")] * len(memory)
+    if "reserve" in options:
+        used = [0] * len(memory)
+    n = topology.local_world_size
+    hosts = [
+        {"gpus": n, "memory": memory[i : i + n], "used": used[i : i + n]}
+        for i in range(0, len(memory), n)
+    ]
+    cluster = {"hosts": hosts, "pod_size": topology.intra_group_size // n}
+    return {"cluster": cluster, "reserve": 0, **options}
+
+
+def _check(topology: Any) -> None:
+    """Devices, and hosts that are whole."""
+    if topology.compute_device not in DEVICES:
+        raise Error(
+            f"the topology's compute_device is {topology.compute_device}, but "
+            f"{' and '.join(DEVICES)} are planned for",
+            1,
+        )
+    n_ranks, n_local = topology.world_size, topology.local_world_size
+    n_group = topology.intra_group_size
+    if n_ranks % n_local:
+        raise Error(
+            f"world_size {n_ranks} is no whole number of hosts with a "
+            f"local_world_size of {n_local}",
+            1,
+        )
+    if n_group % n_local or n_ranks % n_group:
+        raise Error(
+            f"world_size {n_ranks} is no whole number of NVLink domains with "
+            f"{n_group} ranks on hosts of {n_local}",
+            1,
+        )
+
+
+def _gbps(topology: Any, member: str) -> float:
+    value = float(getattr(topology, member))
+    least, most = PLAUSIBLE_GBPS[member]
+    if not least <= value / 1e6 <= most:
+        raise Error(
+            f"{member} of the topology is {value:g} bytes a millisecond, "
+            f"{value / 1e6:g} GB/s: it is most likely in another unit (450 "
+            "GB/s are 4.5e8)",
+            1,
+        )
+    return value / 1e6
+
+
+def _bandwidths(topology: Any) -> Dict[str, float]:
+    """In GB/s; what TorchRec assumes of all GPUs says nothing of these."""
+    return {
+        option: _gbps(topology, member)
+        for option, member, assumed in (
+            ("intra_gbps", "intra_host_bw", "INTRA_NODE_BANDWIDTH"),
+            ("inter_gbps", "inter_host_bw", "CROSS_NODE_BANDWIDTH"),
+        )
+        if getattr(topology, member) != getattr(constants, assumed, None)
+    }
+
+
+def _memory(topology: Any, device: Any) -> int:
+    storage = device.storage
+    return int(
+        storage.ddr if topology.compute_device == "cpu" else storage.hbm
+    )
+
+
+def torchrec_cost(topology: Any) -> str:
+    """TorchRec's cost model with the topology's bandwidths, in GiB/s, and its
+    multiplier."""
+    if type(topology.comms_bandwidths) is not BasicCommsBandwidths:
+        raise Error(
+            "generalized_comms_bandwidths of the topology is a "
+            f"{type(topology.comms_bandwidths).__name__}, whose formulas cost "
+            "'torchrec' does not have",
+            1,
+        )
+    of_memory = "ddr" if topology.compute_device == "cpu" else "hbm"
+    settings = {}
+    for name, member in (
+        ("hbm", f"{of_memory}_mem_bw"),
+        ("intra", "intra_host_bw"),
+        ("inter", "inter_host_bw"),
+    ):
+        _gbps(topology, member)
+        settings[name] = getattr(topology, member) / (2**30 / 1000)
+    backward = float(topology.bwd_compute_multiplier)
+    if backward != constants.BWD_COMPUTE_MULTIPLIER:
+        settings["backward"] = backward
+    return "torchrec:" + ",".join(f"{k}={x!r}" for k, x in settings.items())
