@@ -173,6 +173,7 @@ static double find_least(double *all_ms, const struct parts *parts)
 struct family {
     unsigned barred; /* struct view */
     double room_frac;
+    unsigned slot; /* of the starts, that the best of it may take */
 };
 
 /*
@@ -319,11 +320,13 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
                      double end_ms)
 {
     static const struct family families[] = {
-        {0, 1},
-        {~(1U << FORM_CUT), 1},
-        {1U << FORM_REPLICA, 1},
-        {1U << FORM_CUT, 1},
-        {1U << FORM_REPLICA | 1U << FORM_CUT, 1},
+        {0, 1, 0},
+        {~(1U << FORM_CUT), 1, 0},
+        {0, 0.85, 0},
+        {0, 0.7, 0},
+        {1U << FORM_REPLICA, 1, 1},
+        {1U << FORM_CUT, 1, 2},
+        {1U << FORM_REPLICA | 1U << FORM_CUT, 1, 3},
     };
     const unsigned n_starts = parts->tuning->n_starts;
     const bool is_additive = parts->oracle->is_additive;
@@ -331,9 +334,11 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
 
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         best[f].total_ms = INFINITY;
-    for (unsigned i = 0; i <= n_starts && (!i || best[0].n); i++) {
-        const unsigned f = i && !is_additive ? i - 1 : 0;
+    for (unsigned i = 0; i < sizeof families / sizeof *families; i++) {
+        const unsigned f = is_additive ? 0 : families[i].slot;
 
+        if (families[i].slot >= n_starts || (i && !best[0].n))
+            break;
         n_priced += find_of_family(
             &best[f], is_additive ? n_starts : 1, parts, &families[i], pool,
             i ? BUILDER_MAX_WORK / 4 : BUILDER_MAX_WORK, end_ms);
