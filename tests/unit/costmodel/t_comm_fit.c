@@ -175,6 +175,24 @@ static void test_groups(struct arena *arena)
     ok(!errors.n && isnan(errors.median_frac), "too few to judge");
 }
 
+/* An exchange is judged by a line through the others if there are three or
+ * more. No two of these are of one tenth. */
+static void test_few_others(void)
+{
+    static const uint64_t max_mib[] = {1, 2, 3, 4, 5};
+
+    for (size_t n = 2; n <= 5; n++) {
+        struct list list = {.n = 0};
+        struct comm_errors errors;
+
+        for (size_t i = 0; i < n; i++)
+            add(&list, "nccl", 4, 4 * max_mib[i] << 20, max_mib[i] << 20,
+                10 + 30 * (double)max_mib[i]);
+        comm_fit_validate(&errors, list.at, n, &list.at[0]);
+        is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0, "exchanges judged");
+    }
+}
+
 /* Across hosts a port carries what leaves its host, whatever the kind. */
 static void test_hosts(struct arena *arena)
 {
@@ -519,6 +537,7 @@ int main(void)
     test_odd_times(&arena);
     test_host(&arena);
     test_groups(&arena);
+    test_few_others();
     test_hosts(&arena);
     test_noise(&arena);
     test_held_out();

@@ -465,6 +465,50 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
+/* Ten pieces are shown at most, of those that save a thousandth of the step or
+ * more: here so many of 4 s each, then as many of about 1 ms. */
+static void test_pieces(void)
+{
+    static const struct {
+        uint32_t n_large, n_small;
+        bool is_twice; /* another GPU is as slow: nothing is saved */
+        const char *want, *not ;
+    } cases[] = {
+        {10, 0, false, "t9 ", "... and "},
+        {11, 0, false, "... and 1 more\n", "none of the"},
+        {9, 1, false,
+         "... none of the 1 other pieces on GPU 1 costs more than\n", "t9 "},
+        {3, 4, false,
+         "... none of the 4 other pieces on GPU 1 costs more than\n", "t3 "},
+        {10, 2, false, "... and 2 more\n", "none of the"},
+        {2, 0, true, "\nnone of the 2 pieces on GPU 0 costs more than\n",
+         "... none"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct plan plan = fixture_plan(2, 2, 64);
+        struct oracle oracle = make_oracle(&plan.problem, true);
+        struct explained explained;
+        const char *text;
+
+        plan.problem.memory_model = MEMORY_WEIGHTS;
+        for (uint32_t t = 0; t < cases[i].n_large + cases[i].n_small; t++)
+            fixture_whole(&plan, arena_printf(&arena, "t%u", t), 10, 4,
+                          t < cases[i].n_large ? 1000 : 0.01, 1);
+        for (uint32_t t = 0; t < cases[i].n_large && cases[i].is_twice; t++)
+            fixture_whole(&plan, arena_printf(&arena, "u%u", t), 10, 4, 1000,
+                          0);
+        fixture_finish(&plan);
+        open_explained(&explained, &plan, &oracle);
+        text = plan_text(&explained);
+        is_in(text, cases[i].want);
+        text =
+            strstr(text, "piece on GPU") ? strstr(text, "piece on GPU") : text;
+        ok(!strstr(text, cases[i].not ), "no '%s'", cases[i].not );
+        what_if_release(&explained.what_if);
+    }
+}
+
 /* Replicas send nothing forward, and nobody is said to. */
 static void test_copies(void)
 {
@@ -505,6 +549,7 @@ int main(void)
     test_error();
     test_waiting();
     test_many();
+    test_pieces();
     test_copies();
     test_alone();
     arena_release(&arena);
