@@ -43,6 +43,31 @@ walk()
     fi
 }
 
+# Where searches begin, in ample and in tight memory: a plan without a change.
+for cost in torchrec roofline:h100; do
+    while read -r list memory; do
+        walk "$list $memory $cost" "$list" --gpus 8 --cost $cost --host-ms 0 \
+            --reserve 0 --memory "$memory" --effort 0
+    done <<END
+criteo_1tb_torchrec_26 80GiB
+criteo_1tb_torchrec_26 14GiB
+criteo_1tb_torchrec_26 12GiB
+criteo_kaggle_26 80GiB
+criteo_kaggle_26 500MiB
+deeprecsys_dlrm_rm2 80GiB
+deeprecsys_dlrm_rm2 4GiB
+mlperf_dlrm_dcnv2_multihot 80GiB
+mlperf_dlrm_dcnv2_multihot 20GiB
+mlperf_dlrm_dcnv2_multihot 14GiB
+nvidia_synthetic_tiny_v3 80GiB
+nvidia_synthetic_tiny_v3 1GiB
+nvidia_synthetic_small_v3 4GiB
+meta_tbe_eeg_example_5 80GiB
+meta_tbe_eeg_example_5 1GiB
+meta_tbe_eeg_example_5 500MiB
+END
+done
+
 # Costs that add up: bounds by the mean load and by the largest piece, rows that
 # are cut for memory alone, hosts, seeds, and lists of few and of many tables.
 walk mean criteo_kaggle_26 --gpus 8 --cost torchrec --trace trace.csv
@@ -96,6 +121,13 @@ walk grid criteo_kaggle_26 --gpus 4 --search grid --cost roofline:h100 \
     --host-ms 0
 walk beam criteo_kaggle_26 --gpus 4 --search reference --cost roofline:h100 \
     --host-ms 0
+
+# What an explanation says of plans made anew.
+"$NEUROSHARD" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 \
+    --cost torchrec --effort 0 --no-rivals -o plan.json >report 2>messages
+"$NEUROSHARD" explain plan.json --anew --device 3 2>messages |
+    sed -n '/anew/,$p'
+"$NEUROSHARD" explain plan.json --device 4 2>&1
 
 # A plan that stands, for a list that has changed.
 again=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
