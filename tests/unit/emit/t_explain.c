@@ -465,6 +465,35 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
+/* A piece is tried on the 32 GPUs that are ready soonest, and in exchange for
+ * what the first 8 of them hold. */
+static void test_tried(void)
+{
+    static const struct {
+        uint32_t n_gpus;
+        const char *want;
+    } cases[] = {{5, "8 moves and 8 exchanges tried"},
+                 {12, "22 moves and 16 exchanges tried"},
+                 {33, "64 moves and 16 exchanges tried"},
+                 {50, "64 moves and 16 exchanges tried"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const uint32_t n = cases[i].n_gpus;
+        struct plan plan = fixture_plan(n, n, 64);
+        struct oracle oracle = make_oracle(&plan.problem, true);
+        struct explained explained;
+
+        plan.problem.memory_model = MEMORY_WEIGHTS;
+        for (uint32_t t = 0; t <= n; t++)
+            fixture_whole(&plan, arena_printf(&arena, "t%u", t), 10, 4, 1,
+                          t % n);
+        fixture_finish(&plan);
+        open_explained(&explained, &plan, &oracle);
+        is_in(plan_text(&explained), cases[i].want);
+        what_if_release(&explained.what_if);
+    }
+}
+
 /* Ten pieces are shown at most, of those that save a thousandth of the step or
  * more: here so many of 4 s each, then as many of about 1 ms. */
 static void test_pieces(void)
@@ -549,6 +578,7 @@ int main(void)
     test_error();
     test_waiting();
     test_many();
+    test_tried();
     test_pieces();
     test_copies();
     test_alone();

@@ -1,0 +1,1 @@
+- drift: a change of a GPU whose times hardly vary (below half a percent) is seen.
