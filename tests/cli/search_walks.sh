@@ -28,11 +28,12 @@ tell()
         "$(cut -d, -f1,2 trace.csv | sum_of)"
 }
 
-# walk NAME TABLES OPTION... : plans a list that ships
+# walk NAME TABLES OPTION... : plans a list that ships, or one that is here
 walk()
 {
     name=$1
-    list=$ROOT/data/tables/$2.csv
+    list=$2
+    [ -e "$list" ] || list=$ROOT/data/tables/$2.csv
     shift 2
     rm -f plan.json trace.csv
     if "$NEUROSHARD" plan "$list" "$@" --no-rivals -o plan.json >report \
@@ -65,6 +66,9 @@ nvidia_synthetic_small_v3 4GiB
 meta_tbe_eeg_example_5 80GiB
 meta_tbe_eeg_example_5 1GiB
 meta_tbe_eeg_example_5 500MiB
+meta_tbe_eeg_example_5 400MiB
+meta_tbe_eeg_example_5 350MiB
+meta_tbe_eeg_example_5 300MiB
 END
 done
 
@@ -73,6 +77,8 @@ done
 walk mean criteo_kaggle_26 --gpus 8 --cost torchrec --trace trace.csv
 walk largest mlperf_dlrm_dcnv2_multihot --gpus 8 --cost torchrec \
     --trace trace.csv
+walk small_gap mlperf_dlrm_dcnv2_multihot --gpus 3 --cost torchrec
+walk little_gain mlperf_dlrm_dcnv2_multihot --gpus 6 --cost torchrec
 walk tight mlperf_dlrm_dcnv2_multihot --gpus 8 --cost torchrec --memory 20GiB \
     --reserve 0 --effort 40000 --trace trace.csv
 walk hosts mlperf_dlrm_dcnv2_multihot --gpus 16 --cost torchrec \
@@ -84,6 +90,21 @@ walk narrow nvidia_synthetic_tiny_v3 --gpus 8 --cost torchrec --min-width 8 \
     --trace trace.csv
 walk many hugectr_200table_100B_hotness20 --gpus 16 --cost torchrec \
     --shard table,column --effort 200000 --trace trace.csv
+awk 'function draw(n) {
+        x = x * 16807 % 2147483647
+        return int(x / 2147483647 * n)
+    }
+    BEGIN {
+        x = 7920
+        n = 6 + draw(25)
+        print "name,num_embeddings,dim,pooling_factor"
+        for (i = 0; i < n; i++) {
+            rows = int(10 ^ (2 + draw(500) / 100))
+            dim = 8 * 2 ^ draw(5)
+            print "t" i "," rows "," dim "," 1 + draw(60) / 2
+        }
+    }' >drawn.csv
+walk wide_gap drawn.csv --gpus 2 --cost torchrec
 
 # Costs that do not, with or without a host that is waited for.
 walk host criteo_kaggle_26 --gpus 4 --cost roofline:h100 --trace trace.csv

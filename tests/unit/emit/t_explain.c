@@ -465,6 +465,24 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
+/* A table is cut in 16 pieces at most. */
+static void test_cuts(void)
+{
+    struct plan plan = fixture_plan(40, 40, 64);
+    struct oracle oracle = make_oracle(&plan.problem, false);
+    struct explained explained;
+    const char *text;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    fixture_whole(&plan, "wide", 10, 256, 1, 0);
+    fixture_finish(&plan);
+    open_explained(&explained, &plan, &oracle);
+    text = table_text(&explained, 0);
+    is_in(text, "\n16 column pieces on GPUs 0 1 2 3 ...");
+    ok(!strstr(text, "32 column pieces"), "and no more");
+    what_if_release(&explained.what_if);
+}
+
 /* A piece is tried on the 32 GPUs that are ready soonest, and in exchange for
  * what the first 8 of them hold. */
 static void test_tried(void)
@@ -578,6 +596,7 @@ int main(void)
     test_error();
     test_waiting();
     test_many();
+    test_cuts();
     test_tried();
     test_pieces();
     test_copies();
