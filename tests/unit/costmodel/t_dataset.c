@@ -61,9 +61,58 @@ static void test_trains(void)
     }
 }
 
+/* Checks of ids, which FBGEMM runs and a job may not, are taken off the
+ * forward pass and the whole of what FBGEMM measured; no time is below 0. */
+static void test_checks(void)
+{
+    static const struct {
+        const char *device;
+        double ms;
+        bool is_less, is_none;
+    } cases[] = {{"fbgemm:NVIDIA H100", 10, true, false},
+                 {"fbgemm:NVIDIA H100", 1e-4, true, true},
+                 {"cuda:NVIDIA H100", 10, false, false}};
+    struct arena arena = {0};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct sample_setting setting = {
+            .device = cases[i].device, .batch = 65536, .isa = "sm_90"};
+        struct sample_table table = {
+            .n_rows = 1000, .dim = 64, .pooling_factor = 10};
+        const double ms = cases[i].ms;
+        struct sample sample = {.kind = SAMPLE_FUSED,
+                                .tables = &table,
+                                .n_tables = 1,
+                                .forward = {ms, 0.9 * ms, 1.2 * ms},
+                                .backward = {ms, 0.9 * ms, 1.2 * ms},
+                                .total = {2 * ms, 1.8 * ms, 2.4 * ms}};
+        struct err err = {0};
+        double less;
+
+        if (!ok(!sample_leave_out_checks(&sample, &setting, &arena, &err),
+                "%s%s", cases[i].device, err.msg))
+            continue;
+        less = ms - sample.forward.median_ms;
+        ok((less > 0) == cases[i].is_less, "%g ms less", less);
+        is_near(sample.backward.median_ms, ms, 0, "backward is as it was");
+        if (cases[i].is_none) {
+            ok(sample.forward.median_ms == 0 && sample.forward.p10_ms == 0 &&
+                   sample.forward.p90_ms == 0 && sample.total.p90_ms == 0,
+               "no time is below 0");
+            continue;
+        }
+        is_near(sample.forward.p10_ms, 0.9 * ms - less, 1e-12, "the 10 %");
+        is_near(sample.forward.p90_ms, 1.2 * ms - less, 1e-12, "the 90 %");
+        is_near(sample.total.median_ms, 2 * ms - less, 1e-12, "the total");
+        is_near(sample.total.p10_ms, 1.8 * ms - less, 1e-12, "its 10 %");
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     test_splits();
     test_trains();
+    test_checks();
     return tap_done();
 }

@@ -8,6 +8,7 @@
  */
 #include "costmodel/train.h"
 
+#include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 #include "tests/few_gpus.h"
 #include "tests/predict_samples.h"
@@ -66,6 +67,74 @@ out:
     arena_release(&arena);
 }
 
+/* No time may be less than the bytes of a load at the highest rate of any
+ * sample that counts. */
+static void test_floor(void)
+{
+    struct arena arena = {0};
+    const struct sample *drawn = few_samples('A', 60, 0.03, 1, &arena);
+    struct sample *samples = ARENA_NEW(&arena, struct sample, 60);
+    struct train_options options;
+    struct model model;
+    struct err err = {0};
+    double highest = 0;
+
+    memcpy(samples, drawn, 60 * sizeof(*samples));
+    samples[3].flags = SAMPLE_THROTTLED;
+    samples[3].total.median_ms *= 1e-3;
+    for (size_t i = 0; i < 60; i++) {
+        struct feature_input input;
+        double bytes = 0;
+
+        for (uint32_t t = 0; i != 3 && t < samples[i].n_tables; t++) {
+            feature_input_of_sample(&input, samples[i].setting,
+                                    &samples[i].tables[t]);
+            bytes += feature_floor_bytes(&input);
+        }
+        highest = fmax(highest, bytes / (samples[i].total.median_ms * 1e6));
+    }
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    if (ok(!train_fit(&model, samples, 60, &options, &arena, &err),
+           "a roofline%s", err.msg))
+        is_near(model.floor_gbps, highest, 1e-9 * highest,
+                "the highest rate of what counts");
+    arena_release(&arena);
+}
+
+/* Without samples to validate by the last epoch counts, be its loss the least
+ * or, as at this rate, not. */
+static void test_unvalidated(void)
+{
+    struct arena arena = {0};
+    const struct sample *drawn = few_samples('B', 60, 0.03, 1, &arena);
+    struct sample *samples = ARENA_NEW(&arena, struct sample, 60);
+    struct train_options options;
+    struct model net, roofline;
+    struct err err = {0};
+    double figures[3];
+
+    memcpy(samples, drawn, 60 * sizeof(*samples));
+    for (uint64_t i = 0; i < 60; i++)
+        samples[i].case_idx = 10 * i;
+    train_options_init(&options);
+    options.epochs = 12;
+    options.kind = MODEL_ROOFLINE;
+    if (train_fit(&roofline, samples, 60, &options, &arena, &err))
+        ok(0, "a roofline: %s", err.msg);
+    options.kind = MODEL_ROOFLINE_NET;
+    options.learning_rate = 0.05;
+    options.decay = false;
+    if (ok(!train_fit(&net, samples, 60, &options, &arena, &err), "a net%s",
+           err.msg)) {
+        is_i64((int64_t)net.training.best_epoch, 12, "of the last epoch");
+        compare(&net, &roofline, figures);
+        ok(figures[0] > 1e-3, "which has learned: %.4f from the roofline",
+           figures[0]);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     struct err err = {0};
@@ -74,6 +143,8 @@ int main(void)
         printf("Bail out! %s\n", err.msg);
         return 1;
     }
+    test_floor();
+    test_unvalidated();
     test_size(60, 0.0021155, 0.052001, 0.052639);
     test_size(120, 0.025994, 0.038403, 0.053485);
     test_size(500, 0.038647, 0.026116, 0.05332);
