@@ -37,7 +37,9 @@ static void compare(const struct model *net, const struct model *roofline,
     arena_release(&arena);
 }
 
-static void test_size(size_t n, double distance, double error, double estimate)
+/* On another processor sums are rounded otherwise, which many steps amplify. */
+static void test_size(size_t n, double tolerance, double distance, double error,
+                      double estimate)
 {
     const double want[] = {distance, error, estimate};
     static const char *const names[] = {"distance from the roofline",
@@ -62,7 +64,7 @@ static void test_size(size_t n, double distance, double error, double estimate)
         goto out;
     compare(&net, &roofline, figures);
     for (unsigned k = 0; k < 3; k++)
-        is_near(figures[k], want[k], 5e-3 * want[k], names[k]);
+        is_near(figures[k], want[k], tolerance * want[k], names[k]);
 out:
     arena_release(&arena);
 }
@@ -145,8 +147,8 @@ int main(void)
     }
     test_floor();
     test_unvalidated();
-    test_size(60, 0.0021155, 0.052001, 0.052639);
-    test_size(120, 0.025994, 0.038403, 0.053485);
-    test_size(500, 0.038647, 0.026116, 0.05332);
+    test_size(60, 3e-4, 0.0021155, 0.052001, 0.052639);
+    test_size(120, 3e-4, 0.025994, 0.038403, 0.053485);
+    test_size(500, 5e-3, 0.038647, 0.026116, 0.05332);
     return tap_done();
 }
