@@ -84,7 +84,7 @@ walk tight mlperf_dlrm_dcnv2_multihot --gpus 8 --cost torchrec --memory 20GiB \
 walk hosts mlperf_dlrm_dcnv2_multihot --gpus 16 --cost torchrec \
     --gpus-per-host 8 --shard table,column,grid --effort 60000 \
     --trace trace.csv
-walk done deeprecsys_dlrm_rm3 --gpus 4 --cost torchrec --seed 1 \
+walk proven deeprecsys_dlrm_rm3 --gpus 4 --cost torchrec --seed 1 \
     --trace trace.csv
 walk narrow nvidia_synthetic_tiny_v3 --gpus 8 --cost torchrec --min-width 8 \
     --trace trace.csv

@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
+#include "costmodel/model_report.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
 
@@ -191,6 +192,33 @@ static void test_few_others(void)
         comm_fit_validate(&errors, list.at, n, &list.at[0]);
         is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0, "exchanges judged");
     }
+}
+
+/* A line for each kind, number of ranks and number of hosts. */
+static void test_report(void)
+{
+    static const char *const names[] = {"nccl, 4 ranks, 1 host ",
+                                        "nccl, 4 ranks, 2 hosts ",
+                                        "mpi, 8 ranks, 1 host "};
+    struct list list = {.n = 0};
+    struct buf out = {0};
+
+    for (uint64_t i = 1; i <= 30; i++) {
+        add(&list, "nccl", 4, 4 * i << 20, i << 20, 10 + 30 * (double)i);
+        add(&list, "nccl", 4, 4 * i << 20, i << 20, 10 + 90 * (double)i);
+        list.at[list.n - 1].n_hosts = 2;
+        add(&list, "mpi", 8, 8 * i << 20, i << 20, 20 + 50 * (double)i);
+    }
+    comm_report_print(list.at, list.n, &out);
+    buf_add(&out, "", 1);
+    for (unsigned i = 0; i < 3; i++)
+        ok(strstr(out.data, names[i]) != NULL, "%s", names[i]);
+    is_i64((int64_t)(strstr(strstr(out.data, names[0]) + 1, names[0]) != NULL),
+           0, "once");
+    buf_release(&out);
+    comm_report_print(list.at, 0, &out);
+    ok(!out.len, "none, no heading");
+    buf_release(&out);
 }
 
 /* Across hosts a port carries what leaves its host, whatever the kind. */
@@ -538,6 +566,7 @@ int main(void)
     test_host(&arena);
     test_groups(&arena);
     test_few_others();
+    test_report();
     test_hosts(&arena);
     test_noise(&arena);
     test_held_out();

@@ -159,7 +159,7 @@ static void test_exchanges(void)
         struct device *device = NULL;
         struct comm *comm = NULL;
         struct bench_options options;
-        struct bench_result result;
+        struct bench_result result = {0};
         uint64_t hash = 0;
         struct sample_sink sink = {.ctx = &hash, .has_comm = note_exchange};
         struct err err = {0};
