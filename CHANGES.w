@@ -1,1 +1,2 @@
 - drift: a change of a GPU whose times hardly vary (below half a percent) is seen.
+- comm: exchanges without bytes or time do not count among the three others that a judgement of a line needs.

@@ -191,6 +191,11 @@ static void test_few_others(void)
                 10 + 30 * (double)max_mib[i]);
         comm_fit_validate(&errors, list.at, n, &list.at[0]);
         is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0, "exchanges judged");
+        add(&list, "nccl", 4, 0, 0, 10);
+        add(&list, "nccl", 4, 24 << 20, 6 << 20, NAN);
+        comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
+        is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0,
+               "none without bytes or time");
     }
 }
 
