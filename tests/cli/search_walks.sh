@@ -72,6 +72,18 @@ meta_tbe_eeg_example_5 300MiB
 END
 done
 
+# What is mended, found by packing, and refused: with what it would fit.
+while read -r list gpus memory; do
+    walk "$list $gpus $memory" "$list" --gpus "$gpus" --cost torchrec \
+        --reserve 0 --memory "$memory" --effort 0
+done <<END
+meta_tbe_eeg_example_5 8 262MiB
+meta_tbe_eeg_example_5 8 250MiB
+meta_tbe_eeg_example_5 3 600MiB
+meta_tbe_eeg_example_5 2 900MiB
+mlperf_dlrm_dcnv2_multihot 8 13000MiB
+END
+
 # Costs that add up: bounds by the mean load and by the largest piece, rows that
 # are cut for memory alone, hosts, seeds, and lists of few and of many tables.
 walk mean criteo_kaggle_26 --gpus 8 --cost torchrec --trace trace.csv
