@@ -216,6 +216,11 @@ static void test_report(void)
     }
     comm_report_print(list.at, list.n, &out);
     buf_add(&out, "", 1);
+    is_i64(strncmp(out.data,
+                   "held-out exchanges                  n  median %   p90 % "
+                   "uneven, median   p90 %\n",
+                   79),
+           0, "its heading");
     for (unsigned i = 0; i < 3; i++)
         ok(strstr(out.data, names[i]) != NULL, "%s", names[i]);
     is_i64((int64_t)(strstr(strstr(out.data, names[0]) + 1, names[0]) != NULL),
