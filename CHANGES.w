@@ -18,3 +18,5 @@
 - On one rank `NeuroShardPlanner` plans every sharding type. `NeuroShardPlanLoader` gives a `NeuroShardPlanner` plans with pieces of any width.
 - Errors of the Python package name no temporary file and no line of standard input, but the table or option.
 - upgrade: jobs on GPUs other than an H100 get plans for their own GPU; tables with `min_partition` get wider pieces.
+- drift: a change of a GPU whose times hardly vary (below half a percent) is seen.
+- comm: exchanges without bytes or time do not count among the three others that a judgement of a line needs.

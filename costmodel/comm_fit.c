@@ -474,7 +474,8 @@ void comm_fit_validate(struct comm_errors *errors,
         size_t n_others = 0;
 
         for (size_t i = 0; i < n; i++)
-            if (is_like(&samples[i], like) && fold_of(&samples[i]) != fold)
+            if (is_like(&samples[i], like) && is_usable(&samples[i]) &&
+                fold_of(&samples[i]) != fold)
                 others[n_others++] = samples[i];
         if (n_others < MIN_OTHERS ||
             !comm_fit_samples(&fit, others, n_others, &arena))

@@ -25,9 +25,10 @@
 #define LEAST_ERRORS 6.0
 #define LEAST_CHANGE 0.03
 #define LEAST_WEIGHT 10.0
-/* Errors count up to so many usual ones, and a usual one is no smaller. */
+/* Errors count up to so many usual ones; but beyond the least change, so that a
+ * GPU whose times hardly vary can change, too. */
 #define MOST_ERRORS 3.0
-#define LEAST_USUAL 0.005
+#define LEAST_COUNTED (1.4 * LEAST_CHANGE)
 
 /* A fused or executed sample, and what the model says of it. */
 struct point {
@@ -132,15 +133,15 @@ static void tame_errors(struct series *series)
     middle = stats_median(errors, series->n);
     for (size_t i = 0; i < series->n; i++)
         errors[i] = fabs(series->points[i].error - middle);
-    most = MOST_ERRORS *
-           fmax(LEAST_USUAL, 1.4826 * stats_median(errors, series->n));
+    most = fmax(LEAST_COUNTED,
+                MOST_ERRORS * 1.4826 * stats_median(errors, series->n));
     for (size_t i = 0; i < series->n; i++) {
         double *error = &series->points[i].error;
 
         *error = fmax(-most, fmin(most, *error - middle));
         errors[i] = *error * *error;
     }
-    series->std = fmax(LEAST_USUAL, sqrt(stats_mean(errors, series->n)));
+    series->std = sqrt(stats_mean(errors, series->n));
 }
 
 /* A class before and after a moment. */

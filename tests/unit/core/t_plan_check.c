@@ -175,6 +175,15 @@ static void change_bound(struct fixture *f)
     f->shard_ms[3] = NAN;
 }
 
+/* Sums of rounded parts differ by a millionth at most. */
+static void change_rounded(struct fixture *f)
+{
+    add_costs(f);
+    f->devices[1].total_ms = 8.75 * (1 + 9e-7);
+    f->plan.total_ms = 8.75 * (1 + 1e-7);
+    f->plan.bound_ms = 8.75 * (1 + 9e-7);
+}
+
 static void change_host(struct fixture *f)
 {
     add_costs(f);
@@ -398,6 +407,7 @@ static const struct legal_case legal_cases[] = {
     {"priced", add_costs},
     {"not priced, memory counted", change_unpriced},
     {"a bound at the total", change_bound},
+    {"sums of rounded parts", change_rounded},
     {"a host that takes longer", change_host},
     {"bins that add up to nearly 1", change_bins},
     {"a part a little below zero", change_negative_part},
@@ -525,6 +535,10 @@ BREAK(negative_compute, add_costs(f); f->devices[1].compute_ms = -9)
 BREAK(inf_bwd_comm, add_costs(f); f->devices[1].bwd_comm_ms = INFINITY)
 BREAK(sum, add_costs(f); f->devices[1].fwd_comm_ms = 4.6)
 BREAK(nan_total, add_costs(f); f->devices[1].total_ms = NAN)
+BREAK(rounded_sum, add_costs(f);
+      f->devices[1].total_ms = f->plan.total_ms = 8.75 * (1 + 1.3e-6))
+BREAK(rounded_total, add_costs(f); f->plan.total_ms = 8.75 * (1 + 1.3e-6))
+BREAK(rounded_bound, add_costs(f); f->plan.bound_ms = 8.75 * (1 + 1.3e-6))
 BREAK(total, add_costs(f); f->plan.total_ms = 8.76)
 BREAK(host, add_costs(f); f->plan.cost.host_ms = 9)
 BREAK(bound, add_costs(f); f->plan.bound_ms = 8.7501)
@@ -672,6 +686,12 @@ static const struct broken_case broken_cases[] = {
     {break_inf_bwd_comm, "device 1: a cost of inf ms is not a time"},
     {break_sum,
      "device 1: its total is 8.75 ms, but its parts add up to 8.85 ms"},
+    {break_rounded_sum, "device 1: its total is 8.75001138 ms, but its parts "
+                        "add up to 8.75 ms"},
+    {break_rounded_total, "the plan's total is 8.75001138 ms, but its slowest "
+                          "device or host takes 8.75 ms"},
+    {break_rounded_bound, "the lower bound of 8.75001138 ms is above the "
+                          "plan's total of 8.75 ms"},
     {break_nan_total, "device 1 lacks a cost, but the plan has a total"},
     {break_total, "the plan's total is 8.76 ms, but its slowest device "
                   "or host takes 8.75 ms"},

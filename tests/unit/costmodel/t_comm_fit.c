@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
+#include "costmodel/model_report.h"
 #include "tests/rng_normal.h"
 #include "tests/tap.h"
 
@@ -173,6 +174,61 @@ static void test_groups(struct arena *arena)
     ok(errors.p90_frac < 0.01, "by what it is told");
     comm_fit_validate(&errors, list.at, 2, &list.at[1]);
     ok(!errors.n && isnan(errors.median_frac), "too few to judge");
+}
+
+/* An exchange is judged by a line through the others if there are three or
+ * more. No two of these are of one tenth. */
+static void test_few_others(void)
+{
+    static const uint64_t max_mib[] = {1, 2, 3, 4, 5};
+
+    for (size_t n = 2; n <= 5; n++) {
+        struct list list = {.n = 0};
+        struct comm_errors errors;
+
+        for (size_t i = 0; i < n; i++)
+            add(&list, "nccl", 4, 4 * max_mib[i] << 20, max_mib[i] << 20,
+                10 + 30 * (double)max_mib[i]);
+        comm_fit_validate(&errors, list.at, n, &list.at[0]);
+        is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0, "exchanges judged");
+        add(&list, "nccl", 4, 0, 0, 10);
+        add(&list, "nccl", 4, 24 << 20, 6 << 20, NAN);
+        comm_fit_validate(&errors, list.at, list.n, &list.at[0]);
+        is_i64((int64_t)errors.n, n >= 4 ? (int64_t)n : 0,
+               "none without bytes or time");
+    }
+}
+
+/* A line for each kind, number of ranks and number of hosts. */
+static void test_report(void)
+{
+    static const char *const names[] = {"nccl, 4 ranks, 1 host ",
+                                        "nccl, 4 ranks, 2 hosts ",
+                                        "mpi, 8 ranks, 1 host "};
+    struct list list = {.n = 0};
+    struct buf out = {0};
+
+    for (uint64_t i = 1; i <= 30; i++) {
+        add(&list, "nccl", 4, 4 * i << 20, i << 20, 10 + 30 * (double)i);
+        add(&list, "nccl", 4, 4 * i << 20, i << 20, 10 + 90 * (double)i);
+        list.at[list.n - 1].n_hosts = 2;
+        add(&list, "mpi", 8, 8 * i << 20, i << 20, 20 + 50 * (double)i);
+    }
+    comm_report_print(list.at, list.n, &out);
+    buf_add(&out, "", 1);
+    is_i64(strncmp(out.data,
+                   "held-out exchanges                  n  median %   p90 % "
+                   "uneven, median   p90 %\n",
+                   79),
+           0, "its heading");
+    for (unsigned i = 0; i < 3; i++)
+        ok(strstr(out.data, names[i]) != NULL, "%s", names[i]);
+    is_i64((int64_t)(strstr(strstr(out.data, names[0]) + 1, names[0]) != NULL),
+           0, "once");
+    buf_release(&out);
+    comm_report_print(list.at, 0, &out);
+    ok(!out.len, "none, no heading");
+    buf_release(&out);
 }
 
 /* Across hosts a port carries what leaves its host, whatever the kind. */
@@ -519,6 +575,8 @@ int main(void)
     test_odd_times(&arena);
     test_host(&arena);
     test_groups(&arena);
+    test_few_others();
+    test_report();
     test_hosts(&arena);
     test_noise(&arena);
     test_held_out();

@@ -278,6 +278,39 @@ static void test_error(const struct model *trained, struct arena *arena)
     ok(error.frac == 0, "nor of a batch that was not trained on");
 }
 
+/* A model of a CPU is for that CPU with those instructions. */
+static void test_doubt(const struct model *trained, struct arena *arena)
+{
+    const char *isa = cpu_isa_name(cpu_isa_best());
+    char name[128];
+    const char *own =
+        arena_printf(arena, "cpu:%s", cpu_model_name(name, sizeof(name)));
+    const struct {
+        const char *device, *isa;
+        bool is_doubted;
+    } cases[] = {{own, isa, false},
+                 {"cpu:imaginary", isa, true},
+                 {own, "none", true},
+                 {"cpu:imaginary", "none", true}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct sample_table tables[N_TABLES];
+        struct model model = *trained;
+        struct problem problem;
+        struct err err = {0};
+        const char *warning;
+
+        fill_problem(&problem, tables, arena);
+        model.setting.device = cases[i].device;
+        model.setting.isa = cases[i].isa;
+        ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
+        warning = open_model(model_path, &problem, arena)->warning;
+        ok((warning && strstr(warning, "and this machine is")) ==
+               cases[i].is_doubted,
+           "%s with %s", cases[i].device, cases[i].isa);
+    }
+}
+
 /* A name without a '/' is a shipped model's, whatever lies in the current
  * folder. */
 static void test_shipped(struct model *model, struct arena *arena)
@@ -346,6 +379,7 @@ int main(void)
     test_bits(&arena);
     test_comm(&model, &arena);
     test_error(&model, &arena);
+    test_doubt(&model, &arena);
     if (model_save(&model, model_path, &err))
         printf("Bail out! %s\n", err.msg);
     test_shipped(&model, &arena);

@@ -274,6 +274,44 @@ static void check_errors(struct arena *arena)
     }
 }
 
+static void add_numbers(struct buf *text, const char *number, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(text, "%s%s", i ? "," : "", number);
+}
+
+/* An oracle's vector has room for 64 outputs of a table's net. */
+static void check_width(struct arena *arena)
+{
+    static const char wide[] = "net_compute.json: a compute net has layers";
+
+    for (unsigned n = 64; n <= 65; n++) {
+        struct buf text = {0};
+        const char *got;
+
+        buf_printf(&text,
+                   "{" FEATURES ",\"feature_means\":[" TWENTY
+                   "],\"feature_stds\":[" TWENTY
+                   "],\"layers\":[{\"name\":\"t_hidden.0\",\"inp\":20,"
+                   "\"out\":%u,\"weight\":[",
+                   n);
+        add_numbers(&text, "1", 20 * n);
+        buf_printf(&text, "],\"bias\":[");
+        add_numbers(&text, "0", n);
+        buf_printf(&text,
+                   "]},{\"name\":\"c_hidden.0\",\"inp\":%u,\"out\":1,"
+                   "\"weight\":[",
+                   n);
+        add_numbers(&text, "1", n);
+        buf_printf(&text, "],\"bias\":[0]}]}");
+        buf_add(&text, "", 1);
+        got = message_of(text.data, arena);
+        if (!ok(!strncmp(got, wide, strlen(wide)) == (n > 64), "%u outputs", n))
+            printf("# %s\n", got);
+        buf_release(&text);
+    }
+}
+
 int main(void)
 {
     struct arena arena = {0};
@@ -282,6 +320,7 @@ int main(void)
     size_t n;
 
     check_errors(&arena);
+    check_width(&arena);
     check_negative(&arena);
     dir = golden_path("golden", &arena);
     if (!file_exists(dir)) {

@@ -369,6 +369,17 @@ static void check_asked(void)
     is_str(set->cost.comm,
            "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s across",
            "but a setting wins");
+    asking.cluster.inter_gbps = 0;
+    asking.cluster.intra_gbps = 300 * 0x1p30 / 1e9;
+    asked = must_open("torchrec", &asking, &arena);
+    is_str(asked->cost.comm,
+           "TorchRec's formulas, 300 GiB/s inside a host, 12.5 GiB/s across, "
+           "as asked for",
+           "inside a host alone");
+    same = must_open("torchrec", &problem, &arena);
+    is_str(same->cost.comm,
+           "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s across",
+           "and nothing");
     arena_release(&arena);
 }
 

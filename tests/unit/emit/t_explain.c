@@ -465,6 +465,97 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
+/* A table is cut in 16 pieces at most. */
+static void test_cuts(void)
+{
+    struct plan plan = fixture_plan(40, 40, 64);
+    struct oracle oracle = make_oracle(&plan.problem, false);
+    struct explained explained;
+    const char *text;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    fixture_whole(&plan, "wide", 10, 256, 1, 0);
+    fixture_finish(&plan);
+    open_explained(&explained, &plan, &oracle);
+    text = table_text(&explained, 0);
+    is_in(text, "\n16 column pieces on GPUs 0 1 2 3 ...");
+    ok(!strstr(text, "32 column pieces"), "and no more");
+    what_if_release(&explained.what_if);
+}
+
+/* A piece is tried on the 32 GPUs that are ready soonest, and in exchange for
+ * what the first 8 of them hold. */
+static void test_tried(void)
+{
+    static const struct {
+        uint32_t n_gpus;
+        const char *want;
+    } cases[] = {{5, "8 moves and 8 exchanges tried"},
+                 {12, "22 moves and 16 exchanges tried"},
+                 {33, "64 moves and 16 exchanges tried"},
+                 {50, "64 moves and 16 exchanges tried"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const uint32_t n = cases[i].n_gpus;
+        struct plan plan = fixture_plan(n, n, 64);
+        struct oracle oracle = make_oracle(&plan.problem, true);
+        struct explained explained;
+
+        plan.problem.memory_model = MEMORY_WEIGHTS;
+        for (uint32_t t = 0; t <= n; t++)
+            fixture_whole(&plan, arena_printf(&arena, "t%u", t), 10, 4, 1,
+                          t % n);
+        fixture_finish(&plan);
+        open_explained(&explained, &plan, &oracle);
+        is_in(plan_text(&explained), cases[i].want);
+        what_if_release(&explained.what_if);
+    }
+}
+
+/* Ten pieces are shown at most, of those that save a thousandth of the step or
+ * more: here so many of 4 s each, then as many of about 1 ms. */
+static void test_pieces(void)
+{
+    static const struct {
+        uint32_t n_large, n_small;
+        bool is_twice; /* another GPU is as slow: nothing is saved */
+        const char *want, *not ;
+    } cases[] = {
+        {10, 0, false, "t9 ", "... and "},
+        {11, 0, false, "... and 1 more\n", "none of the"},
+        {9, 1, false,
+         "... none of the 1 other pieces on GPU 1 costs more than\n", "t9 "},
+        {3, 4, false,
+         "... none of the 4 other pieces on GPU 1 costs more than\n", "t3 "},
+        {10, 2, false, "... and 2 more\n", "none of the"},
+        {2, 0, true, "\nnone of the 2 pieces on GPU 0 costs more than\n",
+         "... none"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct plan plan = fixture_plan(2, 2, 64);
+        struct oracle oracle = make_oracle(&plan.problem, true);
+        struct explained explained;
+        const char *text;
+
+        plan.problem.memory_model = MEMORY_WEIGHTS;
+        for (uint32_t t = 0; t < cases[i].n_large + cases[i].n_small; t++)
+            fixture_whole(&plan, arena_printf(&arena, "t%u", t), 10, 4,
+                          t < cases[i].n_large ? 1000 : 0.01, 1);
+        for (uint32_t t = 0; t < cases[i].n_large && cases[i].is_twice; t++)
+            fixture_whole(&plan, arena_printf(&arena, "u%u", t), 10, 4, 1000,
+                          0);
+        fixture_finish(&plan);
+        open_explained(&explained, &plan, &oracle);
+        text = plan_text(&explained);
+        is_in(text, cases[i].want);
+        text =
+            strstr(text, "piece on GPU") ? strstr(text, "piece on GPU") : text;
+        ok(!strstr(text, cases[i].not ), "no '%s'", cases[i].not );
+        what_if_release(&explained.what_if);
+    }
+}
+
 /* Replicas send nothing forward, and nobody is said to. */
 static void test_copies(void)
 {
@@ -505,6 +596,9 @@ int main(void)
     test_error();
     test_waiting();
     test_many();
+    test_cuts();
+    test_tried();
+    test_pieces();
     test_copies();
     test_alone();
     arena_release(&arena);

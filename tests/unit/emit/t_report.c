@@ -544,6 +544,114 @@ static void test_many_gpus(void)
 
 /* The first lines tell what stays free, and that hosts are assumed; amounts
  * keep to their columns beside a reserve that is much larger. */
+/* Lines behind the first that begins so, as long as they begin with a digit.
+ */
+static size_t count_lines(const char *text, const char *heading)
+{
+    const char *at = strstr(text, heading);
+    size_t n = 0;
+
+    for (at = at ? strchr(at + 1, '\n') : NULL;
+         at && at[1] >= '0' && at[1] <= '9'; at = strchr(at + 1, '\n'))
+        n++;
+    return n;
+}
+
+/* Of GPUs that all differ up to 12 have a row each, of more some share one; in
+ * more than a thousand columns each has its own. */
+static void test_rows(void)
+{
+    static const struct {
+        uint32_t n_gpus;
+        size_t n_columns, least, most;
+    } cases[] = {{12, 80, 12, 12},  {13, 80, 2, 12},    {40, 80, 2, 12},
+                 {13, 1000, 2, 12}, {13, 1001, 13, 13}, {12, 132, 12, 12}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const uint32_t n = cases[i].n_gpus;
+        struct plan plan = fixture_plan(n, n, 65536);
+        struct report_options options = {.waits = true,
+                                         .n_columns = cases[i].n_columns};
+        size_t n_lines;
+
+        for (uint32_t t = 0; t < n; t++)
+            fixture_whole(&plan, arena_printf(&arena, "t%u", t), 1000, 8,
+                          1 + 5 * t, t);
+        fixture_finish(&plan);
+        price(&plan);
+        n_lines = count_lines(report_in(&plan, &options), "\nGPU, ms");
+        if (!ok(n_lines >= cases[i].least && n_lines <= cases[i].most,
+                "%u GPUs in %zu columns", n, cases[i].n_columns))
+            printf("# %zu lines\n", n_lines);
+    }
+}
+
+/* The name of a table has what the other columns leave, of which there are more
+ * from 100 on. Ten tables are shown, with a name for kinds from 132 columns
+ * on. */
+static void test_columns(void)
+{
+    static const struct {
+        size_t n_columns, width;
+        bool has_shards;
+    } cases[] = {{80, 24, false},
+                 {99, 43, false},
+                 {100, 28, false},
+                 {131, 59, false},
+                 {132, 60, true}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct plan plan = fixture_plan(2, 2, 65536);
+        struct report_options options = {.waits = true,
+                                         .n_columns = cases[i].n_columns};
+        const char *text, *row;
+        char name[301];
+
+        memset(name, 'x', 300);
+        name[300] = 0;
+        fixture_whole(&plan, name, 1000, 8, 3, 0);
+        fixture_finish(&plan);
+        price(&plan);
+        options.without_ms = without(&plan);
+        text = report_in(&plan, &options);
+        row = strstr(text, "\nxx");
+        is_i64(row ? (int64_t)strcspn(row + 1, " ") : -1,
+               (int64_t)cases[i].width, "columns of a name");
+        ok(!strstr(text, "%  shards\n") == !cases[i].has_shards,
+           "and shards by kind in %zu", cases[i].n_columns);
+    }
+}
+
+static void test_tables_shown(void)
+{
+    static const struct {
+        uint32_t n_tables;
+        size_t n_columns;
+        const char *more;
+    } cases[] = {{10, 80, NULL},
+                 {11, 80, "... and 1 more\n"},
+                 {30, 1000, "... and "},
+                 {30, 1001, NULL}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct plan plan = fixture_plan(2, 2, 65536);
+        struct report_options options = {.waits = true,
+                                         .n_columns = cases[i].n_columns};
+        const char *text;
+
+        for (uint32_t t = 0; t < cases[i].n_tables; t++)
+            fixture_whole(&plan, arena_printf(&arena, "t%u", t), 1000, 8, 3 + t,
+                          t % 2);
+        fixture_finish(&plan);
+        price(&plan);
+        options.without_ms = without(&plan);
+        text = report_in(&plan, &options);
+        ok(cases[i].more ? strstr(text, cases[i].more) != NULL
+                         : !strstr(text, "... and "),
+           "%u tables in %zu columns", cases[i].n_tables, cases[i].n_columns);
+    }
+}
+
 static void test_reserve(void)
 {
     struct plan plan = mixed_plan();
@@ -630,6 +738,9 @@ int main(void)
     test_one_gpu();
     test_many_gpus();
     test_weights_only();
+    test_rows();
+    test_columns();
+    test_tables_shown();
     test_reserve();
     test_replicas();
     arena_release(&arena);

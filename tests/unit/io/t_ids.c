@@ -217,6 +217,37 @@ static void check_stream(const struct data data[2], struct rng *rng,
     ok(dup2(input, STDIN_FILENO) == STDIN_FILENO && !close(input), "back");
 }
 
+/* A frame's name has 1 to 1024 bytes. */
+static void check_names(struct arena *arena)
+{
+    static const struct {
+        size_t n;
+        bool is_fine;
+    } cases[] = {{0, false}, {1, true}, {1024, true}, {1025, false}};
+    const int64_t ids[] = {1, 2};
+    int input = dup(STDIN_FILENO);
+    char *path = arena_strdup(arena, "-");
+
+    options.local_batch = options.batch = 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct id_tables tables;
+        struct buf frames = {0};
+        char name[1026] = "";
+
+        memset(name, 'n', cases[i].n);
+        add_frame(&frames, name, 1, ids, 2);
+        save("frames", &frames);
+        ok(freopen("frames", "r", stdin) != NULL, "standard input");
+        ok(!measure(&tables, &path, 1, arena) == cases[i].is_fine,
+           "a name of %zu bytes", cases[i].n);
+        if (cases[i].is_fine) {
+            is_str(tables.tables[0].table.name, name, "kept whole");
+            ids_release(&tables);
+        }
+    }
+    ok(dup2(input, STDIN_FILENO) == STDIN_FILENO && !close(input), "back");
+}
+
 /* The same samples by every way in. */
 static void check_drawn(uint64_t seed)
 {
@@ -367,6 +398,7 @@ static void check_none(void)
 int main(void)
 {
     char folder[] = "/tmp/t_ids.XXXXXX";
+    struct arena arena = {0};
 
     if (!mkdtemp(folder) || chdir(folder))
         return 1;
@@ -375,6 +407,8 @@ int main(void)
     check_parts();
     check_list();
     check_none();
+    check_names(&arena);
+    arena_release(&arena);
     ok(!system("rm -r \"$PWD\""), "cleaned up");
     return tap_done();
 }

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* How long a machine is given to settle before the first sample counts: by a
+ * clock, a rig and a canary of this test's own. */
+#include "base/clock.h"
+#include "microbench/rig.h"
+#include "tests/tap.h"
+
+/* What a measurement of the sentinel takes: the first n_falling each less than
+ * the one before by this factor, the others as much as the last of them. */
+static struct {
+    double factor, pass_ms; /* the latter by the clock */
+    unsigned n_falling;
+} scene;
+static double now_ms;
+static unsigned n_measured, n_before_first;
+
+double clock_ms(void)
+{
+    return now_ms;
+}
+
+const char *clock_utc(char buf[CLOCK_TEXT_MAX])
+{
+    snprintf(buf, CLOCK_TEXT_MAX, "2026-11-22T09:00:00Z");
+    return buf;
+}
+
+int rig_open(struct rig **out, struct device *device,
+             const struct bench_options *options, struct err *err)
+{
+    (void)device, (void)options, (void)err;
+    *out = (struct rig *)&scene;
+    return 0;
+}
+
+void rig_close(struct rig *rig)
+{
+    (void)rig;
+}
+
+uint64_t rig_reserve_bytes(const struct bench_options *options,
+                           const struct device *device)
+{
+    (void)options, (void)device;
+    return 0;
+}
+
+int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
+                const struct bench_case *what, uint64_t stream_seed,
+                struct err *err)
+{
+    const unsigned n =
+        n_measured < scene.n_falling ? n_measured : scene.n_falling;
+
+    (void)rig, (void)canary, (void)what, (void)stream_seed, (void)err;
+    sample->total.median_ms = 10 * pow(scene.factor, n);
+    sample->started_at = "";
+    now_ms += scene.pass_ms;
+    n_measured++;
+    return 0;
+}
+
+int canary_open(struct canary **out, struct device *device, struct err *err)
+{
+    (void)device, (void)err;
+    *out = NULL;
+    return 0;
+}
+
+void canary_close(struct canary *canary)
+{
+    (void)canary;
+}
+
+int canary_learn(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)sink, (void)setting, (void)err;
+    return 0;
+}
+
+int canary_teach(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)sink, (void)setting, (void)err;
+    return 0;
+}
+
+static int put(void *ctx, const struct sample_setting *setting,
+               const struct sample *sample, struct err *err)
+{
+    (void)ctx, (void)setting, (void)sample, (void)err;
+    if (!n_before_first)
+        n_before_first = n_measured - 1;
+    return 0;
+}
+
+static int has(void *ctx, const struct sample_setting *setting, uint64_t seed,
+               uint64_t case_idx, enum sample_kind kind, uint32_t part)
+{
+    (void)ctx, (void)setting, (void)seed, (void)case_idx, (void)kind,
+        (void)part;
+    return 0;
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        enum device_kind kind;
+        double factor, pass_ms;
+        unsigned n_falling, want;
+    } cases[] = {
+        {"steady from the start", DEVICE_CPU, 1, 1, 0, 6},
+        {"faster by 3 %", DEVICE_CPU, 0.97, 1, 1, 7},
+        {"faster by 1.5 %", DEVICE_CPU, 0.985, 1, 1, 6},
+        {"faster ten times", DEVICE_CPU, 0.97, 1, 10, 16},
+        {"faster for ever", DEVICE_CPU, 0.97, 600, 1000, 17},
+        {"a GPU raises its clocks", DEVICE_CUDA, 1, 20, 0, 25},
+        {"and is slow", DEVICE_CUDA, 1, 200, 0, 6},
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        struct device *host = NULL, device;
+        struct sample_sink sink = {.put = put, .has = has};
+        struct bench_options options;
+        struct bench_result result;
+        struct err err = {0};
+
+        if (device_open(&host, DEVICE_CPU, 0, 1, &err)) {
+            printf("Bail out! %s\n", err.msg);
+            return 1;
+        }
+        device = *host;
+        device.kind = cases[c].kind;
+        scene.factor = cases[c].factor;
+        scene.pass_ms = cases[c].pass_ms;
+        scene.n_falling = cases[c].n_falling;
+        now_ms = 0;
+        n_measured = n_before_first = 0;
+        bench_options_init(&options);
+        options.n_cases = 1;
+        ok(!bench_lookup(&result, &device, &options, &sink, &err), "%s%s",
+           cases[c].name, err.msg);
+        is_i64(n_before_first, cases[c].want, "measurements before the first");
+        device_close(host);
+    }
+    return tap_done();
+}
