@@ -10,6 +10,9 @@
 
 /* Changes that are priced, at most. */
 #define MAX_PRICED 200000
+/* Pieces that are looked at as partners of another, at most: of 200,000 tables
+ * on 64 GPUs one step would look at 600 million. */
+#define MAX_LOOKED 50000000
 /* What is gained must be more than rounding. */
 #define LEAST_GAIN 1e-9
 
@@ -179,7 +182,8 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
 
 /* A piece to every other device, against each piece there or none, and some of
  * its columns; where there may be no more pieces, to its siblings only. */
-static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece)
+static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
+                        uint64_t *n_looked)
 {
     const struct layout *layout = &tryout->layout;
     const struct parts *parts = layout->parts;
@@ -187,8 +191,9 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece)
     const uint32_t n_quanta = parts_quanta(parts, it->part);
     const uint32_t first = layout->first_of[parts->parts[it->part].unit];
 
-    if (!parts_can_move(parts, it->part))
+    if (!parts_can_move(parts, it->part) || *n_looked > MAX_LOOKED)
         return;
+    *n_looked += layout->n_live;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
          i = layout->links[i].next)
         for (uint32_t n = 1; i != piece && n < n_quanta; n++)
@@ -213,7 +218,7 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece)
 }
 
 /* The best change, made; false where none is better. */
-static bool step(struct tryout *tryout, enum aim aim)
+static bool step(struct tryout *tryout, enum aim aim, uint64_t *n_looked)
 {
     const struct layout *layout = &tryout->layout;
     uint32_t full = 0;
@@ -233,7 +238,7 @@ static bool step(struct tryout *tryout, enum aim aim)
         for (uint32_t k = 0; k < layout->n_terms; k++)
             is_in |= aim == AS_SIMPLE && layout->leader[k] == r;
         for (uint32_t i = 0; is_in && i < layout->holdings[r].n; i++)
-            offer_piece(tryout, aim, layout->holdings[r].pieces[i]);
+            offer_piece(tryout, aim, layout->holdings[r].pieces[i], n_looked);
     }
     return tryout_make(tryout);
 }
@@ -242,11 +247,12 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms)
 {
     struct tryout tryout;
+    uint64_t n_looked = 0;
 
     tryout_init(&tryout, parts);
     snapshot_load(snapshot, &tryout.layout);
     while (tryout.layout.total_ms > most_ms &&
-           step(&tryout, by_memory ? LESS_FULL : LESS_MS))
+           step(&tryout, by_memory ? LESS_FULL : LESS_MS, &n_looked))
         continue;
     snapshot_save(snapshot, &tryout.layout);
     return tryout_release(&tryout);
@@ -380,6 +386,7 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
     const double queued_ms = oracle_queued_ms(parts->oracle, least_ms);
     const double most_ms = queued_ms * (1 + rise_frac);
     double limit_ms, rise = 0;
+    uint64_t n_looked = 0;
     struct tryout tryout;
 
     if (!(rise_frac > 0))
@@ -392,7 +399,7 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
         for (uint32_t u = 0; u < parts->n_units; u++)
             while (merge_pieces(&tryout, nextafter(limit_ms, INFINITY), u))
                 keep_simplest(snapshot, &tryout.layout, most_ms);
-        while (step(&tryout, AS_SIMPLE))
+        while (step(&tryout, AS_SIMPLE, &n_looked))
             keep_simplest(snapshot, &tryout.layout, most_ms);
         rise = fmax(FIRST_RISE, rise * NEXT_RISE);
     } while (rise <= FIRST_RISE ||

@@ -165,7 +165,7 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
     const double room = SMALL_BYTES * (double)parts->least_room_bytes;
     struct unit *of = &parts->of[u];
 
-    if (!(parts->mean_ms > 0) || stands_so(parts, of, kind))
+    if (!parts->is_long || stands_so(parts, of, kind))
         return true;
     for (uint32_t i = listing->first_form; i < listing->n_forms; i++) {
         const struct form *form = &listing->forms[i];

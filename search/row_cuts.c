@@ -18,21 +18,21 @@ static bool cut_may_pay(struct listing *listing, uint32_t u,
     const struct unit *of = &parts->of[u];
     const uint32_t n_ranges = of->first->dim / block->width;
     struct shard half = parts_shard(parts, block, of->tables[0]);
-    double *vector, half_bytes;
-    bool pays;
+    double *vector, half_bytes, load_ms = 0;
 
-    if (!(parts->mean_ms > 0))
+    if (!parts->is_long)
         return true;
-    vector = mem_alloc(parts->oracle->width, sizeof(*vector));
     half.row_begin = 0;
     half.row_end = of->first->num_embeddings / 2;
     half_bytes = (double)shard_memory(&listing->even, &half).total -
                  LISTING_PIECE_ROUNDING;
-    pays = listing_may_pay(listing, u, block->kind,
-                           n * listing_price(listing, block, vector),
+    if (parts->oracle->ops->embed) {
+        vector = mem_alloc(parts->oracle->width, sizeof(*vector));
+        load_ms = n * listing_price(listing, block, vector);
+        mem_free(vector);
+    }
+    return listing_may_pay(listing, u, block->kind, load_ms,
                            2.0 * n_ranges * half_bytes);
-    mem_free(vector);
-    return pays;
 }
 
 /* Lists the parts of n blocks like this one. As few as possible are told

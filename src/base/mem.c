@@ -258,6 +258,7 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
     assert(block || !mark.block);
     if (!block)
         return;
+    free_offspring(block, mark.used);
     block->used = mark.used;
     ASAN_POISON_MEMORY_REGION(block->data + block->used,
                               block->cap - block->used);

@@ -18,8 +18,8 @@
 #include "tests/unit/search/fake.h"
 
 #define MAX_TABLES 4
-#define MAX_PLANS 6000
-#define QUICK_EFFORT 16000
+#define MAX_PLANS 2000
+#define QUICK_EFFORT 8000
 #define NEAR_FRAC 0.005
 
 static const char *const costs[] = {

@@ -150,6 +150,50 @@ static void overflow_arena(void)
     arena_alloc(&arena, SIZE_MAX / 8, 8);
 }
 
+/* What belongs to a child is released with the child: by a rewind, and with
+ * all. Sanitizers tell if something stays. */
+static void check_children(void)
+{
+    struct arena arena = {0};
+    char *last = NULL;
+
+    (void)arena_alloc(&arena, 100, 1);
+    for (unsigned round = 0; round < 100; round++) {
+        const struct arena_mark mark = arena_mark(&arena);
+        struct arena *first = arena_child(&arena);
+        struct arena *second = arena_child(&arena);
+
+        (void)arena_alloc(first, 1000 * round, 1);
+        last = arena_strdup(second, "second");
+        if (round < 99)
+            arena_rewind(&arena, mark);
+    }
+    is_str(last, "second", "a child keeps what it holds");
+    arena_release(&arena);
+    ok(!arena.head, "children go with all else");
+}
+
+/* All that an arena holds lives on in the one that adopts it, above what that
+ * one has and below what it gets. */
+static void check_adoption(void)
+{
+    struct arena arena = {0}, from = {0}, none = {0};
+    const char *before = arena_strdup(&arena, "before"), *within, *behind;
+    const struct arena_mark mark = arena_mark(&arena);
+
+    within = arena_strdup(&from, "within");
+    (void)arena_alloc(&from, 1 << 20, 1);
+    arena_adopt(&arena, &from);
+    arena_adopt(&arena, &none);
+    ok(!from.head && !none.head, "who is adopted is empty");
+    behind = arena_strdup(&arena, "behind");
+    is_str(within, "within", "what was adopted is as it was");
+    is_str(behind, "behind", "more is added behind it");
+    arena_rewind(&arena, mark);
+    is_str(before, "before", "a mark from before is before it");
+    arena_release(&arena);
+}
+
 int main(void)
 {
     test_blocks();
@@ -158,5 +202,7 @@ int main(void)
     test_buf();
     ok(ends(overflow_product), "an overflowing product ends the program");
     ok(ends(overflow_arena), "in an arena too");
+    check_children();
+    check_adoption();
     return tap_done();
 }
