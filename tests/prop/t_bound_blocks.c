@@ -144,7 +144,7 @@ static void compare(struct tally *tally, const struct problem *problem,
     }
     tally->n++;
     tally->n_bounds += bound_ms > 0;
-    tally->n_found += isfinite(found_ms);
+    tally->n_found += isfinite(found_ms) ? 1U : 0U;
     if (bound_ms > best_ms * (1 + 1e-9)) {
         printf("# problem %" PRIu64 ", %s: bound %.9g, best %.9g\n", seed,
                oracle->cost.name, bound_ms, best_ms);
