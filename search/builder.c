@@ -2,6 +2,7 @@
 #include "search/builder.h"
 
 #include "base/interrupt.h"
+#include "search/load_order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,23 +37,16 @@ struct loaded {
     double load_then;    /* with it */
 };
 
-/* A device's place in the order of loads. */
-struct ranked_device {
-    double load;
-    uint64_t bytes;
-    uint32_t device;
-};
-
 struct builder {
     const struct parts *parts;
     const struct view *view;
     struct snapshot *out;
     struct arena arena;
-    struct chosen *units;        /* [n_units] */
-    uint32_t *urgency;           /* [n_units]: tries in which it was stuck */
-    struct loaded *devices;      /* [R] */
-    struct ranked_device *order; /* [R] the least loaded first */
-    bool is_sorted;              /* the order is as the devices are */
+    struct chosen *units;    /* [n_units] */
+    uint32_t *urgency;       /* [n_units]: tries in which it was stuck */
+    struct loaded *devices;  /* [R] */
+    struct load_rank *order; /* [R] */
+    bool is_sorted;          /* the order is as the devices are */
     bool adds_up;      /* a piece adds as much to the load of any device */
     double *sums;      /* [R][width], unless loads add up */
     double *trial_sum; /* [width] */
@@ -101,26 +95,13 @@ static int compare_chosen(const void *left, const void *right)
 
 /* --- the order of devices --- */
 
-/* Ties go to the emptier device, then to the lower index: layouts are the same
- * on any machine and at any number of threads. */
-static int compare_devices(const void *left, const void *right)
+static struct load_rank rank_of(const struct builder *builder, uint32_t r)
 {
-    const struct ranked_device *a = left, *b = right;
-
-    if (a->load != b->load)
-        return a->load < b->load ? -1 : 1;
-    if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
+    return (struct load_rank){builder->devices[r].load,
+                              builder->devices[r].bytes, r};
 }
 
-static struct ranked_device rank_device(const struct builder *builder,
-                                        uint32_t r)
-{
-    return (struct ranked_device){builder->devices[r].load,
-                                  builder->devices[r].bytes, r};
-}
-
+/* Many pieces that have no choice of a device may come first. */
 static void sort_devices(struct builder *builder)
 {
     const uint32_t n = builder->parts->n_devices;
@@ -128,47 +109,22 @@ static void sort_devices(struct builder *builder)
     if (builder->is_sorted)
         return;
     for (uint32_t r = 0; r < n; r++)
-        builder->order[r] = rank_device(builder, r);
-    qsort(builder->order, n, sizeof(*builder->order), compare_devices);
+        builder->order[r] = rank_of(builder, r);
+    load_order_sort(builder->order, n);
     builder->is_sorted = true;
 }
 
-/* Index of the first in the order that does not go before this one. */
-static uint32_t seek(const struct builder *builder,
-                     const struct ranked_device *key)
-{
-    uint32_t low = 0, high = builder->parts->n_devices;
-
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-
-        if (compare_devices(&builder->order[middle], key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Moves a device that got a piece to its new place in the order. */
-static void move_device(struct builder *builder,
-                        const struct ranked_device *before)
+static void move_device(struct builder *builder, const struct load_rank *before)
 {
-    struct ranked_device *order = builder->order;
-    const struct ranked_device now = rank_device(builder, before->device);
-    uint32_t from, to;
+    const uint32_t n = builder->parts->n_devices;
+    uint32_t at;
 
     if (!builder->is_sorted)
         return;
-    from = seek(builder, before);
-    to = seek(builder, &now); /* counts the one that moves */
-    if (to > from) {
-        to--;
-        memmove(order + from, order + from + 1, (to - from) * sizeof(*order));
-    } else {
-        memmove(order + to + 1, order + to, (from - to) * sizeof(*order));
-    }
-    order[to] = now;
+    at = load_order_find(builder->order, n, before);
+    builder->order[at] = rank_of(builder, before->device);
+    load_order_restore(builder->order, n, at);
 }
 
 /* --- a place for a piece --- */
@@ -315,7 +271,7 @@ static void put(struct builder *builder, struct change *piece, uint32_t r)
 {
     const struct parts *parts = builder->parts;
     const size_t width = parts->oracle->width;
-    const struct ranked_device before = rank_device(builder, r);
+    const struct load_rank before = rank_of(builder, r);
     struct loaded *device = &builder->devices[r];
 
     builder->is_sorted = builder->is_sorted && piece->device == NO_PIECE;
@@ -395,7 +351,7 @@ uint64_t builder_run(struct snapshot *out, bool *is_short,
     builder.units = ARENA_NEW(&builder.arena, struct chosen, parts->n_units);
     builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
     builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
-    builder.order = ARENA_NEW(&builder.arena, struct ranked_device, n);
+    builder.order = ARENA_NEW(&builder.arena, struct load_rank, n);
     if (!view->by_memory && !builder.adds_up) {
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
         builder.trial_sum = ARENA_NEW(&builder.arena, double, width);

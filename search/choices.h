@@ -32,13 +32,12 @@ struct part {
     uint32_t hottest;   /* and the one with most, which tells the bytes */
     uint32_t col_begin; /* of a block that stands, else 0 */
     uint32_t first_device; /* of the hosts that its cut's blocks may fill */
-    bool is_empty;  /* a block of no rows, which costs as much as the first
-                       one: oracle->prices_empty_blocks */
-    bool stands;    /* a block that is so in the plan to be replaced:
-                       rows and columns begin where they say */
-    uint64_t bytes; /* by the problem's memory model */
-    uint64_t
-        mean_bytes; /* the same if all rows of the table were equally hot */
+    bool is_empty;       /* a block of no rows, which costs as much as the first
+                            one: oracle->prices_empty_blocks */
+    bool stands;         /* a block that is so in the plan to be replaced:
+                            rows and columns begin where they say */
+    uint64_t bytes;      /* by the problem's memory model */
+    uint64_t mean_bytes; /* if all rows of the table were equally hot */
 };
 
 /*

@@ -18,7 +18,7 @@ void greedy_init(struct greedy *greedy, const struct greedy_inputs *inputs)
 
         branch->sums = ARENA_NEW(arena, double, n_devices *width);
         branch->devices = ARENA_NEW(arena, struct filled, n_devices);
-        branch->order = ARENA_NEW(arena, uint32_t, n_devices);
+        branch->order = ARENA_NEW(arena, struct load_rank, n_devices);
         branch->placement = ARENA_NEW(arena, uint32_t, inputs->most_placed);
     }
     greedy->sums = ARENA_NEW(arena, double, GREEDY_CAPS *n_devices *width);
@@ -31,44 +31,6 @@ void greedy_init(struct greedy *greedy, const struct greedy_inputs *inputs)
 void greedy_release(struct greedy *greedy)
 {
     arena_release(&greedy->arena);
-}
-
-/* --- the order of a branch's devices --- */
-
-static inline bool is_before(const struct filled *a, const struct filled *b)
-{
-    if (a->compute_ms != b->compute_ms)
-        return a->compute_ms < b->compute_ms;
-    return a->bytes != b->bytes ? a->bytes < b->bytes : a < b;
-}
-
-/* The device at this place, whose load has changed, goes where it belongs. It
- * has more to do, or, as nets may have it, less. */
-static void restore_order(struct branch *branch, uint32_t n_devices,
-                          uint32_t at)
-{
-    const struct filled *devices = branch->devices;
-    uint32_t *order = branch->order, begin = at + 1, end = n_devices;
-    const uint32_t r = order[at];
-
-    if (at && is_before(&devices[r], &devices[order[at - 1]])) {
-        begin = 0;
-        end = at;
-    }
-    while (begin < end) {
-        const uint32_t middle = begin + (end - begin) / 2;
-
-        if (is_before(&devices[order[middle]], &devices[r]))
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    if (begin > at)
-        memmove(order + at, order + at + 1, (--begin - at) * sizeof(*order));
-    else
-        memmove(order + begin + 1, order + begin,
-                (at - begin) * sizeof(*order));
-    order[begin] = r;
 }
 
 /* --- branches --- */
@@ -86,7 +48,7 @@ static void start(struct greedy *greedy)
            parts->n_devices * parts->oracle->width * sizeof(*root->sums));
     memset(root->devices, 0, parts->n_devices * sizeof(*root->devices));
     for (uint32_t r = 0; r < parts->n_devices; r++)
-        root->order[r] = r;
+        root->order[r] = (struct load_rank){.device = r};
 }
 
 /* Caps below `cap` leave the branch, which has placed n pieces. */
@@ -114,7 +76,7 @@ static bool choose(const struct parts *parts, struct branch *branch,
     const int64_t pin = parts->of[part->unit].pin;
 
     for (uint32_t at = 0; at < parts->n_devices; at++) {
-        const uint32_t r = branch->order[at];
+        const uint32_t r = branch->order[at].device;
         const struct filled *device = &branch->devices[r];
 
         branch->at = at;
@@ -144,7 +106,7 @@ static void choose_all(struct greedy *greedy, const struct cuttable *piece,
             greedy->live[greedy->n_live] = branch;
             continue;
         }
-        branch->placement[i] = branch->order[branch->at];
+        branch->placement[i] = branch->order[branch->at].device;
         output = branch->devices[branch->placement[i]].output + piece->output;
         while (output > caps[cap])
             cap++;
@@ -164,7 +126,7 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
 
     for (unsigned b = 0; b < greedy->n_live; b++) {
         const struct branch *branch = greedy->live[b];
-        double *sum = branch->sums + branch->order[branch->at] * width;
+        double *sum = branch->sums + branch->order[branch->at].device * width;
 
         add_lanes(sum, sum, vector, 1, width);
         memcpy(greedy->sums + b * width, sum, width * sizeof(*sum));
@@ -173,13 +135,16 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
                          greedy->compute_ms);
     for (unsigned b = 0; b < greedy->n_live; b++) {
         struct branch *branch = greedy->live[b];
-        struct filled *device = &branch->devices[branch->order[branch->at]];
+        struct load_rank *rank = &branch->order[branch->at];
+        struct filled *device = &branch->devices[rank->device];
 
         device->compute_ms = greedy->compute_ms[b];
         device->output += piece->output;
         device->bytes += parts->parts[piece->part].bytes;
         device->n_pieces++;
-        restore_order(branch, parts->n_devices, branch->at);
+        rank->load = device->compute_ms;
+        rank->bytes = device->bytes;
+        load_order_restore(branch->order, parts->n_devices, branch->at);
     }
 }
 

@@ -3,6 +3,7 @@
 #define NEUROSHARD_SEARCH_GREEDY_H
 
 #include "search/choices.h"
+#include "search/load_order.h"
 
 /*
  * Greedy of the published search: places pieces in a given order, each on
@@ -43,7 +44,7 @@ struct greedy {
             uint64_t bytes;
             uint32_t n_pieces;
         } * devices;                 /* [R] */
-        uint32_t *order;             /* [R] devices, the best one first */
+        struct load_rank *order;     /* [R]; loads are compute_ms */
         uint32_t *placement;         /* [n]: device of each piece */
         unsigned cap_begin, cap_end; /* caps that it keeps */
         uint32_t at;                 /* place in the order that was chosen */

@@ -178,11 +178,11 @@ struct family {
 
 /*
  * A list may be short of time, of memory or of places for replicas, and what is
- * dear there decides how its tables are cut. So the same builder (longest
- * first, above) is run under a grid of views: how dear a piece may be,
- * what a byte costs, how much of a replica counts. Each is a fraction of a
- * second; the best is where the chains begin. Most views choose as one before
- * (235 of 242 for 1,935 tables on 96 devices), and are not built again.
+ * dear there decides how its tables are cut. So the builder (search/builder.h)
+ * runs under a grid of views: how dear a piece may be, what a byte costs, how
+ * much of a replica counts. The best is where the chains begin. Views that
+ * choose the same forms are built once, and bytes get no price if there is room
+ * for all pieces anyway.
  */
 struct batch {
     const struct parts *parts;

@@ -12,11 +12,13 @@
  * the first of each: no single change of a plan that has many shows what it
  * would be without. So there is a start of each family: all forms, or row
  * blocks of all tables that can be cut so where that is cheaper; no replicas;
- * no row blocks; neither. Where costs are additive, nothing is paid once: there
- * they are the cheapest of all views. One start instead costs 0.5 to 1.9 % more
- * on HugeCTR's seven tables by TorchRec's formulas, and no families but the
- * cheapest of all views 0.2 to 1.2 % on DCNv2 by the roofline where nothing
- * overlaps (three seeds each); other lists 0.7 % less to 0.3 more.
+ * no row blocks; neither. The first family is also built under 85 and 70 % of
+ * the memory, as a layout that is found with less may be cheaper. If costs are
+ * additive nothing is paid once, and the cheapest of all families are kept. One
+ * start instead costs 0.5 to 1.9 % more on HugeCTR's seven tables by TorchRec's
+ * formulas, and the cheapest of all instead of one a family 0.2 to 1.2 % on
+ * DCNv2 by the roofline if nothing overlaps (three seeds each); other lists
+ * 0.7 % less to 0.3 more.
  *
  * Fills the empty best[] with what can be built, of different totals; some or
  * all may stay empty. Work is bounded; once something was found, SIGINT and the

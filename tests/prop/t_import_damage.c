@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "tests/npz.h"
 #include "tests/tap.h"
 
 /*
@@ -456,59 +457,21 @@ static void make_npy(struct buf *out, struct rng *rng)
     add_array(out, ids[0], n_ids);
 }
 
-/* By zip's own account, beside the reader's. */
-static uint32_t sum_of(const struct buf *data)
-{
-    uint32_t sum = UINT32_MAX;
-
-    for (size_t i = 0; i < data->len; i++) {
-        sum ^= (unsigned char)data->data[i];
-        for (int bit = 0; bit < 8; bit++)
-            sum = sum >> 1 ^ (sum & 1 ? 0xedb88320u : 0);
-    }
-    return ~sum;
-}
-
 static void make_npz(struct buf *out, struct rng *rng)
 {
-    struct buf directory = {0};
-    const uint16_t n_name = 6;
-    char end[22] = "PK\5\6";
-    uint32_t at, n;
+    struct npz npz = {0};
 
     draw_ids(rng, 1 + rng_below(rng, 4));
     for (size_t t = 0; t < n_arrays; t++) {
         struct buf array = {0};
-        char head[30] = "PK\3\4\x14", entry[46] = "PK\1\2\x14\3\x14";
-        uint32_t sum;
+        char name[24];
 
+        snprintf(name, sizeof(name), "t%zu", t);
         add_array(&array, ids[t], n_ids);
-        sum = sum_of(&array);
-        n = (uint32_t)array.len;
-        at = (uint32_t)out->len;
-        memcpy(head + 12, "\x21\0", 2);
-        memcpy(head + 14, &sum, 4);
-        memcpy(head + 18, &n, 4);
-        memcpy(head + 22, &n, 4);
-        memcpy(head + 26, &n_name, 2);
-        memcpy(entry + 8, head + 6, 20);
-        memcpy(entry + 28, &n_name, 2);
-        memcpy(entry + 42, &at, 4);
-        buf_add(out, head, sizeof(head));
-        buf_printf(out, "t%zu.npy", t);
-        buf_add(out, array.data, array.len);
-        buf_add(&directory, entry, sizeof(entry));
-        buf_printf(&directory, "t%zu.npy", t);
+        npz_add(&npz, out, name, &array);
         buf_release(&array);
     }
-    at = (uint32_t)out->len;
-    n = (uint32_t)directory.len;
-    end[8] = end[10] = (char)n_arrays;
-    memcpy(end + 12, &n, 4);
-    memcpy(end + 16, &at, 4);
-    buf_add(out, directory.data, directory.len);
-    buf_add(out, end, sizeof(end));
-    buf_release(&directory);
+    npz_end(&npz, out);
 }
 
 static void spoil_npy(struct buf *out, struct rng *rng)

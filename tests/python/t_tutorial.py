@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Every command of neuroshard-tutorial(7) runs, one behind the other as they
 are typed, and prints the lines that stand below it there: in their order, and
-of a line that ends in "..." its begin. Speaks TAP; NEUROSHARD is the program.
+of a line that ends in "..." its begin. So does the command of the README whose
+report stands there. Speaks TAP; NEUROSHARD is the program.
 
 The job runs where TorchRec is, as t_examples.py runs it in test-torchrec.
 """
@@ -38,6 +39,15 @@ def examples():
             elif line:
                 found[-1][1].append(line)
     return found
+
+
+def readme():
+    """The command of the README that has a report below it, and its lines."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(
+        r"^    \$ \./(neuroshard plan .*)\n((?:    .*\n|\n)+)", text, re.M
+    )
+    return block[1], [line for line in block[2].splitlines() if line]
 
 
 def is_like(line, shown):
@@ -119,6 +129,14 @@ def main():
                 f"prints what the page shows of {command}",
                 f"lacks: {lacks}\n{text}",
             )
+        command, shown = readme()
+        text = run(command, home)[1]
+        lacks = missing(text.splitlines(), shown)
+        ok(
+            lacks is None and len(shown) > 30,
+            f"prints what the README shows of {command}",
+            f"lacks: {lacks}\n{text}",
+        )
     finish()
 
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "tests/npz.h"
 #include "tests/tap.h"
 
 #define MAX_SAMPLES 60
@@ -56,54 +57,7 @@ static void add_array(struct buf *out, const int64_t *numbers, size_t n_rows,
     }
 }
 
-/* Directory of the archive that is being made. */
-static struct buf directory;
-static uint16_t n_members;
-
-/* Ends an archive, as np.savez does. */
-static void end_archive(struct buf *out)
-{
-    const uint32_t begin = (uint32_t)out->len, n = (uint32_t)directory.len;
-    char end[22] = "PK\5\6";
-
-    memcpy(end + 8, &n_members, 2);
-    memcpy(end + 10, &n_members, 2);
-    memcpy(end + 12, &n, 4);
-    memcpy(end + 16, &begin, 4);
-    if (n)
-        buf_add(out, directory.data, n);
-    buf_add(out, end, sizeof(end));
-    buf_release(&directory);
-    n_members = 0;
-}
-
-/* A member of an archive, as np.savez stores it. */
-static void add_member(struct buf *out, const char *name,
-                       const struct buf *array)
-{
-    const uint32_t n = (uint32_t)array->len;
-    const uint16_t n_name = (uint16_t)(strlen(name) + 4);
-    const uint32_t at = (uint32_t)out->len;
-    char head[30] = "PK\3\4\x14", entry[46] = "PK\1\2\x14\0\x14";
-    struct crc crc;
-    uint32_t sum;
-
-    crc_init(&crc);
-    sum = crc_add(&crc, 0, array->data, array->len);
-    memcpy(head + 14, &sum, 4);
-    memcpy(head + 18, &n, 4);
-    memcpy(head + 22, &n, 4);
-    memcpy(head + 26, &n_name, 2);
-    memcpy(entry + 8, head + 6, 20);
-    memcpy(entry + 28, &n_name, 2);
-    memcpy(entry + 42, &at, 4);
-    buf_add(&directory, entry, sizeof(entry));
-    buf_printf(&directory, "%s.npy", name);
-    n_members++;
-    buf_add(out, head, sizeof(head));
-    buf_printf(out, "%s.npy", name);
-    buf_add(out, array->data, array->len);
-}
+static struct npz npz;
 
 static void add_numbers(struct buf *out, const char *name,
                         const int64_t *numbers, size_t n, bool is_narrow)
@@ -111,7 +65,7 @@ static void add_numbers(struct buf *out, const char *name,
     struct buf array = {0};
 
     add_array(&array, numbers, n, 1, is_narrow);
-    add_member(out, name, &array);
+    npz_add(&npz, out, name, &array);
     buf_release(&array);
 }
 
@@ -269,13 +223,13 @@ static void check_drawn(uint64_t seed)
     add_numbers(&out, "a_values", data[0].ids, data[0].n_ids, is_narrow);
     add_numbers(&out, "a.lengths", data[0].lengths, data[0].n_samples,
                 !is_narrow);
-    end_archive(&out);
+    npz_end(&npz, &out);
     save("lengths.npz", &out);
     check_file("lengths.npz", "a", &data[0], &arena);
     add_numbers(&out, "offsets", data[0].offsets, data[0].n_samples + 1,
                 is_narrow);
     add_numbers(&out, "indices", data[0].ids, data[0].n_ids, !is_narrow);
-    end_archive(&out);
+    npz_end(&npz, &out);
     save("offsets.npz", &out);
     check_file("offsets.npz", "offsets", &data[0], &arena);
     add_array(&out, data[1].ids, data[1].n_samples, pooling, is_narrow);
