@@ -133,7 +133,7 @@ static void compare(struct tally *tally, const struct problem *problem,
     double found_ms = INFINITY, bound_ms = NAN;
 
     search_options_init(&options);
-    options.effort = tap_size(QUICK_EFFORT, SEARCH_EFFORT_AUTO);
+    options.effort = tap_size(0, 1) ? SEARCH_EFFORT_AUTO : QUICK_EFFORT;
     if (!search_full(&found, oracle, &options, arena, &err)) {
         bound_ms = found.bound_ms;
         if (judge_plan(&found, oracle, arena, &err))
