@@ -87,8 +87,7 @@ struct table_use *use_tables(const struct problem *problem, double batch,
     struct table_use *use =
         ARENA_NEW(arena, struct table_use, problem->n_tables);
 
-    for (size_t i = 0; i < problem->n_tables; i++)
-        use[i] = problem_use(problem, i, batch);
+    problem_use_all(problem, batch, use);
     return use;
 }
 

@@ -11,8 +11,8 @@
 /* Changes that are priced, at most. */
 #define MAX_PRICED 200000
 /* Pieces that are looked at as partners of another, at most: of 200,000 tables
- * on 64 GPUs one step would look at 600 million. */
-#define MAX_LOOKED 50000000
+ * on 64 GPUs one step would look at 600 million. Ten million take a second. */
+#define MAX_LOOKED 10000000
 /* What is gained must be more than rounding. */
 #define LEAST_GAIN 1e-9
 
@@ -191,7 +191,8 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
     const uint32_t n_quanta = parts_quanta(parts, it->part);
     const uint32_t first = layout->first_of[parts->parts[it->part].unit];
 
-    if (!parts_can_move(parts, it->part) || *n_looked > MAX_LOOKED)
+    if (*n_looked > MAX_LOOKED || tryout->n_priced >= MAX_PRICED ||
+        !parts_can_move(parts, it->part))
         return;
     *n_looked += layout->n_live;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;

@@ -24,8 +24,9 @@
  * number of tables is.
  */
 
-/* After so many changes of a device its sums are added up afresh, so that
- * rounding does not pile up. */
+/* Changes of a device after which its sums are added up afresh, so that
+ * rounding does not pile up; or as many as it has pieces if that is more, so
+ * that a change costs no more than a piece on average. */
 #define REFRESH 64
 
 #ifndef LAYOUT_CHECK_EVERY
@@ -237,8 +238,9 @@ static void add_excess(struct layout *layout)
 }
 
 /* Devices that the trial leaves alone keep what they have; those it touches get
- * what it has worked out, so nothing is summed up twice. Only where a device
- * has been changed REFRESH times is it added up from its pieces again. */
+ * what it has worked out, so nothing is summed up twice. A device that has been
+ * changed REFRESH times, or as often as it has pieces, is added up from its
+ * pieces again. */
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = layout->parts->oracle->width;
@@ -266,7 +268,8 @@ void layout_commit(struct layout *layout, const struct trial *trial)
                width * sizeof(double));
         memcpy(layout->terms_ms + r * n_terms, trial->terms_ms + i * n_terms,
                n_terms * sizeof(double));
-        if (++layout->n_commits[r] >= REFRESH)
+        if (++layout->n_commits[r] >= REFRESH &&
+            layout->n_commits[r] >= layout->holdings[r].n)
             add_up(layout, r);
         set_load(layout, r);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cli.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/progress.h"
 #include "base/text.h"
@@ -422,6 +423,7 @@ int cli_parse(struct cli **out, const struct command *command, int argc,
     *out = NULL;
     cli->command = command;
     cli->arena = arena;
+    cli->start_ms = clock_ms();
     cli_list_options(cli);
     if (set_defaults(cli, err) || parse_options(cli, argc, argv, err))
         return -1;

@@ -59,6 +59,7 @@ struct cli {
     struct arena *arena; /* of the command, for all that it needs to its end */
     char **args;         /* [n_args], as many as the command takes */
     size_t n_args;
+    double start_ms; /* when the command began, by clock_ms */
     /* What follows is for the functions below. Of all groups in turn, then
      * --wide, --json and --help. */
     const struct option_spec *specs[COMMAND_MAX_OPTIONS];

@@ -135,6 +135,24 @@ static int write_trace(const struct search_trace *trace, const char *path,
     return rc;
 }
 
+/* When --time-limit ends, by the clock: it begins with the command, so that
+ * reading the list and opening the cost model count. INFINITY: never. */
+static double end_of_time(const struct cli *cli)
+{
+    const double limit_ms = 1000 * cli_double(cli, "time-limit");
+
+    return limit_ms > 0 ? cli->start_ms + limit_ms : INFINITY;
+}
+
+/* Time of a search that has none left: 0 would be no limit. */
+#define LEAST_MS 0.001
+
+/* Time of a search that has to end then, in ms; 0: no limit. */
+static double time_left(double end_ms)
+{
+    return isfinite(end_ms) ? fmax(end_ms - clock_ms(), LEAST_MS) : 0;
+}
+
 static int plan_once(struct plan_request *request, struct err *err)
 {
     struct plan plan = {.problem = request->problem};
@@ -142,7 +160,7 @@ static int plan_once(struct plan_request *request, struct err *err)
     const char *path = cli_string(request->cli, "trace");
     int rc = planning_oracle(&oracle, request->cli, &plan.problem, err) ||
              find_plan(&plan, request, oracle,
-                       1000 * cli_double(request->cli, "time-limit"), err);
+                       time_left(end_of_time(request->cli)), err);
 
     if (!rc) {
         tell_search(&plan);
@@ -157,8 +175,6 @@ static int plan_once(struct plan_request *request, struct err *err)
 
 /* Counts whose total is within this of the least are as good as fastest. */
 #define NEAR_FRAC 0.05
-/* Time of a number for which there is no time left: 0 would be no limit. */
-#define LEAST_MS 0.001
 
 /* What is known of one number of GPUs; without a plan the figures behind `fits`
  * are NAN. */
@@ -242,11 +258,10 @@ static void note_plan(struct counts *counts, struct count *count,
 /* Share of the time that is left for the next number; 0: no limit. */
 static double share_of_time(const struct counts *counts)
 {
-    const double left_ms = counts->end_ms - clock_ms();
+    const double now_ms = clock_ms();
 
-    if (!isfinite(left_ms))
-        return 0;
-    return fmax(left_ms / (double)(counts->asked.n - counts->n), LEAST_MS);
+    return time_left(now_ms + (counts->end_ms - now_ms) /
+                                  (double)(counts->asked.n - counts->n));
 }
 
 /* Plans for one number as `plan --gpus N` does, and saves the plan if it is
@@ -481,10 +496,7 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
 {
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
-    const double limit_ms = 1000 * cli_double(cli, "time-limit");
-    struct counts counts = {.request = request,
-                            .end_ms = limit_ms > 0 ? clock_ms() + limit_ms
-                                                   : INFINITY};
+    struct counts counts = {.request = request, .end_ms = end_of_time(cli)};
     int rc;
 
     if (path && !strcmp(path, "-"))
@@ -495,7 +507,7 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
         return -1;
     counts.list = ARENA_NEW(cli->arena, struct count, counts.asked.n);
     progress_start(&counts.progress, "numbers of GPUs", counts.asked.n, false);
-    counts.progress.limit_s = limit_ms / 1000;
+    counts.progress.limit_s = time_left(counts.end_ms) / 1000;
     rc = plan_all(&counts, err);
     progress_finish(&counts.progress);
     if (!rc) {

@@ -34,9 +34,10 @@ struct hot_found {
     struct rank_law law;
     struct row_map map;
     double n_lookups, kept, limit; /* law_uses's, if ids are left out */
-    uint32_t n;      /* hottest ranks, 0 where sorted by frequency */
-    uint16_t *ranks; /* [n] by their rows, ascending */
-    float *before;   /* [n + 1]: what those have of all look-ups */
+    uint32_t n;                 /* hottest ranks, 0 where sorted by frequency */
+    uint16_t *ranks;            /* [n] by their rows, ascending */
+    float *before;              /* [n + 1]: what those have of all look-ups */
+    double certain[REUSE_BINS]; /* add_certain's of the whole table */
 };
 
 /* Filled by the first who asks; NULL before. */
@@ -101,6 +102,38 @@ static void find_places(struct hot_found *found)
     mem_free(placed);
 }
 
+/* How many of the hot rows are before this one. */
+static uint32_t n_before(const struct hot_found *found, uint64_t row)
+{
+    uint32_t low = 0, high = found->n;
+
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+
+        if (row_of_rank(&found->map, found->ranks[middle]) < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Adds, by bin, the hot rows from begin to end that a batch of n_lookups, those
+ * that are left, uses CERTAIN_FROM times or more. */
+static void add_certain(const struct hot_found *found, double n_lookups,
+                        uint64_t begin, uint64_t end, double rows[REUSE_BINS])
+{
+    const uint32_t last = n_before(found, end);
+    const float *before = found->before;
+
+    for (uint32_t i = n_before(found, begin); i < last; i++) {
+        const double count = n_lookups * (double)(before[i + 1] - before[i]);
+
+        if (count >= CERTAIN_FROM)
+            rows[reuse_bin_of(count)]++;
+    }
+}
+
 /* Plans without row blocks never ask about most tables, and what is found is
  * some 8 KiB a table. The lock is held only while memory is taken: of two
  * threads that ask at once, one works for nothing. */
@@ -129,24 +162,9 @@ static const struct hot_found *find(const struct hot_rows *hot)
     /* the limit depends on all rows of the table */
     found->limit = law_limit(&found->law, hot->n_lookups, hot->kept);
     find_places(found);
+    add_certain(found, hot->n_lookups * hot->kept, 0, n_rows, found->certain);
     atomic_store_explicit(&hot->slot->found, found, memory_order_release);
     return found;
-}
-
-/* How many of the hot rows are before this one. */
-static uint32_t n_before(const struct hot_found *found, uint64_t row)
-{
-    uint32_t low = 0, high = found->n;
-
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-
-        if (row_of_rank(&found->map, found->ranks[middle]) < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 /* Of a table sorted by frequency. */
@@ -177,28 +195,6 @@ double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end)
                          : 0);
 }
 
-/* Adds the hot rows from begin to end. */
-static void add_hot(const struct hot_found *found, double n_lookups,
-                    uint64_t begin, uint64_t end, double rows[REUSE_BINS])
-{
-    const uint32_t last = n_before(found, end);
-    const float *before = found->before;
-
-    for (uint32_t i = n_before(found, begin); i < last; i++) {
-        const double count = n_lookups * (double)(before[i + 1] - before[i]);
-
-        if (count >= CERTAIN_FROM)
-            rows[reuse_bin_of(count)]++;
-    }
-}
-
-void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
-                  uint64_t end, double rows[REUSE_BINS])
-{
-    if (hot->table->row_order != ROW_ORDER_FREQUENCY)
-        add_hot(find(hot), n_lookups, begin, end, rows);
-}
-
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
                               uint64_t begin, uint64_t end,
                               const struct table_use *whole)
@@ -207,6 +203,7 @@ struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
     const double n_rows = (double)(end - begin);
     const double share = n_rows / found->law.n_rows;
     double all[REUSE_BINS], rows[REUSE_BINS] = {0}, by_law[REUSE_BINS] = {0};
+    double certain[REUSE_BINS] = {0};
     struct table_use use = {0};
 
     for (unsigned k = 0; k < REUSE_BINS; k++)
@@ -222,9 +219,14 @@ struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
         for (unsigned k = 0; found->law.has_bins && k < REUSE_BINS; k++)
             rows[k] = by_law[k] > 0 ? all[k] * rows[k] / by_law[k] : 0;
     } else {
+        if (n_lookups == found->n_lookups)
+            memcpy(certain, found->certain, sizeof(certain));
+        else
+            add_certain(found, n_lookups * found->kept, 0,
+                        hot->table->num_embeddings, certain);
         for (unsigned k = 0; k < REUSE_BINS; k++)
-            rows[k] = fmax(all[k] - whole->hot[k], 0) * share;
-        add_hot(found, n_lookups * found->kept, begin, end, rows);
+            rows[k] = fmax(all[k] - certain[k], 0) * share;
+        add_certain(found, n_lookups * found->kept, begin, end, rows);
     }
     for (unsigned k = 0; k < REUSE_BINS; k++)
         use.n_unique += rows[k];

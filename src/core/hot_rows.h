@@ -17,9 +17,6 @@
 struct table_use {
     double n_unique; /* rows */
     double bins[REUSE_BINS];
-    /* Rows of the hottest ranks that are used so often that how often is next
-     * to certain, by bin; of a whole table alone. */
-    double hot[REUSE_BINS];
 };
 
 struct hot_rows {
@@ -46,10 +43,6 @@ double hot_rows_share(const struct hot_rows *hot, uint64_t begin, uint64_t end);
  * many with those that are left out. */
 void table_use_keep(struct table_use *use, const struct table *table,
                     double n_lookups, double kept);
-/* Adds the hot rows from begin to end (struct table_use), of a batch of so many
- * look-ups that are left. */
-void hot_rows_add(const struct hot_rows *hot, double n_lookups, uint64_t begin,
-                  uint64_t end, double rows[REUSE_BINS]);
 /* Reuse of the rows from begin to end alone, where the whole is used so; of a
  * batch of so many look-ups with those that are left out. */
 struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/problem.h"
 
+#include "base/hash.h"
 #include "base/ranked.h"
 
 #include <math.h>
@@ -111,10 +112,53 @@ struct table_use problem_use(const struct problem *problem, size_t t,
 
     use.n_unique = table_reuse(table, n_lookups, use.bins);
     table_use_keep(&use, table, n_lookups, kept);
-    if (problem->hot)
-        hot_rows_add(&problem->hot[t], n_lookups * kept, 0,
-                     table->num_embeddings, use.hot);
     return use;
+}
+
+/* All that problem_use reads of a table: equal keys are used alike. */
+struct use_key {
+    uint64_t n_rows;
+    double alpha, n_lookups, kept, bins[REUSE_BINS];
+};
+
+static struct use_key use_key(const struct problem *problem, size_t t,
+                              double batch)
+{
+    const struct table *table = &problem->tables[t];
+    struct use_key key = {.n_rows = table->num_embeddings,
+                          .n_lookups = batch_lookups(problem, table, batch),
+                          .kept = kept_ids(problem, table)};
+
+    if (table->has_bins)
+        memcpy(key.bins, table->bins, sizeof(key.bins));
+    else
+        key.alpha = table->zipf_alpha;
+    return key;
+}
+
+void problem_use_all(const struct problem *problem, double batch,
+                     struct table_use *use)
+{
+    struct ranked *order = mem_alloc(problem->n_tables, sizeof(*order));
+    struct use_key before = {0};
+
+    for (uint32_t t = 0; t < problem->n_tables; t++) {
+        const struct use_key key = use_key(problem, t, batch);
+
+        order[t] = (struct ranked){
+            (double)(hash_bytes(&key, sizeof(key), 0) >> 11), t};
+    }
+    ranked_sort(order, problem->n_tables);
+    for (size_t i = 0; i < problem->n_tables; i++) {
+        const uint32_t t = order[i].idx;
+        const struct use_key key = use_key(problem, t, batch);
+
+        use[t] = i && !memcmp(&key, &before, sizeof(key))
+                     ? use[order[i - 1].idx]
+                     : problem_use(problem, t, batch);
+        before = key;
+    }
+    mem_free(order);
 }
 
 struct table_use shard_use(const struct problem *problem,

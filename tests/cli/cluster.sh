@@ -101,6 +101,16 @@ sed 's/.*; then/then/' messages
 plan --gpus 1..5 --memory 3GiB --time-limit 600 >all
 echo "exit $?, $(grep -c '^ *[0-9]' all) planned for"
 
+echo "# time begins with the command: a list that comes late leaves none"
+mkfifo late.csv
+{
+    sleep 1.1
+    cat "$tables"
+} >late.csv &
+"$ns" plan late.csv --gpus 4 --batch 4096 --memory 3GiB --reserve 0 \
+    --effort 1000 --time-limit 1 -o late.json >report 2>messages
+grep -o '"stopped": "[a-z]*"' late.json
+
 echo "# the same warning once"
 plan --gpus 1..3 --memory 3GiB --gpu a100 >all
 grep -c 'no model' messages

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/problem.h"
 
+#include "base/rng.h"
 #include "core/canonical.h"
 #include "tests/tap.h"
 
@@ -498,6 +499,49 @@ static void test_use(enum row_order order, bool has_bins, enum dedup dedup)
     arena_release(&arena);
 }
 
+/* A table of one of a few contents, so that many are used alike. */
+static void draw_use(struct table *table, struct rng *rng)
+{
+    table_init(table);
+    table->name = "t";
+    table->num_embeddings = 1000 + rng_below(rng, 2);
+    table->dim = 4u << rng_below(rng, 3);
+    table->pooling_factor = 1 + (double)rng_below(rng, 2);
+    table->zipf_alpha = 1 + 0.1 * (double)rng_below(rng, 2);
+    table->has_bins = rng_below(rng, 2);
+    table->bins[rng_below(rng, 2)] = 0.75;
+    table->bins[2 + rng_below(rng, 2)] = 0.25;
+    table->dedup = 0.25 + 0.5 * (double)rng_below(rng, 2);
+    if (rng_below(rng, 2))
+        table->output = OUTPUT_SEQUENCE;
+}
+
+/* Those worked out together are those worked out one by one. */
+static void test_use_all(void)
+{
+    enum { N = 500 };
+    struct table tables[N];
+    struct table_use use[N];
+    struct problem problem = {.tables = tables, .n_tables = N, .batch = 65536};
+    struct rng rng;
+
+    rng_init(&rng, 43, 0);
+    for (int t = 0; t < N; t++)
+        draw_use(&tables[t], &rng);
+    for (int dedup = 0; dedup <= DEDUP_SESSIONS; dedup++) {
+        unsigned n_other = 0;
+
+        problem.job.dedup = (enum dedup)dedup;
+        problem_use_all(&problem, 4096, use);
+        for (size_t t = 0; t < N; t++) {
+            const struct table_use alone = problem_use(&problem, t, 4096);
+
+            n_other += memcmp(&use[t], &alone, sizeof(alone)) != 0;
+        }
+        is_i64(n_other, 0, dedup_names[dedup]);
+    }
+}
+
 /* Look-ups, bags and output vectors of a table, of what they are without
  * de-duplication. */
 static void check_kept(const struct problem *problem, uint32_t t,
@@ -576,6 +620,7 @@ int main(void)
 {
     test_blocks();
     test_dedup();
+    test_use_all();
     for (int order = 0; order < N_ROW_ORDERS; order++) {
         test_use((enum row_order)order, false, DEDUP_NONE);
         test_use((enum row_order)order, true, DEDUP_NONE);

@@ -10,6 +10,8 @@
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
 
+#define MAX_TABLES 1000
+
 #define N_STEPS 400
 
 /* What an update may forget, or do twice. A fault that a layout cannot have is
@@ -414,11 +416,84 @@ static void check_sometimes(void)
     ok(!is_aborted(3, 2) && is_aborted(3, 3), "or each third");
 }
 
+/* So many tables, whole, on two devices. */
+static void open_tables(struct scene *scene, uint32_t n)
+{
+    uint64_t rows[MAX_TABLES];
+    uint32_t dims[MAX_TABLES];
+    struct err err = {0};
+    struct rng rng;
+
+    *scene = (struct scene){0};
+    for (uint32_t i = 0; i < n; i++) {
+        rows[i] = 1000 + i;
+        dims[i] = 16;
+    }
+    fake_problem(&scene->problem, rows, dims, n, 2, UINT64_C(1) << 30,
+                 &scene->arena);
+    scene->problem.kinds = SHARD_TABLE;
+    rng_init(&rng, 43, n);
+    random_oracle_init(&scene->oracle, &scene->problem, &rng);
+    ok(!parts_init(&scene->parts, &scene->problem, &scene->oracle.base, NULL,
+                   NULL, &scene->arena, &err) &&
+           fit_by_memory(&scene->start, &scene->parts, NULL),
+       "%u tables: %s", n, err.msg);
+}
+
+/* A device is added up afresh after 64 changes, or as many as it has pieces if
+ * that is more. Tables change places; returns how often one of two devices was
+ * added up. */
+static unsigned count_refreshes(uint32_t n_tables)
+{
+    struct scene scene;
+    struct tryout tryout;
+    const struct layout *layout = &tryout.layout;
+    unsigned n_refreshed = 0, n_wrong = 0;
+    struct rng rng;
+
+    open_tables(&scene, n_tables);
+    tryout_init(&tryout, &scene.parts);
+    snapshot_load(&scene.start, &tryout.layout);
+    rng_init(&rng, 43, n_tables);
+    for (unsigned i = 0; i < 2000; i++) {
+        const uint32_t piece = rng_draw(&rng, layout->n_pieces);
+        const uint32_t before[] = {layout->n_commits[0], layout->n_commits[1]};
+
+        trial_clear(&tryout.trial);
+        trial_send(&tryout.trial, layout, piece, 0,
+                   1 - layout->pieces[piece].device);
+        (void)tryout_price(&tryout);
+        layout_commit(&tryout.layout, &tryout.trial);
+        for (uint32_t r = 0; r < 2; r++) {
+            const uint32_t n = layout->holdings[r].n;
+            const bool is_due = before[r] + 1 >= (n > 64 ? n : 64);
+
+            n_refreshed += is_due;
+            n_wrong += layout->n_commits[r] != (is_due ? 0 : before[r] + 1);
+        }
+    }
+    is_i64(n_wrong, 0, "sums are added up afresh in time");
+    (void)tryout_release(&tryout);
+    scene_close(&scene);
+    return n_refreshed;
+}
+
+static void check_refreshes(void)
+{
+    unsigned n_many;
+
+    is_i64(count_refreshes(20), 2 * (2000 / 64),
+           "of ten pieces each 64th time");
+    n_many = count_refreshes(MAX_TABLES);
+    ok(n_many >= 6 && n_many <= 8, "of about 500 each 500th: %u", n_many);
+}
+
 int main(void)
 {
     struct tally tally = {0};
 
     check_sometimes();
+    check_refreshes();
 
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
         walk_scene(sort, &tally);
