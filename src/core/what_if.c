@@ -40,6 +40,35 @@ static void sum_up(struct what_if *what_if)
     mem_free(order);
 }
 
+/* Whether two shards differ by their devices at most. */
+static bool are_replicas(const struct shard *a, const struct shard *b)
+{
+    return a->table == b->table && a->kind == b->kind &&
+           a->row_begin == b->row_begin && a->row_end == b->row_end &&
+           a->col_begin == b->col_begin && a->col_end == b->col_end;
+}
+
+/* Embeds the shards, a run of replicas once. */
+static void embed(const struct oracle *oracle, const struct shard *shards,
+                  size_t n, double *vectors)
+{
+    struct shard *first = mem_alloc(n, sizeof(*first));
+    size_t n_runs = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!i || !are_replicas(&shards[i - 1], &shards[i]))
+            first[n_runs++] = shards[i];
+    oracle->ops->embed(oracle, first, n_runs, vectors);
+    for (size_t i = n; i > n_runs; i--) {
+        memcpy(vectors + (i - 1) * oracle->width,
+               vectors + (n_runs - 1) * oracle->width,
+               oracle->width * sizeof(*vectors));
+        if (!are_replicas(&shards[i - 2], &shards[i - 1]))
+            n_runs--;
+    }
+    mem_free(first);
+}
+
 void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle)
 {
@@ -54,7 +83,7 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
     what_if->compute_ms = ARENA_NEW(arena, double, n);
     what_if->bwd_comm_ms = ARENA_NEW(arena, double, n);
     what_if->fwd_comm_ms = ARENA_NEW(arena, double, n);
-    oracle->ops->embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
+    embed(oracle, plan->shards, plan->n_shards, what_if->vectors);
     sum_up(what_if);
 }
 

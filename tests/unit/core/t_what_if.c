@@ -137,8 +137,66 @@ static void check_no_number(void)
     arena_release(&arena);
 }
 
+static size_t n_embedded;
+
+static void counting_embed(const struct oracle *oracle,
+                           const struct shard *shards, size_t n, double *out)
+{
+    n_embedded += n;
+    fake_embed(oracle, shards, n, out);
+}
+
+/* A run of shards that differ by their GPUs at most is embedded once: a table
+ * replicated, one in blocks, one whole, all tables over again. */
+static void check_runs(void)
+{
+    static const struct oracle_ops ops = {
+        .embed = counting_embed, .compute = fake_compute, .comm = fake_comm};
+    struct shard shards[] = {
+        {0, SHARD_REPLICATE, 0, 10, 0, 8, 0},
+        {0, SHARD_REPLICATE, 0, 10, 0, 8, 1},
+        {0, SHARD_REPLICATE, 0, 10, 0, 8, 2},
+        {1, SHARD_ROW, 0, 5, 0, 8, 0},
+        {1, SHARD_ROW, 5, 9, 0, 8, 1},
+        {1, SHARD_ROW, 9, 10, 0, 8, 2},
+        {2, SHARD_TABLE, 0, 10, 0, 8, 1},
+        {3, SHARD_COLUMN, 0, 10, 0, 4, 0},
+        {3, SHARD_COLUMN, 0, 10, 4, 8, 0},
+        {4, SHARD_TABLE, 0, 10, 0, 8, 2},
+    };
+    const size_t n = sizeof shards / sizeof *shards;
+    struct fixture fixture;
+    struct what_if what_if;
+    struct arena arena = {0};
+    unsigned n_other = 0;
+    struct rng rng;
+
+    rng_init(&rng, 0, 3);
+    fixture_init(&fixture, &rng, &arena);
+    for (uint32_t t = 0; t < N_TABLES; t++) {
+        fixture.plan.problem.tables[t].num_embeddings = 10;
+        fixture.plan.problem.tables[t].dim = 8;
+        fixture.plan.problem.tables[t].pooling_factor = 1 + t;
+    }
+    fixture.plan.shards = shards;
+    fixture.plan.n_shards = n;
+    fixture.oracle.ops = &ops;
+    what_if_init(&what_if, &fixture.plan, &fixture.oracle);
+    is_i64((int64_t)n_embedded, (int64_t)n - 2, "a run of replicas once");
+    for (size_t i = 0; i < n; i++) {
+        double alone;
+
+        fake_embed(&fixture.oracle, &shards[i], 1, &alone);
+        n_other += memcmp(&alone, what_if.vectors + i, sizeof(alone)) != 0;
+    }
+    is_i64(n_other, 0, "each shard has its own vector");
+    what_if_release(&what_if);
+    arena_release(&arena);
+}
+
 int main(void)
 {
+    check_runs();
     check_random();
     check_no_number();
     return tap_done();
