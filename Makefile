@@ -490,7 +490,7 @@ H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
     $(foreach r,$(ROOMS),$(DIR_$(r))/*.h) \
     tests/*.h tests/*/*.h tests/unit/*/*.h)))
 CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
-    $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
+    $(DIR_$(r))/*.cuh) $(foreach d,. cub/device device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
     tests/cli/run tests/cli/common tests/one tests/repeat tests/fuzz/dig data/completion/neuroshard.bash \
