@@ -288,6 +288,10 @@ $(addprefix $(O)/tests/,unit/search/t_exhaustive prop/t_refusals \
 $(addprefix $(O)/tests/unit/device/t_lookup_,forward backward): \
     $(O)/tests/unit/device/lookup_ref.o
 
+# -O1 compiles a test in half the time; -g1 tells the lines of a backtrace.
+$(O)/tests/unit/%.o $(O)/tests/prop/%.o $(O)/tests/fuzz/%.o: \
+    private CFLAGS_release += -O1 -g1
+
 $(O)/%_mpi.o $(O)/%_mpi.tidy: private CPPFLAGS_ALL += $(MPI_INCLUDES)
 
 $(O)/tests/emulator/t_emulator: $(O)/tests/emulator/t_emulator.o $(EMULATOR)
@@ -486,7 +490,7 @@ H_FILES = $(sort $(filter-out tests/emulator/%,$(wildcard \
     $(foreach r,$(ROOMS),$(DIR_$(r))/*.h) \
     tests/*.h tests/*/*.h tests/unit/*/*.h)))
 CU_FILES = $(sort $(wildcard $(foreach r,$(ROOMS),$(DIR_$(r))/*.cu \
-    $(DIR_$(r))/*.cuh) $(foreach d,. cub device, \
+    $(DIR_$(r))/*.cuh) $(foreach d,. cub/device device, \
     $(addprefix tests/emulator/$(d)/,*.cpp *.cuh *.h))))
 SCRIPTS = .ci/run .ci/deps .ci/banner .ci/gpu-archive .ci/wheel .ci/wheel-tag \
     tests/cli/run tests/cli/common tests/one tests/repeat tests/fuzz/dig data/completion/neuroshard.bash \

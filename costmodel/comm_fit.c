@@ -54,6 +54,8 @@ static const uint32_t knot_choices[] = {2, 4, 6, 9, 12, 16, 20, 26, 32};
 struct point {
     double bytes, us;
     unsigned fold;
+    uint32_t knot; /* the one behind it, and how near to that it is */
+    double share;
 };
 
 /* The samples of one kind, ranks and hosts, by one form. */
@@ -106,8 +108,10 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
 
         if (!is_like(sample, like) || !is_usable(sample))
             continue;
-        points.at[points.n++] = (struct point){
-            bytes, 1000 * sample->time.median_ms, fold_of(sample)};
+        points.at[points.n++] =
+            (struct point){.bytes = bytes,
+                           .us = 1000 * sample->time.median_ms,
+                           .fold = fold_of(sample)};
         points.low = fmin(points.low, bytes);
         points.high = fmax(points.high, bytes);
     }
@@ -115,27 +119,33 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
 }
 
 /* bytes[0] = 0, the others from the least to the most bytes there are, evenly
- * in their logarithm. The guesses are the times of the nearest point. */
-static void place_knots(struct comm_curve *curve, const struct points *points,
+ * in their logarithm. The guesses are the times of the nearest point. Also
+ * finds each point's place between knots, once for all fits. */
+static void place_knots(struct comm_curve *guess, struct points *points,
                         uint32_t n_knots)
 {
     const double low = points->low, high = points->high;
 
-    curve->n_knots = n_knots;
+    guess->n_knots = n_knots;
     for (uint32_t k = 0; k < n_knots; k++) {
         double nearest = INFINITY;
 
-        curve->bytes[k] =
+        guess->bytes[k] =
             k ? low * pow(high / low, (double)k / (n_knots - 1)) : 0;
         for (size_t i = 0; i < points->n; i++) {
             double away =
-                fabs(log(points->at[i].bytes / fmax(curve->bytes[k], low)));
+                fabs(log(points->at[i].bytes / fmax(guess->bytes[k], low)));
 
             if (away < nearest) {
                 nearest = away;
-                curve->us[k] = points->at[i].us;
+                guess->us[k] = points->at[i].us;
             }
         }
+    }
+    for (size_t i = 0; i < points->n; i++) {
+        struct point *point = &points->at[i];
+
+        point->knot = comm_curve_knot(guess, point->bytes, &point->share);
     }
 }
 
@@ -150,13 +160,13 @@ static void refine(struct comm_curve *curve, const struct points *points,
 
     for (size_t i = 0; i < points->n; i++) {
         const struct point *point = &points->at[i];
-        double residual =
-            fabs(comm_curve_us(curve, point->bytes) / point->us - 1);
-        double share;
-        uint32_t k = comm_curve_knot(curve, point->bytes, &share);
+        const uint32_t k = point->knot;
+        const double share = point->share, *us = curve->us + k;
+        double residual;
 
         if ((int)point->fold == without_fold)
             continue;
+        residual = fabs((us[-1] + share * (us[0] - us[-1])) / point->us - 1);
         normal_add(a + (k - 1) * (n + 1), b + k - 1, n,
                    (const double[]){(1 - share) * guess[k - 1] / point->us,
                                     share * guess[k] / point->us},
@@ -172,24 +182,23 @@ static void refine(struct comm_curve *curve, const struct points *points,
         curve->us[k] = b[k] * guess[k];
 }
 
-/* Fits a curve to the points that are not of a fold (-1: to all). */
-static bool fit_curve(struct comm_curve *curve, const struct points *points,
-                      uint32_t n_knots, int without_fold)
+/* Fits a curve to the points that are not of a fold (-1: to all), from a guess
+ * between whose knots they are placed. */
+static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
+                      const struct points *points, int without_fold)
 {
-    double guess[COMM_MAX_KNOTS];
     bool has_latency = true;
 
-    place_knots(curve, points, n_knots);
-    memcpy(guess, curve->us, sizeof(guess));
+    *curve = *guess;
     for (unsigned i = 0; i < N_REWEIGHTINGS; i++) {
-        refine(curve, points, guess, without_fold, has_latency);
+        refine(curve, points, guess->us, without_fold, has_latency);
         if (curve->us[0] < 0 && has_latency) {
             has_latency = false;
-            refine(curve, points, guess, without_fold, has_latency);
+            refine(curve, points, guess->us, without_fold, has_latency);
         }
     }
     curve->us[0] = has_latency ? fmax(curve->us[0], 0) : 0;
-    for (uint32_t k = 1; k < n_knots; k++) {
+    for (uint32_t k = 1; k < curve->n_knots; k++) {
         if (!isfinite(curve->us[k]))
             return false;
         curve->us[k] = fmax(curve->us[k], curve->us[k - 1]);
@@ -204,13 +213,14 @@ static bool fit_curve(struct comm_curve *curve, const struct points *points,
 
 /* The mean relative error on held-out tenths, each counted up to 1; INFINITY
  * where some part cannot be fitted. */
-static double validate(const struct points *points, uint32_t n_knots)
+static double validate(struct points *points, uint32_t n_knots)
 {
-    struct comm_curve curve;
+    struct comm_curve guess = {0}, curve;
     double sum = 0;
 
+    place_knots(&guess, points, n_knots);
     for (int fold = 0; fold < N_FOLDS; fold++) {
-        if (!fit_curve(&curve, points, n_knots, fold))
+        if (!fit_curve(&curve, &guess, points, fold))
             return INFINITY;
         for (size_t i = 0; i < points->n; i++)
             if ((int)points->at[i].fold == fold)
@@ -224,7 +234,7 @@ static double validate(const struct points *points, uint32_t n_knots)
 
 /* The number of knots with the least error, or the least number of them that
  * is hardly worse; *error is INFINITY where none can be fitted. */
-static uint32_t choose_knots(const struct points *points, double *error)
+static uint32_t choose_knots(struct points *points, double *error)
 {
     uint32_t best = 2; /* too few to hold any out: a line through all of them */
 
@@ -250,10 +260,13 @@ static size_t fit_group(struct comm_curve *curve, double *error,
                         const struct comm_sample *like, enum comm_form form)
 {
     struct points points = take_points(samples, n, like, form);
-    bool is_fitted =
-        points.high >= 2 * points.low &&
-        fit_curve(curve, &points, choose_knots(&points, error), -1);
+    struct comm_curve guess = {0};
+    bool is_fitted = points.high >= 2 * points.low;
 
+    if (is_fitted) {
+        place_knots(&guess, &points, choose_knots(&points, error));
+        is_fitted = fit_curve(curve, &guess, &points, -1);
+    }
     curve->n_ranks = like->n_ranks;
     curve->n_hosts = like->n_hosts;
     mem_free(points.at);

@@ -20,8 +20,8 @@ enum { SMOOTH, NOISE, SCALE };
 #define MOST_CHOSEN (SCALE + MAX_FEATURES + MAX_TOTALS)
 
 struct process {
-    size_t n_inputs;
-    double *x; /* [n_samples][n_inputs] */
+    size_t n_inputs, n_samples;
+    double *x; /* [n_inputs][n_samples] */
     /* Of what is known: the logarithm of measured over estimated time, less the
      * mean; the variance of its noise over that of noise; its weight; [n][n] */
     double *y, *loud, *weight, *covariances;
@@ -30,30 +30,41 @@ struct process {
 };
 
 /* Totals, and the features of tables in the mean, by their shares. */
-static void fill_inputs(double *x, const struct dataset *dataset, size_t i)
+static void fill_inputs(struct process *process, const struct dataset *dataset,
+                        size_t i)
 {
     const size_t n_features = dataset->features->n;
     const size_t n_totals = dataset->estimate->totals.n;
+    double *x = process->x + i;
 
-    for (size_t k = 0; k < n_totals; k++)
-        *x++ = (double)dataset->scaled_totals[i * n_totals + k];
-    for (size_t f = 0; f < n_features; f++, x++)
+    for (size_t k = 0; k < n_totals; k++, x += process->n_samples)
+        *x = (double)dataset->scaled_totals[i * n_totals + k];
+    for (size_t f = 0; f < n_features; f++, x += process->n_samples)
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             *x += (double)dataset->shares[j] *
                   (double)dataset->scaled_rows[j * n_features + f];
 }
 
-static double covariance(const struct process *process, size_t i, size_t j)
+/* of[n] becomes the covariances of sample i and the first n, every nth. For
+ * each input over all samples, as a compiler makes vectors of that. */
+static void covariances(double *restrict of, const struct process *process,
+                        size_t i, size_t n, size_t nth)
 {
-    const size_t d = process->n_inputs;
-    double far = 0;
+    const double most = 2 * process->chosen[SMOOTH];
 
-    for (size_t k = 0; k < d; k++) {
-        const double x = process->x[i * d + k] - process->x[j * d + k];
+    memset(of, 0, n * sizeof(*of));
+    for (size_t k = 0; k < process->n_inputs; k++) {
+        const double *restrict x = process->x + k * process->n_samples;
+        const double per_scale = process->per_scale[k], here = x[i];
 
-        far += pow(x * process->per_scale[k], 2);
+        for (size_t j = 0; j < n; j++) {
+            const double far = (here - x[j * nth]) * per_scale;
+
+            of[j] += far * far;
+        }
     }
-    return exp(2 * process->chosen[SMOOTH] - far / 2);
+    for (size_t j = 0; j < n; j++)
+        of[j] = exp(most - of[j] / 2);
 }
 
 /* The weights of n samples, every nth; returns how unlikely what is chosen is,
@@ -65,8 +76,7 @@ static double solve(struct process *process, size_t n, size_t nth)
     for (size_t k = 0; k < process->n_inputs; k++)
         process->per_scale[k] = exp(-process->chosen[SCALE + k]);
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j <= i; j++)
-            a[i * n + j] = covariance(process, i * nth, j * nth);
+        covariances(a + i * n, process, i * nth, i + 1, nth);
         a[i * n + i] +=
             exp(2 * process->chosen[NOISE]) * process->loud[i * nth];
         w[i] = process->y[i * nth];
@@ -122,10 +132,10 @@ void lessons_price(struct dataset *all, size_t n_known)
     const size_t nth = 1 + n_known / MOST_SCALED;
     const size_t n = all->n_samples;
     const size_t d = all->estimate->totals.n + all->features->n;
-    double *ms = all->ms;
-    struct process process = {.n_inputs = d, .start = {-2.3, -3.5}};
+    double *ms = all->ms, *like, mean = 0;
+    struct process process = {
+        .n_inputs = d, .n_samples = n, .start = {-2.3, -3.5}};
     struct arena arena = {0};
-    double mean = 0;
 
     process.x = arena_alloc(&arena, n * d, sizeof(double));
     process.y = ARENA_NEW(&arena, double, n_known);
@@ -133,11 +143,12 @@ void lessons_price(struct dataset *all, size_t n_known)
     process.weight = ARENA_NEW(&arena, double, n_known);
     process.covariances =
         arena_alloc(&arena, n_known * n_known, sizeof(double));
+    like = ARENA_NEW(&arena, double, n_known);
     for (size_t k = 0; k < d; k++)
         process.start[SCALE + k] = log((double)d) / 2;
     memcpy(process.chosen, process.start, sizeof(process.start));
     for (size_t i = 0; i < n; i++)
-        fill_inputs(process.x + i * d, all, i);
+        fill_inputs(&process, all, i);
     for (size_t i = 0; i < n_known; i++) {
         process.y[i] = log(ms[i] / all->unit[i]);
         process.loud[i] = 1;
@@ -154,8 +165,9 @@ void lessons_price(struct dataset *all, size_t n_known)
     for (size_t i = n_known; i < n; i++) {
         double log_ratio = mean;
 
+        covariances(like, &process, i, n_known, 1);
         for (size_t j = 0; j < n_known; j++)
-            log_ratio += process.weight[j] * covariance(&process, i, j);
+            log_ratio += process.weight[j] * like[j];
         ms[i] = all->unit[i] * exp(log_ratio);
     }
     arena_release(&arena);

@@ -15,17 +15,31 @@ void normal_add(double *a, double *b, size_t stride, const double *x, size_t n,
     }
 }
 
-/* By Cholesky's decomposition. */
+/* row[n] -= factor * other[n] */
+static void subtract(double *restrict row, const double *restrict other,
+                     double factor, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        row[j] -= factor * other[j];
+}
+
+/* By Cholesky's decomposition. The factor also goes transposed above the
+ * diagonal: the innermost loop then runs along two rows, and a compiler makes
+ * vectors of it. */
 void solve_symmetric(double *a, double *w, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j <= i; j++) {
-            double sum = a[i * n + j];
+    for (size_t i = 0; i < n; i++) {
+        double *row = a + i * n;
 
-            for (size_t k = 0; k < j; k++)
-                sum -= a[i * n + k] * a[j * n + k];
-            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
+        for (size_t k = 0; k < i; k++) {
+            double *column = a + k * n;
+
+            row[k] /= column[k];
+            column[i] = row[k];
+            subtract(row + k + 1, column + k + 1, row[k], i - k);
         }
+        row[i] = sqrt(row[i]);
+    }
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < i; k++)
             w[i] -= a[i * n + k] * w[k];
@@ -33,7 +47,7 @@ void solve_symmetric(double *a, double *w, size_t n)
     }
     for (size_t i = n; i-- > 0;) {
         for (size_t k = i + 1; k < n; k++)
-            w[i] -= a[k * n + i] * w[k];
+            w[i] -= a[i * n + k] * w[k];
         w[i] /= a[i * n + i];
     }
 }

@@ -15,8 +15,9 @@ void linear_fit(double *w, const double *x, const double *y, size_t n_rows,
 void normal_add(double *a, double *b, size_t stride, const double *x, size_t n,
                 double y, double weight);
 
-/* w[n] becomes the x of a x = w; a[n][n] is symmetric and positive definite, of
- * which the lower triangle is used and overwritten. */
+/* w[n] becomes the x of a x = w. The lower triangle of a[n][n] gives a, which
+ * is symmetric and positive definite; Cholesky's factor overwrites it, and its
+ * transpose the upper one. */
 void solve_symmetric(double *a, double *w, size_t n);
 
 #endif

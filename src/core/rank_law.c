@@ -260,25 +260,26 @@ static double poisson_cdf(double m, double mean)
  * number of rows in each bin. Rows that are not used fall in none. */
 static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
 {
-    double p, below = 0;
-    unsigned k = 0;
+    double p = exp(-mean) * mean, most = 1, below = 0; /* most: of bin k */
+    unsigned count = 1;
 
     if (mean >= NORMAL_FROM) {
-        for (k = 0; k < REUSE_BINS; k++) {
-            double cdf =
-                k < REUSE_BINS - 1 ? poisson_cdf(ldexp(1.0, (int)k), mean) : 1;
+        for (unsigned k = 0; k < REUSE_BINS && below < 1; k++, most *= 2) {
+            double cdf = k < REUSE_BINS - 1 ? poisson_cdf(most, mean) : 1;
 
             rows[k] += n_rows * (cdf - below);
             below = cdf;
         }
         return;
     }
-    p = exp(-mean) * mean;
-    for (unsigned count = 1; count <= mean || p > 1e-16 * mean; count++) {
-        if (count > 1u << k)
-            k++;
-        rows[k] += n_rows * p;
-        p *= mean / (count + 1);
+    for (unsigned k = 0; count <= mean || p > 1e-16 * mean; k++, most *= 2) {
+        double in_bin = rows[k];
+
+        for (; count <= most && (count <= mean || p > 1e-16 * mean); count++) {
+            in_bin += n_rows * p;
+            p *= mean / (count + 1);
+        }
+        rows[k] = in_bin;
     }
 }
 

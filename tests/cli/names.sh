@@ -38,7 +38,7 @@ older()
 # drawn PLAN : the hashes of what run computes of it
 drawn()
 {
-    "$ns" run "$1" --ranks 2 --scale-rows 0.1 -n 12 2>/dev/null |
+    "$ns" run "$1" --ranks 2 --scale-rows 0.01 -n 12 2>/dev/null |
         grep '^hashes:'
 }
 
@@ -49,9 +49,9 @@ b,100000,16,20,row
 c,50000,32,5,row
 END
 sed 's/^b,/zeta,/; s/^a,/alpha,/; s/^c,/gamma,/' list.csv >renamed.csv
-"$ns" plan list.csv --gpus 2 --batch 4096 --gpu h100 --host-ms 0 --effort 20000 \
+"$ns" plan list.csv --gpus 2 --batch 512 --gpu h100 --host-ms 0 --effort 20000 \
     --no-rivals -o plan.json >/dev/null 2>&1
-"$ns" plan renamed.csv --gpus 2 --batch 4096 --gpu h100 --host-ms 0 \
+"$ns" plan renamed.csv --gpus 2 --batch 512 --gpu h100 --host-ms 0 \
     --effort 20000 --no-rivals -o other.json >/dev/null 2>&1
 echo "== seeds: by contents, two of one kind apart"
 seeds plan.json
@@ -71,13 +71,13 @@ says "draws as they say" test "$(drawn old.json)" != "$(drawn old_named.json)"
 
 echo "== from it: tables that keep their rows keep their seeds"
 sed 's/50000/60000/' list.csv >grown.csv
-"$ns" plan list.csv --gpus 2 --batch 4096 --gpu h100 --host-ms 0 --effort 2000 \
+"$ns" plan list.csv --gpus 2 --batch 512 --gpu h100 --host-ms 0 --effort 2000 \
     --no-rivals --from old.json --move-limit 0 -o kept.json >/dev/null 2>&1
 says "priced as it was" test "$(step old.json)" = "$(step kept.json)"
 seeds kept.json
-"$ns" plan grown.csv --gpus 2 --batch 4096 --gpu h100 --host-ms 0 --effort 2000 \
+"$ns" plan grown.csv --gpus 2 --batch 512 --gpu h100 --host-ms 0 --effort 2000 \
     --no-rivals --from old.json -o grown.json >/dev/null 2>&1
-"$ns" plan grown.csv --gpus 2 --batch 4096 --gpu h100 --host-ms 0 --effort 2000 \
+"$ns" plan grown.csv --gpus 2 --batch 512 --gpu h100 --host-ms 0 --effort 2000 \
     --no-rivals -o fresh.json >/dev/null 2>&1
 says "two of three kept" test "$(seeds grown.json | head -n 2)" = \
     "$(seeds kept.json | head -n 2)"

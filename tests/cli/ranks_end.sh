@@ -8,7 +8,7 @@ set -eu
 
 ns=$NEUROSHARD
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 256 \
-    -o plan.json >/dev/null 2>&1
+    --effort 20000 -o plan.json >/dev/null 2>&1
 
 # The ranks of process $1, in order.
 ranks()

@@ -113,7 +113,7 @@ compare "in three chunks" 4 sparse.json --chunks 3
 hashes whole.json | cmp - together && echo "as in one part"
 grep -oE '"(gain_frac|predicted_gain_frac)"' together.json
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 2 --batch 300 \
-    --cost roofline:h100 \
+    --cost roofline:h100 --effort 20000 \
     -o kaggle.json >/dev/null 2>&1
 compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001 --pipeline none \
     --dense-ms 1000,2000
@@ -130,7 +130,7 @@ else
     echo '"oversubscribed": true'
 fi
 "$ns" plan "$ROOT/data/tables/mlperf_dlrm_v1_onehot.csv" --gpus 4 \
-    --cost roofline:h100 \
+    --cost roofline:h100 --effort 20000 \
     --batch 1024 -o mlperf.json >/dev/null 2>&1
 compare "MLPerf DLRM v1" 4 mlperf.json --scale-rows 0.0005
 

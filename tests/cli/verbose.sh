@@ -29,7 +29,7 @@ perl -e 'my $head = "{\x27descr\x27: \x27<i8\x27, \x27fortran_order\x27: " .
         "False, \x27shape\x27: (1000000,), }\n";
     print "\x93NUMPY\1\0", pack("v", length $head), $head,
         pack("q<*", map { $_ * 7919 % 5003 } 1 .. 1000000)' >user.npy
-logs searching plan "$tables" --gpus 4 --effort 20000 -o plan.json
+logs searching plan "$tables" --gpus 4 --batch 256 --effort 20000 -o plan.json
 logs plans compare "$tables" --gpus 4 --effort 20000 --rival-limit 0
 logs searching explain plan.json --anew
 logs 'GPUs timed' run plan.json --iterations 12 --scale-rows 0.01 --no-check

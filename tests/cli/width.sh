@@ -102,7 +102,8 @@ for COLUMNS in $widths; do
     fits bench --device cpu --ceilings --memory 16MiB \
         --db ceilings.db
     fits bench --device cpu --samples 2 --batch 64 --memory 16MiB --db $long.db
-    fits bench --device cpu --alltoall 2 --batch 64 --samples 2 --db $long.db
+    fits bench --device cpu --alltoall 2 --batch 64 --samples 2 \
+        --memory 16MiB --db $long.db
     fits bench --device cpu --samples 0 --db $long.db --csv cases.csv
     fits train --db "$db" -o $long.nsm --kind roofline
     fits train --db "$db" -o net.nsm --kind net --epochs 2 --force

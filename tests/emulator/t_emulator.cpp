@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cub/cub.cuh>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
 #include <string>
 #include <vector>
 

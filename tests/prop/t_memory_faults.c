@@ -14,7 +14,7 @@
  * away.
  */
 
-#define MAX_FAULTS 3000
+#define MAX_FAULTS 3000 /* of a command */
 
 static const struct {
     const char *name;
@@ -36,7 +36,9 @@ static const struct {
 
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 
-/* What lies in the folder while a command runs, and beside it afterwards. */
+/* Lays what is in the folder while a command runs. The model has a net, of
+ * which few samples make one; fewer still are trained on again and again, as
+ * each run of 800 takes two seconds. */
 static const char setting_up[] =
     "printf '%s\\n' name,num_embeddings,dim,pooling_factor a,1000,16,2 "
     "b,2000,32,1 c,500,64,9 >list.csv && "
@@ -48,7 +50,9 @@ static const char setting_up[] =
     "chmod u+w costs.db && sqlite3 costs.db 'PRAGMA foreign_keys = ON; "
     "DELETE FROM sample WHERE id % 8; DELETE FROM comm_sample; VACUUM' && "
     "\"$NEUROSHARD\" train --db costs.db --epochs 1 --force -o model.nsm "
-    ">/dev/null";
+    ">/dev/null && "
+    "sqlite3 costs.db 'PRAGMA foreign_keys = ON; "
+    "DELETE FROM sample WHERE id % 48 AND case_idx % 10 < 9; VACUUM'";
 
 static char *read_text(const char *path)
 {
@@ -170,8 +174,6 @@ static void test_command(size_t c, size_t n_tries)
     lay_old(c);
     usual.old = output ? read_text(output) : NULL;
     usual.n_files = count_files();
-    if (n_calls > MAX_FAULTS)
-        n_calls = MAX_FAULTS;
     if (n_tries > n_calls)
         n_tries = n_calls;
     for (size_t i = 0; i < n_tries; i++) {
@@ -191,7 +193,7 @@ static void test_command(size_t c, size_t n_tries)
         }
     }
     ok(n_bad == 0 && n_failed > 0,
-       "%s: %zu of its first %zu allocations failed, %zu were wrong",
+       "%s: %zu of its %zu allocations failed, %zu were wrong",
        commands[c].name, n_tries, n_calls, n_bad);
     if (n_bad)
         printf("# the first, allocation %zu: %s\n", first_bad, why);

@@ -161,7 +161,7 @@ int main(void)
     struct searcher searchers[] = {
         {.name = "full"}, {.name = "reference"}, {.name = "baselines"}};
     struct refusal refusal = {0};
-    size_t n = tap_size(1000, 10000);
+    size_t n = tap_size(600, 10000);
 
     rng_init(&refusal.rng, 21, 0);
     for (refusal.number = 0; refusal.number < n; refusal.number++) {

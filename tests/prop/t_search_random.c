@@ -13,7 +13,7 @@
 #include "tests/unit/search/random_oracle.h"
 #include "tests/unit/search/state_check.h"
 
-#define N_PROBLEMS 60
+#define N_PROBLEMS 40
 #define EFFORT 40000
 /* What more memory may cost, as a share: the search is a heuristic. */
 #define SLACK_FRAC 0.005
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     struct unfair unfair = {0};
     /* A share of fewer says nothing. */
     const unsigned n =
-        (unsigned)max_u64(tap_size(N_PROBLEMS, 2 * N_PROBLEMS), 12);
+        (unsigned)max_u64(tap_size(N_PROBLEMS, 3 * N_PROBLEMS), 12);
 
     layout_check_every = (uint32_t)tap_size(0, 1);
     if (argc == 3) {

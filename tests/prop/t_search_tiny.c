@@ -286,18 +286,18 @@ int main(void)
         SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE;
 
     layout_check_every = (uint32_t)tap_size(0, 1);
-    search_few_rows(tap_size(300, 3000));
+    search_few_rows(tap_size(200, 3000));
     compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, ROW_CUT_ANY,
-                 tap_size(500, 1000), 99);
+                 tap_size(250, 1000), 99);
     compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, ROW_CUT_ANY,
-                 tap_size(150, 300), 97);
+                 tap_size(100, 300), 97);
     compare_many("all but grids", all_but_grids, ROW_CUT_ANY,
-                 tap_size(150, 300), 97);
+                 tap_size(100, 300), 97);
     compare_many("and rows over all ranks", all_but_grids, ROW_CUT_RANKS,
-                 tap_size(150, 300), 97);
+                 tap_size(100, 300), 97);
     layout_check_every = (uint32_t)tap_size(16, 1);
     for (unsigned p = 0; p < N_PIPELINES; p++)
-        compare_steps((enum pipeline)p, tap_size(50, 100), 95);
+        compare_steps((enum pipeline)p, tap_size(40, 100), 95);
     search_all_rows();
     return tap_done();
 }

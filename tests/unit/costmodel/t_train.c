@@ -321,12 +321,12 @@ static void test_owned(struct arena *arena)
     is_str(model.environments[0].cuda, "13.0", "its CUDA");
 }
 
-/* Whatever the number of folds (here 8 as 9 is none, 10, 8 and 7), none has the
- * whole validation side. */
+/* Whatever the number of folds (here 8 as 9 is none, 10, 7 and again 8), none
+ * has the whole validation side. */
 static void test_folds(struct arena *arena)
 {
-    static const size_t sizes[] = {240, 120, 276, 300};
-    const size_t n_sizes = tap_many(sizeof(sizes) / sizeof(*sizes));
+    static const size_t sizes[] = {240, 120, 300, 276};
+    const size_t n_sizes = tap_size(3, sizeof(sizes) / sizeof(*sizes));
 
     for (size_t i = 0; i < n_sizes; i++) {
         const size_t n_cases = sizes[i];

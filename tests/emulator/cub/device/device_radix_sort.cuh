@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_TESTS_CUB_CUH
-#define NEUROSHARD_TESTS_CUB_CUH
+#ifndef NEUROSHARD_TESTS_CUB_RADIX_SORT_CUH
+#define NEUROSHARD_TESTS_CUB_RADIX_SORT_CUH
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "cuda_runtime.h"
-
-/*
- * The parts of CUB that are used, by plain loops on the host, queued like
- * kernels. As there, the first call (d_temp NULL) only says how much scratch
- * memory the second needs; too little of it is an error, and all of it is
- * overwritten.
- */
+#include "emulated_phases.h"
 
 namespace cub
 {
@@ -39,28 +32,6 @@ template <typename T> struct DoubleBuffer {
         return d_buffers[selector ^ 1];
     }
 };
-
-/* The two-phase protocol around `work`. */
-template <typename Work>
-cudaError_t emulated_phases(void *d_temp, size_t &temp_bytes, size_t needed,
-                            cudaStream_t stream, Work work)
-{
-    if (!d_temp) {
-        temp_bytes = needed;
-        return cudaSuccess;
-    }
-    if (temp_bytes < needed)
-        return cudaErrorInvalidValue;
-    return emulated_enqueue_work(stream, [=]() {
-        memset(d_temp, 0xcb, needed);
-        work();
-    });
-}
-
-static inline size_t emulated_temp_bytes(uint64_t n)
-{
-    return (size_t)(1024 + n / 64);
-}
 
 struct DeviceRadixSort {
     template <typename Key, typename Value, typename N>
@@ -120,26 +91,6 @@ struct DeviceRadixSort {
             keys.d_buffers[to][i] = pairs[i].first;
             values.d_buffers[to][i] = pairs[i].second;
         }
-    }
-};
-
-struct DeviceScan {
-    /* Sums have the input's type, as in CUB. */
-    template <typename In, typename Out, typename N>
-    static cudaError_t ExclusiveSum(void *d_temp, size_t &temp_bytes, In in,
-                                    Out out, N n, cudaStream_t stream = 0)
-    {
-        return emulated_phases(d_temp, temp_bytes,
-                               emulated_temp_bytes((uint64_t)n), stream, [=]() {
-                                   std::decay_t<decltype(in[0])> sum{};
-
-                                   for (N i = 0; i < n; i++) {
-                                       auto own = in[i];
-
-                                       out[i] = sum;
-                                       sum += own;
-                                   }
-                               });
     }
 };
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_EMULATED_PHASES_H
+#define NEUROSHARD_TESTS_EMULATED_PHASES_H
+
+#include <cstdint>
+#include <cstring>
+
+#include "cuda_runtime.h"
+
+/*
+ * The parts of CUB that are used, by plain loops on the host, queued like
+ * kernels. As there, the first call (d_temp NULL) only says how much scratch
+ * memory the second needs; too little of it is an error, and all of it is
+ * overwritten.
+ */
+
+namespace cub
+{
+
+/* The two-phase protocol around `work`. */
+template <typename Work>
+cudaError_t emulated_phases(void *d_temp, size_t &temp_bytes, size_t needed,
+                            cudaStream_t stream, Work work)
+{
+    if (!d_temp) {
+        temp_bytes = needed;
+        return cudaSuccess;
+    }
+    if (temp_bytes < needed)
+        return cudaErrorInvalidValue;
+    return emulated_enqueue_work(stream, [=]() {
+        memset(d_temp, 0xcb, needed);
+        work();
+    });
+}
+
+static inline size_t emulated_temp_bytes(uint64_t n)
+{
+    return (size_t)(1024 + n / 64);
+}
+
+} // namespace cub
+
+#endif
