@@ -15,7 +15,7 @@
  *
  *     a alloc   x free     F fill     D draw    c copy    h hold   r release
  *     ~ flush   0 1 marks  e elapsed  p probe   s scratch l open   L close
- *     f forward b backward
+ *     f forward b backward t transfer m measure
  */
 struct recorded {
     struct device device;
@@ -38,7 +38,13 @@ struct recorded {
     /* The time of each lap: ms[i % n_ms]. */
     const double *ms;
     unsigned n_ms, n_elapsed;
-    struct sample_health health;
+    /* The time between two marks, or the next of ms where it is 0. */
+    double marked_ms[8][8];
+    unsigned all_phases[64], n_phases; /* of each backward */
+    uint64_t free_bytes;
+    struct sample_health health, later; /* the latter from the second look on,
+                                           where its clock is not 0 */
+    unsigned n_looks;
 };
 
 static inline int note(struct device *device, char call, struct err *err)
@@ -127,14 +133,41 @@ static int rec_elapsed(struct device *device, unsigned from, unsigned to,
 {
     struct recorded *own = (struct recorded *)device;
 
-    *ms = from == 0 && to == 1 ? own->ms[own->n_elapsed++ % own->n_ms] : -1;
+    *ms = own->marked_ms[from][to];
+    if (!*ms)
+        *ms = from == 0 && to == 1 ? own->ms[own->n_elapsed++ % own->n_ms] : -1;
     return note(device, 'e', err);
 }
 
 static void rec_health(const struct device *device,
                        struct sample_health *health)
 {
-    *health = ((const struct recorded *)device)->health;
+    struct recorded *own = (struct recorded *)(uintptr_t)device;
+
+    *health =
+        own->n_looks++ && own->later.sm_mhz > 0 ? own->later : own->health;
+}
+
+static uint64_t rec_free_bytes(const struct device *device)
+{
+    return ((const struct recorded *)device)->free_bytes;
+}
+
+static int rec_transfer(struct device *device, void *dst, const void *src,
+                        size_t n_bytes, struct err *err)
+{
+    memcpy(dst, src, n_bytes);
+    return note(device, 't', err);
+}
+
+static int rec_measure(struct device *device, const struct stream *streams,
+                       uint32_t n_streams, const uint32_t *d_indices,
+                       struct sample_table *tables, struct err *err)
+{
+    (void)streams, (void)d_indices;
+    for (uint32_t i = 0; i < n_streams; i++)
+        tables[i].n_unique = 10 + i;
+    return note(device, 'm', err);
 }
 
 static int rec_scratch(struct device *device, struct probe_job *job,
@@ -185,6 +218,7 @@ static int rec_backward(struct lookup *lookup, unsigned phases,
 
     (void)batch;
     own->phases = phases;
+    own->all_phases[own->n_phases++ % 64] = phases;
     own->d_grad = d_grad;
     own->rate = learning_rate;
     return note(lookup->device, 'b', err);
@@ -193,6 +227,9 @@ static int rec_backward(struct lookup *lookup, unsigned phases,
 static const struct device_ops recorded_ops = {
     .alloc = rec_alloc,
     .free = rec_free,
+    .free_bytes = rec_free_bytes,
+    .transfer = rec_transfer,
+    .measure = rec_measure,
     .fill = rec_fill,
     .draw = rec_draw,
     .copy = rec_copy,
