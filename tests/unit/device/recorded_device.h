@@ -16,6 +16,7 @@
  *     a alloc   x free     F fill     D draw    c copy    h hold   r release
  *     ~ flush   0 1 marks  e elapsed  p probe   s scratch l open   L close
  *     f forward b backward t transfer m measure
+ *     g step of a dense gradient   + add
  */
 struct recorded {
     struct device device;
@@ -35,7 +36,7 @@ struct recorded {
     struct lookup shape;
     const void *d_sets[4096], *d_out, *d_grad; /* looked up, one by one */
     unsigned n_forward, phases;
-    float rate;
+    float rate, dense_rate;
     /* The time of each lap: ms[i % n_ms]. */
     const double *ms;
     unsigned n_ms, n_elapsed;
@@ -235,7 +236,26 @@ static int rec_backward(struct lookup *lookup, unsigned phases,
     return note(lookup->device, 'b', err);
 }
 
+static int rec_apply_dense(struct device *device,
+                           const struct lookup_table *table, float *d_dense,
+                           float learning_rate, enum optimizer optimizer,
+                           struct err *err)
+{
+    (void)table, (void)d_dense, (void)optimizer;
+    ((struct recorded *)device)->dense_rate = learning_rate;
+    return note(device, 'g', err);
+}
+
+static int rec_add(struct device *device, float *d_sum, const float *d_part,
+                   uint64_t n, struct err *err)
+{
+    (void)d_sum, (void)d_part, (void)n;
+    return note(device, '+', err);
+}
+
 static const struct device_ops recorded_ops = {
+    .lookup_apply_dense = rec_apply_dense,
+    .add = rec_add,
     .alloc = rec_alloc,
     .free = rec_free,
     .free_bytes = rec_free_bytes,
