@@ -223,8 +223,27 @@ static void test_nothing(void)
     what_if_release(&explained.what_if);
 }
 
+/* So many are tried, and no more: 700 pieces on 32 other GPUs would be 22,400.
+ */
+static void test_most(void)
+{
+    struct plan plan = fixture_plan(33, 33, 64);
+    struct oracle oracle = make_oracle(&plan.problem, false);
+    struct explained explained;
+
+    plan.problem.memory_model = MEMORY_WEIGHTS;
+    fixture_table(&plan, "wide", 10, 2800, 1);
+    for (uint32_t i = 0; i < 700; i++)
+        fixture_shard(&plan, 0, 10, 4 * i, 4 * i + 4, 0);
+    fixture_finish(&plan);
+    open_explained(&explained, &plan, &oracle);
+    is_in(plan_text(&explained), "\n20000 moves and 0 exchanges tried; these");
+    what_if_release(&explained.what_if);
+}
+
 int main(void)
 {
+    test_most();
     test_anew();
     test_other_gpu();
     test_nothing();
