@@ -1,0 +1,1 @@
+- A cost model that answers no number ends no search by an assertion.
