@@ -4,7 +4,6 @@
 #include "core/plan.h"
 #include "tests/tap.h"
 
-
 static struct table tables[2];
 static uint64_t memory[2], reserve[2];
 static struct plan plan;
