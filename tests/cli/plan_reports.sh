@@ -23,6 +23,14 @@ say()
     [ $code -eq 0 ] || echo "exit $code"
 }
 
+# planned LIST OPTION... : TorchRec's costs, a short search
+planned()
+{
+    list=$1
+    shift
+    say plan "$list" --cost torchrec --effort 200 "$@"
+}
+
 cat >list.csv <<END
 name,num_embeddings,dim,pooling_factor,group
 one,40000,64,20,
@@ -32,35 +40,34 @@ four,1000,16,2,
 END
 awk -F, -v OFS=, 'NR == 3 { $4 *= 6 } { print }
     END { print "five", 5000, 64, 3, "" }' list.csv >grown.csv
-usual="--cost torchrec --effort 200"
 
 # One number of GPUs.
-say plan list.csv --gpus 2 $usual -o plan.json
-say plan list.csv --gpus 2 $usual --no-rivals
+planned list.csv --gpus 2 -o plan.json
+planned list.csv --gpus 2 --no-rivals
 say plan list.csv --gpus 4 --cost roofline:h100 --effort 200 --host-ms 0 \
     --dedup ids --dense-ms 1,2 --chunks 2
-say plan list.csv --gpus 2 $usual --memory 4MiB --reserve 0
-say plan list.csv --gpus 2 $usual --memory 160MiB --reserve 0 --no-rivals
-say plan list.csv --gpus 4 $usual --simplest-within 50% --no-rivals
-say plan list.csv --gpus 2 $usual --no-rivals --trace trace.csv
+planned list.csv --gpus 2 --memory 4MiB --reserve 0
+planned list.csv --gpus 2 --memory 160MiB --reserve 0 --no-rivals
+planned list.csv --gpus 4 --simplest-within 50% --no-rivals
+planned list.csv --gpus 2 --no-rivals --trace trace.csv
 cut -d, -f1,2 trace.csv
 
 # A range of them.
-say plan list.csv --gpus 1..4 $usual --memory 160MiB --reserve 0 -o first.json
+planned list.csv --gpus 1..4 --memory 160MiB --reserve 0 -o first.json
 grep -c '"gpus": 2' first.json
-say plan list.csv --gpus 1..3 $usual --json
-say plan list.csv --gpus 8..12 $usual --batch-per-gpu 100
-say plan list.csv --gpus 1..2 $usual --memory 4MiB --reserve 0
-say plan list.csv --gpus 1..2 $usual --memory 4MiB --reserve 0 --json
-say plan list.csv --gpus 4..8 $usual --gpus-per-host 4
+planned list.csv --gpus 1..3 --json
+planned list.csv --gpus 8..12 --batch-per-gpu 100
+planned list.csv --gpus 1..2 --memory 4MiB --reserve 0
+planned list.csv --gpus 1..2 --memory 4MiB --reserve 0 --json
+planned list.csv --gpus 4..8 --gpus-per-host 4
 
 # In the place of another plan.
-say plan grown.csv --gpus 2 $usual --no-rivals --from plan.json
-say plan grown.csv --gpus 2 $usual --no-rivals --from plan.json --json
-say plan grown.csv --gpus 3 $usual --no-rivals --from plan.json --move-limit 6MiB
-say plan grown.csv --gpus 3 $usual --no-rivals --from plan.json --move-limit 0 \
+planned grown.csv --gpus 2 --no-rivals --from plan.json
+planned grown.csv --gpus 2 --no-rivals --from plan.json --json
+planned grown.csv --gpus 3 --no-rivals --from plan.json --move-limit 6MiB
+planned grown.csv --gpus 3 --no-rivals --from plan.json --move-limit 0 \
     --json
-say plan list.csv --gpus 1 $usual --no-rivals --from plan.json --move-limit 0
+planned list.csv --gpus 1 --no-rivals --from plan.json --move-limit 0
 
 # What a plan costs and why.
 say cost plan.json --cost roofline:h100 --host-ms 0

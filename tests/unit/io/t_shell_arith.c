@@ -192,9 +192,13 @@ static void test_depth(void)
     {
         char text[400] = "1";
         int64_t value = 0;
+        size_t n = 1;
 
         for (unsigned i = 0; i < 90; i++)
-            strcat(text, i % 3 ? "+1" : i % 2 ? "+(1)" : "+ -1");
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s",
+                                  i % 3   ? "+1"
+                                  : i % 2 ? "+(1)"
+                                          : "+ -1");
         ok(shell_calculate(&shell, text, &value) && value == 61,
            "a long sum: %lld", (long long)value);
     }

@@ -192,7 +192,7 @@ static void test_order(void)
                     samples[i].part == key->part;
     }
     ok(is_right, "in order");
-    samples = read_all(store, STORE_SETTING, &n);
+    (void)read_all(store, STORE_SETTING, &n);
     is_i64((int64_t)n, 6, "one setting has its own");
     store_close(store);
 }
