@@ -261,6 +261,8 @@ static void test_exchanges(void)
     if (exchange_open(&set, &stage.placement, &stage.fixture.arena, &err) ||
         input_open(&input, &stage.placement, 5, &err))
         fixture_bail(&err);
+    ok(input.host && input.d_sent == input.sent,
+       "one process sends ids from host to host");
     device.marked_ms[0][1] = 0; /* but 1, 2, 3 and 4 in turn */
     ok(!timing_exchanges(exchanges, &set, &input, 5, &err), "timed %s",
        err.msg);
