@@ -193,8 +193,36 @@ static void test_flags(void)
     recorded_release(&own);
 }
 
+/* A region grows if more is needed than it has, and else stays. */
+static void test_region(void)
+{
+    static const struct {
+        size_t n_bytes, n_there;
+        const char *calls;
+    } CASES[] = {{100, 100, "a"},  {100, 100, ""}, {50, 100, ""},
+                 {101, 101, "xa"}, {101, 101, ""}, {4000, 4000, "xa"}};
+    struct device_region region = {0};
+    struct recorded own;
+    struct err err = {0};
+
+    recorded_init(&own, DEVICE_CUDA, times, 5);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        ok(!device_reserve(&own.device, &region, CASES[i].n_bytes, &err) &&
+               region.n_bytes == CASES[i].n_there && region.d_ptr &&
+               asked(&own, CASES[i].calls),
+           "%zu bytes", CASES[i].n_bytes);
+    own.failing = 'a';
+    ok(device_reserve(&own.device, &region, 5000, &err) == -1 &&
+           !region.d_ptr && !region.n_bytes && asked(&own, "xa"),
+       "what does not fit leaves nothing");
+    device_free(&own.device, &own);
+    ok(asked(&own, ""), "what was never there is not freed");
+    recorded_release(&own);
+}
+
 int main(void)
 {
+    test_region();
     test_kinds();
     test_gather();
     test_sort();
