@@ -160,14 +160,14 @@ static unsigned count_runs(const uint64_t *rows, size_t n, uint64_t gap,
  * and 1025 in all at most. */
 static void test_runs(enum optimizer optimizer)
 {
-    static uint64_t rows[60000];
+    static uint64_t rows[8000];
     struct stage stage = {0};
     struct device *device;
     unsigned far, near;
     size_t n;
 
-    fixture_init(&stage.fixture, 1, 3000);
-    add_table(&stage.fixture, "sparse", 60000, 1024, 1)->optimizer = optimizer;
+    fixture_init(&stage.fixture, 1, 400);
+    add_table(&stage.fixture, "sparse", 8000, 1024, 1)->optimizer = optimizer;
     stage.fixture.tables[0].zipf_alpha = 0;
     add_whole(&stage.fixture, 0);
     place(&stage);
@@ -205,8 +205,8 @@ static void test_span(void)
     struct stage stage = {0};
     struct device *device;
 
-    fixture_init(&stage.fixture, 1, 8000);
-    add_table(&stage.fixture, "dense", 2100, 1024, 4)->optimizer =
+    fixture_init(&stage.fixture, 1, 800);
+    add_table(&stage.fixture, "dense", 2100, 1024, 30)->optimizer =
         OPTIMIZER_SGD;
     stage.fixture.tables[0].zipf_alpha = 0;
     add_whole(&stage.fixture, 0);
@@ -230,14 +230,14 @@ static void test_span(void)
 /* More touched rows than a window of 32 MiB holds. */
 static void test_windows(void)
 {
-    static uint64_t rows[5000];
+    static uint64_t rows[2900];
     struct stage stage = {0};
     uint64_t hash = 0, sum = 0;
     const struct piece *piece;
     size_t n;
 
-    fixture_init(&stage.fixture, 1, 4200);
-    add_table(&stage.fixture, "wide", 5000, 3072, 1);
+    fixture_init(&stage.fixture, 1, 300);
+    add_table(&stage.fixture, "wide", 2900, 3072, 30);
     stage.fixture.tables[0].zipf_alpha = 0;
     stage.fixture.tables[0].optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
     add_whole(&stage.fixture, 0);
