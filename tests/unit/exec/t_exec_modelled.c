@@ -169,8 +169,21 @@ static void test_slowest(void)
     leave();
 }
 
+/* What nobody says. */
+static void test_options(void)
+{
+    struct exec_options options;
+
+    exec_options_init(&options);
+    ok(options.scale_rows == 1 && options.n_iterations == 20 && options.check &&
+           options.wait_for_quiet && !options.seed && !options.memory_bytes &&
+           !options.sink,
+       "the usual options");
+}
+
 int main(void)
 {
+    test_options();
     test_absent();
     test_parts();
     test_no_parts();

@@ -38,6 +38,7 @@ static void test_expressions(void)
         {"7%3", true, 1},
         {"-7%3", true, -1},
         {"1<<10", true, 1024},
+        {"0<<3", true, 0},
         {"1<<61", true, 2305843009213693952},
         {"4>>1", true, 2},
         {"9>>0", true, 9},

@@ -400,6 +400,31 @@ static void test_verdicts(void)
     store_close(store);
 }
 
+/* Ceilings of every kind come back, in the order that they were put. */
+static void test_ceilings(void)
+{
+    struct store *store = open_store();
+    struct ceiling *found;
+    struct err err = {0};
+    bool is_right = true;
+    size_t n = 0;
+
+    for (unsigned k = 0; k <= PROBE_LAUNCH; k++) {
+        const struct ceiling ceiling = {
+            .probe = {.kind = (enum probe_kind)k, .n_bytes = 64}};
+
+        ok(!store_has_ceiling(store, &usual, &ceiling.probe), "not yet: %s",
+           probe_kind_names[k]);
+        must(store_put_ceiling(store, &usual, &ceiling, &err), &err);
+        ok(store_has_ceiling(store, &usual, &ceiling.probe), "now it is");
+    }
+    must(store_ceilings(store, &usual, &found, &n, &arena, &err), &err);
+    for (size_t k = 0; k < n; k++)
+        is_right &= found[k].probe.kind == k;
+    ok(is_right && n == PROBE_LAUNCH + 1, "all kinds");
+    store_close(store);
+}
+
 /* Rows of no kind that is known; a file may have them. */
 static void test_unknown(void)
 {
@@ -448,6 +473,7 @@ int main(void)
     test_comm();
     test_claims();
     test_verdicts();
+    test_ceilings();
     test_unknown();
     unlink(path);
     arena_release(&arena);
