@@ -95,9 +95,12 @@ static int compare_chosen(const void *left, const void *right)
 
 /* --- the order of devices --- */
 
+/* A cost that is no number counts as endless, so that there is an order. */
 static struct load_rank rank_of(const struct builder *builder, uint32_t r)
 {
-    return (struct load_rank){builder->devices[r].load,
+    const double load = builder->devices[r].load;
+
+    return (struct load_rank){isnan(load) ? INFINITY : load,
                               builder->devices[r].bytes, r};
 }
 

@@ -534,7 +534,8 @@ static void test_join(struct arena *arena)
     shards[0].col_end = shards[1].col_begin = 12;
     ok(plan_join_columns(&plan, false, arena), "uneven pieces change");
     ok(plan.n_shards == 2 && plan.shards[0].col_end == 8 &&
-           plan.shards[1].col_begin == 8 && plan.shards[1].col_end == 16,
+           plan.shards[1].col_begin == 8 && plan.shards[1].col_end == 16 &&
+           plan.shards[0].kind == SHARD_COLUMN,
        "into two of one width");
     ok(!plan_join_columns(&plan, false, arena), "which stay");
     for (uint64_t row_begin = 0; row_begin < 7; row_begin += 3) {

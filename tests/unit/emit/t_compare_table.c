@@ -404,6 +404,24 @@ static void test_gains(void)
     }
 }
 
+/* Two plans are compared if both are there. */
+static void test_valid(void)
+{
+    for (int i = 0; i < 4; i++) {
+        struct compare_entry ours = {.valid = i / 2, .total_ms = 4},
+                             entry = {.valid = i % 2,
+                                      .total_ms = 5,
+                                      .lookup_ms = 5,
+                                      .cost.lookup_error.pair_frac = 0.01};
+
+        compare_pair(&entry, &ours);
+        ok(i == 3 ? entry.ratio == 1.25 && entry.is_significant
+                  : isnan(entry.ratio) && isnan(entry.gain_error_frac) &&
+                        !entry.is_significant,
+           "valid: %d of two", i / 2 + i % 2);
+    }
+}
+
 /* What a plan is compared by is of the plan. */
 static void test_fill(void)
 {
@@ -433,6 +451,7 @@ int main(void)
     test_fill();
     test_means();
     test_gains();
+    test_valid();
     test_outside();
     test_print();
     return tap_done();

@@ -273,6 +273,9 @@ static void test_values(void)
     values_gradient(whole, 9, 5, 0, 64, PRECISION_FP32);
     values_gradient(part, 9, 5, 40, 16, PRECISION_FP32);
     ok(!memcmp(whole + 40, part, sizeof(part)), "so are gradients");
+    ok(whole[0] == 0.00300078141F && whole[1] == -0.00612928206F &&
+           whole[63] == -0.00737980474F,
+       "which are these for ever");
 }
 
 /* States are of the size of a gradient's square, give or take a half. */

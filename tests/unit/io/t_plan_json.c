@@ -949,6 +949,22 @@ static void test_foreign_bytes(void)
            "with a source that is no UTF-8 made so");
 }
 
+/* A plan that was read knows its hot rows, and the host's time goes with it. */
+static void test_kept(void)
+{
+    struct plan plan, again;
+    struct err err = {0};
+
+    ok(!read_text(&plan, full, &err) && plan.problem.hot, "hot rows %s",
+       err.msg);
+    plan.cost.host_ms = 0.001;
+    ok(!read_text(&again, plan_to_json(&plan, &arena), &err) &&
+           again.cost.host_ms == 0.001,
+       "the host's time: %s", err.msg);
+    plan.cost.host_ms = 0;
+    ok(!strstr(plan_to_json(&plan, &arena), "host_ms"), "if there is one");
+}
+
 static void test_files(void)
 {
     char dir[] = "/tmp/t_plan_json.XXXXXX";
@@ -991,6 +1007,7 @@ int main(void)
     test_round_trip();
     test_hostile_texts();
     test_foreign_bytes();
+    test_kept();
     test_files();
     arena_release(&arena);
     return tap_done();

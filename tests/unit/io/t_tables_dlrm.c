@@ -269,6 +269,18 @@ static void test_shell(void)
         {"cat <<EOF >job\npython dlrm_main.py --num_embeddings 3\nEOF", 3},
         {"echo \"it's\" # isn't\nrun 2 # --num_embeddings 3", 2},
         {"run \\\n 4", 4},
+        {"run 3 < <(sort ids)", 3},
+        {"run 3 > >(tee log) 2>&1", 3},
+        {"run 3 <(sort ids", -1},
+        {"case $1 in\n# one\n  # two\na) run 4;;\nesac", 4},
+        {"case $1 in esac\nrun 4", 4},
+        {"R=$(echo \\) 1)\nrun 4", 4},
+        {"R=$(echo ')' \"(\")\nrun 4", 4},
+        {"R=\"`echo \\`a`\"\nrun 4", 4},
+        {"cat <<-E >job\n\tR=1\n\tE\nrun 4", 4},
+        {"cat <<A <<B\nR=1\nA\nR=2\nB\nrun 4", 4},
+        {"cat <<A\nR=1\nrun 4", 4},
+        {"cat <<<\"R=1\"\nrun 4", 4},
         {"R=4 # comment\nexport R\nrun \"$R\" >log 2>&1 &", 4},
         {"R=5; unset R\nrun ${R:-6}", 6},
         {"R=5; read R\nrun $R", 0},
@@ -308,6 +320,69 @@ static void test_shell(void)
     }
 }
 
+/* So many times `text`, then "run 4" and what closes it; how many rows. */
+static int64_t rows_after(const char *text, unsigned n, const char *close)
+{
+    struct buf script = {0};
+    int64_t rows;
+
+    buf_printf(&script, "#!/bin/sh\n");
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(&script, "%s", text);
+    buf_printf(&script, "dlrm_main.py --num_embeddings 4\n");
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(&script, "%s", close);
+    buf_add(&script, "", 1);
+    rows = rows_of(script.data);
+    buf_release(&script);
+    return rows;
+}
+
+/* How much of everything is read, and that one more is not. */
+static void test_limits(void)
+{
+    static const struct {
+        const char *text, *close;
+        unsigned most; /* that are read */
+        const char *what;
+    } cases[] = {
+        {"if a; then\n", "fi\n", 64, "an if in another"},
+        {"{\n", "}\n", 64, "a group in another"},
+        {"for i in 1 2; do R=1; done\n", "", 256, "a loop behind another"},
+        {"0123456789abcd\n", "", 69902, "MiB of script"},
+    };
+    char script[1 << 15];
+    int n;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        is_i64(rows_after(cases[i].text, cases[i].most, cases[i].close), 4,
+               cases[i].what);
+        is_i64(rows_after(cases[i].text, cases[i].most + 1, cases[i].close), -1,
+               "and no more");
+    }
+    /* Variables: of the 1024th the value is known, of the next not. */
+    for (int last = 1023; last < 1026; last++) {
+        n = 0;
+        for (int i = 1; i <= last; i++)
+            n += snprintf(script + n, sizeof(script) - (size_t)n, "V%d=%d\n", i,
+                          i);
+        snprintf(script + n, sizeof(script) - (size_t)n,
+                 "dlrm_main.py --num_embeddings $V%d\n", last);
+        is_i64(rows_of(script), last <= 1024 ? last : 0, "variables");
+    }
+    /* A default in a default, sixteen deep. */
+    for (int depth = 14; depth < 19; depth++) {
+        n = snprintf(script, sizeof(script), "dlrm_main.py --num_embeddings ");
+        for (int i = 0; i < depth; i++)
+            n += snprintf(script + n, sizeof(script) - (size_t)n, "${X%d:-", i);
+        n += snprintf(script + n, sizeof(script) - (size_t)n, "4");
+        for (int i = 0; i < depth; i++)
+            n += snprintf(script + n, sizeof(script) - (size_t)n, "}");
+        ok((rows_of(script) == 4) == (depth <= 16), "%d defaults: %s", depth,
+           err.msg);
+    }
+}
+
 /* What is not known stays empty, and a comment names it. */
 static void test_unknown(void)
 {
@@ -335,6 +410,7 @@ int main(void)
     test_names();
     test_refused();
     test_shell();
+    test_limits();
     test_unknown();
     buf_release(&notes);
     arena_release(&arena);

@@ -2,6 +2,7 @@
 #include "microbench/tasks.h"
 #include "tests/tap.h"
 
+#include <math.h>
 #include <string.h>
 
 #define N_POOL 3
@@ -44,6 +45,7 @@ static void test_tasks(uint64_t n_rows, struct arena *arena)
     struct err err = {0};
     struct problem pool;
     int n_bad = 0, n_failed = 0;
+    double largest = 0;
 
     make_pool(&pool, n_rows, arena);
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -57,6 +59,7 @@ static void test_tasks(uint64_t n_rows, struct arena *arena)
         n_bad += task.n_tables < 10 || task.n_tables > 59 ||
                  weight_bytes(&task) > 15 * 0x1p30 ||
                  again.n_tables != task.n_tables;
+        largest = fmax(largest, weight_bytes(&task));
         for (size_t i = 0; i < task.n_tables; i++) {
             const uint32_t dim = task.tables[i].dim;
 
@@ -67,6 +70,8 @@ static void test_tasks(uint64_t n_rows, struct arena *arena)
     }
     ok(n_failed == 0, "tasks are found: %s", err.msg);
     is_i64(n_bad, 0, "as the benchmark says, and the same again");
+    ok(n_rows < 1000000 || largest > 12 * 0x1p30,
+       "up to %.1f of 15 GiB, if tables are large", largest / 0x1p30);
 }
 
 static void test_none(struct arena *arena)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* The problem, the job and the search that each command line comes to, or why
+ * there is none; beside a plan that stands, too. */
+#include "cli/planning.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "tests/tap.h"
+
+static struct arena arena;
+static struct err err;
+static char folder[] = "/tmp/t_planning_XXXXXX";
+static const char *plain, *over;
+
+static struct cli *parse(const char *list, const char *line)
+{
+    char *words = arena_printf(&arena, "plan %s --gpus 2 %s", list, line);
+    char *argv[24] = {NULL};
+    struct cli *cli = NULL;
+    int argc = 0;
+
+    for (char *word; (word = strsep(&words, " ")) && argc < 23;)
+        if (*word)
+            argv[argc++] = word;
+    err = (struct err){0};
+    return cli_parse(&cli, &command_plan, argc, argv, &arena, &err) ? NULL
+                                                                    : cli;
+}
+
+/* A plan that stands: its rows of "a" have a seed of their own, "b" had other
+ * rows, and its job and least width are not the usual ones. */
+static struct table old_tables[2];
+static struct shard old_shards[2];
+
+static struct problem stands(void)
+{
+    for (unsigned t = 0; t < 2; t++) {
+        table_init(&old_tables[t]);
+        old_tables[t].name = t ? "b" : "a";
+        old_tables[t].num_embeddings = 1000;
+        old_tables[t].dim = 16;
+        old_tables[t].row_seed = 77 + t;
+        old_shards[t] = (struct shard){.table = t};
+    }
+    return (struct problem){.tables = old_tables,
+                            .n_tables = 2,
+                            .min_width = 12,
+                            .cluster = {.n_devices = 2, .devices_per_host = 2},
+                            .job = {.pipeline = PIPELINE_NONE,
+                                    .n_chunks = 3,
+                                    .dense_ms = {4, 5},
+                                    .dedup = DEDUP_IDS,
+                                    .asks_host = true,
+                                    .host_ms = 6}};
+}
+
+static const char *problem_of(const char *list, const char *line,
+                              const struct problem *like)
+{
+    struct cli *cli = parse(list, line);
+    struct problem problem;
+    const struct job *job = &problem.job;
+
+    if (!cli || planning_problem(&problem, list, like, cli, &err))
+        return err.msg;
+    return arena_printf(
+        &arena,
+        "kinds %x%s cut %d width %u memory %d dense %d job %d/%u/%g,%g/%d/%d%g "
+        "dim %u pooling %g seeds %d%d hot %d",
+        problem.kinds, problem.asks_for_grids ? "+grid" : "", problem.row_cut,
+        problem.min_width, problem.memory_model, problem.dense_optimizer,
+        job->pipeline, job->n_chunks, job->dense_ms[0], job->dense_ms[1],
+        job->dedup, job->asks_host, job->host_ms, problem.tables[0].dim,
+        problem.tables[0].pooling_factor, problem.tables[0].row_seed == 77,
+        problem.tables[1].row_seed == 78, problem.hot != NULL);
+}
+
+static const char *const lines[] = {
+    "",
+    "--shard table",
+    "--shard table,row",
+    "--shard column,row",
+    "--shard grid",
+    "--shard table,column,row,grid,replicate",
+    "--shard x",
+    "--shard ",
+    "--min-width 8",
+    "--min-width 6",
+    "--min-width 0",
+    "--row-cut any",
+    "--memory-model weights",
+    "--dense-optimizer sgd",
+    "--dim 8",
+    "--pooling 3",
+    "--pipeline none",
+    "--chunks 4",
+    "--dedup ids",
+    "--host-ms 0",
+    "--host-ms 2.5",
+    "--dense-ms 1.5,3",
+    "--dense-ms 0,0",
+    "--dense-ms 1.5",
+    "--dense-ms -1,3",
+    "--dense-ms 1,-3",
+    "--dense-ms 1e9,1e9",
+    "--dense-ms 1e9,1.1e9",
+    "--dense-ms 1.1e9,0",
+    "--dense-ms a,1",
+    "--dense-ms 1,a",
+};
+
+static const char *const want[] = {
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1 cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 poo"
+    "ling 2 seeds 00 hot 1",
+    "kinds 5 cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 poo"
+    "ling 2 seeds 00 hot 1",
+    "kinds e cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 poo"
+    "ling 2 seeds 00 hot 1",
+    "kinds 8+grid cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 1"
+    "6 pooling 2 seeds 00 hot 1",
+    "kinds 1f+grid cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim "
+    "16 pooling 2 seeds 00 hot 1",
+    "option '--shard' lists kinds of table,column,row,grid,replicate, n"
+    "ot 'x'",
+    "option '--shard' needs a value: KINDS",
+    "kinds 1f cut 1 width 8 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "option '--min-width' takes a multiple of 4, not '6': columns are c"
+    "ut in vectors of so many",
+    "option '--min-width' takes a whole number from 4 to 1048576, not '"
+    "0'",
+    "kinds 1f cut 0 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 1 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 1 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 1/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/4/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/1/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/10 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/12.5 dim 16 "
+    "pooling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/1.5,3/0/00 dim 16 "
+    "pooling 2 seeds 00 hot 1",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '1.5'",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '-1,3'",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '1,-3'",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/1e+09,1e+09/0/00 d"
+    "im 16 pooling 2 seeds 00 hot 1",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '1e9,1.1e9'",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '1.1e9,0'",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot 'a,1'",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '1,a'",
+    "kinds 1f cut 1 width 12 memory 0 dense 3 job 1/3/4,5/1/16 dim 16 p"
+    "ooling 2 seeds 10 hot 1",
+    "kinds 1f cut 1 width 8 memory 0 dense 3 job 1/3/4,5/1/16 dim 16 po"
+    "oling 2 seeds 10 hot 1",
+    "kinds 1f cut 1 width 12 memory 0 dense 3 job 1/3/4,5/1/16 dim 16 p"
+    "ooling 2 seeds 10 hot 1",
+    "option '--dense-ms' takes two times from 0 to 1e+09, as '1.5,3', n"
+    "ot '-1,3'",
+    "kinds 1f cut 1 width 0 memory 0 dense 3 job 0/0/0,0/0/00 dim 16 po"
+    "oling 2 seeds 00 hot 1",
+    "option '--row-cut any' does not go with table 'a', whose rows_over"
+    " is 'all'",
+    "model:h100.nsm",
+    "torchrec",
+    "roofline:a100",
+    "roofline:a100",
+    "roofline:v100-32gb",
+    "no cost model 'none'; there are model:FILE, roofline:NAME, referen"
+    "ce:DIR, torchrec[:KEY=VALUE,...]",
+    "torchrec",
+    "no cost model 'reference'; there are model:FILE, roofline:NAME, re"
+    "ference:DIR, torchrec[:KEY=VALUE,...]",
+    "no cost model 'reference'; there are model:FILE, roofline:NAME, re"
+    "ference:DIR, torchrec[:KEY=VALUE,...]",
+    "roofline:h100",
+};
+
+static size_t n_got;
+
+static void is_next(const char *got, const char *name)
+{
+    const size_t i = n_got++;
+
+    if (!(i < sizeof(want) / sizeof(*want) ? is_str(got, want[i], name)
+                                           : ok(0, "%s", name)))
+        printf("---\n%s---\n", got);
+}
+
+static void test_lines(void)
+{
+    const struct problem none = {0}, old = stands();
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+        is_next(problem_of(plain, lines[i], &none), lines[i]);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i += 8)
+        is_next(problem_of(plain, lines[i], &old), lines[i]);
+    is_next(problem_of(over, "", &none), "rows over hosts");
+    is_next(problem_of(over, "--row-cut any", &none), "and any cuts");
+}
+
+static void test_search(void)
+{
+    static const struct {
+        const char *line;
+        double limit_ms;
+        uint64_t seed, effort;
+        bool is_logged;
+    } CASES[] = {
+        {"", 0, 0, SEARCH_EFFORT_AUTO, false},
+        {"--seed 7 --effort 9", 0, 7, 9, false},
+        {"--effort 0 --time-limit 1.5", 1500, 0, 0, false},
+        {"--verbose", 0, 0, SEARCH_EFFORT_AUTO, true},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        struct search_options options;
+        struct cli *cli =
+            parse(plain, arena_printf(&arena, "%s --threads 1", CASES[i].line));
+
+        planning_set_search(&options, cli);
+        ok(options.seed == CASES[i].seed && options.effort == CASES[i].effort &&
+               options.time_limit_ms == CASES[i].limit_ms &&
+               options.is_logged == CASES[i].is_logged &&
+               pool_size(options.pool) == 1 && options.on_found,
+           "search: '%s'", CASES[i].line);
+        pool_close(options.pool);
+    }
+}
+
+/* Which cost model is opened, and which kinds it has to price. */
+static void test_oracle(void)
+{
+    static const char *const costs[] = {
+        "",
+        "--cost torchrec",
+        "--cost roofline:a100",
+        "--gpu a100",
+        "--gpu v100-32gb",
+        "--cost none",
+        "--cost torchrec --shard grid",
+        "--cost reference --shard table",
+        "--cost reference --shard row",
+        "--cost roofline:h100 --inter-gbps 50",
+    };
+    const struct problem none = {0};
+    const int keep = dup(STDERR_FILENO);
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    dup2(null, STDERR_FILENO); /* warnings */
+    for (size_t i = 0; i < sizeof(costs) / sizeof(*costs); i++) {
+        struct cli *cli = parse(plain, costs[i]);
+        struct oracle *oracle = NULL;
+        struct problem problem;
+
+        is_next(!cli || planning_problem(&problem, plain, &none, cli, &err) ||
+                        planning_oracle(&oracle, cli, &problem, &err)
+                    ? err.msg
+                    : oracle->cost.name,
+                costs[i]);
+    }
+    dup2(keep, STDERR_FILENO);
+    close(keep);
+    close(null);
+}
+
+int main(void)
+{
+    static const char list[] = "name,num_embeddings,dim,pooling_factor\n"
+                               "a,1000,16,2\nb,2000,32,4\n",
+                      hosts[] = "name,num_embeddings,dim,pooling_factor,"
+                                "rows_over\na,1000,16,2,all\nb,2000,32,4,\n";
+
+    if (!mkdtemp(folder)) {
+        printf("Bail out! no folder to work in\n");
+        return 1;
+    }
+    plain = arena_printf(&arena, "%s/list.csv", folder);
+    over = arena_printf(&arena, "%s/over.csv", folder);
+    if (file_write(plain, list, strlen(list), &err) ||
+        file_write(over, hosts, strlen(hosts), &err)) {
+        printf("Bail out! %s\n", err.msg);
+        return 1;
+    }
+    test_lines();
+    test_search();
+    test_oracle();
+    unlink(plain);
+    unlink(over);
+    ok(!rmdir(folder), "nothing is left behind");
+    arena_release(&arena);
+    return tap_done();
+}

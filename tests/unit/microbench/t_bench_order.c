@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/* Which cases of a list a bench measures, in which order, as what, and where it
+ * ends: by a rig, a canary and a clock of this test's own. */
+#include "base/clock.h"
+#include "device/device_ops.h"
+#include "microbench/rig.h"
+#include "tests/tap.h"
+
+static double now_ms, case_ms;
+static unsigned n_rigs, n_taught;
+static uint64_t flagged; /* samples of this case are */
+
+double clock_ms(void)
+{
+    return now_ms;
+}
+
+const char *clock_utc(char buf[CLOCK_TEXT_MAX])
+{
+    snprintf(buf, CLOCK_TEXT_MAX, "2026-11-22T09:00:00Z");
+    return buf;
+}
+
+int rig_open(struct rig **out, struct device *device,
+             const struct bench_options *options, struct err *err)
+{
+    (void)device, (void)options, (void)err;
+    *out = (struct rig *)&n_rigs;
+    n_rigs++;
+    return 0;
+}
+
+void rig_close(struct rig *rig)
+{
+    (void)rig;
+}
+
+uint64_t rig_reserve_bytes(const struct bench_options *options,
+                           const struct device *device)
+{
+    (void)options, (void)device;
+    return 1000;
+}
+
+int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
+                const struct bench_case *what, uint64_t stream_seed,
+                struct err *err)
+{
+    (void)rig, (void)canary, (void)stream_seed, (void)err;
+    sample->total.median_ms = 10;
+    sample->started_at = "";
+    sample->n_tables = what->n_tables;
+    sample->flags =
+        sample->version && sample->case_idx == flagged ? SAMPLE_THROTTLED : 0;
+    now_ms += sample->version ? case_ms : 0; /* settling has none */
+    return 0;
+}
+
+int canary_open(struct canary **out, struct device *device, struct err *err)
+{
+    (void)device, (void)err;
+    *out = NULL;
+    return 0;
+}
+
+void canary_close(struct canary *canary)
+{
+    (void)canary;
+}
+
+int canary_learn(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)sink, (void)setting, (void)err;
+    return 0;
+}
+
+int canary_teach(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)sink, (void)setting, (void)err;
+    n_taught++;
+    return 0;
+}
+
+/* What was put, a letter a kind with its case: F9 is fused, 1/9 the first table
+ * of it alone, R9 a repeat, S0 a sentinel. "F9+" goes on with all its singles.
+ */
+struct kept {
+    struct buf text;
+    uint64_t known; /* fused cases below this one are there already */
+    uint64_t busy;  /* another process is at this case */
+    uint32_t n_tables;
+};
+
+static int put(void *ctx, const struct sample_setting *setting,
+               const struct sample *sample, struct err *err)
+{
+    struct kept *kept = ctx;
+
+    (void)setting, (void)err;
+    if (sample->kind == SAMPLE_SINGLE) {
+        if (sample->part == 1)
+            buf_printf(&kept->text, "+");
+        if (sample->part == kept->n_tables && sample->n_tables == 1)
+            buf_printf(&kept->text, "+");
+        return 0;
+    }
+    kept->n_tables = sample->n_tables;
+    buf_printf(&kept->text, " %c%u", "F.XRS"[sample->kind],
+               (unsigned)sample -> case_idx);
+    return 0;
+}
+
+static int has(void *ctx, const struct sample_setting *setting, uint64_t seed,
+               uint64_t case_idx, enum sample_kind kind, uint32_t part)
+{
+    const struct kept *kept = ctx;
+
+    (void)setting, (void)seed, (void)part;
+    return kind != SAMPLE_SENTINEL && case_idx < kept->known;
+}
+
+static int claim(void *ctx, const struct sample_setting *setting, uint64_t seed,
+                 uint64_t case_idx, struct lock *lock, struct err *err)
+{
+    const struct kept *kept = ctx;
+
+    (void)setting, (void)seed, (void)err;
+    *lock = (struct lock){.path = case_idx == kept->busy ? NULL : strdup("x"),
+                          .fd = -1};
+    return 0;
+}
+
+static struct bench_result run(struct kept *kept,
+                               const struct bench_options *options)
+{
+    static struct device device = {.kind = DEVICE_CPU};
+    struct sample_sink sink = {
+        .ctx = kept, .put = put, .has = has, .claim = claim};
+    struct bench_result result;
+    struct err err = {0};
+
+    now_ms = n_rigs = n_taught = 0;
+    if (bench_lookup(&result, &device, options, &sink, &err))
+        ok(0, "runs: %s", err.msg);
+    buf_add(&kept->text, "", 1);
+    return result;
+}
+
+/* Each tenth case is measured table by table as well, unless it has only one,
+ * is of a designed list, or of a mixed one and large; each hundredth begins
+ * with the sentinel; repeats are alone. */
+static void test_order(void)
+{
+    static const struct {
+        uint64_t first, n;
+        uint32_t max_tables;
+        bool is_mixed, is_designed, repeat;
+        const char *want;
+    } CASES[] = {
+        {0, 3, 5, false, false, false, " S0 F0 F1 F2"},
+        {28, 3, 5, false, false, false, " F28 F29++ F30"},
+        {8, 3, 1, false, false, false, " F8 F9 F10"},
+        {9, 1, 5, true, false, false, " F9++"},
+        {8, 3, 5, true, true, false, " F8 F9 F10"},
+        {8, 3, 5, false, false, true, " R8 R9 R10"},
+        {99, 2, 5, false, false, true, " R99 R100"},
+        {99, 2, 5, false, false, false, " F99++ S1 F100"},
+        {199, 2, 1, false, false, false, " F199 S2 F200"},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        struct kept kept = {.busy = UINT64_MAX};
+        struct bench_options options;
+        struct bench_result result;
+
+        bench_options_init(&options);
+        options.first_case = CASES[i].first;
+        options.n_cases = CASES[i].n;
+        options.max_tables = CASES[i].max_tables;
+        options.is_mixed = CASES[i].is_mixed;
+        options.is_designed = CASES[i].is_designed;
+        options.repeat = CASES[i].repeat;
+        result = run(&kept, &options);
+        is_str(kept.text.data, CASES[i].want, "measured, in this order");
+        ok(result.n_cases == CASES[i].n && n_rigs == 1 &&
+               n_taught == result.n_measured && !result.n_resumed,
+           "%u samples with one rig", n_taught);
+        buf_release(&kept.text);
+    }
+}
+
+/* Tenth cases of a mixed list, which may be large: singles of up to 15. */
+static void test_large(void)
+{
+    unsigned n_small = 0, n_large = 0, n_wrong = 0;
+
+    for (uint64_t c = 9; c < 800; c += 10) {
+        struct kept kept = {.busy = UINT64_MAX};
+        struct bench_options options;
+        bool has_singles;
+
+        bench_options_init(&options);
+        options.first_case = c;
+        options.n_cases = 1;
+        options.is_mixed = true;
+        options.max_tables = BENCH_MAX_TABLES;
+        (void)run(&kept, &options);
+        has_singles = strchr(kept.text.data, '+') != NULL;
+        n_small += kept.n_tables == BENCH_MAX_SINGLES;
+        n_large += kept.n_tables == BENCH_MAX_SINGLES + 1;
+        n_wrong += has_singles !=
+                   (kept.n_tables > 1 && kept.n_tables <= BENCH_MAX_SINGLES);
+        buf_release(&kept.text);
+    }
+    ok(n_small && n_large && !n_wrong,
+       "15 tables are measured alone (%u cases), 16 are not (%u), wrong: %u",
+       n_small, n_large, n_wrong);
+}
+
+/* What is there is passed over; a rig is opened for what is not. What another
+ * process is at is left to it. */
+static void test_resumed(void)
+{
+    struct kept kept = {.known = 3, .busy = 4};
+    struct bench_options options;
+    struct bench_result result;
+
+    bench_options_init(&options);
+    options.first_case = 1;
+    options.n_cases = 5;
+    flagged = 5;
+    result = run(&kept, &options);
+    flagged = UINT64_MAX;
+    is_str(kept.text.data, " F3 F5", "what is not there");
+    ok(result.n_resumed == 2 && result.n_left == 1 && result.n_cases == 5 &&
+           result.n_measured == 2 && result.n_flagged == 1 && n_rigs == 1,
+       "counted: there %u, left %u, flagged %u", (unsigned)result.n_resumed,
+       (unsigned)result.n_left, (unsigned)result.n_flagged);
+    buf_release(&kept.text);
+    kept = (struct kept){.known = 100, .busy = UINT64_MAX};
+    result = run(&kept, &options);
+    ok(result.n_resumed == 5 && !n_rigs, "all is there: no rig");
+    buf_release(&kept.text);
+}
+
+/* The time ends with the case that exceeds it, unless that is the last. */
+static void test_time(void)
+{
+    static const struct {
+        uint64_t n_cases;
+        double limit_s, case_ms;
+        uint64_t n_done;
+        bool is_late;
+    } CASES[] = {
+        {5, 0, 1e9, 5, false},  {5, 1, 250, 5, false}, {5, 1, 251, 4, true},
+        {5, 1, 501, 2, true},   {2, 1, 501, 2, false}, {0, 1, 100, 11, true},
+        {5, 0.5, 499, 2, true},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        struct kept kept = {.busy = UINT64_MAX};
+        struct bench_options options;
+        struct bench_result result;
+
+        bench_options_init(&options);
+        options.first_case = 11;
+        options.max_tables = 1;
+        options.n_cases = CASES[i].n_cases;
+        options.time_limit_s = CASES[i].limit_s;
+        case_ms = CASES[i].case_ms;
+        result = run(&kept, &options);
+        ok(result.n_cases == CASES[i].n_done &&
+               result.out_of_time == CASES[i].is_late,
+           "case %zu: %u done%s", i, (unsigned)result.n_cases,
+           result.out_of_time ? ", late" : "");
+        buf_release(&kept.text);
+    }
+    case_ms = 0;
+}
+
+/* A designed list ends by itself. */
+static void test_end(void)
+{
+    const uint64_t n = designed_n_cases();
+    struct bench_options options;
+    struct bench_result result;
+    struct kept kept = {.busy = UINT64_MAX};
+
+    bench_options_init(&options);
+    options.is_mixed = options.is_designed = true;
+    options.first_case = n - 3;
+    options.n_cases = 0;
+    result = run(&kept, &options);
+    is_i64((int64_t)result.n_cases, 3, "the rest of a designed list");
+    buf_release(&kept.text);
+    kept.text = (struct buf){0};
+    options.first_case = n + 1;
+    result = run(&kept, &options);
+    is_i64((int64_t)result.n_cases, 0, "behind it there is nothing");
+    buf_release(&kept.text);
+    kept.text = (struct buf){0};
+    options.first_case = n - 3;
+    options.n_cases = 2;
+    result = run(&kept, &options);
+    is_i64((int64_t)result.n_cases, 2, "or fewer, if fewer are asked for");
+    buf_release(&kept.text);
+}
+
+static uint64_t free_bytes;
+
+static uint64_t say_free(const struct device *device)
+{
+    (void)device;
+    return free_bytes;
+}
+
+/* Memory that is free less what cases take, in steps of a sixteenth at most. */
+static void test_memory(void)
+{
+    static const struct device_ops ops = {.free_bytes = say_free};
+    static const struct {
+        uint64_t free, want; /* 0: too little */
+    } CASES[] = {
+        {(16 << 20) + 1000, 16 << 20}, {(16 << 20) + 999, 0},
+        {(17 << 20) + 999, 16 << 20},  {(17 << 20) + 1000, 17 << 20},
+        {(31 << 20) + 1000, 31 << 20}, {(32 << 20) + 1000, 32 << 20},
+        {(33 << 20) + 1000, 32 << 20}, {(34 << 20) + 1000, 34 << 20},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        struct device device = {.ops = &ops, .facts.name = "cpu:x"};
+        struct bench_options options;
+        struct err err = {0};
+
+        bench_options_init(&options);
+        ok(!bench_fit_memory(&options, &device, &err) &&
+               options.memory_bytes == (uint64_t)4 << 30,
+           "what was asked for stays");
+        options.memory_bytes = 0;
+        free_bytes = CASES[i].free;
+        if (CASES[i].want)
+            ok(!bench_fit_memory(&options, &device, &err) &&
+                   options.memory_bytes == CASES[i].want,
+               "%llu of %llu bytes", (unsigned long long)options.memory_bytes,
+               (unsigned long long)free_bytes);
+        else
+            ok(bench_fit_memory(&options, &device, &err) == -1 &&
+                   err.code == ERR_DEVICE,
+               "%s", err.msg);
+    }
+}
+
+/* Memory for tables has a least. */
+static void test_options(void)
+{
+    struct bench_options options;
+    struct err err = {0};
+
+    bench_options_init(&options);
+    options.memory_bytes = 16 << 20;
+    ok(!bench_check_options(&options, &err), "16 MiB are enough");
+    options.memory_bytes--;
+    ok(bench_check_options(&options, &err) == -1 && err.code == ERR_USAGE &&
+           strstr(err.msg, "16 MiB"),
+       "%s", err.msg);
+}
+
+int main(void)
+{
+    flagged = UINT64_MAX;
+    test_order();
+    test_large();
+    test_resumed();
+    test_time();
+    test_end();
+    test_memory();
+    test_options();
+    return tap_done();
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* What a rig asks of its device, call by call: which memory it takes, what a
+ * lap is on a GPU and on a CPU, and what of it is said in a sample. */
+#include "tests/unit/device/recorded_device.h"
+
+#include "microbench/rig.h"
+#include "tests/tap.h"
+
+#include <math.h>
+
+static const double times[] = {1};
+
+/* Two tables, of 100 rows by 8 and 50 by 16. */
+static const struct bench_case usual = {
+    .batch = 4,
+    .tables =
+        {{{.n_rows = 100, .batch = 4, .pooling_factor = 2.5}, 8},
+         {{.n_rows = 50, .batch = 4, .pooling_factor = 1, .zipf_alpha = 1.5},
+          16}},
+    .n_tables = 2,
+};
+
+static struct rig *open_rig(struct recorded *own, enum device_kind kind,
+                            const struct bench_options *options)
+{
+    struct rig *rig = NULL;
+    struct err err = {0};
+
+    recorded_init(own, kind, times, 1);
+    if (rig_open(&rig, &own->device, options, &err)) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    return rig;
+}
+
+/* Which weights and states are there, and what a mixed list does to them. */
+static void test_memory(void)
+{
+    static const struct {
+        bool is_mixed;
+        enum optimizer optimizer;
+        enum precision precision, filled;
+        const char *calls;
+        bool has_rate;
+    } CASES[] = {
+        {false, OPTIMIZER_SGD, PRECISION_FP32, PRECISION_FP32, "aF", true},
+        {false, OPTIMIZER_SGD, PRECISION_FP16, PRECISION_FP16, "aF", true},
+        {false, OPTIMIZER_ROWWISE_ADAGRAD, PRECISION_FP32, PRECISION_FP32,
+         "aFat", true},
+        {true, OPTIMIZER_SGD, PRECISION_FP32, PRECISION_FP16, "aFat", false},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        struct bench_options options;
+        struct sample_table tables[2];
+        struct sample sample = {.tables = tables};
+        struct recorded own;
+        struct rig *rig;
+        struct err err = {0};
+
+        bench_options_init(&options);
+        options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
+        options.is_mixed = CASES[i].is_mixed;
+        options.optimizer = CASES[i].optimizer;
+        options.precision = CASES[i].precision;
+        rig = open_rig(&own, DEVICE_CUDA, &options);
+        own.calls[own.n_calls = strcspn(own.calls, "c")] = '\0';
+        ok(asked(&own, CASES[i].calls), "opened: case %zu", i);
+        ok(own.fill.precision == CASES[i].filled &&
+               own.fill.n_rows * precision_bytes(CASES[i].filled) ==
+                   case_weight_bytes(&options),
+           "all weights are filled");
+        if (CASES[i].calls[2])
+            ok(own.n_bytes == case_state_bytes(&options) +
+                                  BENCH_MAX_TABLES * CASE_ALIGN &&
+                   *(float *)(void *)own.block == 0.01F,
+               "states begin above 0");
+        ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err) &&
+               (CASES[i].has_rate ? own.rate > 0 && own.rate <= 1e-6F
+                                  : own.rate == 0),
+           "the rate of an update: %g", (double)own.rate);
+        rig_close(rig);
+        recorded_release(&own);
+    }
+}
+
+/* A GPU's lap: flushed before each of its two, held once it is warm; and five
+ * more of the phases. Its total is the sum. */
+static void test_gpu_lap(void)
+{
+    struct bench_options options;
+    struct sample_table tables[2] = {{0}};
+    struct sample sample = {.tables = tables};
+    struct recorded own;
+    struct err err = {0};
+    bool is_right = true;
+    struct rig *rig;
+
+    bench_options_init(&options);
+    options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
+    options.optimizer = OPTIMIZER_SGD;
+    rig = open_rig(&own, DEVICE_CUDA, &options);
+    ok(asked(&own, "aF"), "opened");
+    own.marked_ms[0][1] = 2;
+    own.marked_ms[2][3] = 5;
+    own.marked_ms[4][5] = 11;
+    own.marked_ms[0][3] = 100;
+    ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err), "measured %s",
+       err.msg);
+    ok(asked(&own, "aaDDDDmlaaF"
+                   "(~0f1~2b3ree)3(h~0f1~2b3ree)12"
+                   "(h~0b1~2b3~4b5reee)5L"),
+       "lap by lap");
+    ok(own.n_phases == 15 + 15, "phases");
+    for (unsigned i = 0; i < 30 && own.n_phases == 30; i++)
+        is_right &= own.all_phases[i] ==
+                    (i < 15 ? (unsigned)LOOKUP_BACKWARD : 1u << i % 3);
+    ok(is_right, "whole backwards, and then its phases in turn");
+    ok(sample.forward.median_ms == 2 && sample.backward.median_ms == 5 &&
+           sample.total.median_ms == 7,
+       "a step is its two parts");
+    ok(sample.linearise.median_ms == 2 && sample.sort.median_ms == 5 &&
+           sample.update.median_ms == 11,
+       "phases are apart");
+    ok(sample.n_tables == 2 && sample.n_iterations == 12 && !sample.flags,
+       "a sample");
+    ok(tables[0].n_rows == 100 && tables[0].dim == 8 &&
+           tables[0].pooling_factor == 2.5 && tables[0].zipf_alpha == 0 &&
+           tables[0].n_unique == 10,
+       "its first table");
+    ok(tables[1].n_rows == 50 && tables[1].dim == 16 &&
+           tables[1].pooling_factor == 1 && tables[1].zipf_alpha == 1.5 &&
+           tables[1].n_unique == 11,
+       "and the second");
+    ok(own.shape.n_tables == 2 && own.shape.batch == 4 &&
+           own.shape.out_dim == 24 && own.shape.max_lookups == 14,
+       "what is looked up");
+    ok(own.batch_seeds[0] == 7 && own.batch_seeds[3] == 10,
+       "each set has a seed");
+    for (unsigned i = 0; i < 15; i++)
+        is_right &= own.d_sets[i] == own.d_drawn[i % 4];
+    ok(is_right, "and sets take turns");
+
+    /* Room that is there is taken again, and filled once. */
+    ok(!rig_measure(rig, NULL, &sample, &usual, 8, &err) &&
+           asked(&own, "DDDDml"
+                       "(~0f1~2b3ree)3(h~0f1~2b3ree)12"
+                       "(h~0b1~2b3~4b5reee)5L"),
+       "once more");
+    rig_close(rig);
+    ok(asked(&own, "xxxxx"), "all memory is given back");
+    recorded_release(&own);
+}
+
+/* A CPU's: both together, by the marks around them, and no phases. */
+static void test_cpu_lap(void)
+{
+    struct bench_options options;
+    struct sample_table tables[2] = {{0}};
+    struct sample sample = {.tables = tables};
+    struct bench_case what = usual;
+    struct recorded own;
+    struct err err = {0};
+    struct rig *rig;
+
+    bench_options_init(&options);
+    options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
+    options.optimizer = OPTIMIZER_SGD;
+    rig = open_rig(&own, DEVICE_CPU, &options);
+    ok(asked(&own, "aF"), "opened");
+    own.marked_ms[0][1] = 2;
+    own.marked_ms[2][3] = 5;
+    own.marked_ms[0][3] = 100;
+    what.tables[0].stream.use_bins = true;
+    what.tables[0].stream.zipf_alpha = 3;
+    ok(!rig_measure(rig, NULL, &sample, &what, 7, &err) &&
+           asked(&own, "aa(D)16mlaaF(~0f1~2b3reee)3(h~0f1~2b3reee)12L"),
+       "lap by lap %s", err.msg);
+    ok(sample.forward.median_ms == 2 && sample.backward.median_ms == 5 &&
+           sample.total.median_ms == 100 && sample.sort.median_ms == 0,
+       "a step is timed as a whole");
+    ok(isnan(tables[0].zipf_alpha), "bins are no skew");
+    rig_close(rig);
+    recorded_release(&own);
+}
+
+/* Times that are unsteady get more laps, up to the most. */
+static void test_unsteady(void)
+{
+    static const double unsteady[] = {1, 2, 3, 4, 5, 6, 7};
+    struct bench_options options;
+    struct sample_table tables[2];
+    struct sample sample = {.tables = tables};
+    struct recorded own;
+    struct err err = {0};
+    struct rig *rig;
+
+    bench_options_init(&options);
+    options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
+    rig = open_rig(&own, DEVICE_CUDA, &options);
+    own.ms = unsteady;
+    own.n_ms = 7;
+    own.marked_ms[2][3] = 1e-9;
+    own.marked_ms[4][5] = 1;
+    ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err) &&
+           sample.n_iterations == BENCH_MAX_ITERATIONS,
+       "%u laps", sample.n_iterations);
+    rig_close(rig);
+    recorded_release(&own);
+}
+
+/* The worse of before and after; a lowered clock flags the sample. */
+static void test_health(void)
+{
+    static const struct sample_health a = {1000, 3000, 40, 500, 1},
+                                      b = {1990, 2000, 60, 400, 2};
+
+    for (int turn = 0; turn < 2; turn++) {
+        struct bench_options options;
+        struct sample_table tables[2];
+        struct sample sample = {.tables = tables};
+        const struct sample_health *health = &sample.health;
+        struct recorded own;
+        struct err err = {0};
+        struct rig *rig;
+
+        bench_options_init(&options);
+        options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
+        rig = open_rig(&own, DEVICE_CUDA, &options);
+        own.marked_ms[2][3] = own.marked_ms[4][5] = 1;
+        own.health = turn ? b : a;
+        own.later = turn ? a : b;
+        own.device.top_sm_mhz = 2000;
+        ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err) &&
+               health->sm_mhz == 1000 && health->memory_mhz == 2000 &&
+               health->temperature_c == 60 && health->power_w == 500 &&
+               health->throttle_reasons == 3,
+           "the worse of both");
+        ok(sample.flags == (turn ? SAMPLE_THROTTLED : 0),
+           "flagged by the clock afterwards");
+        rig_close(rig);
+        recorded_release(&own);
+    }
+}
+
+int main(void)
+{
+    test_memory();
+    test_gpu_lap();
+    test_cpu_lap();
+    test_unsteady();
+    test_health();
+    return tap_done();
+}
