@@ -12,6 +12,8 @@
  *     bench_more subsets|memory   one of them
  *     bench_more LIST GPUS [COST] the 8 subsets of one list, 8 GPUs a host with
  *                                 80 GiB each and no reserve
+ *
+ * With BENCH_POINTS set it prints the plan of every size of memory, too.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -40,7 +42,7 @@ struct list {
     const char *torchrec;
 };
 
-/* The last four are of the first table alone. */
+/* The second table has the first N_MEMORY_LISTS alone. */
 static const struct list lists[] = {
     {"mlperf_dlrm_dcnv2_multihot", 8, 8, 0, 0, "torchrec"},
     {"mlperf_dlrm_v1_onehot", 8, 8, 0, 0, "torchrec"},
