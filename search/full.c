@@ -29,12 +29,13 @@
 #define FIRST_STAGE (1.0 / 32)
 #define ADDITIVE_FIRST_STAGE (1.0 / 64)
 /* That one ends early where a stage gains little and the bound is near, or
- * after some stages where two gained as little, or two where the best of the
- * starts, annealed unless costs add up, has gained little since; where there is
- * no bound, two that were not worth it are enough. A bound that is far off says
+ * after some stages if two gained as little, or two if the best of the starts,
+ * annealed unless costs add up, has gained little since; where there is no
+ * bound, two that were not worth it are enough. A bound that is far off says
  * that there may be more to find; where the host is waited for, there is
  * nothing, and one start is annealed for a plan that is good beside a faster
- * host, too. */
+ * host, too. If costs add up and the list is not long, stages are cheap, and
+ * all are run unless the bound is near: the best often comes of the last. */
 #define SMALL_GAP 0.003
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
@@ -55,6 +56,13 @@
  * DCNv2 on 8 H100s, sdd, 2.176 ms in the mean of eight seeds, without 2.203. */
 #define LONG_WALK 5000
 #define LONG_WALK_HEAVY 0.05
+/* If costs add up a plan is a partition, in which only the sum over the devices
+ * shows what a change is worth: heaviness counts so much more, for any walk.
+ * 311 tables on 8 GPUs of 35 GiB cost 0.5 % less, 26 of 13 GiB 0.5 %. */
+#define ADDITIVE_HEAVY 10
+/* Chains with fewer steps a unit find few forms that save more than those of
+ * the start. */
+#define FEW_STEPS 500
 /* By which a layout becomes cheaper as its memory is evened, at most: 0.0001
  * was seen. */
 #define SETTLED_GAIN 0.01
@@ -68,7 +76,7 @@ struct full {
     struct watch watch;
     struct arena scratch;
     struct parts parts;
-    struct tuning long_walk;
+    struct tuning tuning, long_walk;
     double published_ms; /* before pieces were joined; INFINITY for none */
     double annealed_ms;  /* the best of the starts; INFINITY: none goes on */
     struct snapshot starts[STARTS_KEPT]; /* may be empty */
@@ -284,16 +292,21 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     return is_on;
 }
 
-/* How far the best is above the bound, or in a long list above the mean load of
- * its own pieces if that is nearer: forms were chosen by what they save, from
- * what may pay, and chains of that size find few that save more. */
+static bool has_few_steps(const struct full *full)
+{
+    return full->usual_steps < FEW_STEPS * (uint64_t)full->parts.n_units;
+}
+
+/* How far the best is above the bound, or in a long list, whose forms stay
+ * about as the start chose them, above the mean load of its own pieces if that
+ * is nearer. */
 static double gap_of(const struct full *full)
 {
     const struct parts *parts = &full->parts;
     const struct snapshot *best = &full->best;
     double floor_ms = full->plan->bound_ms, sum_ms = 0;
 
-    for (uint32_t i = 0; i < best->n && parts->is_long; i++)
+    for (uint32_t i = 0; i < best->n && has_few_steps(full); i++)
         sum_ms += parts->alone_ms[best->pieces[i].part];
     if (parts->oracle->is_additive)
         floor_ms = fmax(floor_ms, sum_ms / parts->n_devices);
@@ -310,6 +323,7 @@ static bool is_enough(const struct full *full, unsigned n_stages,
     const double little = !full->parts.oracle->ops->terms ? NO_GAIN
                           : isnan(gap)                    ? WORTH_GAIN
                                                           : LITTLE_GAIN;
+    const bool is_additive = full->parts.oracle->is_additive;
 
     if (full->n_before >= full->usual_steps)
         return full->n_before + n_steps > full->max_steps ||
@@ -318,7 +332,7 @@ static bool is_enough(const struct full *full, unsigned n_stages,
         return false;
     if (gap < SMALL_GAP)
         return gains[1] < LITTLE_GAIN;
-    if (gap > WIDE_GAP)
+    if (gap > WIDE_GAP || (is_additive && !has_few_steps(full)))
         return false;
     return (n_stages > 1 &&
             full->annealed_ms < full->best.total_ms * (1 + LITTLE_GAIN)) ||
@@ -392,8 +406,7 @@ static void improve(struct full *full)
     const double first = is_additive ? ADDITIVE_FIRST_STAGE : FIRST_STAGE;
     uint64_t n_steps;
 
-    full->usual_steps =
-        temper_effort(&full->parts, SEARCH_EFFORT_AUTO) / TEMPER_CHAINS;
+    full->usual_steps = temper_effort(SEARCH_EFFORT_AUTO) / TEMPER_CHAINS;
     full->max_steps = full->options->effort != SEARCH_EFFORT_AUTO
                           ? full->options->effort / TEMPER_CHAINS
                       : is_additive ? full->usual_steps
@@ -495,8 +508,12 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (options->tuning)
         full.parts.tuning = options->tuning;
-    full.long_walk = *full.parts.tuning;
-    full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
+    full.tuning = full.long_walk = *full.parts.tuning;
+    full.parts.tuning = &full.tuning;
+    if (oracle->is_additive)
+        full.tuning.heavy_weight *= ADDITIVE_HEAVY;
+    full.long_walk.heavy_weight *=
+        oracle->is_additive ? ADDITIVE_HEAVY : LONG_WALK_HEAVY;
     if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.parts);

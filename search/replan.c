@@ -273,7 +273,7 @@ static const struct snapshot *start_of(const struct replan *replan,
  * cycle from what all have found. */
 static void anneal(struct replan *replan)
 {
-    uint64_t effort = temper_effort(&replan->parts, replan->options->effort);
+    uint64_t effort = temper_effort(replan->options->effort);
     double n_steps = EFFORT_FRAC * (double)effort / TEMPER_CHAINS / N_CYCLES;
     double gains[2] = {INFINITY, INFINITY};
     bool is_on = true;

@@ -62,9 +62,8 @@ struct search_options {
                              0: it may not */
 };
 /* In stages, till they gain little: none begins after 2,400,000, unless the
- * last gained, or ends after twice as many; where the oracle is additive 12,000
- * a table, at least 640,000 and at most 2,400,000. A group counts as one table.
- */
+ * last gained, or ends after twice as many; if the oracle is additive none ends
+ * after 2,400,000. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
 /* The published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);

@@ -8,19 +8,10 @@
 
 /* Where no effort is given: about a second of two cores. */
 #define EFFORT 2400000
-/* Additive cost models are searched in a fraction of that: so much a unit. */
-#define ADDITIVE_EFFORT_A_UNIT 12000
-#define MIN_ADDITIVE_EFFORT 640000
 
-uint64_t temper_effort(const struct parts *parts, uint64_t asked)
+uint64_t temper_effort(uint64_t asked)
 {
-    const double effort = (double)ADDITIVE_EFFORT_A_UNIT * parts->n_units;
-
-    if (asked != SEARCH_EFFORT_AUTO)
-        return asked;
-    if (!parts->oracle->is_additive)
-        return EFFORT;
-    return (uint64_t)fmin(fmax(effort, MIN_ADDITIVE_EFFORT), EFFORT);
+    return asked == SEARCH_EFFORT_AUTO ? EFFORT : asked;
 }
 
 /* Draws that lead nowhere are drawn again, so often. */

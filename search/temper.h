@@ -52,9 +52,9 @@ struct temper {
     void *ctx;
 };
 
-/* Changes to try in all: as many as asked for; where that is
- * SEARCH_EFFORT_AUTO, by the number of units, fewer where they are cheap. */
-uint64_t temper_effort(const struct parts *parts, uint64_t asked);
+/* Changes to try in all: as many as asked for, if that is not
+ * SEARCH_EFFORT_AUTO. */
+uint64_t temper_effort(uint64_t asked);
 
 void temper_open(struct temper *temper, const struct parts *parts,
                  struct pool *pool, uint64_t seed, goes_on_fn *goes_on,
