@@ -14,7 +14,7 @@ static void init(void)
         table_init(&tables[t]);
         tables[t].name = t ? "b" : "a";
         tables[t].num_embeddings = 1000 * (t + 1);
-        tables[t].dim = 16 << t;
+        tables[t].dim = 16u << t;
         tables[t].pooling_factor = 2.5 + t;
         memory[t] = 1000000000 + t;
         reserve[t] = 1000 + t;

@@ -146,7 +146,7 @@ static int rec_elapsed(struct device *device, unsigned from, unsigned to,
     struct recorded *own = (struct recorded *)device;
 
     *ms = own->marked_ms[from][to];
-    if (!*ms)
+    if (*ms == 0)
         *ms = from == 0 && to == 1 ? own->ms[own->n_elapsed++ % own->n_ms] : -1;
     return note(device, 'e', err);
 }

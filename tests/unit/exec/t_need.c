@@ -319,7 +319,7 @@ static void test_turns(void)
 
         fixture_init(fixture, 4, 8);
         for (unsigned r = 0; r < 4; r++) {
-            add_table(fixture, "abcd" + r, 64000ull * CASES[i].rows[r], 4, 1);
+            add_table(fixture, &"abcd"[r], 64000ull * CASES[i].rows[r], 4, 1);
             add_whole(fixture, r);
         }
         plan_derive_kinds(&fixture->plan);
