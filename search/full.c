@@ -379,8 +379,10 @@ static bool run_start(struct full *full, struct snapshot *start,
     return is_on;
 }
 
-/* Where costs are additive nothing is paid once, so that no start has to be
- * annealed to show what it is worth. */
+/* Anneals each start, then the best of them for longer. If costs add up starts
+ * differ by what the first steps fall into: of twelve seeds of HugeCTR's seven
+ * tables on 64 GPUs of 38 GiB by TorchRec's formulas, five ended 2.4 % dearer
+ * without. Chains with few steps a unit gain nothing by it. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
     const struct tuning *tuning = full->parts.tuning;
@@ -388,7 +390,7 @@ static bool run_starts(struct full *full, uint64_t n_steps)
     const unsigned kinds = oracle->kinds & full->parts.problem->kinds;
 
     full->annealed_ms = full->best.total_ms;
-    if (oracle->is_additive)
+    if (oracle->is_additive && has_few_steps(full))
         return true;
     full->annealed_ms = INFINITY;
     for (unsigned f = 0; f < STARTS_KEPT; f++)

@@ -48,25 +48,33 @@ static bool are_replicas(const struct shard *a, const struct shard *b)
            a->col_begin == b->col_begin && a->col_end == b->col_end;
 }
 
+static bool begins_run(const struct shard *shards, size_t i)
+{
+    return !i || !are_replicas(&shards[i - 1], &shards[i]);
+}
+
 /* Embeds the shards, a run of replicas once. */
 static void embed(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *vectors)
 {
-    struct shard *first = mem_alloc(n, sizeof(*first));
+    const size_t width = oracle->width;
+    struct shard *first;
     size_t n_runs = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (!i || !are_replicas(&shards[i - 1], &shards[i]))
+        n_runs += begins_run(shards, i);
+    first = mem_alloc(n_runs, sizeof(*first));
+    n_runs = 0;
+    for (size_t i = 0; i < n; i++)
+        if (begins_run(shards, i))
             first[n_runs++] = shards[i];
     oracle->ops->embed(oracle, first, n_runs, vectors);
-    for (size_t i = n; i > n_runs; i--) {
-        memcpy(vectors + (i - 1) * oracle->width,
-               vectors + (n_runs - 1) * oracle->width,
-               oracle->width * sizeof(*vectors));
-        if (!are_replicas(&shards[i - 2], &shards[i - 1]))
-            n_runs--;
-    }
     mem_free(first);
+    for (size_t i = n; i > n_runs; i--) {
+        memcpy(vectors + (i - 1) * width, vectors + (n_runs - 1) * width,
+               width * sizeof(*vectors));
+        n_runs -= begins_run(shards, i - 1);
+    }
 }
 
 void what_if_init(struct what_if *what_if, const struct plan *plan,
