@@ -455,11 +455,14 @@ bench-plain bench-ablation: bench-%: $(O)/tests/bench/bench_%
 	@NEUROSHARD_DATA='$(CURDIR)/data' $<
 
 bench: $(call programs,$(filter-out $(SLOW_BENCHES),$(BENCHES)))
-	@for bench in $^; do \
+	@failed=; for bench in $^; do \
 	    echo; echo "== $${bench##*/}"; \
-	    NEUROSHARD_DATA='$(CURDIR)/data' "$$bench" || exit 1; \
-	done
-	@$(MAKE) --no-print-directory bench-package
+	    NEUROSHARD_DATA='$(CURDIR)/data' "$$bench" || \
+	        failed="$$failed $${bench##*/}"; \
+	done; \
+	$(MAKE) --no-print-directory bench-package || \
+	    failed="$$failed bench-package"; \
+	test -z "$$failed" || { echo "missed a limit:$$failed"; exit 1; }
 
 bench-package: $(O)/neuroshard
 	@echo; echo "== package"
