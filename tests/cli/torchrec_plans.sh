@@ -109,6 +109,10 @@ for plan in repr.txt serialized.json easyrec.json; do
         grep "^moves\|^neuroshard: [^w]"
 done
 "$NEUROSHARD" cost easyrec.json --tables two.csv --batch 64 2>&1
+for options in "--gpus 2" "--gpus 2 --gpus-per-host 1"; do
+    "$NEUROSHARD" cost easyrec.json --tables two.csv --batch 64 $options \
+        --cost roofline:h100 2>/dev/null | grep -o '2 GPUs, [12] hosts*'
+done
 "$NEUROSHARD" cost printed.txt --gpus 2 --batch 64 2>&1
 cat printed.txt >twice.txt
 sed 8d printed.txt >>twice.txt

@@ -134,6 +134,8 @@ static void test_price(struct arena *arena)
     ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced with a floor");
     is_i64(plan.n_floored, 2, "raised predictions are counted");
     ok(isnan(plan.bound_ms), "a bound on other costs is forgotten");
+    ok(!plan_price(&plan, &fake.oracle, arena, &err), "priced again");
+    is_i64(plan.n_floored, 2, "and counted again");
 }
 
 /* Devices take what they took; the job waits, and nothing else binds. */

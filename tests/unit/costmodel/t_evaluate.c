@@ -170,6 +170,33 @@ static void test_held_out(const struct model *model,
     json_decref(list);
 }
 
+/* Mean error of adding up what the model says of each table alone. */
+static double error_of_singles(const struct model *model,
+                               const struct sample *samples, size_t n)
+{
+    double error = 0;
+    size_t n_cases = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+
+        if (samples[i].kind != SAMPLE_FUSED || samples[i].case_idx % 10 != 9)
+            continue;
+        for (uint32_t t = 0; t < samples[i].n_tables; t++) {
+            struct sample alone = samples[i];
+            double ms;
+
+            alone.tables += t;
+            alone.n_tables = 1;
+            predict_samples(model, &alone, 1, &ms);
+            sum += ms;
+        }
+        error += fabs(sum / samples[i].total.median_ms - 1);
+        n_cases++;
+    }
+    return error / (double)n_cases;
+}
+
 static void test_singles(const struct sample *samples, size_t n,
                          struct arena *arena)
 {
@@ -181,6 +208,9 @@ static void test_singles(const struct sample *samples, size_t n,
     train(&model, samples, n, 30, arena);
     evaluate_model(&evaluation, &model, samples, n);
     test_held_out(&model, samples, n, &evaluation);
+    is_near(evaluation.errors[PREDICTOR_PREDICTED_SINGLES].mape,
+            error_of_singles(&model, samples, n), 1e-5,
+            "the sum of what the net says of each");
     ok(evaluation.singles.is_measured &&
            evaluation.singles.net_mape < evaluation.singles.sum_mape,
        "%.1f %% on %zu cases of several tables, where a sum is %.1f %% off",
@@ -308,6 +338,7 @@ static void test_intervals(const struct sample *samples, size_t n,
                            struct arena *arena)
 {
     double *says = ARENA_NEW(arena, double, n);
+    size_t n_of[MAX_INTERVALS] = {0}, n_within_of[MAX_INTERVALS] = {0};
     struct evaluation evaluation;
     const struct interval *own;
     size_t n_within = 0, n_held_out = 0;
@@ -332,6 +363,17 @@ static void test_intervals(const struct sample *samples, size_t n,
         n_held_out++;
         n_within += interval_error(samples[i].total.median_ms, says[i]) <=
                     own->error_frac;
+        n_of[own - model.intervals.at]++;
+        n_within_of[own - model.intervals.at] +=
+            interval_error(samples[i].total.median_ms, says[i]) <=
+            own->error_frac;
+    }
+    for (size_t c = 1; c < model.intervals.n; c++) {
+        const struct interval *covered = &evaluation.covered.at[c];
+
+        is_i64((int64_t)covered->n, (int64_t)n_of[c], covered->class);
+        is_near(covered->within_frac, (double)n_within_of[c] / (double)n_of[c],
+                1e-12, "those of the class within");
     }
     is_str(evaluation.covered.at[0].class, "all", "then all are covered");
     is_i64((int64_t)evaluation.covered.at[0].n, (int64_t)n_held_out,

@@ -131,6 +131,44 @@ static void test_batches(struct arena *arena)
        "32 alike, 64 otherwise");
 }
 
+/* What a model says that it was trained on leaves out samples of a disturbed
+ * machine: their settings, their dates, and those that were held out. */
+static void test_described(struct arena *arena)
+{
+    struct sample_setting other = synthetic_setting;
+    struct train_options options;
+    struct sample *samples;
+    struct err err = {0};
+    struct model model;
+    size_t n, n_held_out = 0;
+
+    samples = synthetic_samples(&n, 60, 3, arena);
+    other.precision = PRECISION_FP16;
+    for (size_t i = 0; i < n; i++) {
+        samples[i].started_at = "2026-02-02T00:00:00Z";
+        if (samples[i].case_idx % 20 == 9 || samples[i].case_idx == 3) {
+            samples[i].flags = SAMPLE_THROTTLED;
+            samples[i].started_at = "2020-01-01T00:00:00Z";
+            samples[i].setting = &other;
+        } else {
+            n_held_out += samples[i].kind == SAMPLE_FUSED &&
+                          samples[i].case_idx % 10 == 9;
+        }
+    }
+    train_options_init(&options);
+    options.epochs = 1;
+    if (!ok(!train_fit(&model, samples, n, &options, arena, &err), "trained %s",
+            err.msg))
+        return;
+    is_i64((int64_t)model.ranges.n, 1, "one setting");
+    ok(!model_covers(&model, PRECISION_FP16, other.optimizer, other.batch),
+       "not that of a disturbed machine");
+    is_i64((int64_t)model.training.n_held_out, (int64_t)n_held_out,
+           "held-out cases");
+    is_str(model.training.measured_from, "2026-02-02T00:00:00Z",
+           "from then on");
+}
+
 /* One net for all settings of a GPU, from few samples with 2 % noise. */
 static void test_settings(struct arena *arena)
 {
@@ -424,6 +462,7 @@ int main(void)
     test_published(&arena);
     test_batches(&arena);
     test_settings(&arena);
+    test_described(&arena);
     test_best_epoch(&arena);
     test_decay(&arena);
     test_owned(&arena);
