@@ -109,10 +109,20 @@ for plan in repr.txt serialized.json easyrec.json; do
         grep "^moves\|^neuroshard: [^w]"
 done
 "$NEUROSHARD" cost easyrec.json --tables two.csv --batch 64 2>&1
-for options in "--gpus 2" "--gpus 2 --gpus-per-host 1"; do
-    "$NEUROSHARD" cost easyrec.json --tables two.csv --batch 64 $options \
-        --cost roofline:h100 2>/dev/null | grep -o '2 GPUs, [12] hosts*'
-done
+cat >grid.json <<END
+{"m": {"a": {"sharding_type": "grid_shard", "compute_kernel": "fused",
+             "ranks": [0, 1, 2, 3]},
+       "b": {"sharding_type": "table_wise", "compute_kernel": "fused",
+             "ranks": [1]}}}
+END
+grid()
+{
+    "$NEUROSHARD" cost grid.json --tables two.csv --batch 64 \
+        --cost roofline:h100 "$@" 2>&1 |
+        grep -o '^neuroshard: grid.*\|4 GPUs, . host.*'
+}
+grid --gpus 4
+grid --gpus 4 --gpus-per-host 2
 "$NEUROSHARD" cost printed.txt --gpus 2 --batch 64 2>&1
 cat printed.txt >twice.txt
 sed 8d printed.txt >>twice.txt
