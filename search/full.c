@@ -28,14 +28,15 @@
  * budget where none is given. */
 #define FIRST_STAGE (1.0 / 32)
 #define ADDITIVE_FIRST_STAGE (1.0 / 64)
-/* That one ends early where a stage gains little and the bound is near, or
- * after some stages if two gained as little, or two if the best of the starts,
- * annealed unless costs add up, has gained little since; where there is no
- * bound, two that were not worth it are enough. A bound that is far off says
- * that there may be more to find; where the host is waited for, there is
- * nothing, and one start is annealed for a plan that is good beside a faster
- * host, too. If costs add up and the list is not long, stages are cheap, and
- * all are run unless the bound is near: the best often comes of the last. */
+/* The search ends early
+ *   - if the bound is nearer than SMALL_GAP, after a stage that gains little;
+ *   - if the bound is nearer than WIDE_GAP, after two such stages, or at once
+ * if the best has gained little since starts were annealed;
+ *   - without a bound, after two stages that were not worth it;
+ *   - if the job waits for its host, once a start is annealed: the plan is then
+ *     good beside a faster host, too.
+ * If costs are additive and the list is not long, only the first holds: stages
+ * are cheap, and the best often comes of the last. */
 #define SMALL_GAP 0.003
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
@@ -56,12 +57,13 @@
  * DCNv2 on 8 H100s, sdd, 2.176 ms in the mean of eight seeds, without 2.203. */
 #define LONG_WALK 5000
 #define LONG_WALK_HEAVY 0.05
-/* If costs add up a plan is a partition, in which only the sum over the devices
- * shows what a change is worth: heaviness counts so much more, for any walk.
- * 311 tables on 8 GPUs of 35 GiB cost 0.5 % less, 26 of 13 GiB 0.5 %. */
+/* Factor of heavy_weight in all walks if costs are additive. Such a plan is a
+ * partition, in which only the sum over the devices shows what a change is
+ * worth. 311 tables on 8 GPUs of 35 GiB cost 0.5 % less, 26 tables on GPUs of
+ * 13 GiB 0.5 %. */
 #define ADDITIVE_HEAVY 10
-/* Chains with fewer steps a unit find few forms that save more than those of
- * the start. */
+/* Steps of a chain per unit. Chains with fewer find few forms that save more
+ * than those of the start. */
 #define FEW_STEPS 500
 /* By which a layout becomes cheaper as its memory is evened, at most: 0.0001
  * was seen. */
@@ -297,19 +299,20 @@ static bool has_few_steps(const struct full *full)
     return full->usual_steps < FEW_STEPS * (uint64_t)full->parts.n_units;
 }
 
-/* How far the best is above the bound, or in a long list, whose forms stay
- * about as the start chose them, above the mean load of its own pieces if that
- * is nearer. */
+/* Returns how far the best is above the bound, as a share of its total. In a
+ * long list, whose forms stay about as the start chose them, the mean load of
+ * its own pieces counts instead if that is nearer. */
 static double gap_of(const struct full *full)
 {
     const struct parts *parts = &full->parts;
     const struct snapshot *best = &full->best;
     double floor_ms = full->plan->bound_ms, sum_ms = 0;
 
-    for (uint32_t i = 0; i < best->n && has_few_steps(full); i++)
-        sum_ms += parts->alone_ms[best->pieces[i].part];
-    if (parts->oracle->is_additive)
+    if (parts->oracle->is_additive && has_few_steps(full)) {
+        for (uint32_t i = 0; i < best->n; i++)
+            sum_ms += parts->alone_ms[best->pieces[i].part];
         floor_ms = fmax(floor_ms, sum_ms / parts->n_devices);
+    }
     return 1 - floor_ms / best->total_ms;
 }
 
@@ -379,10 +382,10 @@ static bool run_start(struct full *full, struct snapshot *start,
     return is_on;
 }
 
-/* Anneals each start, then the best of them for longer. If costs add up starts
- * differ by what the first steps fall into: of twelve seeds of HugeCTR's seven
- * tables on 64 GPUs of 38 GiB by TorchRec's formulas, five ended 2.4 % dearer
- * without. Chains with few steps a unit gain nothing by it. */
+/* Anneals each start, then the best of them for longer. Without it five of
+ * twelve seeds ended 2.4 % dearer for HugeCTR's seven tables on 64 GPUs of 38
+ * GiB, by TorchRec's formulas. Additive chains with few steps a unit do without
+ * it: it gains nothing there. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
     const struct tuning *tuning = full->parts.tuning;
@@ -510,12 +513,13 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         goto out;
     if (options->tuning)
         full.parts.tuning = options->tuning;
-    full.tuning = full.long_walk = *full.parts.tuning;
+    full.tuning = *full.parts.tuning;
     full.parts.tuning = &full.tuning;
     if (oracle->is_additive)
         full.tuning.heavy_weight *= ADDITIVE_HEAVY;
-    full.long_walk.heavy_weight *=
-        oracle->is_additive ? ADDITIVE_HEAVY : LONG_WALK_HEAVY;
+    full.long_walk = full.tuning;
+    if (!oracle->is_additive)
+        full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
     if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.parts);

@@ -34,10 +34,13 @@ struct hot_found {
     struct rank_law law;
     struct row_map map;
     double n_lookups, kept, limit; /* law_uses's, if ids are left out */
-    uint32_t n;                 /* hottest ranks, 0 where sorted by frequency */
-    uint16_t *ranks;            /* [n] by their rows, ascending */
-    float *before;              /* [n + 1]: what those have of all look-ups */
-    double certain[REUSE_BINS]; /* add_certain's of the whole table */
+    uint32_t n;      /* number of hottest ranks that are kept; 0 if the table is
+                        sorted by frequency, as a rank is then its row */
+    uint16_t *ranks; /* [n], in the order of their rows */
+    float *before;   /* [n + 1]: share of all look-ups that fall to the first i
+                        of ranks */
+    double certain[REUSE_BINS]; /* rows of the whole table, by bin, that
+                                   add_certain counts */
 };
 
 /* Filled by the first who asks; NULL before. */
@@ -102,7 +105,7 @@ static void find_places(struct hot_found *found)
     mem_free(placed);
 }
 
-/* How many of the hot rows are before this one. */
+/* Returns the number of hot rows before this row. */
 static uint32_t n_before(const struct hot_found *found, uint64_t row)
 {
     uint32_t low = 0, high = found->n;
@@ -118,8 +121,9 @@ static uint32_t n_before(const struct hot_found *found, uint64_t row)
     return low;
 }
 
-/* Adds, by bin, the hot rows from begin to end that a batch of n_lookups, those
- * that are left, uses CERTAIN_FROM times or more. */
+/* Counts, by bin, the hot rows from begin to end that a batch uses CERTAIN_FROM
+ * times or more. n_lookups are the look-ups of the batch without ids that the
+ * job leaves out. */
 static void add_certain(const struct hot_found *found, double n_lookups,
                         uint64_t begin, uint64_t end, double rows[REUSE_BINS])
 {

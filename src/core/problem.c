@@ -115,7 +115,8 @@ struct table_use problem_use(const struct problem *problem, size_t t,
     return use;
 }
 
-/* All that problem_use reads of a table: equal keys are used alike. */
+/* Everything that problem_use reads of a table: tables with equal keys are used
+ * alike. */
 struct use_key {
     uint64_t n_rows;
     double alpha, n_lookups, kept, bins[REUSE_BINS];

@@ -228,8 +228,8 @@ double shard_lookups(const struct problem *problem, const struct shard *shard);
  * look-ups of the same law; without ids the same rows are used less. */
 struct table_use problem_use(const struct problem *problem, size_t t,
                              double batch);
-/* Fills use[n_tables] with that of each table. Tables that are used alike are
- * worked out once: a table takes some 30 microseconds. */
+/* Fills use[n_tables] with problem_use of each table. Tables that are used
+ * alike are worked out once, as one takes some 30 microseconds. */
 void problem_use_all(const struct problem *problem, double batch,
                      struct table_use *use);
 struct table_use shard_use(const struct problem *problem,

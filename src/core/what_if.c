@@ -40,8 +40,8 @@ static void sum_up(struct what_if *what_if)
     mem_free(order);
 }
 
-/* Whether two shards differ by their devices at most. */
-static bool are_replicas(const struct shard *a, const struct shard *b)
+/* Returns whether two shards are the same piece, whatever their devices. */
+static bool are_same_piece(const struct shard *a, const struct shard *b)
 {
     return a->table == b->table && a->kind == b->kind &&
            a->row_begin == b->row_begin && a->row_end == b->row_end &&
@@ -50,10 +50,11 @@ static bool are_replicas(const struct shard *a, const struct shard *b)
 
 static bool begins_run(const struct shard *shards, size_t i)
 {
-    return !i || !are_replicas(&shards[i - 1], &shards[i]);
+    return !i || !are_same_piece(&shards[i - 1], &shards[i]);
 }
 
-/* Embeds the shards, a run of replicas once. */
+/* Fills vectors[n][width]. A run of the same piece, which is a table's
+ * replicas, is embedded once. */
 static void embed(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *vectors)
 {

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/parallel.h"
-#include "tests/tap.h"
+#include "tests/unit/cli/plan_line.h"
 
 static struct arena arena;
 static struct err err;
@@ -18,17 +18,8 @@ static const char *plain, *over;
 
 static struct cli *parse(const char *list, const char *line)
 {
-    char *words = arena_printf(&arena, "plan %s --gpus 2 %s", list, line);
-    char *argv[24] = {NULL};
-    struct cli *cli = NULL;
-    int argc = 0;
-
-    for (char *word; (word = strsep(&words, " ")) && argc < 23;)
-        if (*word)
-            argv[argc++] = word;
-    err = (struct err){0};
-    return cli_parse(&cli, &command_plan, argc, argv, &arena, &err) ? NULL
-                                                                    : cli;
+    return plan_line(arena_printf(&arena, "%s --gpus 2 %s", list, line), &arena,
+                     &err);
 }
 
 /* A plan that stands: its rows of "a" have a seed of their own, "b" had other

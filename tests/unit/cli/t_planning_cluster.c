@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "tests/tap.h"
+#include "tests/unit/cli/plan_line.h"
 
 static struct arena arena;
 static struct err err;
@@ -16,17 +16,7 @@ static char folder[] = "/tmp/t_planning_cluster_XXXXXX";
 /* The command line in words; NULL if it is refused. */
 static struct cli *parse(const char *line)
 {
-    char *words = arena_printf(&arena, "plan list.csv %s", line);
-    char *argv[24] = {NULL};
-    struct cli *cli = NULL;
-    int argc = 0;
-
-    for (char *word; (word = strsep(&words, " ")) && argc < 23;)
-        if (*word)
-            argv[argc++] = word;
-    err = (struct err){0};
-    return cli_parse(&cli, &command_plan, argc, argv, &arena, &err) ? NULL
-                                                                    : cli;
+    return plan_line(arena_printf(&arena, "list.csv %s", line), &arena, &err);
 }
 
 static void describe(struct buf *out, const struct problem *problem)

@@ -180,8 +180,8 @@ static void test_layout(void)
     is_i64(n_wrong, 0, "each optimizer, precision and kind of shard");
 }
 
-/* Row cuts add up to the whole; each column piece more has what belongs to its
- * rows once more. */
+/* The memory of row blocks adds up to that of the whole table. Column pieces
+ * take more: each has its own copy of what is kept per row. */
 static void test_layout_adds_up(void)
 {
     struct table table = make_table("t", 1000, 64, 0);

@@ -9,11 +9,10 @@
 #include "costmodel/comm_fit.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gpu_file.h"
-#include "costmodel/roofline.h"
 #include "costmodel/roofline_fit.h"
 #include "tests/rng_normal.h"
-#include "tests/simulated_gpu.h"
 #include "tests/tap.h"
+#include "tests/unit/costmodel/estimated_samples.h"
 
 #include <math.h>
 
@@ -100,8 +99,7 @@ static const char *roofline_walk(const struct gpu_spec *figures, size_t n,
 {
     const double slower[N_SLOWED] = {2, 3, 1.5, 1.2, 2};
     const struct gpu_spec slow = gpu_spec_slowed(figures, slower);
-    struct sample *samples = simulated_samples(n, 0, 5, &arena);
-    const struct estimate real = {.gpu = slow};
+    struct sample *samples = estimated_samples(&slow, n, &arena);
     struct estimate estimate = {.gpu = *figures};
     struct feature_set features;
     struct dataset dataset;
@@ -109,20 +107,8 @@ static const char *roofline_walk(const struct gpu_spec *figures, size_t n,
     double off;
 
     rng_init(&rng, 9, n);
-    for (size_t i = 0; i < n; i++) {
-        double sums[FUSED_LANES] = {0}, lanes[FUSED_LANES];
-        struct feature_input input;
-
-        for (uint32_t t = 0; t < samples[i].n_tables; t++) {
-            feature_input_of_sample(&input, samples[i].setting,
-                                    &samples[i].tables[t]);
-            estimate_fill(&real, &input, lanes);
-            for (int k = 0; k < FUSED_LANES; k++)
-                sums[k] += lanes[k];
-        }
-        samples[i].total.median_ms =
-            estimate_ms(&real, sums) * exp(noise * rng_normal(&rng));
-    }
+    for (size_t i = 0; i < n; i++)
+        samples[i].total.median_ms *= exp(noise * rng_normal(&rng));
     feature_set_init(&features, FEATURES_STANDARD);
     feature_set_init(&estimate.totals, TOTALS_ALL);
     dataset_init(&dataset, &features, &estimate, samples, n, sample_trains,

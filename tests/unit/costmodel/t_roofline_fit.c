@@ -11,37 +11,14 @@
 #include "costmodel/dataset.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
-#include "costmodel/roofline.h"
 #include "tests/predict_samples.h"
-#include "tests/simulated_gpu.h"
 #include "tests/tap.h"
+#include "tests/unit/costmodel/estimated_samples.h"
 
 #define N_SAMPLES 60
 
 static struct arena arena;
 static struct err err;
-
-/* Samples of cases that nobody measured, with the times of that GPU. */
-static struct sample *samples_of(const struct gpu_spec *gpu, size_t n)
-{
-    struct sample *samples = simulated_samples(n, 0, 5, &arena);
-    const struct estimate estimate = {.gpu = *gpu};
-
-    for (size_t i = 0; i < n; i++) {
-        double sums[FUSED_LANES] = {0}, lanes[FUSED_LANES];
-        struct feature_input input;
-
-        for (uint32_t t = 0; t < samples[i].n_tables; t++) {
-            feature_input_of_sample(&input, samples[i].setting,
-                                    &samples[i].tables[t]);
-            estimate_fill(&estimate, &input, lanes);
-            for (int k = 0; k < FUSED_LANES; k++)
-                sums[k] += lanes[k];
-        }
-        samples[i].total.median_ms = estimate_ms(&estimate, sums);
-    }
-    return samples;
-}
 
 static double fit(struct estimate *estimate, const struct gpu_spec *gpu,
                   const struct sample *samples, size_t n)
@@ -65,7 +42,7 @@ static void test_fit(const struct gpu_spec *h100)
                                      [SLOWED_BAG] = 1,
                                      [SLOWED_HOT] = 6};
     const struct gpu_spec slow = gpu_spec_slowed(h100, slower);
-    struct sample *samples = samples_of(&slow, N_SAMPLES);
+    struct sample *samples = estimated_samples(&slow, N_SAMPLES, &arena);
     struct estimate found, robust, same;
     double most = 0;
 
@@ -84,7 +61,7 @@ static void test_fit(const struct gpu_spec *h100)
     (void)fit(&robust, h100, samples, N_SAMPLES);
     is_near(robust.gpu.row_cycles / slow.row_cycles, 1, 0.3,
             "though every tenth sample is of a disturbed machine");
-    samples = samples_of(h100, 1);
+    samples = estimated_samples(h100, 1, &arena);
     ok(fit(&same, h100, samples, 1) < 1e-9, "one sample of an H100");
     is_near(same.gpu.launch_us / h100->launch_us, 1, 1e-3, "leaves it one");
     is_near(same.totals.at[0].power, 0, 1e-3, "as it is");
@@ -96,7 +73,7 @@ static void test_powers(const struct gpu_spec *h100)
 {
     struct estimate estimate = {.gpu = *h100};
     double sums[MAX_TOTALS + FUSED_LANES] = {0}, ms[3];
-    const struct sample *sample = samples_of(h100, 1);
+    const struct sample *sample = estimated_samples(h100, 1, &arena);
     struct feature_input input;
 
     total_set_add(&estimate.totals, "lookups");
@@ -197,8 +174,8 @@ static void test_prices(const struct gpu_spec *h100)
     train_options_init(&options);
     options.kind = MODEL_ROOFLINE;
     options.totals.n = 1; /* a model needs some */
-    ok(!train_fit(&model, samples_of(h100, N_SAMPLES), N_SAMPLES, &options,
-                  &arena, &err),
+    ok(!train_fit(&model, estimated_samples(h100, N_SAMPLES, &arena), N_SAMPLES,
+                  &options, &arena, &err),
        "fitted%s", err.msg);
     model.estimate.gpu = *h100;
     model.estimate.totals.at[0].power = 0;
@@ -286,7 +263,7 @@ static struct problem problem_of(const struct sample *sample)
 /* A net on a roofline sees its parts, in training, from a file, in a search. */
 static void test_net(const struct gpu_spec *h100)
 {
-    struct sample *samples = samples_of(h100, N_SAMPLES);
+    struct sample *samples = estimated_samples(h100, N_SAMPLES, &arena);
     char path[] = "/tmp/t_roofline_fit_XXXXXX";
     struct train_options options;
     const char *bytes;
@@ -353,8 +330,8 @@ static void test_gpu(const char *name)
 
     train_options_init(&options);
     ok(!gpu_spec_get(&gpu, name, &arena, &err) &&
-           !train_gpu(&found, samples_of(gpu, N_SAMPLES), N_SAMPLES, &options,
-                      &arena, &err),
+           !train_gpu(&found, estimated_samples(gpu, N_SAMPLES, &arena),
+                      N_SAMPLES, &options, &arena, &err),
        "a GPU is found%s", err.msg);
     is_str(found ? found->name : "none", name, "that whose times they are");
 }
@@ -362,7 +339,7 @@ static void test_gpu(const char *name)
 /* Names tell the GPU, or the times do; and too few are refused. */
 static void test_choice(const struct gpu_spec *h100)
 {
-    struct sample *samples = samples_of(h100, N_SAMPLES);
+    struct sample *samples = estimated_samples(h100, N_SAMPLES, &arena);
     struct train_options options;
     struct model model;
 

@@ -193,7 +193,8 @@ static void test_flags(void)
     recorded_release(&own);
 }
 
-/* A region grows if more is needed than it has, and else stays. */
+/* A region is allocated anew if it has fewer bytes than are needed; otherwise
+ * it stays as it is. */
 static void test_region(void)
 {
     static const struct {

@@ -1,46 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which cases of a list a bench measures, in which order, as what, and where it
  * ends: by a rig, a canary and a clock of this test's own. */
-#include "base/clock.h"
 #include "device/device_ops.h"
-#include "microbench/rig.h"
-#include "tests/tap.h"
+#include "tests/unit/microbench/fake_bench.h"
 
-static double now_ms, case_ms;
-static unsigned n_rigs, n_taught;
+static double case_ms;
 static uint64_t flagged; /* samples of this case are */
-
-double clock_ms(void)
-{
-    return now_ms;
-}
-
-const char *clock_utc(char buf[CLOCK_TEXT_MAX])
-{
-    snprintf(buf, CLOCK_TEXT_MAX, "2026-11-22T09:00:00Z");
-    return buf;
-}
-
-int rig_open(struct rig **out, struct device *device,
-             const struct bench_options *options, struct err *err)
-{
-    (void)device, (void)options, (void)err;
-    *out = (struct rig *)&n_rigs;
-    n_rigs++;
-    return 0;
-}
-
-void rig_close(struct rig *rig)
-{
-    (void)rig;
-}
-
-uint64_t rig_reserve_bytes(const struct bench_options *options,
-                           const struct device *device)
-{
-    (void)options, (void)device;
-    return 1000;
-}
 
 int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
@@ -53,33 +18,6 @@ int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
     sample->flags =
         sample->version && sample->case_idx == flagged ? SAMPLE_THROTTLED : 0;
     now_ms += sample->version ? case_ms : 0; /* settling has none */
-    return 0;
-}
-
-int canary_open(struct canary **out, struct device *device, struct err *err)
-{
-    (void)device, (void)err;
-    *out = NULL;
-    return 0;
-}
-
-void canary_close(struct canary *canary)
-{
-    (void)canary;
-}
-
-int canary_learn(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
-{
-    (void)canary, (void)sink, (void)setting, (void)err;
-    return 0;
-}
-
-int canary_teach(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
-{
-    (void)canary, (void)sink, (void)setting, (void)err;
-    n_taught++;
     return 0;
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How long a machine is given to settle before the first sample counts: by a
  * clock, a rig and a canary of this test's own. */
-#include "base/clock.h"
-#include "microbench/rig.h"
-#include "tests/tap.h"
+#include "tests/unit/microbench/fake_bench.h"
 
 /* What a measurement of the sentinel takes: the first n_falling each less than
  * the one before by this factor, the others as much as the last of them. */
@@ -11,39 +9,7 @@ static struct {
     double factor, pass_ms; /* the latter by the clock */
     unsigned n_falling;
 } scene;
-static double now_ms;
 static unsigned n_measured, n_before_first;
-
-double clock_ms(void)
-{
-    return now_ms;
-}
-
-const char *clock_utc(char buf[CLOCK_TEXT_MAX])
-{
-    snprintf(buf, CLOCK_TEXT_MAX, "2026-11-22T09:00:00Z");
-    return buf;
-}
-
-int rig_open(struct rig **out, struct device *device,
-             const struct bench_options *options, struct err *err)
-{
-    (void)device, (void)options, (void)err;
-    *out = (struct rig *)&scene;
-    return 0;
-}
-
-void rig_close(struct rig *rig)
-{
-    (void)rig;
-}
-
-uint64_t rig_reserve_bytes(const struct bench_options *options,
-                           const struct device *device)
-{
-    (void)options, (void)device;
-    return 0;
-}
 
 int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
@@ -57,32 +23,6 @@ int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
     sample->started_at = "";
     now_ms += scene.pass_ms;
     n_measured++;
-    return 0;
-}
-
-int canary_open(struct canary **out, struct device *device, struct err *err)
-{
-    (void)device, (void)err;
-    *out = NULL;
-    return 0;
-}
-
-void canary_close(struct canary *canary)
-{
-    (void)canary;
-}
-
-int canary_learn(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
-{
-    (void)canary, (void)sink, (void)setting, (void)err;
-    return 0;
-}
-
-int canary_teach(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
-{
-    (void)canary, (void)sink, (void)setting, (void)err;
     return 0;
 }
 

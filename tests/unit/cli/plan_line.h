@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_UNIT_CLI_PLAN_LINE_H
+#define NEUROSHARD_TESTS_UNIT_CLI_PLAN_LINE_H
+
+/* Parses "plan LINE", whose words stand apart by blanks; at most 23 words. The
+ * result lives in the arena. Returns NULL if it is refused, err says why. */
+
+#include "base/cli.h"
+#include "cli/command.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static struct cli *plan_line(const char *line, struct arena *arena,
+                             struct err *err)
+{
+    char *words = arena_printf(arena, "plan %s", line);
+    char *argv[24] = {NULL};
+    struct cli *cli = NULL;
+    int argc = 0;
+
+    for (char *word; (word = strsep(&words, " ")) && argc < 23;)
+        if (*word)
+            argv[argc++] = word;
+    *err = (struct err){0};
+    return cli_parse(&cli, &command_plan, argc, argv, arena, err) ? NULL : cli;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NEUROSHARD_TESTS_UNIT_MICROBENCH_FAKE_BENCH_H
+#define NEUROSHARD_TESTS_UNIT_MICROBENCH_FAKE_BENCH_H
+
+/*
+ * A clock, a rig and a canary that replace the real ones, for tests of the
+ * order in which a bench measures. The test defines rig_measure and moves
+ * now_ms on. Include in one file only.
+ */
+
+#include "base/clock.h"
+#include "microbench/rig.h"
+#include "tests/tap.h"
+
+static double now_ms;             /* what clock_ms returns */
+static unsigned n_rigs, n_taught; /* calls of rig_open and canary_teach */
+
+double clock_ms(void)
+{
+    return now_ms;
+}
+
+const char *clock_utc(char buf[CLOCK_TEXT_MAX])
+{
+    snprintf(buf, CLOCK_TEXT_MAX, "2026-11-22T09:00:00Z");
+    return buf;
+}
+
+int rig_open(struct rig **out, struct device *device,
+             const struct bench_options *options, struct err *err)
+{
+    (void)device, (void)options, (void)err;
+    *out = (struct rig *)&n_rigs;
+    n_rigs++;
+    return 0;
+}
+
+void rig_close(struct rig *rig)
+{
+    (void)rig;
+}
+
+uint64_t rig_reserve_bytes(const struct bench_options *options,
+                           const struct device *device)
+{
+    (void)options, (void)device;
+    return 1000;
+}
+
+int canary_open(struct canary **out, struct device *device, struct err *err)
+{
+    (void)device, (void)err;
+    *out = NULL;
+    return 0;
+}
+
+void canary_close(struct canary *canary)
+{
+    (void)canary;
+}
+
+int canary_learn(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)sink, (void)setting, (void)err;
+    return 0;
+}
+
+int canary_teach(struct canary *canary, const struct sample_sink *sink,
+                 const struct sample_setting *setting, struct err *err)
+{
+    (void)canary, (void)sink, (void)setting, (void)err;
+    n_taught++;
+    return 0;
+}
+
+#endif
