@@ -135,13 +135,15 @@ static int write_trace(const struct search_trace *trace, const char *path,
     return rc;
 }
 
-/* When --time-limit ends, by the clock: it begins with the command, so that
- * reading the list and opening the cost model count. INFINITY: never. */
-static double end_of_time(const struct cli *cli)
+/* Returns the clock time in ms at which a search has to end for --time-limit,
+ * or INFINITY without a limit. The limit counts from the start of the command,
+ * so it covers reading the list and opening the cost model. */
+static double end_of_search(const struct plan_request *request)
 {
-    const double limit_ms = 1000 * cli_double(cli, "time-limit");
+    const double limit_ms = 1000 * cli_double(request->cli, "time-limit");
 
-    return limit_ms > 0 ? cli->start_ms + limit_ms : INFINITY;
+    return request->cli->start_ms +
+           planning_search_limit_ms(limit_ms, request->problem.n_tables);
 }
 
 /* Time of a search that has none left: 0 would be no limit. */
@@ -160,7 +162,7 @@ static int plan_once(struct plan_request *request, struct err *err)
     const char *path = cli_string(request->cli, "trace");
     int rc = planning_oracle(&oracle, request->cli, &plan.problem, err) ||
              find_plan(&plan, request, oracle,
-                       time_left(end_of_time(request->cli)), err);
+                       time_left(end_of_search(request)), err);
 
     if (!rc) {
         tell_search(&plan);
@@ -496,7 +498,8 @@ static int find_plans_by_count(struct plan_request *request, struct err *err)
 {
     struct cli *cli = request->cli;
     const char *path = cli_string(cli, "output");
-    struct counts counts = {.request = request, .end_ms = end_of_time(cli)};
+    struct counts counts = {.request = request,
+                            .end_ms = end_of_search(request)};
     int rc;
 
     if (path && !strcmp(path, "-"))

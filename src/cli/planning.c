@@ -13,6 +13,7 @@
 #include "io/plan_torchrec.h"
 #include "io/tables_io.h"
 
+#include <math.h>
 #include <string.h>
 
 /* GPUs of a host, where a plan does not say how many. */
@@ -245,6 +246,20 @@ void planning_set_search(struct search_options *options, const struct cli *cli)
     options->time_limit_ms = 1000 * cli_double(cli, "time-limit");
     options->is_logged = cli_given(cli, "verbose");
     options->pool = pool_open((unsigned)cli_u64(cli, "threads"));
+}
+
+/* Time to write and report a plan, in ms per table: 6 s for 200,000 tables on
+ * 64 GPUs. */
+#define ANSWER_MS_PER_TABLE 0.03
+/* Largest share of a time limit that is kept for writing and reporting. */
+#define MAX_ANSWER_FRAC 0.5
+
+double planning_search_limit_ms(double limit_ms, size_t n_tables)
+{
+    const double answer_ms = fmin(ANSWER_MS_PER_TABLE * (double)n_tables,
+                                  MAX_ANSWER_FRAC * limit_ms);
+
+    return limit_ms > 0 ? limit_ms - answer_ms : INFINITY;
 }
 
 /* Says what speaks against the numbers of a cost model that this text chose,

@@ -102,6 +102,11 @@ struct plan_request {
     struct rivals rivals;           /* what others find, to be reported */
 };
 
+/* Returns the time in ms after the start of the command at which the search has
+ * to end, so that the plan of n_tables tables is also written and reported
+ * within limit_ms; INFINITY if limit_ms is 0, which is no limit. */
+double planning_search_limit_ms(double limit_ms, size_t n_tables);
+
 /* Writes a plan that the oracle has priced to the file of --output, and to
  * standard output its report, or, by --json or for '-', the plan itself. With a
  * request, of `plan`, the report says what rivals find, and of a plan that

@@ -4,6 +4,7 @@
 #include "cli/planning.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -281,6 +282,31 @@ static void test_oracle(void)
     close(null);
 }
 
+/* The plan of a long list takes long to write, which the limit covers. */
+static void test_search_limit(void)
+{
+    static const struct {
+        double limit_ms, search_ms;
+        size_t n_tables;
+    } cases[] = {
+        {20000, 14000, 200000}, /* 6 s are kept back */
+        {20000, 19999.4, 20},   /* 0.03 ms a table */
+        {10000, 5000, 200000},  /* at most half of the limit */
+        {0, INFINITY, 100},     /* no limit */
+        {0.001, 0.0005, 1000},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double ms =
+            planning_search_limit_ms(cases[i].limit_ms, cases[i].n_tables);
+
+        ok(ms == cases[i].search_ms ||
+               fabs(ms - cases[i].search_ms) < 1e-9 * cases[i].search_ms,
+           "%g ms, %zu tables: the search ends after %g ms, not %g",
+           cases[i].limit_ms, cases[i].n_tables, cases[i].search_ms, ms);
+    }
+}
+
 int main(void)
 {
     static const char list[] = "name,num_embeddings,dim,pooling_factor\n"
@@ -301,6 +327,7 @@ int main(void)
     }
     test_lines();
     test_search();
+    test_search_limit();
     test_oracle();
     unlink(plain);
     unlink(over);
