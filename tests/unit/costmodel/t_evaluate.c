@@ -274,6 +274,59 @@ static void test_kept(const struct sample *samples, size_t n,
            "which judge nothing");
 }
 
+/* Cases 9, 29, 49 ... are half of the 30 held-out ones. Here they count as
+ * measured at the published setting, on which the model was not trained. */
+static void test_classes(const struct sample *samples, size_t n,
+                         struct arena *arena)
+{
+    static const struct {
+        bool is_published, is_trained;
+        const char *optimizer;
+        int64_t batch;
+    } WANT[] = {{true, false, "sgd", 65536},
+                {false, true, "rowwise_adagrad", 4096}};
+    const struct sample_setting published = {
+        .device = "cpu:imaginary", .optimizer = OPTIMIZER_SGD, .batch = 65536};
+    struct sample *some = ARENA_NEW(arena, struct sample, n);
+    struct evaluation evaluation;
+    struct model model;
+    json_t *root, *list;
+
+    train(&model, samples, n, 1, arena);
+    memcpy(some, samples, n * sizeof(*some));
+    for (size_t i = 0; i < n; i++)
+        if (some[i].case_idx % 20 == 9)
+            some[i].setting = &published;
+    evaluate_model(&evaluation, &model, some, n);
+    root = evaluation_to_json(&evaluation);
+    list = json_object_get(root, "settings");
+    is_i64((int64_t)json_array_size(list), 2, "two classes");
+    for (size_t c = 0; c < 2; c++) {
+        const json_t *class = json_array_get(list, c);
+
+        ok(json_is_true(json_object_get(class, "published")) ==
+                   WANT[c].is_published &&
+               json_is_true(json_object_get(class, "trained")) ==
+                   WANT[c].is_trained,
+           "class %zu: the published setting comes first, untrained", c);
+        is_str(json_string_value(json_object_get(class, "optimizer")),
+               WANT[c].optimizer, "its optimizer");
+        is_i64(json_integer_value(json_object_get(class, "batch_max")),
+               WANT[c].batch, "its batch");
+        is_i64(json_integer_value(json_object_get(class, "samples")),
+               N_CASES / 20, "half of the held-out cases");
+        is_near(json_real_value(json_object_get(class, "mape")),
+                evaluation.classes[c].errors.mape, 0, "its own error");
+    }
+    json_decref(root);
+    evaluate_model(&evaluation, &model, samples, n);
+    root = evaluation_to_json(&evaluation);
+    list = json_object_get(root, "settings");
+    ok(json_is_array(list) && !json_array_size(list),
+       "no classes if all cases are of one");
+    json_decref(root);
+}
+
 /* The same cases measured on a second host, three times slower: single tables
  * and repeats are compared with what was measured beside them. */
 static void test_hosts(const struct sample *samples, size_t n,
@@ -402,6 +455,7 @@ int main(void)
     test_linear(samples, n, &arena);
     test_kept(samples, n, &arena);
     test_singles(samples, n, &arena);
+    test_classes(samples, n, &arena);
     test_hosts(samples, n, &arena);
     test_intervals(samples, n, &arena);
     test_pair(samples, n, &arena);

@@ -4,7 +4,9 @@
 #include "costmodel/roofline_fit.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "costmodel/choose.h"
@@ -336,6 +338,40 @@ static void test_gpu(const char *name)
     is_str(found ? found->name : "none", name, "that whose times they are");
 }
 
+/* Two GPUs with the same figures explain times equally well. The first one by
+ * name is chosen, whichever file was written first. */
+static void test_alike(const struct gpu_spec *h100)
+{
+    static const char *const NAMES[] = {"second", "first"};
+    char folder[] = "/tmp/neuroshard-alike-XXXXXX";
+    const char *data = getenv("NEUROSHARD_DATA"), *gpus;
+    const struct gpu_spec *found = NULL;
+    struct train_options options;
+
+    train_options_init(&options);
+    if (!data || !mkdtemp(folder)) {
+        ok(0, "a data folder");
+        return;
+    }
+    data = arena_strdup(&arena, data);
+    gpus = arena_printf(&arena, "%s/gpus", folder);
+    mkdir(gpus, 0700);
+    for (size_t i = 0; i < 2; i++)
+        ok(!symlink(arena_printf(&arena, "%s/gpus/h100.json", data),
+                    arena_printf(&arena, "%s/%s.json", gpus, NAMES[i])),
+           "a GPU named '%s'", NAMES[i]);
+    setenv("NEUROSHARD_DATA", folder, 1);
+    ok(!train_gpu(&found, estimated_samples(h100, N_SAMPLES, &arena), N_SAMPLES,
+                  &options, &arena, &err),
+       "one is found%s", err.msg);
+    is_str(found ? found->name : "none", "first", "the first by its name");
+    setenv("NEUROSHARD_DATA", data, 1);
+    for (size_t i = 0; i < 2; i++)
+        unlink(arena_printf(&arena, "%s/%s.json", gpus, NAMES[i]));
+    rmdir(gpus);
+    rmdir(folder);
+}
+
 /* Names tell the GPU, or the times do; and too few are refused. */
 static void test_choice(const struct gpu_spec *h100)
 {
@@ -377,6 +413,7 @@ int main(void)
     test_gpu("t4");
     test_gpu("v100-32gb");
     test_gpu("mi300x");
+    test_alike(h100);
     test_choice(h100);
     arena_release(&arena);
     return tap_done();
