@@ -85,6 +85,55 @@ static void test_memory(void)
     }
 }
 
+/*
+ * Memory of a list's largest case without its tables, for each sample of the
+ * batch. A plain list has 256 look-ups and one more for each table, and 256
+ * columns a table. A mixed list has 512 look-ups and one more for each table,
+ * and 512 columns a table, but at most 8192.
+ *
+ * A look-up takes 4 bytes in each set of ids, 24 to be drawn, and 24 on a GPU
+ * or 16 on a CPU to be sorted. A GPU has 4 sets, a CPU 16. Partial sums take 4
+ * bytes a column of the widest table, once for 32 look-ups on a GPU and once
+ * for 2048 on a CPU. A table takes 8 bytes in each set. A column takes 4 bytes
+ * of output and 4 of gradient.
+ */
+static void test_reserve(void)
+{
+    static const struct {
+        enum device_kind kind;
+        bool is_mixed;
+        uint32_t max_tables;
+        double lookups, lookup_bytes, table_bytes, columns;
+        uint64_t n_sets;
+    } CASES[] = {
+        {DEVICE_CUDA, false, 5, 261, 16 + 24 + 24 + 32, 32, 1280, 4},
+        {DEVICE_CUDA, false, 10, 266, 16 + 24 + 24 + 32, 32, 2560, 4},
+        {DEVICE_CUDA, true, 5, 517, 16 + 24 + 24 + 64, 32, 2560, 4},
+        {DEVICE_CUDA, true, 64, 576, 16 + 24 + 24 + 64, 32, 8192, 4},
+        {DEVICE_CPU, false, 5, 261, 64 + 24 + 16 + 0.5, 128, 1280, 16},
+    };
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+        const double sample_bytes = CASES[i].lookups * CASES[i].lookup_bytes +
+                                    CASES[i].max_tables * CASES[i].table_bytes +
+                                    8 * CASES[i].columns;
+        struct bench_options options;
+        struct recorded own;
+
+        recorded_init(&own, CASES[i].kind, times, 1);
+        bench_options_init(&options);
+        options.is_mixed = CASES[i].is_mixed;
+        options.max_tables = CASES[i].max_tables;
+        options.batch = 1024;
+        /* 60 MiB for the canary, 512 MiB to spare, the end of each set */
+        is_i64((int64_t)rig_reserve_bytes(&options, &own.device),
+               (int64_t)(1024 * sample_bytes) + (572 << 20) +
+                   8 * (int64_t)CASES[i].n_sets,
+               "memory of the largest case");
+        recorded_release(&own);
+    }
+}
+
 /* A GPU's lap: flushed before each of its two, held once it is warm; and five
  * more of the phases. Its total is the sum. */
 static void test_gpu_lap(void)
@@ -247,6 +296,7 @@ static void test_health(void)
 int main(void)
 {
     test_memory();
+    test_reserve();
     test_gpu_lap();
     test_cpu_lap();
     test_unsteady();
