@@ -55,6 +55,37 @@ static void test_zipf(void)
     }
 }
 
+/* No look-ups use no row, whatever the histogram says. Four look-ups of rows
+ * with one each use four rows, or all if there are fewer: of three rows one
+ * then gets two. */
+static void test_apportion(void)
+{
+    static const struct {
+        double once, twice; /* shares of the rows */
+        uint64_t n_lookups, n_rows, n_once, n_twice, of_once, of_twice;
+    } cases[] = {
+        {1, 0, 0, 10, 0, 0, 0, 0}, {0, 0, 0, 10, 0, 0, 0, 0},
+        {0, 1, 0, 1, 0, 0, 0, 0},  {1, 0, 4, 10, 4, 0, 4, 0},
+        {1, 0, 4, 3, 3, 0, 4, 0},  {0, 1, 4, 10, 0, 2, 0, 4},
+        {1, 1, 6, 10, 2, 2, 2, 4}, {0, 0, 4, 10, 4, 0, 4, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const double bins[REUSE_BINS] = {cases[i].once, cases[i].twice};
+        uint64_t unique[REUSE_BINS], lookups[REUSE_BINS], hotter = 0;
+
+        law_apportion(bins, cases[i].n_lookups, cases[i].n_rows, unique,
+                      lookups);
+        for (int k = 2; k < REUSE_BINS; k++)
+            hotter += unique[k] + lookups[k];
+        ok(unique[0] == cases[i].n_once && unique[1] == cases[i].n_twice &&
+               lookups[0] == cases[i].of_once &&
+               lookups[1] == cases[i].of_twice && !hotter,
+           "case %zu: %llu rows once, %llu twice", i,
+           (unsigned long long)unique[0], (unsigned long long)unique[1]);
+    }
+}
+
 /* A row that many local batches use is sent but once by each. */
 static void test_uses(void)
 {
@@ -67,6 +98,7 @@ int main(void)
 {
     test_runs();
     test_zipf();
+    test_apportion();
     test_uses();
     return tap_done();
 }

@@ -13,6 +13,7 @@
 #include "costmodel/dataset.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
+#include "costmodel/roofline.h"
 #include "tests/predict_samples.h"
 #include "tests/tap.h"
 #include "tests/unit/costmodel/estimated_samples.h"
@@ -324,6 +325,108 @@ static void test_net(const struct gpu_spec *h100)
     unlink(path);
 }
 
+static void change_figure(struct gpu_spec *gpu, int figure)
+{
+    switch (figure) {
+    case 0:
+        gpu->launch_us *= 2;
+        break;
+    case 1:
+        gpu->row_cycles *= 2;
+        break;
+    case 2:
+        gpu->bag_row_us *= 20;
+        break;
+    case 3:
+        gpu->hot_rows += 0.5;
+        break;
+    case 4:
+        gpu->dram_gbps *= 2;
+        break;
+    case 5:
+        gpu->l2_gbps /= 2;
+        break;
+    case 6:
+        gpu->l2_bytes /= 64;
+        break;
+    case 7:
+        gpu->clock_ghz /= 2;
+        break;
+    default:
+        gpu->n_sms /= 2;
+    }
+}
+
+/* Phases of all tables on the only device. */
+static void phases_of(const struct oracle *oracle, double ms[N_PHASES])
+{
+    const uint32_t n = (uint32_t)oracle->problem->n_tables;
+    const uint32_t width = oracle->width;
+    struct shard *shards = ARENA_NEW(&arena, struct shard, n);
+    double *vectors = ARENA_NEW(&arena, double, n *width);
+    double *sums = ARENA_NEW(&arena, double, width), compute_ms;
+
+    for (uint32_t t = 0; t < n; t++)
+        shards[t] = shard_whole(oracle->problem, t, 0);
+    oracle->ops->embed(oracle, shards, n, vectors);
+    oracle_add_shards(oracle, shards, vectors, n, 1, sums);
+    oracle->ops->compute(oracle, sums, 1, &compute_ms);
+    oracle->ops->phases(oracle, sums, &compute_ms, (double(*)[N_PHASES])ms);
+}
+
+/* A model's phases go by each figure that was fitted: they are those of the
+ * roofline of a GPU with these figures. That is exact for a single table with
+ * millions of look-ups, whose sort takes all of its launches. */
+static void test_figures(const struct gpu_spec *h100)
+{
+    struct sample *samples = estimated_samples(h100, N_SAMPLES, &arena);
+    const struct sample_setting setting = {.batch = 65536};
+    struct sample_table table = {
+        .n_rows = 1000000, .dim = 128, .pooling_factor = 50, .zipf_alpha = 1.1};
+    const struct problem problem = problem_of(
+        &(struct sample){.setting = &setting, .tables = &table, .n_tables = 1});
+    char path[] = "/tmp/t_roofline_fit_XXXXXX";
+    double usual[N_PHASES];
+    struct train_options options;
+    const char *bytes;
+    struct model model;
+    size_t len;
+
+    train_options_init(&options);
+    options.kind = MODEL_ROOFLINE;
+    options.totals.n = 1;
+    if (!ok(!train_fit(&model, samples, N_SAMPLES, &options, &arena, &err),
+            "fitted%s", err.msg))
+        return;
+    model.estimate.totals.at[0].power = 0;
+    model.floor_gbps = 0;
+    model.setting.device = "fbgemm:NVIDIA H100 80GB HBM3";
+    phases_of(roofline_oracle(h100, &problem, &arena), usual);
+    close(mkstemp(path));
+    for (int figure = 0; figure < 9; figure++) {
+        struct oracle *oracle = NULL;
+        double ms[N_PHASES], want[N_PHASES], worst = 0, changed = 0;
+
+        model.estimate.gpu = *h100;
+        change_figure(&model.estimate.gpu, figure);
+        ok(!save(&model, path, &bytes, &len) &&
+               !oracle_open(&oracle, arena_printf(&arena, "model:%s", path),
+                            &problem, &arena, &err),
+           "figure %d%s", figure, err.msg);
+        if (!oracle)
+            break;
+        phases_of(oracle, ms);
+        phases_of(roofline_oracle(&model.estimate.gpu, &problem, &arena), want);
+        for (unsigned p = 0; p < N_PHASES; p++) {
+            worst = tap_worst(worst, fabs(ms[p] - want[p]));
+            changed = fmax(changed, fabs(want[p] - usual[p]));
+        }
+        ok(worst < 1e-9 && changed > 1e-6,
+           "phases go by it: %.1e ms off, of %.1e", worst, changed);
+    }
+    unlink(path);
+}
+
 /* Times that one GPU explains are its own, though another is better known. */
 static void test_gpu(const char *name)
 {
@@ -410,6 +513,7 @@ int main(void)
     test_parts(h100);
     test_prices(h100);
     test_net(h100);
+    test_figures(h100);
     test_gpu("t4");
     test_gpu("v100-32gb");
     test_gpu("mi300x");
