@@ -34,6 +34,7 @@ struct recorded {
     size_t copied[2];
     struct probe_job job; /* of the last probe */
     struct lookup shape;
+    struct lookup_table tables[8];             /* of it */
     const void *d_sets[4096], *d_out, *d_grad; /* looked up, one by one */
     unsigned n_forward, phases;
     float rate, dense_rate;
@@ -203,6 +204,8 @@ static int rec_lookup_open(struct lookup **out, const struct lookup *shape,
     *out = mem_alloc(1, sizeof **out);
     **out = *shape;
     ((struct recorded *)shape->device)->shape = *shape;
+    for (uint32_t t = 0; t < shape->n_tables && t < 8; t++)
+        ((struct recorded *)shape->device)->tables[t] = shape->tables[t];
     return note(shape->device, 'l', err);
 }
 
