@@ -3,6 +3,7 @@
  * lap is on a GPU and on a CPU, and what of it is said in a sample. */
 #include "tests/unit/device/recorded_device.h"
 
+#include "base/clock.h"
 #include "microbench/rig.h"
 #include "tests/tap.h"
 
@@ -195,6 +196,7 @@ static void test_gpu_lap(void)
     struct bench_options options;
     struct sample_table tables[2] = {{0}};
     struct sample sample = {.tables = tables};
+    char before[CLOCK_TEXT_MAX], after[CLOCK_TEXT_MAX];
     struct recorded own;
     struct err err = {0};
     bool is_right = true;
@@ -209,8 +211,13 @@ static void test_gpu_lap(void)
     own.marked_ms[2][3] = 5;
     own.marked_ms[4][5] = 11;
     own.marked_ms[0][3] = 100;
+    clock_utc(before);
     ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err), "measured %s",
        err.msg);
+    clock_utc(after);
+    ok(sample.started_at && strcmp(before, sample.started_at) <= 0 &&
+           strcmp(sample.started_at, after) <= 0,
+       "from %s on", sample.started_at ? sample.started_at : "no time");
     ok(asked(&own, "aaDDDDmlaaF"
                    "(~0f1~2b3ree)3(h~0f1~2b3ree)12"
                    "(h~0b1~2b3~4b5reee)5L"),
