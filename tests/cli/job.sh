@@ -95,7 +95,8 @@ echo "== the host"
 grep -E '^(step|binds|bound)|pipeline' report
 sed -n 's/.*\("host_ms": [^,}]*\).*/\1/p' host.json
 "$ns" explain host.json | grep -E '^(step|binds|bound)'
-"$ns" run host.json --scale-rows 0.001 --no-check --iterations 12 2>messages |
+"$ns" cost small.json --host-ms 5 -o small_host.json >report
+"$ns" run small_host.json --scale-rows 0.001 --no-check --iterations 12 2>messages |
     awk '/ms predicted/ { print "run has none: " ($7 < 5 ? "yes" : $0) }
          / \+-[0-9]+ %$/ { print "its error is that of what runs" }'
 "$ns" compare "$tables" --gpus 4 --dim 64 --cost roofline:h100 --effort 2000 \
