@@ -15,9 +15,8 @@ files()
 {
     ln -s "$ROOT/data" data
     cp "$ROOT/data/tables/criteo_kaggle_26.csv" tables.csv
-    for name in costs sim; do
-        cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" $name.db
-    done
+    few_samples costs.db 300
+    cp costs.db sim.db
     for name in cpu sim; do
         cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
     done

@@ -115,11 +115,8 @@ for net in '{"features": ["TEXT"]}' '{"layers": [{"name": "TEXT"}]}' '["TEXT"' \
 done
 
 echo "== databases"
-db=$ROOT/data/measurements/cpu-amd-epyc-2t.db
 shipped=$ROOT/data/models/cpu-amd-epyc-2t.nsm
-cp "$db" few.db
-chmod u+w few.db
-sqlite3 few.db 'PRAGMA foreign_keys = 1; DELETE FROM sample WHERE id > 1000'
+few_samples few.db 100
 for column in setting.device setting.isa setting.precision setting.optimizer \
     sample.version sample.started_at comm_sample.kind; do
     cp few.db bad.db

@@ -7,7 +7,7 @@ set -eu
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
-few_samples whole.db
+few_samples whole.db 200
 "$ns" train --db whole.db -o model.nsm --kind net --epochs 1 --force \
     >/dev/null 2>&1
 "$ns" db check whole.db | sed 's/.*content //' >content

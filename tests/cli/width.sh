@@ -12,7 +12,7 @@ command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 ns=$NEUROSHARD
 lists=$ROOT/data/tables
 db=few.db
-few_samples $db
+few_samples $db 200
 model=$ROOT/data/models/cpu-amd-epyc-2t.nsm
 
 n_lines=0
