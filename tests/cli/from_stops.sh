@@ -24,13 +24,14 @@ beside()
     fi
 }
 
-# from WHAT FROM OPTIONS... : of a fresh plan and of one from another
+# from WHAT FRESH FROM OPTIONS... : of a fresh plan, which has searched so many,
+# and of one from another
 from()
 {
     what=$1
-    from=$2
-    shift 2
-    fresh=$(evaluations "$@")
+    fresh=$2
+    from=$3
+    shift 3
     for limit in "" 0 1GiB; do
         echo "$what, ${limit:-no} limit:" \
             "$(beside "$fresh" "$(evaluations "$@" --from "$from" \
@@ -42,18 +43,21 @@ from()
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 evaluations --gpus 8 --effort 100 >plain
 cp new.json old.json
-from "the host is waited for" old.json --gpus 8
-from "the same, another batch" old.json --gpus 8 --batch 70000
+from "the host is waited for" "$(evaluations --gpus 8)" old.json --gpus 8
+from "the same, another batch" "$(evaluations --gpus 8 --batch 70000)" \
+    old.json --gpus 8 --batch 70000
 echo "with one table less"
 tables=fewer.csv
 sed '$d' "$ROOT/data/tables/criteo_kaggle_26.csv" >fewer.csv
-from "the same" old.json --gpus 8
+from "the same" "$(evaluations --gpus 8)" old.json --gpus 8
 
 tables=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
 evaluations --gpus 8 --cost torchrec >plain
 cp new.json old.json
-from "near the bound" old.json --gpus 8 --cost torchrec
-from "the same, another batch" old.json --gpus 8 --cost torchrec --batch 30000
+from "near the bound" "$(cat plain)" old.json --gpus 8 --cost torchrec
+from "the same, another batch" \
+    "$(evaluations --gpus 8 --cost torchrec --batch 30000)" \
+    old.json --gpus 8 --cost torchrec --batch 30000
 echo "neither"
 evaluations --gpus 8 --effort 20000 --host-ms 0 >plain
 cp new.json old.json
