@@ -15,7 +15,7 @@ files()
 {
     ln -s "$ROOT/data" data
     cp "$ROOT/data/tables/criteo_kaggle_26.csv" tables.csv
-    few_samples costs.db 300
+    few_samples costs.db 200
     cp costs.db sim.db
     for name in cpu sim; do
         cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" $name.nsm
