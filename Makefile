@@ -45,6 +45,9 @@ O ?= build/$(CONFIG)$(if $(filter gcc,$(CC)),,-$(notdir \
     $(filter 1,$(STATIC)),-static)$(if $(filter 1,$(MPI)),,-nompi)
 
 VERSION := $(shell cat VERSION)
+# Build id of the program: src/base/version.h.
+BUILD ?= $(or $(addprefix g,$(if $(wildcard .git),$(shell git describe --always \
+    --dirty --abbrev=8 --exclude '*' 2>/dev/null))),$(VERSION))
 Q = $(if $(filter 1,$(V)),,@)
 # In a target that calls make again: in parallel, unless the caller said how.
 AGAIN = $(MAKE) --no-print-directory \
@@ -168,7 +171,7 @@ neuroshard: $(O)/neuroshard
 	@ln -sf $< $@
 
 # The program finds the data it ships beside itself.
-$(O)/neuroshard: $(O)/src/cli/main.o \
+$(O)/neuroshard: $(O)/src/cli/main.o $(O)/build_id.o \
     $(if $(filter debug asan,$(CONFIG)),$(LAYOUT_CHECK)) \
     $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
 	@echo "  LD   $@"
@@ -219,12 +222,19 @@ $(O)/src/emit/page.o: data/report/page.html
 $(O)/src/emit/torchrec.o: src/python/neuroshard/_loader.py
 $(O)/src/emit/dlrm.o: $(wildcard src/emit/dlrm_*)
 
+# The one file with the build id of the program.
+$(O)/build_id.o: $(O)/build_id.c $(O)/flags
+	@echo "  CC   $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
+
 # Files whose content is a setting; they change only when it does.
 .PHONY: force
 $(O)/flags: SETTING = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS) \
     $(NVCC) $(NVCC_FLAGS) $(CXX) $(CXX_FLAGS) $(MPI_FLAGS) $(MPI_LIBS)
 $(O)/datadir: SETTING = $(DATADIR)
-$(O)/flags $(O)/datadir: force
+$(O)/build_id.c: SETTING = extern const char build_id[]; \
+    const char build_id[] = "$(BUILD)";
+$(O)/flags $(O)/datadir $(O)/build_id.c: force
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(SETTING))' | cmp -s - $@ || \
 	    printf '%s\n' '$(subst ','\'',$(SETTING))' >$@
@@ -265,7 +275,7 @@ room_of     = $(word 3,$(subst /, ,$(1)))
 REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(O)/tests/fuzz/replay.o)
 define TEST_RULE
 $(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
-    $(if $(filter search,$(2)),$(LAYOUT_CHECK)) \
+    $(if $(filter search,$(2)),$(LAYOUT_CHECK)) $(O)/tests/build_id.o \
     $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR)) $(OLD_GLIBC)
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))
@@ -710,6 +720,7 @@ make [TARGET] [SWITCH=VALUE]...
 
   CONFIG=release   or debug, asan, tsan
   CC=gcc           or clang
+  BUILD=ID         what --version calls the build (default: the commit)
   CUDA=0|1         with the bodies for NVIDIA GPUs (default: nvcc is there)
   CUDA=emulated    with those bodies run by the CPU, for tests
   MPI=0|1          several processes for one plan (default: mpicc is there)

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/version.h"
 #include "costmodel/net_json.h"
 
 #include <math.h>
@@ -389,6 +390,7 @@ int model_import(struct model *model, const char *dir, struct arena *arena,
         .basis = BASIS_MODELLED,
         .source = "imported from a reference net",
         .training = {.version = NEUROSHARD_VERSION,
+                     .build = build_id,
                      .loss = "squared",
                      .measured_from = "",
                      .measured_to = ""},

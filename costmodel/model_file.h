@@ -63,6 +63,7 @@ extern const char *const model_kind_names[];
 
 struct model_training {
     const char *version; /* of the program */
+    const char *build;   /* build id of the program; NULL: unknown */
     const char *loss;    /* "relative" or "squared" */
     uint64_t seed;
     uint64_t epochs, best_epoch; /* run, and the one whose weights these are */

@@ -118,6 +118,7 @@ static const struct place_field shape_fields[] = {
 #define TRAINING(member) MEMBER_OF(struct model_training, member)
 static const struct place_field training_fields[] = {
     {"version", TRAINING(version), true, 0, 0, NULL},
+    {"build", TRAINING(build), false, 0, 0, NULL},
     {"loss", TRAINING(loss), true, 0, 0, NULL},
     {"seed", TRAINING(seed), true, 0, MAX_COUNT, NULL},
     {"epochs", TRAINING(epochs), true, 0, MAX_COUNT, NULL},
@@ -259,6 +260,15 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
     return root;
 }
 
+static json_t *training_to_json(const struct model_training *training)
+{
+    json_t *value = PLACE_ROW(training, training_fields);
+
+    if (!training->build) /* a model of a version before 0.2.0 */
+        json_object_del(value, "build");
+    return value;
+}
+
 json_t *model_to_json(const struct model *model)
 {
     const struct head head = {.is_measured = model->basis == BASIS_MEASURED};
@@ -274,8 +284,7 @@ json_t *model_to_json(const struct model *model)
     if (model_kind(model) != MODEL_ROOFLINE)
         json_object_set_new(root, "shape",
                             PLACE_ROW(&model->mlp.shape, shape_fields));
-    json_object_set_new(root, "training",
-                        PLACE_ROW(&model->training, training_fields));
+    json_object_set_new(root, "training", training_to_json(&model->training));
     SET_LIST(root, "errors", model->errors.at, model->errors.n, error_fields);
     if (model->intervals.n)
         SET_LIST(root, "intervals", model->intervals.at, model->intervals.n,

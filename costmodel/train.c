@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/stats.h"
+#include "base/version.h"
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 #include "costmodel/gpu_file.h"
@@ -369,6 +370,7 @@ static void describe(struct model *model, const struct run *run,
                         ? "fitted to measurements of the device"
                         : "trained on measurements of the device";
     training->version = NEUROSHARD_VERSION;
+    training->build = build_id;
     training->loss =
         run->options->loss == LOSS_RELATIVE ? "relative" : "squared";
     training->seed = run->options->seed;

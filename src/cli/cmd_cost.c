@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/version.h"
 #include "cli/planning.h"
 #include "core/plan_check.h"
 
@@ -19,6 +20,7 @@ static int run_cost(struct cli *cli, struct err *err)
     if (planning_price(&oracle, cli, &plan, err))
         return -1;
     plan.version = NEUROSHARD_VERSION;
+    plan.build = build_id;
     plan.inputs_hash = plan_inputs_hash(&plan, cli->arena);
     if (plan_check(&plan, err))
         return -1;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "base/version.h"
 #include "cli/planning.h"
 #include "io/plan_json.h"
 
@@ -100,6 +101,7 @@ static int find_plan(struct plan *plan, struct plan_request *request,
     if (rc)
         return -1;
     plan->version = NEUROSHARD_VERSION;
+    plan->build = build_id;
     plan->inputs_hash = plan_inputs_hash(plan, cli->arena);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "cli/command.h"
 
 #include <ctype.h>
@@ -193,7 +194,7 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
         return 0;
     }
     if (!strcmp(name, "--version")) {
-        puts("neuroshard " NEUROSHARD_VERSION);
+        printf("neuroshard " NEUROSHARD_VERSION " (build %s)\n", build_id);
         return 0;
     }
     if (!strcmp(name, "complete")) { /* for data/completion: not listed */

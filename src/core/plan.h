@@ -47,6 +47,7 @@ struct plan {
     uint64_t n_evaluations;
     const char *inputs_hash; /* 16 hex digits, see plan_inputs_hash */
     const char *version;     /* of the program that made it */
+    const char *build;       /* build id of that program; NULL: unknown */
 };
 
 /* Which shares of total_ms are look-ups and exchanges, by the parts of the step

@@ -20,15 +20,16 @@
  * those from one of these places to the next, beside other things or only where
  * they are no default. */
 enum {
-    OF_DENSE_OPTIMIZER = 5,
+    OF_DENSE_OPTIMIZER = 6,
     OF_LAYOUT,
     OF_MIN_WIDTH,
     OF_SEARCH,
-    OF_TOTAL = 13
+    OF_TOTAL = 14
 };
 #define PLAN(member) MEMBER_OF(struct plan, member)
 static const struct place_field plan_fields[] = {
     {"version", PLAN(version), false, 0, 0, NULL},
+    {"build", PLAN(build), false, 0, 0, NULL},
     {"inputs_hash", MEMBER_HASH, offsetof(struct plan, inputs_hash), false, 0,
      0, NULL},
     {"source", PLAN(problem.source), false, 0, 0, NULL},

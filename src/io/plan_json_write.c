@@ -171,6 +171,8 @@ static json_t *from_head(const struct plan *plan)
 
     set(root, "neuroshard_plan", json_integer(PLAN_FORMAT_VERSION));
     place_set_fields(root, plan, plan_fields, OF_DENSE_OPTIMIZER);
+    if (!plan->build) /* a plan of a version before 0.2.0 */
+        json_object_del(root, "build");
     if (problem->dense_optimizer != DENSE_AS_TABLE)
         place_set_fields(root, plan, &plan_fields[OF_DENSE_OPTIMIZER], 1);
     if (problem->layout != LAYOUT_PLAIN)

@@ -9,7 +9,7 @@ set -u
 untimed()
 {
     sed -E -e 's/ in [0-9]+ ms, till/ in T ms, till/' \
-        -e 's/"version": "[^"]*"/"version": V/'
+        -e 's/"(version|build)": "[^"]*"/"\1": V/'
 }
 
 # say COMMAND... : what it prints, what it says beside that, its exit code

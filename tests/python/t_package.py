@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -332,7 +333,11 @@ def main():
     check_silence()
     check_example()
     ok(
-        command("--version")[1] == f"neuroshard {neuroshard.__version__}\n",
+        re.fullmatch(
+            rf"neuroshard {re.escape(neuroshard.__version__)} "
+            r"\(build (g[0-9a-f]{8,}(-dirty)?|[0-9.]+)\)\n",
+            command("--version")[1],
+        ),
         "the package's version is the program's",
     )
     finish()

@@ -179,7 +179,7 @@ def check_installed(folder):
         err,
     )
     _, out, _ = environment.run("neuroshard", "--version")
-    ok(out == f"neuroshard {version}\n", "one version")
+    ok(out.startswith(f"neuroshard {version} (build "), "one version")
     status, _, err = environment.run("neuroshard", "plan", "none", "--gpus=1")
     ok(
         status == 1 and "cannot open 'none'" in err,

@@ -118,7 +118,9 @@ def _check_version(path: str, limit: Optional[_Limit]) -> None:
         limit = _Limit(VERSION_S)
     out, _ = _run(path, ["--version"], b"", limit)
     said = _lines(out)
-    if said != [f"neuroshard {VERSION}"]:
+    if [line.partition(" (build ")[0] for line in said] != [
+        f"neuroshard {VERSION}"
+    ]:
         what = f"'{said[0][:80]}'" if said else "nothing"
         raise Error(
             f"'{path}' is not neuroshard {VERSION} of this package: it says "

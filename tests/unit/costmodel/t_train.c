@@ -347,6 +347,7 @@ static void test_owned(struct arena *arena)
     is_i64((int64_t)model.training.seed, 5, "seed");
     is_str(model.training.loss, "relative", "loss");
     is_str(model.training.version, NEUROSHARD_VERSION, "version");
+    is_str(model.training.build, "gtest", "build");
     is_i64(model.basis, BASIS_MEASURED, "basis");
     is_i64(model.setting.n_threads, 2, "threads");
     is_str(model.setting.device, "cpu:imaginary", "device");

@@ -15,6 +15,7 @@ static const char full[] =
     "{\n"
     "  \"neuroshard_plan\": 1,\n"
     "  \"version\": \"0.1.0\",\n"
+    "  \"build\": \"g8f85c146\",\n"
     "  \"inputs_hash\": \"0123456789abcdef\",\n"
     "  \"source\": \"tables.csv\",\n"
     "  \"batch\": 1024,\n"
@@ -212,7 +213,7 @@ static bool same_plan(const struct plan *a, const struct plan *b)
         same_text(a->search, b->search) && same_text(a->stopped, b->stopped) &&
         a->seed == b->seed && a->n_evaluations == b->n_evaluations &&
         same_text(a->inputs_hash, b->inputs_hash) &&
-        same_text(a->version, b->version);
+        same_text(a->version, b->version) && same_text(a->build, b->build);
 
     for (size_t i = 0; same && i < a->cost.n_outside; i++)
         same =
@@ -424,6 +425,7 @@ static const struct edit tolerated[] = {
     {"\"seed\": 7", "\"seed\": \"18446744073709551615\"", NULL},
     {"\"seed\": 7,", "", NULL},
     {"\"version\": \"0.1.0\"", "\"version\": null", NULL},
+    {"\"build\": \"g8f85c146\",", "", NULL},
     {"\"memory_model\": \"full\",", "", NULL},
     {"\"dense_optimizer\": \"sgd\",", "", NULL},
     {"\"dense_optimizer\": \"sgd\"", "\"dense_optimizer\": \"table\"", NULL},
