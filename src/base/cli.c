@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HELP_INDENT 33 /* where the texts of --help begin */
+#define HELP_INDENT 33 /* column in which the texts of --help begin */
 
 const struct option_spec progress_options[] = {
     {"verbose", 'v', OPTION_FLAG, NULL, NULL, 0, 0, NULL,
@@ -20,7 +20,8 @@ const struct option_spec progress_options[] = {
     {0},
 };
 
-/* Behind the command's own; --wide is of some. */
+/* Options of all commands, listed after the command's own options. --wide is
+ * dropped for commands without has_wide. */
 static const struct option_spec common_options[] = {
     {"wide", 0, OPTION_FLAG, NULL, NULL, 0, 0, NULL,
      "whole names, all columns and rows, however wide the terminal"},
@@ -50,7 +51,7 @@ static bool is_within(uint64_t n, const struct option_spec *spec)
     return (double)n >= spec->min && (double)n <= spec->max;
 }
 
-/* "N", or of a RANGE "N..M" with N <= M. */
+/* Parses "N" or, for OPTION_RANGE, "N..M" with N <= M. */
 static int set_whole(struct option_value *value, const struct option_spec *spec,
                      struct arena *arena, struct err *err)
 {
@@ -75,7 +76,8 @@ static int set_whole(struct option_value *value, const struct option_spec *spec,
         spec->name, spec->min, spec->max, value->text);
 }
 
-/* Without a unit it is not said which was meant, but of 0. */
+/* Parses a size. A number without a unit is refused because the unit that the
+ * user meant is unknown; 0 is accepted. */
 static int set_bytes(struct option_value *value, const struct option_spec *spec,
                      struct err *err)
 {
@@ -91,7 +93,7 @@ static int set_bytes(struct option_value *value, const struct option_spec *spec,
                      spec->name, value->text);
 }
 
-/* A number, of a PERCENT with its sign behind it. */
+/* Parses a number; for OPTION_PERCENT it must end in '%'. */
 static int set_number(struct option_value *value,
                       const struct option_spec *spec, struct arena *arena,
                       struct err *err)
@@ -150,8 +152,8 @@ static int set_value(struct option_value *value, const struct option_spec *spec,
     return 0;
 }
 
-/* How getopt_long calls option i: by its letter, or by a number that is none.
- */
+/* Codes of options for getopt_long: option i has its letter as code, or
+ * FIRST_LONG + i, which is no character. */
 enum { FIRST_LONG = 256 };
 
 static int code_of(const struct cli *cli, size_t i)
@@ -182,7 +184,8 @@ static void make_getopt_tables(const struct cli *cli, struct option *longs,
     *shorts = '\0';
 }
 
-/* The number of the option that getopt's answer names; n_specs: none. */
+/* Returns the index of the option that has getopt's code; n_specs if none has
+ * it. */
 static size_t find_option(const struct cli *cli, int code)
 {
     size_t i = 0;
@@ -192,7 +195,8 @@ static size_t find_option(const struct cli *cli, int code)
     return i;
 }
 
-/* One that getopt does not know, or several that begin so. */
+/* Reports a word that getopt does not accept: an unknown option, or an
+ * abbreviation of several options. */
 static int no_option(const struct cli *cli, const char *word, struct err *err)
 {
     const char *names[COMMAND_MAX_OPTIONS + 1] = {0}, *nearest;
@@ -245,7 +249,7 @@ static int parse_options(struct cli *cli, int argc, char **argv,
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         size_t i = find_option(cli, code);
 
-        /* getopt takes the name of the next option for a value */
+        /* getopt takes the name of the next option for this option's value */
         if (optarg == argv[optind - 1] && !strncmp(optarg, "--", 2)) {
             optopt = code;
             return usage_error(cli, ':', argv, err);
@@ -273,15 +277,17 @@ static int set_defaults(struct cli *cli, struct err *err)
     return 0;
 }
 
-/* What the files are for that options of these types name. */
+/* Uses of the files that an option of each type names. */
 static const unsigned file_uses[] = {
     [OPTION_OUTPUT] = FILE_WRITE,      [OPTION_RESULT] = FILE_WRITE,
     [OPTION_PLAN] = FILE_WRITE,        [OPTION_UPDATE] = FILE_READ | FILE_WRITE,
     [OPTION_DATABASE] = FILE_DATABASE, [OPTION_CHOICE] = 0,
 };
 
-/* A file that is '-'. Standard output takes one document: that of --json, which
- * is the one of an OPTION_PLAN, or of an output, of which it has the first. */
+/* Checks an output that is '-'. Standard output takes a single document. With
+ * --json it is the JSON document; an OPTION_PLAN prints this same document, so
+ * '-' is accepted there. Without --json the first output that is '-' gets it.
+ * *first is the name of that output's option. */
 static int claim_stdout(const char **first, const struct cli *cli,
                         const struct option_spec *spec, struct err *err)
 {
@@ -307,7 +313,7 @@ static int claim_stdout(const char **first, const struct cli *cli,
     return 0;
 }
 
-/* The files that the options write, before anything is read. */
+/* Claims the files of all options before anything is read. */
 static int claim_files(const struct cli *cli, struct err *err)
 {
     const char *first = NULL;
@@ -328,7 +334,8 @@ static int claim_files(const struct cli *cli, struct err *err)
     return 0;
 }
 
-/* "the seed (one, two) [one]": choices with blanks, so that lines can break. */
+/* Returns an option's help, such as "the seed (one, two) [one]". Blanks after
+ * the commas let lines break between choices. */
 static const char *help_text(const struct option_spec *spec,
                              struct arena *arena)
 {
@@ -375,7 +382,7 @@ static void print_help(const struct cli *cli)
     buf_release(&out);
 }
 
-/* The word of the synopsis that the n-th file stands for. */
+/* Returns the word of the synopsis for file argument n, from 0. */
 static const char *file_word(const struct cli *cli, size_t n)
 {
     const char *word = cli->command->synopsis;

@@ -11,21 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#define USUAL_COLUMNS 80 /* where no terminal says otherwise */
-#define N_WARNED 32      /* warnings that are not said again */
+#define USUAL_COLUMNS 80 /* width if the terminal does not report one */
+#define N_WARNED 32      /* remembered warnings, not printed again */
 #define BOLD "\033[1m"
 #define PLAIN "\033[0m"
 
-/* What a command says on standard output, which there is one of. */
+/* The answer of the command on standard output. It is global because a process
+ * has one standard output. */
 static struct {
-    bool is_json;     /* --json asks for one document */
-    size_t n_columns; /* of the text */
+    bool is_json;     /* --json: print one document */
+    size_t n_columns; /* width of the report */
     bool is_given;    /* something is printed */
-    json_t *report;   /* owned: printed when it is known how the command ends */
-    struct buf text;  /* likewise */
+    /* Owned. The JSON document that is printed when the command has ended and
+     * its status is known. */
+    json_t *report;
+    struct buf text;           /* the report; owned, printed at the same time */
     uint64_t warned[N_WARNED]; /* hashes of the last warnings */
-    size_t n_warned;           /* of all */
-    char said[256], last[512]; /* if an interrupt ends it at once */
+    size_t n_warned;           /* number of all warnings so far */
+    char said[256], last[512]; /* printed if an interrupt ends the command */
 } answer;
 
 void cli_answer_as(bool is_json, size_t n_columns)
@@ -41,7 +44,7 @@ struct buf *cli_text(void)
 
 void cli_print_text(const char *text)
 {
-    interrupt_keep(true); /* half a text is none */
+    interrupt_keep(true); /* an interrupt must not cut the document off */
     fputs(text, stdout);
     answer.is_given = true;
 }
@@ -62,8 +65,8 @@ size_t cli_columns(const struct cli *cli)
     return terminal_columns(STDOUT_FILENO, USUAL_COLUMNS);
 }
 
-/* A cost model that is opened for each number of GPUs, or each task, doubts
- * itself each time in the same words. */
+/* Prints a warning once. A cost model that is opened for each number of GPUs,
+ * or for each task, would repeat its warnings each time. */
 void cli_warn(void *ctx, const char *sentence)
 {
     const uint64_t hash = hash_bytes(sentence, strlen(sentence), 0);
@@ -78,7 +81,9 @@ void cli_warn(void *ctx, const char *sentence)
     arena_release(&arena);
 }
 
-/* Of a line, or 0: letters, and blanks up to where its text begins. */
+/* Returns the length of the label at the beginning of a line, or 0 if it has
+ * none. A label consists of letters and is followed by blanks up to the column
+ * where the line's text begins. */
 static size_t label_length(const char *line)
 {
     const size_t len = strspn(line, "abcdefghijklmnopqrstuvwxyz");
@@ -123,7 +128,8 @@ void cli_print_json(json_t *root)
         answer.report = root;
 }
 
-/* Amounts of 0 are those that nothing is known of, and no members. */
+/* Returns the amount as JSON, or NULL if it is 0. An amount of 0 is unknown and
+ * is left out of the object. */
 static json_t *known(uint64_t amount)
 {
     return amount ? json_whole(amount) : NULL;
@@ -142,7 +148,7 @@ static json_t *shortage_to_json(const struct shortage *shortage)
                      is_of_device ? json_whole(shortage->device) : NULL);
 }
 
-/* What would do, each of them alone. */
+/* Returns the remedies as an object. Each of them is enough on its own. */
 static json_t *suggestions_to_json(const struct shortage *shortage)
 {
     return json_pack("{s:o*, s:o*, s:o*, s:s*}", "memory_bytes",

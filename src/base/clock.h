@@ -9,7 +9,7 @@ EXTERN_C_BEGIN
 /* CLOCK_MONOTONIC in milliseconds. */
 double clock_ms(void);
 
-/* "2026-11-21T04:05:06Z" of now. */
+/* Writes the current time as "2026-11-21T04:05:06Z" and returns buf. */
 #define CLOCK_TEXT_MAX 24
 const char *clock_utc(char buf[CLOCK_TEXT_MAX]);
 

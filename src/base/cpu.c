@@ -18,7 +18,8 @@ const char *cpu_isa_name(enum cpu_isa isa)
     return isa_names[isa];
 }
 
-/* The one that the environment allows at most; -1 where it names none. */
+/* Returns the best instruction set that NEUROSHARD_ISA allows; CPU_AVX512 if it
+ * is not set, -1 if it has no valid value. */
 static int isa_wanted(void)
 {
     const char *wanted = getenv("NEUROSHARD_ISA");
@@ -53,7 +54,9 @@ enum cpu_isa cpu_isa_best(void)
     return (enum cpu_isa)(wanted >= 0 && wanted < best ? wanted : best);
 }
 
-/* A container's share, "200000 100000" for two processors or "max 100000". */
+/* Returns the number of processors that the container's quota allows. The file
+ * contains "200000 100000" for two processors, or "max 100000" without a
+ * quota. */
 static unsigned n_cpus_by_quota(void)
 {
     FILE *fp = fopen("/sys/fs/cgroup/cpu.max", "re");

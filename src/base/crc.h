@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* CRC-32 of zip archives (ISO 3309, polynomial 0xedb88320 reflected), eight
- * bytes at a time (Kounavis and Berry 2005). */
+/* CRC-32 of zip archives (ISO 3309, polynomial 0xedb88320 reflected), computed
+ * eight bytes at a time (Kounavis and Berry 2005). */
 struct crc {
     uint32_t table[8][256];
 };
 void crc_init(struct crc *crc);
-/* The sum of what was added before (0: nothing) and of these bytes. */
+/* Continues a checksum: returns the checksum of all earlier bytes, whose
+ * checksum is `sum` (0 if there are none), and of these len bytes. */
 uint32_t crc_add(const struct crc *crc, uint32_t sum, const void *data,
                  size_t len);
 

@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 /*
- * How everything here fails: a function that can fail returns 0 or -1, takes a
- * `struct err *` last and is marked MUST_CHECK. On -1 the err holds a code and
- * one complete sentence (lower case, no full stop, what failed first, the
- * subject in single quotes, "file:line: " in front where there is one), and no
- * output needs releasing.
+ * Error handling of the whole program. A function that can fail returns 0 or
+ * -1, takes a `struct err *` as its last parameter and is marked MUST_CHECK. On
+ * -1 the err holds a code and one complete sentence, and no output needs
+ * releasing. The sentence is in lower case without a full stop, names first
+ * what failed, puts the subject in single quotes, and begins with "file:line: "
+ * if there is one.
  */
 
 EXTERN_C_BEGIN
@@ -24,26 +25,28 @@ enum err_code {
     ERR_NONE = 0,
     ERR_INPUT,       /* a file or a value in it is wrong */
     ERR_IO,          /* the operating system refused */
-    ERR_USAGE,       /* options or arguments */
-    ERR_OVERWRITE,   /* the same: an output would destroy an input */
+    ERR_USAGE,       /* an option or an argument is wrong */
+    ERR_OVERWRITE,   /* as ERR_USAGE: an output would destroy an input */
     ERR_NO_PLAN,     /* no plan fits the memory */
     ERR_DEVICE,      /* an accelerator or a communicator failed */
-    ERR_INTERRUPTED, /* the user stopped it; what was done is kept */
+    ERR_INTERRUPTED, /* the user stopped it; finished work is kept */
 };
 
-/* Of ERR_NO_PLAN what the sentence says, for programs; 0, NULL and "" are what
- * it does not say. Amounts that would do are each enough alone. */
+/* The content of an ERR_NO_PLAN sentence, for programs. A member is 0, NULL or
+ * "" if the sentence does not mention it. Each fits_ member is a remedy that is
+ * enough on its own. */
 struct shortage {
-    const char *of; /* "table", "group", "device", "pinned", "samples", "tables"
-                       or "movement" */
-    char name[256]; /* of the table or group; a longer one is cut */
+    /* Kind of thing that is too large: "table", "group", "device", "pinned",
+     * "samples", "tables" or "movement". */
+    const char *of;
+    char name[256]; /* name of the table or group, cut if longer */
     bool is_of_device;
     uint32_t device;
     uint64_t need_bytes, have_bytes;
-    bool is_proven;             /* no plan at all does */
-    uint64_t fits_memory_bytes; /* of a device */
+    bool is_proven;             /* no plan can exist */
+    uint64_t fits_memory_bytes; /* memory of one device that would be enough */
     uint64_t fits_n_gpus, fits_move_bytes;
-    const char *fits_cuts; /* that would have to be allowed */
+    const char *fits_cuts; /* kinds of cuts that would be enough if allowed */
 };
 
 /* Owns nothing; may be copied. Zeroed means "no error". */
@@ -53,24 +56,24 @@ struct err {
     struct shortage shortage;
 };
 
-/* Stores code and sentence, no shortage, and returns -1, so a leaf says
- * `return err_set(err, ERR_INPUT, ...)`. Longer sentences are cut, and what is
- * not printable in them is quoted (text_sentence). */
+/* Stores a code and a sentence, clears the shortage and returns -1, so a leaf
+ * can write `return err_set(err, ERR_INPUT, ...)`. A sentence that is too long
+ * is cut. Unprintable characters in it are quoted (text_sentence). */
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
-/* The same of ERR_INPUT and ERR_USAGE, which most say. */
+/* err_set for the two most common codes, ERR_INPUT and ERR_USAGE. */
 #define err_input(err, ...) err_set((err), ERR_INPUT, __VA_ARGS__)
 #define err_usage(err, ...) err_set((err), ERR_USAGE, __VA_ARGS__)
 
-/* Puts "<text>: " in front of the sentence already stored; returns -1. */
+/* Puts "<text>: " in front of the stored sentence; returns -1. */
 int err_prefix(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* "input", "no_plan" ... */
+/* Returns the name of a code: "input", "no_plan" ... */
 const char *err_kind(enum err_code code);
 
-/* The exit status a code stands for: 0 done, 1 failed, 2 usage, 3 no plan,
- * 130 interrupted (as a shell says it of SIGINT). */
+/* Returns the exit status for a code: 0 done, 1 failed, 2 usage, 3 no plan, 130
+ * interrupted (as shells report SIGINT). */
 int err_exit_status(enum err_code code);
 
 EXTERN_C_END

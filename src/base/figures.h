@@ -5,52 +5,58 @@
 #include "base/json.h"
 
 /*
- * Figures that are printed twice, as a table for people and as JSON for
- * programs, from one list of columns over an array of structs.
+ * Figures that are printed twice from one list of columns over an array of
+ * structs: as a table for people and as JSON for programs.
  */
 
 enum figure_style {
     FIGURE_PLAIN,
     FIGURE_SIGNED,      /* with its sign */
-    FIGURE_SIGNIFICANT, /* `decimals` digits in all */
+    FIGURE_SIGNIFICANT, /* `decimals` significant digits */
     FIGURE_PERCENT,     /* times 100 in the table */
     FIGURE_COUNT,       /* "1,234,567" */
     FIGURE_BYTES,       /* "1.50 GiB" */
     FIGURE_CUT,         /* a text that is cut to `decimals` columns */
-    FIGURE_NOTE         /* a text, or what a bool says, behind the columns:
-                           the heading and it, or nothing */
+    /* A note behind the columns. A text is printed as heading and text, a true
+     * bool as the heading alone; NULL and false print nothing. */
+    FIGURE_NOTE
 };
 
-/* One column; a list of them ends with {0}. Of a real what is not finite, and
- * of a text NULL, is a dash, or null. */
+/* One column of a table; a list of columns ends with {0}. A real that is not
+ * finite and a text that is NULL become a dash in the table and null in
+ * JSON. */
 struct figure {
-    const char *key;     /* in JSON; NULL: not there */
-    const char *heading; /* in the table; NULL: not there */
-    int width;           /* of the column; negative: text starts at its left */
-    int decimals;        /* of a real */
+    const char *key;     /* key in JSON; NULL: not in JSON */
+    const char *heading; /* heading in the table; NULL: not in the table */
+    /* Width of the column in characters; a negative width aligns text to the
+     * left. */
+    int width;
+    int decimals; /* decimals of a real */
     enum figure_style style;
-    enum member_type type; /* by MEMBER_OF, like the next */
+    enum member_type type; /* type and offset come from MEMBER_OF */
     size_t offset;
 };
 
-/* A line each, with a blank between columns. */
+/* Appends one line, with a blank between columns. */
 void figures_heading(const struct figure *figures, struct buf *out);
 void figures_row(const struct figure *figures, const void *row,
                  struct buf *out);
-/* The heading and n rows, which are row_bytes apart; without rows nothing. */
+/* Appends the heading and n rows. row_bytes is the distance between rows in
+ * bytes. Appends nothing if n is 0. */
 void figures_table(const struct figure *figures, const void *rows, size_t n,
                    size_t row_bytes, struct buf *out);
 #define FIGURES_TABLE(figures, rows, n, out) \
     figures_table((figures), (rows), (n), sizeof(*(rows)), (out))
-/* An object of one row, in the order of the columns; a list of n rows, which
- * are row_bytes apart. The caller decrefs them. */
+/* Return one row as a JSON object, with its members in the order of the
+ * columns, or n rows as a JSON list of such objects. row_bytes is the distance
+ * between rows. The caller decrefs the result. */
 json_t *figures_object(const struct figure *figures, const void *row);
 json_t *figures_list(const struct figure *figures, const void *rows, size_t n,
                      size_t row_bytes);
 #define FIGURES_LIST(figures, rows, n) \
     figures_list((figures), (rows), (n), sizeof(*(rows)))
-/* The values of an object as a line of a CSV file, nothing for null; or the
- * object's keys. */
+/* Appends a line of a CSV file: the keys of the object if `keys`, else its
+ * values, with an empty field for null. */
 void figures_csv(json_t *object, bool keys, struct buf *out);
 
 #endif

@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)256 << 10)
-#define MAX_LINKS 40 /* as the kernel follows */
+#define MAX_LINKS 40 /* symbolic links, as many as the kernel follows */
 
-/* 0, or the errno of what failed; EFBIG for more than FILE_MAX_BYTES, of a
- * regular file before anything is read, EINTR for an interrupt. */
+/* Returns 0, or an errno: EFBIG for more than FILE_MAX_BYTES (for a regular
+ * file before anything is read), EINTR for an interrupt, or the reason why
+ * reading failed. */
 static int read_all(struct buf *buf, int fd)
 {
     struct stat st;
@@ -48,13 +49,14 @@ int file_read(const char **text, size_t *len, const char *path,
 
     if (file_use(path, FILE_READ, err))
         return -1;
-    /* A named pipe without a writer is waited for while it is read. */
+    /* O_NONBLOCK: opening a named pipe without a writer does not block.
+     * read_all waits for the writer. */
     fd =
         is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path,
                        strerror(errno));
-    interrupt_hold(); /* a sentence names the file */
+    interrupt_hold(); /* so that the error of an interrupt names the file */
     reason = read_all(&buf, fd);
     interrupt_release(!reason);
     *text = arena_strndup(arena, buf.data, buf.len);

@@ -9,27 +9,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a file: device and inode. Of one that is not there yet: those of its
- * folder, and its name. */
+/* Identity of a file: its device and inode. For a file that does not exist yet:
+ * device and inode of its folder, and a hash of its name. */
 struct identity {
     dev_t dev;
     ino_t ino;
-    uint64_t name_hash; /* else 0 */
+    uint64_t name_hash; /* 0 if the file exists */
 };
 
 struct claim {
-    const char *path; /* as it was given */
+    const char *path; /* as given by the user */
     struct identity identity;
     unsigned uses; /* a mask of enum file_use */
 };
 
-/* What belongs to a process, as its descriptors do, and is reached from where
- * files are opened, however deep that is. */
+/* The claims of this process. They are global, like file descriptors, because
+ * files are opened in many places deep inside other functions. */
 static struct {
     bool is_on;
     struct claim *list; /* [n]; owned */
     size_t n, cap;
-    struct arena arena; /* owned; has their paths */
+    struct arena arena; /* owned; holds the paths */
 } claims;
 
 void file_claims_begin(void)
@@ -44,8 +44,8 @@ void file_claims_end(void)
     memset(&claims, 0, sizeof claims);
 }
 
-/* False where it cannot be mistaken for another file: no regular one, or one
- * that cannot be there. */
+/* Returns false if the path cannot be confused with another file: it is no
+ * regular file, or no file can exist there. */
 static bool identify(struct identity *identity, const char *path)
 {
     bool is_stdin = !strcmp(path, "-"), can_be;
@@ -58,7 +58,7 @@ static bool identify(struct identity *identity, const char *path)
         can_be = S_ISREG(st.st_mode);
     } else if (is_stdin || errno != ENOENT) {
         return false;
-    } else { /* the folder and the name that it will have */
+    } else { /* identity of a new file: its folder and its name */
         target = file_target(path, &arena);
         identity->name_hash =
             hash_bytes(file_name(target), strlen(file_name(target)), 0);
@@ -72,7 +72,9 @@ static bool identify(struct identity *identity, const char *path)
     return can_be;
 }
 
-/* By its path, where another file may be meanwhile, or by the file. */
+/* Finds a claim by its path, or else by its file. A claim that is found by its
+ * path gets the new identity, because the path may lead to another file by
+ * now. */
 static struct claim *find(const char *path, const struct identity *identity)
 {
     for (size_t i = 0; i < claims.n; i++)
@@ -86,7 +88,7 @@ static struct claim *find(const char *path, const struct identity *identity)
     return NULL;
 }
 
-/* An SQLite file, or the log of changes beside one. */
+/* Returns whether path is an SQLite file or its write-ahead log. */
 static bool is_database(const char *path)
 {
     static const char magic[16] = "SQLite format 3";
@@ -102,8 +104,8 @@ static bool is_database(const char *path)
             !memcmp(begin, log_magic, sizeof log_magic));
 }
 
-/* Whether something can be written there: better known now than after what is
- * to be written was worked out. */
+/* Checks that path can be written. It is called early, so that the error comes
+ * before the work whose result is to be written. */
 static int check_target(const char *path, struct err *err)
 {
     struct arena arena = {0};
@@ -129,15 +131,16 @@ static int check_target(const char *path, struct err *err)
                    strerror(reason));
 }
 
-/* Notes the uses of a file, unless one of them is none that it was noted for;
- * a claim is the first to note its file. What is only written is not noted. */
+/* Notes the uses of a file. ERR_OVERWRITE if the file is noted already and
+ * `uses` contains none of its noted uses. A claim also fails if its file is
+ * noted at all. A file that is only written and not claimed is not noted. */
 static int note(const char *path, unsigned uses, bool is_claim, struct err *err)
 {
     struct identity identity;
     struct claim *claim;
 
     if (!claims.is_on || (uses == FILE_WRITE && !strcmp(path, "-")))
-        return 0; /* standard output is no file */
+        return 0; /* standard output is not a file to claim */
     if ((uses & FILE_WRITE) && check_target(path, err))
         return -1;
     if (!identify(&identity, path))

@@ -17,12 +17,13 @@
 
 #define TEMP_PREFIX ".neuroshard-"
 #define TEMP_TRIES 100
-/* Of a folder; they take about as long as a write to the disk. */
+/* Largest number of files of a folder to search for orphans. Listing 10,000
+ * files takes about as long as a write to the disk. */
 #define MAX_LISTED 10000
 
-/* What is to be written. */
+/* A file to be written. */
 struct output {
-    const char *path; /* as messages say it */
+    const char *path; /* for messages */
     const char *data;
     size_t len;
     file_check *check; /* or NULL */
@@ -57,7 +58,8 @@ static int cannot_write(const struct output *output, int reason,
                    strerror(reason));
 }
 
-/* Whether the program reads `data`, which is to stay, as it should. */
+/* Checks that the program's own reader accepts `data`. `data` must stay
+ * valid. */
 static int check(const struct output *output, const char *data, size_t len,
                  struct arena *arena, struct err *err)
 {
@@ -75,7 +77,8 @@ static int write_standard(const struct output *output, struct err *err)
     return 0;
 }
 
-/* A named pipe that nobody reads yet is waited for, until an interrupt. */
+/* Writes to a device or a pipe. If a named pipe has no reader yet, waits for
+ * one until an interrupt. */
 static int write_special(const struct output *output, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
@@ -97,8 +100,8 @@ static int write_special(const struct output *output, struct err *err)
     return reason ? cannot_write(output, reason, err) : 0;
 }
 
-/* Is it named as open_temp does, by a process that this machine does not have
- * any more? */
+/* Returns whether a file has a name as open_temp creates it, with the id of a
+ * process that no longer exists on this machine. */
 static bool is_orphan(const char *name)
 {
     const size_t n_prefix = sizeof TEMP_PREFIX - 1;
@@ -115,7 +118,7 @@ static bool is_orphan(const char *name)
     return !strcmp(name, expected) && kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
-/* What processes that were killed have left in the folder. */
+/* Removes temporary files that killed processes have left in the folder. */
 static void remove_orphans(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -140,10 +143,10 @@ static void remove_orphans(const char *folder)
         closedir(dir);
 }
 
-/* Creates a file in the folder under a name nobody has; its mode follows the
- * umask. It is locked until its rename, so that who shares the folder over a
- * network sees that the writer lives. Returns the descriptor, or -1 and errno.
- */
+/* Creates a file in the folder under an unused name; its mode follows the
+ * umask. The file is locked until its rename. If machines share the folder over
+ * a network, the lock shows the others that the writer is alive. Returns the
+ * descriptor, or -1 and errno. */
 static int open_temp(char **temp_path, const char *folder, struct arena *arena)
 {
     int fd = -1;
@@ -160,7 +163,7 @@ static int open_temp(char **temp_path, const char *folder, struct arena *arena)
     return fd;
 }
 
-/* Reads the file again and checks what came back. */
+/* Reads the file again and checks the content. */
 static int check_file(const struct output *output, int fd, struct arena *arena,
                       struct err *err)
 {
@@ -181,7 +184,7 @@ static int check_file(const struct output *output, int fd, struct arena *arena,
     return check(output, back, len, arena, err);
 }
 
-/* mode 0: that of a new file. */
+/* Replaces the file by a rename. mode 0: the default mode of a new file. */
 static int write_atomically(const struct output *output, mode_t mode,
                             struct arena *arena, struct err *err)
 {
@@ -200,9 +203,9 @@ static int write_atomically(const struct output *output, mode_t mode,
     if (rc && fd >= 0)
         unlink(temp_path);
     if (fd >= 0)
-        close(fd); /* fsync has answered for the data */
-    /* Makes the rename outlast a power cut. The new file is whole and in place
-     * whatever this answers, so its answer is not asked for. */
+        close(fd); /* no check needed: fsync has reported write errors */
+    /* Makes the rename survive a power cut. The result is ignored, because the
+     * new file is complete and in place anyway. */
     if (!rc && (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
         (void)fsync(fd);
         close(fd);
@@ -223,7 +226,7 @@ int file_write_checked(const char *path, const void *data, size_t len,
         return -1;
     if (!is_standard && stat(path, &old) && errno != ENOENT)
         return cannot_write(&output, errno, err);
-    interrupt_hold(); /* or a temporary file would stay */
+    interrupt_hold(); /* an interrupt would leave a temporary file */
     if (!is_standard && S_ISREG(old.st_mode))
         rc = write_atomically(&output, old.st_mode & 07777, &arena, err);
     else if (!check(&output, data, len, &arena, err))

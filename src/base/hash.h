@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* XXH3, 64 bits (libxxhash): stable across versions and machines. */
+/* XXH3 with 64 bits (libxxhash). Its values do not depend on the version or the
+ * machine. */
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed);
 
 #define HASH_TEXT_MAX 17
-/* 16 hexadecimal digits and a NUL; buf is returned. */
+/* Writes a hash as 16 hexadecimal digits and a NUL; returns buf. */
 const char *hash_text(char buf[HASH_TEXT_MAX], uint64_t hash);
-/* The same as a text that lasts as long as the block it stands in. */
+/* As hash_text, for a text that lives as long as the enclosing block. */
 #define HASH_TEXT(hash) hash_text((char[HASH_TEXT_MAX]){0}, (hash))
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A function for the host and for kernels. */
+/* Marks a function that runs on the host and in kernels. */
 #ifdef __CUDACC__
 #    define HOST_DEVICE static inline __host__ __device__
 #else
@@ -21,7 +21,7 @@ HOST_DEVICE uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Around the functions of a header that a .cu includes. */
+/* To be put around the functions of a header that a .cu file includes. */
 #ifdef __cplusplus
 #    define EXTERN_C_BEGIN extern "C" {
 #    define EXTERN_C_END }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Mutable globals: a signal handler can reach nothing else. */
+/* Mutable globals, because a signal handler can reach nothing else. */
 static atomic_int requested, n_held;
 static atomic_bool has_something;
 static _Atomic(const char *) last_said, last_answer;
@@ -25,7 +25,7 @@ static void write_text(int fd, const char *text)
     }
 }
 
-/* Calls nothing that a signal handler must not. */
+/* Calls only async-signal-safe functions. */
 static void end_at_once(void)
 {
     const char *said = atomic_load(&last_said);
@@ -85,7 +85,8 @@ bool interrupt_requested(void)
     return atomic_load_explicit(&requested, memory_order_relaxed) != 0;
 }
 
-/* An interrupt ends the poll at once, or, where it came just before, soon. */
+/* An interrupt ends poll at once. If it came just before poll, the timeout of
+ * 100 ms ends it. */
 int interrupt_wait(int fd, bool to_write)
 {
     struct pollfd poll_fd = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};

@@ -5,27 +5,31 @@
 #include <stdbool.h>
 
 /*
- * Interrupts: after interrupt_install the first SIGINT or SIGTERM sets a flag
- * that long loops poll, the second one kills the process.
+ * Interrupts. After interrupt_install the first SIGINT or SIGTERM sets a flag
+ * that long loops poll. The second one kills the process.
  */
 void interrupt_install(void);
 bool interrupt_requested(void);
 
 /*
- * A command that has nothing to keep yet ends at once: the first signal writes
- * `said` on standard error and `answer` on standard output, and ends the
- * process with the status of ERR_INTERRUPTED. Both texts must stay where they
- * are. Not while interrupt_keep(true) says that there is something to keep, and
- * not between interrupt_hold and interrupt_release, which nest: then the signal
- * sets the flag, and a release for which may_end is set ends the process, too.
+ * Immediate end, for a command that has nothing to keep yet. After
+ * interrupt_end_at_once the first signal writes `said` to standard error and
+ * `answer` to standard output, and ends the process with the status of
+ * ERR_INTERRUPTED. Both texts must stay valid.
+ *
+ * The process is not ended in two cases; the signal then only sets the flag:
+ *
+ * - after interrupt_keep(true), which means that there is something to keep;
+ * - between interrupt_hold and interrupt_release, which nest. A release with
+ *   may_end set ends the process if a signal came meanwhile.
  */
 void interrupt_end_at_once(const char *said, const char *answer);
 void interrupt_keep(bool has_something);
 void interrupt_hold(void);
 void interrupt_release(bool may_end);
-/* Waits until fd, which may be a pipe, can be read or written without waiting,
- * or is at its end. -1 where an interrupt came first: a read that waits would
- * go on after it. */
+/* Waits until fd, which may be a pipe, can be read or written without blocking,
+ * or is at its end. Returns -1 if an interrupt came first. A blocking read
+ * would continue after an interrupt. */
 int interrupt_wait(int fd, bool to_write);
 
 #endif

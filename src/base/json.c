@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Above this a double no longer tells one whole number from the next. */
+/* Largest double that is used as a whole number. Above 2^53 neighbouring whole
+ * numbers have the same double. */
 #define DOUBLE_WHOLE_MAX 0x1p53
 
 void json_init(void)
@@ -72,7 +73,8 @@ json_t *json_member(enum member_type type, const void *at)
     text = *(const char *const *)at;
     if (!text)
         return json_null();
-    value = json_string(text_shown(text, &scratch)); /* so it is UTF-8 */
+    /* text_shown makes it UTF-8 */
+    value = json_string(text_shown(text, &scratch));
     arena_release(&scratch);
     return value;
 }
@@ -92,7 +94,7 @@ void json_print(struct buf *out, json_t *value)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
 
-    assert(text); /* what is not UTF-8 breaks the contract */
+    assert(text); /* fails only if a caller passed text that is not UTF-8 */
     buf_printf(out, "%s", text);
     mem_free(text);
     json_decref(value);
@@ -108,7 +110,7 @@ char *json_to_text(const json_t *root)
     return text;
 }
 
-/* --- what stands in a document --- */
+/* --- access to a document --- */
 
 size_t place_line(const struct json_place *place, const char *sentence)
 {
@@ -206,7 +208,8 @@ static int wrong_type(const struct json_place *place, const char *key,
                        type_of(got));
 }
 
-/* What `name`, a member or "key[3]", has; an object. */
+/* Sets *out to an object and its position. `name` is a member's key or
+ * "key[3]". */
 static int enter(struct json_place *out, const struct json_place *place,
                  const char *name, const json_t *value, struct err *err)
 {
@@ -260,7 +263,8 @@ int place_element(struct json_place *out, const struct json_place *place,
     return enter(out, place, name, json_array_get(list, idx), err);
 }
 
-/* Printable, or as hash_text prints it; copied into the arena. */
+/* Reads a text, which must be printable and, for MEMBER_HASH, look as hash_text
+ * prints it. The text is copied into the arena. */
 static int read_text(const char **out, const struct json_place *place,
                      const struct place_field *field, const json_t *value,
                      struct err *err)
@@ -303,7 +307,7 @@ static uint64_t whole(double x)
     return x >= 0x1p64 ? UINT64_MAX : x == 0x1p63 ? INT64_MAX : (uint64_t)x;
 }
 
-/* One of the names, by its index. */
+/* Reads one of the names and stores its index. */
 static int read_choice(uint32_t *out, const struct json_place *place,
                        const struct place_field *field, const json_t *value,
                        struct err *err)
@@ -394,8 +398,9 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
     return list;
 }
 
-/* Quotes and brackets are all there is to see. A child begins with the first
- * character after the bracket or comma before it; that may be a bracket. */
+/* Looks only at quotes, brackets and commas. A child begins with the first
+ * character after the bracket or comma before it; this character may itself be
+ * a bracket. */
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena)
 {
@@ -426,7 +431,7 @@ const size_t *place_child_lines(const char *text, size_t len, size_t depth,
     return arena_keep(arena, lines, n, sizeof(*lines));
 }
 
-/* False where value is no whole number that fits. */
+/* Returns false if the value is no whole number or does not fit. */
 static bool to_u64(uint64_t *out, const json_t *value, bool is_strict)
 {
     double x;
@@ -446,7 +451,7 @@ static bool to_u64(uint64_t *out, const json_t *value, bool is_strict)
     return true;
 }
 
-/* `key` is a member's name or "key[3]". */
+/* Reads a whole number; `key` is a member's name or "key[3]". */
 static int read_u64(uint64_t *out, const struct json_place *place,
                     const char *key, const json_t *value, uint64_t min,
                     uint64_t max, struct err *err)
@@ -508,7 +513,7 @@ int place_list_double(double *out, const struct json_place *place,
 
     *out = json_number_value(value);
     if (json_is_number(value) && *out >= min && *out <= max)
-        return 0; /* of many numbers none needs its name */
+        return 0; /* fast path: formats no name for a valid number */
     snprintf(name, sizeof(name), "%.32s[%zu]", key, idx);
     return read_double(out, place, name, value, min, max, err);
 }

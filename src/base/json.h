@@ -8,88 +8,98 @@
 #include <jansson.h>
 
 /*
- * jansson bent into this project's shape: documents, their values, and what
- * stands in them.
+ * A layer over jansson: JSON documents, their values, and access to members
+ * with error messages.
  */
 
-/* Gives jansson this program's memory (base/mem.h), so that none of its calls
- * fails for want of it. Call once, before any other. */
+/* Makes jansson use this program's allocator (base/mem.h), so that none of its
+ * calls fails for lack of memory. Call it once, before any other function of
+ * jansson. */
 void json_init(void);
 
-/* Parses text. Duplicate keys are refused; ERR_INPUT is
+/* Parses text. Duplicate keys are refused. The sentence of ERR_INPUT is
  * "where:line: not valid JSON: ...". The caller decrefs *root. */
 int json_parse(json_t **root, const char *text, size_t len, const char *where,
                struct err *err) MUST_CHECK;
 
-/* A number, or null for one that is not finite, which JSON does not have. */
+/* Returns a number, or null if the value is not finite, because JSON has no
+ * such numbers. */
 json_t *json_real_or_null(double value);
-/* A whole number, or, as JSON readers lose what is beyond 2^63 - 1, a string of
- * digits. */
+/* Returns a whole number. Above 2^63 - 1 it is a string of digits, because JSON
+ * readers lose larger numbers. */
 json_t *json_whole(uint64_t value);
-/* A count that may have saturated, which then stays a large number. */
+/* Returns a count as a JSON integer. A count above INT64_MAX, which may have
+ * saturated, becomes INT64_MAX. */
 json_int_t json_count(uint64_t value);
-/* The member at that place: a number as above, true or false, or a text, null
- * for none, quoted where it is not printable. */
+/* Returns the member that is stored at `at` as a JSON value: a number as above,
+ * true or false, or a text. A NULL text becomes null; a text that is not
+ * printable is quoted. */
 json_t *json_member(enum member_type type, const void *at);
 
-/* A text as it is, what is none as JSON has it, and "" for NULL; in the
- * arena. */
+/* Returns the value as a text in the arena: a string unchanged, any other value
+ * in JSON notation, and "" for NULL. */
 const char *json_cell(const json_t *value, struct arena *arena) NEVER_NULL;
 
-/* Appends a value, which it takes, as JSON in one line. */
+/* Appends a value as JSON in one line, and decrefs it. */
 void json_print(struct buf *out, json_t *value);
-/* Indented text of root with numbers that read back the same, ends in a
- * newline; the caller frees it with mem_free (or free). */
+/* Returns root as indented text that ends in a newline. Its numbers read back
+ * unchanged. The caller frees it with mem_free (or free). */
 char *json_to_text(const json_t *root);
 
 /*
- * An object in a JSON document that knows where it stands, so that each
- * message names the whole way: "plan.json: shards[12].device is missing".
- * A member that is null counts as absent.
+ * An object in a JSON document together with its position, so that messages can
+ * name the full path: "plan.json: shards[12].device is missing". A member that
+ * is null counts as absent.
  */
 struct json_place {
     const json_t *object; /* borrowed */
     const char *source;   /* file name, not owned */
-    size_t line;          /* in it, 0 where messages name none */
-    const size_t *lines;  /* of the members, by place_child_lines; or NULL */
-    struct arena *arena;  /* where texts go; not owned */
-    char path[64];        /* "shards[12]." or "" for the document itself */
-    bool is_strict;       /* whole numbers are written as such */
+    size_t line;          /* line in the file, 0 if messages name none */
+    /* Lines of the object's members, by place_child_lines; or NULL. */
+    const size_t *lines;
+    struct arena *arena; /* for texts that are read; not owned */
+    char path[64];       /* "shards[12]." or "" for the document itself */
+    /* A whole number must be written as one: no 12.0, no string of digits. */
+    bool is_strict;
 };
 
-/* The document's root; ERR_INPUT where it is no object. */
+/* Sets *out to the document's root. ERR_INPUT if it is no object. */
 int place_root(struct json_place *out, const json_t *root, const char *source,
                struct arena *arena, struct err *err) MUST_CHECK;
-/* Member `key`, an object. */
+/* Sets *out to member `key`, which must be an object. */
 int place_object(struct json_place *out, const struct json_place *place,
                  const char *key, struct err *err) MUST_CHECK;
-/* Member `key`, a list. */
+/* Sets *out to member `key`, which must be a list. */
 int place_list(const json_t **out, const struct json_place *place,
                const char *key, struct err *err) MUST_CHECK;
-/* A list with n entries; of one that has others the sentence says which ("not",
- * "but T is"). */
+/* As place_list, for a list that must have n entries. `what` joins the two
+ * counts in the message: "not", or "but T is" for "key has 3 entries, but T is
+ * 4". */
 int place_list_of(const json_t **out, const struct json_place *place,
                   const char *key, size_t n, const char *what,
                   struct err *err) MUST_CHECK;
-/* Element idx of `list`, which is member `key`; an object. */
+/* Sets *out to element idx of `list`, which is member `key`. The element must
+ * be an object. */
 int place_element(struct json_place *out, const struct json_place *place,
                   const char *key, const json_t *list, size_t idx,
                   struct err *err) MUST_CHECK;
 
 bool place_has(const struct json_place *place, const char *key);
 
-/* ERR_INPUT for a key that is none of the format's, the last of them NULL: a
- * mistyped one is found here, not in what comes of it. */
+/* ERR_INPUT if the object has a key that is not in `known`, which ends with
+ * NULL. This finds a mistyped key, which would otherwise count as absent. */
 int place_check_keys(const struct json_place *place, const char *const *known,
                      struct err *err) MUST_CHECK;
 
-/* A whole number in [min, max]. Unless the place is strict, 12.0 is one, and,
- * as JSON readers lose what is beyond 2^63 - 1, a string of digits. */
+/* Reads a whole number in [min, max]. Unless the place is strict, 12.0 is
+ * accepted as 12, and so is a string of digits, because JSON readers lose
+ * numbers above 2^63 - 1. */
 int place_u64(uint64_t *out, const struct json_place *place, const char *key,
               uint64_t min, uint64_t max, struct err *err) MUST_CHECK;
 int place_u32(uint32_t *out, const struct json_place *place, const char *key,
               uint32_t min, uint32_t max, struct err *err) MUST_CHECK;
-/* Element idx of list `key`, by the same rules; a double from min to max. */
+/* Read element idx of `list`, which is member `key`: a whole number by the
+ * rules above, or a double in [min, max]. */
 int place_list_u64(uint64_t *out, const struct json_place *place,
                    const char *key, const json_t *list, size_t idx,
                    struct err *err) MUST_CHECK;
@@ -98,20 +108,23 @@ int place_list_double(double *out, const struct json_place *place,
                       double min, double max, struct err *err) MUST_CHECK;
 
 /*
- * What a format says of a member, a line of a table each: where its value
- * stands and what it may be. Numbers are from min to max, of whole ones 0x1p63
- * is INT64_MAX and 0x1p64 UINT64_MAX; a text is printable (text_is_printable),
- * a hash is 16 hexadecimal digits (hash_text), an enum one of its names.
+ * Description of one member of a format; a format is a table of them. It gives
+ * the key, the place of the value in a struct, and the allowed values. A number
+ * must be in [min, max]; for whole numbers 0x1p63 means INT64_MAX and 0x1p64
+ * UINT64_MAX. A text must be printable (text_is_printable), a hash 16
+ * hexadecimal digits (hash_text), and an enum one of its names.
  */
 struct place_field {
     const char *key;
-    enum member_type type; /* by MEMBER_OF, like the next */
+    enum member_type type; /* type and offset come from MEMBER_OF */
     size_t offset;
-    bool is_needed; /* else it may be absent, which leaves its place as it is */
+    /* If false, the member may be absent; its place in the struct then keeps
+     * its value. */
+    bool is_needed;
     double min, max;
-    const char *const *names; /* of an enum, from 0, the last one NULL */
+    const char *const *names; /* names of an enum from 0; NULL-terminated */
 };
-/* Reads those members into the struct at `out`. */
+/* Reads the members of the table `fields` into the struct at `out`. */
 int place_fields(void *out, const struct json_place *place,
                  const struct place_field *fields, size_t n,
                  struct err *err) MUST_CHECK;
@@ -119,17 +132,21 @@ int place_fields(void *out, const struct json_place *place,
     place_fields((out), (place), (fields), sizeof(fields) / sizeof(*(fields)), \
                  (err))
 
-/* The counterpart: sets those members, in the order of the table. What JSON
- * lacks is null (of a real what is not finite, of a text NULL), a string of
- * digits (whole numbers beyond 2^63 - 1), or quoted (what of a text is not
- * printable), so that all but null reads back the same. */
+/* Counterpart of place_fields: sets the members of a table in the object, in
+ * the order of the table. Values that JSON cannot hold are written as follows.
+ * Everything except null reads back unchanged.
+ *
+ * real that is not finite          null
+ * text that is NULL                null
+ * whole number above 2^63 - 1      string of digits
+ * text that is not printable       quoted text */
 void place_set_fields(json_t *object, const void *row,
                       const struct place_field *fields, size_t n);
 #define PLACE_SET_FIELDS(object, row, fields)   \
     place_set_fields((object), (row), (fields), \
                      sizeof(fields) / sizeof(*(fields)))
-/* Those of a row as an object of their own, and of n rows as a list of such;
- * the caller decrefs them. */
+/* Return a row as a new object with these members, or n rows as a list of such
+ * objects. The caller decrefs the result. */
 json_t *place_row(const void *row, const struct place_field *fields, size_t n);
 #define PLACE_ROW(row, fields) \
     place_row((row), (fields), sizeof(fields) / sizeof(*(fields)))
@@ -139,16 +156,18 @@ json_t *place_list_rows(const void *rows, size_t n, size_t row_bytes,
     place_list_rows((rows), (n), sizeof(*(rows)), (fields), \
                     sizeof(fields) / sizeof(*(fields)))
 
-/* The lines on which the members or elements begin that stand `depth` (1: the
- * document's own) containers deep, in their order, which is the order that
- * jansson keeps; in the arena. The text is known to be valid. */
+/* Returns the line numbers on which members or elements begin, for all
+ * containers at nesting level `depth` (1: the document itself). They are in the
+ * order of the text, which is also the order that jansson keeps. The result is
+ * in the arena. The text must be valid JSON. */
 const size_t *place_child_lines(const char *text, size_t len, size_t depth,
                                 struct arena *arena) NEVER_NULL;
 
-/* The line of the member with which a sentence begins, or of the place. */
+/* Returns the line of the member whose key begins the sentence, or else the
+ * line of the place. */
 size_t place_line(const struct json_place *place, const char *sentence);
-/* ERR_INPUT with "source: path" and then the sentence, which begins with the
- * member that it is of. */
+/* Sets ERR_INPUT with "source: path" and the sentence, which begins with the
+ * key of the member that it is about. Returns -1. */
 int place_error(const struct json_place *place, struct err *err,
                 const char *fmt, ...) PRINTF_LIKE(3, 4);
 

@@ -17,7 +17,8 @@
 #define POLL_MS 20
 #define OWNER_MAX 80
 
-/* "FILE.lock" of what path leads to; NULL where there is nothing to lock. */
+/* Returns the path "FILE.lock", where FILE is the file that path leads to; NULL
+ * if there is nothing to lock. */
 static char *lock_path(const char *path)
 {
     struct buf name = {0};
@@ -37,8 +38,9 @@ int lock_file(int fd)
     return fcntl(fd, F_SETLK, &whole);
 }
 
-/* Opens the file and tries to lock n bytes of it, 0 for all behind `at`: 1
- * done, 0 another process has one of them, -1 errno says why not. */
+/* Opens the lock file and tries to lock n bytes from `at` on; n == 0 locks all
+ * bytes from `at` on. Returns 1 if they are locked, 0 if another process holds
+ * one of them, or -1 with the reason in errno. */
 static int try_lock(struct lock *lock, off_t at, off_t n)
 {
     struct stat ours, named;
@@ -57,8 +59,9 @@ static int try_lock(struct lock *lock, off_t at, off_t n)
         if (!reason && !fstat(lock->fd, &ours) && !stat(lock->path, &named) &&
             ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
             return 1;
-        /* An owner has removed the file that was opened, or is about to: it
-         * has all of it then. */
+        /* Try again if the owner has removed the file that was opened, or is
+         * about to remove it. In the second case it holds a lock of the whole
+         * file. */
         is_going = !reason || (n && !fcntl(lock->fd, F_GETLK, &part) &&
                                (part.l_type == F_UNLCK || !part.l_len));
         close(lock->fd);
@@ -95,8 +98,9 @@ static void drop(struct lock *lock)
     lock->path = NULL;
 }
 
-/* Tries for so long: 1 done, or nothing needs a lock, 0 another process has it,
- * which is told where all was asked for, -1 with the err. */
+/* Tries for wait_s seconds. Returns 1 if the bytes are locked or no lock is
+ * needed, 0 if another process holds one of them, -1 with the err. For a lock
+ * of the whole file, 0 also sets the err. */
 static int take(struct lock *lock, const char *path, off_t at, off_t n,
                 double wait_s, struct err *err)
 {
@@ -127,14 +131,15 @@ int lock_take(struct lock *lock, const char *path, double wait_s,
 
     if (take(lock, path, 0, 0, wait_s, err) <= 0)
         return -1;
-    /* For people; nothing depends on it. */
+    /* For people who read the file; the program does not use it. */
     if (lock->path && !uname(&host) && !ftruncate(lock->fd, 0))
         dprintf(lock->fd, "process %ld on %.40s\n", (long)getpid(),
                 host.nodename);
     return 0;
 }
 
-/* The last byte there may be would look like all behind it. */
+/* part >> 2 avoids the last byte that a file can have. A lock of that byte
+ * alone would look like a lock of the whole rest of the file. */
 int lock_try(struct lock *lock, const char *path, uint64_t part,
              struct err *err)
 {
@@ -145,8 +150,9 @@ void lock_release(struct lock *lock)
 {
     if (!lock->path)
         return;
-    /* While it is still locked, all of it: who waits for this file then finds
-     * that it has no name any more, and opens the next one. */
+    /* Removes the file while all of it is still locked. A process that waits
+     * for this file then finds that it no longer has a name, and opens its
+     * successor. */
     if (!lock_file(lock->fd))
         unlink(lock->path);
     close(lock->fd);

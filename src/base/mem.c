@@ -9,14 +9,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of the first block, and of the largest where each is twice the last: most
- * arenas of a search are small and short-lived, and what the system has to map
- * and to clear each time would take longer than its use. */
+/* Size of an arena's first block, and largest size of a block if each is twice
+ * as large as the last. The first block is small because most arenas of a
+ * search are small and short-lived: if the system had to map and clear a larger
+ * block each time, this would take longer than the use of the block. */
 #define ARENA_FIRST_BYTES ((size_t)8 << 10)
 #define ARENA_BLOCK_BYTES ((size_t)256 << 10)
 
-/* Under AddressSanitizer (CONFIG=asan) the unused part of a block is poisoned,
- * so that a pointer kept across a rewind, or one past its array, is caught. */
+/* Under AddressSanitizer (CONFIG=asan) the unused part of a block is poisoned.
+ * This catches a pointer that is used after a rewind, or one past its array. */
 #ifdef HAVE_ASAN
 #    include <sanitizer/asan_interface.h>
 #else
@@ -24,8 +25,8 @@
 #    define ASAN_UNPOISON_MEMORY_REGION(ptr, size) ((void)(ptr), (void)(size))
 #endif
 
-/* No destructor runs: one of a library could wait for a thread that was never
- * born, or allocate. */
+/* Ends the program by _exit, so that no destructor runs. A library's destructor
+ * could wait for a thread that was never created, or allocate memory. */
 void mem_exhausted(size_t n, size_t size)
 {
     char text[96];
@@ -38,7 +39,7 @@ void mem_exhausted(size_t n, size_t size)
     _exit(1);
 }
 
-/* n * size, at least 1. */
+/* Returns n * size, at least 1. */
 static size_t product(size_t n, size_t size)
 {
     size_t n_bytes;
@@ -49,7 +50,7 @@ static size_t product(size_t n, size_t size)
     return n_bytes ? n_bytes : 1;
 }
 
-/* n * size rounded up to whole cache lines, at least one. */
+/* Returns n * size rounded up to whole cache lines, at least one. */
 static size_t padded(size_t n, size_t size)
 {
     return (product(n, size) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
@@ -103,20 +104,22 @@ void mem_free(void *ptr)
     free(ptr);
 }
 
-/* The header fills a cache line, so that the data behind it is aligned too. */
+/* A block of an arena. The header fills a cache line, so the data behind it are
+ * aligned, too. */
 struct arena_block {
     struct arena_block *older;     /* owned */
-    struct arena_child *offspring; /* in the data, newest first */
+    struct arena_child *offspring; /* newest first; stored in the data */
     size_t used, cap;              /* bytes of data */
     _Alignas(64) char data[];
 };
 
 struct arena_child {
     struct arena arena;
-    struct arena_child *older; /* of the same block */
+    struct arena_child *older; /* next older child in the same block */
 };
 
-/* Frees what belongs to children that lie in the block from `used` on. */
+/* Frees the arenas of the children that lie in the block at or after offset
+ * `used`. */
 static void free_offspring(struct arena_block *block, size_t used)
 {
     while (block->offspring && (char *)block->offspring >= block->data + used) {
@@ -211,7 +214,7 @@ void *arena_keep(struct arena *arena, void *list, size_t n, size_t size)
     return kept;
 }
 
-/* The length of the text, without its NUL. */
+/* Returns the length of the text without its NUL. */
 PRINTF_LIKE(1, 0) static size_t printed_len(const char *fmt, va_list args)
 {
     va_list again;
@@ -220,7 +223,7 @@ PRINTF_LIKE(1, 0) static size_t printed_len(const char *fmt, va_list args)
     va_copy(again, args);
     len = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    /* The formats are right: no more than memory can lack. */
+    /* The formats are valid, so only a lack of memory can fail here. */
     if (len < 0)
         mem_exhausted(1, strlen(fmt));
     return (size_t)len;
@@ -246,8 +249,8 @@ struct arena_mark arena_mark(const struct arena *arena)
                                arena->head ? arena->head->used : 0};
 }
 
-/* A mark of the empty arena keeps the oldest block, so that a loop of mark,
- * fill, rewind does not allocate each time. */
+/* A rewind to a mark of the empty arena keeps the oldest block, so that a loop
+ * of mark, fill and rewind does not allocate each time. */
 void arena_rewind(struct arena *arena, struct arena_mark mark)
 {
     struct arena_block *block;

@@ -3,12 +3,12 @@
 #define NEUROSHARD_BASE_MEM_H
 
 /*
- * Host memory. Running out of it ends the program with one sentence on stderr
- * and status 1, wherever it happens, in the libraries that are given these
- * functions too (jansson, SQLite); it is never passed up. What is not in place
- * by then is not written: files appear by a rename, databases by a commit, and
- * standard output is not flushed. Most things live in an arena: one a command,
- * one a search.
+ * Host memory. If memory runs out, the program ends with one sentence on stderr
+ * and status 1; callers never see an error. This also holds inside the
+ * libraries that get these functions (jansson, SQLite). Unfinished output is
+ * not written: files appear by a rename, databases by a commit, and standard
+ * output is not flushed. Most data live in an arena: one per command, one per
+ * search.
  */
 
 #include "base/err.h"
@@ -18,30 +18,32 @@
 EXTERN_C_BEGIN
 
 #define NEVER_NULL __attribute__((returns_nonnull))
-#define CACHE_LINE ((size_t)64) /* of all processors that this runs on */
+#define CACHE_LINE ((size_t)64) /* cache line of all supported processors */
 
-/* Says that there is no memory for n * size bytes, and ends the program. */
+/* Reports that there is no memory for n * size bytes, and ends the program. */
 void mem_exhausted(size_t n, size_t size) __attribute__((noreturn));
 
-/* Zeroed block of n * size bytes, aligned to 64; free with mem_free. An
- * overflowing product is more than there is. n * size == 0 gives a valid
- * pointer. */
+/* Returns a zeroed block of n * size bytes, aligned to 64; free it with
+ * mem_free. If the product overflows, memory counts as exhausted. n * size == 0
+ * gives a valid pointer. */
 void *mem_alloc(size_t n, size_t size) NEVER_NULL;
-/* As realloc of n * size bytes (new bytes not zeroed, 16-byte aligned); the
- * pointer must come from mem_grow or be NULL. Free with mem_free. */
+/* As realloc to n * size bytes (new bytes are not zeroed, the block is 16-byte
+ * aligned). The pointer must come from mem_grow or be NULL. Free it with
+ * mem_free. */
 void *mem_grow(void *ptr, size_t n, size_t size) NEVER_NULL;
-/* The same with room for at least one more than the n items that it holds; *cap
- * says for how many. */
+/* Grows a list that holds n items, if needed, so that at least one more fits.
+ * *cap is the capacity of the list in items. Returns the list, as mem_grow
+ * does. */
 void *mem_room(void *list, size_t n, size_t *cap, size_t size) NEVER_NULL;
-/* Says that a large block will be read and written all over: where the system
- * has large pages it may use them. */
+/* Announces that a large block will be read and written in random order, so
+ * that the system may use large pages for it if it has them. */
 void mem_expect_random(void *ptr, size_t n, size_t size);
 void mem_free(void *ptr);
-/* mem_grow(NULL, 1, size), for libraries that take an allocator. */
+/* mem_grow(NULL, 1, size), for libraries that accept an allocator. */
 void *mem_take(size_t size) NEVER_NULL;
 
-/* A bump allocator: blocks are chained, freed together. Zeroed it is empty. Not
- * thread-safe. */
+/* A bump allocator: its blocks are chained and are freed together. A zeroed
+ * arena is empty. Not thread-safe. */
 struct arena_block;
 struct arena {
     struct arena_block *head; /* owned; newest block first */
@@ -53,33 +55,36 @@ struct arena_mark {
 
 /* Frees everything; the arena may be used again. NULL and zeroed are fine. */
 void arena_release(struct arena *arena);
-/* Zeroed, aligned to 64 bytes, lives until rewind or release. */
+/* Returns a zeroed block, aligned to 64 bytes, which lives until a rewind or
+ * release. */
 void *arena_alloc(struct arena *arena, size_t n, size_t size) NEVER_NULL;
 #define ARENA_NEW(arena, type, n) \
     ((type *)arena_alloc((arena), (size_t)(n), sizeof(type)))
-/* An arena of its own, to be filled later or by another thread, that is
- * released with what is in this one now. */
+/* Returns a new arena that may be filled later or by another thread. It is
+ * released together with the data that this arena holds now. */
 struct arena *arena_child(struct arena *arena) NEVER_NULL;
-/* All that is in `from` lives on in the arena; `from` is empty then. */
+/* Moves all data of `from` to the arena; `from` is empty afterwards. */
 void arena_adopt(struct arena *arena, struct arena *from);
 char *arena_strdup(struct arena *arena, const char *s) NEVER_NULL;
 /* Copies len bytes and appends a NUL. */
 char *arena_strndup(struct arena *arena, const char *s, size_t len) NEVER_NULL;
-/* A copy of n items of a list by mem_grow, which is freed. */
+/* Returns a copy of the n items of a list, and frees the list, which must come
+ * from mem_grow. */
 void *arena_keep(struct arena *arena, void *list, size_t n,
                  size_t size) NEVER_NULL;
 NEVER_NULL char *arena_printf(struct arena *arena, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
-/* Everything allocated after the mark dies at the rewind. */
+/* arena_rewind frees everything that was allocated after the mark. */
 struct arena_mark arena_mark(const struct arena *arena);
 void arena_rewind(struct arena *arena, struct arena_mark mark);
 
-/* A growable text, always NUL-terminated once something was added. */
+/* A text that grows. It is NUL-terminated as soon as something was added. */
 struct buf {
     char *data; /* owned; NULL while empty */
     size_t len, cap;
 };
-/* Room for len more bytes and a NUL, behind those that there are. */
+/* Makes room for len more bytes and a NUL behind the current text, and returns
+ * its end. */
 char *buf_reserve(struct buf *buf, size_t len) NEVER_NULL;
 void buf_add(struct buf *buf, const char *data, size_t len);
 void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);

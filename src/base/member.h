@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 /*
- * Members of a struct as data: what is printed, read from JSON and written to
- * it, or kept in a database goes by tables with a line a member.
+ * Members of a struct as data. Tables with one line per member describe which
+ * members are printed, read from and written to JSON, or kept in a database.
  */
 enum member_type {
-    MEMBER_U32, /* an enum, too */
+    MEMBER_U32, /* also an enum */
     MEMBER_U64,
     MEMBER_REAL,
     MEMBER_BOOL,
     MEMBER_TEXT, /* const char * */
-    MEMBER_HASH  /* one that hash_text prints: said by hand */
+    MEMBER_HASH  /* a hash for hash_text; MEMBER_OF does not give it */
 };
 
-/* Type and offset of a member of the rows' struct. */
+/* Type and offset of a member of the struct `row`. */
 #define MEMBER_OF(row, member) \
     _Generic(((row *)0)->member,    \
         double: MEMBER_REAL,        \

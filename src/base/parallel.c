@@ -14,20 +14,22 @@
 #define IS_OPEN 0x80000000u
 
 /*
- * A run is announced by counting up `run`. `state` holds IS_OPEN while a run
- * takes workers, and in its low bits how many are in it. A worker joins by
- * raising that count while IS_OPEN is set; the caller closes the run when the
- * tasks have all been handed out and waits for the count to reach zero. So a
- * worker that wakes too late finds the run closed and is not waited for, and
- * the task fields are written only while nobody can read them (state == 0).
+ * A run is announced by incrementing `run`. `state` holds the flag IS_OPEN
+ * while workers may join the run, and in its low bits the number of workers
+ * that have joined. A worker joins by raising this number while IS_OPEN is set.
+ * The caller closes the run when all tasks have been handed out, and waits for
+ * the number to reach zero. So a worker that wakes too late finds the run
+ * closed, and the caller does not wait for it. The task fields are written only
+ * while nobody can read them (state == 0).
  *
- * Who sleeps (worker or caller) first says so in `n_asleep` and then looks
- * again; who wakes first changes what is waited for and then looks there. Both
- * are sequentially consistent, so one of the two sees the other and no wake-up
- * is lost.
+ * A thread that is going to sleep (worker or caller) first increments
+ * `n_asleep` and then checks its condition again. A thread that wakes others
+ * first changes the value that they wait for and then checks `n_asleep`. Both
+ * steps are sequentially consistent, so one of the two threads sees the other
+ * and no wake-up is lost.
  */
 struct pool {
-    unsigned size;          /* the caller included */
+    unsigned size;          /* number of threads, with the caller */
     struct worker *workers; /* owned; size - 1 of them */
     double spin_ms;
 
@@ -40,7 +42,7 @@ struct pool {
     _Alignas(64) atomic_uint run;
     atomic_bool is_closing;
     atomic_uint n_asleep;
-    pthread_mutex_t lock; /* only around the sleep */
+    pthread_mutex_t lock; /* held only around the sleep */
     pthread_cond_t changed;
 };
 
@@ -58,7 +60,8 @@ static void run_tasks(struct pool *pool, unsigned thread)
         pool->fn(pool->ctx, task, thread);
 }
 
-/* After a change of what others may wait for. */
+/* Wakes all sleeping threads. To be called after a change of a value that they
+ * may wait for. */
 static void wake(struct pool *pool)
 {
     if (!atomic_load(&pool->n_asleep))
@@ -68,8 +71,8 @@ static void wake(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Until *value == than (until_equal) or differs from it: polls for spin_ms, and
- * then sleeps. */
+/* Waits until *value == than (until_equal) or *value != than: polls for
+ * spin_ms, then sleeps. */
 static void wait_until(struct pool *pool, const atomic_uint *value,
                        unsigned than, bool until_equal)
 {
@@ -121,13 +124,14 @@ struct pool *pool_open(unsigned n_threads)
 
     if (!n_threads)
         n_threads = n_cpus;
-    /* A thread that spins in place of one that works helps nobody. */
+    /* With more threads than processors, a spinning thread would take the place
+     * of a working one. */
     pool->spin_ms = n_threads <= n_cpus ? SPIN_MS : 0;
     pool->workers = mem_alloc(n_threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
-    /* Workers take no signals, so that they interrupt the caller's system calls
-     * and no one else's. */
+    /* Workers block all signals, so that signals interrupt only system calls of
+     * the caller. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &kept);
     for (pool->size = 1; pool->size < n_threads; pool->size++) {

@@ -34,7 +34,7 @@ void progress_start(struct progress *progress, const char *label,
     progress->start_ms = progress->last_ms = clock_ms();
 }
 
-/* "12 s", "3:04 min", "2:03 h" */
+/* Prints a duration as "12 s", "3:04 min" or "2:03 h". */
 static void print_duration(double s, struct buf *out)
 {
     uint64_t n = (uint64_t)(s + 0.5);
@@ -47,13 +47,13 @@ static void print_duration(double s, struct buf *out)
         buf_printf(out, "%" PRIu64 ":%02" PRIu64 " h", n / 3600, n / 60 % 60);
 }
 
-/* What has been done in so many seconds. */
+/* Prints the line of progress after spent_s seconds. */
 static void print_line(const struct progress *progress, double spent_s,
                        struct buf *out)
 {
     const double done = (double)progress->done, rate = done / spent_s;
     const double until_limit_s = progress->limit_s - spent_s;
-    double left_s = -1; /* where there is no telling */
+    double left_s = -1; /* negative: unknown */
 
     if (progress->done && progress->done < progress->total)
         left_s = (double)(progress->total - progress->done) / done * spent_s;

@@ -6,33 +6,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of the terminal behind the descriptor; where it is none, or does not
- * say, those of the variable COLUMNS, and without it `otherwise`. */
+/* Returns the width in columns of the terminal behind fd. If fd is no terminal
+ * or its width is unknown, returns the environment variable COLUMNS; without
+ * it, returns `otherwise`. */
 size_t terminal_columns(int fd, size_t otherwise);
 
 struct buf;
 
 /*
  * Progress on a terminal: one line on stderr, rewritten at most ten times a
- * second: label, done/total, percent, rate, time left, and what `tell` adds.
- * Where stderr is no terminal nothing is printed, but a line a minute where
- * that is asked for.
+ * second. It shows the label, done/total, percent, rate, time left, and the
+ * text that `tell` appends. If stderr is no terminal nothing is printed, or one
+ * line a minute if is_logged.
  */
 struct progress {
     const char *label; /* not owned */
     uint64_t total;    /* 0: unknown */
-    bool is_logged;    /* a line a minute where there is no terminal */
-    double limit_s;    /* may be set after the start, like all below: ends then,
-                          if not before; 0: none */
-    void (*tell)(const void *ctx, struct buf *out); /* more; or NULL */
+    bool is_logged;    /* print a line a minute if there is no terminal */
+    /* Time limit: the work ends after limit_s seconds at the latest; 0: none.
+     * This member and those below may be set after the start. */
+    double limit_s;
+    /* Appends more text to the line; or NULL. */
+    void (*tell)(const void *ctx, struct buf *out);
     const void *ctx;
-    uint64_t done; /* of the last update */
+    uint64_t done; /* argument of the last update */
     double start_ms, last_ms;
     bool is_terminal;
 };
 void progress_start(struct progress *progress, const char *label,
                     uint64_t total, bool is_logged);
-void progress_update(struct progress *progress, uint64_t done); /* or NULL */
+/* NULL is fine */
+void progress_update(struct progress *progress, uint64_t done);
 /* Clears the line. */
 void progress_finish(struct progress *progress);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Items from which on a radix sort is faster than qsort. */
+/* Number of items from which a radix sort is faster than qsort. */
 #define MANY 256
 
 int ranked_compare(const uint64_t *a, const uint64_t *b, size_t n)
@@ -41,7 +41,7 @@ static int compare_ranked(const void *left, const void *right)
     return (a->idx > b->idx) - (a->idx < b->idx);
 }
 
-/* An item whose key is told by its bits: a larger key has larger ones. */
+/* An item with its key as an integer: a larger key has larger bits. */
 struct digits {
     uint64_t bits;
     uint32_t idx;
@@ -51,7 +51,7 @@ static uint64_t digits_of(double key)
 {
     uint64_t bits;
 
-    key += 0.0; /* -0 equals 0 */
+    key += 0.0; /* maps -0 to 0 */
     memcpy(&bits, &key, sizeof(bits));
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
@@ -79,8 +79,9 @@ static void sort_by_byte(struct digits *to, const struct digits *from, size_t n,
         to[ends[from[i].bits >> shift & 255]++] = from[i];
 }
 
-/* Radix sort of items whose indices rise, the least byte first, by those bits
- * that differ: thousands of whole numbers take a tenth of the time of qsort. */
+/* Radix sort by the bytes of the keys, least significant byte first. It skips
+ * bits that are equal in all keys. Indices must rise. For thousands of whole
+ * numbers it takes a tenth of the time of qsort. */
 static void sort_many(struct ranked *ranked, size_t n)
 {
     struct digits *from = mem_alloc(2 * n, sizeof(*from)), *all = from;

@@ -12,8 +12,9 @@ uint64_t mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* splitmix64 counts up by GOLDEN and mixes; a stream starts its count at a
- * place of its own. Four outputs of it are never all zero. */
+/* splitmix64 adds GOLDEN to a counter and mixes it. Each stream starts its
+ * counter at a different value. Four outputs of splitmix64 in a row are never
+ * all zero. */
 void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
 {
     uint64_t x = mix64(seed + GOLDEN) ^ mix64(~stream);
@@ -22,7 +23,8 @@ void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
         rng->s[i] = mix64(x += GOLDEN);
 }
 
-/* Draws below 2^64 mod n are thrown away, which leaves a multiple of n. */
+/* Rejects draws below 2^64 mod n, so that the number of accepted values is a
+ * multiple of n. */
 uint64_t rng_below(struct rng *rng, uint64_t n)
 {
     uint64_t n_rejected, x;

@@ -5,16 +5,17 @@
 #include <stdint.h>
 
 /*
- * Seeded random numbers, the same on every machine: xoshiro256** (Blackman,
- * Vigna 2018) seeded by splitmix64. Stateless draws for device code are in
- * device/stream_math.h.
+ * Seeded random numbers that are the same on every machine: xoshiro256**
+ * (Blackman, Vigna 2018) seeded by splitmix64. For stateless draws in device
+ * code see device/stream_math.h.
  */
 
 struct rng {
     uint64_t s[4];
 };
 
-/* Streams of one seed with different `stream` numbers are independent. */
+/* Starts a generator. Streams of one seed with different `stream` numbers are
+ * independent. */
 void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
 
 static inline uint64_t rng_u64(struct rng *rng)
@@ -34,8 +35,8 @@ static inline uint64_t rng_u64(struct rng *rng)
 
 /* Uniform in [0, n), without modulo bias; n > 0. */
 uint64_t rng_below(struct rng *rng, uint64_t n);
-/* Likewise and faster, for n below 2^32: its bias, n / 2^32, is nothing to a
- * search. */
+/* Faster than rng_below, for n below 2^32. Its bias of n / 2^32 does not matter
+ * in a search. */
 static inline uint32_t rng_draw(struct rng *rng, uint32_t n)
 {
     return (uint32_t)((rng_u64(rng) >> 32) * n >> 32);
@@ -47,10 +48,10 @@ static inline double rng_uniform(struct rng *rng)
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
-/* Fisher-Yates over idx[0..n). */
+/* Shuffles idx[0..n) by Fisher-Yates. */
 void rng_shuffle(struct rng *rng, uint32_t *idx, uint32_t n);
 
-/* splitmix64's finaliser: a good stateless mix of 64 bits. */
+/* Mixes 64 bits well and without state: the finaliser of splitmix64. */
 uint64_t mix64(uint64_t x);
 
 #endif

@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #define DIGITS "0123456789"
-#define NEAR 2 /* characters */
+#define NEAR 2 /* fewest equal first characters of a guess */
 #define MOST_COMPARED 63
 #define N_ELEMS(array) (sizeof(array) / sizeof(array)[0])
 
@@ -28,9 +28,10 @@ bool text_to_u64(const char *s, uint64_t *out)
     return true;
 }
 
-/* strtod also takes blanks, signs, hexadecimal, "inf" and "nan". Nothing here
- * calls setlocale, hence the point is a point; were it not, the end would be in
- * the wrong place and the number refused. */
+/* strtod also accepts blanks, signs, hexadecimal, "inf" and "nan", so the
+ * characters are checked first. The decimal separator is a point because the
+ * program never calls setlocale. With another separator the end would be in the
+ * wrong place and the number refused. */
 bool text_to_double(const char *s, double *out)
 {
     char *end;
@@ -53,8 +54,9 @@ int text_choice(const char *const *names, const char *name)
     return -1;
 }
 
-/* Characters to put in, leave out or exchange to make one of the other, in any
- * case; of long ones as far as MOST_COMPARED. */
+/* Returns the edit distance of two names: the number of characters to insert,
+ * delete or exchange, in any case. It only compares the first MOST_COMPARED
+ * characters. */
 static size_t n_changes(const char *a, const char *b)
 {
     const size_t n = strnlen(b, MOST_COMPARED);
@@ -103,7 +105,8 @@ const char *text_nearest(const char *const *names, const char *name)
     return nearest;
 }
 
-/* Bytes of the first n characters, or of all where there are fewer. */
+/* Returns the number of bytes of the first n characters, or of all if there are
+ * fewer. */
 static size_t bytes_of(const char *text, size_t n)
 {
     size_t len = 0;
@@ -143,8 +146,8 @@ void text_wrap(struct buf *out, const char *text, size_t at, size_t indent,
 
 #define USUAL_INDENT 4
 
-/* Where what a line goes on with stands: below its text, behind its blanks or
- * a label. */
+/* Returns the column in which continuation lines of a line start: below the
+ * line's text, that is behind its leading blanks or its label. */
 static size_t text_begin(const char *line)
 {
     const size_t blanks = strspn(line, " "), word = strcspn(line, " \n");
@@ -161,7 +164,7 @@ void text_wrap_lines(struct buf *out, const char *text, size_t n_columns)
     for (; text && *text; text++) {
         const size_t len = strcspn(text, "\n"), indent = text_begin(text);
         struct buf line = {0};
-        size_t at = len; /* from where on it is wrapped */
+        size_t at = len; /* start of the part that is wrapped */
 
         buf_add(&line, text, len);
         if (len > indent && text_length(line.data) > n_columns)
@@ -282,9 +285,10 @@ const char *text_from_count(char buf[TEXT_BYTES_MAX], uint64_t n)
 
 #define NO_CHARACTER UINT32_MAX
 
-/* The character that begins at *at, which moves behind it, or behind one byte
- * where none does: no overlong form, no surrogate, nothing beyond U+10FFFF
- * (Unicode 15, table 3-7). */
+/* Returns the character that begins at *at and moves *at behind it. Returns
+ * NO_CHARACTER and moves by one byte if there is no valid character: overlong
+ * forms, surrogates and characters beyond U+10FFFF are invalid (Unicode 15,
+ * table 3-7). */
 static uint32_t next_character(const unsigned char **at,
                                const unsigned char *end)
 {
@@ -333,8 +337,8 @@ bool text_is_utf8(const char *s, size_t len)
     return true;
 }
 
-/* Control characters, line and paragraph separators, marks that turn the
- * direction of writing, and what has no width. */
+/* The ranges are control characters, line and paragraph separators, marks that
+ * change the direction of writing, and characters without width. */
 static bool is_printable(uint32_t c)
 {
     static const struct {
@@ -397,8 +401,8 @@ const char *text_shown(const char *s, struct arena *arena)
     return out;
 }
 
-/* fmt with a mark in the place of its quotes; what stands in a word and before
- * no value is an apostrophe. */
+/* Copies fmt with `mark` in place of its quotes. An apostrophe stays: it stands
+ * inside a word and not before a conversion such as %s. */
 __attribute__((format_arg(1))) static const char *
 mark_quotes(const char *fmt, char marked[TEXT_SENTENCE_MAX], char mark)
 {
@@ -414,8 +418,9 @@ mark_quotes(const char *fmt, char marked[TEXT_SENTENCE_MAX], char mark)
     return marked;
 }
 
-/* Printed twice, with two marks: what differs is a quote of the format, every
- * other quote is of a text. */
+/* Prints the sentence twice with two different marks as quotes. A character
+ * that differs is a quote of the format; every other quote belongs to a
+ * text. */
 void text_sentence(char *out, size_t cap, const char *fmt, va_list args)
 {
     char marked[TEXT_SENTENCE_MAX], printed[2][TEXT_SENTENCE_MAX];

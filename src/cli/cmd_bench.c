@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of mixed cases, where the options do not say. */
+/* Defaults of mixed cases: batch in samples, and largest number of tables. */
 #define MIXED_BATCH 65536
 #define MIXED_MAX_TABLES 60
 
@@ -59,7 +59,7 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* What goes with what. */
+/* Checks which options exclude or need each other. */
 static int check_options(const struct cli *cli, struct err *err)
 {
     static const char *const alone[] = {"repeat", "ceilings", "mixed",
@@ -84,7 +84,8 @@ static int check_options(const struct cli *cli, struct err *err)
     return 0;
 }
 
-/* The defaults of mixed cases and of GPUs differ from those in the table. */
+/* Applies the defaults of mixed cases and of GPUs, which differ from those in
+ * the table of options. */
 static void adapt_options(struct bench_options *options, const struct cli *cli)
 {
     bool is_gpu = cli_choice(cli, "device") != DEVICE_CPU;
@@ -94,12 +95,12 @@ static void adapt_options(struct bench_options *options, const struct cli *cli)
     if (is_gpu) {
         options->work_bytes = BENCH_CUDA_WORK_BYTES;
         if (!cli_given(cli, "memory"))
-            options->memory_bytes = 0; /* what fits */
+            options->memory_bytes = 0; /* 0: all that fits */
     }
     options->is_designed = cli_given(cli, "designed");
     if (!cli_given(cli, "samples") &&
         (options->is_designed || options->time_limit_s > 0))
-        options->n_cases = 0; /* all of them, or what fits */
+        options->n_cases = 0; /* 0: no limit other than the list or the time */
     options->is_mixed = cli_given(cli, "mixed") || options->is_designed ||
                         (is_gpu && !has_setting);
     if (options->is_mixed && !cli_given(cli, "batch"))
@@ -132,22 +133,24 @@ static int read_options(struct bench_options *options, const struct cli *cli,
 struct bench {
     struct cli *cli;
     struct bench_options options;
-    struct world *world;   /* of exchanges; owned, as all that is opened */
-    struct device *device; /* NULL where nothing is measured */
-    struct comm *comm;     /* of exchanges */
-    struct store *store;   /* NULL in all processes but the first */
+    /* Owned, like the members below that are opened. For exchanges only; else
+     * NULL. */
+    struct world *world;
+    struct device *device; /* NULL if nothing is measured */
+    struct comm *comm;     /* for exchanges only */
+    struct store *store;   /* NULL in all processes except the first */
     struct bench_result result;
     double seconds;
 };
 
-/* All samples of the database, whatever device they are of; where nothing was
- * measured, that is the answer. */
+/* Writes all samples of the database, of any device. If nothing was measured,
+ * the written file is also the command's answer. */
 static int write_csv(const struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
     struct buf text = {0};
     int rc = store_samples_to_csv(&text, bench->store, err);
-    size_t n_lines = 0; /* with the header's */
+    size_t n_lines = 0; /* header included */
 
     for (size_t i = 0; i < text.len; i++)
         n_lines += text.data[i] == '\n';
@@ -176,8 +179,8 @@ static void tell_stored(const char *line)
     fflush(stdout);
 }
 
-/* What is measured, by the options; of several processes the first shows how
- * far it is. */
+/* Runs the measurement that the options choose. With several processes only the
+ * first shows the progress. */
 static int measure(struct bench *bench, struct err *err)
 {
     const bool is_of_ceilings = cli_given(bench->cli, "ceilings");
@@ -214,9 +217,9 @@ static int measure(struct bench *bench, struct err *err)
     return rc;
 }
 
-/* --- what is said when it is done --- */
+/* --- the answer at the end --- */
 
-/* "interrupt", "time" or "done". */
+/* Returns "interrupt", "time" or "done". */
 static const char *stopped_by(const struct bench_result *result)
 {
     if (result->interrupted)
@@ -233,8 +236,8 @@ static void print_device(const struct device *device)
     cli_printf("\n");
 }
 
-/* How many of those asked for, which are called `what`, there are, and samples
- * of them. */
+/* Prints how many of the requested cases were reached and how many samples they
+ * have. `what` is the name of the cases. */
 static void print_counts(const struct bench *bench, const char *what)
 {
     const struct bench_result *result = &bench->result;
@@ -252,7 +255,7 @@ static void print_counts(const struct bench *bench, const char *what)
                    result->n_left);
 }
 
-/* --- look-ups --- */
+/* --- lookups --- */
 
 static void print_lookups_text(const struct bench *bench,
                                const struct errors *repeats,
@@ -326,8 +329,9 @@ static void print_lookups_json(const struct bench *bench,
         cli_shown(bench->cli, "db"), "repeat", repeat, "sentinels", drift));
 }
 
-/* Of the samples of the list alone: a plain list has one setting, a mixed one
- * many, under a name of its own. */
+/* Prints the answer for the samples of this case list only. A plain list has
+ * one setting. A mixed list has many, which the database keeps under the list's
+ * own seed. */
 static int print_lookups(const struct bench *bench, struct err *err)
 {
     struct sample_setting setting =
@@ -455,7 +459,8 @@ static int print_ceilings(const struct bench *bench, struct err *err)
 
 /* --- the command --- */
 
-/* ERR_INTERRUPTED, and how to go on, where it was. */
+/* If the measurement was interrupted, returns -1 with ERR_INTERRUPTED; the
+ * message says how to continue. */
 static int tell_interrupt(const struct bench_result *result, struct err *err)
 {
     if (!result->interrupted)
@@ -465,7 +470,8 @@ static int tell_interrupt(const struct bench_result *result, struct err *err)
                    "command continues from there");
 }
 
-/* Without a wish, the processes of a host share its processors. */
+/* Opens the device and the communicator of this process. Without --threads the
+ * processes of a host share its processors evenly. */
 static int open_ranks(struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
@@ -484,8 +490,8 @@ static int open_ranks(struct bench *bench, struct err *err)
     return store_open(&bench->store, cli_string(cli, "db"), STORE_WRITE, err);
 }
 
-/* One process is all ranks; started by a launcher, each process is one, and the
- * first of them stores and prints. */
+/* Measures exchanges. One process plays all ranks; if a launcher started
+ * several processes, each is one rank, and the first one stores and prints. */
 static int run_exchanges(struct bench *bench, struct err *err)
 {
     int rc;
@@ -497,13 +503,13 @@ static int run_exchanges(struct bench *bench, struct err *err)
     rc = open_ranks(bench, err) || measure(bench, err) ||
          (!bench->world->rank &&
           (print_exchanges(bench, err) || tell_interrupt(&bench->result, err)));
-    /* An interrupt is known to all of them. */
+    /* All processes know of an interrupt, so they end on their own. */
     if (rc && err->code != ERR_INTERRUPTED)
         command_end_all(bench->world, err);
     return rc ? -1 : 0;
 }
 
-/* And what the options leave open until its memory is known. */
+/* Opens the device and sets the options that depend on its memory. */
 static int open_device(struct bench *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;

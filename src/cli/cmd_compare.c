@@ -34,7 +34,7 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* What is the same for all tasks, and what comes of them. */
+/* Inputs that all tasks share, and their results. */
 struct tournament {
     struct cli *cli;
     struct arena *arena;
@@ -44,8 +44,8 @@ struct tournament {
     struct progress progress; /* counts plans */
 };
 
-/* That of --plan, for what the others are for; invalid where it does not fit
- * them. */
+/* Prices the plan of --plan for the problem that the other planners get. The
+ * entry is invalid if the plan does not fit this problem. */
 static int price_given(struct compare_entry *entry,
                        const struct problem *problem,
                        const struct oracle *oracle,
@@ -126,7 +126,8 @@ static int run_task(struct tournament *run, const char *name,
     return 0;
 }
 
-/* Whether an interrupt came and there is a task to report. */
+/* Returns whether an interrupt came and there is at least one task to
+ * report. */
 static bool is_ended(const struct tournament *run)
 {
     return run->comparison.n_tasks && interrupt_requested();

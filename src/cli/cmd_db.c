@@ -25,16 +25,17 @@ static const struct option_spec import_options[] = {
     {0},
 };
 
-/* What a command has in hand, and what it says in the end. */
+/* Working data of a command, and the contents that it reports at the end. */
 struct work {
     struct cli *cli;
-    const char *path; /* of what it tells of */
+    const char *path; /* path of the database that is reported */
     struct store *store, *sorted;
     json_t *contents;
 };
 
-/* What the database comes to, which is whole, and its rows in order; the
- * version is that of the file. */
+/* Reads a summary of the database and its hash, which covers all rows in sorted
+ * order. This also checks that the database is intact. The schema version is
+ * that of the file. */
 static int read_contents(struct work *work, struct err *err)
 {
     uint64_t hash = 0;
@@ -49,11 +50,11 @@ static int read_contents(struct work *work, struct err *err)
     return 0;
 }
 
-/* How much of the contents is said, where it is not as JSON. */
+/* Length of the report if it is not JSON. */
 enum words { SAY_NOTHING, SAY_LINE, SAY_ALL };
 
-/* Leaves texts of others as they may be printed, and without those that are
- * lines of the report. */
+/* Makes the texts of a machine safe to print. With SAY_ALL prints the lines of
+ * its member "text"; in any case removes this member. */
 static void say_machine(json_t *machine, enum words words, struct arena *arena)
 {
     json_t *text = json_object_get(machine, "text"), *member;
@@ -101,7 +102,7 @@ static void say(const struct work *work, enum words words)
         say_machine(machine, words, work->cli->arena);
 }
 
-/* Closes all, and says what the contents are where nothing failed. */
+/* Closes the databases and, if nothing failed, reports the contents. */
 static int finish(struct work *work, int rc, enum words words)
 {
     store_close(work->store);
@@ -114,7 +115,7 @@ static int finish(struct work *work, int rc, enum words words)
     return rc ? -1 : 0;
 }
 
-/* info and check, which differ in how much they say. */
+/* Runs info and check. They differ in the length of the report. */
 static int run_report(struct cli *cli, struct err *err)
 {
     struct work work = {.cli = cli, .path = cli->args[0]};

@@ -19,7 +19,8 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* The options that only the TorchRec plan has a place for. */
+/* Refuses options that have no meaning in this format; they belong to TorchRec
+ * plans. */
 static int check_options(const struct cli *cli, const char *format,
                          struct err *err)
 {

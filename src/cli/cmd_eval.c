@@ -33,14 +33,15 @@ static const struct figure class_figures[] = {
     {0},
 };
 
-/* Of one kind, on a 16th of the cases, an eighth ... all. */
+/* Learning curve: errors of models of one kind, trained on a 16th of the cases,
+ * an eighth, and so on up to all cases. */
 #define N_SHARES 5
 struct curve {
     struct learned {
         uint64_t n_samples;
         double mape;
     } points[N_SHARES];
-    size_t n; /* those that could be trained */
+    size_t n; /* number of points whose model could be trained */
 };
 #define LEARNED(member) MEMBER_OF(struct learned, member)
 static const struct figure curve_figures[] = {
@@ -49,8 +50,9 @@ static const struct figure curve_figures[] = {
     {0},
 };
 
-/* What is held out, and a share of the other cases: one and the same order by
- * chance, so that a larger share has all of a smaller one. */
+/* Takes all held-out samples and a share of the other cases. The cases have one
+ * random order, so a larger share contains every smaller one. Returns the
+ * number of samples. */
 static size_t take_share(struct sample *out, const struct training *judged,
                          double share)
 {
@@ -67,7 +69,8 @@ static size_t take_share(struct sample *out, const struct training *judged,
     return n;
 }
 
-/* ERR_INPUT where all are too few. */
+/* Trains one model per share. Returns -1 with ERR_INPUT if even all cases are
+ * too few for a model. */
 static int find_curve(struct curve *curve, const struct training *judged,
                       struct err *err)
 {

@@ -14,7 +14,7 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* Changes that each search tries. */
+/* Number of changes that each search tries, and number of searches. */
 #define ANEW_EFFORT 200000
 #define N_ANEW 3
 
@@ -39,7 +39,8 @@ static void halve_weights(struct problem *problem, struct arena *arena)
     problem->tables = tables;
 }
 
-/* Where nothing is found or priced the total is NAN. */
+/* Searches a new plan and returns its total in ms; NAN if there is no plan or
+ * no price. */
 static double plan_anew(const struct problem *problem, const char *cost,
                         struct cli *cli)
 {

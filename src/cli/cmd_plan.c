@@ -18,7 +18,7 @@ static const struct option_spec count_options[] = {
      "number of GPUs"},
     {0},
 };
-/* Of the plan that stands now, and what the new one changes. */
+/* Options for re-planning: the current plan and limits of its change. */
 static const struct option_spec replanning_options[] = {
     {"from", 0, OPTION_STRING, "OLD", NULL, 0, 0, NULL,
      "plan that stands now: the search starts there and moves little"},
@@ -50,11 +50,13 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* "0%" asks for what costs nothing. */
+/* Smallest share for --simplest-within. "0%" becomes this share: only
+ * simplifications that cost nothing are accepted. */
 #define NOTHING 1e-12
 
-/* Fills a plan whose problem is set: searched, from `from` if --from is given,
- * within limit_ms if that is not 0; priced and judged. */
+/* Fills a plan whose problem is set: searches it (starting at `from` if --from
+ * is given), prices it and checks it. limit_ms is the time limit of the search
+ * in ms; 0: none. */
 static int find_plan(struct plan *plan, struct plan_request *request,
                      const struct oracle *oracle, double limit_ms,
                      struct err *err)
@@ -83,7 +85,8 @@ static int find_plan(struct plan *plan, struct plan_request *request,
                              ? (unsigned)cli_u64(cli, "beam")
                              : 0;
     if (!is_full)
-        interrupt_keep(true); /* the published search keeps its best, too */
+        /* an interrupt keeps the best plan of this search, too */
+        interrupt_keep(true);
     if (cli_given(cli, "trace"))
         options.trace = &request->trace;
     rc = cli_given(cli, "from")
@@ -120,7 +123,8 @@ static void tell_search(const struct plan *plan)
                 100 * (plan->total_ms / plan->bound_ms - 1));
 }
 
-/* A line a better plan, what differs from run to run last. */
+/* Writes one line per better plan. The last column, seconds, is the only one
+ * that differs from run to run. */
 static int write_trace(const struct search_trace *trace, const char *path,
                        struct err *err)
 {
@@ -148,10 +152,12 @@ static double end_of_search(const struct plan_request *request)
            planning_search_limit_ms(limit_ms, request->problem.n_tables);
 }
 
-/* Time of a search that has none left: 0 would be no limit. */
+/* Time limit in ms of a search that has no time left. It is not 0 because 0
+ * means no limit. */
 #define LEAST_MS 0.001
 
-/* Time of a search that has to end then, in ms; 0: no limit. */
+/* Returns the time limit in ms of a search that must end at end_ms; 0: no
+ * limit. */
 static double time_left(double end_ms)
 {
     return isfinite(end_ms) ? fmax(end_ms - clock_ms(), LEAST_MS) : 0;
@@ -177,18 +183,20 @@ static int plan_once(struct plan_request *request, struct err *err)
 
 /* --- a range of numbers of GPUs --- */
 
-/* Counts whose total is within this of the least are as good as fastest. */
+/* Relative tolerance of `near`: a number of GPUs whose total is within 5 % of
+ * the least total counts as about as fast. */
 #define NEAR_FRAC 0.05
 
-/* What is known of one number of GPUs; without a plan the figures behind `fits`
- * are NAN. */
+/* Result for one number of GPUs. If no plan fits, the figures after `fits` are
+ * NAN. */
 struct count {
-    uint32_t n_gpus, n_hosts, fullest; /* GPU, by share of its memory */
+    /* fullest: the GPU with the largest share of its memory in use. */
+    uint32_t n_gpus, n_hosts, fullest;
     bool hosts_assumed, fits;
-    const char *hosts;   /* "2x8" */
-    const char *why_not; /* a sentence; NULL where it fits */
-    double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN: none */
-    uint64_t used_bytes, memory_bytes;           /* of the fullest */
+    const char *hosts;   /* "2x8": hosts x GPUs per host */
+    const char *why_not; /* a sentence; NULL if a plan fits */
+    double total_ms, bound_ms, gap_frac, gpu_ms; /* NAN if not known */
+    uint64_t used_bytes, memory_bytes;           /* memory of the fullest GPU */
     double used, used_frac;
     const char *stopped, *inputs_hash;
 };
@@ -215,18 +223,22 @@ static const struct figure count_figures[] = {
 
 struct counts {
     struct plan_request *request;
-    struct count *list;     /* [n] */
-    size_t n;               /* that are planned */
-    double end_ms;          /* by the clock, of --time-limit; INFINITY: none */
-    const char *why_so_few; /* "interrupt" or "time"; NULL: all are planned */
+    struct count *list; /* [n] */
+    size_t n;           /* numbers of GPUs planned so far */
+    /* End of --time-limit by clock_ms; INFINITY: no limit. */
+    double end_ms;
+    /* Reason why numbers were left out: "interrupt" or "time"; NULL if all were
+     * planned. */
+    const char *why_so_few;
     struct progress progress; /* counts numbers of GPUs */
     struct planning_counts asked;
-    /* The first that fits, the first of the fastest, and the first about as
-     * fast; NULL where none fits. */
+    /* The smallest number of GPUs that fits, the fastest one, and the smallest
+     * one that is about as fast; NULL if none fits. */
     const struct count *smallest, *fastest, *near;
-    struct cost_source cost;  /* of the last that fits */
-    struct shortage shortage; /* of the last that does not */
-    struct arena arena;       /* of what is kept of the plans */
+    struct cost_source cost; /* cost model of the last number that fits */
+    /* shortage of the last number that does not fit */
+    struct shortage shortage;
+    struct arena arena; /* for data that outlive the single plans */
     bool any_assumed;
 };
 
@@ -259,7 +271,8 @@ static void note_plan(struct counts *counts, struct count *count,
         counts->fastest = count;
 }
 
-/* Share of the time that is left for the next number; 0: no limit. */
+/* Returns the time limit in ms for the next number of GPUs: an equal share of
+ * the time left; 0: no limit. */
 static double share_of_time(const struct counts *counts)
 {
     const double now_ms = clock_ms();
@@ -268,9 +281,9 @@ static double share_of_time(const struct counts *counts)
                                   (double)(counts->asked.n - counts->n));
 }
 
-/* Plans for one number as `plan --gpus N` does, and saves the plan if it is
- * the first that fits. Not to fit is an answer, not a failure, and so is an
- * interrupt before any plan: the number is not counted. */
+/* Plans for one number of GPUs as `plan --gpus N` does, and saves the plan if
+ * it is the first that fits. It is no failure if no plan fits. An interrupt
+ * before any plan is no failure either, but the number is then not counted. */
 static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
 {
     struct plan_request *request = counts->request;
@@ -312,14 +325,15 @@ static int plan_count(struct counts *counts, uint32_t n_gpus, struct err *err)
     return rc;
 }
 
-/* --- for a person --- */
+/* --- the report --- */
 
 static const char *gpus(const struct count *count)
 {
     return count->n_gpus == 1 ? "GPU" : "GPUs";
 }
 
-/* "44 to 65536 GPUs were not planned for"; NULL: all were. */
+/* Returns, for example, "44 to 65536 GPUs were not planned for"; NULL if all
+ * numbers were planned. */
 static const char *say_undone(struct counts *counts)
 {
     const struct planning_counts *asked = &counts->asked;
@@ -365,7 +379,7 @@ static void print_answer(struct counts *counts)
     }
 }
 
-/* --- for a machine --- */
+/* --- JSON --- */
 
 static json_t *json_gpus(const struct count *count)
 {
@@ -403,9 +417,9 @@ static void print_json(const struct counts *counts)
                   json_gpus(counts->near), "cost_model", cost));
 }
 
-/* --- all of them --- */
+/* --- all numbers --- */
 
-/* Prints a line of the number that was planned for last. */
+/* Prints the line of the number of GPUs that was planned last. */
 static void print_last(const struct counts *counts)
 {
     if (counts->n == 1)
@@ -430,13 +444,14 @@ static int plan_all(struct counts *counts, struct err *err)
         progress_finish(&counts->progress);
         if (counts->n > n)
             print_last(counts);
-        interrupt_keep(counts->n > 0); /* what is known of smaller numbers */
+        /* an interrupt keeps the results so far */
+        interrupt_keep(counts->n > 0);
         if (interrupt_requested())
             counts->why_so_few = "interrupt";
         else if (clock_ms() >= counts->end_ms)
             counts->why_so_few = "time";
     }
-    /* The total of one that does not fit is NAN. */
+    /* The total of a number that does not fit is NAN. */
     for (size_t i = 0; counts->fastest && !counts->near; i++)
         if (counts->list[i].total_ms <=
             counts->fastest->total_ms * (1 + NEAR_FRAC))
@@ -444,7 +459,7 @@ static int plan_all(struct counts *counts, struct err *err)
     return 0;
 }
 
-/* Nothing fits as far as the search came. */
+/* Sets the error for the case that none of the numbers planned so far fits. */
 static int conclude_without_plan(const struct counts *counts,
                                  const char *undone, struct err *err)
 {
@@ -463,7 +478,8 @@ static int conclude_without_plan(const struct counts *counts,
     return -1;
 }
 
-/* Says what an interrupt cut short; that the time was up is an answer. */
+/* Sets ERR_INTERRUPTED if an interrupt left numbers out. If the time was up,
+ * warns only: the result is then a valid answer. */
 static int conclude(struct counts *counts, struct err *err)
 {
     const char *undone = say_undone(counts);
@@ -489,12 +505,12 @@ static int conclude(struct counts *counts, struct err *err)
 }
 
 /*
- * Plans for each number of GPUs that --gpus asks about, and prints a line each
- * on stdout when it is known (--json: all at the end), then which is the
- * smallest that fits and which the fastest. --output gets the plan of the
- * smallest. --time-limit is for all together, each number gets an equal share
- * of what is left of it; SIGINT and the end of that time leave out the larger
- * ones. ERR_NO_PLAN, with what would make the largest fit, if none does.
+ * Plans for each number of GPUs of --gpus. Prints a line for each on stdout as
+ * soon as it is known (with --json: all at the end), then the smallest number
+ * that fits and the fastest one. --output gets the plan of the smallest number.
+ * --time-limit applies to all numbers together; each gets an equal share of the
+ * time left. SIGINT and the end of the time leave out the larger numbers. If
+ * none fits, returns ERR_NO_PLAN with remedies for the largest number.
  */
 static int find_plans_by_count(struct plan_request *request, struct err *err)
 {

@@ -16,13 +16,15 @@
 
 #include <string.h>
 
-#define MAX_FILES 1024 /* of times: one a rank */
-/* The setting of exchanges needs one; nothing asks for it. */
+#define MAX_FILES 1024 /* limit of --times files: at most one per rank */
+/* Batch of recorded exchanges. A setting needs a batch, but nothing uses that
+ * of an exchange. */
 #define ANY_BATCH 65536
-/* Times further than this factor from what is predicted are of another device:
- * between GPUs whose memory has 320 and 8,000 GB/s there is one of 25. */
+/* Largest factor between measured and predicted times that can be of the same
+ * device. Times beyond it are of another device: between GPUs with 320 and
+ * 8,000 GB/s of memory bandwidth the factor is 25. */
 #define MAX_OFF 25.0
-/* Launches and small kernels may take this on a rank beside that. */
+/* Time in ms per rank that launches and small kernels may take in addition. */
 #define MAX_BASE_MS 1.0
 
 static const struct option_spec own_options[] = {
@@ -42,16 +44,17 @@ static const struct option_spec own_options[] = {
 };
 
 struct record {
-    struct training training; /* cli, store and device */
+    struct training training; /* only its cli, store and device are used */
     struct plan plan;
     struct times times;
     struct job_times job;
-    uint64_t hash; /* of all files of times */
+    uint64_t hash; /* hash of all files of times */
     uint32_t n_samples, n_added, n_exchanges;
 };
 
-/* Of the device that the options name, or else `device`: with its architecture
- * a whole name, else one that the database knows. */
+/* Opens the database and sets the device: the one of --device, or else
+ * `device`. With --isa a complete name (with ':') is taken as it is; otherwise
+ * the name must match one device of the database. */
 static int open_store(struct record *record, const char *device,
                       struct err *err)
 {
@@ -76,7 +79,8 @@ static int open_store(struct record *record, const char *device,
         "'cuda:NVIDIA H200', and its --isa, as 'sm_90', are needed");
 }
 
-/* What nothing depends on is as in most settings. */
+/* Stores an exchange. Precision and optimizer do not matter for it, so they are
+ * set to the most common values. */
 static int put_exchange(struct record *record, const struct comm_sample *sample,
                         struct err *err)
 {
@@ -90,7 +94,7 @@ static int put_exchange(struct record *record, const struct comm_sample *sample,
     return sample_sink_put_comm(&sink, &setting, sample, err);
 }
 
-/* Head of both reports: {device, isa, db, ...}. */
+/* Returns the head of both JSON reports: {device, isa, db, ...}. */
 static json_t *head_to_json(const struct record *record)
 {
     const struct sample_setting *device = &record->training.device;
@@ -208,8 +212,8 @@ static int read_job(struct record *record, struct err *err)
     return 0;
 }
 
-/* Refuses times of look-ups that are far from what is predicted: they are
- * hardly of the GPU that they would be stored for. */
+/* Refuses lookup times that are far from the prediction: they are hardly of the
+ * GPU for which they would be stored. */
 static int check_device(const struct record *record, struct err *err)
 {
     const struct job_times *job = &record->job;
@@ -241,7 +245,8 @@ static int check_device(const struct record *record, struct err *err)
                      measured_ms, predicted_ms, device);
 }
 
-/* Those ranks' whose look-ups are known; a straggler's teach nothing. */
+/* Stores a sample for each rank whose lookups are known. Samples of a straggler
+ * are marked as disturbed, so that training leaves them out. */
 static int put_samples(struct record *record, struct err *err)
 {
     struct sample_sink sink = store_sink(record->training.store);
@@ -275,7 +280,8 @@ static int put_samples(struct record *record, struct err *err)
     return 0;
 }
 
-/* The exchange of outputs, or, where that is not known, of their gradients. */
+/* Stores the all-to-all of the outputs or, if its time is not known, that of
+ * their gradients. */
 static int put_outputs(struct record *record, struct err *err)
 {
     const struct job_times *job = &record->job;

@@ -20,8 +20,8 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-/* As compare prints them, without searches; null where TorchRec's costs are not
- * to be had. */
+/* Returns the rivals as `compare` prints them, but without searches; null if
+ * TorchRec's costs are not available. */
 static json_t *rivals_to_json(const struct plan *plan,
                               const struct oracle *oracle, struct arena *arena)
 {
@@ -46,8 +46,8 @@ static json_t *rivals_to_json(const struct plan *plan,
     return rc ? json_null() : compare_entries_to_json(entries, N_RIVALS);
 }
 
-/* What binds the plan, and by how much its step would be shorter without each
- * table. */
+/* Adds the bottleneck of the plan, and how much shorter a step would be without
+ * each table. */
 static void add_binding(json_t *found, const struct plan *plan,
                         const struct oracle *oracle, struct arena *arena)
 {
@@ -70,8 +70,8 @@ static void add_binding(json_t *found, const struct plan *plan,
                   "table_ms", binds.table_ms, "saves_ms", saves));
 }
 
-/* What follows from a plan; but for its error only where the cost model that
- * priced it is at hand. */
+/* Returns figures derived from the plan. Without the cost model that priced the
+ * plan there is only its error. */
 static json_t *find(const struct plan *plan, struct arena *arena)
 {
     json_t *found = json_pack("{s:f}", "error_frac", plan_error_frac(plan));
@@ -91,8 +91,8 @@ static json_t *find(const struct plan *plan, struct arena *arena)
     return found;
 }
 
-/* In place of what the file has: the plan as it was read, and what follows from
- * it. */
+/* Replaces the file's content in the document by the plan as it was read, and
+ * adds figures derived from it. */
 static int add_plan(json_t *document, const char *text, size_t len,
                     const char *path, struct arena *arena, struct err *err)
 {
@@ -124,7 +124,7 @@ static int add_document(json_t *documents, const char *path,
              ? json_parse(&content, text, len, path, err)
              : csv_check(text, len, path, arena, err)))
         return -1;
-    if (!content) /* what plan writes with --trace; the page takes it apart */
+    if (!content) /* a file of plan --trace; the page parses it */
         content = json_pack("{s:s}", "trace", text);
     kind = page_kind(content);
     if (!kind) {

@@ -28,11 +28,12 @@ static const struct option_spec file_options[] = {
 
 /* The old model and the new one, judged by the same held-out samples. */
 struct contest {
-    struct training training; /* of the new model, by the samples that count */
-    size_t n_older;           /* that do not, measured before `since` */
+    struct training training; /* the new model and the samples in use */
+    /* number of samples left out: older than `since` */
+    size_t n_older;
     const char *since;
-    const char *path, *shown; /* the model's; as it may be printed */
-    const char *old_data;     /* the old model's file */
+    const char *path, *shown; /* path of the model, raw and safe to print */
+    const char *old_data;     /* content of the old model's file */
     size_t old_len;
     struct model old_model;
     char old_hash[HASH_TEXT_MAX], new_hash[HASH_TEXT_MAX];
@@ -115,7 +116,8 @@ static void print_json(const struct contest *contest)
         contest->n_older ? contest->since : NULL));
 }
 
-/* Leaves those that count in a device that may have changed. */
+/* Keeps only samples of the device's present state: the ones measured at
+ * `since` or later. */
 static void drop_older(struct contest *contest, const char *since)
 {
     struct training *training = &contest->training;
@@ -126,7 +128,8 @@ static void drop_older(struct contest *contest, const char *since)
     training->n = n;
 }
 
-/* By the least gain; a new model that is of no use at all has a reason. */
+/* Decides by the least gain whether the new model replaces the old one. If the
+ * new model is of no use at all, the verdict has a reason already. */
 static void judge(struct contest *contest)
 {
     const struct model *model = &contest->training.model;
@@ -147,8 +150,8 @@ static void judge(struct contest *contest)
     verdict->setting = model_setting_text(model, contest->training.cli->arena);
 }
 
-/* Against the model that is in use by now: another process may have replaced
- * it while this one trained. */
+/* Compares the new model with the model that is in use now: another process may
+ * have replaced the old one during the training. */
 static int hold_contest(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
@@ -182,7 +185,7 @@ out:
     return rc;
 }
 
-/* The new model; it is not written yet. */
+/* Trains the new model. It is not written yet. */
 static int train_new(struct contest *contest, struct err *err)
 {
     struct training *training = &contest->training;
@@ -215,7 +218,8 @@ static int train_new(struct contest *contest, struct err *err)
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted after epoch %" PRIu64 "; '%s' is untouched",
                        training->model.training.epochs, contest->path);
-    /* It is known by its hash, also where it is never written. */
+    /* The verdict names the model by its hash, even if the model is never
+     * written. */
     model_to_bytes(&training->model, &data, &len, arena);
     if (!cli_given(training->cli, "force"))
         contest->verdict.reason =

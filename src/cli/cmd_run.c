@@ -15,7 +15,7 @@ struct run {
     struct world *world; /* owned */
     struct plan plan;
     struct device *device; /* owned */
-    struct store *store;   /* owned; of process 0, and only with --db */
+    struct store *store;   /* owned; in process 0 with --db, else NULL */
     struct exec_options options;
     struct exec_result result;
 };
@@ -52,7 +52,8 @@ static void read_options(struct exec_options *options, const struct cli *cli)
     options->memory_bytes = cli_u64(cli, "memory");
 }
 
-/* What phases cost each other is the device's; all GPUs are alike in it. */
+/* Sets the model of a step with the costs of overlapping phases. These costs
+ * depend on the kind of device only: all GPUs have the same ones. */
 static int find_step(struct step *step, const struct run *run, struct err *err)
 {
     const struct problem *problem = &run->plan.problem;
@@ -67,7 +68,7 @@ static int find_step(struct step *step, const struct run *run, struct err *err)
     return 0;
 }
 
-/* Reads the plan, and prices it anew where the job is another. */
+/* Reads the plan, and prices it again if the options change its job. */
 static int load_plan(struct run *run, struct err *err)
 {
     struct plan *plan = &run->plan;
@@ -89,13 +90,14 @@ static int load_plan(struct run *run, struct err *err)
         if (oracle_price_plan(plan, plan->cost.name, run->cli->arena, err))
             return -1;
     }
-    plan->cost.host_ms = 0; /* no training job queues what runs here */
+    plan->cost.host_ms = 0; /* no host of a training job queues these kernels */
     return 0;
 }
 
-/* Each process of a host has a GPU of its own: its number on the host, or the
- * only one that a launcher lets it see. Process 0 stores, prints and shows how
- * far it is. */
+/* Opens the device of this process and, in process 0 with --db, the database.
+ * Each process of a host has its own GPU: the one with the process's number on
+ * the host, or the only one that the launcher makes visible. Process 0 stores,
+ * prints and shows the progress. */
 static int open_all(struct run *run, struct err *err)
 {
     const struct cli *cli = run->cli;
@@ -113,7 +115,8 @@ static int open_all(struct run *run, struct err *err)
     return store_open(&run->store, cli_string(cli, "db"), STORE_WRITE, err);
 }
 
-/* What a plan is predicted by may have been measured elsewhere. */
+/* Warns if the plan's cost model was measured on another device than this
+ * one. */
 static void tell_other_device(const struct run *run)
 {
     const char *measured = run->plan.cost.device;

@@ -29,15 +29,17 @@ static const struct option_spec own_options[] = {
 struct summary {
     const struct table_list *list;
     uint64_t batch;
-    uint64_t n_rows; /* of all tables, saturating */
+    uint64_t n_rows; /* rows of all tables; saturates */
     struct memory_items memory;
     double dim_min, dim_median, dim_max;
-    double output_elements; /* a sample */
-    double lookups;         /* a sample */
+    double output_elements; /* per sample */
+    double lookups;         /* per sample */
     size_t n_skew_assumed;
-    uint64_t *weight_bytes; /* [n_tables], in the arena, like the next */
-    struct ranked *by_size; /* [n_tables], largest first */
-    size_t n_shown;         /* of them */
+    /* [n_tables] bytes of each table's weights, in the arena. */
+    uint64_t *weight_bytes;
+    /* [n_tables] sorted by size, largest first, in the arena. */
+    struct ranked *by_size;
+    size_t n_shown; /* number of tables listed */
 };
 
 static void add_table(struct summary *summary, const struct problem *problem,
@@ -80,11 +82,11 @@ static void summarise(struct summary *summary, const struct table_list *list,
     ranked_sort(summary->by_size, list->n_tables);
     summary->n_shown = list->n_tables < N_LARGEST ? list->n_tables : N_LARGEST;
     summary->dim_median = stats_median(dims, list->n_tables);
-    summary->dim_min = dims[0]; /* sorted by now */
+    summary->dim_min = dims[0]; /* stats_median has sorted them */
     summary->dim_max = dims[list->n_tables - 1];
 }
 
-/* In front of a name. */
+/* Columns of a line in front of the name. */
 #define FIGURE_COLUMNS 57
 
 static void print_largest(const struct summary *summary, size_t n_columns)
@@ -95,7 +97,7 @@ static void print_largest(const struct summary *summary, size_t n_columns)
     unsigned unit = 0;
     const size_t room = n_columns > FIGURE_COLUMNS + 1
                             ? n_columns - FIGURE_COLUMNS
-                            : 1; /* of names */
+                            : 1; /* columns for names */
 
     for (; largest / unit_bytes >= 1024 && unit < 5; unit++)
         unit_bytes *= 1024;
@@ -222,7 +224,7 @@ static const struct option_spec import_options[] = {
     {0},
 };
 
-/* "a,b,c", or the lines of a file. */
+/* Reads --names: "a,b,c" itself, or the lines of a file. */
 static int read_names(const char **out, struct cli *cli, struct err *err)
 {
     size_t len;
@@ -233,7 +235,7 @@ static int read_names(const char **out, struct cli *cli, struct err *err)
                : 0;
 }
 
-/* A word as a shell reads it back. */
+/* Quotes a word so that a shell reads it back unchanged. */
 static const char *in_quotes(const char *word, struct arena *arena)
 {
     char *copy = ARENA_NEW(arena, char, 4 * strlen(word) + 3), *out = copy;
@@ -249,7 +251,7 @@ static const char *in_quotes(const char *word, struct arena *arena)
     return copy;
 }
 
-/* A file, or the words of a command line. */
+/* Reads the tables from a file, or from the words of a DLRM command line. */
 static int read_source(struct table_list *list,
                        const struct tables_options *options, struct cli *cli,
                        struct err *err)
@@ -402,7 +404,8 @@ static void print_profile_json(const struct id_tables *measured)
         "memory_bytes", (json_int_t)measured->memory_bytes, "tables", tables));
 }
 
-/* The list that was given, with what was measured, or a new one. */
+/* Saves the given list with the measured values, or a new list if none was
+ * given. */
 static int save_profile(struct id_tables *measured, const char *path,
                         bool has_gpus, struct err *err)
 {

@@ -4,19 +4,20 @@
 
 #include "base/cli.h"
 
-/* The processes of '--ranks', or that a launcher started; NULL in the one that
- * started those of '--ranks', once they are done. */
+/* Opens the processes of '--ranks', or those that a launcher started. In the
+ * process that started those of '--ranks', returns when they are done and sets
+ * *out to NULL. */
 struct world;
 int command_open_world(struct world **out, const struct cli *cli,
                        struct err *err) MUST_CHECK;
-/* A process that fails must not leave the others waiting: says why, as main
- * would, and ends all of them. Often all fail alike; so that one sentence is
- * enough, the others give process 0, and those before them, a moment to say it.
- * A world of one returns without a word. */
+/* Ends all processes after a failure of one, so that the others do not wait for
+ * it. Prints the error as main would. Often all processes fail in the same way,
+ * and one message is enough: the others wait 2 s for process 0, and then for
+ * processes of lower rank. In a world of one process it only returns. */
 void command_end_all(struct world *world, const struct err *err);
 
-/* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c, those of
- * two words in that of the first. */
+/* The commands; src/cli/main.c lists them. Each lives in cmd_NAME.c. A command
+ * of two words lives in the file of its first word. */
 extern const struct command command_bench, command_compare, command_cost,
     command_db_check, command_db_export, command_db_import, command_db_info,
     command_db_merge, command_diff, command_emit, command_eval, command_explain,

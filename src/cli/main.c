@@ -35,8 +35,8 @@ static void print_usage(void)
            "neuroshard' has the\nmanual.\n");
 }
 
-/* "a|b:NAME" or "a, b:NAME" as "a" and "b:": what is in capitals or brackets is
- * for the user. */
+/* Prints the values of an option: "a|b:NAME" or "a, b:NAME" as "a" and "b:".
+ * Words in capitals or brackets are placeholders and are left out. */
 static void print_values(const char *key, const char *choices)
 {
     printf("%s\t\n", key);
@@ -69,11 +69,14 @@ static void print_option(const char *command, const struct option_spec *spec,
                      choices);
 }
 
-/* What the shells complete, a line each, "KEY\tWORD\tHELP". Of a first word the
- * key is empty, of a second one the first, of an option "COMMAND=", of a value
- * that the option may have "COMMAND=--OPTION" or "COMMAND=-O"; of each option
- * that takes one there is also "KEY\t". The command is listed behind the one of
- * that name. */
+/* Prints the words that shells complete, one per line as "KEY\tWORD\tHELP". The
+ * keys are as follows. An option that takes a value also has a line "KEY\t".
+ * `before` is the name of the command listed before this one.
+ *
+ * first word of a command      empty
+ * second word                  the first word
+ * option                       "COMMAND="
+ * value of an option           "COMMAND=--OPTION" or "COMMAND=-O" */
 static void print_words(const struct command *command, const char *before,
                         struct arena *arena)
 {
@@ -113,7 +116,7 @@ static int run_command(const struct command *command, int argc, char **argv,
     return rc;
 }
 
-/* What was printed must have arrived: a full disk is a failure. */
+/* Makes sure that all output was written: a full disk is a failure. */
 static int finish_stdout(struct err *err)
 {
     errno = 0;
@@ -131,7 +134,8 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* How the commands go on that begin so: "import" ... of "tables ". */
+/* Lists the continuations of commands that begin with `begin`: "import" ... for
+ * "tables ". Returns their number. */
 static size_t list_words(const char *names[N_COMMANDS + 1], const char *begin)
 {
     const size_t len = strlen(begin);
@@ -144,8 +148,8 @@ static size_t list_words(const char *names[N_COMMANDS + 1], const char *begin)
     return n;
 }
 
-/* Whether the word behind `begin`, a command, is meant as part of another one's
- * name: it is like one, and like no file. */
+/* Returns whether the word after the command `begin` is a misspelt part of a
+ * two-word command: it resembles one, and is no file. */
 static bool is_misspelt(const char *begin, const char *second)
 {
     const char *names[N_COMMANDS + 1];
@@ -155,7 +159,8 @@ static bool is_misspelt(const char *begin, const char *second)
            text_nearest(names, second);
 }
 
-/* `begin` is the first word and a blank. */
+/* Sets the error for an unknown command. `begin` is the first word and a
+ * blank. */
 static int no_command(const char *first, const char *begin, const char *second,
                       struct arena *arena, struct err *err)
 {
@@ -175,7 +180,8 @@ static int no_command(const char *first, const char *begin, const char *second,
                      *word ? begin : "", *word ? word : first, meant);
 }
 
-/* Also "help" before a command's name, in place of its --help. */
+/* Runs the command that argv names. "help COMMAND" is the same as "COMMAND
+ * --help". */
 static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
 {
     char help[] = "--help", *helped[] = {NULL, help, NULL};
@@ -197,7 +203,7 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
         printf("neuroshard " NEUROSHARD_VERSION " (build %s)\n", build_id);
         return 0;
     }
-    if (!strcmp(name, "complete")) { /* for data/completion: not listed */
+    if (!strcmp(name, "complete")) { /* for data/completion; not listed */
         for (size_t i = 0; i < N_COMMANDS; i++)
             print_words(commands[i], i ? commands[i - 1]->name : "", arena);
         return 0;
@@ -216,7 +222,8 @@ static int dispatch(int argc, char **argv, struct arena *arena, struct err *err)
     return run_command(command, argc - n_words, argv + n_words, arena, err);
 }
 
-/* Before the command's own options tell, and where they are wrong. */
+/* Looks for --json before the command's options are parsed, so that it also
+ * works if they are wrong. */
 static bool asks_for_json(char **argv)
 {
     while (*argv && strcmp(*argv, "--") != 0 && strcmp(*argv, "--json") != 0)
@@ -232,17 +239,18 @@ int main(int argc, char **argv)
 
     interrupt_install();
     json_init();
-    /* A write beyond the file-size limit then fails like any other. */
+    /* With this, a write beyond the file-size limit fails like any other. */
     signal(SIGXFSZ, SIG_IGN);
     cli_answer_as(asks_for_json(argv), SIZE_MAX);
     rc = dispatch(argc, argv, &arena, &err);
     arena_release(&arena);
-    /* Commands that have a best so far write it and say no more. */
+    /* Commands that have a best result so far write it and return success. */
     if (rc >= 0 && interrupt_requested())
         rc = err_set(&err, ERR_INTERRUPTED,
                      "interrupted; what is printed and written is the best "
                      "until then");
-    if (rc >= 0 || *err.msg) /* which a process of --ranks has said */
+    /* *err.msg is empty if a process of --ranks has printed the error */
+    if (rc >= 0 || *err.msg)
         cli_end_answer(rc < 0 ? &err : NULL);
     if (finish_stdout(&unwritten) && (rc >= 0 || err.code == ERR_INTERRUPTED)) {
         err = unwritten;

@@ -32,7 +32,7 @@ struct compare_entry planner_entry(const struct rival *rival)
     return entry;
 }
 
-/* TorchRec's, and the best greedy one. */
+/* Fills the list with TorchRec's planner and the best greedy planner. */
 static void list_rivals(struct compare_entry list[2],
                         const struct rivals *rivals, const struct plan *plan,
                         struct arena *arena)
@@ -61,7 +61,8 @@ static void list_rivals(struct compare_entry list[2],
     }
 }
 
-/* The same plan of a job that does not de-duplicate ids; NAN: it does not. */
+/* Returns the total in ms of the same plan if the job did not deduplicate ids.
+ * Returns NAN if the job does not deduplicate, or if there is no price. */
 static double plain_ms(const struct plan *plan, struct arena *arena)
 {
     struct plan plain = *plan;
@@ -76,8 +77,9 @@ static double plain_ms(const struct plan *plan, struct arena *arena)
                : plain.total_ms;
 }
 
-/* With rivals, which may be NULL, beside TorchRec's planner and the best of the
- * greedy ones. After an interrupt without what takes long. */
+/* Prints the report of a plan. With rivals (may be NULL) it compares the plan
+ * to TorchRec's planner and the best greedy one. After an interrupt it leaves
+ * out everything that takes long. */
 static void plan_report(const struct plan *plan, const struct oracle *oracle,
                         const struct rivals *rivals, const struct cli *cli)
 {
@@ -99,14 +101,14 @@ static void plan_report(const struct plan *plan, const struct oracle *oracle,
         cli_text());
 }
 
-/* --- of a plan in the place of another --- */
+/* --- the report of re-planning --- */
 
 static const char *plural(size_t n)
 {
     return n == 1 ? "" : "s";
 }
 
-/* What standing still would cost, and what the plan costs. */
+/* Prints the cost of keeping the current plan, and the cost of the new one. */
 static void print_gain(const struct plan_request *request,
                        const struct plan *plan)
 {
@@ -145,7 +147,7 @@ static void print_moves(const struct plan_request *request,
                TEXT_BYTES(moves.bytes.kept));
 }
 
-/* GPUs that go on holding more than their reserve leaves. */
+/* Lists the GPUs that keep holding more than their reserve leaves. */
 static void print_excess(const struct cluster *asked,
                          const struct cluster *taken)
 {
@@ -158,7 +160,8 @@ static void print_excess(const struct cluster *asked,
                 TEXT_BYTES(asked->reserve_bytes[r] - taken->reserve_bytes[r]));
 }
 
-/* No less than that, also in the few digits that are printed. */
+/* Returns a limit that is at least `bytes`, even after it is rounded to the few
+ * digits that are printed. */
 static double limit_of(uint64_t bytes)
 {
     double limit = (double)bytes;
@@ -169,7 +172,8 @@ static double limit_of(uint64_t bytes)
     return limit;
 }
 
-/* The least movement that brings each of these shares of the gain. */
+/* Prints for each of these shares of the gain the smallest migration that
+ * brings at least this share. */
 static void print_front(const struct replan_report *report)
 {
     static const double shares[] = {0, 0.25, 0.5, 0.75, 0.9};
@@ -193,9 +197,9 @@ static void print_front(const struct replan_report *report)
     }
 }
 
-/* What standing still would cost and what the plan does, what moves, which GPUs
- * hold more than the reserve that was asked for leaves, and, where movement has
- * no limit, what some limits would bring. */
+/* Prints the cost of keeping the current plan and of the new one, the
+ * migration, and the GPUs that hold more than the requested reserve leaves. If
+ * the migration has no limit, also prints the effect of some limits. */
 static void replanning_report(const struct plan_request *request,
                               const struct plan *plan)
 {
@@ -214,7 +218,8 @@ static json_t *point_to_json(const struct replan_point *point)
                      json_real_or_null(point->total_ms));
 }
 
-/* The plan's document with the same and every move as its member "movement". */
+/* Returns the plan's document with this report and every move as its member
+ * "movement". */
 static json_t *replanning_to_json(const struct plan_request *request,
                                   const struct plan *plan)
 {
@@ -249,7 +254,8 @@ int plan_answer(const struct plan *plan, const struct oracle *oracle,
 
     if (path && !is_stdout && plan_save(plan, path, err))
         return -1;
-    /* The plan is kept; a report is none until it is whole. */
+    /* If the plan went to a file it is safe. A report is useless until it is
+     * complete, so only a plan on standard output is kept. */
     interrupt_keep(is_stdout);
     if (is_from && cli_given(cli, "json"))
         cli_print_document(replanning_to_json(request, plan));

@@ -16,11 +16,11 @@
 #include <math.h>
 #include <string.h>
 
-/* GPUs of a host, where a plan does not say how many. */
+/* GPUs per host if a plan does not say how many. */
 #define OLD_HOST 8
 
-/* Which planning_options and placed_options have, as no plan of TorchRec's says
- * what updates replicas. */
+/* An option of both planning_options and placed_options. A TorchRec plan does
+ * not say which optimizer updates replicas. */
 #define DENSE_OPTIMIZER_OPTION                                                \
     {                                                                         \
         "dense-optimizer", 0, OPTION_CHOICE, "NAME", "adam", 0, 0,            \
@@ -97,7 +97,7 @@ const struct option_spec placed_options[] = {
     {0},
 };
 
-/* "1.5,3" */
+/* Parses "1.5,3". */
 static int parse_dense_ms(double dense_ms[2], const char *text,
                           struct arena *arena, struct err *err)
 {
@@ -139,7 +139,8 @@ int planning_set_job(struct problem *problem, struct cli *cli, struct err *err)
     return 0;
 }
 
-/* "table,column" -> a mask; grid comes with row and column together. */
+/* Parses a list such as "table,column" into a mask. Row and column together
+ * also allow grid. */
 static int parse_kinds(struct problem *problem, const char *text,
                        struct err *err)
 {
@@ -161,8 +162,8 @@ static int parse_kinds(struct problem *problem, const char *text,
     return 0;
 }
 
-/* Rows that are there stay where they are: tables that keep their rows keep the
- * seed, by their names. */
+/* Lets existing rows stay where they are: a table that keeps its number of rows
+ * keeps its row seed. Tables are matched by name. */
 static void keep_row_seeds(struct problem *problem, const struct problem *like,
                            struct arena *arena)
 {
@@ -262,8 +263,8 @@ double planning_search_limit_ms(double limit_ms, size_t n_tables)
     return limit_ms > 0 ? limit_ms - answer_ms : INFINITY;
 }
 
-/* Says what speaks against the numbers of a cost model that this text chose,
- * or, where it is NULL, a GPU. */
+/* Prints warnings about a cost model. `spec` is the option that chose it, or
+ * NULL if a GPU chose it. */
 static void tell_doubts(const struct oracle *oracle, const char *spec,
                         struct cli *cli)
 {
@@ -281,8 +282,8 @@ static void tell_doubts(const struct oracle *oracle, const char *spec,
                             oracle->cost.name));
 }
 
-/* Options of a mask that were given: "options '--chunks', '--dedup' change";
- * NULL: none. */
+/* Lists the given options of a mask: "options '--chunks', '--dedup' change";
+ * NULL if none was given. */
 static const char *list_given(unsigned mask, const struct cli *cli)
 {
 #define HEED_NAME(name, option) option,
@@ -300,9 +301,10 @@ static const char *list_given(unsigned mask, const struct cli *cli)
                   : arena_printf(cli->arena, "options %s change", list);
 }
 
-/* Says which options have no effect under the cost model of this text, or,
- * if it is NULL, of a GPU's own, which heeds all. Bandwidths are refused if the
- * model has nets in their place; a plan and a cluster may have some. */
+/* Warns of options that have no effect under the cost model `spec`. If spec is
+ * NULL, the GPU's own model is used, which heeds all options. Bandwidth options
+ * are refused if the model has nets for communication; bandwidths of a plan or
+ * a cluster file are not. */
 static int check_heeded(struct cli *cli, const char *spec, struct err *err)
 {
     const unsigned heeds = spec ? oracle_heeds(spec) : HEED_ALL;
@@ -324,7 +326,7 @@ static int check_heeded(struct cli *cli, const char *spec, struct err *err)
     return 0;
 }
 
-/* The model of this text, or, where it is NULL, that of a GPU. */
+/* Opens the cost model `spec`, or that of a GPU if spec is NULL. */
 static int open_oracle(struct oracle **out, const char *spec, const char *gpu,
                        const struct problem *problem, struct cli *cli,
                        struct err *err)
@@ -343,7 +345,7 @@ int planning_oracle(struct oracle **out, struct cli *cli,
     if (check_heeded(cli, spec, err) ||
         open_oracle(&oracle, spec, problem->cluster.gpu, problem, cli, err))
         return -1;
-    /* A kind that is asked for by name must have a price. */
+    /* The model must be able to price a kind that --shard names. */
     missing = problem->kinds & ~oracle->kinds & ~(unsigned)SHARD_GRID;
     if (cli_given(cli, "shard") && missing)
         return err_usage(
@@ -378,7 +380,7 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
                     &plan->problem, cli, err)) {
         if (!is_own)
             return -1;
-        /* What would be wrong usage in an option is a wrong value here. */
+        /* an option would be used wrongly; a plan has a wrong value */
         if (err->code == ERR_USAGE)
             err->code = ERR_INPUT;
         return err_prefix(err, "%s: cost_model.name (--cost takes another)",
@@ -396,10 +398,11 @@ int planning_price(struct oracle **out, struct cli *cli, struct plan *plan,
     return 0;
 }
 
-/* --- plans that are there --- */
+/* --- existing plans --- */
 
-/* A plan of ours says all that these do; others may ask what if it were
- * otherwise. */
+/* Refuses options that describe a TorchRec plan, because a plan of this program
+ * contains these values itself. Other options are allowed: they change the
+ * plan's job or cluster for a what-if. */
 static int check_unused(const struct cli *cli, const char *source,
                         struct err *err)
 {
@@ -416,8 +419,9 @@ static int check_unused(const struct cli *cli, const char *source,
     return 0;
 }
 
-/* Of a plan to be replaced, which need not fit what the options say of the new
- * one: hosts as it says, else as it may have had. */
+/* Sets the cluster of a current plan that is to be replaced. It need not match
+ * the options, which describe the new plan. Hosts are those of the plan, or
+ * else assumed. */
 static void set_old_cluster(struct problem *problem, struct cli *cli)
 {
     struct cluster *cluster = &problem->cluster;
@@ -433,8 +437,8 @@ static void set_old_cluster(struct problem *problem, struct cli *cli)
     problem->batch = max_u64(problem->batch, 1);
 }
 
-/* GPUs, hosts and batch, as far as TorchRec does not say them, by the options.
- */
+/* Sets GPUs, hosts and batch by the options, as far as the TorchRec plan does
+ * not contain them. */
 static int set_cluster(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
@@ -454,7 +458,8 @@ static int set_cluster(struct problem *problem, struct cli *cli,
                                 "say how many samples a step has");
 }
 
-/* TorchRec prints the ranks of a table sorted. */
+/* Warns of a guess: TorchRec prints the ranks of a table in sorted order, so it
+ * is unknown which column piece is on which rank. */
 static void warn_guessed(const struct plan *plan, const char *source,
                          struct cli *cli)
 {
@@ -539,7 +544,7 @@ int planning_load(struct plan *plan, const char *path, const char *list,
                              cli, err);
     if (plan_from_json(plan, text, len, source, cli->arena, err))
         return -1;
-    /* Of two plans the other may be TorchRec's. */
+    /* With two plans, the options may describe the other one. */
     if (!is_given || cli->command->n_args[0] > 1)
         return 0;
     if (check_unused(cli, source, err))

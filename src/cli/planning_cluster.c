@@ -45,9 +45,10 @@ static int bad_reserve(const struct cluster *cluster, bool is_of_file,
                      cluster->reserve);
 }
 
-/* What is to stay free comes to what is taken already; no more can be kept from
- * use than there is. Where nobody says: the default of --reserve, but none
- * beside the papers' way to count memory. NCCL's buffers are part of it. */
+/* Adds the reserve to the memory that is in use already, up to the GPU's
+ * memory. The reserve comes from the file of --cluster or from --reserve. Its
+ * default applies unless memory is counted as in the papers (MEMORY_WEIGHTS).
+ * NCCL's buffers are part of the reserve. */
 static int add_reserve(struct problem *problem, struct cli *cli,
                        struct err *err)
 {
@@ -78,7 +79,8 @@ void planning_set_bandwidths(struct cluster *cluster, const struct cli *cli)
         cluster->inter_gbps = cli_double(cli, "inter-gbps");
 }
 
-/* The batch stays where no option says another. */
+/* Sets the batch from the options. Without an option the problem keeps its
+ * batch. */
 static int set_batch(struct problem *problem, struct cli *cli, struct err *err)
 {
     const uint64_t batch = problem->batch;
@@ -105,7 +107,7 @@ static uint32_t asked_per_domain(const struct cli *cli)
     return (uint32_t)max_u64(cli_u64(cli, "hosts-per-domain"), 1);
 }
 
-/* Whether so many GPUs are whole hosts, in whole domains. */
+/* Returns whether n_gpus GPUs are whole hosts in whole domains. */
 static bool are_whole(uint32_t n_gpus, uint32_t per_host, uint32_t per_domain)
 {
     struct cluster cluster = {.n_devices = n_gpus};
@@ -140,8 +142,8 @@ int planning_counts(struct planning_counts *counts, struct cli *cli,
                      asked_per_domain(cli) > 1 ? ", in whole domains" : "");
 }
 
-/* Whether the hosts of a plan that stands are those of n GPUs, too: the one
- * host of another number of GPUs says nothing of others. */
+/* Returns whether the hosts of a current plan also apply to n GPUs. A plan on a
+ * single host does not apply to another number of GPUs. */
 static bool is_like(const struct cluster *like, uint32_t n_gpus)
 {
     if (!like->devices_per_host)
@@ -153,8 +155,9 @@ static bool is_like(const struct cluster *like, uint32_t n_gpus)
     return are_whole(n_gpus, like->devices_per_host, like->hosts_per_domain);
 }
 
-/* Hosts that nobody names, as such GPUs are sold; a range of counts keeps those
- * whose only hosts are of one GPU. */
+/* Assumes hosts that nobody has named, of the size in which this GPU is sold. A
+ * single number of GPUs is refused if this only gives hosts of one GPU; a range
+ * keeps it. */
 static int assume_hosts(struct cluster *cluster, uint32_t host_size,
                         struct cli *cli, struct err *err)
 {
@@ -172,8 +175,8 @@ static int assume_hosts(struct cluster *cluster, uint32_t host_size,
     return 0;
 }
 
-/* Hosts by the options, else as in the plan that stands, else assumed of this
- * GPU. */
+/* Sets the hosts by the options, else as in the current plan, else assumed for
+ * this GPU. */
 static int set_hosts(struct cluster *cluster, const struct cluster *like,
                      const struct gpu_spec *gpu, struct cli *cli,
                      struct err *err)
@@ -189,7 +192,8 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
         cluster_take_hosts(cluster, like->devices_per_host,
                            like->hosts_per_domain);
     else {
-        assert(gpu); /* a plan that stands is like itself */
+        /* gpu is NULL only for a loaded plan, whose own hosts always apply */
+        assert(gpu);
         return assume_hosts(cluster, gpu->gpus_per_host, cli, err);
     }
     if (!cluster_check_hosts(cluster, err))
@@ -198,8 +202,8 @@ static int set_hosts(struct cluster *cluster, const struct cluster *like,
     return -1;
 }
 
-/* The GPU that the cluster's file or --gpu names, else that of the cost model.
- */
+/* Finds the GPU that the cluster's file or --gpu names, or else that of the
+ * cost model. */
 static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
                     struct cli *cli, struct err *err)
 {
@@ -213,12 +217,12 @@ static int find_gpu(const struct gpu_spec **gpu, const struct cluster *cluster,
         return 0;
     if (!cluster->gpu)
         return -1;
-    /* What would be wrong usage in an option is a wrong value here. */
+    /* wrong usage in an option, but here a wrong value in the file */
     err->code = ERR_INPUT;
     return err_prefix(err, "%s: gpu", cli_string(cli, "cluster"));
 }
 
-/* Each thing is said once: by the file or by an option. */
+/* Refuses options whose value the cluster's file also gives. */
 static int check_said_once(const struct cluster *cluster, struct cli *cli,
                            struct err *err)
 {
@@ -245,8 +249,9 @@ static int check_said_once(const struct cluster *cluster, struct cli *cli,
     return 0;
 }
 
-/* Of the GPUs whose memory the file does not say: that of --memory, else what
- * they are sold with. Where all are as they are sold, NCCL's buffers count. */
+/* Sets the memory of the GPUs for which the file gives none: --memory, or else
+ * the memory with which they are sold. NCCL's buffers are counted only if all
+ * GPUs have the memory with which they are sold. */
 static int set_memory(struct problem *problem, const struct gpu_spec *gpu,
                       struct cli *cli, struct err *err)
 {

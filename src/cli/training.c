@@ -56,7 +56,7 @@ const struct option_spec device_options[] = {
     {0},
 };
 
-/* "A; B; C", in words. */
+/* Returns the settings as a text: "A; B; C". */
 static const char *list_settings(const struct sample_setting *settings,
                                  size_t n, struct cli *cli)
 {
@@ -65,7 +65,8 @@ static const char *list_settings(const struct sample_setting *settings,
     for (size_t i = 0; i < n; i++) {
         const char *text = setting_text(&settings[i], cli->arena);
 
-        if (strcmp(text, last)) /* another host or driver is no other text */
+        /* settings of other hosts or drivers have the same text */
+        if (strcmp(text, last))
             list = arena_printf(cli->arena, "%s%s%s", list, *list ? "; " : "",
                                 text);
         last = text;
@@ -73,7 +74,7 @@ static const char *list_settings(const struct sample_setting *settings,
     return list;
 }
 
-/* Whether a setting is what the setting_options ask for. */
+/* Returns whether the setting_options allow a setting. */
 static bool is_wanted(const struct sample_setting *setting,
                       const struct cli *cli)
 {
@@ -125,7 +126,7 @@ int training_choose_device(struct training *training, const char *name,
     return 0;
 }
 
-/* "2026-11-21", or "2026-11-21T04:05:06Z", with all digits. */
+/* Accepts "2026-11-21" or "2026-11-21T04:05:06Z", with all digits. */
 static bool is_date(const char *text)
 {
     const size_t len = strlen(text);
@@ -169,7 +170,7 @@ int training_load(struct training *training, enum store_mode mode,
                            &training->comm_samples, &training->n_comm, arena,
                            err))
         return -1;
-    /* Dates are written so that their order is that of their bytes. */
+    /* Dates compare like their texts. */
     for (size_t i = 0; i < training->n; i++) {
         if (cli_given(cli, "disturbed"))
             training->samples[i].flags &= ~SAMPLE_THROTTLED;
@@ -187,10 +188,11 @@ int training_load(struct training *training, enum store_mode mode,
         n_settings ? list_settings(settings, n_settings, cli) : "none at all");
 }
 
-/* A training that is watched. */
+/* A training with its progress. */
 struct watched {
     struct progress progress;
-    double best_loss; /* of the validation; INFINITY before the first */
+    /* loss of the validation; INFINITY before the first epoch */
+    double best_loss;
     unsigned best_epoch;
 };
 
@@ -210,7 +212,7 @@ static int on_epoch(void *ctx, unsigned epoch, unsigned epochs,
 
     (void)train_loss;
     if (epoch <= 1)
-        watched->best_loss = INFINITY; /* of another fit */
+        watched->best_loss = INFINITY; /* a new fit begins */
     if (validation_loss < watched->best_loss) {
         watched->best_loss = validation_loss;
         watched->best_epoch = epoch;
@@ -246,7 +248,7 @@ int training_run(struct training *training, struct err *err)
 {
     struct cli *cli = training->cli;
     struct model *model = &training->model;
-    const int kind = cli_choice(cli, "kind") - 1; /* -1: best */
+    const int kind = cli_choice(cli, "kind") - 1; /* -1: the best kind */
     struct train_options options;
 
     train_options_init(&options);

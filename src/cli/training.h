@@ -8,57 +8,62 @@
 #include "io/store.h"
 
 /*
- * What train, retrain and eval share: the measurements of one device out of
- * the cost database, a training with its progress, an evaluation in print.
+ * Code that train, retrain and eval share: reading the measurements of one
+ * device from the cost database, a training with its progress, and a printed
+ * evaluation.
  */
 
-/* Groups of options: how to train, and settings and a device to keep to. */
+/* Groups of options: how to train, and which settings and which device to
+ * use. */
 extern const struct option_spec training_options[], setting_options[],
     device_options[];
 
 struct training {
     struct cli *cli;
-    struct store *store;          /* owned */
-    struct sample_setting device; /* of which device, n_threads and isa count */
-    struct sample *samples;       /* [n] of it, each with its setting */
+    struct store *store; /* owned */
+    /* only its device, n_threads and isa are used */
+    struct sample_setting device;
+    struct sample *samples; /* [n] of the device, each with its setting */
     size_t n;
     struct comm_sample *comm_samples; /* [n_comm] */
     size_t n_comm;
-    struct model model; /* that is trained or judged by them */
+    struct model model; /* model that is trained or evaluated */
     struct evaluation evaluation;
 };
 
-/* Opens the database of --db, which must exist, and reads what is known of the
- * device, or where none is set of the one to train by that is chosen as below;
- * the setting_options choose among its settings and samples. ERR_USAGE for a
- * --since that is no date, ERR_INPUT where nothing is left; the sentence lists
- * what the database holds. Also makes ready what trains and judges a model by
- * them (costmodel/gemm.h). */
+/* Opens the database of --db, which must exist, and reads the measurements of
+ * training->device. If no device is set, chooses one to train by with
+ * training_choose_device. The setting_options select settings and samples.
+ * ERR_USAGE if --since is no date; ERR_INPUT if no samples are left, with a
+ * list of those in the database. Also prepares training and evaluation of
+ * models (costmodel/gemm.h). */
 int training_load(struct training *training, enum store_mode mode,
                   struct err *err) MUST_CHECK;
 
 bool is_same_device(const struct sample_setting *x,
                     const struct sample_setting *y);
 
-/* The one device of the database that the device_options leave, with `name` (of
- * NULL any) in the place of --device, and, where it is to train by, that has a
- * setting that the setting_options want. ERR_INPUT or ERR_USAGE list what there
- * is. */
+/* Sets training->device to the one device of the database that matches the
+ * device_options. `name` is used in place of --device; NULL matches any. With
+ * is_to_train the device must have a setting that the setting_options allow.
+ * ERR_INPUT if none matches, ERR_USAGE if several do; the message lists the
+ * devices in the database. */
 int training_choose_device(struct training *training, const char *name,
                            bool is_to_train, struct err *err) MUST_CHECK;
 
-/* Trains the model, of a kind or for -1 of the one found best, with a progress
- * under that label. Stops with the best so far at an interrupt. */
+/* Trains a model with a progress line under this label. `kind` is the kind of
+ * model; -1: the best kind. An interrupt stops the training with the best model
+ * so far. */
 int training_fit(struct training *training, int kind,
                  struct train_options *options, const char *label,
                  struct err *err) MUST_CHECK;
-/* The same by the training_options; evaluates and fits the
- * communication; errors and communication are in the model, too. */
+/* As training_fit, by the training_options. Also evaluates the model and fits
+ * the communication, and stores both in the model. */
 int training_run(struct training *training, struct err *err) MUST_CHECK;
 
-/* How long a command waits for another that is replacing its model. */
+/* Time in s that a command waits while another one replaces its model. */
 #define MODEL_WAIT_S 10
-/* Writes a model as its one writer. */
+/* Writes a model under its lock, so that there is only one writer. */
 int training_save(struct model *model, const char *path,
                   struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trains a small DLRM on drawn clicks, the tables placed by TorchRec:
+"""Trains a small DLRM on synthetic clicks. TorchRec places the tables:
 
     torchrun --nproc_per_node 2 before.py
 
@@ -26,7 +26,8 @@ DIM, BATCH, STEPS, LEARNING_RATE = 32, 512, 40, 0.05
 
 
 def build(device):
-    """The model, its tables sharded, and the optimizer of its dense part."""
+    """Returns the model with sharded tables, and the optimizer of its dense
+    part."""
     configs = [
         EmbeddingBagConfig(n_rows, DIM, name, feature_names=[name])
         for name, (n_rows, _) in TABLES.items()

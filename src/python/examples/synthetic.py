@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Clicks that nobody made. Ids follow a Zipf law, scattered over the rows;
-whether an item was clicked hangs on the ids, so there is something to learn.
-Every rank draws samples of its own, the same ones in each run."""
+"""Synthetic clicks. Ids follow a Zipf law and are scattered over the rows. The
+label depends on the ids, so there is something to learn. Every rank draws its
+own samples, and draws the same ones in each run."""
 import torch
 from torchrec import KeyedJaggedTensor
 from torchrec.datasets.utils import Batch
 
-# Rows and look-ups a sample.
+# Rows, and lookups per sample.
 TABLES = {
     "user": (400_000, 1),
     "item": (100_000, 1),
@@ -22,7 +22,7 @@ PRIME = 1_000_000_007
 
 
 class Clicks:
-    """Batches without end."""
+    """Endless iterator over batches."""
 
     def __init__(self, batch_size, rank, seed=0):
         self.batch_size = batch_size

@@ -8,17 +8,17 @@
     plan.save("plan.json")
     text = plan.emit("torchrec")
 
-Every function runs the program `neuroshard`, as a process of its own, and
-reads what it writes. NEUROSHARD names the program; without it the one in the
-package is run. What fails raises `Error`, whatever happened to the program.
+Every function runs the program `neuroshard` in a process of its own and reads
+its output. The environment variable NEUROSHARD names the program; by default
+it is the one in the package. Every failure of the program raises `Error`.
 Nothing is printed, and no file is left behind.
 
-Options are those of the command line: `min_width=8` is `--min-width 8`, True
-is an option without a value, None and False leave it out, a list is joined by
-commas (`shard=["table", "row"]`), and a `Plan` or a mapping goes where a file
-is asked for (`from_=plan`: a name that Python keeps for itself takes a `_`).
-`timeout_s` ends the program after so many seconds; `time_limit` is the
-search's own, which then has a plan.
+Options are the options of the command line: `min_width=8` is `--min-width 8`.
+True is an option without a value. None and False leave the option out. A list
+is joined by commas (`shard=["table", "row"]`). A `Plan` or a mapping can be
+given if the option takes a file (`from_=plan`: add a `_` to a name that is a
+keyword of Python). `timeout_s` kills the program after this many seconds and
+gives no plan; `time_limit` ends the search, which then returns its best plan.
 """
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ BAD_ANSWER = 65
 
 @dataclasses.dataclass
 class Table:
-    """An embedding table and how it is used; None is the default. The columns
-    of neuroshard-tables(5), which has their units and ranges."""
+    """An embedding table and how it is used. The members are columns of
+    neuroshard-tables(5), which gives their units and ranges. None selects the
+    default."""
 
     name: str
     rows: int
@@ -77,11 +78,11 @@ class Table:
 
 @dataclasses.dataclass
 class Plan:
-    """A plan, as neuroshard-plan(5) has it.
+    """A plan; neuroshard-plan(5) describes its format.
 
-    json     -- the file, parsed
-    report   -- what the command prints of it
-    warnings -- what the program warned of, a sentence each
+    json     -- the parsed plan file
+    report   -- report that the command prints about the plan
+    warnings -- warnings of the program, one sentence each
     """
 
     json: Dict[str, Any]
@@ -90,7 +91,7 @@ class Plan:
 
     @property
     def step_ms(self) -> float:
-        """The predicted step: that of the slowest GPU."""
+        """Predicted step time: the time of the slowest GPU."""
         step_ms = self.json.get("total_ms")
         if not isinstance(step_ms, (int, float)):
             raise Error("the plan is not priced", BAD_ANSWER)
@@ -101,7 +102,7 @@ class Plan:
         Path(path).write_bytes(_bytes(self.json))
 
     def emit(self, format: str, **options: Any) -> str:
-        """As `emit` of the package."""
+        """Same as `neuroshard.emit` for this plan."""
         return emit(self, format, **options)
 
 
@@ -112,28 +113,29 @@ AnyPlan = Union[str, "os.PathLike[str]", Plan, Mapping[str, Any]]
 
 
 def plan(tables: Tables, gpus: Union[int, str, None], **options: Any) -> Plan:
-    """The best placement that the search finds: `neuroshard plan`.
+    """Returns the best plan that the search finds: `neuroshard plan`.
 
-    tables -- a table list's path, or the tables: `Table`s, or mappings of the
-              columns of neuroshard-tables(5), in which `sharding` and `bins`
-              may be lists
-    gpus   -- how many; "1..16" is the fewest of these that hold the tables;
-              None where `cluster` says it
+    tables -- path of a table list, or the tables themselves: `Table`s, or
+              mappings with the columns of neuroshard-tables(5), in which
+              `sharding` and `bins` may be lists
+    gpus   -- number of GPUs; "1..16" selects the smallest number in this range
+              that holds the tables; None if `cluster` gives the number
     """
     return _planned("plan", _tables(tables), {"gpus": gpus, **options})
 
 
 def price(plan: AnyPlan, **options: Any) -> Plan:
-    """The plan with what it costs: `neuroshard cost`. `plan` is a `Plan`, its
-    JSON, or a plan file's path."""
+    """Returns the plan with its predicted cost: `neuroshard cost`. `plan` is a
+    `Plan`, its JSON, or the path of a plan file."""
     return _planned("cost", _plan(plan), options)
 
 
 def compare(
     tables: Tables, gpus: Union[int, str, None], **options: Any
 ) -> List[Dict[str, Any]]:
-    """Our plan beside those of other planners, a dictionary each with
-    `planner`, `valid`, `total_ms` ...: `neuroshard compare`."""
+    """Compares our plan with the plans of other planners: `neuroshard
+    compare`. Returns a dictionary per planner, with `planner`, `valid`,
+    `total_ms` ..."""
     asked = {"gpus": gpus, "json": True, **options}
     answer = _parsed("compare", _run("compare", _tables(tables), asked).out)
     planners = answer.get("planners")
@@ -143,7 +145,8 @@ def compare(
 
 
 def emit(plan: AnyPlan, format: str, **options: Any) -> str:
-    """The plan in the form of a training framework: `neuroshard emit`."""
+    """Returns the plan in the format of a training framework: `neuroshard
+    emit`."""
     asked = {"format": format, **options}
     written = _run("emit", _plan(plan), asked, "emitted").written
     try:
@@ -153,21 +156,22 @@ def emit(plan: AnyPlan, format: str, **options: Any) -> str:
 
 
 class _Done(NamedTuple):
-    out: bytes  # on standard output
-    written: bytes  # to the file of --output
+    out: bytes  # standard output
+    written: bytes  # content of the --output file
     warnings: List[str]
 
 
 class _Input(NamedTuple):
     path: str
     stdin: bytes = b""
-    what: str = ""  # that is, for messages
-    lines: Sequence[str] = ()  # tables on its lines from the second on
+    what: str = ""  # name of stdin in messages
+    lines: Sequence[str] = ()  # table of each line, from line 2 on
 
 
 def _readable(text: str, source: _Input, folder: Path) -> str:
-    """A message that names nothing that only this call has had: a table for a
-    line of standard input, an option for a file in its folder."""
+    """Rewrites a message so that it names nothing internal to this call. A
+    line of standard input becomes its table. A file in the temporary folder
+    becomes the option that it was written for."""
 
     def on_line(found: re.Match[str]) -> str:
         line = int(found[1] or 0) - 2
@@ -238,7 +242,8 @@ def _arguments(options: Mapping[str, Any], folder: Path) -> List[str]:
 
 
 def _path(path: Union[str, os.PathLike[str]]) -> _Input:
-    """Which is no option, nor standard input, whatever its name."""
+    """Returns an input that is a file, even if its name looks like an option
+    or like standard input ("-")."""
     name = os.fspath(path)
     return _Input(os.path.join(".", name) if name.startswith("-") else name)
 
@@ -262,7 +267,7 @@ def _tables(tables: Tables) -> _Input:
     writer.writerows(rows)
     names = [str(row.get("name", "")) for row in rows]
     if any(len(name.splitlines()) > 1 for name in names):
-        names = []  # lines are no tables
+        names = []  # line numbers do not match tables
     stdin = text.getvalue().encode("utf-8", "surrogatepass")
     return _Input("-", stdin, "the tables", names)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From a topology to options of the program."""
+"""Translates a TorchRec topology to options of the program."""
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Optional
@@ -12,8 +12,9 @@ from . import Error
 
 DEVICES = ("cuda", "cpu")
 ASSUMED = "h100"
-# GB/s that a bandwidth may be: TorchRec's are in bytes a millisecond, and what
-# is outside was most likely meant in another unit.
+# Plausible range of each bandwidth in GB/s. TorchRec's bandwidths are in bytes
+# per millisecond; a value outside its range was most likely given in another
+# unit.
 PLAUSIBLE_GBPS = {
     "intra_host_bw": (1, 20_000),
     "inter_host_bw": (0.05, 4_000),
@@ -23,11 +24,11 @@ PLAUSIBLE_GBPS = {
 
 
 class Gpu(NamedTuple):
-    """The GPU that is planned for.
+    """The GPU type that is planned for.
 
-    option  -- of the program; None if the cost model says it
-    why     -- for the log
-    is_told -- by its driver, so that the program may not know it
+    option  -- option of the program; None if the cost model sets the GPU
+    why     -- where the type comes from, for the log
+    is_told -- the driver reported the name, so the program may not know it
     """
 
     option: Optional[str]
@@ -35,12 +36,13 @@ class Gpu(NamedTuple):
     is_told: bool = False
 
     def assumed(self) -> Gpu:
-        """In the place of one that the program does not know."""
+        """Replaces a GPU that the program does not know by an H100."""
         return Gpu(ASSUMED, f"assumed, as '{self.option}' is not known")
 
 
 def gpu(topology: Any, asked: Mapping[str, Any]) -> Gpu:
-    """The GPU of the options, else of the machine, else an H100."""
+    """The GPU of the options; by default the GPU of this machine, or else an
+    H100."""
     if asked.get("gpu") is not None:
         return Gpu(asked["gpu"], "as asked")
     if asked.get("cost") is not None:
@@ -57,8 +59,9 @@ def gpu(topology: Any, asked: Mapping[str, Any]) -> Gpu:
 def job(
     topology: Any, left: Any, batch_size: int, asked: Mapping[str, Any]
 ) -> Dict[str, Any]:
-    """All options for the topology, of which a storage reservation has left
-    some memory; those that are asked for win."""
+    """Returns all options for the topology. `left` is the topology with the
+    memory that a storage reservation has left. Options that the user asked for
+    take precedence."""
     _check(topology)
     options: Dict[str, Any] = {
         "batch_per_gpu": batch_size,
@@ -84,7 +87,7 @@ def job(
 
 
 def _check(topology: Any) -> None:
-    """Devices, and hosts that are whole."""
+    """Checks the device type, and that hosts and NVLink domains are whole."""
     if topology.compute_device not in DEVICES:
         raise Error(
             f"the topology's compute_device is {topology.compute_device}, but "
@@ -121,7 +124,8 @@ def _gbps(topology: Any, member: str) -> float:
 
 
 def _bandwidths(topology: Any) -> Dict[str, float]:
-    """In GB/s; what TorchRec assumes of all GPUs says nothing of these."""
+    """Bandwidths in GB/s. Left out if they are TorchRec's defaults, which are
+    the same for all GPUs."""
     return {
         option: _gbps(topology, member)
         for option, member, assumed in (
@@ -140,8 +144,8 @@ def _memory(topology: Any, device: Any) -> int:
 
 
 def torchrec_cost(topology: Any) -> str:
-    """TorchRec's cost model with the topology's bandwidths, in GiB/s, and its
-    multiplier."""
+    """TorchRec's cost model with the bandwidths (GiB/s) and the multiplier of
+    the topology."""
     if type(topology.comms_bandwidths) is not BasicCommsBandwidths:
         raise Error(
             "generalized_comms_bandwidths of the topology is a "

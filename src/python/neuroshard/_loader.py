@@ -1,11 +1,11 @@
-"""Reads what 'neuroshard emit --format torchrec' wrote.
+"""Reads the output of 'neuroshard emit --format torchrec'.
 
     plan = load_plan("plan.json", model, dist.get_world_size())
     model = DistributedModelParallel(module=model, plan=plan)
 
-The keys of the sharded KeyedTensor are by sharding type and rank: find
-outputs by name, not by their place in values(). Replicas are left to the
-job's dense optimizer.
+The keys of the sharded KeyedTensor are ordered by sharding type and rank. Look
+outputs up by name, not by their position in values(). The job's dense
+optimizer has to update replicas.
 """
 import json
 from typing import Any, Dict, List, Optional
@@ -25,7 +25,7 @@ Json = Dict[str, Any]
 
 
 def _tables(module: Any) -> Optional[Dict[str, Any]]:
-    """{name: its config}; None if there are no tables."""
+    """Returns {table name: configuration}, or None if module has no tables."""
     for method in ("embedding_bag_configs", "embedding_configs"):
         if hasattr(module, method):
             return {c.name: c for c in getattr(module, method)()}
@@ -41,7 +41,7 @@ def group_size(world_size: int) -> int:
 
 
 def _check_job(path: str, made_for: Json, world_size: int) -> None:
-    """What TorchRec takes the job's hosts to be is what counts."""
+    """Checks the plan against the hosts that TorchRec assumes for the job."""
     if made_for["world_size"] != world_size:
         raise ValueError(
             f"{path} is for {made_for['world_size']} ranks, "
@@ -81,7 +81,8 @@ def _check_ranks(name: str, entry: Json, made_for: Json) -> None:
 
 
 def _check_shards(name: str, entry: Json) -> None:
-    """TorchRec reaches into other tables where widths differ."""
+    """Refuses different widths on one rank: TorchRec would write into other
+    tables."""
     shards, ranks = entry["shards"], entry["ranks"]
     placed = [int(s["placement"].split("/")[0][5:]) for s in shards]
     if placed != ranks:
@@ -129,8 +130,9 @@ def _spec(
 
 
 def _cache(config: Any, entry: Json) -> Optional[CacheParams]:
-    """FBGEMM's CUDA operator takes the precision of its cache from the weights
-    and refuses any but fp32 and fp16, even if no table is cached."""
+    """FBGEMM's CUDA operator takes the precision of its cache from the
+    weights. It refuses any precision but fp32 and fp16, even if no table is
+    cached."""
     types = (DataType.FP32, DataType.FP16)
     if entry["compute_kernel"] == "dense" or config.data_type in types:
         return None
@@ -156,7 +158,8 @@ def _sharding(
 
 
 def build_plan(made_for: Json, model: Any, device_type: str = "cuda") -> Any:
-    """The ShardingPlan of the parsed file for model, whatever the job."""
+    """Returns the ShardingPlan of the parsed file for model. Does not check
+    the job."""
     modules = made_for["plan"]
     found = {name: _tables(part) for name, part in model.named_modules()}
     for name, tables in found.items():
@@ -185,10 +188,10 @@ def build_plan(made_for: Json, model: Any, device_type: str = "cuda") -> Any:
 def load_plan(
     path: str, model: Any, world_size: int, device_type: str = "cuda"
 ) -> Any:
-    """The ShardingPlan at path for model, which is not sharded yet.
+    """Returns the ShardingPlan at path for model, which is not sharded yet.
 
-    What the job, the model and the plan do not agree on is a ValueError,
-    for DistributedModelParallel leaves alone what the plan lacks.
+    Raises ValueError if the plan does not match the job or the model, because
+    DistributedModelParallel ignores tables that the plan lacks.
     """
     with open(path, encoding="utf-8") as file:
         made_for = json.load(file)

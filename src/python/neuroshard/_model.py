@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tables in the words of the program, from TorchRec's modules, sharders and
-constraints."""
+"""Translates TorchRec's modules, sharders and constraints to tables of the
+program."""
 from __future__ import annotations
 
 from typing import (
@@ -50,8 +50,8 @@ Columns = Dict[str, Any]
 
 
 class Job(NamedTuple):
-    """The job that tables are read for. by_torchrec: as its estimator takes
-    them."""
+    """The job that the tables are read for. by_torchrec: count bytes as
+    TorchRec's estimator does."""
 
     device: str
     n_ranks: int
@@ -60,8 +60,8 @@ class Job(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A table of the model: where it is, the sharding types that it may have,
-    what the program is told of it, and what that leaves out."""
+    """A table of the model: its path, the sharding types it may have, its
+    columns for the program, and facts that the columns leave out."""
 
     path: str
     name: str
@@ -73,14 +73,14 @@ class Found(NamedTuple):
 
 
 class Source(NamedTuple):
-    """All that TorchRec has of a table."""
+    """Everything that TorchRec knows about a table."""
 
     path: str
     config: Any
     output: str
     parameter: Any
     sharder: Any
-    constraint: Any  # None if there is none
+    constraint: Any  # None: no constraint
     is_weighted: bool
 
     def refuse(self, why: str) -> NoReturn:
@@ -90,8 +90,8 @@ class Source(NamedTuple):
 def tables(
     model: Any, sharders: Any, constraints: Mapping[str, Any], job: Job
 ) -> List[Found]:
-    """Tables of all modules that have a sharder; Error if the program does not
-    place one, and if there is none."""
+    """Returns the tables of all modules that have a sharder. Raises Error if
+    the program cannot place one of them, or if there are none."""
     sources = _sources(model, sharders, constraints)
     found = [_found(source, job) for source in sources]
     if not found:
@@ -136,7 +136,7 @@ def _sources(
 
 
 def _modules(model: Any, sharders: Any) -> Iterator[Tuple[str, Any, Any]]:
-    """Path, module and sharder of all that is to be sharded."""
+    """Yields path, module and sharder of each module to be sharded."""
     by_type = {sharder.module_type: sharder for sharder in sharders}
     waiting = [("", model)]
     while waiting:
@@ -176,7 +176,7 @@ def _found(source: Source, job: Job) -> Found:
 
 
 def _check(source: Source, job: Job) -> None:
-    """Refuses what is not placed or priced."""
+    """Refuses a table that the program cannot place or price."""
     config, constraint = source.config, source.constraint
     group = getattr(constraint, "device_group", None)
     if source.parameter is None:
@@ -195,7 +195,8 @@ def _check(source: Source, job: Job) -> None:
 
 
 def _types(source: Source, device: str) -> List[str]:
-    """Sharding types whose kernel the program prices."""
+    """Sharding types that are allowed and whose kernel the program can
+    price."""
     wanted = getattr(source.constraint, "sharding_types", None)
     kernels = getattr(source.constraint, "compute_kernels", None)
     offered = source.sharder.sharding_types(device)
@@ -229,8 +230,9 @@ def _types(source: Source, device: str) -> List[str]:
 
 
 def _kinds(types: List[str], n_ranks: int) -> List[str]:
-    """A table in one piece is one column piece as well, and on one rank there
-    is nothing else."""
+    """Shard kinds of the program for these sharding types. A whole table
+    counts as one column shard, so "column" includes "table". With one rank
+    only "table" is possible."""
     if n_ranks == 1:
         return ["table"]
     kinds = {KINDS[kind] for kind in types}
@@ -248,7 +250,7 @@ def _dedups_ids(source: Source) -> bool:
 
 
 def _use(source: Source, batch_size: int) -> Columns:
-    """Look-ups and outputs a sample, over all features."""
+    """Lookups and outputs per sample, summed over all features."""
     lengths = _by_feature(source, "pooling_factors", 1.0)
     poolings = _by_feature(source, "num_poolings", 1.0)
     batches = _by_feature(source, "batch_sizes", batch_size)
@@ -260,8 +262,8 @@ def _use(source: Source, batch_size: int) -> Columns:
 
 
 def _by_feature(source: Source, member: str, default: float) -> List[float]:
-    """A member of the constraints, which has one value for each feature or one
-    for all."""
+    """Values of a member of the constraints, one per feature. The member has
+    one value per feature or one for all."""
     n = len(source.config.feature_names)
     given = list(getattr(source.constraint, member, None) or [default] * n)
     if len(given) == 1:
@@ -280,8 +282,8 @@ def _precision(source: Source, dtype: Any) -> str:
 
 
 def _comm_precision(source: Source, by_torchrec: bool) -> str:
-    """FBGEMM's outputs are fp32 unless asked for others; TorchRec's estimator
-    takes them to be as the weights."""
+    """Precision of the exchanged outputs. FBGEMM's outputs are fp32 by
+    default; TorchRec's estimator assumes the precision of the weights."""
     codecs = getattr(source.sharder, "qcomm_codecs_registry", None) or {}
     asked = getattr(source.constraint, "output_dtype", None)
     exchange = f"{source.output.upper()}_EMBEDDINGS_ALL_TO_ALL"
@@ -293,8 +295,8 @@ def _comm_precision(source: Source, by_torchrec: bool) -> str:
 
 
 def _optimizer(source: Source) -> str:
-    """That of apply_optimizer_in_backward, else the sharder's, else FBGEMM's
-    default."""
+    """Optimizer given to apply_optimizer_in_backward; by default the
+    sharder's, or else FBGEMM's default."""
     classes = getattr(source.parameter, "_optimizer_classes", None)
     fused = getattr(source.sharder, "fused_params", None) or {}
     named = fused.get("optimizer", "sgd")

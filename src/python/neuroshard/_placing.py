@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""From plans of the program to those of TorchRec, and back."""
+"""Translates plans of the program to plans of TorchRec, and back."""
 from __future__ import annotations
 
 import copy
@@ -28,8 +28,8 @@ OF_JOB = (
 
 
 class Part:
-    """The modules of a model at some paths. A module without a sharder is
-    left to the job, as TorchRec's own planner leaves it."""
+    """The modules of a model at the given paths. A module without a sharder is
+    left to the job; TorchRec's own planner does the same."""
 
     def __init__(self, model: Any, paths: Set[str]) -> None:
         self._model, self._paths = model, paths
@@ -43,7 +43,7 @@ class Part:
 
 
 class Placing(NamedTuple):
-    """A plan of the program, and the tables that it is of, in its order."""
+    """A plan of the program and its tables, in the order of the plan."""
 
     found: List[Found]
     plan: Plan
@@ -51,7 +51,8 @@ class Placing(NamedTuple):
     def sharding_plan(
         self, model: Any, topology: Any, constraints: Dict[str, Any]
     ) -> Any:
-        """TorchRec's, with what the constraints say of kernels."""
+        """Returns TorchRec's ShardingPlan, with the kernel settings of the
+        constraints."""
         paths = {table.path for table in self.found}
         sharding = _loader.build_plan(
             self.emitted(), Part(model, paths), topology.compute_device
@@ -62,7 +63,7 @@ class Placing(NamedTuple):
         return sharding
 
     def emitted(self) -> Dict[str, Any]:
-        """As `emit --format torchrec` writes it, of all modules."""
+        """Returns the output of `emit --format torchrec` for all modules."""
         tables, shards = self.plan.json["tables"], self.plan.json["shards"]
         named = {
             **self.bare(),
@@ -75,7 +76,7 @@ class Placing(NamedTuple):
         whole: Dict[str, Any] = json.loads(
             neuroshard.emit(named, "torchrec")
         )
-        if not self.found[0].path:  # the model is the one that has tables
+        if not self.found[0].path:  # the model itself has the tables
             whole["plan"] = {"": next(iter(whole["plan"].values()))}
         n_ranks = whole["world_size"]
         ranks = whole["local_world_size"] * whole.get("pod_size", 1)
@@ -90,7 +91,7 @@ class Placing(NamedTuple):
         return whole
 
     def bare(self) -> Dict[str, Any]:
-        """The job, its tables, and nothing of where they are."""
+        """The plan without shards: the job and its tables."""
         whole = self.plan.json
         return {
             **{name: whole[name] for name in OF_JOB if name in whole},
@@ -101,7 +102,8 @@ class Placing(NamedTuple):
 
 
 def _keep(parameter: Any, constraint: Any) -> None:
-    """What a constraint says of kernels, as TorchRec's planner keeps it."""
+    """Copies the kernel settings of a constraint, as TorchRec's planner
+    does."""
     needed = getattr(parameter, "cache_params", None)
     for member in KEPT:
         given = getattr(constraint, member, None)
@@ -117,7 +119,7 @@ def _keep(parameter: Any, constraint: Any) -> None:
 def place(
     found: List[Found], rows: List[Columns], options: Dict[str, Any]
 ) -> Placing:
-    """Runs the program."""
+    """Runs the program and returns its plan."""
     plan = neuroshard.plan(rows, None, **options)
     if len(plan.json["tables"]) != len(found):
         raise Error("the plan is of other tables", neuroshard.BAD_ANSWER)
@@ -127,8 +129,9 @@ def place(
 def _settle(
     table: Found, entry: Dict[str, Any], alike: List[Tuple[str, ...]]
 ) -> None:
-    """Takes from its constraints what a table in one piece is called, and one
-    in rows if all ranks are one host's."""
+    """Chooses a sharding type that the table's constraints allow. A whole
+    table has several equivalent types, and so has a row-wise table if all
+    ranks are on one host."""
     kind = entry["sharding_type"]
     same = next((kinds for kinds in alike if kind in kinds), ())
     if same is WHOLE and len(entry["ranks"]) > 1:
@@ -144,7 +147,7 @@ def _settle(
 
 
 def shape(topology: Any) -> Dict[str, int]:
-    """Ranks of the job, of a host, and hosts of an NVLink domain."""
+    """Ranks of the job, ranks of a host, and hosts of an NVLink domain."""
     if topology is None:
         world_size = dist.get_world_size()
         local, group = comm.get_local_size(), _loader.group_size(world_size)
@@ -158,7 +161,8 @@ def shape(topology: Any) -> Dict[str, int]:
 
 
 def check(found: List[Found], plan: Dict[str, Any], topology: Any) -> None:
-    """A plan for the job: ValueError names what is not."""
+    """Raises ValueError if the plan does not fit the job; the message names
+    the mismatch."""
     for name, ranks in shape(topology).items():
         if plan.get(name, ranks) != ranks:
             raise ValueError(
@@ -181,8 +185,9 @@ def check(found: List[Found], plan: Dict[str, Any], topology: Any) -> None:
 
 
 def offered(options: List[Any], plan: Dict[str, Any]) -> Dict[int, Any]:
-    """Of a planner's options those that the plan takes, with its ranks, by
-    their storage hash. ValueError names the tables that have none."""
+    """Returns the planner's options that match the plan, with the plan's
+    ranks, keyed by storage hash. Raises ValueError with the tables that have
+    no matching option."""
     chosen, refused = {}, []
     wanted = {
         (path, name): entry

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Finds the program and runs it.
 
-What can go wrong with a program is an `Error` here: it is not there, cannot be
-run, is another version, refuses, is killed, or takes too long. Nothing is
-printed. Temporary files lie in a folder of their own, removed at the end of a
-call whatever happens.
+Every failure is an `Error`: the program is missing, cannot be run, has another
+version, refuses its input, is killed, or takes too long. Nothing is printed.
+Temporary files are in a private folder, which is removed at the end of a call,
+also after a failure.
 """
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ HERE = Path(__file__).parent
 VERSION = (HERE / "VERSION").read_text(encoding="ascii").strip()
 PACKAGED = HERE / "bin" / "neuroshard"
 MOST_OF_A_SENTENCE = 600
-VERSION_S = 60.0  # that the question for it may take, without a limit
+VERSION_S = 60.0  # limit of `--version` if there is no other
 
 
 class Error(Exception):
-    """Why there is no answer, in one sentence: `str()` of it.
+    """Reason why there is no answer; `str()` of it is one sentence.
 
     status -- exit status of the program: 1 failed, 2 usage, 3 no plan fits the
-              memory, 130 interrupted; 126 where it cannot be run or is another
-              version, 127 where it is not there, 65 where its answer is not
-              what it should be; below 0 the signal that killed it, -9 also
-              where the time limit did
+              memory, 130 interrupted. Further values:
+                126  the program cannot be run or has another version
+                127  the program is missing
+                 65  its answer is malformed
+                < 0  negative number of the signal that killed it; -9 also if
+                     the time limit did
     """
 
     def __init__(self, sentence: str, status: int) -> None:
@@ -45,14 +47,15 @@ class Error(Exception):
 
 
 def program() -> str:
-    """The program: what NEUROSHARD names, else the one in the package."""
+    """Path of the program: the value of NEUROSHARD, or else the one in the
+    package."""
     return os.environ.get("NEUROSHARD") or str(PACKAGED)
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """A private folder for one call. What the system refuses in it is an
-    Error."""
+    """Yields a private folder for one call. Errors of the system become
+    `Error`."""
     try:
         with tempfile.TemporaryDirectory(prefix="neuroshard-") as path:
             yield Path(path)
@@ -67,12 +70,12 @@ def run(
     timeout_s: Optional[float] = None,
     warnings: Optional[List[str]] = None,
 ) -> bytes:
-    """What the program prints on standard output.
+    """Runs the program and returns its standard output.
 
     args      -- command, options and files
-    timeout_s -- seconds after which it and all processes that it started are
-                 killed, the question for its version included; None: never
-    warnings  -- takes what it warns of, a sentence each
+    timeout_s -- seconds until the program and all processes that it started
+                 are killed, including the check of its version; None: no limit
+    warnings  -- receives the program's warnings, one sentence each
     """
     path = program()
     limit = None if timeout_s is None else _Limit(timeout_s)
@@ -87,7 +90,7 @@ def run(
 
 
 class _Limit:
-    """Seconds that one call has, in all."""
+    """Time limit of one call, in seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -97,8 +100,8 @@ class _Limit:
         return max(self.end - time.monotonic(), 0)
 
 
-# The file behind each path whose version was right: a program that takes its
-# place is asked again.
+# Identity of the file at each path whose version was right. The version is
+# checked again if another file replaces it.
 _right: Dict[str, Tuple[int, ...]] = {}
 
 
@@ -134,8 +137,9 @@ def _check_version(path: str, limit: Optional[_Limit]) -> None:
 def _communicate(
     path: str, args: Sequence[str], stdin: bytes, limit: Optional[_Limit]
 ) -> Tuple[int, bytes, bytes]:
-    """Status, output and messages. Whatever ends the wait early ends the
-    program too, with all processes that it started: they are a group."""
+    """Runs the program; returns its status, output and messages. If the wait
+    ends early, the program and all processes that it started are killed: they
+    form a process group."""
     with subprocess.Popen(
         [path, *args],
         env=_environment(),
@@ -183,19 +187,21 @@ def _run(
 
 
 def _environment() -> Dict[str, str]:
-    """That of this process. Without COLUMNS the program does not break its
-    sentences into lines."""
+    """The environment of this process without COLUMNS, so that the program
+    does not wrap its sentences."""
     return {key: v for key, v in os.environ.items() if key != "COLUMNS"}
 
 
 def failed(args: Sequence[str], status: int, stderr: bytes) -> Error:
-    """Of a program that has ended so, and what it said."""
+    """Returns the Error of a program that ended with this status and these
+    messages."""
     name = f"'neuroshard {args[0]}'"
     return Error(_sentence(name, status, _lines(stderr)), status)
 
 
 def _lines(text: bytes) -> List[str]:
-    """Those that say anything, and what can be printed of them."""
+    """Lines that are not empty, with unprintable characters replaced by
+    spaces."""
     lines = (
         "".join(c if c.isprintable() else " " for c in line).strip()
         for line in text.decode("utf-8", "replace").split("\n")
@@ -221,7 +227,7 @@ def _sentence(name: str, status: int, messages: List[str]) -> str:
 
 
 def main() -> NoReturn:
-    """The console script: becomes the program of the package."""
+    """Console script: replaces this process by the program of the package."""
     try:
         os.execv(PACKAGED, ["neuroshard", *sys.argv[1:]])
     except OSError as error:

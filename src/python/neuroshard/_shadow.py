@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""TorchRec's plan and ours of one job, each priced by both."""
+"""Compares TorchRec's plan and ours for one job; each is priced by both
+planners."""
 from __future__ import annotations
 
 import copy
@@ -18,17 +19,17 @@ UNLIMITED = 1 << 60
 
 @dataclasses.dataclass
 class Shadow:
-    """What a plan of ours would gain over TorchRec's.
+    """Gain of our plan over TorchRec's.
 
     stock, ours     -- the ShardingPlans
-    torchrec_ms     -- slowest rank of both by TorchRec's estimator
-    neuroshard_ms   -- step of both by our cost model
-    gain_error_frac -- what the ratio of these may be off, nine times in ten;
-                       None where that is not known
-    cost_model      -- which that is
+    torchrec_ms     -- slowest rank's time of both, by TorchRec's estimator
+    neuroshard_ms   -- step time of both, by our cost model
+    gain_error_frac -- error of the ratio of these step times: the true ratio
+                       is within it nine times in ten; None if not known
+    cost_model      -- name of our cost model
     moved_bytes     -- weights and optimizer state that change their rank
     outside         -- tables that TorchRec's plan keeps in other memory than
-                       the rank's own, priced as if they were in that
+                       the rank's own; priced as if they were in the rank's own
     """
 
     stock: Any
@@ -70,7 +71,7 @@ def _line(name: str, ms: Tuple[float, float], error: str) -> str:
 def compare(
     planner: Any, model: Any, sharders: Any, plans: List[Any], ours: Placing
 ) -> Shadow:
-    """Of TorchRec's plan and ours."""
+    """Prices TorchRec's plan and ours (plans, in this order)."""
     options = planner._enumerator.enumerate(model, sharders)
     torchrec_ms = [estimated_ms(planner, options, plan) for plan in plans]
     stock = _unlimited(ours, plans[0])
@@ -98,8 +99,8 @@ def compare(
 
 
 def estimated_ms(planner: Any, options: List[Any], plan: Any) -> float:
-    """The slowest rank's, by the planner's own estimator. Options are those
-    of its enumerator, of which each table has one at least."""
+    """Returns the time of the slowest rank by the planner's own estimator.
+    `options` come from its enumerator, with at least one per table."""
     ranks = [0.0] * planner._topology.world_size
     placed = chosen(planner, options, plan)
     for shard in (shard for option in placed for shard in option.shards):
@@ -108,8 +109,8 @@ def estimated_ms(planner: Any, options: List[Any], plan: Any) -> float:
 
 
 def chosen(planner: Any, options: List[Any], plan: Any) -> List[Any]:
-    """The plan as sharding options with ranks and estimates, made of the
-    enumerator's options."""
+    """Returns the plan as sharding options with ranks and estimates. The
+    options are copies of the enumerator's."""
     n_ranks = planner._topology.world_size
     by_table = {(option.path, option.name): option for option in options}
     placed = []
@@ -132,7 +133,8 @@ def chosen(planner: Any, options: List[Any], plan: Any) -> List[Any]:
 
 
 def pieces(parameter: Any, shape: Any, n_ranks: int) -> List[Any]:
-    """Offsets, sizes and rank of each; of a replica, of each copy."""
+    """Offsets, sizes and rank of each shard; a replica has one entry per
+    rank."""
     spec = parameter.sharding_spec
     if spec is None:
         return [([0, 0], list(shape), rank) for rank in range(n_ranks)]
@@ -143,7 +145,7 @@ def pieces(parameter: Any, shape: Any, n_ranks: int) -> List[Any]:
 
 
 def _unlimited(ours: Placing, sharding: Any) -> Dict[str, Any]:
-    """TorchRec's plan of the same job, on ranks that hold all of it."""
+    """TorchRec's plan for the same job, on ranks with unlimited memory."""
     plan = ours.bare()
     n_ranks = plan["cluster"]["gpus"]
     plan["cluster"]["memory_bytes"] = [UNLIMITED] * n_ranks

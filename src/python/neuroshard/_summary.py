@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The line in the log of a plan."""
+"""Log line of a plan."""
 from __future__ import annotations
 
 import re
@@ -8,8 +8,8 @@ from typing import Any, Dict, List
 from ._job import Gpu
 from ._placing import Placing
 
-# Optimizers that keep a value a row, or take a norm over one: of the columns
-# of a piece.
+# Optimizers that keep one value per row or take a norm over a row. For a
+# column-wise shard the row is that of the shard.
 BY_ROW = {
     "rowwise_adagrad": "row-wise Adagrad",
     "partial_rowwise_adam": "partial row-wise Adam",
@@ -19,8 +19,8 @@ BY_ROW = {
 
 
 def line(placing: Placing, gpu: Gpu, notes: List[str], beside: bool) -> str:
-    """Says how the plan was made, what it gains, and what it changes. beside:
-    a table has the gain."""
+    """Describes how the plan was made, its gain, and how it changes training.
+    beside: leave the gain out, because a table shows it."""
     plan = placing.plan
     model, n_ranks = plan.json["cost_model"], plan.json["cluster"]["gpus"]
     waits = model.get("host_ms") == plan.step_ms
@@ -37,13 +37,13 @@ def line(placing: Placing, gpu: Gpu, notes: List[str], beside: bool) -> str:
 
 
 def _gain(report: str) -> List[str]:
-    """TorchRec's own planner, as the report has it."""
+    """Gain over TorchRec's own planner, from the report."""
     found = re.search(r"^rivals +(TorchRec's planner.*)$", report, re.M)
     return [" ".join(found[1].split())] if found else []
 
 
 def changes(placing: Placing) -> List[str]:
-    """Says what makes training another one than that of whole tables."""
+    """Describes how training differs from training with whole tables."""
     tables = placing.plan.json["tables"]
     cut: Dict[str, List[str]] = {}
     copied = []
@@ -75,5 +75,6 @@ def _names(names: List[str]) -> str:
 
 
 def is_warning(placing: Placing, gpu: Gpu, notes: List[Any]) -> bool:
-    """Whether somebody should read it: something is assumed, or changes."""
+    """Whether the line is a warning: something was assumed or training
+    changes."""
     return bool(gpu.why.startswith("assumed") or notes or changes(placing))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A job's own figures of its tables, checked against the model."""
+"""Reads a job's own figures about its tables and checks them against the
+model."""
 from __future__ import annotations
 
 import csv
@@ -25,8 +26,9 @@ Row = Mapping[str, Any]
 Usage = Union[str, "os.PathLike[str]", Mapping[str, Row], Sequence[Row]]
 N_BINS = 17
 BINS = tuple(f"bin_{i}" for i in range(N_BINS))
-# Columns of neuroshard-tables(5): what is taken, what the model says anyway,
-# and who else says the rest.
+# Columns of neuroshard-tables(5) in usage. TAKEN: columns that are used.
+# OF_MODEL: columns that the model already has. OF_OTHERS: columns that must be
+# given elsewhere, and where.
 TAKEN = (
     *("pooling_factor", "zipf_alpha", "bins", "row_order", "dedup"),
     *("group", "device", "row_overhead_bytes"),
@@ -56,10 +58,11 @@ ALIASES = {
 def rows(
     found: List[Found], usage: Usage, notes: List[str], others: Iterable[str]
 ) -> List[Columns]:
-    """Tables for the program, with what the usage says of each: the row of its
-    path and name, of its name, or those of its features. Two modules may have
-    tables of one name: all are called by their paths then. others: names that
-    the model knows besides, as of tables that are not planned."""
+    """Returns the tables for the program, with the usage of each. The usage of
+    a table is the row of its path and name, or of its name, or the rows of its
+    features. If two modules have tables of one name, all tables are named by
+    their paths. others: further names that the model knows, for example of
+    tables that are not planned."""
     given = _read(usage)
     names = [table.name for table in found]
     paths = [f"{table.path}.{table.name}".lstrip(".") for table in found]
@@ -77,7 +80,8 @@ def rows(
 
 
 def _read(usage: Usage) -> Dict[str, Columns]:
-    """The rows by name, without empty cells, by the names of columns."""
+    """Returns the rows by name; each row maps columns to values, without empty
+    cells."""
     named: List[Tuple[Any, Row]]
     if isinstance(usage, Mapping):
         named = list(usage.items())
@@ -135,8 +139,8 @@ def _of(
 
 
 def _of_features(table: Found, given: Mapping[str, Columns]) -> Columns:
-    """Columns of a table that has no row: look-ups of its features add up, the
-    rest must be alike in all of them."""
+    """Columns of a table that has no row of its own. The lookups of its
+    features are summed; all other columns must be equal in all features."""
     features = [name for name in table.features if name in given]
     if not features:
         return {}
@@ -171,9 +175,9 @@ def check_names(
     others: Iterable[str],
     notes: List[str],
 ) -> None:
-    """A name that the model does not have is an error if it is close to one
-    that is free, of which nothing else is said; else a note says how many
-    there are, as lists may have more tables than a model."""
+    """Checks names that the model does not have. It is an error if such a name
+    is close to a known name that has no entry itself. Otherwise a note gives
+    the number of unknown names, as lists may have more tables than a model."""
     given, known = list(given), {*free, *others}
     free = sorted(set(free).difference(given))
     extra = [name for name in given if name not in known]
@@ -192,8 +196,8 @@ def check_names(
 
 
 def nearest(name: str, others: Iterable[str]) -> Optional[str]:
-    """The one that this is most likely meant to be. Names that differ in their
-    numbers are of a series, and two names."""
+    """Returns the most likely intended name, or None. Names that differ in
+    their numbers belong to a series and are never mistaken for each other."""
     alike = [other for other in others if _numbers(other) == _numbers(name)]
     return next(iter(difflib.get_close_matches(name, alike, 1, 0.8)), None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a job's batches use its tables.
+"""Measures how a job's batches use its tables.
 
     from neuroshard.data import profile
 
@@ -7,7 +7,8 @@
     plan = neuroshard.plan(tables, gpus=8, batch=8 * batch_size)
 
 Ids go from the batches through a pipe to `neuroshard tables profile`, which
-keeps none of them; neuroshard-tables-profile(1) says what it measures.
+keeps none of them. neuroshard-tables-profile(1) describes the measured
+figures.
 """
 from __future__ import annotations
 
@@ -39,22 +40,23 @@ def profile(
     output: Union[str, "os.PathLike[str]", None] = None,
     timeout_s: Optional[float] = None,
 ) -> List[Dict[str, str]]:
-    """The tables with what was measured of them: rows of neuroshard-tables(5),
-    which `plan` takes as they are, and NeuroShardPlanner as
-    `usage={row["name"]: row for row in tables}`, or from `output`.
+    """Returns the tables with the measured figures, as rows of
+    neuroshard-tables(5). `plan` takes these rows directly; NeuroShardPlanner
+    takes them as `usage={row["name"]: row for row in tables}`, or from the
+    file `output`.
 
-    batches   -- a dataloader of one rank: KeyedJaggedTensors, or what has one
-                 as `sparse_features`; those of another size than the first,
-                 as the last one may be, are left out
-    n_batches -- so many of them at most; None: all
+    batches   -- a dataloader of one rank: KeyedJaggedTensors, or objects that
+                 have one as `sparse_features`; batches of another size than
+                 the first, usually the last one, are left out
+    n_batches -- largest number of batches to read; None: all
     tables    -- TorchRec's configurations of the tables, with name,
                  feature_names, num_embeddings, embedding_dim, and data_type;
-                 or a table list's path, or None: then each feature is a table.
-                 Features that none of the configurations has are left out
-    dim       -- columns, where `tables` does not say them
-    gpus      -- ranks, each with such a batch in every step
-    output    -- where to write the table list, too
-    timeout_s -- seconds after which the program is killed
+                 or the path of a table list; or None: each feature is a table.
+                 Features that are in no configuration are left out
+    dim       -- columns of each table, if `tables` does not give them
+    gpus      -- number of ranks; each has one such batch in every step
+    output    -- file that also receives the table list
+    timeout_s -- seconds until the program is killed
     """
     batches = iter(batches)
     first = next(batches, None)
@@ -116,8 +118,9 @@ def _write_list(path: Path, configs: List[Any]) -> Path:
 def _frames(
     features: Any, n_samples: int, tables_of: Optional[Dict[str, List[str]]]
 ) -> Iterator[bytes]:
-    """A batch as the manual has it, of features that a table has. Only the
-    last feature of a table ends its samples."""
+    """Yields a batch in the format of the manual, only with features that a
+    table has. If several features share a table, only the last one ends its
+    samples."""
     uses = [
         (key, table)
         for key in features.keys()
@@ -138,7 +141,7 @@ def _run(
     messages: Path,
     timeout_s: Optional[float],
 ) -> None:
-    """The program with the frames on its standard input."""
+    """Runs the program with the frames as its standard input."""
     _program.run(["--version"], timeout_s=timeout_s)
     with open(messages, "wb") as file:
         process = subprocess.Popen(

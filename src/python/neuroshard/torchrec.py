@@ -7,9 +7,10 @@
     plan = planner.collective_plan(model, sharders, pg)
     model = DistributedModelParallel(model, plan=plan, sharders=sharders)
 
-`NeuroShardPlanner` stands where `EmbeddingShardingPlanner` stood, and takes
-what that takes. Whatever fails, the stock planner plans, and one line of the
-logger "neuroshard" says why. neuroshard-torchrec(7) is the manual.
+`NeuroShardPlanner` replaces `EmbeddingShardingPlanner` and takes the same
+arguments. If it fails, the stock planner plans instead, and the logger
+"neuroshard" gets one line with the reason. neuroshard-torchrec(7) is the
+manual.
 """
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ from torchrec.distributed.planner.types import (
 
 try:
     from torchrec.distributed.planner.types import PlanLoader
-except ImportError:  # as in TorchRec 1.2
+except ImportError:  # TorchRec 1.2
     PlanLoader = object
 
 from . import Error, Plan
 
 __all__ = ["NeuroShardPlanLoader", "NeuroShardPlanner", "dump"]
 LOG = logging.getLogger("neuroshard")
-UNKNOWN_GPU = "no figures for a GPU"  # of the program
+UNKNOWN_GPU = "no figures for a GPU"  # message of the program
 STOCK = (
     *("enumerator", "storage_reservation", "proposer", "partitioner"),
     *("performance_model", "stats", "constraints", "debug", "callbacks"),
@@ -54,32 +55,34 @@ OF_JOB = (
 
 
 class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
-    """A ShardingPlanner whose plans are those of `neuroshard plan`.
+    """A ShardingPlanner that returns the plans of `neuroshard plan`.
 
     topology, batch_size, constraints, storage_reservation, enumerator,
     stats, debug, callbacks, plan_loader
-             -- as EmbeddingShardingPlanner has them
+             -- as in EmbeddingShardingPlanner
     timeout_seconds
-             -- seconds of the search, as option time_limit
+             -- time limit of the search in seconds; same as option time_limit
     proposer, partitioner, performance_model
-             -- TorchRec's own search; count if that plans
+             -- TorchRec's own search; only used if TorchRec's planner plans
     mode     -- "plan"; or "shadow": TorchRec's own plan is returned, and a
-                warning of the logger has it beside ours
-    fallback -- whether the stock planner plans where this one fails; else
+                warning of the logger compares it with ours
+    fallback -- whether the stock planner plans if this one fails; otherwise
                 the failure is raised
-    usage    -- what the model does not know of its tables: {table or feature:
-                {column: value}}, a list of rows with `name`, or a table list's
-                path; with pooling_factor, bins, zipf_alpha, row_order, dedup,
-                group, device and row_overhead_bytes of neuroshard-tables(5)
-    options  -- of neuroshard-plan(1), by their names: gpu="h200",
+    usage    -- facts about the tables that the model does not know: {table or
+                feature: {column: value}}, a list of rows with `name`, or the
+                path of a table list; takes the columns pooling_factor, bins,
+                zipf_alpha, row_order, dedup, group, device and
+                row_overhead_bytes of neuroshard-tables(5)
+    options  -- options of neuroshard-plan(1) by their names: gpu="h200",
                 pipeline="semisync", dense_ms=[1.5, 3], min_width=32, seed=1;
-                timeout_s: seconds after which the program is ended
+                timeout_s: seconds until the program is killed
 
-    neuroshard_plan is the last `neuroshard.Plan`, None where there is none;
-    shadow what was found of the two, with `torchrec_ms`, `neuroshard_ms` ...
+    The member neuroshard_plan is the last `neuroshard.Plan`, or None. The
+    member shadow is the comparison of the two plans, with `torchrec_ms`,
+    `neuroshard_ms` ...
     """
 
-    # Members of TorchRec's planner.
+    # Members of the base class, TorchRec's planner.
     _proposers: Any
     _partitioner: Any
     _perf_model: Any
@@ -113,7 +116,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         self.shadow: Any = None
 
     def plan(self, module: Any, sharders: List[Any]) -> Any:
-        """The ShardingPlan of module."""
+        """Returns the ShardingPlan of module."""
         self.neuroshard_plan = self.shadow = None
         self._best_plan = self._search_space = None
         if self._mode == "shadow":
@@ -136,7 +139,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         return super().plan(module, sharders)
 
     def _plan_beside(self, module: Any, sharders: List[Any]) -> Any:
-        """TorchRec's plan; ours is made beside it."""
+        """Returns TorchRec's plan; also makes ours and compares the two."""
         from . import _shadow
 
         stock = super().plan(module, sharders)
@@ -157,7 +160,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         )
 
     def _log(self, placing: Any) -> None:
-        """One line of the plan; in the mode "shadow" below both prices."""
+        """Logs one line about the plan; the mode "shadow" logs both prices,
+        too."""
         from . import _summary
 
         if placing is None:
@@ -208,8 +212,8 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
         return _placing.place(found, rows, {**asked, "gpu": gpu})
 
     def _rows(self, module: Any, found: List[Any]) -> Any:
-        """The tables for the program; names that the model has not are found
-        here."""
+        """Returns the tables for the program, and checks the names in usage
+        and constraints against the model."""
         from . import _model, _usage
 
         notes, constraints = self._notes, self._constraints or {}
@@ -243,7 +247,7 @@ class NeuroShardPlanner(EmbeddingShardingPlanner):  # type: ignore[misc]
 
 
 class _NoPlanError(Exception):
-    """There is no plan of ours."""
+    """The program gave no plan."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -251,9 +255,9 @@ class _NoPlanError(Exception):
 
 
 class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
-    """The program in the place of TorchRec's search: proposes one plan, with
-    its ranks. All around the search stays TorchRec's: plan_loader, which comes
-    first, callbacks, stats, and the options that were selected."""
+    """The program in the place of TorchRec's search: proposes one plan with
+    its ranks. Everything around the search stays TorchRec's: plan_loader,
+    which comes first, callbacks, stats, and the selected options."""
 
     def __init__(self, planner: Any, module: Any, sharders: List[Any]) -> None:
         self._planner, self._module = planner, module
@@ -292,7 +296,7 @@ class _Ours(Proposer, Partitioner, PerfModel):  # type: ignore[misc]
 
 
 class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
-    """A plan for the planner that the job has.
+    """A plan loader for the planner of the job.
 
         planner.plan_loader = NeuroShardPlanLoader(
             planner, model, sharders, "torchrec.json"
@@ -300,15 +304,15 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
         plan = planner.collective_plan(model, sharders, pg)
 
     planner -- an EmbeddingShardingPlanner
-    plan    -- a ShardingPlan, what `dump` returns, or the path of what
-               `emit --format torchrec` wrote
-    plan_id -- what get_plan_id returns
+    plan    -- a ShardingPlan, the result of `dump`, or the path of the output
+               of `emit --format torchrec`
+    plan_id -- result of get_plan_id
 
-    TorchRec's own planner, and ours as a shadow, can only load options that
-    the planner's enumerator offers: ValueError names the tables that have
-    others. A NeuroShardPlanner loads all that it plans itself. The planner
-    refuses a loader that was made for other inputs: topology, batch size,
-    constraints ...
+    TorchRec's own planner, and ours in the mode "shadow", can only load
+    options that the planner's enumerator offers; ValueError names the tables
+    with other options. A NeuroShardPlanner loads every plan that it could make
+    itself. The planner refuses a loader that was made for other inputs:
+    topology, batch size, constraints ...
     """
 
     def __init__(
@@ -332,7 +336,8 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
         self._id = plan_id
         self._planner, self._plan = planner, plan
         self._options: Optional[Dict[int, Any]] = None
-        self.is_due = False  # the planner has asked for a plan of other pieces
+        # the planner asked for a plan with shards that its enumerator lacks
+        self.is_due = False
         try:
             self._options = _placing.offered(options, plan)
         except ValueError:
@@ -343,12 +348,14 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
             self.sharding_plan(module)
 
     def load(self) -> Optional[Dict[int, Any]]:
-        """None: the planner is ours, and takes sharding_plan()."""
+        """Returns the options; None: the planner is ours and calls
+        sharding_plan()."""
         self.is_due = self._options is None
         return self._options
 
     def sharding_plan(self, module: Any) -> Any:
-        """The plan with its own pieces."""
+        """Returns the ShardingPlan with the shards of the loaded plan, even if
+        the planner's enumerator does not offer them."""
         from . import _loader, _placing
 
         topology, self.is_due = self._planner._topology, False
@@ -367,7 +374,7 @@ class NeuroShardPlanLoader(PlanLoader):  # type: ignore[misc]
 
 
 def _reserved(planner: Any, module: Any, sharders: List[Any]) -> Any:
-    """The topology with the memory that is left."""
+    """Returns the topology with the memory that the reservation leaves."""
     return planner._storage_reservation.reserve(
         topology=planner._topology,
         batch_size=planner._batch_size,
@@ -378,8 +385,9 @@ def _reserved(planner: Any, module: Any, sharders: List[Any]) -> Any:
 
 
 def _why(error: Exception) -> str:
-    """In one line. What is no Error is most likely a TorchRec that has changed
-    where this module reaches into it."""
+    """Describes the error in one line. An exception of any other type most
+    likely means that the internals of TorchRec changed that this module
+    uses."""
     text = " ".join(str(error).split())
     if isinstance(error, (Error, OSError, ValueError, PlannerError)):
         return text
@@ -387,9 +395,9 @@ def _why(error: Exception) -> str:
 
 
 def dump(plan: Any, topology: Any = None) -> Dict[str, Any]:
-    """A ShardingPlan, of whatever planner, as the JSON that
-    `emit --format torchrec` writes and `cost` reads. Ranks and hosts are those
-    of the topology, else of the job."""
+    """Returns a ShardingPlan of any planner as JSON, in the format that `emit
+    --format torchrec` writes and `cost` reads. Ranks and hosts are those of
+    the topology, by default of the job."""
     from . import _placing
 
     return {**_placing.shape(topology), **plan._serialize()}
