@@ -38,7 +38,7 @@ ifndef MPI
     MPI := $(if $(and $(filter 0,$(STATIC)),$(shell command -v $(MPICC))),1,0)
 endif
 
-# What was built with other switches lies in another folder.
+# Builds with different switches use different folders.
 O ?= build/$(CONFIG)$(if $(filter gcc,$(CC)),,-$(notdir \
     $(firstword $(CC))))$(patsubst 1,-cuda,$(patsubst \
     emulated,-emulated,$(filter-out 0,$(CUDA))))$(if \
@@ -49,7 +49,8 @@ VERSION := $(shell cat VERSION)
 BUILD ?= $(or $(addprefix g,$(if $(wildcard .git),$(shell git describe --always \
     --dirty --abbrev=8 --exclude '*' 2>/dev/null))),$(VERSION))
 Q = $(if $(filter 1,$(V)),,@)
-# In a target that calls make again: in parallel, unless the caller said how.
+# The command that calls make again within a target: in parallel, unless the
+# caller has chosen the number of jobs.
 AGAIN = $(MAKE) --no-print-directory \
     $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
@@ -62,7 +63,8 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
 CPPFLAGS_ALL = -D_XOPEN_SOURCE=700 -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS_release = -O3 -g
-# Every so manieth change of a search is checked: layout_check_every.
+# The checker of search states runs on every CHECK_EVERY-th change:
+# LAYOUT_CHECK_EVERY, layout_check_every.
 CHECK_EVERY ?= 256
 CFLAGS_debug   = -O0 -g3 -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY)
 CFLAGS_asan    = -O1 -g -fsanitize=address,undefined -DHAVE_ASAN \
@@ -75,24 +77,26 @@ ifeq ($(CFLAGS_$(CONFIG)),)
 endif
 CFLAGS_ALL = -std=c11 -ffp-contract=off -fno-math-errno -pthread \
     $(WARNINGS) $(CFLAGS_$(CONFIG)) $(CFLAGS)
-# Bodies for one instruction set are files named *_avx2.c and *_avx512.c.
+# Source files for one instruction set are named *_avx2.c and *_avx512.c.
 ISA_avx2   = -mavx2 -mfma -mf16c
 ISA_avx512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
 isa = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 CUDA_HOME  = $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-# Products are rounded before they are added, as on the CPU.
+# -fmad=false: products are rounded before they are added, as on the CPU.
 NVCC_FLAGS = -std=c++17 -O3 -g -fmad=false \
     -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_90,code=[sm_90,compute_90] \
     -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow=local,-Werror \
     $(NVFLAGS)
-# CUDA=emulated: the same files by the host's compiler (tests/emulator).
+# CUDA=emulated compiles the same CUDA files with the host's compiler
+# (tests/emulator).
 CXX_FLAGS = -std=c++17 -ffp-contract=off -fno-math-errno -pthread \
     -Wall -Wextra -Wshadow$(if $(findstring clang,$(CXX)),,=local) \
     -Wno-unknown-pragmas -Werror $(CFLAGS_$(CONFIG)) $(CXXFLAGS)
 
-# Open MPI's compiler tells apart what the others' tell in one line.
+# Open MPI's compiler prints compile and link flags separately; other MPI
+# compilers print both in one line.
 ifeq ($(MPI),1)
     MPI_FLAGS := $(shell $(MPICC) --showme:compile 2>/dev/null || \
         $(MPICC) -show)
@@ -106,8 +110,9 @@ MPI_INCLUDES = $(patsubst -I%,-isystem %,$(filter -I%,$(MPI_FLAGS)))
 
 # --- Rooms ----------------------------------------------------------------
 
-# Lowest first; the ones that share a line below are siblings. A file includes
-# its own room and lower ones. The libraries a room calls stand behind it.
+# Rooms are the layers of the program, one folder each. The lowest comes first;
+# the rooms of SIBLINGS are on the same level. A file may include headers of its
+# own room and of lower rooms. LIBS_ROOM lists the libraries that a room calls.
 LOWER    = base core device
 SIBLINGS = io emit exec costmodel search microbench
 ROOMS    = $(LOWER) $(SIBLINGS) cli
@@ -126,19 +131,21 @@ DIR_cli        = src/cli
 linked = $(if $(filter 1,$(STATIC)),-Wl$(,)-Bstatic $(1) \
     $(if $(filter -static,$(LDFLAGS)),,-Wl$(,)-Bdynamic),$(1))
 , = ,
-# Loaded when a model is trained, or inside the program.
+# OpenBLAS is loaded when a model is trained, or linked into the program if
+# STATIC=1.
 OPENBLAS_DIR   = $(wildcard /usr/lib/x86_64-linux-gnu/openblas-pthread)
 LIBS_base      = $(call linked,-ljansson -lxxhash) -lm -lpthread
 LIBS_io        = $(call linked,-lsqlite3)
 LIBS_costmodel = $(if $(filter 1,$(STATIC)),$(OPENBLAS_DIR:%=-L%) \
     $(call linked,-lopenblas)) -lm -lpthread -ldl
-# The CUDA runtime goes into the program, which so starts without a driver.
+# The CUDA runtime is linked statically, so the program starts on machines
+# without a driver.
 LIBS_device    = $(if $(filter 1,$(CUDA)),-L$(CUDA_HOME)/lib64 \
     -lcudart_static $(call linked,-lstdc++) -lrt -lpthread) $(MPI_LIBS) -ldl
 EMULATOR       = $(if $(filter emulated,$(CUDA)),$(O)/libemulator.a)
 
-# A backend that is switched off leaves its bodies *_NAME.* out and takes
-# *_noNAME.c in; another backend is another line.
+# If a backend NAME is switched off, its files *_NAME.* are left out and
+# *_noNAME.c is compiled instead. A new backend needs one more line here.
 LEFT_OUT = $(if $(filter 0,$(CUDA)),%.cu,%_nocuda.c) \
     $(if $(filter 1,$(MPI)),%_nompi.c,%_mpi.c) \
     $(if $(filter 1,$(STATIC)),%_shared_openblas.c,%_static_openblas.c)
@@ -147,12 +154,13 @@ sources = $(filter-out $(LEFT_OUT),$(sort \
     $(wildcard $(DIR_$(1))/*.c $(DIR_$(1))/*.cu)))
 objects = $(addprefix $(O)/,$(addsuffix .o,$(basename $(call sources,$(1)))))
 archives = $(patsubst %,$(O)/lib%.a,$(1))
-# What nobody calls is left out of a program for other machines: parts of
-# libstdc++ ask for a newer libc than any of our own does. One that loads
-# libraries has its libc outside, which may be old.
+# Programs for other machines (STATIC=1) are linked without functions that
+# nobody calls, because parts of libstdc++ need a newer libc than our own code.
+# A program that loads libraries (no -static) uses the machine's libc, which may
+# be old; it is linked with .ci/old_glibc.o.
 OLD_GLIBC = $(if $(filter 1,$(STATIC)),$(if $(filter -static,$(LDFLAGS)),,\
     $(O)/.ci/old_glibc.o))
-# What searches are checked by, in tests and in builds for them.
+# Checker of search states, for tests and for debug and asan builds.
 LAYOUT_CHECK = $(O)/tests/unit/search/state_check.o
 LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
     $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ \
@@ -170,7 +178,7 @@ all: neuroshard
 neuroshard: $(O)/neuroshard
 	@ln -sf $< $@
 
-# The program finds the data it ships beside itself.
+# The program finds its data in the folder data/ next to itself.
 $(O)/neuroshard: $(O)/src/cli/main.o $(O)/build_id.o \
     $(if $(filter debug asan,$(CONFIG)),$(LAYOUT_CHECK)) \
     $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
@@ -214,7 +222,7 @@ $(O)/libemulator.a: $(patsubst %.cpp,$(O)/%.o,$(filter-out %/t_emulator.cpp, \
 
 $(O)/src/base/file.o: private CPPFLAGS_ALL += -DNEUROSHARD_DATADIR='"$(DATADIR)"'
 $(O)/src/base/file.o: $(O)/datadir
-# Which .incbin takes in, unseen by -MMD.
+# Files that .incbin includes; -MMD does not find these dependencies.
 $(O)/src/io/store.o: data/schema.sql
 $(O)/src/io/store.o $(O)/src/io/store_merge.o $(O)/src/io/store_csv.o: \
     $(wildcard src/io/*.sql)
@@ -227,7 +235,7 @@ $(O)/build_id.o: $(O)/build_id.c $(O)/flags
 	@echo "  CC   $<"
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c $< -o $@
 
-# Files whose content is a setting; they change only when it does.
+# Files whose content is a setting. They change only if the setting does.
 .PHONY: force
 $(O)/flags: SETTING = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS) \
     $(NVCC) $(NVCC_FLAGS) $(CXX) $(CXX_FLAGS) $(MPI_FLAGS) $(MPI_LIBS)
@@ -239,7 +247,7 @@ $(O)/flags $(O)/datadir $(O)/build_id.c: force
 	@printf '%s\n' '$(subst ','\'',$(SETTING))' | cmp -s - $@ || \
 	    printf '%s\n' '$(subst ','\'',$(SETTING))' >$@
 
-# What is missing is said in one sentence, not in a compiler's thirty.
+# Reports missing packages in one sentence, before the compiler prints thirty.
 $(O)/needs: .ci/deps
 	@mkdir -p $(@D)
 	@CC='$(CC)' .ci/deps --missing build
@@ -252,19 +260,19 @@ PROP_TESTS  = $(sort $(wildcard tests/prop/t_*.c))
 FUZZ_TESTS  = $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCHES     = $(sort $(wildcard tests/bench/bench_*.c))
 programs    = $(patsubst %.c,$(O)/%,$(1))
-# The longest first, so that no core waits for one at the end.
+# The longest tests run first, so that no core waits for one at the end.
 TESTS       = $(call programs,$(PROP_TESTS) $(UNIT_TESTS) $(FUZZ_TESTS)) \
     $(if $(filter emulated,$(CUDA)),$(O)/tests/emulator/t_emulator)
-# Sanitizers look at the commands of neither the tutorial nor a default search
-# for the first time, and take minutes for them.
+# Left out under sanitizers: the commands of the tutorial and of a default
+# search. They take minutes there, and other tests run the same code.
 PYTHON_TESTS = $(sort $(filter-out \
     $(if $(filter asan tsan,$(CONFIG)),%/t_tutorial.py %/t_default_effort.py),\
     $(wildcard tests/python/t_*.py)))
 CLI_TESTS   = $(sort $(wildcard tests/cli/*.sh))
 FAULT_SO    = $(if $(filter asan tsan,$(CONFIG)),,$(O)/fault.so)
 
-# A unit test of a room links that room and the ones below it, nothing else,
-# which proves the layers.
+# A unit test of a room is linked with this room and the ones below it only.
+# This proves the layers.
 upto_base   = base
 upto_core   = core base
 upto_device = device core base
@@ -282,7 +290,7 @@ $(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
 endef
 $(foreach t,$(UNIT_TESTS:.c=),$(eval $(call TEST_RULE,$(t),$(call \
     upto,$(call room_of,$(t))))))
-# Any other test links everything but the command line.
+# All other tests are linked with everything but the command line.
 $(foreach t,$(PROP_TESTS:.c=) $(BENCHES:.c=) $(FUZZ_TESTS:.c=),$(eval $(call \
     TEST_RULE,$(t),$(SIBLINGS) device core base)))
 
@@ -290,15 +298,15 @@ ifeq ($(CONFIG),fuzz)
 $(call programs,$(FUZZ_TESTS)): private LDFLAGS += -fsanitize=fuzzer
 endif
 
-# What the searches are judged by.
+# Exhaustive search, to which these tests compare the searches.
 $(addprefix $(O)/tests/,unit/search/t_exhaustive prop/t_refusals \
     prop/t_search_tiny prop/t_bound_blocks): \
     $(O)/tests/unit/search/exhaustive.o
-# What look-ups are checked against.
+# Reference implementation of lookups, for these tests.
 $(addprefix $(O)/tests/unit/device/t_lookup_,forward backward): \
     $(O)/tests/unit/device/lookup_ref.o
 
-# -O1 compiles a test in half the time; -g1 tells the lines of a backtrace.
+# -O1 compiles a test in half the time of -O3; -g1 gives backtraces their lines.
 $(O)/tests/unit/%.o $(O)/tests/prop/%.o $(O)/tests/fuzz/%.o: \
     private CFLAGS_release += -O1 -g1
 
@@ -308,21 +316,23 @@ $(O)/tests/emulator/t_emulator: $(O)/tests/emulator/t_emulator.o $(EMULATOR)
 	@echo "  LD   $@"
 	$(Q)$(LINK)
 
-# Which is its own stand-in for the library that it tests.
+# t_nvml contains its own stand-in for the NVML library, so it exports its
+# symbols.
 $(O)/tests/unit/device/t_nvml: private LDFLAGS += -rdynamic
 
-# A stand-in for NCCL, found by its name.
+# A stand-in for NCCL. The program loads it by its file name.
 $(O)/tests/fake/fake_nccl.o: private CPPFLAGS_ALL += -fPIC
 $(O)/fake/libnccl.so.2: $(O)/tests/fake/fake_nccl.o
 	@mkdir -p $(@D)
 	@echo "  LD   $@"
 	$(Q)$(LINK) -shared
 $(O)/tests/unit/device/t_comm_nccl: | $(O)/fake/libnccl.so.2
-# Which asks the program for the emulator's runtime.
+# The stand-in for NCCL uses the emulator's CUDA runtime, which these programs
+# export.
 $(if $(EMULATOR),$(O)/neuroshard $(O)/tests/bench/bench_beside: \
     private LDFLAGS += -rdynamic)
 
-# The one file that needs GNU's RTLD_NEXT.
+# The only file that needs GNU's RTLD_NEXT.
 $(O)/tests/fault/fault.o $(O)/tests/fault/fault.tidy: \
     private CPPFLAGS_ALL += -D_GNU_SOURCE -fPIC
 $(O)/fault.so: $(O)/tests/fault/fault.o
@@ -331,9 +341,10 @@ $(O)/fault.so: $(O)/tests/fault/fault.o
 
 PYTHON_ENV = PYTHONPATH='$(CURDIR)/src/python:$(CURDIR)/tests/torchrec' \
     PYTHONDONTWRITEBYTECODE=1
-# $(1): what prove runs. A test that hangs is a failed one, and so is one that
-# is skipped where CI=true, for other reasons than tests/skips has. Twice as many
-# as two cores: tests that measure mostly wait for a quiet machine.
+# $(1): the tests that prove runs. LIMIT is in seconds. A test fails if it
+# hangs, or if it is skipped with CI=true for a reason that is not in
+# tests/skips. -j4 is twice the number of cores, because tests that measure
+# mostly wait for a quiet machine.
 LIMIT = 900
 run-test-long: LIMIT = 3600
 TEST_ENV = NEUROSHARD='$(abspath $(O)/neuroshard)' ROOT='$(CURDIR)' \
@@ -352,7 +363,7 @@ tests: $(O)/neuroshard $(TESTS) $(FAULT_SO)
 run-tests: tests
 	$(Q)$(call PROVE,$(PYTHON_TESTS) $(CLI_TESTS) $(TESTS))
 
-# Tests that fail by chance: tests/repeat says how.
+# Finds tests that fail by chance; see tests/repeat.
 N    ?= 10
 BUSY ?=
 .PHONY: test-repeat run-test-repeat
@@ -364,8 +375,8 @@ run-test-repeat: tests
 	$(Q)$(TEST_ENV) LIMIT=$(LIMIT) tests/repeat '$(N)' \
 	    $(if $(BUSY),--busy) -- $(CLI_TESTS) $(PYTHON_TESTS) $(TESTS)
 
-# The tests whose sizes grow with TEST_SIZE, in C by tap_size; TEST_SIZE=tiny
-# makes all of run-tests short enough for CONFIG=asan.
+# Tests whose sizes grow with TEST_SIZE (in C by tap_size). With TEST_SIZE=tiny
+# all of run-tests is short enough for CONFIG=asan.
 SIZE ?= full
 LONG_TESTS = $(filter $(call programs,$(shell grep -l tap_size $(UNIT_TESTS) \
     $(PROP_TESTS))),$(TESTS))
@@ -387,8 +398,8 @@ run-test-long: tests $(ANCHORS)
 run-unit-tests: $(TESTS)
 	$(Q)$(call PROVE,$(TESTS))
 
-# Changes of the program that its tests should notice; never part of a run of
-# all tests.
+# Mutation testing: changes the program in ways that its tests should notice. It
+# is never part of a run of all tests.
 SEED    ?= 1
 MUTANTS ?= 150
 
@@ -398,20 +409,21 @@ mutants:
 	@tests/mutants/run --seed '$(SEED)' -n '$(MUTANTS)' \
 	    $(if $(RESUME),--resume)
 
-# Emitted plans in TorchRec itself, which the first run installs below build/.
+# Checks emitted plans in TorchRec itself, which the first run installs below
+# build/.
 .PHONY: test-torchrec
 test-torchrec: $(O)/neuroshard
 	$(Q)NEUROSHARD='$(abspath $(O)/neuroshard)' \
 	    NEUROSHARD_DATA='$(CURDIR)/data' $(PYTHON_ENV) \
 	    prove -v -e tests/torchrec/python tests/torchrec/t_*.py
 
-# Pages of `report` in Chromium; SHOTS=DIR leaves pictures of them there.
+# Checks pages of `report` in Chromium. SHOTS=DIR keeps screenshots in DIR.
 .PHONY: test-report
 test-report: $(O)/neuroshard
 	@.ci/deps browser || true
 	$(Q)$(call PROVE,-v tests/report/t_report.py)
 
-# What there is to test on a GPU, real or emulated.
+# Tests that use a GPU, real or emulated.
 GPU_TESTS = $(filter $(foreach r,device exec microbench, \
     $(O)/tests/unit/$(r)/t_%) $(O)/tests/prop/t_execute_% \
     $(O)/tests/emulator/%,$(TESTS))
@@ -430,8 +442,8 @@ gpu-programs: $(O)/neuroshard $(GPU_TESTS) \
     $(call programs,$(addprefix tests/bench/bench_,kernels.c execute.c \
         figures.c beside.c page.c))
 
-# A build for each toolkit, so that it runs under drivers of either; or, where
-# CUDA=emulated, one without.
+# Builds an archive with one build per CUDA toolkit, so that it runs under
+# drivers of each; with CUDA=emulated one build without a toolkit.
 CUDA_HOMES = $(if $(filter emulated,$(CUDA)),emulated,$(CUDA_HOME))
 archived   = build/gpu-archive/cuda-$(if $(filter emulated,$(1)),emulated,$(shell \
     $(1)/bin/nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
@@ -459,7 +471,7 @@ demo:
 	@echo; echo '$$ $(DEMO)'
 	@$(DEMO)
 
-# These take an hour and more: by name only.
+# These benchmarks take an hour or more each, so they run only by name.
 SLOW_BENCHES = tests/bench/bench_plain.c tests/bench/bench_ablation.c
 bench-plain bench-ablation: bench-%: $(O)/tests/bench/bench_%
 	@NEUROSHARD_DATA='$(CURDIR)/data' $<
@@ -533,7 +545,8 @@ check-layers:
 	@echo "  CHECK layers and names"
 	$(Q)tests/check/layers.sh
 
-# Tests begin with what they test, and then as they like.
+# Files of tests/ are not checked: after the header of the code that they test,
+# their includes may be in any order.
 check-includes:
 	@echo "  CHECK includes"
 	$(Q)tests/check/includes.sh $(filter-out tests/%,$(C_FILES) $(H_FILES) \
@@ -560,7 +573,7 @@ check-shell:
 	@echo "  CHECK shell"
 	$(Q)shellcheck $(SCRIPTS)
 
-# Where CI=true .ci/deps has installed them.
+# With CI=true .ci/deps has installed mypy and flake8.
 check-python:
 ifneq ($(and $(shell command -v mypy),$(shell command -v flake8))$(CI),)
 	@echo "  CHECK python"
@@ -571,7 +584,9 @@ else
 	@echo "  SKIP  python: no mypy, or no flake8"
 endif
 
-# What ptxas makes of our kernels; another nvcc makes something else of them.
+# Registers and memory of our kernels, as ptxas reports them. They are compared
+# only with nvcc of the release in the table, because another nvcc compiles
+# differently.
 KERNEL_TABLE = src/device/KERNELS.txt
 KERNEL_LOGS  = $(patsubst %.cu,$(O)/%.ptxas,\
     $(sort $(wildcard src/device/*.cu)))
@@ -606,16 +621,17 @@ check-kernels:
 	@echo "  SKIP  kernels: no nvcc of the release in $(KERNEL_TABLE)"
 endif
 
-# TIDY=REV looks at the files that have changed since that commit, and at all
-# where git does not know it.
+# TIDY=REV checks only the files that have changed since commit REV, or all
+# files if git does not know REV.
 TIDY ?=
 TIDY_FILES = $(if $(TIDY),$(filter $(C_FILES),$(shell git diff --name-only \
     --diff-filter=d '$(TIDY)' 2>/dev/null || echo $(C_FILES))),$(C_FILES))
 
 check-tidy: $(TIDY_FILES:%.c=$(O)/%.tidy)
 
-# One file a process: clang-tidy 14 given many invents va_list errors. The
-# object is there for its list of headers.
+# One process per file: clang-tidy 14 reports false va_list errors if it gets
+# many files. The object file is a prerequisite because its .d file lists the
+# headers.
 $(O)/%.tidy: %.c $(O)/%.o .clang-tidy tests/.clang-tidy
 	@echo "  TIDY $<"
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- \
@@ -626,7 +642,8 @@ $(O)/%.tidy: %.c $(O)/%.o .clang-tidy tests/.clang-tidy
 
 # --- Installing -----------------------------------------------------------
 
-# What the program reads; measurements are for who trains.
+# Data that the program reads. Measurements are left out: only training needs
+# them.
 DATA_FILES = $(shell find data -type f -not -path 'data/measurements/*')
 PAGES      = $(sort $(wildcard man/*.[1-9]))
 BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/neuroshard
@@ -650,8 +667,8 @@ uninstall:
 	test ! -d $(DESTDIR)$(DATADIR) || \
 	    find $(DESTDIR)$(DATADIR) -depth -type d -empty -delete
 
-# For Python on any machine, so the program has its libc inside, too, and can
-# load nothing: no CUDA, no MPI.
+# The wheel is for Python on any machine. So its program contains the libc, too,
+# and cannot load libraries: no CUDA, no MPI.
 WHEEL_BUILD = $(AGAIN) CONFIG=release CUDA=0 MPI=0 STATIC=1 LDFLAGS=-static \
     O=build/wheel
 
@@ -663,7 +680,7 @@ wheel test-wheel:
 run-wheel: $(O)/neuroshard
 	@.ci/wheel $< $(O)/wheel $(DATA_FILES)
 
-# What was installed is beside the program that is built here otherwise.
+# Compares the installed wheel with the program that is built here.
 run-test-wheel: run-wheel
 	$(Q)WHEEL="$$(echo $(abspath $(O))/wheel/*.whl)" \
 	    $(call PROVE,tests/wheel/t_wheel.py)

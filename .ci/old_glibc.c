@@ -5,15 +5,16 @@
 #include <sys/stat.h>
 
 /*
- * Linked into a program that is built here (STATIC=1) and runs on machines with
- * an older libc, from glibc 2.31 (Debian 11, Ubuntu 20.04) on: whatever glibc
- * gave a new version or moved into libc.so.6 since then is taken by its old
- * one, of x86-64. Of newer libcs the old ones are a part. Linked with libdl,
- * libpthread and librt, where an old libc has them.
+ * Lets a program that is built here (STATIC=1) run on machines with an older
+ * libc: glibc 2.31 (Debian 11, Ubuntu 20.04) or later. Since then glibc gave
+ * some functions a new version and moved others into libc.so.6. The program
+ * uses their old versions for x86-64, which newer libcs still contain. It is
+ * linked with libdl, libpthread and librt, because these functions are there in
+ * an old libc.
  */
 
-/* What the program calls goes to the old version; hidden, or libc's own name
- * would lead back here. */
+/* Defines `name` as a jump to the old version of the libc function. The symbol
+ * is hidden; otherwise the name in libc would lead back here. */
 #define HIDE(name) __asm__(".hidden " #name)
 #define OLD(name, version)                                                    \
     __asm__(".symver old_" #name "," #name "@GLIBC_" version "\n.text\n"      \
@@ -72,12 +73,12 @@ OLD(sem_wait, "2.2.5");
 OLD(shm_open, "2.2.5");
 OLD(shm_unlink, "2.2.5");
 
-/* libstdc++ asks whether it may leave atomics out. */
+/* libstdc++ reads this flag to decide whether it may leave out atomics. */
 extern char __libc_single_threaded;
 char __libc_single_threaded = 0;
 HIDE(__libc_single_threaded);
 
-/* Its random_device, which nobody here asks for numbers. */
+/* For libstdc++'s random_device, which this program links but does not use. */
 uint32_t arc4random(void);
 uint32_t arc4random(void)
 {
@@ -89,7 +90,8 @@ uint32_t arc4random(void)
 }
 HIDE(arc4random);
 
-/* These were functions of their caller's, for a version of the struct. */
+/* In an old libc these functions are inline. They call __xstat etc. with the
+ * version of the struct. */
 #define STAT_VERSION 1
 __asm__(".symver old_xstat,__xstat@GLIBC_2.2.5");
 __asm__(".symver old_lxstat,__lxstat@GLIBC_2.2.5");
@@ -113,7 +115,7 @@ int fstat(int fd, struct stat *out)
     return old_fxstat(STAT_VERSION, fd, out);
 }
 
-/* The same struct, where long has 64 bits. */
+/* stat64 has the same struct as stat if long has 64 bits. */
 __asm__(".globl stat64\nstat64 = stat\n.globl lstat64\nlstat64 = lstat\n"
         ".globl fstat64\nfstat64 = fstat");
 HIDE(stat);
@@ -123,8 +125,8 @@ HIDE(stat64);
 HIDE(lstat64);
 HIDE(fstat64);
 
-/* A newer libc runs the constructors of a program; an older one leaves that to
- * the program, which hands over a function for it. */
+/* A newer libc runs the constructors of a program. An older one leaves this to
+ * the program, which passes a function for it. */
 typedef int main_function(int argc, char **argv, char **envp);
 typedef void constructor(int argc, char **argv, char **envp);
 extern constructor *__init_array_start[], *__init_array_end[];
