@@ -10,7 +10,8 @@
 
 #define MAX_RESERVE_BYTES (UINT64_C(1) << 62)
 
-/* Beside what a plan file says of its cluster in the same way. */
+/* A member that cluster files have, but plan files do not. All others are read
+ * with the field tables that plan files use. */
 static const struct place_field pod_field[] = {
     {"pod_size", CLUSTER(hosts_per_domain), false, 1, CLUSTER_MAX_GPUS, NULL},
 };
@@ -23,7 +24,7 @@ static const struct place_field host_fields[] = {
     {"gpus", MEMBER_OF(struct host, gpus), true, 1, CLUSTER_MAX_GPUS, NULL},
 };
 
-/* Names of members, the last one NULL. */
+/* Permitted member names of the two kinds of objects; NULL-terminated. */
 static const char *const file_keys[] = {
     "gpu", "pod_size", "reserve", "intra_gbps", "inter_gbps", "hosts", NULL};
 static const char *const host_keys[] = {"count", "gpus", "memory", "used",
@@ -33,10 +34,10 @@ struct reader {
     struct cluster *cluster;
     struct json_place root;
     const json_t *hosts;
-    const size_t *lines; /* on which the hosts begin */
+    const size_t *lines; /* line on which each host begins */
 };
 
-/* "80GiB", or a whole number of bytes. */
+/* Reads a size: text such as "80GiB", or a whole number of bytes. */
 static int read_size(uint64_t *bytes, const struct json_place *place,
                      const char *name, const json_t *value, struct err *err)
 {
@@ -56,8 +57,9 @@ static int read_size(uint64_t *bytes, const struct json_place *place,
         "%s must be a size such as \"80GiB\" or a whole number of bytes", name);
 }
 
-/* The same, or a percentage of a GPU's memory: kept as it is written, until the
- * memory is known. */
+/* Reads the reserve: a size as in read_size, or a percentage of a GPU's memory.
+ * The text is kept as written, because a percentage needs the memory, which is
+ * not known yet. */
 static int read_reserve(const char **out, const struct json_place *place,
                         struct err *err)
 {
@@ -79,8 +81,8 @@ static int read_reserve(const char **out, const struct json_place *place,
     return 0;
 }
 
-/* Member `key` for n GPUs of a host: one size for all, or a list of n. Sizes
- * stay as they are where it is absent. */
+/* Reads member `key` for the n GPUs of a host: one size for all, or a list of n
+ * sizes. If the member is absent, the sizes stay as they are. */
 static int read_sizes(uint64_t *bytes, uint32_t n,
                       const struct json_place *place, const char *key,
                       struct err *err)
@@ -107,7 +109,8 @@ static int read_sizes(uint64_t *bytes, uint32_t n,
     return 0;
 }
 
-/* The memory of one host, the n GPUs that begin at memory and used. */
+/* Reads the memory of one host. `memory` and `used` point to the entries of its
+ * n GPUs. */
 static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
                             const struct json_place *place, struct err *err)
 {
@@ -125,7 +128,8 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
     return 0;
 }
 
-/* Adds a host, or several alike; all have as many GPUs. */
+/* Adds one host entry, which stands for `count` identical hosts. All hosts must
+ * have the same number of GPUs. */
 static int add_host(const struct reader *reader, size_t idx, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
@@ -202,8 +206,8 @@ int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
     if (!rc) {
         reader.root.object = root;
         reader.root.lines = place_child_lines(text, len, 1, arena);
-        /* No other member is a list or an object: all that stands two deep is
-         * a host. */
+        /* Hosts are the only lists or objects in the file, so every object at
+         * depth two is a host. */
         reader.lines = place_child_lines(text, len, 2, arena);
         rc = read_cluster(&reader, err);
     }

@@ -14,13 +14,15 @@ static char *skip_blanks(char *p)
     return p;
 }
 
-/* LF, CRLF, or the end of the text with or without a CR. */
+/* True at a line end: LF, CRLF, or the end of the text, with or without a CR
+ * before it. */
 static bool is_line_end(const char *p)
 {
     return !*p || *p == '\n' || (*p == '\r' && (p[1] == '\n' || !p[1]));
 }
 
-/* Puts the line of the first NUL, or of the first bad UTF-8, into a message. */
+/* Checks that the text has no NUL byte and is valid UTF-8. The error message
+ * names the first line that breaks this. */
 static int check_text(const char *text, size_t len, const char *source,
                       struct err *err)
 {
@@ -40,9 +42,10 @@ static int check_text(const char *text, size_t len, const char *source,
     return 0;
 }
 
-/* csv->at stands on the opening quote; leaves it behind the closing one and
- * *end on the NUL-to-be of the field. Where that fails the sentence lacks its
- * place, csv->line. */
+/* Reads a quoted field. csv->at must point to its opening quote and is moved
+ * behind its closing quote. *end is set to the byte that the caller overwrites
+ * with the terminating NUL. Error messages lack the file and the line; the
+ * caller adds csv->line. */
 static int read_quoted(struct csv *csv, char **end, struct err *err)
 {
     size_t line = csv->line;
@@ -84,7 +87,7 @@ static int read_plain(struct csv *csv, char **end, struct err *err)
     return 0;
 }
 
-/* Steps over a line end. */
+/* Moves csv->at behind one line end. */
 static void next_line(struct csv *csv)
 {
     if (*csv->at == '\r')
@@ -95,7 +98,7 @@ static void next_line(struct csv *csv)
     }
 }
 
-/* Steps over blank lines and comments. */
+/* Skips blank lines and comments. */
 static void skip_lines(struct csv *csv)
 {
     for (; *csv->at; next_line(csv)) {
@@ -109,7 +112,8 @@ static void skip_lines(struct csv *csv)
     }
 }
 
-/* Reads the next record into fields; there are none at the end of the text. */
+/* Reads the next record into csv->fields. n_fields is 0 at the end of the
+ * text. */
 static int next_record(struct csv *csv, struct err *err)
 {
     bool more;
@@ -130,7 +134,8 @@ static int next_record(struct csv *csv, struct err *err)
             csv->at++;
         else
             next_line(csv);
-        *end = '\0'; /* last: it may be where the comma or line end stood */
+        /* Set last: this byte may be the comma or line end just read. */
+        *end = '\0';
         csv->fields[csv->n_fields++] = field;
         csv->fields = mem_room(csv->fields, csv->n_fields, &csv->cap,
                                sizeof(*csv->fields));

@@ -5,37 +5,44 @@
 #include "base/file.h"
 
 /*
- * Comma-separated values by RFC 4180, cut up in place: fields in double quotes
- * may hold commas, line ends and doubled quotes. Beyond the RFC: lines end in
- * LF or CRLF, the last one may lack its end, a UTF-8 byte order mark is
- * skipped, blank lines and lines that start with '#' are no records, and blanks
- * around a field do not belong to it unless they are inside its quotes. All
- * records have as many fields as the first.
+ * Reader of comma-separated values as RFC 4180 defines them. Fields are cut out
+ * of the text in place. A field in double quotes may contain commas, line ends
+ * and doubled quotes. All records have as many fields as the first. Extensions
+ * of the RFC:
+ * - Lines end in LF or CRLF, and the last line may lack its end.
+ * - A UTF-8 byte order mark is skipped.
+ * - Blank lines and lines that start with '#' are not records.
+ * - Blanks around a field are dropped unless they are inside its quotes.
  */
 struct csv {
-    const char *source;  /* name for messages; not owned */
-    char *at;            /* what is not read yet of the text, in the arena */
-    size_t line;         /* of `at`, from 1 */
-    size_t record_line;  /* where the record last read begins */
-    const char **fields; /* [n_fields] of that record, in the text, and NULL */
+    const char *source; /* name for messages; not owned */
+    char *at;           /* unread rest of the text, in the arena */
+    size_t line;        /* line number of `at`, from 1 */
+    size_t record_line; /* line on which the latest record begins */
+    /* [n_fields] fields of the latest record, inside the text;
+     * NULL-terminated */
+    const char **fields;
     size_t n_fields, cap;
-    size_t n_columns; /* of the first record; 0 before it */
-    size_t n_records; /* before this one; 0: it is the header */
+    /* number of fields of the first record; 0 before it is read */
+    size_t n_columns;
+    size_t n_records; /* number of records before this one; 0 for the header */
 };
 
-/* What is done with a record, and at the end of the text with one that has no
- * fields. Their texts live in the arena. Sentences lack their place. */
+/* Callback for one record. It is called once more at the end of the text, with
+ * n_fields 0. The fields' texts live in the arena. Its error messages lack the
+ * file and the line, which csv_read adds. */
 typedef int csv_record(void *ctx, const struct csv *csv, struct err *err);
 
-/* Does that, or nothing for NULL, with each record of a text, the first of
- * which is its header. ERR_INPUT names the line that holds a NUL or is no
- * UTF-8, where quotes or the number of fields are wrong, or with which nothing
- * can be done. */
+/* Calls `record` for each record of a text, the header first, and once more at
+ * the end of the text. With `record` NULL it only checks the text. ERR_INPUT
+ * names the line. Causes: a NUL byte, invalid UTF-8, wrong quotes, a wrong
+ * number of fields, or an error from `record`. */
 int csv_read(const char *text, size_t len, const char *source,
              csv_record *record, void *ctx, struct arena *arena,
              struct err *err) MUST_CHECK;
 
-/* Whether all of a text is records (a file_check); ERR_INPUT names the line. */
+/* Checks that a whole text parses as records (a file_check). ERR_INPUT names
+ * the line. */
 file_check csv_check MUST_CHECK;
 
 #endif

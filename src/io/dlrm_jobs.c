@@ -35,7 +35,8 @@ const char *dlrm_say_value(const struct dlrm_reader *reader, int option,
                      : "not given";
 }
 
-/* Whether two command lines say the same of an option. */
+/* True if two command lines give an option the same value. An option that is
+ * not given has its default. */
 static bool is_same(int option, const char *a, const char *b)
 {
     a = a ? a : dlrm_options[option].otherwise;
@@ -58,7 +59,8 @@ static int differ(const struct dlrm_reader *reader, const struct dlrm_job *job,
         first->values[option] ? first->lines[option] : first->first_line);
 }
 
-/* All command lines of a file are one job's. */
+/* Checks that a command line agrees with the file's first one: a file describes
+ * one job. */
 static int compare_jobs(const struct dlrm_reader *reader,
                         const struct dlrm_job *job, struct err *err)
 {
@@ -82,7 +84,8 @@ static bool calls_script(const struct dlrm_job *job)
     return job->names[0] || job->names[1];
 }
 
-/* Ends the command line that was read last. */
+/* Finishes the latest command line: checks it, and compares it with the first
+ * one. */
 static int end_job(struct dlrm_reader *reader, struct err *err)
 {
     const struct dlrm_job *job = &reader->last;
@@ -99,7 +102,8 @@ static int end_job(struct dlrm_reader *reader, struct err *err)
                 err, "%s:%zu: %s is no option of %s, of which the others are",
                 reader->source, job->lines[i], dlrm_options[i].name,
                 dlrm_scripts[is_s]);
-    /* Beside command lines that call a script others are not dlrm's. */
+    /* If some command line calls a dlrm script, only command lines that do so
+     * count; others with dlrm's options belong to other programs. */
     if (!reader->n_jobs || (calls_script(job) && !calls_script(&reader->job))) {
         reader->job = *job;
         reader->n_jobs = 1;
@@ -112,7 +116,8 @@ static int end_job(struct dlrm_reader *reader, struct err *err)
     return 0;
 }
 
-/* The option that a word is, and its value behind '=', else NULL. */
+/* Returns the option that a word names, or -1. *value is the text behind '=',
+ * or NULL if there is no '='. */
 static int find_option(const char *word, const char **value)
 {
     for (int i = 0; i < N_OPTIONS; i++) {
@@ -127,7 +132,8 @@ static int find_option(const char *word, const char **value)
     return -1;
 }
 
-/* An option within a word, such as an element of a list in another language. */
+/* Refuses a word that contains an option's name, but does not start with it,
+ * such as an element of a list in another language. */
 static int check_word(const struct dlrm_reader *reader,
                       const struct shell_word *word, struct err *err)
 {
@@ -144,7 +150,8 @@ static int check_word(const struct dlrm_reader *reader,
     return 0;
 }
 
-/* Whether it is the text of "bash -c TEXT", which is read by itself. */
+/* True if word i is TEXT in "bash -c TEXT". Its commands are read
+ * separately. */
 static bool is_nested(const struct shell_command *command, size_t i)
 {
     const char *option = i >= 2 ? command->words[i - 1].text : "";
@@ -154,7 +161,8 @@ static bool is_nested(const struct shell_command *command, size_t i)
            (!strcmp(name, "bash") || !strcmp(name, "sh"));
 }
 
-/* Puts an option of the command into a job; returns the words that it has. */
+/* Stores the option that begins at word i in the job. Returns the number of
+ * words that the option takes, 0 if there is no option. */
 static size_t take_option(struct dlrm_job *job,
                           const struct shell_command *command, size_t i)
 {
@@ -173,8 +181,9 @@ static size_t take_option(struct dlrm_job *job,
     return n;
 }
 
-/* Whether an unknown word is the value of an option that says nothing of
- * tables, by what stands before it and by its name. */
+/* Guesses whether an unknown word is the value of an option that does not
+ * concern tables. The guess uses the word before it and the name of its
+ * variable. */
 static bool is_value_of(const struct shell_command *command, size_t i)
 {
     static const char *const telling[] = {"arg", "opt", "extra", "flag",
@@ -222,7 +231,7 @@ static int read_words(struct dlrm_reader *reader, struct dlrm_job *job,
     return 0;
 }
 
-/* Takes a command of the script. */
+/* Handles one command of the script. */
 static int take_command(void *ctx, const struct shell_command *command,
                         struct err *err)
 {
@@ -248,7 +257,7 @@ static int take_command(void *ctx, const struct shell_command *command,
         *last = job;
         return 0;
     }
-    /* Lines of options, one behind the other. */
+    /* Merges a line of options into the command line on the line before it. */
     for (int i = 0; i < N_OPTIONS; i++) {
         if (job.values[i] && last->values[i] &&
             !is_same(i, job.values[i], last->values[i]))
@@ -278,7 +287,8 @@ static bool is_foreign(const char *line)
     return !has_option(line);
 }
 
-/* Blanks what stands outside of the fences of a text in Markdown. */
+/* Overwrites the lines outside of the code fences of a Markdown text with
+ * blanks. Returns true if there is a fence. */
 static bool keep_fenced(char *text)
 {
     bool is_inside = false, has_fence = false;
@@ -314,7 +324,9 @@ int dlrm_read_script(struct dlrm_reader *reader, const char *text,
     else if (!shell_read(&script, err))
         return end_job(reader, err);
     else if (!strncmp(text, "#!", 2) || !strchr(text, '\n'))
-        return -1; /* a script, or one line: no other lines stand between */
+        /* A script or a single line has no other text between its commands, so
+         * skipping foreign lines would not help. */
+        return -1;
     *reader = before;
     script.is_foreign = is_foreign;
     return shell_read(&script, err) || end_job(reader, err) ? -1 : 0;

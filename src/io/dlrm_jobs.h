@@ -4,11 +4,12 @@
 
 #include "io/shell.h"
 
-/* Command lines of dlrm in a script: the options that say what tables there
- * are, one job's for the whole file. */
+/* Finds dlrm command lines in a script and reads the options that define the
+ * tables. All command lines of a file must describe one job. */
 
-/* Of dlrm_main.py, and with S of dlrm_s_pytorch.py: their names, whether a
- * value follows, and the script's default. */
+/* Options of both scripts. Names with the prefix S_ are options of
+ * dlrm_s_pytorch.py, all others of dlrm_main.py. Columns: id, name, whether a
+ * value follows, the script's default. */
 #define OPTIONS(OPTION)                                                \
     OPTION(ROWS_LIST, "--num_embeddings_per_feature", true, NULL)      \
     OPTION(ROWS, "--num_embeddings", true, "100000")                   \
@@ -38,30 +39,31 @@ struct dlrm_option {
 extern const struct dlrm_option dlrm_options[N_OPTIONS];
 extern const char *const dlrm_scripts[2];
 
-/* A command line. */
+/* One command line. */
 struct dlrm_job {
-    const char *values[N_OPTIONS]; /* NULL: not given */
+    const char *values[N_OPTIONS]; /* NULL if the option is not given */
     size_t lines[N_OPTIONS];
-    const char *extra; /* a word that only a shell knows, or NULL */
+    const char *extra; /* a word that only a shell could expand, or NULL */
     size_t first_line, last_line, extra_line;
-    bool names[2]; /* the dlrm_scripts that it calls */
+    bool names[2]; /* which of the dlrm_scripts it calls */
 };
 
 struct dlrm_reader {
     const char *source;
     struct arena *arena;
-    struct dlrm_job job; /* the first one; all others agree */
+    struct dlrm_job job; /* first command line; all others agree with it */
     struct dlrm_job last;
     size_t n_jobs;
 };
 
-/* Whether it is a command line of dlrm_s_pytorch.py. */
+/* True for a command line of dlrm_s_pytorch.py. */
 bool dlrm_is_s(const struct dlrm_job *job);
-/* "3", "not given" or "not given (32 by default)". */
+/* Describes an option's value for a message: "3", "not given" or "not given (32
+ * by default)". */
 const char *dlrm_say_value(const struct dlrm_reader *reader, int option,
                            const char *value) NEVER_NULL;
-/* Fills reader->job and n_jobs. ERR_INPUT names both lines of command lines
- * that disagree. */
+/* Reads the command lines of a script; fills reader->job and n_jobs. If two
+ * command lines disagree, ERR_INPUT names the line of each. */
 int dlrm_read_script(struct dlrm_reader *reader, const char *text,
                      struct buf *notes, struct err *err) MUST_CHECK;
 

@@ -30,7 +30,7 @@ static int add_ids(struct profile *profile, struct id_array *array, uint64_t n,
     return 0;
 }
 
-/* Ids of the next n samples. */
+/* Counts the ids of the next n samples. */
 static int count_ids(struct id_part *part, uint64_t n, uint64_t *n_ids,
                      struct err *err)
 {
@@ -93,8 +93,9 @@ static int read_part(struct profile *profile, struct id_part *part,
 
 /* --- tables --- */
 
-/* Where the ids of that table go; a new one is the last, and what the list says
- * of it, where one is given. */
+/* Returns the profile for the ids of table `name`. A new table is appended; if
+ * a list was given, its properties come from there. Returns NULL and sets err
+ * if the table is not in the list, has too many rows or is already measured. */
 static struct profile *find_profile(struct id_tables *tables, const char *name,
                                     struct err *err)
 {
@@ -132,7 +133,8 @@ static struct profile *find_profile(struct id_tables *tables, const char *name,
     return new.profile;
 }
 
-/* Measures a table, which has no more ids. */
+/* Computes the statistics of a table after its last id, and closes its
+ * profile. */
 static void finish_table(struct id_table *measured, struct arena *arena)
 {
     struct profile_result *result = &measured->result;
@@ -151,7 +153,7 @@ static void finish_table(struct id_table *measured, struct arena *arena)
     table->skew_assumed = isnan(result->zipf_alpha) && !table->has_bins;
 }
 
-/* Those from the first on that are not measured yet. */
+/* Finishes the tables from index `first` on. None of them is measured yet. */
 static void finish_tables(struct id_tables *tables, size_t first)
 {
     uint64_t bytes = 0;
@@ -163,7 +165,7 @@ static void finish_tables(struct id_tables *tables, size_t first)
     tables->memory_bytes = max_u64(tables->memory_bytes, bytes);
 }
 
-/* Adds so many rows of a matrix to its columns' tables. */
+/* Adds n rows of a matrix to the profiles of its columns. */
 static int add_rows(struct profile **profiles, struct id_part *part, uint64_t n,
                     struct progress *progress, struct err *err)
 {
@@ -185,7 +187,8 @@ static int add_rows(struct profile **profiles, struct id_part *part, uint64_t n,
     return 0;
 }
 
-/* A matrix with a table a column, all of them at once. */
+/* Reads a matrix with one table per column; all its tables are measured
+ * together. */
 static int read_matrix(struct id_tables *tables, struct id_part *part,
                        struct err *err)
 {
@@ -222,8 +225,8 @@ static int read_table(struct id_tables *tables, struct id_part *part,
                                                                         : 0;
 }
 
-/* One table after the other, so that one at a time is in memory; those of a
- * matrix together. */
+/* Reads the tables of files one after the other, so that only one profile is in
+ * memory at a time. The tables of a matrix are read together. */
 static int read_files(struct id_tables *tables, char *const *paths,
                       size_t n_paths, struct err *err)
 {
@@ -252,7 +255,7 @@ static int read_files(struct id_tables *tables, char *const *paths,
     return rc ? -1 : 0;
 }
 
-/* What stands in front of the name and the ids of a frame. */
+/* Header of a frame; the name and the ids follow it. */
 struct frame {
     int64_t n_samples, n_ids, name_bytes;
 };

@@ -7,51 +7,58 @@
 #include "core/profile.h"
 
 /*
- * What the ids that a job looks up say of its tables, out of arrays of NumPy or
- * from a pipe; neuroshard-tables-profile(1) says how arrays are named. They are
- * read in blocks, so that memory does not grow with them.
+ * Measures table statistics from the ids that a job looks up. The ids come from
+ * NumPy arrays in files, or from a pipe. neuroshard-tables-profile(1) describes
+ * how arrays are named. Ids are read in blocks, so memory does not grow with
+ * their number.
  *
- * A pipe has frames of three numbers of 64 bits, little-endian, how many
- * samples, how many ids, and how many bytes its name has, then the name of the
- * table and the ids, 64 bits each. The samples of a frame are of one local
- * batch.
+ * The pipe carries frames. All samples of a frame belong to one local batch. A
+ * frame consists of:
+ *   3 x 64 bits, little-endian  number of samples, number of ids, bytes of the
+ *                               name
+ *   the name                    the table's
+ *   64 bits each                the ids
  */
 
 struct id_table {
-    struct table table;      /* as it was, with what is measured */
-    size_t list_idx;         /* of it, in the list; without one its own */
-    struct profile *profile; /* owned; NULL once it is measured */
+    struct table table; /* the listed properties; measured ones replace them */
+    /* index in the list; without a list, in order of first ids */
+    size_t list_idx;
+    struct profile *profile; /* owned; NULL after the measurement */
     struct profile_result result;
 };
 
-/* What the columns of a matrix are, if its name does not say. */
+/* Meaning of a matrix's columns if its name does not tell it. */
 enum columns_are {
-    COLUMNS_ASK,    /* refused, with the question */
-    COLUMNS_TABLES, /* a table each, with an id a sample */
+    COLUMNS_ASK, /* unknown: refused with a message that asks for the option */
+    COLUMNS_TABLES, /* one table per column, with one id per sample */
     COLUMNS_SAMPLES /* the ids that a sample looks up in one table */
 };
 
-/* Zeroed but for what is to be measured, and how. */
+/* One measurement. The caller zeroes it and sets the list and the options. */
 struct id_tables {
-    struct table_list list; /* whose tables they are; none: any may come */
-    uint32_t dim;           /* of these */
-    struct profile_options options; /* n_rows: those of the list */
+    struct table_list list; /* permitted tables; empty: any table is accepted */
+    uint32_t dim;           /* dim of tables that are not in a list */
+    /* n_rows is ignored: the list's rows are used */
+    struct profile_options options;
     enum columns_are columns_are;
-    struct arena *arena; /* gets names and lists */
-    bool is_logged;      /* the progress, which counts ids */
+    struct arena *arena; /* holds names and lists */
+    bool is_logged;      /* true: print progress, counted in ids */
     struct progress progress;
-    struct id_table *tables; /* owned; in the order of their first ids */
+    struct id_table *tables; /* owned; in order of first ids */
     size_t n_tables, cap;
-    uint64_t memory_bytes; /* of profiles, at most, at once */
-    const char *left_out;  /* "'y', 'X_int'": arrays without ids; or NULL */
+    uint64_t memory_bytes; /* peak memory of all profiles together */
+    /* skipped arrays that hold no ids, such as "'y', 'X_int'"; or NULL */
+    const char *left_out;
     struct crc crc;
 };
 
-/* Measures the tables whose ids are in the files, or, where the only one is
- * "-", come through standard input: all at once, of files one after the other.
- * ids_release is to follow. ERR_INPUT names the file, and the member of an
- * archive, or the frame, ERR_IO the file, ERR_INTERRUPTED where an interrupt
- * came. */
+/* Measures the tables whose ids are in the files, one table after the other. If
+ * the only path is "-", reads standard input and measures all tables at once.
+ * The caller calls ids_release afterwards, also after an error.
+ *   ERR_INPUT        names the file and the archive's member, or the frame
+ *   ERR_IO           names the file
+ *   ERR_INTERRUPTED  the user interrupted the reading */
 int ids_measure(struct id_tables *tables, char *const *paths, size_t n_paths,
                 struct err *err) MUST_CHECK;
 void ids_release(struct id_tables *tables);

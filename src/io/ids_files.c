@@ -11,9 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Arrays of numbers in files, and what the files of a command line hold. */
+/* Reads arrays of numbers from files, and lists the arrays in the files of a
+ * command line. */
 
-/* Adds what was read of a member to its sum, which is compared at its end. */
+/* Adds bytes of an archive's member to its CRC-32. After its last byte,
+ * compares the result with the recorded one. */
 static int add_to_sum(struct id_array *array, const void *data, size_t len,
                       struct err *err)
 {
@@ -30,7 +32,8 @@ static int add_to_sum(struct id_array *array, const void *data, size_t len,
                      (unsigned)array->crc_said);
 }
 
-/* The header of an array in an archive counts in its sum, too. */
+/* Adds the header of an array in an archive to the CRC-32, which covers it,
+ * too. */
 static int sum_header(struct id_array *array, struct err *err)
 {
     char head[2 * NPY_HEAD_MAX];
@@ -47,14 +50,16 @@ static int sum_header(struct id_array *array, struct err *err)
     return add_to_sum(array, head, n, err);
 }
 
-/* From the first number on; without a header the file is the array. */
+/* Opens the array's file and moves to its first number. If the array has no
+ * header, the whole file is the array. */
 int ids_open(struct id_array *array, struct err *err)
 {
     struct stat st;
 
     if (file_use(array->path, FILE_READ, err))
         return -1;
-    /* A pipe, which is refused then, is not waited for. */
+    /* O_NONBLOCK: open must not wait for a pipe, which the check below
+     * refuses. */
     array->fd = open(array->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (array->fd < 0 || fstat(array->fd, &st))
         return err_set(err, ERR_IO, "cannot open '%s': %s", array->path,
@@ -75,7 +80,8 @@ void ids_close(struct id_array *array)
     array->fd = -1;
 }
 
-/* So many bytes, or fewer where it ends; how many, or -1. */
+/* Reads n bytes, or fewer if the file ends. Returns the number of bytes read,
+ * or -1. */
 ssize_t ids_read_bytes(const struct id_array *array, void *out, size_t n,
                        struct err *err)
 {
@@ -99,7 +105,8 @@ ssize_t ids_read_bytes(const struct id_array *array, void *out, size_t n,
 int ids_read_numbers(struct id_array *array, int64_t *out, size_t n,
                      struct err *err)
 {
-    /* Narrow ones come to lie where they are read before they are written. */
+    /* Numbers of 32 bits are read into the end of `out`. Widening from the
+     * front then reads each one before it is overwritten. */
     char *raw = (char *)out + n * (sizeof(*out) - array->npy.width);
     ssize_t len = ids_read_bytes(array, raw, n * array->npy.width, err);
     int32_t narrow;
@@ -117,9 +124,11 @@ int ids_read_numbers(struct id_array *array, int64_t *out, size_t n,
     return 0;
 }
 
-/* --- what files hold --- */
+/* --- the contents of files --- */
 
-/* Whether it ends so, behind the end of a word; cuts that off. */
+/* Cuts `suffix` off the name and returns true, if the name ends in it. A suffix
+ * that does not start with '.' must be the whole name or follow one of "_./-",
+ * which is cut off, too. */
 static bool cut_suffix(char *name, const char *suffix)
 {
     const size_t len = strlen(name), n = strlen(suffix);
@@ -132,8 +141,8 @@ static bool cut_suffix(char *name, const char *suffix)
     return true;
 }
 
-/* The part of that table, from the same archive or folder; a new one comes
- * behind those of its table. */
+/* Returns the part for a table in the current archive or folder. A new part is
+ * inserted behind the other parts of its table. */
 static struct id_part *find_part(struct listing *listing, const char *table)
 {
     size_t at = listing->n_parts;
@@ -165,8 +174,8 @@ static bool is_listed(const struct listing *listing, const char *table)
     return false;
 }
 
-/* Whether an array of the public Criteo files has labels, dense columns or row
- * counts. */
+/* True for the arrays of the public Criteo files that hold labels, dense
+ * columns or row counts instead of ids. */
 static bool has_no_ids(const struct listing *listing, const char *name)
 {
     static const char *const names[] = {"X_int",  "y",     "counts", "dense",
@@ -178,7 +187,8 @@ static bool has_no_ids(const struct listing *listing, const char *name)
             cut_suffix(word, "labels"));
 }
 
-/* What the columns of a matrix are by its name, or else by the option. */
+/* Returns the meaning of a matrix's columns. The option decides if it was
+ * given, else the array's name. */
 static enum columns_are columns_of(const struct listing *listing,
                                    const char *name)
 {
@@ -198,7 +208,9 @@ static enum columns_are columns_of(const struct listing *listing,
 
 #define MAX_COLUMNS 4096
 
-/* A table a column: a part with the tables' common name, by its file. */
+/* Adds a matrix with one table per column as one part. `table` is the common
+ * prefix of the tables' names; `place` is the matrix's own source, so that
+ * matrices of several files stay separate parts. */
 static int add_matrix(struct listing *listing, const char *name,
                       const struct id_array *array, struct err *err)
 {
@@ -240,7 +252,8 @@ static int add_matrix(struct listing *listing, const char *name,
     return 0;
 }
 
-/* By its name an array is the ids, the lengths or the offsets of a table. */
+/* Adds an array. Its name tells whether it holds the ids, the lengths or the
+ * offsets of a table. */
 static int add_array(struct listing *listing, const char *name,
                      const struct id_array *array, struct err *err)
 {
@@ -272,7 +285,8 @@ static int add_array(struct listing *listing, const char *name,
     return 0;
 }
 
-/* The beginning of what lies there: how many bytes, or -1. */
+/* Reads up to NPY_HEAD_MAX bytes at file offset `at`. Returns their number, or
+ * -1. */
 static ssize_t read_head(const struct id_array *file, uint64_t at,
                          char head[NPY_HEAD_MAX], struct err *err)
 {
@@ -337,7 +351,7 @@ static int list_array(struct listing *listing, const struct npz_member *member,
 
 #define MAX_DIRECTORY ((uint64_t)64 << 20)
 
-/* The directory of an archive, which begins there. */
+/* Checks the archive's directory, which begins at file offset `at`. */
 static int check_directory(struct listing *listing, const struct id_array *file,
                            uint64_t at, struct err *err)
 {
@@ -356,7 +370,7 @@ static int check_directory(struct listing *listing, const struct id_array *file,
     return 0;
 }
 
-/* The arrays of an archive, or the only one. */
+/* Lists the arrays of the current archive, or the only array of a .npy file. */
 static int list_file(struct listing *listing, struct err *err)
 {
     const struct id_array file = listing->file;
@@ -408,7 +422,7 @@ static int check_part(const struct id_part *part, struct err *err)
     return 0;
 }
 
-/* What the files hold. */
+/* Lists the arrays of all files. */
 int ids_list_files(struct listing *listing, char *const *paths, size_t n_paths,
                    struct err *err)
 {

@@ -12,9 +12,9 @@
 #define MAX_WORDS 48
 #define MAX_BYTES ((uint64_t)1 << 50)
 
-/* Words of a row: size, count, type, in most versions redop, in newer ones
- * root, and from the one that the heading calls time: time, algbw, busbw,
- * #wrong. */
+/* Words of a row: size, count, type, redop (in most versions), root (in newer
+ * versions), then time, algbw, busbw and #wrong. The heading tells the index of
+ * time; the second enum counts from there. */
 enum { WORD_SIZE, WORD_COUNT, WORD_TYPE, WORD_REDOP };
 enum { TIME_ALGBW = 1, TIME_BUSBW, TIME_WRONG };
 
@@ -30,26 +30,28 @@ static const struct type {
 };
 #define N_TYPES (sizeof(types) / sizeof(*types))
 
-/* A test while it is read. */
+/* State of one test during parsing. */
 struct test {
     struct nccl_tests found;
-    const char **hosts; /* [found.n_hosts], owned, and NULL */
+    const char **hosts; /* [found.n_hosts] host names, owned */
     size_t hosts_cap, rows_cap, first_line;
-    size_t n_words, time, time_in_place; /* of the heading; time 0: none yet */
-    /* Sizes that the first line announces; max_bytes 0: it is missing. */
+    /* from the heading; time 0: no heading yet */
+    size_t n_words, time, time_in_place;
+    /* Sizes that the first line announces; max_bytes 0: the line is missing. */
     uint64_t min_bytes, max_bytes, step, next_bytes;
     bool multiplies;
-    const struct type *type; /* of the row before */
-    bool may_restart;        /* the sweep, by a line that says so */
-    /* Bus bandwidths out of place, in place, and as said; NAN: not. */
+    const struct type *type; /* type of the previous row */
+    bool may_restart;        /* a line of the log allows the sweep to restart */
+    /* Bus bandwidths: sums out of place and in place, and the average that the
+     * test prints (NAN: none). */
     double sums[2], average;
     size_t counts[2], average_line;
-    bool is_other;    /* of another collective */
-    struct err fault; /* the first; code 0: none */
+    bool is_other;    /* the test is one of another collective */
+    struct err fault; /* the first error; code 0: none */
 };
 
 struct reader {
-    struct test now, best; /* best.found.n_rows == 0: none yet */
+    struct test now, best; /* best.found.n_rows == 0: no complete test yet */
     const char *source;
     struct arena *arena;
     size_t line;
@@ -65,7 +67,7 @@ static size_t split(char *line, char *words[MAX_WORDS])
     return n;
 }
 
-/* --- the list of ranks, the heading and what is said of all --- */
+/* --- the list of ranks, the heading and the remarks --- */
 
 static bool has_host(const struct test *test, const char *host)
 {
@@ -75,7 +77,8 @@ static bool has_host(const struct test *test, const char *host)
     return false;
 }
 
-/* "Rank 0 Group 0 Pid 1887 on worker-1 device 0 [0000:8d:00] NVIDIA H100" */
+/* Reads a line such as "Rank 0 Group 0 Pid 1887 on worker-1 device 0
+ * [0000:8d:00] NVIDIA H100". */
 static int read_rank(struct test *test, char *line, struct err *err)
 {
     struct nccl_tests *out = &test->found;
@@ -133,7 +136,7 @@ static void read_heading(struct test *test, char *line)
         }
 }
 
-/* Number behind a word; 0: there is none. */
+/* Returns the number behind a word; 0 if the word is not there. */
 static uint64_t number_after(const char *line, const char *word)
 {
     const char *at = strstr(line, word);
@@ -143,7 +146,8 @@ static uint64_t number_after(const char *line, const char *word)
               : 0;
 }
 
-/* "nThread 1 nGpus 1 minBytes 65536 maxBytes 1073741824 step: 16(factor)" */
+/* Reads a line such as "nThread 1 nGpus 1 minBytes 65536 maxBytes 1073741824
+ * step: 16(factor)". */
 static void read_sweep(struct test *test, const char *line)
 {
     const char *step = strstr(line, "step:");
@@ -160,7 +164,7 @@ static void read_sweep(struct test *test, const char *line)
 
 /* --- rows --- */
 
-/* Half a unit of the last digit that is printed. */
+/* Returns half a unit of the last printed digit. */
 static double half_digit(const char *word)
 {
     const char *dot = strchr(word, '.');
@@ -168,8 +172,9 @@ static double half_digit(const char *word)
     return 0.5 * pow(10, dot ? -(double)strspn(dot + 1, "0123456789") : 0);
 }
 
-/* Whether of what is sent R - 1 of R parts leave, in that time. time: time,
- * algbw, busbw. */
+/* Checks a row's bandwidths. algbw must be bytes / time. busbw must be algbw *
+ * (R - 1) / R, since each of R ranks keeps one of its R parts. The argument
+ * `time` points to the words time, algbw, busbw. */
 static bool is_bandwidth(const struct nccl_tests *out, uint64_t bytes,
                          char *const time[])
 {
@@ -187,7 +192,8 @@ static bool is_bandwidth(const struct nccl_tests *out, uint64_t bytes,
                                                half_digit(time[TIME_ALGBW]);
 }
 
-/* Whether the words from `time` on are four that rows have there. */
+/* True if the words from index `time` on can be time, algbw, busbw and
+ * #wrong. */
 static bool are_times(char *const words[], size_t n, size_t time)
 {
     double number;
@@ -197,8 +203,9 @@ static bool are_times(char *const words[], size_t n, size_t time)
            text_to_double(words[time + TIME_BUSBW], &number);
 }
 
-/* Word with the time of a row, in which redop and root may be blank; 0: there
- * is none. *fits: its bandwidths are those of an exchange. */
+/* Returns the index of the word with the row's time; 0 if it is missing. Blank
+ * redop and root columns move it to the left of the heading's column. *fits is
+ * true if its bandwidths are those of an all-to-all. */
 static size_t find_time(bool *fits, const struct test *test,
                         char *const words[], size_t n, uint64_t bytes)
 {
@@ -214,15 +221,16 @@ static size_t find_time(bool *fits, const struct test *test,
     return found;
 }
 
-/* Largest size of so many bytes that all ranks can send: each part is a
- * multiple of 16 bytes or, in old versions, of an element. */
+/* True if `printed` is `bytes` rounded down to a size that all ranks can send.
+ * Each part must be a multiple of 16 bytes or, in old versions, of an
+ * element. */
 static bool is_size_of(const struct test *test, uint64_t printed,
                        uint64_t bytes)
 {
     return printed <= bytes && bytes - printed < 32ull * test->found.n_ranks;
 }
 
-/* Compares a size with the one that is next in the sweep. */
+/* Compares a row's size with the next one of the sweep, and steps the sweep. */
 static int check_size(struct test *test, uint64_t bytes, struct err *err)
 {
     if (!test->max_bytes)
@@ -249,7 +257,8 @@ static int check_size(struct test *test, uint64_t bytes, struct err *err)
     return 0;
 }
 
-/* A count is of the elements for one rank, in some old versions for all. */
+/* Checks the count. It is the number of elements for one rank; in some old
+ * versions it is the number for all ranks. */
 static int check_count(const struct test *test, uint64_t bytes, uint64_t count,
                        unsigned n_bytes, struct err *err)
 {
@@ -316,7 +325,7 @@ static int read_row(struct test *test, char *const words[], size_t n,
     if (check_size(test, row.bytes, err))
         return -1;
     add_bandwidths(test, words, n, time);
-    if (!row.bytes) /* less than 16 bytes for each rank */
+    if (!row.bytes) /* fewer than 16 bytes for each rank */
         return 0;
     for (size_t i = WORD_REDOP; i < time; i++)
         fits &= !strcmp(words[i], "none") || strchr("-0123456789", *words[i]);
@@ -335,8 +344,8 @@ static int read_row(struct test *test, char *const words[], size_t n,
     return 0;
 }
 
-/* First word of a row's size, count and type, behind what a launcher or a log
- * collector has put before; n: there is none. */
+/* Returns the index of the first word of a row (size, count, type), behind any
+ * prefix of a launcher or a log collector. Returns n if there is no row. */
 static size_t find_row(const struct type **type, char *const words[], size_t n)
 {
     uint64_t number;
@@ -361,7 +370,8 @@ static void release(struct test *test)
     *test = (struct test){.average = NAN};
 }
 
-/* Compares the rows with what is said of all of them. */
+/* Compares the rows with the sweep and the average that the test prints. On
+ * failure *line is the line at fault, or 0 if the error has no line. */
 static int check_test(const struct test *test, size_t *line, struct err *err)
 {
     const double all = test->sums[0] + test->sums[1];
@@ -390,7 +400,7 @@ static int check_test(const struct test *test, size_t *line, struct err *err)
                      all / (n + m), test->average);
 }
 
-/* Keeps a test that is whole. */
+/* Ends the current test. Keeps it if it is complete. */
 static void end_test(struct reader *reader)
 {
     struct test *now = &reader->now;
@@ -416,7 +426,8 @@ static void begin_test(struct reader *reader)
     reader->now.first_line = reader->line;
 }
 
-/* A line that stands behind a '#'; of another collective it says nothing. */
+/* Reads a line behind its '#'. An error is returned if the line starts a test
+ * of another collective. */
 static int read_remark(struct reader *reader, char *line, struct err *err)
 {
     static const char program[] = "Collective test starting:",

@@ -16,7 +16,7 @@ static uint64_t little_endian(const char *at, unsigned n_bytes)
     return value;
 }
 
-/* The dictionary, whose members NumPy sorts. */
+/* Parses the header's dictionary, whose keys NumPy writes in sorted order. */
 static int parse_header(struct npy *npy, const char *text, struct err *err)
 {
     char type[24], order[8], shape[64] = "", *rest = shape;
@@ -83,15 +83,16 @@ int npy_parse(struct npy *npy, const char *text, size_t len, struct err *err)
 
 /* --- archives: PKWARE's APPNOTE 6.3.10, 4.3.7 and 4.5.3 --- */
 
-#define ENTRY_BYTES 46    /* of the directory, before the name */
-#define WIDE_END_BYTES 56 /* of its end with numbers of 64 bits */
-#define LOCATOR_BYTES 20  /* which says where that is */
+#define ENTRY_BYTES 46    /* bytes of a directory entry before its name */
+#define WIDE_END_BYTES 56 /* bytes of the directory's 64-bit end record */
+#define LOCATOR_BYTES 20  /* bytes of the record that locates the 64-bit end */
 #define END_BYTES 22
-#define HAS_NO_SIZES 8u /* a flag: they stand behind the data */
-#define ZIP64 1         /* the extra field of sizes that need 64 bits */
+#define HAS_NO_SIZES 8u /* flag: the sizes follow the data */
+#define ZIP64 1         /* id of the extra field with 64-bit sizes */
 
-/* Those of three numbers that do not fit into 32 bits stand in an extra field,
- * in their order. */
+/* Replaces each number that does not fit into 32 bits (0xffffffff) by its
+ * 64-bit value from the extra field. The extra field holds only those values,
+ * in the order of `numbers`. */
 static void widen(uint64_t numbers[3], const char *extra, const char *end)
 {
     for (uint64_t n; end - extra >= 4; extra += n) {
@@ -157,7 +158,8 @@ int npz_parse(struct npz_member *member, const char *text, size_t len,
     return 0;
 }
 
-/* An entry of the directory; *text moves behind it. */
+/* Compares one directory entry with its member. *text moves behind the
+ * entry. */
 static int check_entry(const struct npz_member *member, const char **text,
                        const char *end, struct err *err)
 {
@@ -182,7 +184,8 @@ static int check_entry(const struct npz_member *member, const char **text,
     sizes[2] = little_endian(entry + 42, 4);
     widen(sizes, entry + ENTRY_BYTES + name_len,
           entry + ENTRY_BYTES + name_len + little_endian(entry + 30, 2));
-    /* Flags, method, time, date and CRC-32 stand alike in both. */
+    /* Flags, method, time, date and CRC-32 are adjacent, in the same layout, in
+     * both the entry and the member's header. */
     if (memcmp(entry + 8, member->header + 6, 12) != 0 ||
         sizes[2] != member->at || sizes[0] != member->end - member->begin ||
         sizes[0] != sizes[1])

@@ -8,17 +8,18 @@
 #include "io/tables_io.h"
 
 /*
- * The members of a plan file that are numbers, texts, flags or choices, in the
- * order in which they are written, each with its range; for its reader and its
- * writer. Those that are lists, or bounded by what stands elsewhere in the
- * file, are not here.
+ * Tables of the members of a plan file that are numbers, texts, flags or
+ * choices, in the order in which they are written, with their ranges. The
+ * reader and the writer both use them. Lists, and members whose range depends
+ * on other members, are not included.
  */
 
 #define PLAN_FORMAT_VERSION 1
 
-/* What stands together in a table is read together; the writer has parts of it,
- * those from one of these places to the next, beside other things or only where
- * they are no default. */
+/* First indices of groups in plan_fields. The reader reads the whole table at
+ * once. The writer writes one group at a time: other members may stand between
+ * two groups, and some groups are written only if they differ from the
+ * default. */
 enum {
     OF_DENSE_OPTIMIZER = 6,
     OF_LAYOUT,
@@ -50,7 +51,7 @@ static const struct place_field plan_fields[] = {
     {"bound_ms", PLAN(bound_ms), false, 0, PLAN_MAX_MS, NULL},
 };
 
-/* What begins with the GPU, three of them, a file of a cluster has too. */
+/* Index of "gpu", the first of three members that cluster files have, too. */
 enum { OF_GPU = 2 };
 #define CLUSTER(member) MEMBER_OF(struct cluster, member)
 static const struct place_field cluster_fields[] = {
@@ -95,7 +96,7 @@ static const struct place_field table_fields[] = {
     {"min_width", TABLE(min_width), false, 0, TABLES_MAX_DIM, NULL},
 };
 
-/* A text, as numbers of JSON hold 53 bits. */
+/* Written as text, because numbers of JSON hold only 53 bits. */
 static const struct place_field row_seed_field[] = {
     {"row_seed", MEMBER_HASH, 0, false, 0, 0, NULL}};
 
@@ -118,7 +119,8 @@ static const struct place_field memory_fields[] = {
     {"reserve", MEMORY(reserve), true, 0, 0x1p64, NULL},
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };
-/* Of plans that count as MEMORY_BATCH does and call it full. */
+/* Memory of a device in plans with a member "io". They count memory as
+ * MEMORY_BATCH does, but name the model "full". */
 static const struct place_field io_memory_fields[] = {
     {"weights", MEMORY(weights), true, 0, 0x1p64, NULL},
     {"optimizer", MEMORY(optimizer), true, 0, 0x1p64, NULL},
@@ -127,13 +129,14 @@ static const struct place_field io_memory_fields[] = {
     {"total", MEMORY(total), true, 0, 0x1p64, NULL},
 };
 
-/* Of a shard. */
+/* Member of a shard. */
 static const struct place_field alone_field[] = {
     {"alone_ms", MEMBER_REAL, 0, false, 0, PLAN_MAX_MS, NULL}};
 
 static const struct place_field measured_field[] = {
     {"measured", MEMBER_BOOL, 0, false, 0, 0, NULL}};
-/* Of an error two each, not written where the first is 0. */
+/* Indices in cost_fields. Each error has two members, which are written only if
+ * the first is not 0. */
 enum { OF_BASIS = 2, OF_LOOKUP_ERROR = 5, OF_EXCHANGE_ERROR = 7, OF_HOST = 9 };
 #define SOURCE(member) MEMBER_OF(struct cost_source, member)
 static const struct place_field cost_fields[] = {

@@ -12,7 +12,7 @@
 
 #define GPUS "but the cluster's gpus are"
 
-/* A list of kind names, as a mask. */
+/* Reads member "kinds", a list of kind names, as a mask. */
 static int optional_kinds(unsigned *out, const struct json_place *place,
                           struct err *err)
 {
@@ -51,7 +51,8 @@ static int read_version(const struct json_place *root, struct err *err)
                        version, PLAN_FORMAT_VERSION);
 }
 
-/* What stands beside tables, shards and devices. */
+/* Reads all other members of the document's top level. The cluster, the tables,
+ * the shards and the devices have their own readers. */
 static int read_head(struct plan *plan, const struct json_place *root,
                      struct err *err)
 {
@@ -88,7 +89,8 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
 {
     struct json_place place;
 
-    /* First the list that the file must have: it bounds what is allocated. */
+    /* memory_bytes is read first: it is required, and its length bounds all
+     * other allocations. */
     if (place_object(&place, root, "cluster", err) ||
         PLACE_FIELDS(cluster, &place, cluster_fields, err) ||
         (place_has(&place, "pod_size") &&
@@ -107,7 +109,7 @@ static int read_cluster(struct cluster *cluster, const struct json_place *root,
                : 0;
 }
 
-/* Member `key`, a list of n numbers from 0 to max. */
+/* Reads member `key`, a list of n numbers from 0 to max. */
 static int read_reals(double *out, const struct json_place *place,
                       const char *key, size_t n, double max, struct err *err)
 {
@@ -121,7 +123,8 @@ static int read_reals(double *out, const struct json_place *place,
     return 0;
 }
 
-/* Without bins and exponent the skew is assumed; a file may also say so. */
+/* Reads the reuse histogram. If the file has neither bins nor an exponent nor
+ * skew_assumed, the skew is assumed. */
 static int read_skew(struct table *table, const struct json_place *place,
                      struct err *err)
 {
@@ -135,7 +138,8 @@ static int read_skew(struct table *table, const struct json_place *place,
     return 0;
 }
 
-/* An index into the `what` of `whose`, of which there are n. */
+/* Reads an index below n. `whose` and `what` word the error message: "but the
+ * <whose> has <n> <what>". */
 static int read_idx(uint32_t *out, const struct json_place *place,
                     const char *key, const char *whose, size_t n,
                     const char *what, struct err *err)
@@ -148,7 +152,8 @@ static int read_idx(uint32_t *out, const struct json_place *place,
                        whose, n, what);
 }
 
-/* Plans of before there was one scattered rows by the table's name. */
+/* Reads the row seed. Plans without one were written before row seeds existed;
+ * they scattered rows by the table's name. */
 static int read_row_seed(struct table *table, const struct json_place *place,
                          struct err *err)
 {
@@ -199,7 +204,7 @@ static int read_tables(struct problem *problem, const struct json_place *root,
     return 0;
 }
 
-/* Kind 0 where the file has none. */
+/* Reads a shard. Its kind is 0 if the file has none. */
 static int read_shard(struct shard *shard, const struct json_place *place,
                       const struct problem *problem, struct err *err)
 {
@@ -256,7 +261,7 @@ static int read_shards(struct plan *plan, const struct json_place *root,
     return 0;
 }
 
-/* An object of parts; NAN where there is none. */
+/* Reads member `key`, an object of step parts. Absent parts are NAN. */
 static int read_parts(double parts_ms[N_STEP_PARTS],
                       const struct json_place *place, const char *key,
                       struct err *err)
@@ -349,7 +354,8 @@ static int read_outside(struct cost_source *cost,
     return 0;
 }
 
-/* `basis` wins over `measured`, which stands for two of its three values. */
+/* Reads the cost model. `basis` has three values; the older flag `measured`
+ * covers two of them and is ignored if `basis` is there. */
 static int read_cost_model(struct cost_source *cost,
                            const struct json_place *root, struct err *err)
 {

@@ -9,13 +9,14 @@
 #include <string.h>
 
 /*
- * jansson makes and prints the values; the layout is ours: a member a line, and
- * in the lists of tables, shards and devices an element a line, so that plans
- * can be read, compared and searched line by line. jansson keeps members in
- * the order in which they were set.
+ * Writer of plan files. jansson makes and prints the values; this file lays
+ * them out: one member per line, and in the lists of tables, shards and devices
+ * one element per line. So plans can be read, compared and searched line by
+ * line. jansson keeps members in the order in which they were set.
  */
 
-/* Texts are UTF-8 and memory never fails (base/mem.h): nor does this. */
+/* Sets a member. Cannot fail: texts are UTF-8, and allocation failures abort
+ * (base/mem.h). */
 static void set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
@@ -88,8 +89,9 @@ static json_t *from_cost_source(const struct cost_source *cost)
     return value;
 }
 
-/* Constraints, bins and an order of rows only where there are any, and a seed
- * only where something is drawn from it. */
+/* Builds a table's object. Constraints, bins and row_order are written only if
+ * they differ from the default, the row seed only if rows are scattered by
+ * it. */
 static json_t *from_table(const struct table *table)
 {
     json_t *value = place_row(table, table_fields, OF_ROW_ORDER);
@@ -123,7 +125,7 @@ static json_t *from_table(const struct table *table)
     return value;
 }
 
-/* A member a line, and of a list of objects an element a line. */
+/* Prints one member per line, and in a list of objects one element per line. */
 static void print_document(struct buf *out, json_t *root)
 {
     const char *key;
@@ -235,7 +237,7 @@ const char *plan_to_json(const struct plan *plan, struct arena *arena)
     return text;
 }
 
-/* A file_check. */
+/* Checks that a plan's text reads back (a file_check). */
 static int check_text(const char *text, size_t len, const char *source,
                       struct arena *arena, struct err *err)
 {

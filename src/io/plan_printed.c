@@ -8,16 +8,16 @@
 #define BLANKS " \t\r\n"
 #define CALL "ParameterSharding("
 #define MAX_CELLS 8
-#define N_CELLS 4 /* of a row in both tables */
+#define N_CELLS 4 /* number of cells of a row, in both tables */
 
 struct reader {
     const char *source;
     struct arena *arena;
-    json_t *now, *best; /* modules, owned; NULL: none */
-    json_t *module;     /* of `now`, borrowed */
+    json_t *now, *best; /* plans as modules, owned; NULL: none */
+    json_t *module;     /* current module of `now`, borrowed */
     enum { WITHIN_NONE, WITHIN_PARAMS, WITHIN_SHARDS } within;
     size_t line, now_line, best_line;
-    struct err fault; /* the first of `now`; code 0: none */
+    struct err fault; /* first error of `now`; code 0: none */
 };
 
 bool plan_printed_is(const char *text)
@@ -35,9 +35,9 @@ static void set_fault(struct reader *reader, size_t line,
     (void)err_prefix(&reader->fault, "%s:%zu", reader->source, line);
 }
 
-/* --- a plan that was read --- */
+/* --- the end of a plan --- */
 
-/* Compares a table's shards with its ranks. */
+/* Checks that a table has as many shards as ranks. */
 static int check_table(const char *name, const json_t *table, struct err *err)
 {
     const json_t *type = json_object_get(table, "sharding_type");
@@ -58,7 +58,7 @@ static size_t line_of(const json_t *table)
     return (size_t)json_integer_value(json_object_get(table, "line"));
 }
 
-/* Keeps the plan if it is whole. */
+/* Ends the current plan. Keeps it if it is complete. */
 static void end_plan(struct reader *reader)
 {
     const char *path, *name;
@@ -118,7 +118,7 @@ static size_t split(char *cells[MAX_CELLS], char *line)
     return n;
 }
 
-/* Last word of a cell, behind what a launcher has put before a line. */
+/* Returns the last word of a cell. Words before it are a launcher's prefix. */
 static const char *last_word(const char *cell)
 {
     const char *blank = strrchr(cell, ' ');
@@ -126,7 +126,8 @@ static const char *last_word(const char *cell)
     return blank ? blank + 1 : cell;
 }
 
-/* "[0, 1]" and nothing else; NULL if it is none. */
+/* Reads a list of integers such as "[0, 1]". Returns NULL if the text is
+ * anything else. */
 static json_t *read_list(const char *text)
 {
     struct err unused = {0};
@@ -142,8 +143,8 @@ static json_t *read_list(const char *text)
     return list;
 }
 
-/* "t | row_wise | fused | [0, 1]"; a line that is none is of another program.
- */
+/* Adds a table from a row such as "t | row_wise | fused | [0, 1]". Other lines
+ * belong to other programs and are ignored. */
 static int add_param(struct reader *reader, char *cells[], struct err *err)
 {
     const char *name = last_word(cells[0]);
@@ -164,7 +165,7 @@ static int add_param(struct reader *reader, char *cells[], struct err *err)
     return 0;
 }
 
-/* "t | [0, 0] | [50, 64] | rank:0/cuda:0" */
+/* Adds a shard from a row such as "t | [0, 0] | [50, 64] | rank:0/cuda:0". */
 static int add_shard(struct reader *reader, char *cells[], struct err *err)
 {
     const char *name = last_word(cells[0]);
@@ -198,8 +199,8 @@ static void begin_module(struct reader *reader, const char *path)
     reader->within = WITHIN_NONE;
 }
 
-/* A heading says which table begins; of one without "module:" it is of a module
- * without a name. */
+/* Recognizes the heading of a table of parameters or of shards. If no "module:"
+ * line came before, the table belongs to a module without a name. */
 static bool read_heading(struct reader *reader, char *cells[])
 {
     const bool is_params = !strcmp(cells[1], "sharding type");
@@ -260,7 +261,7 @@ static size_t line_at(const char *text, const char *at)
     return n;
 }
 
-/* Whether a '{' is the value of a dict's key. */
+/* True if a '{' is the value of a dict's key. */
 static bool is_member(const char *least, const char *brace)
 {
     while (brace > least && strchr(BLANKS, brace[-1]))
@@ -268,8 +269,8 @@ static bool is_member(const char *least, const char *brace)
     return brace - least >= 2 && brace[-1] == ':' && strchr("'\"", brace[-2]);
 }
 
-/* The '{' that begins the plan, or the one module, of which this is the first
- * table; not before `least`. NULL: it is not the first one. */
+/* Returns the '{' at which the plan, or the only module, begins. `call` must be
+ * its first table, else NULL is returned. The search ends at `least`. */
 static const char *find_start(const char *least, const char *call)
 {
     for (unsigned n = 0; call > least && n < 2;)
@@ -281,7 +282,7 @@ static const char *find_start(const char *least, const char *call)
     return NULL;
 }
 
-/* Gives each table its shards and its line. */
+/* Gives each table its member "shards" and its line. */
 static int take_tables(json_t *modules, size_t line, struct err *err)
 {
     const char *path, *name;
@@ -313,7 +314,8 @@ static int read_repr(struct reader *reader, const char **at, struct err *err)
     if (python_value(&plan, at, err))
         return -1;
     first = json_object_iter_value(json_object_iter(plan));
-    if (json_object_get(first, "sharding_type")) /* one module */
+    /* the text is a single module */
+    if (json_object_get(first, "sharding_type"))
         plan = json_pack("{s:o}", "", plan);
     json_decref(reader->now);
     reader->now = plan;
@@ -329,7 +331,7 @@ static void read_reprs(struct reader *reader, const char *text)
         struct err fault = {0};
 
         at = call + strlen(CALL);
-        if (!start) /* of a plan that is broken */
+        if (!start) /* a table of a broken plan */
             continue;
         reader->line = line_at(text, start);
         begin_plan(reader);

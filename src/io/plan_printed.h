@@ -5,7 +5,8 @@
 #include "base/json.h"
 
 /*
- * A ShardingPlan of TorchRec as Python prints it, perhaps in the log of a job.
+ * Reader of a TorchRec ShardingPlan as Python prints it, perhaps in a job's
+ * log.
  *
  * print(plan) gives two tables for each module:
  *
@@ -20,7 +21,7 @@
  *     t_0   | [0, 0]        | [50, 64]    | rank:0/cuda:0
  *     t_0   | [50, 0]       | [50, 64]    | rank:1/cuda:1
  *
- * and repr(plan.plan) gives
+ * repr(plan.plan) gives:
  *
  *     {'model.sparse_arch': {'t_0': ParameterSharding(sharding_type='row_wise',
  *     compute_kernel='fused', ranks=[0, 1], sharding_spec=
@@ -28,21 +29,22 @@
  *     shard_sizes=[50, 64], placement=rank:0/cuda:0), ...]))}}
  *
  * Both become {module: {table: {sharding_type, compute_kernel, ranks, shards,
- * line}}}, which is what _serialize() writes and the line of the table.
+ * line}}}. This is the output of _serialize() plus the table's line in the
+ * text.
  */
 bool plan_printed_is(const char *text);
 
-/* The last plan of a text that is whole: as many shards as ranks for each
- * table, no table twice, no shard of a table that is not listed. *modules is
- * owned by the caller. *doubt: a sentence about a later plan that is not whole,
- * or NULL. ERR_INPUT is "source:line: what is wrong". */
+/* Finds the last complete plan of a text: each table has as many shards as
+ * ranks, no table is listed twice, and no shard belongs to an unlisted table.
+ * The caller owns *modules. *doubt is a message about a later, incomplete plan,
+ * or NULL. ERR_INPUT messages have the form "source:line: what is wrong". */
 int plan_printed_read(json_t **modules, const char **doubt, const char *text,
                       size_t len, const char *source, struct arena *arena,
                       struct err *err) MUST_CHECK;
 
-/* The same of one value that Python prints: numbers, strings, lists, dicts, and
- * Name(key=value, ...), which becomes an object, as a dict does. *at moves
- * behind it. ERR_INPUT is a sentence without its place. */
+/* Parses one value that Python prints: a number, string, list, dict, or
+ * Name(key=value, ...), which becomes an object like a dict. *at moves behind
+ * the value. The caller owns *value. ERR_INPUT messages lack the line. */
 int python_value(json_t **value, const char **at, struct err *err) MUST_CHECK;
 
 #endif

@@ -18,7 +18,8 @@ static void place_name(struct torchrec_reader *reader, const char *name,
     json_object_set_new(reader->places, name, json_integer((json_int_t)table));
 }
 
-/* Of a rank, what is set of rows and columns; none where that is no row. */
+/* Adds the shard of an entry on its rank number `rank`. The caller has set the
+ * shard's rows and columns. A shard without rows is not added. */
 void torchrec_add_shard(struct torchrec_reader *reader,
                         const struct torchrec_entry *entry, size_t rank,
                         struct shard shard)
@@ -44,8 +45,9 @@ void torchrec_add_replicas(struct torchrec_reader *reader,
         torchrec_add_shard(reader, entry, i, shard);
 }
 
-/* The table of that name, or of what stands behind one of its dots, which gets
- * its place now; where it has one, that of NAME#2. NULL: none. */
+/* Returns the table of an entry, marks it as placed and sets entry->table.
+ * Tries entry->fqn, then the text behind each of its dots. If a table of that
+ * name is already placed, NAME#2 is tried. Returns NULL if no table is left. */
 static const struct table *find_table(struct torchrec_entry *entry,
                                       struct torchrec_reader *reader)
 {
@@ -98,13 +100,14 @@ int torchrec_check_entry(struct torchrec_entry *entry,
                      table->num_embeddings, table->dim);
 }
 
-/* A grid's pieces are listed by rank: those of a host are, one after another on
- * each rank, of its column blocks. */
+/* Adds an entry's pieces. A grid lists them by rank. All ranks of a host hold
+ * the same column blocks. A rank with several column blocks is listed several
+ * times in a row, once per block. */
 void torchrec_add_pieces(struct torchrec_reader *reader,
                          const struct torchrec_entry *entry)
 {
     const uint64_t n_blocks = (entry->dim - 1) / entry->width + 1;
-    /* Blocks of rows; the caller has made sure that there are some. */
+    /* Number of row blocks; the caller has made sure that it is at least 1. */
     const uint64_t n_local = max_u64(entry->n_ranks / n_blocks, 1);
     const uint64_t step = (entry->n_rows - 1) / n_local + 1;
     uint64_t host = UINT64_MAX, first = 0, next = 0, same = 0;
@@ -145,7 +148,8 @@ static const struct {
 };
 #define N_LIST_COLUMNS (sizeof(list_columns) / sizeof(*list_columns))
 
-/* A cell as a number: NAN if it is none or negative, 1 if it is not there. */
+/* Returns a cell as a number: NAN if it is not a number or is negative, 1 if
+ * the cell is missing. */
 static double cell_number(const char *cell)
 {
     double number = 1;
@@ -155,9 +159,10 @@ static double cell_number(const char *cell)
     return number;
 }
 
-/* Look-ups of a sample. Before TorchRec 1.1 they are not printed, but the sums
- * over features of pooling factors and of poolings are: their product is that
- * of one feature, times the features. */
+/* Returns the lookups per sample. TorchRec before 1.1 does not print them. It
+ * prints two sums over the F features of a table, the sum of pooling factors
+ * and the sum of poolings. The lookups are then the product of the sums,
+ * divided by F. */
 static const char *look_ups(const struct planner_row *row, struct arena *arena)
 {
     const double n_features =
@@ -174,8 +179,9 @@ static const char *look_ups(const struct planner_row *row, struct arena *arena)
                     : arena_printf(arena, "%.15g", n);
 }
 
-/* Columns of a piece: "128 (64)" says so; else those of the table, or its share
- * where it is cut by columns. 0: they are not known. */
+/* Returns the columns of a piece; 0 if unknown. The report gives the width as
+ * in "128 (64)". Otherwise a column-wise table is divided by its ranks, and
+ * others have the table's full width. */
 static uint64_t piece_width(const struct torchrec_entry *entry,
                             const char *width, const char *sharding)
 {
@@ -186,7 +192,7 @@ static uint64_t piece_width(const struct torchrec_entry *entry,
     return entry->dim;
 }
 
-/* Whether a table so cut has as many pieces as it has ranks. */
+/* True if the number of ranks fits the number of pieces of this sharding. */
 static bool has_its_pieces(const struct torchrec_entry *entry,
                            const char *sharding)
 {
@@ -197,7 +203,7 @@ static bool has_its_pieces(const struct torchrec_entry *entry,
     return entry->n_ranks % n_blocks == 0;
 }
 
-/* What the report says of a table. */
+/* Reads a table's row of the report. */
 static int read_cells(struct torchrec_entry *entry, struct table *table,
                       const struct torchrec_reader *reader,
                       const struct planner_row *row, struct err *err)
@@ -244,7 +250,8 @@ static int read_cells(struct torchrec_entry *entry, struct table *table,
                      planner_column_name(wrong), row->cells[wrong]);
 }
 
-/* Lists the table where no list is given. */
+/* Reads a row and adds its shards. If no table list was given, adds the table,
+ * too. */
 static int read_row(struct torchrec_reader *reader,
                     const struct planner_row *row, struct err *err)
 {
@@ -311,8 +318,8 @@ static bool is_json_plan(const char *text)
                            strstr(text, "\"compute_kernel\""));
 }
 
-/* Whether a report lists its tables; a log may have the plan beside one that
- * does not. */
+/* True if the text has a report that lists its tables. A log may hold a report
+ * without tables and also a printed plan. */
 static bool lists_tables(const char *text)
 {
     return planner_report_is(text) &&
@@ -330,7 +337,7 @@ bool plan_says_ranks(const char *text)
     return lists_tables(text) || strstr(text, "\"world_size\"");
 }
 
-/* Leaves out the tables that have no place. */
+/* Removes the tables that the plan does not place. */
 static int finish(struct torchrec_reader *reader, struct err *err)
 {
     struct plan *plan = reader->plan;
@@ -354,7 +361,8 @@ static int finish(struct torchrec_reader *reader, struct err *err)
     return 0;
 }
 
-/* needs_kernels: pieces must be in the GPU's memory. */
+/* Reads any form of plan. needs_kernels: kernels that keep a table outside of
+ * the GPU's memory are an error. */
 static int read_text(struct plan *plan, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      bool needs_kernels, struct arena *arena, struct err *err)

@@ -6,38 +6,39 @@
 #include "io/tables_io.h"
 
 /*
- * Plans as TorchRec has them. None says all that a plan of ours does.
+ * Reader of TorchRec's plans. No form has all the contents of a neuroshard
+ * plan. Forms:
  *
  *   - JSON: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
- *     shards}}}} as its _serialize() writes it, with world_size and
- *     local_world_size where `emit --format torchrec` does;
- *   - JSON of TorchEasyRec's checkpoints: the modules alone, without shards,
- *     which are equal blocks;
- *   - a plan as Python prints it, io/plan_printed.h;
- *   - the report of its planner, io/planner_report.h, which lists the tables,
- *     too.
+ *     shards}}}} as TorchRec's _serialize() writes it. `emit --format torchrec`
+ *     adds world_size and local_world_size.
+ *   - JSON of TorchEasyRec's checkpoints: the modules alone. Shards are not
+ *     listed; they are equal blocks.
+ *   - A plan as Python prints it (io/plan_printed.h).
+ *   - The report of TorchRec's planner (io/planner_report.h), which also lists
+ *     the tables.
  */
 
-/* Whether the text is one of them, by its content. */
+/* True if the text is one of these forms, judged by its content. */
 bool plan_is_torchrec(const char *text);
-/* Whether such a text says how many ranks there are. */
+/* True if such a text gives the number of ranks. */
 bool plan_says_ranks(const char *text);
 
-/* Where the pieces of such a plan lie. problem.tables are a list's, or none
- * where the text lists them itself, with what it says of them; those that the
- * plan does not place are left out, and the others move up. Also sets
- * n_devices, devices_per_host and hosts_per_domain of the cluster, and the
- * global batch: 0 where the text does not say. A text that does not say how
- * many ranks there are keeps the cluster that it is given; n_devices 0 becomes
- * the number that its ranks need. Shards have no kinds yet and
- * nothing is judged. options->warn gets a sentence about a log whose last
- * report is not whole, so that an earlier one is read. ERR_INPUT is
- * "source:line: what is wrong". text[len] must be a NUL. */
+/* Reads the placement of a TorchRec plan. text[len] must be a NUL.
+ *   in   problem.tables: a table list, or none if the text lists its tables
+ *   out  shards, without kinds; nothing is checked yet
+ *   out  problem.tables: only the tables that the plan places, in their order
+ *   out  global batch; 0 if the text does not give it
+ *   out  cluster: n_devices, devices_per_host, hosts_per_domain
+ * If the text does not give the number of ranks, the cluster stays as it is;
+ * n_devices 0 becomes the number that the ranks of the text need. options->warn
+ * gets a message if the last report of a log is incomplete and an earlier one
+ * is used. ERR_INPUT messages have the form "source:line: what is wrong". */
 int plan_from_torchrec(struct plan *plan, const char *text, size_t len,
                        const char *source, const struct tables_options *options,
                        struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Of an import: the tables that the planner has printed. */
+/* Importer of table lists: the tables in a report of TorchRec's planner. */
 bool tables_is_stats(const char *text);
 tables_reader tables_from_stats MUST_CHECK;
 

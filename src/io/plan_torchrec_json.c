@@ -14,7 +14,8 @@ static const char *const json_kinds[] = {
     "data_parallel", "table_wise",     "column_wise", "table_column_wise",
     "row_wise",      "table_row_wise", "grid_shard",  NULL};
 
-/* Whether a shard keeps to the kind: which of rows and columns it may cut. */
+/* True if a shard fits the kind. The kind determines whether a shard may have
+ * only a part of the rows or of the columns. */
 static bool is_of_kind(const struct shard *shard, const struct table *table,
                        int kind)
 {
@@ -28,7 +29,8 @@ static bool is_of_kind(const struct shard *shard, const struct table *table,
             kind == KIND_GS);
 }
 
-/* Compares "rank:3/cuda:3" with the rank that the table lists for a shard. */
+/* Compares a placement such as "rank:3/cuda:3" with the rank that the table
+ * lists for the shard. */
 static int check_placement(const struct torchrec_entry *entry, size_t i,
                            const json_t *shard, struct err *err)
 {
@@ -90,13 +92,14 @@ static int read_shards(struct torchrec_reader *reader,
     return 0;
 }
 
-/* Shards that a plan does not list: equal blocks, as TorchRec makes them. */
+/* Adds the shards of a plan that does not list them: equal blocks, as TorchRec
+ * makes them. */
 static int add_blocks(struct torchrec_reader *reader,
                       struct torchrec_entry *entry, int kind, struct err *err)
 {
     const struct cluster *cluster = &reader->plan->problem.cluster;
     const struct table *table = &reader->plan->problem.tables[entry->table];
-    uint64_t n_blocks = 1; /* of columns */
+    uint64_t n_blocks = 1; /* number of column blocks */
 
     if (kind == KIND_TW && entry->n_ranks != 1)
         return err_input(err, "table '%s' is whole, but on %zu ranks",
@@ -122,7 +125,7 @@ static int add_blocks(struct torchrec_reader *reader,
     return 0;
 }
 
-/* The ranks of a list; NULL if it is none. */
+/* Returns the ranks of a list; NULL if it is empty or not a list of ranks. */
 static uint32_t *ranks_of(size_t *n, const json_t *list, struct arena *arena)
 {
     uint32_t *ranks = ARENA_NEW(arena, uint32_t, json_array_size(list));
@@ -171,8 +174,8 @@ static int read_entry(struct torchrec_reader *reader, json_t *value,
     return 0;
 }
 
-/* Every table of every module. lines: of each in turn; NULL: each has a member
- * "line". */
+/* Reads all tables of all modules. `lines` holds the line of each table in
+ * order; if it is NULL, each table has a member "line". */
 static int read_modules(struct torchrec_reader *reader, json_t *modules,
                         const size_t *lines, struct err *err)
 {
@@ -199,7 +202,8 @@ static int read_modules(struct torchrec_reader *reader, json_t *modules,
     return 0;
 }
 
-/* The ranks that a plan names, if nobody says how many there are. */
+/* Sets the number of devices from the highest rank in the plan, if it is
+ * unknown. */
 static void find_ranks(struct torchrec_reader *reader, json_t *modules)
 {
     struct cluster *cluster = &reader->plan->problem.cluster;
@@ -225,7 +229,8 @@ static void find_ranks(struct torchrec_reader *reader, json_t *modules)
     cluster->n_devices = cluster->n_devices ? cluster->n_devices : 1;
 }
 
-/* {"plan": modules} with what our emit adds, or only modules. */
+/* Reads {"plan": modules}, perhaps with the members that `emit` adds, or the
+ * modules alone. */
 int torchrec_read_json(struct torchrec_reader *reader, const char *text,
                        size_t len, struct err *err)
 {

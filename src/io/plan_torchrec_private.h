@@ -5,49 +5,51 @@
 #include "io/plan_torchrec.h"
 #include "io/tables_private.h"
 
-/* What the readers of TorchRec's plans share. */
+/* Declarations that the readers of TorchRec's plans share. */
 
-/* A plan while it is read. */
+/* State of the reader of one plan. */
 struct torchrec_reader {
     struct plan *plan;
     const char *source;
     struct arena *arena;
-    bool lists_tables;  /* those of the plan come from the text */
-    bool needs_kernels; /* false: tables may be kept anywhere */
-    bool has_blocks;    /* shards need not be listed */
+    bool lists_tables;  /* the plan's tables come from the text */
+    bool needs_kernels; /* false: tables may be kept in any memory */
+    bool has_blocks;    /* unlisted shards are equal blocks */
     const struct tables_options *options;
-    json_t *places;  /* owned; the table of each name */
-    bool *is_placed; /* [n_tables] */
-    size_t cap;      /* of the plan's shards, which are grown */
+    json_t *places;  /* owned; maps a table's name to its index */
+    bool *is_placed; /* [n_tables] true: the plan has placed the table */
+    size_t cap;      /* capacity of plan->shards */
 };
 
-/* A table of the plan, what is cut of it and where it lies. */
+/* A table's entry in the plan: its sharding and its ranks. */
 struct torchrec_entry {
     const char *fqn, *kernel;
-    uint64_t n_rows, dim, width; /* as far as the text says; else 0 */
-    uint32_t *ranks;             /* [n_ranks] */
+    /* 0 if the text does not give them; width: columns of a piece */
+    uint64_t n_rows, dim, width;
+    uint32_t *ranks; /* [n_ranks] ranks of the pieces */
     size_t n_ranks;
     uint32_t table;
 };
 
-/* Finds the table of an entry and checks its kernel, ranks and, as far as the
- * text says them, rows and columns. ERR_INPUT is a sentence without its place.
- */
+/* Finds the table of an entry and checks its kernel and ranks, and its rows and
+ * columns if the text gives them. ERR_INPUT messages lack the line. */
 int torchrec_check_entry(struct torchrec_entry *entry,
                          struct torchrec_reader *reader,
                          struct err *err) MUST_CHECK;
-/* Adds a piece on the entry's i-th rank; none, if it has no rows. */
+/* Adds a shard on the entry's i-th rank, unless the shard has no rows. */
 void torchrec_add_shard(struct torchrec_reader *reader,
                         const struct torchrec_entry *entry, size_t i,
                         struct shard shard);
 void torchrec_add_replicas(struct torchrec_reader *reader,
                            const struct torchrec_entry *entry);
-/* Adds equal blocks: of columns as wide as the entry's, of rows as many as
- * ranks are left for each of them. */
+/* Adds equal blocks. Each column block has entry->width columns. The ranks are
+ * divided evenly among the column blocks, which gives the number of row
+ * blocks. */
 void torchrec_add_pieces(struct torchrec_reader *reader,
                          const struct torchrec_entry *entry);
 
-/* A plan as JSON, or as Python prints it. ERR_INPUT is "source:line: ...". */
+/* Read a plan as JSON, or as Python prints it. ERR_INPUT messages have the form
+ * "source:line: ...". */
 int torchrec_read_json(struct torchrec_reader *reader, const char *text,
                        size_t len, struct err *err) MUST_CHECK;
 int torchrec_read_printed(struct torchrec_reader *reader, const char *text,

@@ -11,12 +11,13 @@
 
 #define TITLE "--- Planner Statistics ---"
 #define MAX_CELLS 32
-/* Rounding of a mean of printed figures, and of how many there are. */
+/* Rounding error of the mean over printed times: absolute, and relative for the
+ * accumulated error of many ranks. */
 #define MEAN_SLACK_MS 0.002
 #define MEAN_SLACK_FRAC 1e-5
 
 static const struct {
-    const char *names; /* newest first */
+    const char *names; /* separated by '|', newest first */
     bool is_needed;
 } columns[N_PLANNER_COLUMNS] = {
     [PLANNER_FQN] = {"FQN", true},
@@ -34,32 +35,36 @@ static const struct {
 static const char *const kinds[N_PLANNER_KINDS] = {"DP", "TW",   "CW", "TWCW",
                                                    "RW", "TWRW", "GS"};
 
-/* Shards of a rank by kind: as its row says, less those that tables list. */
+/* Shards of a rank by kind: the counts in the rank's row, and the number that
+ * the tables list on it. */
 struct rank_shards {
     int64_t said[N_PLANNER_KINDS], listed[N_PLANNER_KINDS];
     size_t line;
 };
 
-/* A report while it is read. */
+/* State of one report during parsing. */
 struct attempt {
     struct planner_report report;
     enum { WITHIN_NONE, WITHIN_RANKS, WITHIN_TABLES, WITHIN_KERNELS } within;
     struct rank_shards *ranks; /* [report.n_ranks], owned */
     size_t ranks_cap, rows_cap;
-    size_t n_cells, shards_at, perf_at; /* of the heading; perf_at 0: none */
-    size_t column[N_PLANNER_COLUMNS];   /* MAX_CELLS: there is none */
-    double perf_ms, mean_ms;            /* sum over ranks; as said, or NAN */
-    uint64_t n_kernels, last_rank;      /* as said; 0: not */
+    /* from the heading; perf_at 0: no such column */
+    size_t n_cells, shards_at, perf_at;
+    /* index by column; MAX_CELLS: no such column */
+    size_t column[N_PLANNER_COLUMNS];
+    double perf_ms, mean_ms;       /* sum over ranks; printed mean, or NAN */
+    uint64_t n_kernels, last_rank; /* as printed; 0: not printed */
     size_t kernels_line, mean_line, last_rank_line;
-    const char *fault; /* "12: what is wrong", the first; or NULL */
+    const char *fault; /* first error, as "12: what is wrong"; or NULL */
 };
 
 struct reader {
-    struct attempt now, best; /* best.report.n_rows == 0: none yet */
+    /* best.report.n_rows == 0: no complete report yet */
+    struct attempt now, best;
     const char *source;
     struct arena *arena;
     size_t line;
-    char *cells[MAX_CELLS + 1]; /* of a line */
+    char *cells[MAX_CELLS + 1]; /* cells of the current line */
     size_t n_cells;
 };
 
@@ -70,7 +75,7 @@ struct reader {
              : arena_printf((reader)->arena, "%zu: %s", (at), \
                             arena_printf((reader)->arena, __VA_ARGS__)))
 
-/* First of the names of a column. */
+/* Returns the newest name of a column. */
 const char *planner_column_name(enum planner_column column)
 {
     static const char *const first[N_PLANNER_COLUMNS] = {
@@ -87,8 +92,8 @@ bool planner_report_is(const char *text)
     return strstr(text, TITLE);
 }
 
-/* Reads "3" or "0-95" up to a comma or the end; NULL if it is neither, or more
- * ranks than there are. */
+/* Parses "3" or "0-95" up to a comma or the end. Returns the end, or NULL if
+ * the text is neither or has more ranks than the world. */
 static const char *parse_range(uint64_t *first, uint64_t *last,
                                const char *text, uint32_t n_world)
 {
@@ -133,8 +138,8 @@ uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
     return ranks;
 }
 
-/* Cuts what stands between the '#' of a frame into cells. False: the line is
- * none of a report. */
+/* Cuts the text between the two '#' of a line into cells. Returns false if the
+ * line does not belong to a report. */
 static bool split_line(struct reader *reader, char *line)
 {
     char *end = line + strlen(line);
@@ -161,7 +166,7 @@ static bool split_line(struct reader *reader, char *line)
     return true;
 }
 
-/* Whether a row has cells enough, and no more than its heading. */
+/* True if a row has at least `least` cells, and no more than its heading. */
 static bool is_whole(struct reader *reader, size_t least)
 {
     if (reader->n_cells > reader->now.n_cells)
@@ -172,7 +177,7 @@ static bool is_whole(struct reader *reader, size_t least)
     return reader->n_cells >= least && reader->n_cells <= reader->now.n_cells;
 }
 
-/* "CW: 3 RW: 2" */
+/* Parses a rank's shards, such as "CW: 3 RW: 2". */
 static bool parse_shards(struct rank_shards *rank, const char *text)
 {
     while (*text) {
@@ -228,7 +233,8 @@ static void read_table(struct reader *reader)
     struct planner_report *report = &now->report;
     struct planner_row row = {.line = reader->line};
 
-    /* A short line is of another program, or cut: then shards are missing. */
+    /* A short line belongs to another program, or is cut. If it is cut, the
+     * comparison of shards fails later. */
     if (!is_whole(reader, now->column[PLANNER_RANKS] + 1))
         return;
     for (size_t c = 0; c < N_PLANNER_COLUMNS; c++)
@@ -239,7 +245,7 @@ static void read_table(struct reader *reader)
     report->rows[report->n_rows++] = row;
 }
 
-/* "fused: 1935" */
+/* Reads a line such as "fused: 1935". */
 static void read_kernel(struct reader *reader)
 {
     const char *count = strstr(reader->cells[0], ": ");
@@ -251,7 +257,8 @@ static void read_kernel(struct reader *reader)
     reader->now.kernels_line = reader->line;
 }
 
-/* Place of the first of these names, with '|' between, or MAX_CELLS. */
+/* Returns the index of the cell that holds one of the names, which '|'
+ * separates. Returns MAX_CELLS if no cell does. */
 static size_t find_column(const struct reader *reader, const char *names)
 {
     for (size_t i = 0; i < reader->n_cells; i++)
@@ -294,7 +301,8 @@ static void read_ranks_heading(struct reader *reader)
         now->perf_at = 0;
 }
 
-/* "Maximum of Total Perf: 1300.325 ms on rank 28", "... on ranks 0-95" */
+/* Reads a line such as "Maximum of Total Perf: 1300.325 ms on rank 28" or "...
+ * on ranks 0-95". */
 static void read_figure(struct reader *reader)
 {
     static const char mean[] = "Mean Total Perf: ", batch[] = "Batch Size: ";
@@ -330,8 +338,8 @@ static void read_figure(struct reader *reader)
     }
 }
 
-/* Counts the shards that the tables list on each rank. False if a row is wrong
- * by itself, which its reader says. */
+/* Counts the shards that the tables list on each rank. Returns false if a row
+ * is malformed; the reader of that row reports the error. */
 static bool count_listed(struct reader *reader)
 {
     struct attempt *now = &reader->now;
@@ -373,7 +381,7 @@ static void compare_shards(struct reader *reader)
             }
 }
 
-/* Compares a report with what it says of itself. */
+/* Compares a report with its own totals. */
 static void check_report(struct reader *reader)
 {
     const struct attempt *now = &reader->now;
@@ -415,7 +423,7 @@ static void release(struct attempt *attempt)
     *attempt = (struct attempt){.mean_ms = NAN};
 }
 
-/* Keeps a report if it agrees with itself. */
+/* Ends the current report. Keeps it if it is consistent. */
 static void end_report(struct reader *reader)
 {
     struct attempt *now = &reader->now;
@@ -427,7 +435,7 @@ static void end_report(struct reader *reader)
     }
 }
 
-/* Forgets the one before. */
+/* Ends the current report and begins the next one. */
 static void begin_report(struct reader *reader)
 {
     struct attempt *now = &reader->now;
@@ -453,7 +461,7 @@ static void read_line(struct reader *reader, char *line)
         return;
     first = reader->n_cells ? reader->cells[0] : "";
     if (!strcmp(first, "Rank") && reader->n_cells > 1) {
-        if (now->report.n_ranks) /* the title is lost */
+        if (now->report.n_ranks) /* the log lost the title line */
             begin_report(reader);
         read_ranks_heading(reader);
     } else if (!strcmp(first, "FQN") && reader->n_cells > 1) {
@@ -473,7 +481,8 @@ static void read_line(struct reader *reader, char *line)
     }
 }
 
-/* Takes the best, and says what is wrong with a later one. */
+/* Returns the last consistent report. report->doubt is the error of a later
+ * one. */
 static int take_best(struct planner_report *out, struct reader *reader,
                      struct err *err)
 {

@@ -5,21 +5,21 @@
 #include "base/mem.h"
 
 /*
- * The report that TorchRec's planner prints, found in the log of a job and
- * compared with what it says of itself.
+ * Finds the report of TorchRec's planner in a job's log and checks its
+ * consistency.
  *
  * A report begins with "--- Planner Statistics ---". Each of its lines stands
- * between two '#', perhaps behind what a launcher or a log collector puts
- * before it; cells are two blanks or more apart. Lines of other programs are
- * passed over. These must agree:
+ * between two '#', perhaps behind a prefix of a launcher or a log collector.
+ * Two blanks or more separate cells. Lines of other programs are skipped.
+ * Checks:
  *
- *   - ranks are numbered from 0 without a gap, and reach as far as every
- *     "on rank N" does;
- *   - the shards of each rank by kind ("CW: 3 RW: 2") are those that the tables
- *     list on it, and "Compute Kernels Count" counts as many tables;
- *   - "Mean Total Perf" is the mean over the ranks that are there.
+ *   - Ranks are numbered from 0 without a gap, and include every rank of an
+ *     "on rank N".
+ *   - The shards of each rank by kind ("CW: 3 RW: 2") are those that the tables
+ *     list on it, and "Compute Kernels Count" counts the same number of tables.
+ *   - "Mean Total Perf" is the mean over the listed ranks.
  *
- * The last report for which all of that holds is the one that is read.
+ * The last report that passes all checks is used.
  */
 
 /* Columns of "Parameter Info". */
@@ -31,13 +31,13 @@ enum planner_column {
     PLANNER_ROWS,
     PLANNER_RANKS,
     PLANNER_OUTPUT,
-    PLANNER_INDICES,  /* of a sample; before TorchRec 1.1 it is not printed */
-    PLANNER_FACTOR,   /* look-ups a feature and pooling, summed over features */
-    PLANNER_POOLINGS, /* summed over features; absent in the oldest */
+    PLANNER_INDICES, /* lookups per sample; not printed before TorchRec 1.1 */
+    PLANNER_FACTOR,  /* lookups per feature and pooling, summed over features */
+    PLANNER_POOLINGS, /* summed over features; absent in the oldest versions */
     PLANNER_FEATURES,
     N_PLANNER_COLUMNS
 };
-/* Name of a column in the newest version that has it. */
+/* Returns the name of a column in the newest version that has it. */
 const char *planner_column_name(enum planner_column column);
 
 struct planner_row {
@@ -46,27 +46,29 @@ struct planner_row {
 };
 
 struct planner_report {
-    size_t line;             /* of its title */
-    uint32_t n_ranks;        /* >= 1 */
-    uint64_t batch_per_rank; /* 0: not said */
+    size_t line;             /* line of its title */
+    uint32_t n_ranks;        /* number of ranks, >= 1 */
+    uint64_t batch_per_rank; /* 0: not printed */
     struct planner_row *rows;
-    size_t n_rows; /* >= 1 */
-    /* Sentence about a later report that is not whole, or NULL. */
+    size_t n_rows; /* number of rows, >= 1 */
+    /* Message about a later, inconsistent report; or NULL. */
     const char *doubt;
 };
 
 bool planner_report_is(const char *text);
 
-/* "TW" in "DP|TW|CW|TWCW|RW|TWRW|GS", as the report shortens the kinds. */
+/* The report's abbreviations of sharding kinds, such as "TW", separated by
+ * '|'. */
 #define PLANNER_KINDS "DP|TW|CW|TWCW|RW|TWRW|GS"
 #define N_PLANNER_KINDS 7
 
-/* Ranks of "3,14,14" or "0-95" in a world of n_world, in the arena; NULL if
- * that is no such list. A single rank may be outside the world. */
+/* Returns the ranks of a text such as "3,14,14" or "0-95", in the arena.
+ * n_world is the number of ranks in the world; a single rank may be outside of
+ * it. Returns NULL if the text is not such a list. */
 uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
                         struct arena *arena);
 
-/* Finds the last report that agrees with itself. ERR_INPUT is
+/* Finds the last consistent report. ERR_INPUT messages have the form
  * "source:line: what does not agree", with both numbers. */
 int planner_report_find(struct planner_report *out, const char *text,
                         size_t len, const char *source, struct arena *arena,

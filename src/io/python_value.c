@@ -7,7 +7,7 @@
 
 #define BLANKS " \t\r\n"
 #define MAX_DEPTH 32
-/* What ends a word that is neither quoted nor called. */
+/* Characters that end a word, which is neither quoted nor called. */
 #define WORD_ENDS ",()[]{}=" BLANKS "'\""
 
 static int read_value(json_t **value, const char **at, unsigned depth,
@@ -19,7 +19,8 @@ static char next(const char **at)
     return **at;
 }
 
-/* Text of a string in either quotes; a backslash keeps the character behind. */
+/* Reads a string in either kind of quotes. A backslash keeps the next
+ * character. */
 static int read_string(char **text, const char **at, struct err *err)
 {
     const char quote = *(*at)++;
@@ -40,7 +41,7 @@ static int read_string(char **text, const char **at, struct err *err)
     return 0;
 }
 
-/* One "key: value" or "key=value"; `separator` says which. */
+/* Reads one "key: value" or "key=value"; `separator` is ':' or '='. */
 static int read_member(json_t *object, const char **at, char separator,
                        unsigned depth, struct err *err)
 {
@@ -76,7 +77,8 @@ static int read_member(json_t *object, const char **at, char separator,
     return rc;
 }
 
-/* What stands up to a bracket, with commas between. separator 0: a list. */
+/* Reads comma-separated members up to the bracket `end`. separator '\0':
+ * elements of a list, without keys. */
 static int read_members(json_t *into, const char **at, char end, char separator,
                         unsigned depth, struct err *err)
 {
@@ -103,7 +105,7 @@ static int read_members(json_t *into, const char **at, char end, char separator,
     return 0;
 }
 
-/* A number, a word (None, rank:0/cuda:0) or a call. */
+/* Reads a number, a word (None, rank:0/cuda:0) or a call. */
 static int read_word(json_t **value, const char **at, unsigned depth,
                      struct err *err)
 {
@@ -124,7 +126,8 @@ static int read_word(json_t **value, const char **at, unsigned depth,
     return *value ? 0 : err_input(err, "a word that is no UTF-8");
 }
 
-/* An object that Python cannot write as it would be read. */
+/* Reads an object whose repr is not Python syntax, such as <Name ...>, as a
+ * string. */
 static int read_angle(json_t **value, const char **at, struct err *err)
 {
     const size_t len = strcspn(*at, ">\n");
@@ -155,7 +158,7 @@ static int read_value(json_t **value, const char **at, unsigned depth,
         *value = json_array();
         rc = read_members(*value, at, ']', '\0', depth + 1, err);
         break;
-    case '<': /* "<Kind.LRU: 'lru'>" */
+    case '<': /* such as "<Kind.LRU: 'lru'>" */
         rc = read_angle(value, at, err);
         break;
     case '\'':

@@ -8,13 +8,13 @@
 
 #define MAX_LOOPS 256
 
-/* By kind, for messages. */
+/* Names for messages, indexed by enum frame_kind. */
 static const char *const frame_names[] = {"if",       "a loop", "case",
                                           "function", "{",      "("};
 
 /* --- branches --- */
 
-/* What was opened last, or NULL. */
+/* Returns the frame that was opened last, or NULL. */
 static struct shell_frame *last_frame(struct shell_reader *reader)
 {
     return reader->n_frames ? &reader->frames[reader->n_frames - 1] : NULL;
@@ -36,7 +36,8 @@ bool shell_is_same(const char *a, const char *b)
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* Makes unknown in the shell what another outcome has otherwise. */
+/* Merges the variables of another branch into the shell's. A variable with
+ * different values becomes unknown. */
 static void merge(struct shell *shell, const struct shell_variables *other)
 {
     struct shell_variables *mine = &shell->variables;
@@ -80,7 +81,7 @@ static int push(struct shell_reader *reader, enum frame_kind kind,
     return 0;
 }
 
-/* Ends a branch; the next one begins with what was before. */
+/* Ends a branch. The next one begins with the variables before the first. */
 static void end_branch(struct shell_reader *reader)
 {
     struct shell_frame *frame = &reader->frames[reader->n_frames - 1];
@@ -94,7 +95,7 @@ static void end_branch(struct shell_reader *reader)
     shell->variables = copy_of(&frame->before);
 }
 
-/* What a function sets may change whenever it is called. */
+/* Marks the variables that a function sets: each call may change them. */
 static void make_shaky(struct shell *shell,
                        const struct shell_variables *before)
 {
@@ -130,7 +131,7 @@ static int pop(struct shell_reader *reader, enum frame_kind kind,
     if (kind == FRAME_FUNCTION)
         make_shaky(shell, &frame->before);
     else if (kind != FRAME_GROUP) {
-        /* Each branch of `case` has its own end. */
+        /* A branch of `case` was ended by its own ";;". */
         if (kind == FRAME_IF || kind == FRAME_LOOP || !frame->has_branch)
             end_branch(reader);
         mem_free(shell->variables.list);
@@ -145,7 +146,7 @@ static int pop(struct shell_reader *reader, enum frame_kind kind,
 
 /* --- keywords --- */
 
-/* "for NAME in WORD..." behind the first word. */
+/* Reads "for NAME in WORD..." behind the word `for`. */
 static int read_for(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -179,7 +180,7 @@ static int read_for(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* A pattern of `case` up to its bracket, or `esac`. */
+/* Reads a pattern of `case` up to its bracket, or `esac`. */
 static int read_pattern(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -196,7 +197,8 @@ static int read_pattern(struct shell_reader *reader, struct err *err)
     if (!strncmp(start, "esac", 4) &&
         (!start[4] || strchr(SHELL_OPERATORS, start[4]))) {
         shell_step(shell, 4);
-        /* The branch that has not begun is the case that none matches. */
+        /* The branch that is open here has no commands. It stands for the case
+         * in which no pattern matches. */
         return pop(reader, FRAME_CASE, "esac", err);
     }
     end = start + (*start == '(');
@@ -229,7 +231,7 @@ static int read_case(struct shell_reader *reader, struct err *err)
     return push(reader, FRAME_CASE, err) || read_pattern(reader, err);
 }
 
-/* Steps over "[[ ... ]]". */
+/* Skips "[[ ... ]]". */
 static int skip_test(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -267,7 +269,8 @@ static int next_branch(struct shell_reader *reader, bool is_last,
     return 0;
 }
 
-/* Words that open, part or close compound commands; indexed by enum keyword. */
+/* Words that open, divide or close compound commands; indexed by enum
+ * keyword. */
 enum keyword {
     IF,
     THEN,
@@ -293,7 +296,8 @@ static const char *const keywords[] = {
     "for", "select", "do",   "done", "case", "function", "{",
     "}",   "[[",     "!",    "time", NULL};
 
-/* Reads a keyword if one stands at shell->at: 1, 0 if none does, or -1. */
+/* Reads a keyword at shell->at. Returns 1; 0 if there is no keyword, -1 on
+ * failure. */
 static int read_keyword(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -339,9 +343,9 @@ static int read_keyword(struct shell_reader *reader, struct err *err)
     return rc ? -1 : 1;
 }
 
-/* --- the whole --- */
+/* --- scripts --- */
 
-/* Steps over an operator between commands. */
+/* Reads an operator between commands. */
 static int read_operator(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;
@@ -405,7 +409,7 @@ int shell_read_commands(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* Ends what a text has left open. */
+/* Fails if a text leaves a frame open. Closes all frames in any case. */
 static int close_frames(struct shell_reader *reader, struct err *err)
 {
     const struct shell_frame *frame = last_frame(reader);
@@ -422,7 +426,8 @@ static int close_frames(struct shell_reader *reader, struct err *err)
     return rc;
 }
 
-/* The line at shell->at with those that continue it. */
+/* Returns the end of the line at shell->at, including the lines that continue
+ * it. */
 static const char *whole_line(const char *at)
 {
     const char *end = at + strcspn(at, "\n");
@@ -434,7 +439,8 @@ static const char *whole_line(const char *at)
     return *end ? end + 1 : end;
 }
 
-/* A text of commands among other lines. */
+/* Reads a text in which commands stand among other lines, one line at a
+ * time. */
 static int read_lines(struct shell_reader *reader, struct err *err)
 {
     static const char *const branches[] = {

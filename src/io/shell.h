@@ -5,22 +5,22 @@
 #include "base/mem.h"
 
 /*
- * The commands of a shell script, without running any. Quotes, comments,
- * continued lines, here-documents, variables and arrays with appending, default
- * values, whole-number arithmetic, `if`, `case`, loops, functions, subshells
- * and `eval` are followed as bash follows them.
+ * Reader of the commands in a shell script. It runs nothing. It follows these
+ * as bash does: quotes, comments, continued lines, here-documents, variables
+ * and arrays with appending, default values, integer arithmetic, `if`, `case`,
+ * loops, functions, subshells and `eval`.
  *
- * What only a running shell knows stays unknown: the output of a command, an
- * argument of the script, a variable that the script does not set, one that a
- * branch or a loop may have changed. Such a part of a word stands between
- * SHELL_UNKNOWN and SHELL_KNOWN as the script has it.
+ * Values that only a running shell knows stay unknown: the output of a command,
+ * an argument of the script, a variable that the script does not set, a
+ * variable that a branch or a loop may have changed. An unknown part of a word
+ * is the script's own text between SHELL_UNKNOWN and SHELL_KNOWN.
  */
 #define SHELL_UNKNOWN '\1'
 #define SHELL_KNOWN '\2'
 
 struct shell_word {
     const char *text;
-    size_t line; /* from 1, where the word begins */
+    size_t line; /* line on which the word begins, from 1 */
 };
 
 struct shell_command {
@@ -28,33 +28,35 @@ struct shell_command {
     size_t n_words;
 };
 
-/* Gets each simple command in the order of the text, those of all branches. */
+/* Callback for each simple command, in the order of the text. The commands of
+ * all branches are passed. */
 typedef int shell_take(void *ctx, const struct shell_command *command,
                        struct err *err);
 
-/* A script, or a part of one, and what becomes of it. */
+/* A script, or a part of one, and the callback for its commands. */
 struct shell_script {
     const char *text, *source;
-    size_t line; /* of the text's first character */
+    size_t line; /* line number of the text's first character */
     shell_take *take;
     void *ctx;
-    /* Reads line by line instead, for a text that is no script as a whole:
-     * lines that are no command are passed over if this says that they are
-     * foreign. */
+    /* If set, the text is read line by line, as it is not a script as a whole.
+     * A line that cannot be read as a command is skipped if this returns true
+     * for it. */
     bool (*is_foreign)(const char *line);
-    /* Gets "# X is not set in the file: 8, its default" lines; or NULL. */
+    /* Gets lines such as "# $X is not set in the file: 8, its default"; or
+     * NULL. */
     struct buf *notes;
-    struct arena *arena; /* gets the words */
+    struct arena *arena; /* holds the words */
 };
 
-/* ERR_INPUT is "source:line: what is wrong": a quote or a bracket that is not
- * closed, `if` without `fi`, control characters, or more nesting, variables or
- * text than a script has. */
+/* Reads a script. ERR_INPUT messages begin with "source:line:". Causes: an
+ * unclosed quote or bracket, `if` without `fi`, control characters, or more
+ * nesting, variables or text than the reader allows. */
 int shell_read(const struct shell_script *script, struct err *err) MUST_CHECK;
 
-/* Whether all of a word is known. */
+/* True if a word has no unknown part. */
 bool shell_is_known(const char *word);
-/* The word as the script has it, in the arena. */
+/* Returns the word as the script has it, in the arena. */
 const char *shell_shown(const char *word, struct arena *arena) NEVER_NULL;
 
 #endif

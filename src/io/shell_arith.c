@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arithmetic of the shell on whole numbers of 64 bits, by precedence climbing.
- * What overflows, divides by zero or assigns is not known. */
+/* Evaluates the shell's arithmetic on 64-bit integers, by precedence climbing.
+ * The result is unknown if an operation overflows, divides by zero or
+ * assigns. */
 
 struct sum {
     struct shell *shell;
@@ -15,7 +16,7 @@ struct sum {
 
 #define MAX_DEPTH 64
 
-/* Longer operators first. */
+/* Longer operators first: the first match wins. */
 static const struct operator
 {
     const char *text;
@@ -41,7 +42,7 @@ static bool read_number(const char *text, size_t len, int64_t *out)
     long long value;
 
     if (!len || len > 20 || (text[0] == '0' && len > 1))
-        return false; /* octal and hexadecimal ones, too */
+        return false; /* octal and hexadecimal numbers are unknown, too */
     value = strtoll(text, &end, 10);
     *out = value;
     return end == text + len && value < INT64_MAX;

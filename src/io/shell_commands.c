@@ -7,7 +7,7 @@
 
 #define MAX_TEXTS 8
 
-/* Simple commands: their assignments, words and here-documents. */
+/* Reads simple commands: their assignments, words and here-documents. */
 
 void shell_step(struct shell *shell, size_t n)
 {
@@ -57,7 +57,8 @@ static void assign(struct shell_reader *reader, const struct assignment *set)
     shell_set(shell, set->name, value);
 }
 
-/* "(word word)", behind the bracket. */
+/* Reads the elements of an array, "(word word)". shell->at stands on the
+ * bracket. */
 static int read_elements(struct shell_reader *reader, struct buf *out,
                          struct err *err)
 {
@@ -93,7 +94,7 @@ static int read_elements(struct shell_reader *reader, struct buf *out,
     return 0;
 }
 
-/* Length of "NAME", if that is assigned here; 0: no assignment. */
+/* Returns the length of "NAME" if the text assigns to it; 0 otherwise. */
 static size_t assigned_name(const char *at)
 {
     const size_t len = shell_name_length(at);
@@ -139,7 +140,7 @@ static int read_assignment(struct shell_reader *reader, struct assignment *set,
 
 /* --- simple commands --- */
 
-/* Cuts a word that was read into its fields. */
+/* Appends the fields of an expanded word to the words. */
 static void add_fields(struct shell_words *words, const struct buf *word,
                        size_t line, bool is_quoted, struct arena *arena)
 {
@@ -161,7 +162,7 @@ static void add_fields(struct shell_words *words, const struct buf *word,
     } while (*at);
 }
 
-/* Runs a text that a command has, as `eval` does. */
+/* Reads the commands in a text, as `eval` does. */
 int shell_read_text(struct shell_reader *reader, const char *text, size_t line,
                     struct err *err)
 {
@@ -198,7 +199,7 @@ static int run_eval(struct shell_reader *reader,
     return shell_read_text(reader, copy, words->list[0].line, err);
 }
 
-/* "bash -c TEXT" somewhere among the words. */
+/* Reads the commands of each "bash -c TEXT" among the words. */
 static int run_shell(struct shell_reader *reader,
                      const struct shell_words *words, struct err *err)
 {
@@ -218,7 +219,7 @@ static int run_shell(struct shell_reader *reader,
     return 0;
 }
 
-/* What built-in commands do to variables. */
+/* Follows the effects of built-in commands on variables. */
 static int run_builtin(struct shell_reader *reader,
                        const struct shell_words *words, struct err *err)
 {
@@ -253,7 +254,7 @@ static int run_builtin(struct shell_reader *reader,
     return 0;
 }
 
-/* shell->at stands on '<' or '>'. */
+/* Reads a redirection; shell->at stands on '<' or '>'. */
 int shell_read_redirection(struct shell_reader *reader, struct err *err)
 {
     struct shell *shell = &reader->shell;

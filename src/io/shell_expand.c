@@ -114,7 +114,7 @@ const char *shell_close(const char *at)
     return at;
 }
 
-/* --- what a '$' stands for --- */
+/* --- expansion of '$' --- */
 
 static void add_unknown(struct buf *out, const char *at, const char *end)
 {
@@ -125,7 +125,7 @@ static void add_unknown(struct buf *out, const char *at, const char *end)
     buf_add(out, &marks[1], 1);
 }
 
-/* Text of a variable into a word. */
+/* Appends a variable's value to a word. */
 static void add_value(struct buf *out, const char *value, bool splits,
                       bool is_quoted, bool is_all)
 {
@@ -162,7 +162,8 @@ static void add_default(struct shell *shell, struct buf *out, const char *name,
                    name, *text ? text : "''");
 }
 
-/* "NAME", "NAME[@]", "NAME:-word" ...: false where it is not known. */
+/* Expands "NAME", "NAME[@]", "NAME:-word" ... *is_known is false if the value
+ * is unknown. */
 static int expand_braces(struct shell *shell, struct buf *out, const char *text,
                          bool splits, bool is_quoted, bool *is_known,
                          struct err *err)
@@ -209,7 +210,8 @@ static int expand_braces(struct shell *shell, struct buf *out, const char *text,
     return rc;
 }
 
-/* "$((...))": at stands behind the first "((", end on the last "))". */
+/* Expands "$((...))". `at` stands behind the first "((", `end` on the last
+ * "))". */
 static int expand_sum(struct shell *shell, struct buf *out, const char *at,
                       const char *end, bool *is_known, struct err *err)
 {
@@ -227,14 +229,14 @@ static int expand_sum(struct shell *shell, struct buf *out, const char *at,
     return rc;
 }
 
-/* Steps over text and counts its lines. */
+/* Moves shell->at to `end` and counts lines. */
 static void step_to(struct shell *shell, const char *end)
 {
     for (; shell->at < end; shell->at++)
         shell->line += *shell->at == '\n';
 }
 
-/* shell->at stands on the '$'. */
+/* Expands a '$', on which shell->at stands. */
 static int expand_dollar(struct shell *shell, struct buf *out, bool splits,
                          bool is_quoted, struct err *err)
 {
@@ -344,7 +346,8 @@ static int expand_double(struct shell *shell, struct buf *out, bool splits,
     return rc;
 }
 
-/* "{1..4}" and "{a,b}" make several words, which are not known. */
+/* Returns the end of "{1..4}" or "{a,b}", or NULL. They make several words,
+ * which stay unknown. */
 static const char *braces_end(const char *at)
 {
     const size_t len = strcspn(at, "} \t\r\n;&|<>()");

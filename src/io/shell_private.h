@@ -4,11 +4,12 @@
 
 #include "io/shell.h"
 
-/* What the files of the shell reader share: variables and expansion. */
+/* Declarations that the files of the shell reader share: variables and
+ * expansion. */
 
-/* In values: before each element of an array. */
+/* In values: precedes each element of an array. */
 #define SHELL_ELEMENT '\3'
-/* In words that are being read: where one field ends and the next begins. */
+/* In words during expansion: separates two fields. */
 #define SHELL_FIELD '\4'
 #define SHELL_NAME_START "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define SHELL_NAME SHELL_NAME_START "0123456789"
@@ -16,54 +17,59 @@
 struct shell_variable {
     const char *name;
     const char *value; /* NULL: not set */
-    bool is_shaky;     /* a function sets it, at a time that is not known */
+    bool is_shaky;     /* a function sets it; each call may change it */
 };
 
 struct shell_variables {
     struct shell_variable *list; /* owned */
     size_t n, cap;
-    bool is_open; /* a file that is not here may have set any */
+    bool is_open; /* another file may have set any variable */
 };
 
 struct shell {
     const struct shell_script *script;
-    const char *at; /* what is not read yet of the text */
-    size_t line;    /* of `at` */
+    const char *at; /* unread rest of the text */
+    size_t line;    /* line number of `at` */
     struct shell_variables variables;
-    uint64_t n_bytes; /* that expansion has made */
-    unsigned depth;   /* of texts in texts */
+    uint64_t n_bytes; /* bytes of text that expansion has produced */
+    unsigned depth;   /* nesting depth of expansions */
 };
 
-/* The variable, or NULL. */
+/* Returns a variable, or NULL. */
 struct shell_variable *shell_find(struct shell *shell, const char *name);
-/* A value of NULL is not known. */
+/* Sets a variable. The value NULL makes it unknown. */
 void shell_set(struct shell *shell, const char *name, const char *value);
 /* Makes every variable unknown that the text from `at` to `end` may set. */
 void shell_forget(struct shell *shell, const char *at, const char *end);
 
-/* Length of the name at the beginning of a text; 0: none. */
+/* Returns the length of the name at the beginning of a text; 0 if it has no
+ * name. */
 size_t shell_name_length(const char *text);
 
-/* Reads one word from shell->at on, up to a blank or an operator, or to the
- * end of the text if `is_all`. Fields of unquoted expansions are separated if
- * `splits`. *is_quoted: an empty word counts. */
+/* Expands one word and appends it to `out`.
+ *   shell->at   moves from the word's first character behind its last
+ *   is_all      the word extends to the end of the text, else to a blank or an
+ *               operator
+ *   splits      unquoted expansions are split into fields
+ *   *is_quoted  the word has quotes, so it counts even if it is empty */
 int shell_expand(struct shell *shell, struct buf *out, bool splits, bool is_all,
                  bool *is_quoted, struct err *err) MUST_CHECK;
-/* A whole text by the same rules, as one word. */
+/* Expands a whole text as one word, by the rules of shell_expand. */
 int shell_expand_text(struct shell *shell, struct buf *out, const char *text,
                       struct err *err) MUST_CHECK;
 
 /* Returns the character behind the bracket that closes the one at `at`, or
- * NULL; brackets in quotes do not count. */
+ * NULL. Brackets in quotes do not count. */
 const char *shell_close(const char *at);
 
-/* Whether two values are the same, or both NULL. */
+/* True if two values are equal, or both NULL. */
 bool shell_is_same(const char *a, const char *b);
 
-/* Value of an arithmetic expression without '$'; false: not known. */
+/* Evaluates an arithmetic expression without '$'. Returns false if the value is
+ * unknown. */
 bool shell_calculate(struct shell *shell, const char *text, int64_t *out);
 
-/* ERR_INPUT with "source:line: ". */
+/* Sets ERR_INPUT with the prefix "source:line: "; returns -1. */
 int shell_error(const struct shell *shell, size_t line, struct err *err,
                 const char *sentence);
 
@@ -81,12 +87,13 @@ enum frame_kind {
     FRAME_GROUP,
     FRAME_SUBSHELL
 };
-/* What is open: commands that may run, and the variables before them. */
+/* An open compound command. Its commands may run or not. */
 struct shell_frame {
     enum frame_kind kind;
     size_t line;
-    struct shell_variables before; /* owned */
-    struct shell_variables merged; /* owned; what the branches so far leave */
+    struct shell_variables before; /* variables before the command; owned */
+    /* merged variables of the branches so far; owned */
+    struct shell_variables merged;
     bool has_branch, is_exhaustive;
 };
 
@@ -94,13 +101,13 @@ struct shell_reader {
     struct shell shell;
     struct shell_frame frames[SHELL_MAX_FRAMES];
     size_t n_frames;
-    const char
-        *here[SHELL_MAX_HERE]; /* ends of the here-documents of this line */
+    /* end words of the here-documents that begin on this line */
+    const char *here[SHELL_MAX_HERE];
     size_t n_here, n_loops;
     bool is_maybe;    /* the command follows && or || */
-    bool is_function; /* the next bracket opens the body of one */
-    bool is_shaky;    /* lines were passed over that may be branches */
-    unsigned depth;   /* of texts that commands run */
+    bool is_function; /* the next bracket opens a function's body */
+    bool is_shaky;    /* some skipped lines may have been branches */
+    unsigned depth;   /* nesting depth of texts that commands run */
 };
 
 struct shell_words {
@@ -109,23 +116,24 @@ struct shell_words {
 };
 
 void shell_step(struct shell *shell, size_t n);
-/* Blanks and line ends behind a backslash. */
+/* Skips blanks, and line ends behind a backslash. */
 void shell_skip_blanks(struct shell *shell);
-/* Commands up to the end of the text. */
+/* Reads commands up to the end of the text. */
 int shell_read_commands(struct shell_reader *reader,
                         struct err *err) MUST_CHECK;
-/* Those of another text, as `eval` runs them. */
+/* Reads the commands of another text, as `eval` runs them. */
 int shell_read_text(struct shell_reader *reader, const char *text, size_t line,
                     struct err *err) MUST_CHECK;
-/* One command that begins with no keyword. */
+/* Reads one command that does not begin with a keyword. */
 int shell_read_command(struct shell_reader *reader, struct err *err) MUST_CHECK;
-/* Words up to the end of a command; `is_declared`: of `export` and its like. */
+/* Reads words up to the end of a command. is_declared: the command is `export`
+ * or another one whose words may be assignments. */
 int shell_read_words(struct shell_reader *reader, struct shell_words *words,
                      bool is_declared, struct err *err) MUST_CHECK;
-/* From '<' or '>' on. */
+/* Reads a redirection from '<' or '>' on. */
 int shell_read_redirection(struct shell_reader *reader,
                            struct err *err) MUST_CHECK;
-/* The bodies of the here-documents of the line before. */
+/* Reads the bodies of the here-documents of the previous line. */
 int shell_read_here(struct shell_reader *reader, struct err *err) MUST_CHECK;
 
 #endif

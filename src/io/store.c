@@ -11,12 +11,12 @@
 
 #define MAX_CELL_BYTES (16 << 20)
 #define RETRY_MS 5
-#define APPLICATION_ID "0x4e534831" /* as in data/schema.sql */
+#define APPLICATION_ID "0x4e534831" /* same as in data/schema.sql */
 FILE_TEXT(store_schema_sql, "data/schema.sql");
 FILE_TEXT(store_moves_sql, "src/io/store_moves.sql");
 
-/* True if what another process left half done must be undone first, which this
- * connection may not do. */
+/* True if a killed writer left a change half done. It must be rolled back
+ * first, which a read-only connection may not do. */
 static bool is_half_changed(int status)
 {
     return status == SQLITE_READONLY_ROLLBACK ||
@@ -78,7 +78,7 @@ int store_end(struct store *store, int rc, struct err *err)
 {
     if (!rc)
         rc = store_execute(store, "COMMIT", err);
-    /* After some errors SQLite has rolled back by itself. */
+    /* After some errors SQLite has already rolled back. */
     if (rc && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;
@@ -95,9 +95,10 @@ int store_copy(sqlite3 *into, const char *name, struct store *from,
     return store_check(from, sqlite3_backup_finish(backup), err);
 }
 
-/* A file that others made must not run anything: no triggers, no views, no
- * functions in a schema that have effects, no changes of the schema behind
- * SQLite's back; and no cell is larger than what the program ever writes. */
+/* Protects against a file from an untrusted source. No triggers or views run.
+ * The schema calls no functions with side effects and cannot be changed behind
+ * SQLite's back. No cell may be larger than any cell that this program
+ * writes. */
 static int defend(struct store *store, struct err *err)
 {
     static const struct {
@@ -138,7 +139,8 @@ int store_ask(struct store *store, const char *sql, struct buf *answer,
     return status;
 }
 
-/* Whose database this is; version 0: nothing is in it yet. */
+/* Reads the schema version. Fails for another program's database and for an
+ * unsupported version. *version is 0 if the database is empty. */
 static int read_version(struct store *store, int64_t *version, struct err *err)
 {
     struct buf answer = {0};
@@ -173,8 +175,9 @@ const char *const store_tables[] = {"setting",      "sample",  "sample_table",
                                     "comm_sample",  "ceiling", "canary",
                                     "training_log", NULL};
 
-/* The old tables step aside, data/schema.sql makes today's, and the rows move
- * over: one schema, and one way to it from any version. */
+/* Upgrades the schema. Renames the old tables, creates the new ones from
+ * data/schema.sql, and copies the rows. So there is only one schema, and one
+ * way to it from any version. */
 static int upgrade(struct store *store, struct err *err)
 {
     struct buf sql = {0};
@@ -196,8 +199,8 @@ static int upgrade(struct store *store, struct err *err)
     return rc ? -1 : 0;
 }
 
-/* Makes or upgrades the schema. Another process may be doing the same: who
- * gets the lock first wins, the other one finds it done. */
+/* Creates or upgrades the schema. If another process does the same, the first
+ * to get the lock does the work, and the second finds it done. */
 static int bring_up_to_date(struct store *store, struct err *err)
 {
     int64_t version;
@@ -213,8 +216,8 @@ static int bring_up_to_date(struct store *store, struct err *err)
     return store_end(store, rc, err);
 }
 
-/* A reader of an old file reads a copy of it in memory, which is upgraded;
- * nothing on the disk changes. */
+/* Replaces a reader's connection to an old file by an upgraded copy in memory.
+ * The file on the disk stays as it is. */
 static int read_upgraded_copy(struct store *store, struct err *err)
 {
     sqlite3 *copy = NULL;
@@ -234,8 +237,9 @@ static int read_upgraded_copy(struct store *store, struct err *err)
     return store_execute(store, "PRAGMA query_only = ON", err);
 }
 
-/* SQLite does not wait where two that read the file both want to change how it
- * is logged; after the statement each has let go. */
+/* Switches the file to WAL. If two processes that have read the file both
+ * switch, SQLite returns SQLITE_BUSY instead of waiting. Each has released its
+ * lock after the statement, so a retry succeeds. */
 static int use_wal(struct store *store, struct err *err)
 {
     double end_ms = clock_ms() + STORE_BUSY_TIMEOUT_MS;
@@ -249,10 +253,10 @@ static int use_wal(struct store *store, struct err *err)
 }
 
 /*
- * A process that is killed while it writes leaves a journal, which the next one
- * must roll back before the file can be read. SQLite does so at the first read
- * of a connection that may write; a reader asks another connection for it.
- * Whatever else is wrong with the file shows when it is read.
+ * Rolls back a killed writer's journal, which must happen before the file can
+ * be read. SQLite does this at the first read of a connection that may write,
+ * so a reader opens a second connection for it. Other faults of the file are
+ * found later, when it is read.
  */
 static int undo_half_change(struct store *store, const char *name,
                             struct err *err)
@@ -271,7 +275,7 @@ static int undo_half_change(struct store *store, const char *name,
     rc = store_check(&writer, written, err) || defend(&writer, err);
     if (!rc)
         written = sqlite3_exec(writer.db, read, NULL, NULL, NULL);
-    /* The journal may be neither opened nor removed in a read-only folder. */
+    /* In a read-only folder the journal can be neither opened nor removed. */
     if (!rc && (written == SQLITE_CANTOPEN || (written & 0xff) == SQLITE_IOERR))
         written = status;
     rc = rc || store_check(&writer, written, err);
@@ -279,8 +283,8 @@ static int undo_half_change(struct store *store, const char *name,
     return rc ? -1 : 0;
 }
 
-/* Fails if a page of the file is damaged. Rows and indices are not looked at:
- * a row is checked when it is read. */
+/* Fails if a page of the file is damaged. Rows and indices are not checked
+ * here; each row is checked when it is read. */
 static int check_pages(struct store *store, struct err *err)
 {
     struct buf answer = {0};
@@ -297,7 +301,7 @@ static int check_pages(struct store *store, struct err *err)
     return rc;
 }
 
-/* Makes sure that the database has the schema of this program. */
+/* Ensures that the database has this program's schema. */
 static int prepare_schema(struct store *store, struct err *err)
 {
     int64_t version;
@@ -336,8 +340,9 @@ static int memory_size(void *ptr)
     return (int)malloc_usable_size(ptr);
 }
 
-/* Gives SQLite memory that never fails (base/mem.h): a column for whose text
- * there is none would read as NULL. Once SQLite works it stays as it is. */
+/* Gives SQLite an allocator that never fails (base/mem.h). With SQLite's own, a
+ * text column reads as NULL if memory runs out. Has no effect once SQLite is
+ * initialized. */
 static void give_memory(void)
 {
     struct sqlite3_mem_methods methods;
@@ -351,7 +356,7 @@ static void give_memory(void)
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
-/* `name` is SQLite's for the file that messages call `path`. */
+/* Opens a database. `name` is passed to SQLite, `path` appears in messages. */
 static int open_named(struct store **out, const char *name, const char *path,
                       enum store_mode mode, struct err *err)
 {
@@ -390,7 +395,7 @@ int store_open(struct store **out, const char *path, enum store_mode mode,
 
     if (file_use(path, FILE_DATABASE, err))
         return -1;
-    /* "./" keeps SQLite from reading a meaning into "" and ":memory:". */
+    /* "./" keeps SQLite from giving "" and ":memory:" a special meaning. */
     buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
     rc = open_named(out, name.data, path, mode, err);
     buf_release(&name);
@@ -409,7 +414,7 @@ void store_close(struct store *store)
     for (int i = 0; i < MAX_PREPARED; i++)
         sqlite3_finalize(store->prepared[i].stmt);
     if (store->db && store->mode == STORE_WRITE) {
-        /* Where others have the file open this does nothing. */
+        /* This has no effect if other processes have the file open. */
         sqlite3_busy_timeout(store->db, 0);
         sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL,
                      NULL);

@@ -7,85 +7,93 @@
 #include "device/probe.h"
 
 /*
- * The cost database: one SQLite file (WAL) with every measurement. The schema
- * is data/schema.sql. Each sample is one transaction: what the sink has
- * acknowledged survives a kill at any moment; (setting, seed, case, kind,
- * part) is unique, so nothing is stored twice. Several processes may have one
- * file open. All functions fail with ERR_IO where the file cannot be opened,
- * locked (after 10 s), read or written, a full disk included, and ERR_INPUT
- * where it is damaged. A row with a field that is out of its range is ERR_INPUT
- * for who reads its list: the sentence names table, row and field.
+ * The cost database: one SQLite file (WAL) with all measurements.
+ * data/schema.sql is the schema.
+ *
+ * Each sample is one transaction. A sample that the sink has acknowledged
+ * survives a kill at any moment. (setting, seed, case, kind, part) is unique,
+ * so no sample is stored twice. Several processes may have one file open.
+ *
+ * Errors of all functions:
+ *   ERR_IO     the file cannot be opened, locked (after 10 s), read or written;
+ *              also if the disk is full
+ *   ERR_INPUT  the file is damaged, or a row of a list that is read has a field
+ *              out of range; the message names the table, the row and the field
  */
 struct store; /* opaque */
 
-/* The file's user_version. A file of an older version is upgraded, in one
- * transaction, when it is opened for writing; who only reads it reads an
- * upgraded copy in memory, as the file was at that moment. Any other version
- * is refused. */
+/* The file's user_version. Opening an older file for writing upgrades it in one
+ * transaction. A reader of an older file gets an upgraded copy in memory, which
+ * shows the file at the moment of opening. All other versions are refused. */
 #define STORE_VERSION 4
 #define STORE_OLDEST_VERSION 1
 
 enum store_mode { STORE_READ, STORE_WRITE }; /* WRITE creates the file */
-/* A reader, too, first rolls back what a killed writer left half done: ERR_IO
- * if file or folder is read-only. All pages are read once and checked. */
-/* ERR_INPUT for a file that is no database, a database of something else or
- * of another schema version. */
+/* Opens a database. Reads and checks all pages once. A killed writer's
+ * half-done change is rolled back first, also for a reader; ERR_IO if the file
+ * or its folder is read-only. */
+/* ERR_INPUT if the file is not a database, belongs to another program or has an
+ * unsupported schema version. */
 int store_open(struct store **out, const char *path, enum store_mode mode,
                struct err *err) MUST_CHECK;
-/* An empty one that is no file; messages call it by its source. */
+/* Creates an empty database in memory. Messages call it `source`. */
 int store_open_memory(struct store **out, const char *source,
                       struct err *err) MUST_CHECK;
-/* The last writer to close leaves one plain file, without a WAL beside it.
- * NULL is fine. */
+/* Closes the database; NULL is allowed. The last writer to close leaves a
+ * single plain file, without a WAL. */
 void store_close(struct store *store);
 
-/* A sink whose ctx is the store. A sample that is there already stays as it is,
- * which is no failure; an exchange takes the place of an earlier one of the
- * same (setting, kind, ranks, hosts, bytes). */
+/* Returns a sink whose ctx is the store. Putting a sample that is already
+ * stored succeeds and keeps the stored one. An exchange replaces an earlier one
+ * with the same (setting, kind, ranks, hosts, bytes). */
 struct sample_sink store_sink(struct store *store);
-/* What a sink of ceilings does, whose ctx is the store: one replaces an earlier
- * one of the same probe on the same device; of the setting only device, threads
- * and isa count. */
+/* Callbacks for a sink of ceilings, whose ctx is the store. A ceiling replaces
+ * an earlier one of the same probe on the same device. Only device, threads and
+ * isa of the setting are used. */
 int store_put_ceiling(void *store, const struct sample_setting *setting,
                       const struct ceiling *ceiling,
                       struct err *err) MUST_CHECK;
 bool store_has_ceiling(void *store, const struct sample_setting *setting,
                        const struct probe *probe);
 
-/* The settings in the database, oldest first, in the arena. */
+/* Reads all settings, oldest first, into the arena. */
 int store_settings(struct store *store, struct sample_setting **settings,
                    size_t *n, struct arena *arena, struct err *err) MUST_CHECK;
-/* Of one setting alone, or of every one with this device, n_threads and isa. */
+/* Selects samples of exactly one setting, or of all settings with the same
+ * device, n_threads and isa. */
 enum store_scope { STORE_SETTING, STORE_DEVICE };
-/* All samples, by (setting, seed, case, kind, part), oldest setting first, in
- * the arena, their `setting` included; none where the setting is unknown. */
+/* Reads all samples of a setting or a device into the arena, including their
+ * `setting`. Order: oldest setting first, then seed, case, kind, part. *n is 0
+ * if the setting is unknown. */
 int store_samples(struct store *store, const struct sample_setting *setting,
                   enum store_scope scope, struct sample **samples, size_t *n,
                   struct arena *arena, struct err *err) MUST_CHECK;
-/* By (setting, kind, ranks, hosts, total bytes, largest bytes). */
+/* Reads all exchanges in the order of (setting, kind, ranks, hosts, total
+ * bytes, largest bytes). */
 int store_comm_samples(struct store *store,
                        const struct sample_setting *setting,
                        enum store_scope scope, struct comm_sample **samples,
                        size_t *n, struct arena *arena,
                        struct err *err) MUST_CHECK;
-/* Ceilings of one device, in the order they were measured. */
+/* Reads the ceilings of a device in the order of their measurement. */
 int store_ceilings(struct store *store, const struct sample_setting *setting,
                    struct ceiling **ceilings, size_t *n, struct arena *arena,
                    struct err *err) MUST_CHECK;
-/* What a retraining came to. */
+/* Result of a retraining. */
 struct model_verdict {
     const char *model_path;
-    const char *old_hash, *new_hash; /* the model in use, and its rival */
+    const char *old_hash, *new_hash; /* model in use, and its rival */
     bool replaced;
-    const char *reason;        /* where the gain did not count, or NULL */
-    double old_mape, new_mape; /* fractions on the held-out samples */
-    double gain_se;            /* of their difference */
-    double min_gain;           /* that was asked of it */
-    uint64_t n_samples;        /* that the new one was trained on */
-    uint64_t n_held_out;       /* that judged both */
-    const char *setting;       /* that the new one was trained on */
+    const char *reason; /* why the rival lost regardless of its gain; or NULL */
+    /* errors on the held-out samples, as fractions */
+    double old_mape, new_mape;
+    double gain_se;     /* standard error of the difference of the two errors */
+    double min_gain;    /* gain that was required for a replacement */
+    uint64_t n_samples; /* samples that the rival was trained on */
+    uint64_t n_held_out; /* samples on which both were evaluated */
+    const char *setting; /* setting that the rival was trained on */
 };
-/* Adds it to the log. */
+/* Adds a verdict to the training log. */
 int store_log_verdict(struct store *store, const struct model_verdict *verdict,
                       struct err *err) MUST_CHECK;
 

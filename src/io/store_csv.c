@@ -38,7 +38,8 @@ static void add_value(struct buf *out, sqlite3_stmt *stmt, int column)
         text_csv(out, (const char *)sqlite3_column_text(stmt, column));
 }
 
-/* As store_samples.sql says. */
+/* Prints a figure with the decimals that its name in store_samples.sql
+ * gives. */
 static void add_figure(struct buf *out, sqlite3_stmt *stmt, int column)
 {
     const char *dot = strchr(sqlite3_column_name(stmt, column), '.');
@@ -56,7 +57,7 @@ static void add_figure(struct buf *out, sqlite3_stmt *stmt, int column)
     arena_release(&scratch);
 }
 
-/* A line each; how the last step ended. */
+/* Prints one line per row. Returns SQLite's status of the last step. */
 static int add_rows(struct buf *out, sqlite3_stmt *stmt,
                     void (*add)(struct buf *out, sqlite3_stmt *stmt,
                                 int column))
@@ -122,23 +123,24 @@ int store_hash(uint64_t *hash, struct store *sorted, struct err *err)
 #define MAX_COLUMNS 128
 
 struct csv_table {
-    sqlite3_stmt *insert; /* NULL: the header has no column of it */
-    /* "INTEGER", "REAL", "TEXT", "BLOB" of the file's columns; NULL: not its */
+    sqlite3_stmt *insert; /* NULL: the header has no column of this table */
+    /* SQL types ("INTEGER", "REAL", "TEXT", "BLOB") of the file's columns;
+     * NULL: not a column of this table */
     const char *types[MAX_COLUMNS];
 };
 struct reader {
     struct store *store;
-    const char *names[MAX_COLUMNS]; /* the file's, in the arena */
+    const char *names[MAX_COLUMNS]; /* column names of the file, in the arena */
     struct csv_table tables[STORE_N_TABLES];
     struct sample_line {
         int64_t id;
         size_t line;
-    } * samples; /* owned: [n_samples] */
+    } * samples; /* [n_samples]; owned */
     size_t n_samples, cap;
 };
 
-/* INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...): a value's
- * number is 1 + that of its column. */
+/* Prepares "INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...)".
+ * The parameter number is the file's column index + 1. */
 static void prepare_insert(struct reader *reader, size_t table,
                            size_t n_columns)
 {
@@ -172,7 +174,8 @@ static int read_header(struct reader *reader, const struct csv *csv,
     if (!csv->n_fields || strcmp(csv->fields[0], "table") != 0)
         return err_input(err,
                          "the header of a cost database begins with 'table'");
-    /* Of more some are unknown or there twice. */
+    /* Reads only the first MAX_COLUMNS columns: a longer header has an unknown
+     * or repeated column among them. */
     n = csv->n_fields < MAX_COLUMNS ? csv->n_fields : MAX_COLUMNS;
     for (size_t c = 0; c < n; c++)
         reader->names[c] = csv->fields[c];
@@ -190,7 +193,7 @@ static int read_header(struct reader *reader, const struct csv *csv,
     return 0;
 }
 
-/* Shares with a blank between; how many, or -1. */
+/* Parses shares separated by blanks. Returns their number, or -1. */
 static int read_blob(const char *text, double numbers[REUSE_BINS])
 {
     char number[32];
@@ -209,7 +212,8 @@ static int read_blob(const char *text, double numbers[REUSE_BINS])
     return -1;
 }
 
-/* Binds a cell that is not empty; false where it is not of the type. */
+/* Binds a nonempty cell. Returns false if it does not have the column's
+ * type. */
 static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
                       const char *text)
 {
@@ -226,7 +230,7 @@ static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
         return n > 0 &&
                !sqlite3_bind_blob(stmt, place, numbers,
                                   n * (int)sizeof(*numbers), SQLITE_TRANSIENT);
-    default: /* whole numbers become such where they are stored */
+    default: /* SQLite converts integers from text when it stores them */
         return (*type == 'T' || text_to_u64(text + (*text == '-'), &whole)) &&
                !sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
     }
@@ -287,7 +291,7 @@ static int read_record(void *reader, const struct csv *csv, struct err *err)
     return csv->n_fields ? read_row(reader, csv, err) : 0;
 }
 
-/* Each sample has its tables, which stand on other lines. */
+/* Checks that each sample has its tables, which are on other lines. */
 static int check_samples(const struct reader *reader, struct err *err)
 {
     struct buf id = {0};

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- What a database holds, as JSON. A machine is all settings that differ in no
--- more than batch, precision and optimizer; its text is that of a report, where
--- null is no line.
+-- Summarizes a database as JSON. A machine is a group of settings that differ
+-- only in batch, precision and optimizer. Its 'text' holds the lines of a
+-- report; a null is not printed.
 
 SELECT json_object(
     'samples', (SELECT count(*) FROM sample),

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- The statements whose rows are a database as text: first the names of the
--- columns that its tables have, each once, then each table's rows, with nothing
--- where it lacks a column.
+-- Generates the statements whose rows are the text of a database. The first
+-- one gives the names of all tables' columns, each once. The others give the
+-- rows of each table, with an empty cell for each column that it lacks.
 
 WITH
 tables AS (

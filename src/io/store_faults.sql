@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- What is wrong with a database as a file and as tables that refer to each
--- other, a sentence each.
+-- Lists the faults of a database, one sentence each: damage to the file, and
+-- references between tables to missing rows.
 
 SELECT replace(replace(integrity_check, '*** in database main ***' || char(10),
     ''), char(10), '; ') || ' (integrity check)'

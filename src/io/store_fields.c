@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_COUNT 9007199254740992.0 /* 2^53: doubles still tell them apart */
+/* 2^53: up to here doubles hold all integers */
+#define MAX_COUNT 9007199254740992.0
 #define MAX_U32 4294967295.0
 #define MAX_I64 9223372036854775807.0
 #define MAX_MS 1e9
@@ -23,7 +24,7 @@
         prefix "p90_ms", TIME(row, member, p90_ms), .max = MAX_MS      \
     }
 
-/* What tells a device comes first, then what tells a machine. */
+/* The first three columns identify a device, the first six a machine. */
 #define SETTING(member) MEMBER_OF(struct sample_setting, member)
 static const struct store_column setting_columns[] = {
     {"device", SETTING(device), .min = 1, .max = MAX_TEXT},
@@ -37,7 +38,7 @@ static const struct store_column setting_columns[] = {
     {"batch", SETTING(batch), .min = 1, .max = MAX_U32},
 };
 
-/* In a setting these four tell a sample. */
+/* The first four columns identify a sample within a setting. */
 #define SAMPLE(member) MEMBER_OF(struct sample, member)
 static const struct store_column sample_columns[] = {
     {"seed", SAMPLE(seed), .is_any = true},
@@ -72,7 +73,7 @@ static const struct store_column table_columns[] = {
     {"bins", TABLE(bins[0]), .max = STORE_MAX_SHARE, .is_blob = true},
 };
 
-/* In a setting these five tell an exchange. */
+/* The first five columns identify an exchange within a setting. */
 #define COMM(member) MEMBER_OF(struct comm_sample, member)
 static const struct store_column comm_columns[] = {
     {"kind", COMM(kind), .min = 1, .max = MAX_TEXT},
@@ -84,7 +85,7 @@ static const struct store_column comm_columns[] = {
     {"n_iterations", COMM(n_iterations), .max = MAX_U32},
 };
 
-/* On a device these five tell a probe. */
+/* The first five columns identify a probe on a device. */
 #define CEILING(member) MEMBER_OF(struct ceiling, member)
 static const struct store_column ceiling_columns[] = {
     {"kind", CEILING(probe.kind), .names = probe_kind_names},
@@ -112,7 +113,7 @@ static const struct store_column verdict_columns[] = {
     {"setting", VERDICT(setting), .is_any = true},
 };
 
-/* What is of no struct. */
+/* Columns that are not members of a struct. */
 static const struct store_column table_key_columns[] = {
     {"sample_id", MEMBER_U64, 0, .is_any = true},
     {"table_idx", MEMBER_U64, sizeof(uint64_t), .max = 1e6}};
@@ -196,8 +197,8 @@ static int bind_value(sqlite3_stmt *stmt, int place,
     return sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
 }
 
-/* Binds the columns of a row behind *place, which moves on. Returns SQLite's
- * status. */
+/* Binds the columns of a row to the parameters after *place, and advances
+ * *place. Returns SQLite's status. */
 static int bind_row(sqlite3_stmt *stmt, int *place,
                     const struct store_list *list, const void *row)
 {
@@ -212,8 +213,8 @@ static int bind_row(sqlite3_stmt *stmt, int *place,
     return status;
 }
 
-/* Quoted where it is not printable; that of the row before where it is the
- * same. */
+/* Copies a text column into the arena, quoted if it is not printable. If the
+ * row before has the same text, returns that copy. */
 static const char *copy_text(const void *column, const char *before,
                              size_t offset, struct arena *arena)
 {
@@ -233,7 +234,7 @@ void take_row(const struct query *query, void *row, const void *before,
     sqlite3_stmt *stmt = query->stmt;
     int place;
 
-    assert(list); /* the statement says which */
+    assert(list); /* the statement must name its list */
     place = query->n_columns - (int)list->n;
     for (size_t c = 0; c < list->n; c++, place++) {
         const struct store_column *column = &list->columns[c];
@@ -260,7 +261,7 @@ void take_row(const struct query *query, void *row, const void *before,
     }
 }
 
-/* The columns of a query that are checked, found once. */
+/* Looks up the checks of a query's columns, once per query. */
 static void check_columns(struct query *query, const char *table)
 {
     const int n = sqlite3_column_count(query->stmt);
@@ -316,7 +317,7 @@ static bool is_in_range(const struct store_column *field, sqlite3_stmt *stmt,
     return value >= field->min && value <= field->max;
 }
 
-/* "1e+300, not a number from 0 to 1e+06" */
+/* Describes a wrong value: "1e+300, not a number from 0 to 1e+06". */
 static const char *say_wrong(char *text, size_t size,
                              const struct store_column *field,
                              sqlite3_stmt *stmt, int column)
@@ -344,7 +345,7 @@ static const char *say_wrong(char *text, size_t size,
     return text;
 }
 
-/* The key of a row stands first in each list. */
+/* Describes a row by its key. The key's columns are the first in each list. */
 static const char *say_row(char *text, size_t size, const char *table,
                            sqlite3_stmt *stmt)
 {
@@ -358,7 +359,7 @@ static const char *say_row(char *text, size_t size, const char *table,
     return text;
 }
 
-/* Whether all fields of its row are in range. */
+/* Checks that all fields of the current row are in range. */
 static int check_row(const struct query *query, struct err *err)
 {
     sqlite3_stmt *stmt = query->stmt;
@@ -475,8 +476,8 @@ void *query_list(struct store *store, const struct statement *statement,
     return rc ? NULL : list;
 }
 
-/* Each row must be one that the new table takes: or the upgrade would fail
- * without saying which it was. */
+/* Checks that the new schema accepts each row of a table. Otherwise the upgrade
+ * would fail without naming the row. */
 int store_check_table(struct store *store, const char *table, struct err *err)
 {
     struct buf sql = {0};

@@ -8,9 +8,9 @@ FILE_TEXT(store_faults_sql, "src/io/store_faults.sql");
 FILE_TEXT(store_merge_sql, "src/io/store_merge.sql");
 FILE_TEXT(store_describe_sql, "src/io/store_describe.sql");
 
-/* --- is it whole? --- */
+/* --- verification --- */
 
-/* Fails with the first answer of a question, where it has one. */
+/* Runs a query for faults. If it returns a row, fails with that row's text. */
 static int must_be_none(struct store *store, const char *sql, struct err *err)
 {
     struct buf answer = {0};
@@ -38,7 +38,8 @@ int store_verify(struct store *store, struct err *err)
 
 /* --- merging --- */
 
-/* The other database, a copy in memory, is "other" to the first. */
+/* Attaches a copy of database `from`, in memory, to `into` under the name
+ * "other". */
 static int attach(struct store *into, struct store *from, struct err *err)
 {
     int rc;

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- Adds what database "other" holds to "main". Of two rows with one key that
--- with the lesser rank, all that stands before a "<", is there in the end.
+-- Adds the rows of database "other" to "main". If both have a row with the same
+-- key, the one with the smaller rank is kept. The rank is the tuple that a "<"
+-- compares below.
 
 INSERT INTO main.setting ({setting})
 SELECT {setting} FROM other.setting WHERE true ORDER BY {setting}
 ON CONFLICT DO NOTHING;
 
--- Samples and exchanges with the ids that settings have in "main".
+-- Copies of other's samples and exchanges with the setting ids of "main".
 CREATE TABLE other.merged_setting AS
 SELECT t.id AS theirs, m.id AS ours
 FROM other.setting AS t JOIN main.setting AS m USING ({setting});
@@ -38,7 +39,7 @@ INSERT INTO main.sample (setting_id, {sample})
 SELECT setting_id, {sample} FROM other.merged_sample WHERE true
 ORDER BY setting_id, {sample_key}
 ON CONFLICT DO NOTHING;
--- Those that are new lack their tables.
+-- Adds the tables of the samples that were just inserted.
 INSERT INTO main.sample_table ({table_key}, {table})
 SELECT m.id, table_idx, {table} FROM other.merged_sample AS o
 JOIN main.sample AS m USING (setting_id, {sample_key})

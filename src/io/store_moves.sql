@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- The statements of an upgrade: they move the rows of each old_TABLE to the new
--- one, column by column, where what the old one lacks gets its default, and
--- then drop the old ones, each before those that its rows refer to.
+-- Generates the statements of an upgrade. They copy the rows of each old_TABLE
+-- to the new table, column by column. A column that the old table lacks gets its
+-- default. Then they drop the old tables, each before the tables that its rows
+-- refer to.
 
 WITH
 new AS (

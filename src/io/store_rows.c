@@ -7,12 +7,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Bins are stored as they lie in memory. */
+/* Bins are stored with their memory representation. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the database holds little-endian doubles");
 
-/* Whether there is such a row; a failure counts as none, as what is put next
- * says what is wrong. */
+/* True if a statement finds a row. An error counts as false: the put that
+ * follows reports it. */
 static bool is_there(struct store *store, const struct statement *statement,
                      const void *const *bound)
 {
@@ -22,17 +22,19 @@ static bool is_there(struct store *store, const struct statement *statement,
     return !query_run(store, statement, bound, &found, &ignored) && found;
 }
 
-#define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')" /* as clock_utc says it */
+/* same format as clock_utc */
+#define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 
 /* --- settings --- */
 
 #define ITS_SETTING "(SELECT id FROM setting WHERE ({setting}) = ({?setting}))"
-/* Of that setting, or of all with its device, which stands first in it. */
+/* Selects the rows of a setting or, if {?flag} is 1, of all settings with its
+ * device. ?1, ?2, ?3 are the device's columns, the first of {?setting}. */
 #define OF_SETTINGS                                                   \
     "WHERE setting_id IN (SELECT id FROM setting WHERE ({setting}) =" \
     " ({?setting}) OR ({?flag} AND ({device}) = (?1, ?2, ?3))) "
 
-/* Inside a transaction. */
+/* Adds a setting if it is new. Must be called inside a transaction. */
 static int add_setting(struct store *store,
                        const struct sample_setting *setting, struct err *err)
 {
@@ -72,7 +74,8 @@ int store_settings(struct store *store, struct sample_setting **settings,
 
 /* --- samples --- */
 
-/* One that was there already stays, with its tables. */
+/* Adds a sample with its tables. A sample that is already stored stays
+ * unchanged. */
 static int add_sample(struct store *store, const struct sample_setting *setting,
                       const struct sample *sample, struct err *err)
 {
@@ -118,7 +121,7 @@ static int has_sample(void *ctx, const struct sample_setting *setting,
     return is_there(ctx, &has, BOUND(setting, &sample));
 }
 
-/* Of the database, in the arena. */
+/* All settings of the database, in the arena. */
 struct setting_list {
     struct sample_setting *at;
     size_t n;
@@ -131,7 +134,8 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
     struct sample *sample = item;
 
     sample->id = sqlite3_column_int64(query->stmt, 0);
-    sample->setting = NULL; /* a foreign key forbids that it stays so */
+    /* a foreign key guarantees that the loop finds the setting */
+    sample->setting = NULL;
     for (size_t i = 0; i < settings->n; i++)
         if (settings->at[i].id == setting_id)
             sample->setting = &settings->at[i];
@@ -142,7 +146,8 @@ static int finish_sample(const struct query *query, void *item, struct err *err)
         query->store->path, sample->id);
 }
 
-/* Both lists run by sample id, so one pass over the two joins them. */
+/* Reads the tables of all samples. Both lists are ordered by sample id, so a
+ * single pass joins them. */
 static int read_tables(struct store *store, const void *const *of,
                        struct sample *samples, size_t n, struct arena *arena,
                        struct err *err)
@@ -181,17 +186,19 @@ static int compare_samples(const void *left, const void *right)
 {
     const struct sample *a = left, *b = right;
 
-    if (a->setting != b->setting) /* of one array, in its order */
+    /* both point into one array, so this is its order */
+    if (a->setting != b->setting)
         return a->setting < b->setting ? -1 : 1;
     return sample_compare(a, b);
 }
 
-/* Of those settings, as OF_SETTINGS asks for them. */
+/* Reads the samples of the settings that OF_SETTINGS selects. */
 static int read_samples(struct store *store, const void *const *of,
                         struct sample **samples, size_t *n, struct arena *arena,
                         struct err *err)
 {
-    /* A scan by key needs no sorting, as the index on the setting would. */
+    /* A scan by key needs no sorting; the index on the setting would need
+     * it. */
     static const struct statement list_samples = {
         .sql = "SELECT id, setting_id, {sample} FROM sample NOT "
                "INDEXED " OF_SETTINGS "ORDER BY id",
@@ -215,7 +222,8 @@ int store_samples(struct store *store, const struct sample_setting *setting,
 {
     const void *const *of = BOUND(setting, &scope);
 
-    /* One snapshot for all lists, whoever writes meanwhile. */
+    /* A transaction gives all lists one snapshot, even if others write
+     * meanwhile. */
     if (store_begin(store, STORE_READ, err))
         return -1;
     return store_end(store, read_samples(store, of, samples, n, arena, err),
@@ -265,7 +273,7 @@ int store_comm_samples(struct store *store,
     return *samples ? 0 : -1;
 }
 
-/* --- canaries --- */
+/* --- interference probes (table canary) --- */
 
 #define ITS_VERSION "version = '" NEUROSHARD_VERSION "'"
 
@@ -388,7 +396,7 @@ int store_ceilings(struct store *store, const struct sample_setting *setting,
 int store_log_verdict(struct store *store, const struct model_verdict *verdict,
                       struct err *err)
 {
-    /* The columns' old_hash is ?2, new_hash ?3, and the flag ?12. */
+    /* Parameters: old_hash is ?2, new_hash ?3, the flag ?12. */
     static const struct statement add = {
         .sql = "INSERT INTO training_log ({verdict}, verdict, model_hash, "
                "version, logged_at) VALUES ({?verdict}, "

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Samples as text, a line each: neuroshard-costs(5) has the columns. Behind the
--- dot in a name stand the decimals of its figures, which else have six digits.
+-- Selects the samples for a text with one line each; neuroshard-costs(5)
+-- describes the columns. A number behind a dot in a column's name is the number
+-- of decimals of its figures. Other figures have six significant digits.
 
 SELECT
     device, n_threads AS threads, isa, batch, precision, optimizer,

@@ -15,7 +15,8 @@
 #define BINS_0_TO_16                                                        \
     BIN(0), BIN(1), BIN(2), BIN(3), BIN(4), BIN(5), BIN(6), BIN(7), BIN(8), \
         BIN(9), BIN(10), BIN(11), BIN(12), BIN(13), BIN(14), BIN(15), BIN(16)
-/* A cell of what is not needed is empty where the table has the default. */
+/* Columns of a table list. An empty cell of an optional column gives the
+ * default. */
 const struct place_field table_columns[N_TABLE_COLUMNS] = {
     {"name", TABLE(name), true, 0, 0, NULL},
     {"num_embeddings|rows|hash_size", TABLE(num_embeddings), true, 1, 0x1p63,
@@ -52,7 +53,8 @@ size_t table_column(const char *name)
     return c;
 }
 
-/* Of a whole number; pins name the devices that there are. */
+/* Returns the largest whole number of a column. Pins must name an existing
+ * device. */
 static uint64_t largest(const struct table_cells *cells, size_t column)
 {
     if (column == COLUMN_DEVICE && cells->options->n_devices)
@@ -62,7 +64,8 @@ static uint64_t largest(const struct table_cells *cells, size_t column)
                : (uint64_t)table_columns[column].max;
 }
 
-/* "12", or "12.0" as programs write a column that had a missing value. */
+/* Parses "12" or "12.0". Programs write the latter if a column had a missing
+ * value. */
 static bool read_whole(const char *text, uint64_t *out, struct arena *arena)
 {
     const size_t len = strcspn(text, ".");
@@ -73,8 +76,9 @@ static bool read_whole(const char *text, uint64_t *out, struct arena *arena)
                : text_to_u64(text, out);
 }
 
-/* Value of a name in any case, -1: none. FBGEMM writes an optimizer with
- * "EmbOptimType." or "exact" before it, and "row_wise" for "rowwise". */
+/* Returns the enum value of a name, ignoring case; -1 if it is unknown. FBGEMM
+ * puts "EmbOptimType." or "exact_" before an optimizer, and writes "row_wise"
+ * for "rowwise". */
 static int read_choice(const char *const *names, const char *text,
                        struct arena *arena)
 {
@@ -95,7 +99,8 @@ static int read_choice(const char *const *names, const char *text,
     return text_choice(names, word);
 }
 
-/* False where the text is nothing that the column takes. */
+/* Stores a cell's value. Returns false if the column does not accept the
+ * text. */
 static bool read_value(void *at, const struct table_cells *cells, size_t column)
 {
     const struct place_field *format = &table_columns[column];
@@ -110,7 +115,7 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
     if (format->type == MEMBER_REAL) {
         if (!text_to_double(text, &x))
             return false;
-        *(double *)at = x + 0.0; /* no -0 */
+        *(double *)at = x + 0.0; /* -0 becomes 0 */
         return x >= format->min && x <= format->max;
     }
     if (format->names)
@@ -126,7 +131,7 @@ static bool read_value(void *at, const struct table_cells *cells, size_t column)
     return n >= (uint64_t)format->min && n <= largest(cells, column);
 }
 
-/* What the column takes. */
+/* Describes the values that a column accepts. */
 static const char *say_wanted(const struct table_cells *cells, size_t column)
 {
     const struct place_field *format = &table_columns[column];
@@ -172,7 +177,7 @@ static int check_bins(const struct table_cells *cells, struct table *table,
     return 0;
 }
 
-/* Whether neither a cell nor an option says what has to be known. */
+/* True if a required value is given neither in a cell nor by an option. */
 static bool is_missing(const struct table *table,
                        const struct table_cells *cells, size_t column)
 {
@@ -216,7 +221,8 @@ int table_from_cells(struct table *table, const struct table_cells *cells,
     return 0;
 }
 
-/* Whether the table has the default there, which an empty cell means. */
+/* True if the table has the column's default, which is written as an empty
+ * cell. */
 static bool is_default(const struct table *table, size_t column)
 {
     static const size_t bytes[] = {[MEMBER_U32] = sizeof(uint32_t),
@@ -238,7 +244,8 @@ static bool is_default(const struct table *table, size_t column)
                    bytes[table_columns[column].type]);
 }
 
-/* The number in as few digits as read back the same. */
+/* Prints a number with the fewest digits that read back the same, at least
+ * 6. */
 static void add_real(struct buf *out, double x)
 {
     char text[32];
@@ -268,7 +275,7 @@ static void add_cell(struct buf *out, const struct table *table, size_t column)
 
     if ((column == COLUMN_DIM && !table->dim) ||
         (column == COLUMN_POOLING && isnan(table->pooling_factor)))
-        return; /* not known */
+        return; /* unknown: leave the cell empty */
     if (format->type == MEMBER_TEXT)
         text_csv(out, *(const char *const *)at);
     else if (format->type == MEMBER_REAL)

@@ -8,17 +8,19 @@
 #define MAX_COLUMNS_LISTED 40
 
 struct reader {
-    const struct csv *csv;    /* the record */
-    struct table_cells cells; /* of the record; a name where the header has the
-                                 column, which is in that field: */
+    const struct csv *csv; /* current record */
+    /* cells of the record. A column that the header has, has a name here and an
+     * index of its field in field_of. */
+    struct table_cells cells;
     size_t field_of[N_TABLE_COLUMNS];
     struct table *tables; /* owned, grown */
     size_t n_tables, cap;
-    json_t *lines; /* owned; where each table stands, by its name */
-    const char *asked[N_TABLE_COLUMNS]; /* fields that the options name */
+    json_t *lines; /* owned; maps a table's name to its line */
+    /* field name that the options give for a column; NULL: none */
+    const char *asked[N_TABLE_COLUMNS];
 };
 
-/* No other has its name. */
+/* Checks that no earlier table has the same name. */
 static int check_name(const struct reader *reader, const char *name,
                       struct err *err)
 {
@@ -49,9 +51,9 @@ static int read_table(struct reader *reader, struct err *err)
     return check_name(reader, table->name, err);
 }
 
-/* The field that was meant for a column, perhaps: it begins like what was asked
- * for or like one of the column's names, or ends in one. NULL where none
- * does. */
+/* Guesses the field that the user meant for a column. It resembles the name
+ * that the options give, or resembles or ends in one of the column's names.
+ * Returns NULL if no field does. */
 static const char *nearest_field(const struct reader *reader, size_t column)
 {
     const char *const *fields = reader->csv->fields;
@@ -69,8 +71,8 @@ static const char *nearest_field(const struct reader *reader, size_t column)
     return nearest;
 }
 
-/* What is added where a column is missing: to an import all columns, to others
- * the one that an import could take for it. */
+/* Returns the hint for a missing column. An import gets a list of the header's
+ * columns. Other commands get the field that an import could use. */
 static const char *say_columns(const struct reader *reader, size_t column)
 {
     const struct csv *csv = reader->csv;
@@ -94,7 +96,8 @@ static const char *say_columns(const struct reader *reader, size_t column)
         nearest ? tables_shown(nearest, reader->cells.arena) : "NAME");
 }
 
-/* The columns that have to be there; "file:line: " is left to read_header. */
+/* Checks that all required columns are there. csv_read adds "file:line: " to
+ * the message. */
 static int check_columns(const struct reader *reader, struct err *err)
 {
     static const char *const needed[] = {
@@ -128,7 +131,7 @@ static int check_columns(const struct reader *reader, struct err *err)
     return 0;
 }
 
-/* "COLUMN=FIELD,...": under which names an import finds columns. */
+/* Parses "COLUMN=FIELD,...", the fields that an import uses for columns. */
 static int read_asked(struct reader *reader, struct err *err)
 {
     const char *asked = reader->cells.options->columns;
@@ -156,7 +159,7 @@ static int read_asked(struct reader *reader, struct err *err)
     return 0;
 }
 
-/* The column that a field of the header holds, or N_TABLE_COLUMNS. */
+/* Returns the column that a field of the header holds, or N_TABLE_COLUMNS. */
 static size_t column_of(const struct reader *reader, const char *field)
 {
     size_t column = table_column(field);

@@ -12,8 +12,8 @@
 
 /* --- values --- */
 
-/* An option's whole numbers from 1 to max, or its default's; *n is 0 where
- * they are not known. */
+/* Reads an option's integers from 1 to max, or those of its default. *n is 0 if
+ * they are unknown. */
 static int read_numbers(uint64_t **out, size_t *n,
                         const struct dlrm_reader *reader, int option,
                         const char *separator, uint64_t max, struct err *err)
@@ -68,8 +68,8 @@ static int check_data(const struct dlrm_reader *reader, struct err *err)
     return 0;
 }
 
-/* Look-ups a sample that dlrm_s_pytorch.py draws: so many, or a part of them,
- * evenly drawn and rounded, but at least 1. */
+/* Returns the mean lookups per sample that dlrm_s_pytorch.py draws: the fixed
+ * number, or a uniform number up to it, rounded, but at least 1. */
 static double drawn_lookups(const struct dlrm_reader *reader, uint64_t n_rows,
                             uint64_t n_lookups)
 {
@@ -89,7 +89,7 @@ static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
     if (is_main)
         name = reader->job.values[ADAGRAD] ? "adagrad" : "sgd";
     i = text_choice(names, name ? name : "sgd");
-    *out = (enum optimizer)i; /* they stand in one order */
+    *out = (enum optimizer)i; /* enum optimizer has the order of the names */
     if (i >= 0)
         return 0;
     return err_input(
@@ -98,7 +98,8 @@ static int read_optimizer(enum optimizer *out, const struct dlrm_reader *reader,
         tables_shown(shell_shown(name, reader->arena), reader->arena));
 }
 
-/* The option that leaves the look-ups to a data set or to a shell, or -1. */
+/* Returns the option by which lookups depend on a data set or on a running
+ * shell, or -1. */
 static int unknown_lookups(const struct dlrm_job *job, bool is_main)
 {
     static const int of_main[] = {DATA, DATA_ONE_HOT};
@@ -141,7 +142,7 @@ static void note_defaults(const struct dlrm_reader *reader, bool is_main,
                    dlrm_options[ADAGRAD].name);
 }
 
-/* "name value" as a comment may have it. */
+/* Returns "name value", fit for a comment. */
 static const char *say_option(const struct dlrm_reader *reader, int option)
 {
     return text_say(reader->arena, "%s %s", dlrm_options[option].name,
@@ -190,7 +191,8 @@ static void note_job(const struct dlrm_reader *reader, bool is_main,
                    say_option(reader, lookups));
 }
 
-/* Options alone say how many rows there are; a script has defaults. */
+/* Checks that the number of rows is known. A script has defaults; a list of
+ * options without a script has none. */
 static int given_rows(const struct dlrm_reader *reader, bool is_main,
                       struct err *err)
 {

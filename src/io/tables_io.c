@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* Unknown names that a warning lists. */
+/* Maximum number of unknown names in a warning. */
 #define MAX_LISTED 8
-/* Bytes of a name in a message. */
+/* Maximum length of a name in a message, in bytes. */
 #define MAX_SHOWN 63
 
 const char *tables_shown(const char *text, struct arena *arena)
@@ -70,7 +70,7 @@ static bool is_json(const char *text)
     text += strspn(text, " \t\r\n");
     if (*text != '{' && *text != '[')
         return false;
-    /* Scripts have such brackets, too. */
+    /* A dlrm script may begin with such a bracket, too. */
     return !tables_is_dlrm(text) ||
            text[1 + strspn(text + 1, " \t\r\n{[")] == '"';
 }
@@ -107,9 +107,10 @@ int tables_name(struct table_list *list, const char *prefix,
     return rc;
 }
 
-/* --- what a text is --- */
+/* --- recognition of the format --- */
 
-/* Whether a field of a header is a column, or one that the options name. */
+/* True if a field of a header is the name of a column, or a name that the
+ * options give for one. */
 static bool is_column(const char *field, const struct tables_options *options)
 {
     const char *asked = options->columns ? options->columns : "", *at = asked;
@@ -123,7 +124,8 @@ static bool is_column(const char *field, const struct tables_options *options)
     return false;
 }
 
-/* Columns of a header if a character separates them; *n: its fields. */
+/* Counts the columns of a table list in a header, for a given separator. *n is
+ * the number of all fields. */
 static size_t count_columns(const char *header, char separator, size_t *n,
                             const struct tables_options *options,
                             struct arena *arena)
@@ -147,7 +149,7 @@ static size_t count_columns(const char *header, char separator, size_t *n,
     }
 }
 
-/* The line that an empty one or a comment is not, from there on. */
+/* Returns the next line that is neither empty nor a comment. */
 static const char *next_record(const char *at)
 {
     for (;;) {
@@ -161,8 +163,8 @@ static const char *next_record(const char *at)
     }
 }
 
-/* Refuses what is not even like CSV: no column in the header, and no second
- * line with as many fields, at least two. */
+/* Rejects a text that does not resemble CSV: its header has no known column,
+ * and the second line does not have the same number of fields, at least two. */
 static int check_format(const char *text, size_t len, const char *source,
                         const struct tables_options *options,
                         struct arena *arena, struct err *err)

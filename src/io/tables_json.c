@@ -5,14 +5,14 @@
 
 struct reader {
     const char *source;
-    struct table_cells cells; /* of a table */
-    const size_t *lines;      /* [n tables], where each stands */
-    bool is_list;             /* tables have no keys */
-    size_t depth;             /* of the tables in the text */
-    json_t *seen;             /* owned; their names */
+    struct table_cells cells; /* cells of the current table */
+    const size_t *lines;      /* [n_tables] line of each table */
+    bool is_list;             /* the tables are a list, without keys */
+    size_t depth;             /* depth of the tables in the document */
+    json_t *seen;             /* owned; names of the tables so far */
 };
 
-/* Members are cells: texts or numbers. */
+/* Stores a member, a text or a number, as a cell. */
 static int read_member(struct reader *reader, const char *key,
                        const json_t *value, struct err *err)
 {
@@ -42,7 +42,7 @@ static int read_member(struct reader *reader, const char *key,
         json_is_string(value) ? "a text" : tables_shown(text, cells->arena));
 }
 
-/* "rows" or "[rows, dim]" of a table. */
+/* Reads a table that is given as "rows" or "[rows, dim]". */
 static int read_sizes(struct reader *reader, const json_t *sizes,
                       struct err *err)
 {
@@ -87,7 +87,8 @@ static int read_table(struct reader *reader, struct table *table,
     return table_from_cells(table, cells, err);
 }
 
-/* Name of an element of a list: its own, or by its index or its place. */
+/* Returns the name of an element of a list: its member "name", else "t" with
+ * its member "index" or its position. */
 static const char *element_name(const struct reader *reader,
                                 const json_t *object, size_t n)
 {
@@ -102,7 +103,7 @@ static const char *element_name(const struct reader *reader,
                : arena_printf(reader->cells.arena, "t%zu", n);
 }
 
-/* Names that the options give to the tables of a list. */
+/* Makes the names that the options give to the tables of a list. */
 static int given_names(struct table_list *named, const struct reader *reader,
                        size_t n_tables, struct err *err)
 {
@@ -153,8 +154,8 @@ static int read_tables(struct reader *reader, struct table_list *list,
     return 0;
 }
 
-/* What holds the tables: an object, a list, or a list that is all there is in
- * an object. */
+/* Finds the value that holds the tables: an object, a list, or a list that is
+ * the only member of an object. */
 static int find_tables(struct reader *reader, json_t **root, struct err *err)
 {
     json_t *tables =

@@ -5,10 +5,10 @@
 #include "base/json.h"
 #include "io/tables_io.h"
 
-/* What the readers of table lists share. */
+/* Declarations that the readers of table lists share. */
 
-/* Columns of a list, which JSON has as members: those that are asked for by
- * themselves, and the first of the bins, which are the last. */
+/* Columns of a list; JSON has them as members. Named here are the columns that
+ * the code refers to, and the first of the bins, which are last. */
 enum {
     COLUMN_NAME,
     COLUMN_ROWS,
@@ -23,42 +23,46 @@ enum {
 };
 #define N_TABLE_COLUMNS (COLUMN_BIN_0 + REUSE_BINS)
 
-/* What is said of a table. */
+/* The texts that describe one table. */
 struct table_cells {
     const struct tables_options *options;
     struct arena *arena;
-    const char *texts[N_TABLE_COLUMNS]; /* "": the default; NULL: not there */
-    const char *names[N_TABLE_COLUMNS]; /* of the texts, and of rows and dim */
-    json_t *unknown; /* owned; an object whose members are left out */
+    /* "": the default; NULL: the column is missing */
+    const char *texts[N_TABLE_COLUMNS];
+    /* names for messages; set for all texts, rows and dim */
+    const char *names[N_TABLE_COLUMNS];
+    json_t *unknown; /* owned; an object with the ignored members as keys */
 };
-/* What they may be; a key is names with '|' between, "name|alias". */
+/* Types and ranges of the columns. A key lists the names with '|' between:
+ * "name|alias". */
 extern const struct place_field table_columns[N_TABLE_COLUMNS];
-/* The column of that name or alias, or N_TABLE_COLUMNS. */
+/* Returns the column with a name or alias, or N_TABLE_COLUMNS. */
 size_t table_column(const char *name);
-/* ERR_INPUT is a sentence without its place. */
+/* Fills a table from its cells. ERR_INPUT messages lack the line. */
 int table_from_cells(struct table *table, const struct table_cells *cells,
                      struct err *err) MUST_CHECK;
 
-/* Text of a file as it may stand in a message: of what is long the beginning
- * and "...", in the arena. */
+/* Shortens a text of a file for a message: a long one becomes its beginning and
+ * "...", in the arena. */
 const char *tables_shown(const char *text, struct arena *arena);
 
-/* "'a', 'b' and 3 more": so many of the names, and how many others. */
+/* Lists at most `most` of the names, and counts the rest: "'a', 'b' and 3
+ * more". */
 const char *tables_listed(const char *const *names, size_t n, size_t most,
                           struct arena *arena);
 
-/* Warns of the unknown ones, `what` ("column", "member") by `what`, and where
- * no table says how many look-ups it has. */
+/* Warns of unknown columns or members, and of a list without any pooling
+ * factors. `what` is "column" or "member". */
 void tables_warn(const struct table_cells *cells, const char *where,
                  const char *what);
 
-/* Makes a list's tables, n_tables of them as table_init does, named by the
- * options, or by `prefix` and their number. */
+/* Makes the n_tables tables of a list with table_init. The options give their
+ * names, or else `prefix` and a number do. */
 int tables_name(struct table_list *list, const char *prefix,
                 const struct tables_options *options, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
-/* Whether a text is a command line of dlrm, or a report of FBGEMM's. */
+/* True if a text is a command line of dlrm, or a report of FBGEMM's. */
 bool tables_is_dlrm(const char *text);
 bool tables_is_tbe(const char *text);
 

@@ -8,9 +8,9 @@
 
 #define MAX_FEATURES 1000000
 
-/* What features have: by a list with an entry each, or all the same; members of
- * the root, or of an object in it. A feature of which no list says its table
- * has one of its own. The first three are whole numbers. */
+/* Values of features: a list with one entry per feature, or one value for all.
+ * They are members of the root, or of an object in it. If no list gives the
+ * tables, each feature has its own table. The first three are whole numbers. */
 enum { ROWS, DIM, TABLE, BATCH, POOLING, N_VALUES };
 static const struct {
     const char *object, *list, *all;
@@ -28,13 +28,14 @@ struct reader {
     struct json_place root;
     uint64_t n_features;
     double *values[N_VALUES]; /* [n_features] each */
-    double batch;             /* the mean of the features' */
+    double batch;             /* mean batch of the features */
 };
 
-/* What the features of a table have in common, or together. */
+/* Properties of a table: common values and sums over its features. */
 struct used {
-    double n_rows, dim, n_lookups, n_outputs; /* in a batch */
-    double most;                              /* look-ups, of one of them: */
+    /* lookups and outputs are per batch */
+    double n_rows, dim, n_lookups, n_outputs;
+    double most; /* largest lookups of one feature, hot_feature */
     size_t hot_feature, n_features;
 };
 
@@ -78,7 +79,7 @@ static int read_values(struct reader *reader, int which, struct err *err)
     return 0;
 }
 
-/* Adds what a feature looks up to its table. */
+/* Adds the lookups of a feature to its table. */
 static int add_feature(struct used *tables, const struct reader *reader,
                        size_t feature, struct err *err)
 {
@@ -104,9 +105,10 @@ static int add_feature(struct used *tables, const struct reader *reader,
 }
 
 /*
- * FBGEMM draws a few rows with a share each, and the others, row k from there
- * on, with shares as (k + q)^-s: that are some of the ranks of a longer Zipf
- * law. As a list knows no such law the table gets the histogram of a batch.
+ * Reads the skew. FBGEMM draws a few rows (heavy hitters) with a given share
+ * each. Row k of the others has a share proportional to (k + q)^-s, which is a
+ * range of ranks of a longer Zipf law. A table list cannot express such a law,
+ * so the table gets the reuse histogram of one batch.
  */
 static int read_skew(struct table *table, const struct used *used,
                      const struct json_place *place, struct err *err)
@@ -181,7 +183,8 @@ static int fill_table(struct table *table, const struct used *used,
     return read_skew(table, used, &place, err);
 }
 
-/* A report that lists widths lists rows, too; E is but their mean then. */
+/* Checks that a report that lists widths also lists rows. Otherwise its E is
+ * only the mean of the rows. */
 static int check_lists(const struct reader *reader, struct err *err)
 {
     return !place_has(&reader->root, "Ds") || place_has(&reader->root, "Es")
@@ -189,7 +192,7 @@ static int check_lists(const struct reader *reader, struct err *err)
                : place_error(&reader->root, err, "Ds is there, but not Es");
 }
 
-/* Beside a list stands its mean, rounded up. */
+/* Checks a list against its mean, which the report gives rounded up. */
 static int check_mean(const struct reader *reader, int which, struct err *err)
 {
     const char *key = values_of[which].all;
@@ -201,7 +204,7 @@ static int check_mean(const struct reader *reader, int which, struct err *err)
         return 0;
     for (size_t i = 0; i < reader->n_features; i++)
         mean += reader->values[which][i] / (double)reader->n_features;
-    /* FBGEMM adds them as fp32. */
+    /* FBGEMM adds in fp32. */
     if (fabs(json_number_value(said) - mean) <= 1 + 1e-5 * mean)
         return 0;
     return place_error(&reader->root, err,
@@ -209,7 +212,7 @@ static int check_mean(const struct reader *reader, int which, struct err *err)
                        json_number_value(said), values_of[which].list, mean);
 }
 
-/* Whether widths differ is said, too. */
+/* Checks the member "mixed_dim", which is true if widths differ. */
 static int check_mixed(const struct reader *reader, struct err *err)
 {
     const json_t *said = json_object_get(reader->root.object, "mixed_dim");

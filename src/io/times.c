@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_MS 1e9 /* as of a measurement in the cost database */
+#define MAX_MS 1e9 /* same limit as for measurements in the cost database */
 
 enum { COLUMN_STEP, COLUMN_RANK, COLUMN_PHASE, COLUMN_MS };
 #define N_COLUMNS 4
@@ -17,7 +17,7 @@ static const char *const column_names[] = {"step", "rank", "phase", "ms", NULL};
 struct reader {
     struct times *times;
     size_t line;
-    int field_of[N_COLUMNS]; /* of CSV */
+    int field_of[N_COLUMNS]; /* CSV field of each column */
     struct arena *arena;
 };
 
@@ -34,7 +34,7 @@ static int wrong(unsigned column, const char *cell, const char *want,
                      cell);
 }
 
-/* One time, as CSV has it. */
+/* Adds one time, given as the texts of its columns. */
 static int read_cells(const struct reader *reader,
                       const char *const cells[N_COLUMNS], struct err *err)
 {

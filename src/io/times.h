@@ -6,20 +6,21 @@
 #include "core/step.h"
 
 /*
- * What the steps of a real job took, as neuroshard-record(1) says it: CSV with
- * the columns step, rank, phase and ms, or a JSON list of objects with these
- * members.
+ * Measured times of the steps of a real job. neuroshard-record(1) describes the
+ * format: CSV with the columns step, rank, phase and ms, or a JSON list of
+ * objects with these members.
  */
 struct times {
-    uint32_t n_ranks;        /* of the job; rank is below it */
-    struct part_time *times; /* owned, grown by each file */
+    /* number of ranks of the job; every rank must be below it */
+    uint32_t n_ranks;
+    struct part_time *times; /* owned; each file adds to it */
     size_t n, cap;
-    bool is_cut; /* a file's last line has no end */
+    bool is_cut; /* the last line of some file has no line end */
 };
 void times_release(struct times *times);
 
 /* Adds a file's times. text need not end in a NUL. ERR_INPUT names the line
- * that lacks or has something wrong, and a file without times. */
+ * with a missing or wrong value, or the file if it has no times. */
 int times_add(struct times *times, const char *text, size_t len,
               const char *source, struct arena *arena,
               struct err *err) MUST_CHECK;
