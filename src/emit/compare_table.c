@@ -24,7 +24,7 @@ static const struct figure entry_figures[] = {
     {"cut_short_by", "cut short by ", 0, 0, FIGURE_NOTE, ENTRY(cut_short_by)},
     {0},
 };
-/* The parts of its step. */
+/* Parts of a planner's step. */
 static const struct figure part_figures[] = {
     {NULL, "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"input", "input ms", 10, 3, FIGURE_PLAIN, ENTRY(parts_ms[STEP_INPUT])},
@@ -38,7 +38,7 @@ static const struct figure part_figures[] = {
      ENTRY(parts_ms[STEP_REPLICAS])},
     {0},
 };
-/* Where none are known. */
+/* Used instead of the parts if no plan has them. */
 static const struct figure split_figures[] = {
     {NULL, "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {NULL, "compute ms", 10, 3, FIGURE_PLAIN, ENTRY(compute_ms)},
@@ -46,7 +46,7 @@ static const struct figure split_figures[] = {
     {NULL, "fwd comm ms", 11, 3, FIGURE_PLAIN, ENTRY(fwd_comm_ms)},
     {0},
 };
-/* Of a planner that has no plan. */
+/* Row of a planner that has no plan. */
 static const struct figure reason_figures[] = {
     {"planner", "planner", -12, 0, FIGURE_PLAIN, ENTRY(planner)},
     {"valid", NULL, 0, 0, FIGURE_PLAIN, ENTRY(valid)},
@@ -98,9 +98,10 @@ void compare_fill(struct compare_entry *entry, const struct plan *plan)
     entry->max_over_mean = busy_sum > 0 ? busy_max * n / busy_sum : 1;
 }
 
-/* Look-ups of two plans are off by themselves, as those of two samples are;
- * exchanges on the same links alike, so that only their difference is off. A
- * ratio is off by the share that its larger total is. */
+/* Errors of the lookups of two plans are independent, like those of two
+ * samples. Exchanges run on the same links, so their errors are shared, and
+ * only the difference of the exchange times contributes. The relative error of
+ * the ratio is the combined error divided by the larger total. */
 double compare_gain_error(const struct compare_entry *entry,
                           const struct compare_entry *ours)
 {
@@ -154,7 +155,7 @@ static void pair_with_ours(struct compare_mean *mean,
 void compare_means(struct comparison *comparison)
 {
     struct compare_mean *means = comparison->means;
-    size_t n_any = 0; /* planners that solved any task */
+    size_t n_any = 0; /* planners that solved at least one task */
 
     comparison->n_common = 0;
     for (size_t p = 0; p < comparison->n_planners; p++) {
@@ -211,7 +212,8 @@ static void print_parts(const struct comparison *comparison, struct buf *out)
             figures_row(figures, &entries[p], out);
 }
 
-/* What planners differ by shows only where GPUs take longer than their host. */
+/* Prints a note if GPUs wait for their host. Differences between planners show
+ * only if GPUs take longer than the host. */
 static void print_host(const struct comparison *comparison, struct buf *out)
 {
     for (size_t t = 0; t < comparison->n_tasks; t++) {

@@ -6,27 +6,31 @@
 #include "core/plan.h"
 
 /*
- * What compare prints: planners beside each other on one task, or on many. On
- * many, means are paired: over the tasks that both planners solved, or all of
- * them; a mean over what each solved by itself would favour who gives up.
+ * Output of `compare`: planners side by side on one task or on many. For many
+ * tasks the means are paired: over the tasks that both planners solved, or that
+ * all solved. A mean over the tasks that each planner solved by itself would
+ * favour a planner that gives up on hard tasks.
  */
 
 /* One planner on one task. */
 struct compare_entry {
     const char *planner;
     bool valid;
-    const char *reason; /* where not valid */
+    const char *reason; /* why it is not valid; else NULL */
     double total_ms, max_over_mean, compute_ms, fwd_comm_ms, bwd_comm_ms;
-    double parts_ms[N_STEP_PARTS]; /* each of the GPU where it takes longest;
-                                      NAN where not known */
-    double memory_frac;            /* of the fullest GPU */
+    /* per part, the time of the GPU that takes longest for it; NAN if
+     * unknown */
+    double parts_ms[N_STEP_PARTS];
+    double memory_frac; /* used fraction of the fullest GPU */
     double search_ms;
-    const char *cut_short_by; /* "time" ..., or NULL */
-    double ratio; /* of total_ms to ours; NAN where not both solved it */
-    double lookup_ms, exchange_ms; /* shares of total_ms, NAN likewise */
+    /* stop reason, such as "time"; NULL: not cut short */
+    const char *cut_short_by;
+    double ratio; /* total_ms / our total_ms; NAN unless both solved the task */
+    /* parts of total_ms, in ms; NAN if unknown */
+    double lookup_ms, exchange_ms;
     struct cost_source cost;
-    /* What the ratio may be off, as a fraction, NAN where it is not known, and
-     * whether it is farther from 1. */
+    /* Error of the ratio, as a fraction (NAN if unknown), and whether the ratio
+     * differs from 1 by more than that. */
     double gain_error_frac;
     bool is_significant;
 };
@@ -36,13 +40,15 @@ struct compare_task {
     struct compare_entry *entries; /* [n_planners]; the last one is ours */
 };
 
-/* Of a plan that is valid and priced. */
+/* Fills an entry from a plan, which must be valid and priced. */
 void compare_fill(struct compare_entry *entry, const struct plan *plan);
-/* What the ratio of entry's total to ours may be off, nine times in ten, where
- * one cost model has priced both; NAN where that is not known. */
+/* Returns the error of the ratio of entry's total to ours, as a fraction. Nine
+ * in ten ratios are within it. One cost model must have priced both. NAN if
+ * unknown. */
 double compare_gain_error(const struct compare_entry *entry,
                           const struct compare_entry *ours);
-/* Fills entry's ratio, gain_error_frac and is_significant; ours may be it. */
+/* Fills entry's ratio, gain_error_frac and is_significant. `ours` may be
+ * `entry`. */
 void compare_pair(struct compare_entry *entry,
                   const struct compare_entry *ours);
 
@@ -50,33 +56,37 @@ void compare_pair(struct compare_entry *entry,
 struct compare_mean {
     const char *planner;
     uint64_t n_valid;
-    uint64_t n_paired;      /* tasks that ours solved, too */
-    double ratio;           /* mean of total / ours over those; NAN for none */
-    double common_ms;       /* mean total over the common tasks; NAN for none */
-    double search_ms;       /* mean over all tasks */
-    uint64_t n_significant; /* paired tasks on which ours is faster for sure */
+    uint64_t n_paired; /* tasks that ours solved, too */
+    /* mean of total / ours over the paired tasks; NAN without any */
+    double ratio;
+    double common_ms; /* mean total over the common tasks; NAN without any */
+    double search_ms; /* mean over all tasks */
+    /* paired tasks on which ours is significantly faster */
+    uint64_t n_significant;
     uint64_t n_cut_short;
 };
 
 struct comparison {
     struct compare_task *tasks; /* [n_tasks] */
     size_t n_tasks, n_planners;
-    const struct problem *problem; /* of the last task; not owned */
-    const struct job *job;         /* that totals are of, not owned; or NULL */
-    struct cost_source cost;       /* what priced them */
-    struct compare_mean *means;    /* [n_planners] */
-    size_t n_common; /* tasks: solved by every planner that solved any */
+    const struct problem *problem; /* problem of the last task; not owned */
+    const struct job *job; /* job that the totals assume; not owned; or NULL */
+    struct cost_source cost;    /* cost model of all totals */
+    struct compare_mean *means; /* [n_planners] */
+    /* common tasks: solved by every planner that solved any task */
+    size_t n_common;
 };
 /* Fills the entries' ratios, the means and n_common. */
 void compare_means(struct comparison *comparison);
 
-/* A table of one task, or of the means of several. */
+/* Prints a table of one task, or of the means over several tasks. */
 void compare_print(const struct comparison *comparison, struct buf *out);
-/* The same and more: of one task {cost_model, hash, basis, planners}; of
- * several, `planners` holds means and `tasks` the planners of each. */
+/* Returns the table as JSON, with more details. One task gives {cost_model,
+ * hash, basis, planners}. For several tasks, `planners` holds the means and
+ * `tasks` the planners of each task. */
 json_t *compare_to_json(const struct comparison *comparison);
 json_t *compare_entries_to_json(const struct compare_entry *entries, size_t n);
-/* A line a task and planner, whatever the number of tasks. */
+/* Prints one line per task and planner, also for a single task. */
 void compare_to_csv(const struct comparison *comparison, struct buf *out);
 
 #endif

@@ -8,11 +8,11 @@
 #include <string.h>
 
 /*
- * A shell script that trains DLRM's dlrm_main.py with the plan. DLRM
- * takes no plan, so the script carries the plan (TorchRec's JSON), its loader
- * and a driver in Python that puts the plan where DLRM's planner would have
- * been asked. DLRM names the table of feature x "t_x" and makes all tables
- * pooled, of one width and fp32; the driver makes them as planned.
+ * Emits a shell script that trains DLRM's dlrm_main.py with the plan. DLRM
+ * accepts no plan. So the script contains the plan (TorchRec's JSON), its
+ * loader and a Python driver, which returns the plan in place of DLRM's
+ * planner. DLRM names the table of feature x "t_x" and makes all tables pooled,
+ * of one width and fp32. The driver makes them as planned.
  */
 
 #define TABLE_PREFIX "t_"
@@ -24,11 +24,11 @@ FILE_TEXT(dlrm_driver_py, "src/emit/dlrm_driver.py");
 /* The tables in the order of DLRM's features. */
 struct features {
     const struct problem *problem;
-    uint32_t *order;    /* [n_tables]; owned */
+    uint32_t *order;    /* [n_tables] table of each feature; owned */
     bool have_prefix;   /* all names begin with TABLE_PREFIX */
-    size_t n_rounded;   /* pooling factors that are no whole number */
-    bool are_multi_hot; /* any above 1 */
-    uint32_t width;     /* of the widest */
+    size_t n_rounded;   /* number of pooling factors that are not integers */
+    bool are_multi_hot; /* some pooling factor is above 1 */
+    uint32_t width;     /* columns of the widest table */
 };
 
 static const char *feature_name(const struct features *features, size_t table)
@@ -37,8 +37,9 @@ static const char *feature_name(const struct features *features, size_t table)
            (features->have_prefix ? strlen(TABLE_PREFIX) : 0);
 }
 
-/* Columns of the data set have numbers, so cat_10 comes after cat_9 whatever
- * the order of the list; any other names stay in the order of the list. */
+/* Orders the features. Columns of the data set have numbers, so cat_10 follows
+ * cat_9 in any order of the list. Tables with any other names keep the order of
+ * the list. */
 static void order_features(struct features *features)
 {
     size_t n = features->problem->n_tables;
@@ -62,7 +63,7 @@ static void order_features(struct features *features)
     mem_free(seen);
 }
 
-/* Look-ups a sample, which DLRM takes as a whole number >= 1. */
+/* Returns the lookups per sample. DLRM takes an integer >= 1. */
 static long hotness(const struct table *table)
 {
     return (long)fmin(fmax(round(table->pooling_factor), 1), 1e9);
@@ -90,7 +91,7 @@ static void features_init(struct features *features,
     order_features(features);
 }
 
-/* Each table by itself, and beside the first. */
+/* Checks a table by itself, and that it agrees with the first one. */
 static int check_table(const struct table *table, const struct table *first,
                        struct err *err)
 {
@@ -119,7 +120,8 @@ static int check_table(const struct table *table, const struct table *first,
     return 0;
 }
 
-/* A replica is updated beside the dense part, by the rule of the others. */
+/* Checks replicas. They are updated together with the dense part, by the
+ * optimizer of the other tables. */
 static int check_replicas(const struct plan *plan, struct err *err)
 {
     for (size_t i = 0; i < plan->n_shards; i++) {
@@ -137,7 +139,7 @@ static int check_replicas(const struct plan *plan, struct err *err)
     return 0;
 }
 
-/* A template with what the words, which stand in it as {{word}}, mean. */
+/* Expands a template: replaces each {{word}} by its text in `words`. */
 static void expand(struct buf *out, const char *template, const json_t *words)
 {
     for (const char *at; (at = strstr(template, "{{"));) {
@@ -151,7 +153,7 @@ static void expand(struct buf *out, const char *template, const json_t *words)
     buf_printf(out, "%s", template);
 }
 
-/* Gives a word its meaning, which is released. */
+/* Sets the text of a word, and releases the buffer. */
 static void set_word(json_t *words, const char *word, struct buf *text)
 {
     json_object_set_new(words, word, json_string(text->len ? text->data : ""));
@@ -197,7 +199,7 @@ static json_t *words_of_job(const struct plan *plan,
     return words;
 }
 
-/* Of each table, in the order of the features. */
+/* Adds the words that list a value per table, in the order of the features. */
 static void add_words_of_tables(json_t *words, const struct features *features)
 {
     struct buf tables = {0}, rows = {0}, hot = {0};

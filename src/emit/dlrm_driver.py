@@ -15,7 +15,8 @@ WIDTH = max(dim for dim, _ in TABLES.values())
 
 
 class _Planner:
-    """Takes the place of dlrm_main's planner."""
+    """Replaces the planner of dlrm_main: returns the sharding plan of the file
+    PLAN."""
 
     def __init__(self, **_):
         pass
@@ -27,7 +28,8 @@ class _Planner:
 
 
 def planned_config(of):
-    """A table's configuration with the number format of the plan."""
+    """Wraps a configuration class: each table gets the precision of the
+    plan."""
     from torchrec.modules.embedding_configs import DataType
 
     def config(feature_names, **rest):
@@ -42,8 +44,9 @@ def planned_config(of):
 
 
 def planned_model(of):
-    """A model whose narrow tables are widened to WIDTH columns by a matrix
-    each, as DLRM's mixed dimensions are (dlrm_s_pytorch.py, --md-flag)."""
+    """Wraps a model class: a matrix widens each table that is narrower than
+    WIDTH columns to WIDTH, as DLRM does for mixed dimensions
+    (dlrm_s_pytorch.py, --md-flag)."""
     from torchrec import EmbeddingBagCollection
     from torchrec.models.dlrm import SparseArch
 
@@ -84,8 +87,8 @@ def planned_model(of):
 
 
 class _Optimizers:
-    """What updates tables: in backward, or beside the dense part where they
-    are replicated, by the same rule."""
+    """Optimizers of the tables. Sharded tables are updated in backward.
+    Replicated tables are updated by a dense optimizer with the same rule."""
 
     def __init__(self, apply, keyed):
         from torchrec import optim
@@ -103,7 +106,7 @@ class _Optimizers:
         }[OPTIMIZER]
 
     def in_backward(self, _, parameters, arguments):
-        self.arguments = dict(arguments)  # TorchRec writes into its own
+        self.arguments = dict(arguments)  # copied: TorchRec modifies it
         tables = [weights for weights in parameters if weights.is_meta]
         self.apply(self.fused, tables, arguments)
 
@@ -130,7 +133,7 @@ class _Optimizers:
 def main():
     from torchrec.datasets import criteo
 
-    # One list, shared by all who import it.
+    # Every module that imports criteo shares this one list.
     criteo.DEFAULT_CAT_NAMES[:] = TABLES
     sys.path.insert(0, os.environ["DLRM_DIR"])
     import dlrm_main

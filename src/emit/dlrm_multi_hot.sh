@@ -1,4 +1,4 @@
-# A data set that is multi-hot by itself excludes this.
+# Skipped if the data set is already multi-hot.
 is_multi_hot=no
 for arg in "$@"; do
     if [[ $arg == --synthetic_multi_hot_criteo_path* ]]; then

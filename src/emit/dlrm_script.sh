@@ -6,11 +6,12 @@
 {{notes}}#
 #   DLRM_DIR=dlrm/torchrec_dlrm bash FILE [options of dlrm_main.py]
 #
-# On several hosts give it to sbatch, or run it on each, with NODE_RANK and
+# On several hosts pass it to sbatch, or run it on each host with NODE_RANK and
 # MASTER_ADDR set. Without a data set DLRM draws random batches.
 set -euo pipefail
 
-# By sbatch: once on each host, which may not see this file.
+# Under sbatch: runs once on each host. Hosts may not see this file, so bash
+# reads it from stdin.
 if [[ -n ${SLURM_JOB_ID:-} && -z ${SLURM_STEP_ID:-} ]]; then
     : "${MASTER_ADDR:=$(scontrol show hostnames | awk 'NR == 1')}"
     export MASTER_ADDR

@@ -15,22 +15,23 @@
 #define N_GPUS_SHOWN 32u
 #define N_PIECES_SHOWN 10u
 #define NAME_WIDTH 22
-/* Of the step: a smaller difference is none. */
+/* Relative difference of two step times below which they count as equal. */
 #define SAME_FRAC 1e-3
-/* A smaller change prints as none. */
+/* A change below this prints as 0. */
 #define LEAST_SHOWN_MS 5e-5
 
-/* A GPU's step. Its own time is what it takes until the others wait for it:
- * until it is ready for the forward all-to-all, after compute and backward. A
- * cost model without waiting adds up each GPU by itself: there it is all. */
+/* A GPU's step. Its own time ends when it is ready for the forward all-to-all,
+ * after compute and backward; until then the other GPUs may wait for it. A cost
+ * model without waiting adds up each GPU separately, so the own time is the
+ * whole step. */
 struct gpu {
     uint32_t gpu;
     struct report_device step;
-    double behind_ms; /* less than the last one */
+    double behind_ms; /* time by which it is ready before the last GPU */
     double used_frac;
     uint64_t memory_bytes, free_bytes;
-    uint64_t n_fitting; /* pieces of the explained GPU that this has room for */
-    double has_room_for; /* the same; NAN for that one itself */
+    uint64_t n_fitting; /* number of the explained GPU's pieces that fit here */
+    double has_room_for; /* n_fitting; NAN for the explained GPU itself */
 };
 #define GPU(member) MEMBER_OF(struct gpu, member)
 static const struct figure gpu_figures[] = {
@@ -49,15 +50,17 @@ static const struct figure gpu_figures[] = {
     {0},
 };
 
-/* A piece on the GPU that is explained. */
+/* A piece on the explained GPU. */
 struct marginal {
     uint64_t shard, n_rows;
     const char *table, *kind;
     uint32_t n_columns;
-    double step_ms, saved_ms; /* without it */
-    double own_ms;            /* of its GPU, without it */
-    bool has_room;            /* on some other GPU */
-    double to, change_ms;     /* its cheapest other place; NAN: none */
+    /* step time without the piece; time saved by its removal */
+    double step_ms, saved_ms;
+    double own_ms; /* its GPU's own time without the piece */
+    bool has_room; /* fits on some other GPU */
+    /* best other GPU, and the change of the step there; NAN: none */
+    double to, change_ms;
 };
 #define PIECE(member) MEMBER_OF(struct marginal, member)
 static const struct figure piece_figures[] = {
@@ -97,16 +100,20 @@ static const struct figure anew_figures[] = {
 };
 
 struct binding {
-    struct report report;     /* owned */
-    uint32_t last, slow_fwd;  /* slow_fwd: where cost.fwd_comm_ms is largest */
-    uint32_t of;              /* the GPU that is explained */
-    struct gpu *gpus;         /* [report.n_devices], in the arena */
-    struct marginal *pieces;  /* [n_pieces], in the arena: that GPU's, the
-                                 one that costs most first */
-    size_t n_pieces, n_stuck; /* stuck: fits on no other GPU */
+    struct report report; /* owned */
+    /* slow_fwd: GPU with the largest cost.fwd_comm_ms */
+    uint32_t last, slow_fwd;
+    uint32_t of;      /* the explained GPU */
+    struct gpu *gpus; /* [report.n_devices], in the arena */
+    /* [n_pieces], in the arena: pieces of the explained GPU, the most expensive
+     * first */
+    struct marginal *pieces;
+    size_t n_pieces, n_stuck; /* n_stuck: pieces that fit on no other GPU */
     struct shifts shifts;
-    double least_ms; /* a smaller gain is none: the error of a difference */
-    bool is_error;   /* which is known; else a share of the step */
+    double least_ms; /* smallest gain that counts */
+    /* true: least_ms is the error of a gain; false: it is a fraction of the
+     * step */
+    bool is_error;
 };
 
 static void find_gpus(struct binding *binding, struct arena *arena)
@@ -212,8 +219,9 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
           compare_marginals);
 }
 
-/* Two plans that differ by a piece are about alike, so their difference is off
- * as two samples' is; where that is not known, a share of the step counts. */
+/* Sets the smallest gain that counts. Two plans that differ in one piece are
+ * similar, so the error of their difference is that of two samples. If it is
+ * unknown, a fraction of the step is used. */
 static void find_least(struct binding *binding)
 {
     struct compare_entry entry = {0};
@@ -371,7 +379,7 @@ static void print_gains(const struct binding *binding, struct buf *out)
     FIGURES_TABLE(shift_figures, shifts->gains, n, out);
 }
 
-/* What gains less than the error has no gain. */
+/* Prints the results of planning anew. A gain below its error is not shown. */
 static void print_anew(const struct explained *explained,
                        const struct binding *binding, struct buf *out)
 {
@@ -391,7 +399,7 @@ static void print_anew(const struct explained *explained,
     buf_printf(out, "\n");
 }
 
-/* An exchange has an other piece. */
+/* Converts shifts to JSON. Only swaps have the other piece. */
 static json_t *shifts_to_json(const struct shift *shifts, size_t n)
 {
     json_t *list = FIGURES_LIST(shift_figures, shifts, n);
@@ -449,7 +457,7 @@ json_t *explain_plan(struct explained *explained, struct buf *out)
     return root;
 }
 
-/* --- why a table is where it is --- */
+/* --- the place of a table --- */
 
 #define WAY_WIDTH 44
 #define N_HOLDERS_SHOWN 8u
@@ -489,7 +497,7 @@ static void print_placement(const struct plan *plan, uint32_t t,
     buf_printf(out, "%s\n", n > N_HOLDERS_SHOWN ? " ..." : "");
 }
 
-/* One sentence on the best that could be done with this table alone. */
+/* Prints one sentence about the best alternative for this table alone. */
 static void print_verdict(const struct ways *ways, double now_ms,
                           struct buf *out)
 {
@@ -510,8 +518,8 @@ static void print_verdict(const struct ways *ways, double now_ms,
                    change_ms, best->name);
 }
 
-/* Where the way has the table, and its group: with the plan's other shards a
- * plan that `cost` prices alike. */
+/* Returns the shards of the table and its group in one way of placing them.
+ * With the plan's other shards they form a plan that `cost` prices the same. */
 static json_t *json_shards(const struct way *way, const struct plan *now,
                            uint32_t table)
 {

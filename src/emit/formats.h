@@ -7,35 +7,36 @@
 #include "core/plan.h"
 
 /*
- * A plan in the words of a framework. Plans come here judged (plan_check), with
- * their shards in order.
+ * Plans in the formats of training frameworks. Plans passed to this module have
+ * passed plan_check, and their shards are sorted.
  */
 
-/* The fully qualified name of DLRM's tables inside DLRMTrain. */
+/* Fully qualified name of the module of DLRM's tables inside DLRMTrain. */
 #define EMIT_DEFAULT_MODULE "model.sparse_arch.embedding_bag_collection"
 
-/* Zeroed: all defaults. Strings are not owned. */
+/* Options of all formats. Zeroed: all defaults. Strings are not owned. */
 struct emit_options {
-    const char *module; /* torchrec: name of the module that holds the tables;
-                           NULL: EMIT_DEFAULT_MODULE */
-    const char *sequence_module; /* torchrec: the module of the tables whose
-                                    output is a sequence; NULL: as `module`,
-                                    which then may not hold pooled ones too */
-    const char *prefix; /* torchrec: put in front of each table name; NULL "" */
+    /* torchrec: name of the module that holds the tables; NULL:
+     * EMIT_DEFAULT_MODULE */
+    const char *module;
+    /* torchrec: module of the tables whose output is a sequence; NULL:
+     * `module`, which then may not hold pooled tables, too */
+    const char *sequence_module;
+    const char *prefix; /* torchrec: prefix of each table name; NULL: "" */
 };
 
 struct emitter {
-    /* Appends the text to out; ERR_INPUT says what the format cannot express,
-     * and what was appended by then is to be thrown away. */
+    /* Appends the text to out. ERR_INPUT names the property that the format
+     * cannot express; the caller then discards the text appended so far. */
     int (*emit)(const struct plan *plan, const struct emit_options *options,
                 struct buf *out, struct err *err);
-    file_check *check; /* whether the text is well-formed; NULL: not known */
+    file_check *check; /* checks that the text is well-formed; NULL: no check */
 };
 
 /*
- * The formats, in the order of --help: one line each, as FORMAT(NAME, "NAME"),
- * of which the first names a `const struct emitter emit_NAME` in the file of
- * its framework. And what the formats share.
+ * All formats, in the order of --help, and declarations that they share. A line
+ * is FORMAT(NAME, "NAME"). NAME refers to a `const struct emitter emit_NAME` in
+ * the file of its framework.
  */
 #define EMIT_FORMATS(FORMAT)                             \
     FORMAT(torchrec, "torchrec")                         \
@@ -46,16 +47,16 @@ struct emitter {
 
 #define EMIT_DECLARE(name, text) extern const struct emitter emit_##name;
 EMIT_FORMATS(EMIT_DECLARE)
-extern const struct emitter *const emit_formats[]; /* all of them */
+extern const struct emitter *const emit_formats[]; /* all formats */
 
 /* "torchrec|torchrec-loader|..." */
 #define EMIT_CHOICE(name, text) "|" text
 #define EMIT_FORMAT_NAMES (&(EMIT_FORMATS(EMIT_CHOICE))[1])
 
-/* Whether a text is JSON, for a file_check. */
+/* Checks that a text is JSON (a file_check). */
 file_check emit_check_json MUST_CHECK;
 
-/* The end of table's shards, which begin at `begin`. */
+/* Returns the end of the shards of a table, which start at `begin`. */
 size_t emit_shards_end(const struct plan *plan, size_t begin);
 
 #endif

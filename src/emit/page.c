@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define FORMAT_VERSION 1
-#define PLACE "@DOCUMENTS@" /* of the documents in the page */
-#define N_FOLDED 4u         /* shards and more share a piece */
+#define PLACE "@DOCUMENTS@" /* placeholder of the documents in the page */
+/* at least this number of shards is folded into one piece */
+#define N_FOLDED 4u
 
 FILE_TEXT(report_page_html, "data/report/page.html");
 
@@ -34,8 +35,8 @@ const char *page_kind(const json_t *content)
     return NULL;
 }
 
-/* Whether `next` goes on where `shard` ends: on the device behind, with the
- * same columns, and the next rows or, of replicas, the same. */
+/* True if `next` continues `shard`: on the next device, with the same columns,
+ * and with the next rows or, for replicas, the same rows. */
 static bool goes_on(const struct shard *shard, const struct shard *next)
 {
     return next->table == shard->table && next->device == shard->device + 1 &&
@@ -70,8 +71,8 @@ void page_fold_shards(json_t *content, const struct plan *plan)
     json_object_del(content, "shards");
 }
 
-/* JSON has a '<' in its texts only, where it can be written otherwise: so what
- * stands in a file ends no element of the page. */
+/* Appends JSON with each '<' written as an escape; JSON has '<' in strings
+ * only. So no text from a file can end an element of the page. */
 static int add_escaped(const char *text, size_t len, void *buf)
 {
     for (size_t i = 0; i < len; i++)
@@ -89,7 +90,7 @@ void page_print(json_t *documents, struct buf *out)
         json_pack("{s:i, s:s, s:O}", "neuroshard_report", FORMAT_VERSION,
                   "version", NEUROSHARD_VERSION, "documents", documents);
 
-    assert(place); /* the page is part of the program */
+    assert(place); /* the page is compiled into the program */
     buf_add(out, report_page_html, (size_t)(place - report_page_html));
     json_dump_callback(root, add_escaped, out,
                        JSON_COMPACT | JSON_REAL_PRECISION(17));

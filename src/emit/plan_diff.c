@@ -29,7 +29,8 @@ bool plan_diff_is_priced(const struct plan_diff *diff)
            is_same_text(a->cost.hash, b->cost.hash);
 }
 
-/* Of the ratio of what was to what will be; NAN where it is not known. */
+/* Returns the error of the ratio of the old step time to the new one, as a
+ * fraction; NAN if unknown. */
 static double gain_error(const struct plan_diff *diff)
 {
     struct compare_entry entries[2] = {0};
@@ -41,7 +42,7 @@ static double gain_error(const struct plan_diff *diff)
     return compare_gain_error(&entries[0], &entries[1]);
 }
 
-/* --- for a person --- */
+/* --- text --- */
 
 static void print_plan(const char *word, const struct plan *plan,
                        const char *path, struct buf *out)
@@ -56,7 +57,7 @@ static void print_plan(const char *word, const struct plan *plan,
         buf_printf(out, "%.4f ms by %s\n", plan->total_ms, plan->cost.name);
 }
 
-/* What the movement buys, where one model says both totals. */
+/* Prints the change of the step time, if one cost model has predicted both. */
 static void print_gain(const struct plan_diff *diff, struct buf *out)
 {
     double before_ms = diff->plans[0].total_ms;
@@ -202,7 +203,7 @@ void plan_diff_print(const struct plan_diff *diff, struct buf *out)
     print_moves(&diff->moves, unit, out);
 }
 
-/* --- for a machine --- */
+/* --- JSON --- */
 
 static json_t *json_plan(const struct plan *plan, const char *path)
 {

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "core/plan_moves.h"
 
-/* What changes from one plan to another, in words and as JSON. */
+/* Differences between two plans, as text and as JSON. */
 
 struct plan_diff {
     const char *paths[2];
@@ -13,11 +13,12 @@ struct plan_diff {
     struct plan_moves moves;
 };
 
-/* Whether one cost model has priced both. */
+/* True if one cost model has priced both plans. */
 bool plan_diff_is_priced(const struct plan_diff *diff);
-/* Ends in a newline. */
+/* Prints the differences; the text ends in a newline. */
 void plan_diff_print(const struct plan_diff *diff, struct buf *out);
-/* With all that moves; the caller decrefs it. */
+/* Return all migrations, or all differences, as JSON, which the caller
+ * decrefs. */
 json_t *plan_moves_to_json(const struct plan_moves *moves);
 json_t *plan_diff_to_json(const struct plan_diff *diff);
 

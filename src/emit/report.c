@@ -16,8 +16,9 @@ double report_own_ms(const struct device_cost *cost, bool waits)
            (waits ? 0 : cost->fwd_comm_ms);
 }
 
-/* A device waits from when it is ready (its backward is done) until the last
- * one is; a model of communication need not see it so, hence the limits. */
+/* A device waits from the end of its backward until the last device is ready. A
+ * communication model may contain less waiting than that, so the value is
+ * limited to 0 .. its forward communication. */
 void report_init(struct report *report, const struct plan *plan,
                  const struct report_options *options)
 {
@@ -59,7 +60,7 @@ void report_release(struct report *report)
     *report = (struct report){0};
 }
 
-/* --- what binds --- */
+/* --- the bottleneck --- */
 
 static void find_phase(struct bottleneck *out, const struct plan *plan,
                        bool waits)
@@ -171,18 +172,21 @@ static void print_cost(const struct cost_source *cost, struct buf *out)
     cost_print_outside(cost, out);
 }
 
-/* What a step of this time takes in, before pieces get copies of it. */
+/* Prints the rate at which the job must be fed at this step time. The data are
+ * counted before they are copied to several pieces. */
 static void print_feed(const struct report *report, struct buf *out)
 {
     const struct plan *plan = report->plan;
     const struct problem *problem = &plan->problem;
     const uint32_t per_host = problem->cluster.devices_per_host;
     const double share = fmin(1, (double)per_host / report->n_devices);
-    const double steps = share * 1000 / plan->total_ms; /* a second */
+    /* steps per second, scaled to one host */
+    const double steps = share * 1000 / plan->total_ms;
     struct problem fed = *problem;
     double ids = 0, bags = 0;
 
-    if (fed.job.dedup == DEDUP_IDS) /* of what has been fed */
+    /* ids are deduplicated after they are fed */
+    if (fed.job.dedup == DEDUP_IDS)
         fed.job.dedup = DEDUP_NONE;
     for (uint32_t t = 0; t < problem->n_tables; t++) {
         const struct shard whole = shard_whole(problem, t, 0);
@@ -218,7 +222,7 @@ static void print_rivals(const struct report *report, struct buf *out)
     }
 }
 
-/* "80.0 GiB", or "40.0 GiB to 80.0 GiB" where they differ. */
+/* Prints "80.0 GiB", or "40.0 GiB to 80.0 GiB" if sizes differ. */
 static void print_sizes(const uint64_t *bytes, uint32_t n, struct buf *out)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -287,7 +291,7 @@ static void print_head(const struct report *report, struct buf *out)
         print_feed(report, out);
 }
 
-/* What the reader must know to trust the figures. */
+/* Notes assumptions and limits that affect the trust in the figures. */
 static void note_figures(const struct report *report, struct buf *notes)
 {
     const struct plan *plan = report->plan;
@@ -315,8 +319,8 @@ static void note_figures(const struct report *report, struct buf *notes)
                    report->options.plain_ms);
 }
 
-/* The row block with most look-ups above those of even rows, on the GPU that is
- * ready last. TorchRec's formulas know no hot rows. */
+/* Notes the row block with the most lookups above the mean of uniform rows, on
+ * the GPU that is ready last. TorchRec's formulas do not model hot rows. */
 static void note_hot_block(const struct report *report, struct buf *notes)
 {
     const struct plan *plan = report->plan;
@@ -343,7 +347,7 @@ static void note_hot_block(const struct report *report, struct buf *notes)
                    report->bottleneck.gpu, name, ratio);
 }
 
-/* What frameworks train otherwise than the tables in one piece. */
+/* Notes how frameworks train a sharded table differently from a whole one. */
 static void note_training(const struct plan *plan, struct buf *notes)
 {
     enum dense_optimizer dense = plan->problem.dense_optimizer;

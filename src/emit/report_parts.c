@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a table by GPU: those about alike share one. */
+/* Maximum number of rows in a table by GPU. If there are more GPUs, similar
+ * ones share a row. */
 #define MOST_ROWS 12u
 #define N_TABLES_SHOWN 10u
-#define MORE_COLUMNS 100u /* where tables have more */
+#define MORE_COLUMNS 100u /* line width from which tables have more columns */
 #define KINDS_COLUMNS 132u
 #define ALL_COLUMNS 1000u
 
@@ -59,8 +60,9 @@ void report_bound(const struct plan *plan, int n_decimals, struct buf *out)
 const struct byte_unit byte_units[] = {
     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {0}};
 
-/* That of what the tables take, as the reserve is printed before the table,
- * too; and decimals of amounts, so that they keep to their columns. */
+/* Chooses the unit and the decimals of amounts, so that they fit their columns.
+ * The unit suits the bytes of the tables; the reserve is already printed
+ * above. */
 static const struct byte_unit *choose_unit(const struct report *report,
                                            int *n_decimals)
 {
@@ -83,16 +85,17 @@ static const struct byte_unit *choose_unit(const struct report *report,
     return unit;
 }
 
-/* Figures of each GPU, of which columns of nothing are left out. */
+/* A table of figures by GPU. Columns in which all figures are 0 are not
+ * printed. */
 struct grid {
     const char *names[10];
-    size_t n;             /* columns */
-    double *of;           /* [n_devices][n]; owned */
-    struct ranked *order; /* [n_devices], the first row first, by negative keys;
-                             owned */
-    int n_decimals, least_width; /* of columns */
-    bool is_shown[10];           /* columns, once it is printed */
-    bool has_kinds; /* shards by kind behind the figures, where there is room */
+    size_t n;   /* number of columns */
+    double *of; /* [n_devices][n] figures; owned */
+    /* [n_devices] order of the rows, sorted by negative keys; owned */
+    struct ranked *order;
+    int n_decimals, least_width; /* format of the columns */
+    bool is_shown[10]; /* printed columns; set when the grid is printed */
+    bool has_kinds;    /* print shards by kind behind the figures */
 };
 
 static void grid_init(struct grid *grid, const struct report *report)
@@ -109,7 +112,7 @@ static int column_width(const struct grid *grid, size_t column)
     return len > grid->least_width ? len : grid->least_width;
 }
 
-/* "  TW 3 CW 2" of GPUs begin .. end of the order. */
+/* Prints "  TW 3 CW 2", the shards of GPUs begin .. end of the order. */
 static void print_kinds(const struct grid *grid, const struct report *report,
                         size_t begin, size_t end, struct buf *out)
 {
@@ -127,7 +130,7 @@ static void print_kinds(const struct grid *grid, const struct report *report,
     }
 }
 
-/* GPUs begin .. end of the order, in the mean. */
+/* Prints the mean of GPUs begin .. end of the order. */
 static void print_row(const struct grid *grid, const struct report *report,
                       const char *name, size_t begin, size_t end,
                       struct buf *out)
@@ -194,7 +197,7 @@ static void grid_release(struct grid *grid)
     mem_free(grid->order);
 }
 
-/* As many decimals, three at most, as columns have room for. */
+/* Returns the number of decimals that fit the columns, at most three. */
 static int decimals_of(const struct grid *grid, double most)
 {
     int n = grid->least_width - 2;
@@ -204,8 +207,8 @@ static int decimals_of(const struct grid *grid, double most)
     return n < 3 ? n : 3;
 }
 
-/* The figures of one device: its phases, or where none are known the three
- * parts of its step; all of them; waiting. */
+/* Fills the figures of one device: its phases (or the three parts of its step,
+ * if phases are unknown), their sum, and the waiting. */
 static void fill_phases(const struct report_device *device, bool has_parts,
                         double *of)
 {
@@ -275,10 +278,11 @@ void report_memory(const struct report *report, struct buf *out)
     grid_release(&grid);
 }
 
-/* --- the tables that matter --- */
+/* --- the most expensive tables --- */
 
-/* " 0 3 5": the devices of shards begin .. end, in their order, each once; of
- * more than fit the room the first. */
+/* Prints the devices of shards begin .. end, in order and each once: " 0 3 5".
+ * If they do not fit into `room` characters, only the first ones are
+ * printed. */
 static void print_holders(const struct plan *plan, size_t begin, size_t end,
                           size_t room, struct buf *out)
 {
@@ -302,13 +306,14 @@ static void print_holders(const struct plan *plan, size_t begin, size_t end,
     buf_release(&list);
 }
 
-/* Columns that the others take: of figures, and of figures where there are
- * more. */
+/* Widths of the columns behind the name: the usual ones, the ones that wide
+ * lines add, and the least width of the list of GPUs. */
 #define TABLE_REST 46u
 #define TABLE_MORE 16u
 #define LEAST_HOLDERS 10u
 
-/* Of names: as many as they need, or as there are. */
+/* Returns the width of the names: the longest name, or all that the line
+ * leaves. */
 static unsigned name_width(const struct report *report)
 {
     const struct problem *problem = &report->plan->problem;
@@ -354,7 +359,7 @@ static void print_table(const struct report *report, size_t begin,
     buf_printf(out, "\n");
 }
 
-/* Explains the abbreviations that occur. */
+/* Prints the meaning of the abbreviations that occur. */
 static void print_legend(const struct report *report, struct buf *out)
 {
     bool occurs[N_SHARD_KINDS] = {false};
@@ -377,7 +382,7 @@ void report_tables(const struct report *report, struct buf *out)
     const size_t most =
         report->options.n_columns > ALL_COLUMNS ? SIZE_MAX : N_TABLES_SHOWN;
     const unsigned width = name_width(report);
-    struct ranked *ranked; /* first shards of tables */
+    struct ranked *ranked; /* first shard of each table */
     size_t n = 0;
 
     if (!without_ms)

@@ -10,20 +10,23 @@
 /*
  * TorchRec's sharding plan, as ShardingPlan._serialize of TorchRec 1.x writes
  * it: {"plan": {module: {table: {sharding_type, compute_kernel, ranks,
- * shards}}}}, and beside it the ranks of a job and of its hosts. What TorchRec
- * cannot run is refused here rather than on the cluster: its row-wise code
- * finds the rank of a row by dividing it by the block size, so rows must be cut
- * into blocks of ceil(rows / ranks), block i on rank i, and ranks past the end
- * of the table hold a block of no rows. And it takes a rank's column pieces of
- * a table to be as wide as the first of them, so that unequal ones would reach
- * into other tables' weights.
+ * shards}}}}. The number of ranks of the job and of a host are added.
+ *
+ * Plans that TorchRec cannot run are refused here, so that they do not fail on
+ * the cluster:
+ *
+ *   - Its row-wise code divides a row by the block size to find its rank. So
+ *     rows must be cut into blocks of ceil(rows / ranks), with block i on rank
+ *     i. Ranks past the end of the table hold a block without rows.
+ *   - It assumes that all column pieces of a table on one rank are as wide as
+ *     the first. Unequal ones would overlap other tables' weights.
  */
 
-/* A table's entry while it is put together. */
+/* A table's entry while it is built. */
 struct entry {
     const struct cluster *cluster;
     const struct table *table;
-    const char *type; /* of sharding */
+    const char *type; /* sharding type */
     json_t *ranks, *shards;
 };
 
@@ -41,9 +44,9 @@ static void add_shard(const struct entry *entry, const struct shard *shard)
                          shard->device % entry->cluster->devices_per_host)));
 }
 
-/* Rows of one range of columns in equal blocks over ranks first .. first + n,
- * the empty ones at the end of the table too; false where the pieces, by rows,
- * are not just those blocks that hold rows. */
+/* Adds equal row blocks of one column range on ranks first .. first + n. Blocks
+ * past the end of the table are empty. Returns false if the pieces, which are
+ * sorted by row, are not exactly the nonempty blocks. */
 static bool add_blocks(const struct entry *entry, const struct shard *pieces,
                        size_t n_pieces, uint32_t first, uint32_t n)
 {
@@ -66,7 +69,8 @@ static bool add_blocks(const struct entry *entry, const struct shard *pieces,
     return true;
 }
 
-/* Over all ranks, or over those of one host or NVLink domain. */
+/* Adds a table that is cut by rows, over all ranks, or over those of one host
+ * or NVLink domain. */
 static int add_rows(struct entry *entry, const struct shard *pieces, size_t n,
                     struct err *err)
 {
@@ -94,14 +98,15 @@ static int add_rows(struct entry *entry, const struct shard *pieces, size_t n,
     return 0;
 }
 
-/* Column blocks, each cut by rows over the ranks of one host or domain. */
+/* Adds a grid: each column block is cut by rows over the ranks of one host or
+ * NVLink domain. */
 static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
                     struct err *err)
 {
     const uint32_t n_local = cluster_group(entry->cluster);
 
     entry->type = "grid_shard";
-    /* TorchRec 1.9.2 counts the rows of that state by hosts. */
+    /* TorchRec 1.9.2 counts the rows of row-wise Adagrad's state by hosts. */
     if (entry->cluster->hosts_per_domain > 1 &&
         entry->table->optimizer == OPTIMIZER_ROWWISE_ADAGRAD)
         return err_input(err,
@@ -125,8 +130,9 @@ static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
     return 0;
 }
 
-/* Fills the entry, whose sharding type is that of a table that is not cut. An
- * EmbeddingCollection knows no cuts that are tied to a host. */
+/* Adds a table's pieces to its entry and sets its sharding type if the table is
+ * cut. An EmbeddingCollection does not support shardings that are limited to a
+ * host. */
 static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
                       struct err *err)
 {
@@ -151,8 +157,9 @@ static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
     return 0;
 }
 
-/* TorchRec keeps tables in a ModuleDict of torch's, by their names, which are
- * parts of the names of parameters; and rows have indices of 64 bits. */
+/* Checks a table's name and rows. TorchRec keeps tables in a ModuleDict of
+ * torch by their names, which become parts of parameter names. It indexes rows
+ * with 64 bits. */
 static int check_table(const json_t *module, const struct table *table,
                        const char *name, struct err *err)
 {
@@ -170,11 +177,12 @@ static int check_table(const json_t *module, const struct table *table,
                      name);
 }
 
-/* FBGEMM reads four columns at a time, of replicas too. */
+/* Checks the widths of pieces. FBGEMM reads four columns at a time, of
+ * replicas, too. */
 static int check_widths(const struct entry *entry, const struct shard *pieces,
                         size_t n, struct err *err)
 {
-    uint32_t *widths = /* 0: none yet */
+    uint32_t *widths = /* 0: no piece on this rank yet */
         mem_alloc(entry->cluster->n_devices, sizeof(*widths));
     int rc = 0;
 
@@ -199,12 +207,13 @@ static int check_widths(const struct entry *entry, const struct shard *pieces,
     return rc;
 }
 
-/* The module that holds a table: of "sparse.ebc.t1", as TorchRec's planner
- * prints it, "sparse.ebc"; without a dot what the options say. */
+/* The module that holds a table. For "sparse.ebc.t1", as TorchRec's planner
+ * prints it, this is "sparse.ebc". A name without a dot gets the module of the
+ * options. */
 struct module {
     const struct emit_options *options;
     const char *name;
-    size_t len; /* of the name */
+    size_t len; /* length of the name */
 };
 
 static struct module module_of(const struct table *table,
@@ -219,7 +228,7 @@ static struct module module_of(const struct table *table,
                            dot ? (size_t)(dot - table->name) : strlen(name)};
 }
 
-/* A table's name there, with the prefix. */
+/* Returns a table's name in its module, with the prefix. */
 static json_t *name_of(const struct table *table,
                        const struct emit_options *options)
 {
@@ -229,7 +238,8 @@ static json_t *name_of(const struct table *table,
                         dot ? dot + 1 : table->name);
 }
 
-/* The tables of its module, NULL where there is none yet. */
+/* Returns the tables of a table's module; NULL if the module is not there
+ * yet. */
 static json_t *tables_of(const json_t *modules, const struct table *table,
                          const struct emit_options *options)
 {
@@ -245,9 +255,9 @@ static bool is_in(const struct module *module, const struct table *table)
     return own.len == module->len && !memcmp(own.name, module->name, own.len);
 }
 
-/* A sharding type has look-ups and exchanges of its own in each step: where
- * pooled tables are cut by columns, whole ones go with them as one column piece
- * each. */
+/* Returns the sharding type of uncut tables. Each sharding type has its own
+ * lookups and exchanges in a step. So if some pooled tables are cut by columns,
+ * uncut ones join them as a single column piece each. */
 static const char *find_whole_type(const struct plan *plan,
                                    const struct module *module)
 {
@@ -258,7 +268,7 @@ static const char *find_whole_type(const struct plan *plan,
     return "table_wise";
 }
 
-/* Adds a table's entry to those of its module, by its name there. */
+/* Adds a table's entry to its module, under its name there. */
 static int add_table(json_t *module, struct entry *entry,
                      const struct emit_options *options,
                      const struct shard *pieces, size_t n, struct err *err)
@@ -282,7 +292,7 @@ static int add_table(json_t *module, struct entry *entry,
     return rc ? -1 : 0;
 }
 
-/* The first table of that module with that output, or NULL. */
+/* Returns the first table of a module with a kind of output, or NULL. */
 static const struct table *find_output(const struct problem *problem,
                                        const struct module *module,
                                        enum table_output output)
@@ -294,8 +304,9 @@ static const struct table *find_output(const struct problem *problem,
     return NULL;
 }
 
-/* An EmbeddingCollection gives its features one width, and takes all pieces
- * of all tables that it cuts by columns to be as wide as the first. */
+/* Checks sequence tables. An EmbeddingCollection gives all features one width,
+ * and assumes that all column pieces of all its tables are as wide as the
+ * first. */
 static int check_sequences(const struct plan *plan, const struct module *module,
                            const struct table *first, struct err *err)
 {
@@ -330,7 +341,7 @@ static int check_sequences(const struct plan *plan, const struct module *module,
     return 0;
 }
 
-/* All tables of the module. */
+/* Adds all tables of a module. */
 static int add_module(json_t *modules, const struct module *module,
                       const struct plan *plan, struct err *err)
 {
@@ -366,8 +377,8 @@ static int add_module(json_t *modules, const struct module *module,
     return 0;
 }
 
-/* {module: {table: {sharding_type ...}}}, which the caller decrefs; NULL where
- * it fails. */
+/* Makes {module: {table: {sharding_type ...}}}, which the caller decrefs; NULL
+ * on failure. */
 static int make_modules(json_t **out, const struct plan *plan,
                         const struct emit_options *options, struct err *err)
 {
@@ -397,7 +408,7 @@ static int make_modules(json_t **out, const struct plan *plan,
     return rc;
 }
 
-/* The members of an object, each in one line. */
+/* Prints the members of an object, each on one line. */
 static void print_members(struct buf *out, json_t *object, const char *between)
 {
     const char *key, *separator = "";
@@ -413,7 +424,7 @@ static void print_members(struct buf *out, json_t *object, const char *between)
     }
 }
 
-/* A table a line. */
+/* Prints a plan, one table per line. */
 static int print_plan(const struct plan *plan,
                       const struct emit_options *options, struct buf *out,
                       struct err *err)
@@ -445,18 +456,21 @@ static int print_plan(const struct plan *plan,
 
 const struct emitter emit_torchrec = {print_plan, emit_check_json};
 
-/* --- for its own planner --- */
+/* --- constraints for TorchRec's own planner --- */
 
 /*
  * ParameterConstraints for TorchRec's own planner, by table: {"sharding_types":
  * [...], "compute_kernels": [...], "pooling_factors": [...], "min_partition":
- * W, "num_poolings": [...]}, the last two where they are no defaults. They have
- * no ranks, so the planner places what this plan has cut; what is whole it may
- * cut itself, so that it has more than one proposal to choose from. Its greedy
- * proposer, which moves each table on to its slowest type, ends at the plan's.
+ * W, "num_poolings": [...]}. The last two are present only if they are not
+ * defaults.
+ *
+ * Constraints contain no ranks: the planner places the tables that this plan
+ * has cut. It may cut the uncut ones itself, so that it has several proposals
+ * to choose from. Its greedy proposer moves each table on to its slowest type
+ * and so ends at the types of this plan.
  */
 
-/* So many times the same number. */
+/* Returns a list of n equal numbers. */
 static json_t *list_of(double x, size_t n)
 {
     json_t *list = json_array();
@@ -466,7 +480,7 @@ static json_t *list_of(double x, size_t n)
     return list;
 }
 
-/* Ranges of columns that the plan cuts a table into. */
+/* Returns the number of column ranges into which the plan cuts a table. */
 static uint32_t n_column_ranges(const struct plan *plan, uint32_t table)
 {
     uint32_t n = 0;
@@ -499,7 +513,7 @@ static json_t *constraints_of(const struct plan *plan, uint32_t t,
         list_of(table->pooling_factor / n_poolings / (double)n_features,
                 n_features));
 
-    /* TorchRec's planner makes all ranges but the last one equal. */
+    /* TorchRec's planner makes all ranges except the last equal. */
     if ((is_column_wise && !is_whole) || !strcmp(type, "grid_shard"))
         json_object_set_new(
             constraints, "min_partition",
@@ -553,13 +567,13 @@ static int print_constraints(const struct plan *plan,
 const struct emitter emit_torchrec_constraints = {print_constraints,
                                                   emit_check_json};
 
-/* --- what loads a plan --- */
+/* --- the loader of a plan --- */
 
 /*
- * TorchRec writes plans but does not read them. This module does, and checks
- * what TorchRec leaves unchecked: that the plan is for a job of this shape,
- * that plan and model name the same modules and tables, of the same sizes, and
- * that a rank's pieces of a table are of one width.
+ * A Python module that loads a plan, as TorchRec writes plans but does not read
+ * them. It also checks what TorchRec does not: the plan is for a job of this
+ * shape, plan and model have the same modules and tables with the same sizes,
+ * and the pieces of a table on one rank have one width.
  */
 FILE_TEXT(torchrec_loader_py, "src/python/neuroshard/_loader.py");
 
