@@ -32,7 +32,7 @@ size_t alltoall_recv_elements(const struct alltoall *alltoall, uint32_t rank)
     return alltoall_block(alltoall, alltoall->n_ranks, rank);
 }
 
-/* Where a part of a rank's samples begins among them. */
+/* Returns where a part of a rank's samples begins among these samples. */
 static size_t part_begin(const struct alltoall *alltoall, uint32_t rank,
                          uint32_t part)
 {
@@ -41,9 +41,10 @@ static size_t part_begin(const struct alltoall *alltoall, uint32_t rank,
     return owned_samples(alltoall, rank) * part / n;
 }
 
-/* Both sides of a block are contiguous. Forward it goes from the whole batch
- * of the rank that looked up, its maker, into the blocks of the rank whose
- * samples they are, its owner; backward the other way. */
+/* A block is contiguous at both ends. In a forward exchange it goes from the
+ * maker, the rank that looked up its tables for the whole batch, to the owner,
+ * the rank that has its samples. In a backward exchange it goes the other
+ * way. */
 int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
                    bool is_backward, const void *const *d_src,
                    void *const *d_dst, struct err *err)
@@ -52,7 +53,7 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
     struct comm_block *blocks =
         mem_alloc((size_t)n_ranks * n_ranks, sizeof *blocks);
     struct comm_block *block = blocks;
-    size_t before = 0; /* samples of a maker before the block */
+    size_t before = 0; /* samples before the block at its maker */
     int rc;
 
     assert(n_ranks == comm->n_ranks);
@@ -65,7 +66,7 @@ int alltoall_start(struct comm *comm, const struct alltoall *alltoall,
 
         for (uint32_t maker = 0; maker < n_ranks; maker++, block++) {
             size_t bytes = (size_t)alltoall->dims[maker] *
-                           alltoall->element_bytes; /* of a sample */
+                           alltoall->element_bytes; /* bytes per sample */
             size_t at_maker = before * bytes;
             size_t at_owner = in_blocks + begin * bytes;
 

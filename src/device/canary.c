@@ -13,15 +13,16 @@
 
 #define N_ROWS 200000
 #define DIM 64
-/* On a GPU it is a row of short kernels either way. */
+/* Samples per batch. A GPU executes a series of short kernels at any batch
+ * size. */
 #define CPU_BATCH 8192
 #define CUDA_BATCH 1024
 #define N_SETS 4
-#define N_WARM_UP N_SETS /* whatever ran before, the timed steps are warm */
+#define N_WARM_UP N_SETS /* timed steps are warm, whatever ran before */
 #define N_STEPS 7
 #define N_FIRST_CHECKS 10
 #define LEARNING_RATE 1e-6f
-/* This much slower than ever before is a disturbance. */
+/* A check is disturbed if it takes this many times as long as the best one. */
 #define DISTURBED 1.25
 #define PAUSE_MS 100
 #define PATIENCE_MS 2000.0
@@ -31,16 +32,16 @@ struct canary {
     struct device *device; /* not owned */
     uint32_t batch;
     struct lookup *lookup;
-    void *d_block; /* all memory; in it the weights, then: */
+    void *d_block; /* All device memory: the weights, then the arrays below. */
     float *d_grad, *d_out;
     struct lookup_batch sets[N_SETS];
     double best_ms;
-    double taught_ms; /* what the sink knows; 0: nothing */
-    double last_ms;   /* of the check before the measurement */
+    double taught_ms; /* best time that the sink has; 0: none */
+    double last_ms;   /* time of the check before the measurement */
     double opened_ms, waited_ms;
 };
 
-/* One look-up a sample, uniform over the rows. */
+/* Draws the index sets: one lookup per sample, uniform over the rows. */
 static int draw_sets(struct canary *canary, uint64_t *d_offsets,
                      struct err *err)
 {
@@ -97,7 +98,8 @@ static int step(struct canary *canary, unsigned number, double *ms,
 {
     const struct lookup_batch *set = &canary->sets[number % N_SETS];
 
-    /* the first may have to load kernels, which waits for the device */
+    /* Warm-up steps are not held: they may have to load kernels, and loading
+     * waits for the device. */
     if ((number >= N_WARM_UP && device_hold(canary->device, err)) ||
         device_mark(canary->device, 0, err) ||
         lookup_forward(canary->lookup, set, canary->d_out, err) ||
@@ -109,7 +111,7 @@ static int step(struct canary *canary, unsigned number, double *ms,
     return device_elapsed(canary->device, 0, 1, ms, err);
 }
 
-/* The median of some steps now. */
+/* Measures some steps; their median is the time of the check. */
 static int check(struct canary *canary, struct err *err)
 {
     double ms[N_WARM_UP + N_STEPS];

@@ -78,7 +78,8 @@ int comm_start(struct comm *comm, const struct comm_block *blocks,
     return rc;
 }
 
-/* What a device moves is queued. */
+/* Waits until blocks between processes have moved. Copies on a device are
+ * already queued. */
 int comm_finish(struct comm *comm, struct err *err)
 {
     struct world *world = comm->world;
@@ -86,7 +87,7 @@ int comm_finish(struct comm *comm, struct err *err)
     return world->ops ? world->ops->finish(world, err) : 0;
 }
 
-/* The slice of a vector of n floats that a rank adds up. */
+/* The slice of a vector of n floats that one rank adds up. */
 struct slice {
     uint64_t begin, n;
 };
@@ -104,10 +105,10 @@ uint64_t comm_sum_scratch(const struct comm *comm, uint64_t n)
     return slice_of(comm, n, 0).n * comm->n_ranks;
 }
 
-/* Blocks from every rank to every other and itself. Gathering brings slice `to`
- * of each rank's data side by side into the scratch of `to`; spreading brings
- * the sum, which is the first of them, back into slice `from` of everyone's
- * data. */
+/* Moves slices from every rank to every rank, itself included. Gathering
+ * (is_spread false) copies slice `to` of each rank's data into the scratch of
+ * rank `to`, one after the other. Spreading copies the sum, which is the first
+ * of them, back into slice `from` of every rank's data. */
 static int move_slices(struct comm *comm, float *const *d_data,
                        float *const *d_scratch, uint64_t n, bool is_spread,
                        struct err *err)
@@ -136,9 +137,10 @@ static int move_slices(struct comm *comm, float *const *d_data,
     return rc ? -1 : 0;
 }
 
-/* Reduce-scatter and all-gather (Rabenseifner's all-reduce), but each slice is
- * added up by its owner alone, from first rank to last: the order, and so the
- * bits, do not depend on the body. */
+/* All-reduce by reduce-scatter and all-gather (Rabenseifner), with one
+ * difference: each slice is added up by its owner alone, from the first rank to
+ * the last. The order of additions, and so the bits, do not depend on the
+ * body. */
 int comm_sum(struct comm *comm, float *const *d_data, float *const *d_scratch,
              uint64_t n, struct err *err)
 {

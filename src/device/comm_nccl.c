@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* One rank a process, each with a GPU of its own. */
+/* Exchange with one rank per process, each with a GPU of its own. */
 struct comm_nccl {
     struct comm base;
     struct nccl nccl;       /* owned */
@@ -43,8 +43,8 @@ static int queue_block(struct comm_nccl *self, const struct comm_block *block,
                       "ncclRecv", err);
 }
 
-/* One group: all blocks travel at once. A group that was begun is ended, even
- * when a block in it was refused. */
+/* Queues all blocks as one NCCL group, so that they travel at once. A group
+ * that was begun is ended even if a block in it was refused. */
 static int nccl_start(struct comm *comm, const struct comm_block *blocks,
                       size_t n_blocks, struct err *err)
 {
@@ -66,15 +66,15 @@ static int nccl_start(struct comm *comm, const struct comm_block *blocks,
     return nccl_check(nccl, status, "an earlier exchange", err);
 }
 
-/* What a process says of itself before NCCL connects it. */
+/* Facts that each process sends to all others before NCCL connects them. */
 struct peer {
     char identity[sizeof((struct device *)0)->identity];
     bool lacks_nccl;
 };
 
-/* A GPU is no one's own where two processes see the same identity. NCCL is
- * loaded by all or none: who lacks it tells the others, which would wait for it
- * otherwise. */
+/* Checks that no two processes use one GPU: they would have the same identity.
+ * Also checks that all processes have loaded NCCL. A process that lacks it
+ * informs the others, which would otherwise wait for it. */
 static int check_peers(struct comm_nccl *self, struct err *err)
 {
     const uint32_t n = self->base.world->size;
@@ -110,7 +110,7 @@ static int connect(struct comm_nccl *self, struct err *err)
     struct nccl_id id = {{0}};
     struct err own = {0};
 
-    /* An id that could not be made stays zero and is refused everywhere. */
+    /* If no id could be made, it stays zero and is refused everywhere. */
     if (!world->rank && nccl_check(&self->nccl, self->nccl.get_unique_id(&id),
                                    "ncclGetUniqueId", &own))
         id = (struct nccl_id){{0}};

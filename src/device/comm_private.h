@@ -5,32 +5,34 @@
 #include "device/comm.h"
 
 /*
- * What a body of a world with more than one process implements: world_fork.c,
+ * Interface of the bodies of a world with more than one process: world_fork.c,
  * and world_mpi.c or, in a build without MPI, world_nompi.c. A world of one
- * needs none.
+ * process has no body.
  */
 struct world_ops {
-    const char *kind; /* of its exchanges, as struct comm has it */
+    const char *kind; /* Kind of its exchanges, see struct comm. */
     void (*close)(struct world *world);
     void (*abort)(struct world *world, int status);
     int (*barrier)(struct world *world, bool sleeps, struct err *err);
     int (*all_gather)(struct world *world, const void *own, size_t n_bytes,
                       void *all, struct err *err);
-    /* Blocks in host memory; each process moves those of its rank. All that
-     * was started is done when finish returns. */
+    /* `start` begins to move blocks in host memory. Each process moves the
+     * blocks that its rank sends or receives. All of them have moved when
+     * `finish` returns. */
     int (*start)(struct world *world, const struct comm_block *blocks,
                  size_t n_blocks, struct err *err);
     int (*finish)(struct world *world, struct err *err);
 };
 
-/* Processes that a launcher started together; 1: none did. */
+/* Returns the number of processes that a launcher started together; 1 if no
+ * launcher did. */
 uint32_t world_launched_size(void);
-/* launched: processes that the launcher's variables speak of, > 1. */
+/* launched: number of processes in the launcher's variables, > 1. */
 int world_open_mpi(struct world **out, uint32_t launched,
                    struct err *err) MUST_CHECK;
 
-/* The body for a world of processes with a GPU each: shape is copied, apart
- * from kind and body. */
+/* Opens the body for a world of processes with one GPU each. `shape` is copied,
+ * except kind, start and close. */
 int comm_open_nccl(struct comm **out, const struct comm *shape,
                    struct err *err) MUST_CHECK;
 

@@ -24,7 +24,8 @@ static inline void vec_store(void *at, vec value, int half)
         _mm256_storeu_ps(at, value);
 }
 
-/* Widths are multiples of 4: a tail is a whole vec or its lower half. */
+/* Loads a tail. Widths are multiples of 4, so a tail is a whole vec or its
+ * lower half. */
 static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
 {
     __m128 low;

@@ -15,7 +15,8 @@ static inline vec vec_load(const char *at, int half)
                 : _mm512_loadu_ps(at);
 }
 
-/* gcc's plain form of it does not pass -Wsign-conversion at -O0. */
+/* Converts 16 floats to fp16. gcc's plain form of this intrinsic does not pass
+ * -Wsign-conversion at -O0. */
 static inline __m256i vec_halves(vec value)
 {
     return _mm512_maskz_cvtps_ph((__mmask16)0xffffu, value,
@@ -34,8 +35,8 @@ static inline __m256 load_8(const char *at, int half)
                 : _mm256_loadu_ps((const float *)at);
 }
 
-/* No masked load: that would wait for the next line as well, which nobody has
- * prefetched. */
+/* Loads a tail without a masked load. A masked load would also wait for the
+ * next cache line, which has not been prefetched. */
 static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
 {
     switch (n_lanes) {
@@ -51,8 +52,9 @@ static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
     }
 }
 
-/* Nor a masked store: the loads that follow would wait until it is in the
- * cache, which doubled the time of rows of 4 or 8 columns. */
+/* Stores a tail without a masked store. The loads that follow a masked store
+ * would wait until it is in the cache. This doubled the time for rows of 4 or 8
+ * columns. */
 static inline void vec_store_tail(void *at, vec value, int half,
                                   unsigned n_lanes)
 {

@@ -7,7 +7,7 @@
 #define LANES 4
 #define MAX_VECS 8
 
-/* Four floats in whatever registers the compiler has. */
+/* Vector of four floats, in whatever registers the compiler has. */
 typedef float vec __attribute__((vector_size(16)));
 
 static inline vec vec_load(const char *at, int half)
@@ -38,7 +38,7 @@ static inline void vec_store(void *at, vec value, int half)
     }
 }
 
-/* Widths are multiples of 4: a tail is a whole vec. */
+/* Loads a tail. Widths are multiples of 4, so a tail is a whole vec. */
 static inline vec vec_load_tail(const char *at, int half, unsigned n_lanes)
 {
     (void)n_lanes;

@@ -4,14 +4,16 @@
 
 #include <cuda_runtime.h>
 
-/* The words of the hardware that only nvcc knows. Everything else in a .cu is
- * C++ that a host compiler takes too: tests/emulator/device has the other body
+/* Hardware instructions that only nvcc knows. The rest of each .cu file is C++
+ * that a host compiler accepts too. tests/emulator/device has the other version
  * of this file. */
 
-/* type name[], as many as the launch's shared_bytes hold; 16-byte aligned. */
+/* Declares type name[], 16-byte aligned, as long as the launch's
+ * shared_bytes. */
 #define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 
-/* Nanoseconds, the same on all multiprocessors; steps of up to 1 us. */
+/* Returns the time in nanoseconds, the same on all multiprocessors, in steps of
+ * up to 1 us. */
 static __device__ inline unsigned long long globaltimer_ns(void)
 {
     unsigned long long now;
@@ -20,7 +22,7 @@ static __device__ inline unsigned long long globaltimer_ns(void)
     return now;
 }
 
-/* Starts to bring the line of an address into the L2 cache. */
+/* Starts to load an address's cache line into the L2 cache. */
 static __device__ inline void prefetch_l2(const void *at)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(at));

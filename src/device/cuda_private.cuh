@@ -7,9 +7,9 @@
 
 #include <cuda_runtime.h>
 
-/* What the parts of the CUDA body share. All work of a device goes through its
- * one stream, in order; errors of work that was queued show where the host
- * next waits. */
+/* Declarations shared by the files of the CUDA body. All work of a device goes
+ * through its one stream, in order. An error of queued work shows up where the
+ * host next waits. */
 
 struct hold;
 struct nvml;
@@ -20,19 +20,21 @@ struct device_cuda {
     cudaStream_t stream;               /* owned */
     cudaEvent_t marks[DEVICE_N_MARKS]; /* owned */
     unsigned n_sms;
-    /* What a flush reads, at least twice the last-level cache; owned. */
+    /* Memory that a flush reads, at least twice the last-level cache; owned. */
     void *d_flush;
     size_t flush_bytes;
-    unsigned *d_sink; /* one word that kernels store results to which nobody
-                         reads, so that they are computed; owned */
-    struct hold *hold, *d_hold; /* host memory that a GPU sees; owned */
-    unsigned n_holds;           /* the ticket of the last one */
+    /* One word for results that nobody reads. Kernels store to it so that the
+     * compiler keeps the computation. Owned. */
+    unsigned *d_sink;
+    /* Host memory mapped into the GPU: both pointers to it; owned. */
+    struct hold *hold, *d_hold;
+    unsigned n_holds; /* ticket of the last hold */
     bool is_held;
     bool never_holds; /* NEUROSHARD_NO_HOLD, see neuroshard(1) */
     double held_since_ms;
-    struct nvml *nvml; /* owned; NULL where there is none */
-    /* For work that is queued before its next use: kept, as taking and giving
-     * it back waits for the GPU. */
+    struct nvml *nvml; /* owned; NULL if missing */
+    /* Buffer for work that is queued before the buffer's next use. It is kept,
+     * because allocating and freeing wait for the GPU. */
     struct device_region workspace;
 };
 
@@ -41,13 +43,14 @@ static inline struct device_cuda *device_cuda_of(struct device *device)
     return (struct device_cuda *)device;
 }
 
-/* 0, or -1 with the call's text and CUDA's words (ERR_DEVICE). */
+/* Returns 0 if the status is a success. Otherwise returns -1 and sets
+ * ERR_DEVICE with the text of the call and CUDA's message. */
 int cuda_check(cudaError_t status, const char *call,
                struct err *err) MUST_CHECK;
 #define CUDA(call, err) cuda_check((call), #call, (err))
 
-/* kernel<<<grid, block, shared_bytes, stream>>>(arguments...), in words that
- * any C++ compiler takes. */
+/* Launches kernel<<<grid, block, shared_bytes, stream>>>(arguments...), in
+ * syntax that any C++ compiler accepts. */
 template <typename... Parameters, typename... Arguments>
 static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
                                  dim3 block, size_t shared_bytes,
@@ -63,12 +66,13 @@ static inline cudaError_t launch(void (*kernel)(Parameters...), dim3 grid,
                               static_cast<Arguments &&>(arguments)...);
 }
 
-/* So many blocks of CUDA_BLOCK threads as all multiprocessors hold at once, but
- * no more than n_threads need; at least 1. */
+/* Returns the blocks of CUDA_BLOCK threads to launch: as many as all
+ * multiprocessors hold at once, but at most as n_threads need, and at least
+ * 1. */
 #define CUDA_BLOCK 256u
 unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads);
-/* A thread's first item where the threads of a grid share items in strides, and
- * how far it is to its next. */
+/* For grids whose threads share items in strides: a thread's first item
+ * (grid_first) and the distance to its next one (grid_step). */
 static __device__ inline uint64_t grid_first(void)
 {
     return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -79,7 +83,7 @@ static __device__ inline uint64_t grid_step(void)
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* Launches these blocks, whose threads share n items in strides. */
+/* Launches cuda_n_blocks blocks, whose threads share n items in strides. */
 template <typename... Parameters, typename... Arguments>
 static inline cudaError_t launch_over(const struct device_cuda *cuda,
                                       uint64_t n, void (*kernel)(Parameters...),
@@ -90,11 +94,12 @@ static inline cudaError_t launch_over(const struct device_cuda *cuda,
 }
 
 /*
- * CUB's algorithms, which take long to compile, are in cub_cuda.cu. As there,
- * d_temp NULL only stores in *temp_bytes what the call needs.
+ * CUB's algorithms. They take long to compile and are therefore in cub_cuda.cu.
+ * As in CUB, a call with d_temp NULL only stores in *temp_bytes the scratch
+ * that the call needs.
  */
 
-/* That differ among keys below n, at least 1. */
+/* Returns how many low bits differ among keys below n, at least 1. */
 static inline unsigned cuda_key_bits(uint64_t n)
 {
     unsigned bits = 1;
@@ -104,11 +109,11 @@ static inline unsigned cuda_key_bits(uint64_t n)
     return bits;
 }
 
-/* Stable sort of n < 2^32 pairs by bits [0, n_bits) of the keys. Here the temp
- * bytes are those of the pairs. */
+/* Sorts n < 2^32 pairs by bits [0, n_bits) of the keys; the sort is stable. Its
+ * d_temp and temp_bytes are those in `pairs`. */
 int cuda_sort_pairs(struct device_cuda *cuda, struct device_pairs *pairs,
                     uint64_t n, unsigned n_bits, struct err *err) MUST_CHECK;
-/* Each value becomes the sum of those before it. */
+/* Replaces each value by the sum of the values before it. */
 int cuda_exclusive_sum(struct device_cuda *cuda, uint64_t *d_values, uint64_t n,
                        void *d_temp, size_t *temp_bytes,
                        struct err *err) MUST_CHECK;

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <sys/utsname.h>
 
-/* Clocks below this share of the highest that was seen are too low to measure
- * at. What the box promises may be out of reach: a data centre may have set a
- * lower limit for good. */
+/* Share of the highest clock seen on this device below which measurements are
+ * flagged. The clock that the manufacturer promises is no reference, because a
+ * data centre may have set a lower limit for good. */
 #define FULL_CLOCK_FRAC 0.75
 
-/* That the host hands over to set memory. */
+/* Floats that device_set uploads from the host. */
 #define SET_FLOATS ((uint64_t)1 << 16)
 
 #define DEVICE_ENTRY(id, name) {device_open_##name, device_count_##name},
@@ -41,7 +41,7 @@ int device_open(struct device **out, enum device_kind kind, unsigned ordinal,
     if (uname(&system))
         return 0;
     snprintf(facts->host, sizeof facts->host, "%.79s", system.nodename);
-    if (device_is_host(*out)) /* a CPU's driver is the system */
+    if (device_is_host(*out)) /* a CPU's driver is the operating system */
         snprintf(facts->driver, sizeof facts->driver, "%.20s %.50s",
                  system.sysname, system.release);
     return 0;
@@ -163,7 +163,8 @@ int device_fill_window(struct device *device, void *d_dst,
     return device->ops->fill(device, d_dst, window, err);
 }
 
-/* The first floats come from the host, the others from those before them. */
+/* Uploads the first floats and fills the others with copies of those before
+ * them. */
 int device_set(struct device *device, float *d_dst, uint64_t n, float value,
                struct err *err)
 {
@@ -236,8 +237,8 @@ void device_health(const struct device *device, struct sample_health *health)
         device->ops->health(device, health);
 }
 
-/* The clock counts after the measurement only: before it, a device that was
- * idle may not have woken up. */
+/* Only the clock after the measurement counts: before it, an idle device may
+ * not have woken up. */
 bool device_was_throttled(struct device *device,
                           const struct sample_health *before,
                           const struct sample_health *after)

@@ -25,8 +25,9 @@ static void cpu_close(struct device *device)
     mem_free(cpu);
 }
 
-/* The number behind `key` in a file of "key number" lines (or the first number
- * of the file, for an empty key); `otherwise` where there is none. */
+/* Reads the number after `key` in a file of lines "key number", or the first
+ * number of the file if the key is empty. Returns `otherwise` if there is no
+ * such number. */
 static uint64_t read_number(const char *path, const char *key,
                             uint64_t otherwise)
 {
@@ -51,7 +52,8 @@ static uint64_t read_number(const char *path, const char *key,
     return value;
 }
 
-/* What the machine has, and what the process's control group still allows. */
+/* Returns the memory that the machine has available, but at most as much as the
+ * process's control group still allows. */
 static uint64_t cpu_free_bytes(const struct device *device)
 {
     uint64_t machine = read_number("/proc/meminfo", "MemAvailable:", 0) << 10;
@@ -72,7 +74,8 @@ static void touch_piece(void *ctx, uint64_t begin, uint64_t end,
         *((volatile char *)ctx + at) = 0;
 }
 
-/* Maps whole pages at a huge page's boundary where they fill one. */
+/* Maps whole pages. If they fill a huge page, they start at a huge page's
+ * boundary. */
 static void *map_pages(size_t n_bytes)
 {
     size_t slack = n_bytes >= HUGE_PAGE ? HUGE_PAGE : 0, before;
@@ -119,7 +122,9 @@ static void cpu_free(struct device *device, void *d_ptr, size_t n_bytes)
 
 struct copy_job {
     const struct device_copy *copies;
-    size_t n_pieces; /* of the longest copy; the others skip what they lack */
+    /* Pieces of the longest copy; tasks beyond the end of a shorter one do
+     * nothing. */
+    size_t n_pieces;
 };
 
 static void copy_piece(void *ctx, size_t task, unsigned thread)
@@ -163,7 +168,8 @@ struct fill_job {
 
 #define FILL_ELEMENTS (PIECE_BYTES / sizeof(float))
 
-/* Elements [at, at + n) of the matrix, whose values follow one another. */
+/* Fills elements [at, at + n) of the matrix with consecutive values, from index
+ * `first` on. */
 static void fill_run(const struct fill_job *job, uint64_t at, uint64_t first,
                      uint64_t n)
 {
@@ -192,7 +198,8 @@ static void fill_piece(void *ctx, uint64_t at, uint64_t end, unsigned thread)
         uint64_t row = at / window->width, column = at % window->width;
         uint64_t n_run = end - at;
 
-        if (window->stride != window->width) /* else one long row */
+        /* If the stride is the width, all rows form one long row. */
+        if (window->stride != window->width)
             n_run = min_u64(window->width - column, n_run);
         fill_run(job, at, window->first + row * window->stride + column, n_run);
         at += n_run;
@@ -251,8 +258,9 @@ static int cpu_elapsed(struct device *device, unsigned from, unsigned to,
     return 0;
 }
 
-/* All work of a CPU is done when its function returns, and a CPU's caches are
- * worn out by the index sets that take turns: it neither waits nor flushes. */
+/* Functions of a CPU. Its work is done when a function returns, so there is no
+ * `wait`. Its caches are displaced by the index sets that take turns, so there
+ * is no `flush`. */
 static const struct device_ops CPU_OPS = {
     .close = cpu_close,
     .free_bytes = cpu_free_bytes,

@@ -6,7 +6,7 @@
 #include "device/cpu_kernels.h"
 #include "device/device_ops.h"
 
-/* What the parts of the CPU body share. */
+/* Declarations shared by the files of the CPU body. */
 
 struct device_cpu {
     struct device base;
@@ -20,8 +20,10 @@ static inline struct device_cpu *device_cpu(struct device *device)
     return (struct device_cpu *)device;
 }
 
-/* Of a radix sort: counts[n_chunks][stride], how often each of n_digits is in
- * each chunk, become the places of their first, by digit, then by chunk. */
+/* Turns the counts of a radix sort into places. counts[n_chunks][stride] holds
+ * how often each of n_digits digits occurs in each chunk. Each count is
+ * replaced by the place of the first such element; places are ordered by digit,
+ * then by chunk. */
 void cpu_counts_to_places(uint32_t *counts, size_t n_chunks, size_t stride,
                           uint32_t n_digits);
 

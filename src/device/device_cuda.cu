@@ -12,15 +12,15 @@
 
 #define HOLD_NS 10000000000ull
 #define DELAY_NS 200000ull
-/* A flush reads so many times the last-level cache: some of it is hit while
- * the rest is still being replaced. */
+/* A flush reads this many times the size of the last-level cache, because some
+ * of it is hit while the rest is still being replaced. */
 #define FLUSH_CACHES 4
 
 int cuda_check(cudaError_t status, const char *call, struct err *err)
 {
     if (status == cudaSuccess)
         return 0;
-    cudaGetLastError(); /* those that can be forgotten are */
+    cudaGetLastError(); /* clears errors that can be cleared */
     return err_set(err, ERR_DEVICE, "%s failed: %s", call,
                    cudaGetErrorString(status));
 }
@@ -33,8 +33,8 @@ unsigned cuda_n_blocks(const struct device_cuda *cuda, uint64_t n_threads)
     return (unsigned)max_u64(min_u64(needed, most), 1);
 }
 
-/* Host memory that the GPU reads: held work goes on once `released` reaches
- * the ticket that it waits for, or after a time. */
+/* Host memory that the GPU reads. Held work goes on once `released` reaches the
+ * ticket that it waits for, or after a time limit. */
 struct hold {
     volatile unsigned released;
 };
@@ -49,8 +49,8 @@ static __global__ void hold_kernel(const struct hold *hold, unsigned ticket,
         __nanosleep(100);
 }
 
-/* Lets held work go on. Whatever waits for the GPU has to, or it would wait
- * for itself. */
+/* Lets held work go on. Every function that waits for the GPU must call it, or
+ * it would wait forever. */
 static void let_go(struct device_cuda *cuda)
 {
     cuda->is_held = false;
@@ -75,7 +75,8 @@ static int cuda_hold(struct device *device, struct err *err)
     return 0;
 }
 
-/* For the ticket of a hold that there never was. */
+/* Queues a hold kernel with a ticket that is never released, so that it ends by
+ * its time limit. */
 static int cuda_delay(struct device *device, struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
@@ -143,7 +144,7 @@ static __global__ void flush_kernel(const uint4 *data, uint64_t n,
 
         sum += part.x ^ part.y ^ part.z ^ part.w;
     }
-    if (sum == 1) /* never, but nvcc cannot know */
+    if (sum == 1) /* never true, but nvcc cannot know */
         *sink = sum;
 }
 
@@ -201,7 +202,8 @@ static int cuda_transfer(struct device *device, void *dst, const void *src,
     return cuda_wait(device, err);
 }
 
-/* So many copies go with one launch: a kernel's arguments hold 4 KiB. */
+/* Copies per launch, limited by the 4 KiB that a kernel's arguments can
+ * hold. */
 #define MAX_COPIES 128
 struct copy_list {
     struct device_copy copies[MAX_COPIES];
@@ -218,7 +220,8 @@ static __device__ void copy_words(const struct device_copy *copy)
         dst[i] = src[i];
 }
 
-/* Row y of the grid makes copy y, in the longest words that fit it. */
+/* Row y of the grid makes copy y, in the longest words that fit its size and
+ * its addresses. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     copy_kernel(const struct copy_list list)
 {
@@ -310,7 +313,7 @@ static void cuda_health(const struct device *device,
         nvml_health(cuda->nvml, health);
 }
 
-/* Also of what is half open. */
+/* Closes a device, including one that was opened only halfway. */
 static void cuda_close(struct device *device)
 {
     struct device_cuda *cuda = device_cuda_of(device);
@@ -331,7 +334,8 @@ static void cuda_close(struct device *device)
     mem_free(cuda);
 }
 
-/* C++17 has no designated initialisers: in the order of struct device_ops. */
+/* C++17 has no designated initialisers: these are in the order of struct
+ * device_ops. */
 static const struct device_ops CUDA_OPS = {
     cuda_close,
     cuda_free_bytes,
@@ -360,9 +364,9 @@ static const struct device_ops CUDA_OPS = {
     lookup_cuda_apply_dense,
 };
 
-/* Kernels are loaded at once rather than when they are first launched, whatever
- * the environment prefers: loading one may wait for the GPU, which may wait for
- * device_release. */
+/* Counts the GPUs. First makes CUDA load all kernels at once rather than at
+ * their first launch, whatever the environment prefers. Loading a kernel may
+ * wait for the GPU, which may be waiting for device_release. */
 static cudaError_t count_devices(int *n)
 {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -380,7 +384,7 @@ unsigned device_count_cuda(void)
     return n > 0 ? (unsigned)n : 0;
 }
 
-/* What the device is; NVML may be missing. */
+/* Stores the facts about the device; NVML may be missing. */
 static int describe(struct device_cuda *cuda, struct err *err)
 {
     struct cudaDeviceProp properties;
@@ -433,11 +437,11 @@ static int open_all(struct device_cuda *cuda, struct err *err)
         CUDA(cudaMemsetAsync(cuda->d_flush, 0, cuda->flush_bytes, cuda->stream),
              err))
         return -1;
-    /* Whether this build has code for this GPU shows at the first launch. */
+    /* This first launch shows whether this build has code for this GPU. */
     return cuda_flush(&cuda->base, err) || cuda_wait(&cuda->base, err) ? -1 : 0;
 }
 
-/* Whether there is such a GPU, and if not, why. */
+/* Checks that GPU `ordinal` exists; if not, the error has the reason. */
 static int find_gpu(unsigned ordinal, struct err *err)
 {
     int n = 0, driver = 0, runtime = 0;
@@ -455,7 +459,7 @@ static int find_gpu(unsigned ordinal, struct err *err)
     if (!driver)
         return err_set(err, ERR_DEVICE,
                        "this machine has no NVIDIA driver that works");
-    /* which is older than the CUDA that this program was built with */
+    /* The driver is older than the CUDA that this program was built with. */
     return err_set(err, ERR_DEVICE,
                    "its driver is made for CUDA up to %d.%d and this program "
                    "for %d.%d: take a newer driver, or build with a CUDA "

@@ -9,25 +9,28 @@
 EXTERN_C_BEGIN
 
 /*
- * What a body of the device folder implements. Only files of this folder
- * include it. Arguments have been checked by the front (device.c, lookup.c,
- * alltoall.c), pointers are as the front's functions say.
+ * Functions that each body (CPU, CUDA) of this folder implements. Only files of
+ * this folder include this header. The device-independent front (device.c,
+ * lookup.c, alltoall.c) has checked the arguments. Pointers are as documented
+ * at the front's functions.
  */
 
-/* One copy within the device's memory; regions do not overlap. */
+/* One copy within the device's memory. The two regions do not overlap. */
 struct device_copy {
     void *d_dst;
     const void *d_src;
     size_t n_bytes;
 };
 
-/* Pairs of key and value, and what it takes to sort them. */
+/* Pairs of key and value, and the buffers needed to sort them. */
 struct device_pairs {
     void *d_keys[2];       /* uint32_t or uint64_t; [n] each */
     uint32_t *d_values[2]; /* [n] each */
     unsigned key_bytes;    /* 4 or 8 */
-    unsigned current;      /* where they are of the two; a sort may change it */
-    void *d_temp;          /* of a GPU's sort */
+    /* Index, 0 or 1, of the buffers that hold the pairs; a sort may change
+     * it. */
+    unsigned current;
+    void *d_temp; /* scratch of a GPU's sort */
     size_t temp_bytes;
 };
 static inline void device_part_pairs(struct device_pairs *pairs,
@@ -47,13 +50,14 @@ struct probe_job {
     void *d_src;               /* READ, COPY, GATHER: [n_bytes] */
     void *d_dst;               /* COPY: [n_bytes] */
     void *d_indices;           /* GATHER: uint32_t [n], rows of d_src */
-    struct device_pairs pairs; /* SORT: they come in the first place */
-    void *d_scratch;           /* as much as probe_scratch asked for */
+    struct device_pairs pairs; /* SORT: input in buffers 0 */
+    void *d_scratch;           /* [scratch_bytes], as probe_scratch requested */
     size_t scratch_bytes;
 };
 
-/* Functions that have a file of their own in each body. */
-/* What the job needs beside pairs: scratch_bytes, temp_bytes. */
+/* Types of the functions that have a file of their own in each body. */
+/* Sets job->scratch_bytes and job->pairs.temp_bytes, the memory that the job
+ * needs in addition to the data and the pairs. */
 typedef int probe_scratch_fn(struct device *device, struct probe_job *job,
                              struct err *err);
 typedef int probe_run_fn(struct device *device, const struct probe_job *job,
@@ -66,8 +70,9 @@ typedef int stream_measure_fn(struct device *device,
                               const struct stream *streams, uint32_t n_streams,
                               const uint32_t *d_indices,
                               struct sample_table *tables, struct err *err);
-/* `shape` is copied, but for the tables that it points to; the body adds what
- * it needs behind it. */
+/* Copies `shape` but not the tables that it points to. It becomes the first
+ * member of the body's own struct, and the body adds its own members after
+ * it. */
 typedef int lookup_open_fn(struct lookup **out, const struct lookup *shape,
                            struct err *err);
 typedef void lookup_close_fn(struct lookup *lookup);
@@ -84,13 +89,14 @@ typedef int lookup_apply_dense_fn(struct device *device,
                                   enum optimizer optimizer, struct err *err);
 
 struct device_ops {
-    void (*close)(struct device *device); /* what is allocated is freed */
+    /* Closes the device. device_close has freed all allocated blocks before. */
+    void (*close)(struct device *device);
     uint64_t (*free_bytes)(const struct device *device);
     int (*alloc)(struct device *device, void **d_ptr, size_t n_bytes,
                  struct err *err);
-    /* n_bytes: as it was allocated */
+    /* n_bytes: the size that was allocated */
     void (*free)(struct device *device, void *d_ptr, size_t n_bytes);
-    /* between host and device, either way */
+    /* Copies between host and device, in either direction. */
     int (*transfer)(struct device *device, void *dst, const void *src,
                     size_t n_bytes, struct err *err);
     int (*copy)(struct device *device, const struct device_copy *copies,
@@ -99,7 +105,8 @@ struct device_ops {
                 const struct fill_window *window, struct err *err);
     int (*add)(struct device *device, float *d_sum, const float *d_part,
                uint64_t n, struct err *err);
-    /* NULL where there is nothing to do. */
+    /* The six functions from here to `health` are NULL if there is nothing to
+     * do. */
     int (*wait)(struct device *device, struct err *err);
     int (*hold)(struct device *device, struct err *err);
     int (*release)(struct device *device, struct err *err);
@@ -125,14 +132,14 @@ struct device_block {
     size_t n_bytes;
 };
 
-/* What alloc says where n_bytes do not fit. */
+/* Sets the error of `alloc` for n_bytes that do not fit. Returns -1. */
 int device_is_full(const struct device *device, size_t n_bytes,
                    struct err *err) MUST_CHECK;
 
 /* First member of each body's own struct. */
 struct lookup {
     struct device *device;       /* not owned */
-    struct lookup_table *tables; /* owned by the front */
+    struct lookup_table *tables; /* owned by lookup.c */
     uint32_t n_tables;
     uint32_t batch;
     uint32_t out_dim; /* sum of dims */
@@ -142,8 +149,9 @@ struct lookup {
     enum precision output;
 };
 
-/* Each body: how it is opened, which device_nocuda.c has as well, and what of
- * struct device_ops has files of its own. */
+/* Declares the functions of one body: the functions that open and count its
+ * devices, which device_nocuda.c defines too, and those members of struct
+ * device_ops that have files of their own. */
 #define DEVICE_BODY(id, name)                                     \
     int device_open_##name(struct device **out, unsigned ordinal, \
                            unsigned n_threads, struct err *err);  \

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* IEEE binary16 on the host, bit for bit what F16C instructions give. */
+/* IEEE binary16 conversions on the host, with the same bits as the F16C
+ * instructions. */
 
 static inline float fp16_to_float(uint16_t half)
 {
@@ -27,7 +28,7 @@ static inline float fp16_to_float(uint16_t half)
     return value;
 }
 
-/* To nearest, ties to even. */
+/* Rounds to nearest, ties to even. */
 static inline uint16_t fp16_from_float(float value)
 {
     uint32_t bits, sign, magnitude;

@@ -11,7 +11,7 @@
 #define EXTRA_MS 30.0
 #define STEADY_SPREAD 0.01
 
-/* Median of |x - median| over the median. */
+/* Returns the median of |x - median|, divided by the median. */
 static double spread_of(const double *ms, size_t n)
 {
     double *sorted = mem_alloc(n, sizeof *sorted), median, spread = 0;
@@ -26,8 +26,8 @@ static double spread_of(const double *ms, size_t n)
     return spread;
 }
 
-/* Whether n laps are, the times of whose last part are ms[n], and the first of
- * which began at begin_ms. */
+/* Returns true if n repetitions are enough. ms[n]: the times of their last
+ * part. begin_ms: when the first of them began. */
 static bool is_enough(const struct laps *laps, unsigned n, const double *ms,
                       double begin_ms)
 {

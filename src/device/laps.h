@@ -6,38 +6,45 @@
 #include "device/world.h"
 
 /*
- * How work is timed: lap after lap of it, each of which says how long its
- * parts took; medians and deciles over the laps behind a warm-up.
+ * Timing of repeated work. Each repetition reports the times of its parts. The
+ * results are medians and deciles over the repetitions after a warm-up.
  */
 
 #define LAPS_MAX_PARTS 4
 
 struct laps {
-    /* The ms[n_parts] of lap `number`, counted from the first that warms up. */
+    /* Runs repetition `number`, counted from the first warm-up, and stores the
+     * times of its parts in ms[n_parts]. */
     int (*once)(void *ctx, unsigned number, double *ms, struct err *err);
     void *ctx;
     unsigned n_parts, n_warm_up;
-    unsigned n; /* to be timed, >= 1; afterwards those that were */
-    /* Times whose last part is unsteady, the median of |x - median| being 1 %
-     * of the median or more, get more laps, up to so many in all or for 30 ms;
-     * 0: never. */
+    /* Repetitions to be timed, >= 1. Afterwards: the number that were timed. */
+    unsigned n;
+    /* Most repetitions to be timed; 0: always n. If the times of the last part
+     * are unsteady (their median of |x - median| is 1 % of the median or more),
+     * repetitions are added until there are n_most in all or 30 ms have
+     * passed. */
     unsigned n_most;
-    struct world *world; /* whose last process counts, lap by lap; collective;
-                            NULL: this one alone. Not with n_most. */
+    /* If set, the slowest process of this world counts in each repetition. The
+     * calls are then collective, and n_most must be 0. NULL: this process
+     * alone. */
+    struct world *world;
 };
 
-/* timings[n_parts] */
+/* Runs and times all repetitions. Stores timings[n_parts]. */
 int laps_time(struct timing *timings, struct laps *laps,
               struct err *err) MUST_CHECK;
 
-/* What the device was like around the laps. */
+/* State of the device before and after the repetitions. */
 struct lap_conditions {
     struct sample_health before, after;
-    bool is_disturbed; /* the machine was, and did not become quiet in time, or
-                          the device's clocks were lowered */
+    /* The interference probe found the machine disturbed until patience ran
+     * out, or the device's clocks were lowered. */
+    bool is_disturbed;
 };
-/* The same, and all again while the canary finds the machine disturbed
- * (canary_judge); the last laps count. NULL: once. */
+/* Like laps_time, but repeats everything while the interference probe finds the
+ * machine disturbed (canary_judge). The last series counts. If canary is NULL,
+ * it runs once. */
 int laps_time_quietly(struct timing *timings, struct laps *laps,
                       struct device *device, struct canary *canary,
                       struct lap_conditions *conditions,

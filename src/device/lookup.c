@@ -16,7 +16,8 @@ static bool is_precision(enum precision precision)
     return precision == PRECISION_FP32 || precision == PRECISION_FP16;
 }
 
-/* Whether a table, whose output has out_dim columns, is as lookup.h says. */
+/* Returns true if a table conforms to lookup.h. out_dim: columns of the
+ * output. */
 static bool is_table(const struct lookup_table *table, uint64_t out_dim,
                      enum optimizer optimizer)
 {
@@ -27,7 +28,8 @@ static bool is_table(const struct lookup_table *table, uint64_t out_dim,
            (table->d_state || optimizer == OPTIMIZER_SGD);
 }
 
-/* Of what is to be executed; adds what follows from the tables' columns. */
+/* Checks the description of the tables, and adds the members that follow from
+ * their columns. */
 static int check_shape(struct lookup *shape, struct err *err)
 {
     uint64_t out_dim = 0;

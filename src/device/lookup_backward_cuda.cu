@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
-/* Indices of a lane that are on their way at once. */
+/* Indices that a lane loads at the same time. */
 #define N_IN_FLIGHT 4
 
-/* Of 32 neighbouring lanes' bag ends, how many lie at or before look-up i. */
+/* Returns how many of the bag ends that 32 neighbouring lanes hold lie at or
+ * before lookup i. */
 static __device__ uint32_t count_ended(uint64_t end, uint64_t i)
 {
     uint32_t n = 0;
@@ -28,8 +29,8 @@ static __device__ inline void put_pair(const struct backward_job &job,
     job.bags[at] = bag;
 }
 
-/* A warp lists the look-ups of 32 bags of one table, whatever the sizes of the
- * bags: each lane finds its bag among their ends. */
+/* Lists the lookups of 32 bags of one table per warp, whatever the sizes of the
+ * bags: each lane finds its lookup's bag among their ends. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     lookup_linearise_kernel(struct backward_job job)
 {
@@ -95,8 +96,8 @@ static struct backward_job job_of(const struct lookup_cuda *self,
     return job;
 }
 
-/* The phases of a backward; of the third, pieces and runs have files of their
- * own. */
+/* Runs phases of a backward. The kernels of the third phase, LOOKUP_UPDATE, are
+ * in lookup_pieces_cuda.cu and lookup_update_cuda.cu. */
 int lookup_cuda_backward(struct lookup *lookup, unsigned phases,
                          const struct lookup_batch *batch, const void *d_grad,
                          float learning_rate, struct err *err)

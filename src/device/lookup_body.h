@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The body of cpu_kernels.h, included once by each cpu_kernels_ISA.c, which has
- * defined
+ * Body of the kernels in cpu_kernels.h. Each cpu_kernels_ISA.c includes it
+ * once. Before, it defines:
+ *
  *     KERNELS       the name of its struct cpu_kernels
  *     LANES         floats in a vec: 4, 8 or 16
- *     MAX_VECS      how many sums its registers hold, at most 16
- *     vec           that many floats; operators work lane by lane
- *     vec_load(at, half), vec_store(at, value, half), and the same with
- *     _tail(..., n_lanes) for 1 .. LANES lanes, a multiple of 4; absent lanes
- *     load as zero. `half` says that memory holds fp16.
+ *     MAX_VECS      sums that its registers hold, at most 16
+ *     vec           a vector of LANES floats; operators work lane by lane
+ *     vec_load(at, half), vec_store(at, value, half)
+ *     vec_load_tail(..., n_lanes), vec_store_tail(..., n_lanes): the same for
+ *                   1 .. LANES lanes, a multiple of 4; absent lanes load as
+ *                   zero
+ *
+ * `half` means that memory holds fp16.
  */
 
 #include "base/mem.h"
@@ -18,21 +22,22 @@
 
 #include <math.h>
 
-/* Rows that are fetched ahead of their use: so many bytes, within limits. */
+/* Prefetch distance: AHEAD_BYTES of rows, but at least AHEAD_MIN and at most
+ * AHEAD_MAX rows. */
 #define AHEAD_BYTES 8192
 #define AHEAD_MIN 4
 #define AHEAD_MAX 64
 
-/* Rows of an array, picked by number. */
+/* Rows of an array, selected by ids. */
 struct gather {
     const char *rows;
-    size_t row_bytes;    /* from one row to the next */
+    size_t row_bytes;    /* distance between two rows */
     const uint32_t *ids; /* the i-th row is ids[i * step] */
     size_t step;
     uint32_t dim;
     int half;
-    size_t end;   /* of the ids: none is fetched beyond */
-    size_t ahead; /* rows */
+    size_t end;   /* End of the ids; nothing beyond it is prefetched. */
+    size_t ahead; /* prefetch distance in rows */
 };
 
 static inline const char *gather_row(const struct gather *gather, size_t i)
@@ -41,12 +46,13 @@ static inline const char *gather_row(const struct gather *gather, size_t i)
            (size_t)gather->ids[i * gather->step] * gather->row_bytes;
 }
 
-/* Needed, not just wanted: gcc takes a function that only prefetches for one
- * without effect and drops calls of it. */
+/* Inlining is required, not just wanted: gcc assumes that a function which only
+ * prefetches has no effect, and drops calls of it. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* As many prefetches for each row, wherever its lines begin: a loop over its
- * lines would be mispredicted. Rows of whole lines are taken to be aligned. */
+/* Prefetches one row. Each row of a table gets the same number of prefetches,
+ * wherever its cache lines begin: a loop over its actual lines would be
+ * mispredicted. Rows of whole lines are assumed to be aligned. */
 ALWAYS_INLINE void prefetch_row(const char *row, size_t n_bytes)
 {
     for (size_t at = 0; at < n_bytes; at += CACHE_LINE)
@@ -60,7 +66,8 @@ static size_t rows_ahead(size_t row_bytes)
     return min_u64(max_u64(AHEAD_BYTES / row_bytes, AHEAD_MIN), AHEAD_MAX);
 }
 
-/* Fetches what the loops below expect to be under way at `begin`. */
+/* Prefetches the rows that the loops below expect to be in flight when they
+ * start at `begin`. */
 ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
 {
     size_t row_bytes = gather->dim * (gather->half ? 2u : 4u);
@@ -69,8 +76,8 @@ ALWAYS_INLINE void prefetch_first(const struct gather *gather, size_t begin)
         prefetch_row(gather_row(gather, i), row_bytes);
 }
 
-/* n_vecs vecs, the last of n_tail lanes; n_vecs is a constant where this is
- * inlined. */
+/* Stores n_vecs vecs, the last of which has n_tail lanes. n_vecs is a constant
+ * wherever this is inlined. */
 ALWAYS_INLINE void store_sums(char *out, const vec *sum, unsigned n_vecs,
                               unsigned n_tail, int half)
 {
@@ -91,15 +98,16 @@ ALWAYS_INLINE void add_old_sums(const char *out, vec *sum, unsigned n_vecs,
                       sum[n_vecs - 1];
 }
 
-/* The sums of n_vecs vecs of columns, from column `column` on. n_vecs and half
- * are constants where this is inlined, so that the sums stay in registers. */
+/* Stores the sums of the bags for n_vecs vecs of columns, from column `column`
+ * on. n_vecs and half are constants wherever this is inlined, so that the sums
+ * stay in registers. */
 ALWAYS_INLINE void sum_columns(const struct gather *gather,
                                const struct bags *bags, uint32_t column,
                                unsigned n_vecs, unsigned n_tail, int half)
 {
     size_t column_bytes = half ? 2 : 4, vec_bytes = column_bytes * LANES;
     size_t row_bytes = gather->dim * column_bytes, ahead = gather->ahead;
-    /* the first columns fetch for all */
+    /* The pass over the first columns prefetches whole rows. */
     size_t fetch_end = column ? 0 : gather->end;
     char *out = bags->out + (size_t)column * (bags->out_half ? 2 : 4);
     vec sum[MAX_VECS];
@@ -172,7 +180,8 @@ static void sum_all_columns(const struct gather *gather,
             sum_some_columns(gather, bags, c, 0);
 }
 
-/* The sums of the bags, all columns, rows being added in order to zero. */
+/* Stores the sums of the bags for all columns. Rows are added to zero, in
+ * order. */
 static void sum_bags(const struct gather *gather, const struct bags *bags)
 {
     struct bags one;
@@ -181,8 +190,8 @@ static void sum_bags(const struct gather *gather, const struct bags *bags)
         sum_all_columns(gather, bags);
         return;
     }
-    /* several passes over the rows: one bag after the other, so that the
-     * later passes find them in the cache */
+    /* Wide rows need several passes. Bags are summed one at a time, so that the
+     * later passes find a bag's rows in the cache. */
     one = *bags;
     for (one.n_bags = 1; one.ends < bags->ends + bags->n_bags; one.ends++) {
         sum_all_columns(gather, &one);
@@ -190,8 +199,9 @@ static void sum_bags(const struct gather *gather, const struct bags *bags)
     }
 }
 
-/* out[dim] = sum of rows begin .. end, piece by piece. No sum that began with
- * +0 is -0, so that the first piece may be added to zero. */
+/* Stores the sum of rows begin .. end in out[dim], piece by piece. The first
+ * piece may be added to zero, too, because a sum that began with +0 is never
+ * -0. */
 static __attribute__((noinline)) void
 sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
 {
@@ -206,8 +216,9 @@ sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
     sum_bags(gather, &bags);
 }
 
-/* The same of one row: most runs of uniform ids have no other. dim is that of
- * the gather, a constant where rows are narrow. */
+/* Like sum_pieces, for a single row; most runs of uniform ids have only one.
+ * dim is the gather's dim, passed separately because it is a constant for
+ * narrow rows. */
 ALWAYS_INLINE void take_row(const struct gather *gather, size_t i, float *out,
                             uint32_t dim, int half)
 {
@@ -226,7 +237,7 @@ ALWAYS_INLINE void take_row(const struct gather *gather, size_t i, float *out,
                        dim - c);
 }
 
-/* The same of a part of a run; most are one piece. */
+/* Like sum_pieces, for one part of a run; most parts have one piece only. */
 ALWAYS_INLINE void sum_part(const struct gather *gather, size_t begin,
                             size_t end, float *out, uint32_t dim)
 {
@@ -282,7 +293,7 @@ static struct gather gather_grads(const struct update_job *job)
     };
 }
 
-/* Where the run of pair i starts: rows ascend. */
+/* Returns where the run of pair i starts, by binary search, as rows ascend. */
 static size_t run_begin(const uint32_t *pairs, size_t i)
 {
     uint32_t row = PAIR_ROW(pairs, i);
@@ -299,7 +310,7 @@ static size_t run_begin(const uint32_t *pairs, size_t i)
     return i;
 }
 
-/* End of the part of i's run that lies before `end`. */
+/* Returns where the run of pair i ends, but at most `end`. */
 static size_t run_end(const uint32_t *pairs, size_t i, size_t end)
 {
     uint32_t row = PAIR_ROW(pairs, i);
@@ -318,7 +329,8 @@ static void sum_parts(const struct update_job *job, size_t begin, size_t end)
     for (size_t block = begin; block < end; block += part) {
         size_t start, stop;
 
-        /* A later part that starts here has its run's row before it. */
+        /* If a later part starts in this block, its run reaches into the block
+         * from before. */
         if (!block || PAIR_ROW(pairs, block) != PAIR_ROW(pairs, block - 1))
             continue;
         start = run_begin(pairs, block);
@@ -339,8 +351,8 @@ ALWAYS_INLINE void fold(float *sums, unsigned half)
         sums[j] += sums[j + half];
 }
 
-/* Mean of g^2: column c goes into sum c mod 16, and the sixteen sums are
- * added pairwise. */
+/* Returns the mean of g^2. Column c goes into sum c mod 16, and the sixteen
+ * sums are added pairwise. */
 ALWAYS_INLINE float mean_square(const float *grad, uint32_t dim)
 {
     float sums[16];
@@ -399,7 +411,7 @@ ALWAYS_INLINE void update_row(const struct row_step *step, uint32_t row,
     step_row(weight, grad, dim, scale, table->precision == PRECISION_FP16);
 }
 
-/* Fetches the row that a run which starts at pair i will update. */
+/* Prefetches the row that a run which starts at pair i will update. */
 ALWAYS_INLINE void prefetch_weight(const struct update_job *job, size_t i)
 {
     const struct lookup_table *table = job->step.table;
@@ -421,7 +433,7 @@ ALWAYS_INLINE void update_runs(const struct update_job *job, size_t begin,
     struct gather gather = gather_grads(job);
     size_t i = begin, stop;
 
-    /* A run that started earlier is not this block's. */
+    /* A run that started before this block belongs to another block. */
     if (begin && PAIR_ROW(pairs, begin) == PAIR_ROW(pairs, begin - 1))
         i = run_end(pairs, begin, end);
     if (i < end)
@@ -444,7 +456,8 @@ ALWAYS_INLINE void update_runs(const struct update_job *job, size_t begin,
     }
 }
 
-/* Loops over their columns cost narrow rows a fifth of their time. */
+/* Narrow rows have cases of their own with a constant dim: loops over their
+ * columns cost a fifth of their time. */
 static void update(const struct update_job *job, size_t begin, size_t end,
                    float *sum)
 {
@@ -462,8 +475,8 @@ static void update(const struct update_job *job, size_t begin, size_t end,
         update_runs(job, begin, end, sum, dim);
 }
 
-/* Whether any element is other than zero, of either sign; all are read: an
- * early exit would not vectorize. */
+/* Returns 1 if any element is not zero, of either sign. All elements are read,
+ * because a loop with an early exit would not vectorize. */
 static int is_used(const float *grad, uint32_t dim)
 {
     uint32_t bits = 0;

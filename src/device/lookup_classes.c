@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_classes.h"
 
-/* A walk should have about so many rows: what it waits for before its first
- * row, and after the last, then counts little. */
+/* Rows that a walk should have, roughly. With this many, its waits before the
+ * first row and after the last one matter little. */
 #define WALK_ROWS 40.0
 
 uint32_t lookup_vec_columns(enum lookup_vec vec)
@@ -82,7 +82,7 @@ static void add_slices(struct lookup_class *own, struct lookup_slice *slices,
     own->n_slices += end - first;
 }
 
-/* Wide classes come first: they take longest. */
+/* Wide classes come first, because they take longest. */
 void lookup_classes_init(struct lookup_classes *classes,
                          struct lookup_slice *slices,
                          const struct lookup_table *tables, uint32_t n_tables)
@@ -103,7 +103,7 @@ void lookup_classes_init(struct lookup_classes *classes,
         }
 }
 
-/* Blocks of a class that walks so many bags. */
+/* Sets the walk length of a class. Returns the number of its blocks. */
 static uint64_t place_class(struct lookup_class *own, uint32_t batch,
                             uint32_t bags_a_walk)
 {

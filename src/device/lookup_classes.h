@@ -7,17 +7,20 @@
 EXTERN_C_BEGIN
 
 /*
- * How one launch looks up tables of any mix of widths and precisions. Rows are
- * read in vectors of 16 bytes (8 where rows of fp16 are no multiple of that),
- * one a lane. A table is cut into slices of at most 32 vectors, so that a lane
- * holds one vector and few registers, whatever the width; a slice is summed by
- * groups of as many lanes as it has vectors, rounded up to a power of two. A
- * group walks some consecutive bags of its slice: one where bags are long, up
- * to LOOKUP_LONGEST_WALK where they are short, so that rows of several bags
- * are in flight at once. Slices that agree in all of that are a class, and
- * each block of threads works for one class only.
+ * Division of one forward launch among lanes, groups and thread blocks, for
+ * tables of any mix of widths and precisions.
  *
- * Plain C, so that who does what is tested without a GPU.
+ * A lane reads one vector of a row: 16 bytes, or 8 bytes if the size of an fp16
+ * row is not a multiple of 16. A table is cut by columns into slices of at most
+ * 32 vectors. A lane therefore holds one vector and few registers, whatever the
+ * table's width. A group of lanes sums a slice. The group has one lane per
+ * vector, rounded up to a power of two. It walks some consecutive bags of its
+ * slice: one bag if bags are long, up to LOOKUP_LONGEST_WALK bags if they are
+ * short, so that rows of several bags are in flight at once. Slices with the
+ * same vector type, group size and walk length are a class. Each thread block
+ * works for one class only.
+ *
+ * This file is plain C, so that the division can be tested without a GPU.
  */
 #define LOOKUP_BLOCK_LANES 256u
 #define LOOKUP_SLICE_VECS 32u
@@ -32,12 +35,14 @@ enum lookup_vec {
 uint32_t lookup_vec_columns(enum lookup_vec vec);
 
 struct lookup_slice {
-    const char *d_column; /* its first column in row 0 */
-    uint32_t row_bytes;   /* from one row to the next */
+    const char *d_column; /* first column of the slice in row 0 */
+    uint32_t row_bytes;   /* distance between two rows */
     uint32_t n_vecs;      /* 1 .. LOOKUP_SLICE_VECS */
     uint32_t table_idx;
-    uint32_t out_begin;         /* first column in the output */
-    uint32_t first, n_siblings; /* slices of its table in its class */
+    uint32_t out_begin; /* first column in the output */
+    /* Slices of the same table in the same class: index of the first,
+     * number. */
+    uint32_t first, n_siblings;
 };
 
 struct lookup_class {
@@ -48,39 +53,43 @@ struct lookup_class {
     uint32_t vec;                         /* enum lookup_vec */
 };
 
-#define LOOKUP_MAX_CLASSES (LOOKUP_N_VECS * 6) /* widths of groups */
+#define LOOKUP_MAX_CLASSES (LOOKUP_N_VECS * 6) /* 6 group sizes */
 struct lookup_classes {
     uint32_t n, n_blocks;
     struct lookup_class classes[LOOKUP_MAX_CLASSES];
 };
 
-/* Slices of these tables; all of their dims are multiples of 4. */
+/* Returns the number of slices of these tables, whose dims are all multiples of
+ * 4. */
 uint32_t lookup_count_slices(const struct lookup_table *tables,
                              uint32_t n_tables);
-/* slices[lookup_count_slices], by class, then by table and column. */
+/* Fills `classes` and slices[lookup_count_slices]. Slices are ordered by class,
+ * then by table and column. */
 void lookup_classes_init(struct lookup_classes *classes,
                          struct lookup_slice *slices,
                          const struct lookup_table *tables, uint32_t n_tables);
-/* Blocks for a batch of so many bags a table. `pooling` is the mean of all
- * tables. Walks are shortened as long as they leave less than `min_warps` of
- * work. ERR_INPUT where there are more blocks than a launch takes. */
+/* Computes the thread blocks for a launch with `batch` bags per table.
+ * `pooling` is the mean pooling factor of all tables. Walks are shortened while
+ * the launch would have fewer than `min_warps` warps. Fails with ERR_INPUT if a
+ * launch cannot take the number of blocks. */
 int lookup_classes_place(struct lookup_classes *classes, uint32_t batch,
                          double pooling, uint64_t min_warps,
                          struct err *err) MUST_CHECK;
-/* Bags in a row that one group walks, by their mean look-ups: a power of two
- * up to LOOKUP_LONGEST_WALK. */
+/* Returns the number of consecutive bags that one group walks, given their mean
+ * number of lookups: a power of two up to LOOKUP_LONGEST_WALK. */
 uint32_t lookup_walk_bags(double pooling);
 
-/* What a block does: bags first_bag .. of one slice, each of its
- * LOOKUP_BLOCK_LANES / group_lanes groups bags_a_walk of them; those from
+/* Work of one thread block: bags of one slice, from first_bag on. Each of its
+ * LOOKUP_BLOCK_LANES / group_lanes groups walks bags_a_walk bags. Bags from
  * `batch` on do not exist. */
 struct lookup_block {
     uint32_t class_idx, slice_idx;
     uint64_t first_bag;
 };
 
-/* Slices of one table take turns, so that the parts of a row are read at
- * about the same time. */
+/* Returns the work of block `number`. Consecutive blocks alternate between the
+ * slices of one table, so that all columns of a row are read at about the same
+ * time. */
 HOST_DEVICE struct lookup_block
 lookup_block_of(const struct lookup_classes *classes,
                 const struct lookup_slice *slices, uint32_t number)
@@ -106,36 +115,43 @@ lookup_block_of(const struct lookup_classes *classes,
 }
 
 /*
- * The sorted look-ups of a batch, cut into spans of `size` that lie within one
- * table each, by arithmetic alone: table t, whose look-ups are [begin, end) of
- * all, has the spans floor(begin / size) + t to floor(end / size) + t. Those
- * are never too few; the last of them may be empty, and a table without
- * look-ups has one empty span. Look-ups are counted from the batch's first on,
- * and are at most LOOKUP_SPAN_MAX, so that no sum here overflows.
+ * Spans: the sorted lookups of a batch, cut into stretches of at most `size`
+ * lookups that lie within one table each. They follow from arithmetic alone.
+ * Table t, whose lookups are [begin, end) of all, has the spans
+ *
+ *   floor(begin / size) + t  to  floor(end / size) + t.
+ *
+ * These are always enough. The last span of a table may be empty, and a table
+ * without lookups has one empty span. Lookups are counted from the batch's
+ * first one. There are at most LOOKUP_SPAN_MAX of them, so that no sum here
+ * overflows.
  */
 #define LOOKUP_SPAN_MAX (UINT32_MAX - (1u << 16))
 
 struct lookup_span {
     uint32_t table_idx;
-    uint32_t table_begin, table_end; /* look-ups of its table */
-    uint32_t begin, end;             /* its own; begin >= end: none */
+    uint32_t table_begin, table_end; /* lookups of the span's table */
+    uint32_t begin, end; /* Lookups of the span; begin >= end: none. */
 };
 
-/* Spans of so many look-ups in so many tables, at most. */
+/* Returns an upper bound of the number of spans of n_lookups lookups in
+ * n_tables tables. */
 HOST_DEVICE uint32_t lookup_n_spans(uint32_t n_lookups, uint32_t n_tables,
                                     uint32_t size)
 {
     return n_lookups / size + n_tables;
 }
 
-/* Number of the first span of a table whose look-ups begin there. */
+/* Returns the number of a table's first span. `begin`: the table's first
+ * lookup. */
 HOST_DEVICE uint32_t lookup_first_span(uint32_t begin, uint32_t table_idx,
                                        uint32_t size)
 {
     return begin / size + table_idx;
 }
 
-/* Span `number` < lookup_n_spans. `offsets` as in struct lookup_batch. */
+/* Returns span `number` < lookup_n_spans. `offsets` is as in struct
+ * lookup_batch. */
 HOST_DEVICE struct lookup_span lookup_span_of(const uint64_t *offsets,
                                               uint32_t n_tables, uint32_t batch,
                                               uint32_t size, uint32_t number)

@@ -2,40 +2,42 @@
 #include "base/mem.h"
 #include "device/device_cpu.h"
 
-/* A forward task looks up about so many rows, or fewer where each thread would
- * not get TASKS_A_THREAD: each starts with nothing fetched ahead. */
+/* Rows that a forward task looks up, roughly. Large tasks are better, because
+ * each starts with nothing prefetched. Tasks are smaller if a thread would
+ * otherwise get fewer than TASKS_A_THREAD. */
 #define ROWS_A_TASK 8192
 #define TASKS_A_THREAD 8
-/* Sorted look-ups of one task of the backward. */
+/* Sorted lookups of one task of the backward. */
 #define BLOCK_PAIRS LOOKUP_RUN_PART
-/* Chunks for each thread when all sort one table together. */
+/* Chunks per thread when all threads sort one table together. */
 #define CHUNKS_A_THREAD 2
-/* Bits of a row number that are sorted by at a time. */
+/* Most bits of a row number that one pass sorts by. */
 #define MAX_DIGIT 11
 
 /*
- * Radix sort from the least significant digit, over the bits that the row
- * numbers have and no more, cut into equal digits of at most MAX_DIGIT bits.
- * Each pass counts the digits of every chunk, turns the counts into places
- * (by digit, then by chunk: that keeps it stable) and scatters. The first pass
- * reads the indices themselves and adds the bag to each. The result does not
- * depend on threads or chunks.
+ * Radix sort from the least significant digit. It sorts only by the bits that
+ * the row numbers have, cut into equal digits of at most MAX_DIGIT bits. Each
+ * pass counts the digits of every chunk, turns the counts into places and
+ * scatters the pairs. Places are ordered by digit, then by chunk, which keeps
+ * the sort stable. The first pass reads the indices themselves and adds the bag
+ * to each. The result does not depend on threads or chunks.
  */
 struct table_sort {
     const uint64_t *offsets; /* [batch + 1] of this table */
     uint32_t batch;
     uint32_t n_rows;
-    size_t n;          /* look-ups, fewer than 2^32 */
-    uint32_t *pairs;   /* out: [n][2] row and bag, by row, then by bag */
+    size_t n;          /* lookups, fewer than 2^32 */
+    uint32_t *pairs;   /* output: [n][2] row and bag, by row, then by bag */
     uint32_t *scratch; /* [n][2] */
     uint32_t *counts;  /* [n_chunks][1 << MAX_DIGIT] */
-    size_t n_chunks;   /* >= 1: parts that threads work on side by side */
-    /* Of a pass: */
-    const uint32_t *from; /* rows: the indices, of wide ones the low words, in
-                             the first pass; then in pairs with their bags */
-    size_t step;          /* words from one row to the next: 1 or 2 */
+    size_t n_chunks;   /* >= 1: chunks that threads work on concurrently */
+    /* State of the current pass: */
+    /* Input rows. First pass: the indices (low words of wide ones). Later
+     * passes: the rows in pairs of row and bag. */
+    const uint32_t *from;
+    size_t step; /* words from one row to the next: 1 or 2 */
     uint32_t *to;
-    unsigned shift; /* 0: the first */
+    unsigned shift; /* 0: first pass */
     uint32_t mask;
 };
 
@@ -82,7 +84,7 @@ static inline void put(const struct table_sort *sort, uint32_t *places,
            pair, sizeof pair);
 }
 
-/* The bag of look-up i, counted from the table's first. */
+/* Returns the bag of lookup i, both counted from the table's first. */
 static uint32_t bag_of(const struct table_sort *sort, size_t i)
 {
     uint32_t begin = 0, end = sort->batch;
@@ -121,7 +123,8 @@ static void scatter_chunk(void *ctx, size_t chunk, unsigned thread)
     }
 }
 
-/* A NULL pool sorts here. */
+/* Sorts the lookups of one table: with the threads of a pool, or in this thread
+ * if pool is NULL. */
 static void sort_table(struct pool *pool, struct table_sort *sort)
 {
     unsigned n_bits = 0, n_passes, digit_bits;
@@ -150,7 +153,8 @@ struct table_job {
     struct table_sort sort;
 };
 
-/* A task of it: what starts at its sorted look-ups [begin, end). */
+/* Task of a backward: the runs that start at the sorted lookups [begin, end) of
+ * one table. */
 struct block {
     const struct update_job *job;
     size_t begin, end;
@@ -158,13 +162,15 @@ struct block {
 
 struct lookup_cpu {
     struct lookup base;
-    struct device_cpu *cpu;    /* not owned */
-    float *partials;           /* device memory, see cpu_kernels.h; behind it */
+    struct device_cpu *cpu; /* not owned */
+    /* Device memory of the partial sums (struct update_job). `pairs` and
+     * `scratch` are in the same block. */
+    float *partials;
     uint32_t *pairs, *scratch; /* [max_lookups][2] */
-    uint32_t *counts;          /* owned; for all chunks of a sort */
+    uint32_t *counts;          /* owned; counts of all chunks of a sort */
     float *sums;               /* owned; [n_threads][max_dim] */
     struct table_job *jobs;    /* owned; [n_tables] */
-    struct block *blocks;      /* owned; [n_blocks], of the batch */
+    struct block *blocks;      /* owned; [n_blocks], tasks of a batch */
     size_t n_blocks;
 };
 
@@ -216,7 +222,8 @@ int lookup_cpu_open(struct lookup **out, const struct lookup *shape,
     return 0;
 }
 
-/* Rows are fewer than 2^32: of wide indices the low words do. */
+/* Returns the 32-bit words from one index to the next. Tables have fewer than
+ * 2^32 rows, so the low words of wide indices suffice. */
 static size_t index_step(const struct lookup_batch *batch)
 {
     return batch->wide ? 2 : 1;
@@ -228,7 +235,7 @@ struct forward {
     char *out;
 };
 
-/* Bags [begin, end) of those of all tables. */
+/* Looks up the bags [begin, end), counted over all tables. */
 static void forward_bags(void *ctx, uint64_t begin, uint64_t end,
                          unsigned thread)
 {
@@ -267,8 +274,9 @@ int lookup_cpu_forward(struct lookup *lookup, const struct lookup_batch *batch,
     return 0;
 }
 
-/* Tables that would keep one thread busy while the others wait are to be sorted
- * in chunks, by all threads. */
+/* Prepares a backward: one job per table, and the tasks. A large table, which
+ * one thread would sort while the others wait, is sorted in chunks by all
+ * threads. */
 static void plan_jobs(struct lookup_cpu *self, const struct lookup_batch *batch,
                       const char *grad, float learning_rate)
 {

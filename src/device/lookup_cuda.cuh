@@ -6,38 +6,43 @@
 #include "device/lookup_classes.h"
 
 /*
- * What the parts of look-ups on a GPU share.
+ * Code shared by the lookups on a GPU. Steps of a backward:
  *
- * Backward: every look-up becomes a pair of a key, its row counted over all
- * tables, and its bag, counted over all tables; the pairs are sorted by key,
- * which is stable, so that a row's look-ups stay in bag order; pieces of long
- * runs are summed, then each run is added up and its row updated. Keys have
- * 32 bits where all rows of all tables are fewer than 2^32, else 64. Within a
- * table the low 32 bits tell rows apart, so the kernels that read keys look at
- * those only.
+ *   1. Every lookup becomes a pair: a key, which is its row counted over all
+ *      tables, and its bag counted over all tables.
+ *   2. The pairs are sorted by key. The sort is stable, so the lookups of a row
+ *      stay in bag order.
+ *   3. The later pieces of long runs are summed.
+ *   4. Each run is summed and its row updated.
+ *
+ * Keys have 32 bits if all tables together have fewer than 2^32 rows, else 64.
+ * Within a table the low 32 bits distinguish the rows, so kernels that read
+ * keys read only those bits.
  */
 
 /* A table as kernels see it. */
 struct cuda_table {
     char *d_weight;
     float *d_state;
-    uint64_t first_row; /* rows of all tables before */
+    uint64_t first_row; /* rows of all tables before it */
     uint32_t dim, out_begin;
-    uint32_t group_lanes; /* that update a row: a quad of columns each */
+    uint32_t group_lanes; /* lanes that update a row, a quad of columns each */
     uint32_t is_half;     /* fp16 weights, else fp32 */
 };
 
 struct lookup_cuda {
     struct lookup base;
     struct device_cuda *cuda;      /* not owned */
-    struct lookup_classes classes; /* of the forward */
-    void *d_block;                 /* owned; all that follows lies there */
+    struct lookup_classes classes; /* classes of the forward */
+    void *d_block;                 /* owned; holds all arrays below */
     struct lookup_slice *d_slices;
     struct cuda_table *d_tables; /* [n_tables] */
-    unsigned key_bits;           /* that differ */
+    unsigned key_bits;           /* key bits that differ */
     uint32_t max_group_lanes;
-    struct device_pairs pairs; /* of max_lookups look-ups, as are: */
-    float *d_partials; /* [n_lookups / LOOKUP_RUN_PIECE + n_tables][max_dim] */
+    struct device_pairs pairs; /* for max_lookups lookups */
+    /* Places for partial sums, [max_lookups / LOOKUP_RUN_PIECE +
+     * n_tables][max_dim]; see partial_of. */
+    float *d_partials;
 };
 
 static inline struct lookup_cuda *lookup_cuda_of(struct lookup *lookup)
@@ -62,13 +67,15 @@ static inline struct cuda_table cuda_table_of(const struct lookup_table *table,
     return out;
 }
 
-/* Room for the sums of a row that is wider than its group; of a block of
- * n_threads, a quad for each slice of 128 columns and thread. */
+/* Returns the shared memory in bytes that holds the sums of rows wider than
+ * their groups, for a block of n_threads: one quad per thread and slice of 128
+ * columns. */
 static inline size_t lookup_room_bytes(uint32_t max_dim, unsigned n_threads)
 {
     return ((size_t)max_dim + 127) / 128 * n_threads * sizeof(float4);
 }
-/* The widest rows, so that this room is there on every GPU. */
+/* Threads of a block, and the widest dim whose sums fit the shared memory of
+ * every GPU. */
 #define LOOKUP_UPDATE_THREADS 128
 #define LOOKUP_CUDA_MAX_DIM 3072
 

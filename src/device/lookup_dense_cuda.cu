@@ -11,8 +11,8 @@ struct dense_job {
     uint32_t is_adagrad;
 };
 
-/* A group of lanes takes a row; a row whose gradient is zero, of either sign,
- * stays as it is. All lanes of a warp stay together. */
+/* Updates one row per group of lanes. A row whose gradient is zero, of either
+ * sign, stays as it is. All lanes of a warp stay together. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 8)
     lookup_dense_kernel(struct dense_job job)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_quads.cuh"
 
-/* Rows of a group that are on their way at once. */
+/* Rows that a group loads at the same time. */
 #define N_IN_FLIGHT 4
-/* Warps of work that a GPU wants, for each multiprocessor. */
+/* Warps per multiprocessor that a launch should have. */
 #define WARPS_A_SM 64
 
 struct forward_job {
     struct lookup_classes classes;
     const struct lookup_slice *slices;
-    const uint32_t *indices; /* of wide ones the low words */
+    const uint32_t *indices; /* low words of wide indices */
     const uint64_t *offsets;
     char *out;
     uint32_t batch, out_dim;
@@ -17,7 +17,8 @@ struct forward_job {
     uint32_t is_half;    /* outputs in fp16 */
 };
 
-/* Quad q of a vector, which is of one of the kinds that rows are read in. */
+/* Returns quad q of a vector; there is one overload for each type that rows are
+ * read in. */
 static __device__ inline float4 quad_of(float4 vec, uint32_t)
 {
     return vec;
@@ -40,14 +41,15 @@ static __device__ inline uint32_t low_word(const uint64_t *at)
 }
 
 /*
- * A lane walks its vector of the rows of the bags from `bag` on, as many as
- * there are up to bags_a_walk. The rows of all bags are one list: N_IN_FLIGHT
- * of them are loaded, then added in order; wherever a bag ends, its sum is
- * stored. The indices of the next rows and the next bag's end are loaded one
- * round ahead; of the end only the low word, which is kept as it was loaded:
- * any arithmetic on it would wait for it here. All lanes of a group load the
- * same index, which is one access. Rows of the output need not be aligned to
- * more than a quad.
+ * Sums up to bags_a_walk bags from `bag` on, for one vector of columns per
+ * lane. The rows of all bags form one list: N_IN_FLIGHT of them are loaded,
+ * then added in order. Wherever a bag ends, its sum is stored.
+ *
+ * The indices of the next rows and the end of the next bag are loaded one round
+ * ahead. Only the low word of that end is loaded. It is kept as loaded, because
+ * any arithmetic on it here would wait for the load. All lanes of a group load
+ * the same index, which is one access. Rows of the output need only the
+ * alignment of a quad.
  */
 template <typename Vec, uint32_t n_quads>
 static __device__ void

@@ -33,7 +33,7 @@ void lookup_cuda_close(struct lookup *lookup)
     mem_free(self);
 }
 
-/* Gives all arrays their places in the block; returns its size. */
+/* Assigns all arrays their places in the block; returns the block's size. */
 static size_t lay_out(struct lookup_cuda *self, uint32_t n_slices)
 {
     const struct lookup *base = &self->base;
@@ -54,7 +54,8 @@ static size_t lay_out(struct lookup_cuda *self, uint32_t n_slices)
     return parts.n_bytes;
 }
 
-/* The tables as kernels see them; and what follows from them. */
+/* Returns the tables as kernels see them. Also sets the members of `self` that
+ * follow from their sizes. */
 static struct cuda_table *open_tables(struct lookup_cuda *self)
 {
     uint32_t n = self->base.n_tables;

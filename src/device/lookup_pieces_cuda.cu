@@ -2,23 +2,24 @@
 #include "device/lookup_runs.cuh"
 
 /*
- * Sums of what long runs have beside their first piece: of the later pieces,
- * then of the later parts. One of those may start in each block of as many
- * look-ups of a table, and each group of lanes looks after one block. A span
- * has as many blocks as a warp has lanes, so that a table whose groups have G
- * lanes keeps G warps busy; the other warps leave.
+ * Sums the later pieces of long runs, then their later parts; "later" means not
+ * the first of a run. The lookups of a table are divided into blocks that are
+ * as long as a piece (or a part), so that at most one later piece (or part)
+ * starts in each block. Each group of lanes handles one block. A span has as
+ * many blocks as a warp has lanes. A table whose groups have G lanes therefore
+ * keeps G warps busy; the other warps return at once.
  */
 
-/* Gradients of a group that are on their way at once: here there are few groups
- * with much to do. */
+/* Gradients that a group loads at the same time: more than elsewhere, because
+ * here few groups have much to do. */
 #define N_IN_FLIGHT 8
 
 /* A later piece or part. */
 struct cut {
-    uint32_t begin, end; /* look-ups; the same: none */
+    uint32_t begin, end; /* lookups; begin == end if there is none */
 };
 
-/* First look-up in [begin, in] of the run that `in` is in. */
+/* Returns the first lookup in [begin, in] of the run that contains `in`. */
 static __device__ uint32_t run_begin(const struct backward_job &job,
                                      uint32_t begin, uint32_t in)
 {
@@ -35,7 +36,8 @@ static __device__ uint32_t run_begin(const struct backward_job &job,
     return in;
 }
 
-/* End of the part of i's run that lies before `end`; mostly that is all. */
+/* Returns where the run of lookup i ends, but at most `end`. Mostly this is
+ * `end`. */
 static __device__ uint32_t run_end(const struct backward_job &job, uint32_t i,
                                    uint32_t end)
 {
@@ -55,10 +57,10 @@ static __device__ uint32_t run_end(const struct backward_job &job, uint32_t i,
 }
 
 /*
- * What starts in [block, block + size) for the group's block; the warp's
- * blocks begin at `first`. The runs that reach into several of its blocks from
- * before them are one, whose begin the warp finds together; the others begin
- * near.
+ * Returns the piece or part that starts in [block, block + size), the group's
+ * block. The warp's blocks begin at `first`. Runs that reach into more than one
+ * of them from before `first` are one and the same run, and the warp finds its
+ * begin together. All other runs begin near their blocks.
  */
 static __device__ struct cut cut_of(const struct backward_job &job,
                                     const struct lookup_span &span,
@@ -88,7 +90,8 @@ static __device__ struct cut cut_of(const struct backward_job &job,
     return cut;
 }
 
-/* The block of a group, the others of its warp being next to it. */
+/* Sums the piece or part of the group's block. The groups of a warp have
+ * adjacent blocks. */
 template <bool is_half, uint32_t size>
 static __device__ void sum_cuts(const struct backward_job &job)
 {
@@ -133,7 +136,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     sum_cuts<is_half, LOOKUP_RUN_PIECE>(job);
 }
 
-/* A part's sum takes the place of its first piece's. */
+/* Sums the later parts. A part's sum replaces the sum of its first piece. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     lookup_parts_kernel(struct backward_job job)
 {

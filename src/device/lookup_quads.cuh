@@ -6,8 +6,8 @@
 
 #include <cuda_fp16.h>
 
-/* Four neighbouring columns, fp32 or fp16 in memory, floats in registers.
- * Every product and every sum is rounded on its own. */
+/* A quad is four neighbouring columns: fp32 or fp16 in memory, floats in
+ * registers. Every product and every sum is rounded on its own. */
 
 #define ALL_LANES 0xffffffffu
 
@@ -48,15 +48,15 @@ static __device__ inline void quad_add(float4 &sum, float4 quad)
     sum.w = __fadd_rn(sum.w, quad.w);
 }
 
-/* Column 4 * quad_idx of a row, as bytes. */
+/* Returns the offset of column 4 * quad_idx in a row, in bytes. */
 static __device__ inline size_t quad_offset(uint32_t quad_idx, bool is_half)
 {
     return (size_t)quad_idx * (is_half ? 8 : 16);
 }
 
-/* Memory that this kernel writes, too, and that nobody reads twice: past the
- * L1. A pointer that was itself loaded is not known to be global; this says
- * so. */
+/* Loads a quad from memory that this kernel also writes and that is read only
+ * once; it bypasses the L1. The compiler does not know that a pointer which was
+ * itself loaded is a global one; these intrinsics state it. */
 static __device__ inline float4 quad_load(const void *at, bool is_half)
 {
     if (is_half)
@@ -72,8 +72,8 @@ static __device__ inline void quad_store(void *at, float4 quad, bool is_half)
         __stcg((float4 *)at, quad);
 }
 
-/* Outputs, which nobody reads soon: they are not to drive hot rows out of the
- * cache. */
+/* Stores a quad of an output. Outputs are not read soon, so the store must not
+ * evict hot rows from the cache. */
 static __device__ inline void quad_store_streaming(void *at, float4 quad,
                                                    bool is_half)
 {
@@ -83,7 +83,7 @@ static __device__ inline void quad_store_streaming(void *at, float4 quad,
         __stcs((float4 *)at, quad);
 }
 
-/* w - scale * g */
+/* Returns w - scale * g. */
 static __device__ inline float4 quad_step(float4 w, float scale, float4 g)
 {
     return make_float4(__fsub_rn(w.x, __fmul_rn(scale, g.x)),
@@ -93,10 +93,13 @@ static __device__ inline float4 quad_step(float4 w, float scale, float4 g)
 }
 
 /*
- * The squares of row-wise Adagrad in the order of lookup.h. A group of lanes
- * holds one quad each; lane j collects the sums of columns 4 (j mod 4) .. + 3,
- * modulo 16, of one slice of the row after the other. All lanes of the warp
- * call these together.
+ * Sums of squares for row-wise Adagrad, in the order given in lookup.h. Each
+ * lane of a group holds one quad. The lane collects, for one slice of the row
+ * after the other, the sums of the columns
+ *
+ *   4 (lane mod 4) .. 4 (lane mod 4) + 3, modulo 16.
+ *
+ * All lanes of the warp must call these functions together.
  */
 static __device__ inline void squares_add(float4 &sums, float4 quad,
                                           uint32_t group_lanes)
@@ -125,7 +128,8 @@ static __device__ inline void squares_fold(float4 &sums, int with)
                                __shfl_xor_sync(ALL_LANES, sums.w, with)));
 }
 
-/* Groups of fewer than four lanes lack sums that would be zero. */
+/* Returns the mean of the squares. Groups of fewer than four lanes skip the
+ * sums that would be zero. */
 static __device__ inline float squares_mean(float4 sums, uint32_t group_lanes,
                                             uint32_t dim)
 {
@@ -138,8 +142,9 @@ static __device__ inline float squares_mean(float4 sums, uint32_t group_lanes,
         (float)dim);
 }
 
-/* The rate of a row's step; its first lane, which alone has loaded the row's
- * state, adds to it. A group without a row gives NULL. */
+/* Returns the learning rate of a row's step. Only the group's first lane has
+ * loaded the row's state; it stores the new state. A group without a row passes
+ * NULL. */
 static __device__ inline float adagrad_rate(float *d_state, float state,
                                             float mean, float learning_rate,
                                             uint32_t group_lanes)

@@ -4,21 +4,24 @@
 
 #include "device/lookup_quads.cuh"
 
-/* What the kernels of a backward share: the sorted look-ups and the sums of
- * their gradients. */
+/* Code shared by the kernels of a backward: access to the sorted lookups and
+ * sums of their gradients. */
 
 #define BLOCK_THREADS LOOKUP_UPDATE_THREADS
 #define BLOCK_WARPS (BLOCK_THREADS / 32)
 
 struct backward_job {
     const struct cuda_table *tables;
-    const uint32_t *indices; /* of wide ones the low words */
-    uint32_t *keys, *bags;   /* sorted, once they are; of keys the low words */
+    const uint32_t *indices; /* low words of wide indices */
+    /* Row keys (only low words are read) and bags of the lookups; sorted after
+     * LOOKUP_SORT. */
+    uint32_t *keys, *bags;
     const uint64_t *offsets;
     const char *grad;
-    float *partials;               /* see partial_of */
-    uint32_t grad_stride;          /* bytes from one bag to the next */
-    uint32_t index_step, key_step; /* words from one to the next: 1 or 2 */
+    float *partials;      /* see partial_of */
+    uint32_t grad_stride; /* bytes from one bag to the next */
+    /* words between two indices, two keys: 1 or 2 */
+    uint32_t index_step, key_step;
     uint32_t n_tables, batch, max_dim, max_group_lanes;
     float learning_rate;
     uint32_t is_adagrad;
@@ -31,17 +34,18 @@ static __device__ inline uint32_t key_at(const struct backward_job &job,
 }
 
 /*
- * How many of the n look-ups from + step, from + 2 * step, ... are of the same
- * row as `from`; those come first. The warp looks together: 32 neighbours, and
- * as long as all are the row's, 32 that are 32 times as far apart; then it
- * narrows down where the row ends.
+ * Returns how many of the n lookups from + step, from + 2 * step, ... are of
+ * the same row as `from`. These come before all others. The warp searches
+ * together. It looks at 32 neighbours and, as long as all are of that row, at
+ * 32 more that are 32 times as far apart. Then it narrows down where the row
+ * ends.
  */
 static __device__ inline uint32_t count_along(const struct backward_job &job,
                                               uint32_t from, int32_t step,
                                               uint32_t n)
 {
     const uint32_t key = key_at(job, from), lane = threadIdx.x & 31;
-    uint32_t low = 0, high = n; /* the count is one of these */
+    uint32_t low = 0, high = n; /* the count is in [low, high] */
     uint32_t apart = 1, widest;
 
     while (low < high) {
@@ -59,9 +63,10 @@ static __device__ inline uint32_t count_along(const struct backward_job &job,
     return low;
 }
 
-/* The sum of the piece that starts at look-up i, or of the part, once that is
- * known: pieces of one table start at least LOOKUP_RUN_PIECE apart, and tables
- * have spans of their own. Those of one run lie side by side. */
+/* Returns the place of the sum of the piece that starts at lookup i, or of the
+ * part that starts there once its sum is known. No two pieces share a place:
+ * the pieces of one table start at least LOOKUP_RUN_PIECE apart, and tables
+ * have spans of their own. The places of one run are adjacent. */
 static __device__ inline float *partial_of(const struct backward_job &job,
                                            const struct lookup_span &span,
                                            uint32_t i)
@@ -73,7 +78,7 @@ static __device__ inline float *partial_of(const struct backward_job &job,
     return job.partials + (uint64_t)number * job.max_dim;
 }
 
-/* The gradient of a bag by a quad of the table's columns. */
+/* Returns the address of a bag's gradient for a quad of the table's columns. */
 template <bool is_half>
 static __device__ inline const char *
 grad_at(const struct backward_job &job, const struct cuda_table &table,
@@ -91,9 +96,9 @@ static __device__ inline float4 load_grad(const char *at)
     return __ldg((const float4 *)at);
 }
 
-/* Adds the gradients of n bags, in order, to zero. What is missing in the last
- * round is added as zeros: no sum that began with +0 is -0, so that they change
- * nothing. */
+/* Returns the sum of the gradients of n bags, added to zero in order. The last
+ * round is filled up with zeros. They change nothing, because a sum that began
+ * with +0 is never -0. */
 template <bool is_half, uint32_t n_in_flight>
 static __device__ float4 sum_grads(const struct backward_job &job,
                                    const struct cuda_table &table,
@@ -121,11 +126,11 @@ static __device__ float4 sum_grads(const struct backward_job &job,
     return sum;
 }
 
-/* Sums of pieces or parts of a group that are on their way at once. */
+/* Partial sums (of pieces or parts) that a group loads at the same time. */
 #define PARTIALS_IN_FLIGHT 8
 
-/* Adds n partials, `stride` floats from one to the next, in order; what is
- * missing in the last round, as above. */
+/* Adds n partial sums to `sum`, in order. They are `stride` floats apart. The
+ * last round is filled up with zeros, as in sum_grads. */
 static __device__ inline void add_partials(float4 &sum, const float *partial,
                                            uint32_t n, uint64_t stride)
 {
@@ -145,7 +150,8 @@ static inline dim3 blocks_for_warps(uint64_t n_warps)
     return dim3((unsigned)((n_warps + BLOCK_WARPS - 1) / BLOCK_WARPS));
 }
 
-/* Hand the kernels to the device's stream; pieces with the parts of them. */
+/* Queue the kernels on the device's stream. lookup_cuda_pieces sums both pieces
+ * and parts. */
 int lookup_cuda_pieces(struct lookup_cuda *self, const struct backward_job *job,
                        uint32_t n_lookups, struct err *err) MUST_CHECK;
 int lookup_cuda_update(struct lookup_cuda *self, const struct backward_job *job,

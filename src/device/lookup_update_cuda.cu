@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/lookup_runs.cuh"
 
-/* Gradients of a group that are on their way at once. */
+/* Gradients that a group loads at the same time. */
 #define N_IN_FLIGHT 4
-/* A span has a look-up for each lane of a warp, and is a piece: of the runs
- * that start in it, only the last can have later pieces. */
+/* Length of a span: one lookup per lane of a warp. This is also the length of a
+ * piece, so that of the runs that start in a span only the last one can have
+ * later pieces. */
 #define SPAN ((uint32_t)LOOKUP_RUN_PIECE)
 
-/* A run as its group sees it; idle groups have n_first 0. */
+/* A run as its group sees it; n_first is 0 in idle groups. */
 struct run {
     uint32_t begin;
     uint32_t key;
-    uint32_t n_first; /* look-ups of the first piece */
+    uint32_t n_first; /* lookups of the first piece */
 };
 
 static __device__ inline char *weight_row(const struct cuda_table &table,
@@ -20,8 +21,8 @@ static __device__ inline char *weight_row(const struct cuda_table &table,
     return table.d_weight + (uint64_t)row * table.dim * (table.is_half ? 2 : 4);
 }
 
-/* Starts to bring a run's row, its state and its first gradient near: most
- * runs are short, and a group would wait for each of them. */
+/* Prefetches a run's row, its state and its first gradient. Most runs are
+ * short, so that a group would wait for each of the three. */
 template <bool is_half>
 static __device__ void
 prefetch_run(const struct backward_job &job, const struct lookup_span &span,
@@ -58,10 +59,11 @@ static __device__ void add_later(float4 &sum, const struct backward_job &job,
 }
 
 /*
- * One run for each group of the warp: sums its gradients, slice by slice of
- * 4 * lanes columns, keeps the sums in shared memory, where only the thread
- * itself reads them, and makes the optimizer's step. The row's state and the
- * first slice of its weights are on their way meanwhile.
+ * Updates one row per group of the warp. The group sums the gradients of its
+ * run, one slice of 4 * lanes columns after the other. It keeps the sums in
+ * shared memory, where each thread reads only its own. Then it makes the
+ * optimizer's step. The row's state and the first slice of its weights are
+ * loaded meanwhile.
  */
 template <bool is_half>
 static __device__ void
@@ -116,9 +118,10 @@ update_runs(const struct backward_job &job, const struct lookup_span &span,
 }
 
 /*
- * A warp applies the runs that start in its span of 32 look-ups: a lane looks
- * at each, and each group takes the runs that start at its lanes' look-ups,
- * one after the other, each being fetched while the one before it is applied.
+ * Updates the rows of the runs that start in the warp's span of 32 lookups.
+ * Each lane examines one lookup. Each group takes the runs that start at its
+ * lanes' lookups, one after the other. It prefetches a run while it applies the
+ * one before.
  */
 template <bool is_half>
 static __global__ void __launch_bounds__(BLOCK_THREADS, 6)

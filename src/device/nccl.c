@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Where the address of each function goes. */
+/* NCCL's functions: their names, and the members that hold their addresses. */
 static const struct {
     const char *name;
     size_t offset;

@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 /*
- * The part of NCCL that we call, by its public binary interface, loaded when
- * it is asked for: neither building nor starting the program needs NCCL. Any
- * libnccl.so.2 since 2.13 fits.
+ * The part of NCCL that this program calls, through NCCL's public binary
+ * interface. nccl_load loads the library, so NCCL is needed neither to build
+ * nor to start the program. Any libnccl.so.2 since 2.13 fits.
  */
 
 #define NCCL_LIBRARY "libnccl.so.2"
@@ -19,10 +19,11 @@ struct nccl_id { /* ncclUniqueId */
 };
 struct nccl_comm; /* *ncclComm_t */
 
-enum nccl_status { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 }; /* of some */
-enum nccl_type { NCCL_BYTES = 0 };                           /* ncclInt8 */
+/* Status codes used here. */
+enum nccl_status { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 };
+enum nccl_type { NCCL_BYTES = 0 }; /* ncclInt8 */
 
-/* Functions return a status; stream is a cudaStream_t. */
+/* NCCL's functions. They return a status; stream is a cudaStream_t. */
 struct nccl {
     void *library; /* owned */
     int (*get_version)(int *version);
@@ -41,13 +42,15 @@ struct nccl {
     const char *(*get_last_error)(struct nccl_comm *comm);
 };
 
-/* library: NCCL_LIBRARY but in tests. ERR_DEVICE with the loader's words where
- * it cannot be loaded or lacks a function. */
+/* Loads the library. library: NCCL_LIBRARY, except in tests. Fails with
+ * ERR_DEVICE and the loader's message if the library cannot be loaded or lacks
+ * a function. */
 int nccl_load(struct nccl *nccl, const char *library,
               struct err *err) MUST_CHECK;
-void nccl_unload(struct nccl *nccl); /* zeroed is fine */
+void nccl_unload(struct nccl *nccl); /* a zeroed struct is fine */
 
-/* 0, or -1 and ERR_DEVICE with the name of the call and NCCL's words. */
+/* Returns 0 if the status is a success. Otherwise returns -1 and sets
+ * ERR_DEVICE with the name of the call and NCCL's message. */
 int nccl_check(const struct nccl *nccl, int status, const char *name,
                struct err *err) MUST_CHECK;
 

@@ -25,7 +25,8 @@ static uint64_t pair_bytes(const struct probe *probe)
     return probe->n * (key_bytes(probe) + sizeof(uint32_t));
 }
 
-/* Of a read, or of a copy from and to; of a gather, its footprint. */
+/* Returns the bytes of a read's source, of a copy's source and destination, or
+ * of a gather's footprint. */
 static uint64_t streamed_bytes(const struct probe *probe)
 {
     return probe->kind == PROBE_COPY ? 2 * probe->n_bytes : probe->n_bytes;
@@ -44,24 +45,25 @@ double probe_moved_bytes(const struct probe *probe)
 
 uint64_t probe_memory_bytes(const struct probe *probe)
 {
-    if (probe->kind == PROBE_SORT) /* as they were, twice, and some scratch */
+    /* SORT needs the pairs as drawn, two sort buffers and scratch. */
+    if (probe->kind == PROBE_SORT)
         return 3 * pair_bytes(probe) + probe->n + SCRATCH_BYTES;
     if (probe->kind == PROBE_LAUNCH)
         return SCRATCH_BYTES;
     return streamed_bytes(probe) + probe->n * sizeof(uint32_t);
 }
 
-/* What one probe holds. */
+/* Resources of one probe. */
 struct preparation {
     struct device *device; /* not owned */
     struct probe_job job;
-    void *d_block; /* owned; in it all memory of the job, and: */
+    void *d_block; /* owned; holds all memory of the job and the arrays below */
     void *d_offsets;
-    /* SORT: the pairs as they were drawn */
+    /* SORT: the pairs as drawn */
     void *d_first_keys, *d_first_values;
 };
 
-/* Gives all of it places in the block; returns how large that has to be. */
+/* Assigns all arrays their places in the block; returns the block's size. */
 static size_t lay_out(struct preparation *own)
 {
     struct probe_job *job = &own->job;
@@ -83,7 +85,7 @@ static size_t lay_out(struct preparation *own)
     return parts.n_bytes;
 }
 
-/* n numbers, all below n_values alike. */
+/* Draws n numbers, uniform over 0 .. n_values - 1. */
 static int draw(struct preparation *own, uint64_t n, uint64_t n_values,
                 void *d_out, struct err *err)
 {
@@ -123,7 +125,8 @@ static int prepare(struct preparation *own, const struct probe *probe,
     return 0;
 }
 
-/* What only warms up is not held back: its kernels may have to be loaded. */
+/* Runs the probe once. Warm-up runs are not held back, because their kernels
+ * may have to be loaded. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct preparation *own = ctx;
@@ -150,7 +153,8 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* Rows and draws are counted in 32 bits. */
+/* Returns true if the probe can be run. Rows and draws are counted in 32
+ * bits. */
 static bool is_possible(const struct probe *probe)
 {
     if (probe->kind == PROBE_GATHER)

@@ -7,16 +7,18 @@
 EXTERN_C_BEGIN
 
 /*
- * What a device can do at best, by the plainest code that does it: the
- * ceilings that look-ups are held against. A probe takes its own memory and
- * leaves nothing behind.
+ * Ceilings: the best that a device can do, measured with the plainest code that
+ * does it. Lookups are compared with them. A probe allocates its own memory and
+ * frees it again.
  */
 enum probe_kind {
-    PROBE_READ,   /* n_bytes, one behind the other */
-    PROBE_COPY,   /* n_bytes to another place: counted twice */
-    PROBE_GATHER, /* n rows of row_bytes, uniformly from n_bytes; summed up */
-    PROBE_SORT,   /* n pairs of key and 32-bit value, key_bits of the key */
-    PROBE_LAUNCH  /* one piece of work that does nothing */
+    PROBE_READ, /* reads n_bytes in sequence */
+    PROBE_COPY, /* copies n_bytes; each counts twice */
+    /* Reads and sums n rows of row_bytes, drawn uniformly from n_bytes. */
+    PROBE_GATHER,
+    /* Sorts n pairs of key and 32-bit value by key_bits of the key. */
+    PROBE_SORT,
+    PROBE_LAUNCH /* one piece of work that does nothing */
 };
 extern const char *const probe_kind_names[]; /* "read", "copy" ... NULL */
 
@@ -28,14 +30,20 @@ struct probe {
     uint32_t key_bits;  /* SORT: 1 .. 64; above 32 the keys have 8 bytes */
 };
 
-/* Bytes that it moves: what gbps is made of. READ n_bytes, COPY 2 n_bytes,
- * GATHER n (row_bytes + 4), SORT by passes of 8 bits, each reading and writing
- * the pairs; LAUNCH 0. */
+/*
+ * Returns the bytes that a probe moves, from which its GB/s follow:
+ *
+ *   READ    n_bytes
+ *   COPY    2 n_bytes
+ *   GATHER  n (row_bytes + 4)
+ *   SORT    reads and writes the pairs once for every 8 bits of the key
+ *   LAUNCH  0
+ */
 double probe_moved_bytes(const struct probe *probe);
-/* Device memory that it takes. */
+/* Returns the bytes of device memory that a probe takes. */
 uint64_t probe_memory_bytes(const struct probe *probe);
 
-/* A probe and what it took. */
+/* Result of a probe. */
 struct ceiling {
     struct probe probe;
     struct timing timing;
@@ -43,8 +51,9 @@ struct ceiling {
     unsigned flags; /* SAMPLE_THROTTLED */
 };
 
-/* Median and deciles of n_iterations runs after a warm-up, the last-level
- * cache flushed before each. ERR_DEVICE where memory is short. */
+/* Measures a probe: median and deciles of n_iterations runs after a warm-up.
+ * The last-level cache is flushed before each run. Fails with ERR_DEVICE if
+ * memory is short. */
 int probe_run(struct ceiling *ceiling, struct device *device,
               const struct probe *probe, unsigned n_iterations,
               struct err *err) MUST_CHECK;

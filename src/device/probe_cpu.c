@@ -3,13 +3,14 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 #define PIECE_ROWS ((size_t)1 << 12)
-/* So many rows ahead are asked for: more than a core's buffers for misses. */
+/* Prefetch distance in rows: more than a core has buffers for cache misses. */
 #define AHEAD 16
 #define DIGITS 256
-/* Words that a cache line holds, which are summed side by side. */
+/* Words in a cache line; each is summed in a lane of its own. */
 #define LANES 16
 
-/* The sums of each thread's last task, so that they are computed. */
+/* Sums of each thread's last task. They are stored so that the compiler keeps
+ * the computation. */
 struct sums {
     uint32_t lanes[LANES];
 };
@@ -65,8 +66,8 @@ static void nothing(void *ctx, size_t task, unsigned thread)
     (void)thread;
 }
 
-/* Least-significant-digit radix sort, 8 bits a pass. Each thread counts and
- * places one chunk of the pairs; counts are [chunk][digit]. */
+/* Radix sort from the least significant digit, 8 bits per pass. Each thread
+ * counts and places one chunk of the pairs; counts are [chunk][digit]. */
 struct sort_job {
     const struct probe_job *probe;
     unsigned from, shift, mask;

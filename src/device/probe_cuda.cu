@@ -2,7 +2,7 @@
 #include "device/cuda_private.cuh"
 
 #define WARP 32u
-/* Loads of 16 bytes that each thread has in flight. */
+/* 16-byte loads that each thread has in flight. */
 #define IN_FLIGHT 8u
 
 static __device__ unsigned mixed(const uint4 &word)
@@ -10,8 +10,8 @@ static __device__ unsigned mixed(const uint4 &word)
     return word.x ^ word.y ^ word.z ^ word.w;
 }
 
-/* `sum` is needed as far as nvcc can know; nothing is stored but for one sum
- * of 2^32. */
+/* Makes nvcc keep the computation of `sum`. Only one of 2^32 values of `sum` is
+ * stored, which nvcc cannot know. */
 static __device__ void keep(unsigned sum, unsigned *sink)
 {
     if (sum == 0x9e3779b9u)
@@ -23,7 +23,7 @@ static __device__ uint4 word_at(const uint4 *data, uint64_t i, uint64_t n)
     return i < n ? __ldcs(&data[i]) : make_uint4(0, 0, 0, 0);
 }
 
-/* Reads, or copies where there is a place to copy to. */
+/* Reads src, or copies it to dst. */
 template <bool is_copy>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     stream_kernel(uint4 *dst, const uint4 *src, uint64_t n, unsigned *sink)
@@ -55,11 +55,11 @@ static __device__ uint32_t index_at(const uint32_t *indices, uint64_t i,
 }
 
 /*
- * LANES threads read a row together, 16 bytes each, so that a warp reads 32 /
- * LANES rows with one load; up to IN_FLIGHT such loads go out before the first
- * is waited for. A warp takes 32 indices at a time, one a lane, while it still
- * reads the rows of the 32 before, and hands them round by shuffles. Beyond
- * the end it reads the last row again.
+ * Gathers rows. LANES threads read a row together, 16 bytes each, so that a
+ * warp reads 32 / LANES rows with one load. Up to IN_FLIGHT such loads are
+ * issued before the first is waited for. A warp loads 32 indices at a time, one
+ * per lane, while it still reads the rows of the 32 before, and distributes
+ * them by shuffles. Beyond the end it reads the last row again.
  */
 template <unsigned LANES>
 static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
@@ -106,7 +106,8 @@ static __global__ void empty_kernel(unsigned *sink)
     keep(blockIdx.x, sink);
 }
 
-/* On the grid that fills the device once. */
+/* Launches a kernel with as many blocks as the device holds at once, or fewer
+ * if n_threads need fewer. */
 template <typename... Parameters, typename... Arguments>
 static int launch_full(struct device_cuda *cuda, uint64_t n_threads,
                        struct err *err, void (*kernel)(Parameters...),

@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-/* Seeds of the permutations and draws of one stream; 1 is that of its rows. */
+/* Salts of the seeds for a stream's permutations and draws. 1 is the salt of
+ * its row order. */
 enum { SALT_POSITIONS = 2, SALT_COLD, SALT_DRAWS, SALT_BAGS };
 
 uint64_t stream_n_lookups(const struct stream *stream)
@@ -117,8 +118,8 @@ double stream_shares(const unsigned n_rows[REUSE_BINS], double bins[REUSE_BINS])
     return (double)n_unique;
 }
 
-/* Counts by open addressing; where the slots are as many as the rows, each row
- * has its own. */
+/* Counts in a hash table with open addressing. If there are at least as many
+ * slots as rows, each row has its own slot. */
 double stream_histogram(const uint32_t *indices, uint64_t n, uint64_t n_rows,
                         double bins[REUSE_BINS])
 {

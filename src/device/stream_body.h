@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * stream_rows of cpu_kernels.h, a part of lookup_body.h. Plain loops over
- * blocks, which the compiler turns into vectors: what makes stream_row slow is
- * that each walk and each draw takes a number of steps that no branch predictor
- * knows. Here a step is taken for the whole block, and what has not arrived
- * goes on in a list.
+ * Implementation of stream_rows in cpu_kernels.h, included by lookup_body.h. It
+ * consists of plain loops over blocks of lookups, which the compiler
+ * vectorizes. stream_row is slow because no branch predictor knows how many
+ * steps a cycle walk or a Zipf draw takes. Here one step is made for a whole
+ * block. The lookups that need further steps continue in a list.
  */
 
 #include "device/stream_math.h"
 
 #define BLOCK 512
 
-/* Takes one step for x[0 .. n), then steps for those still outside. */
+/* Permutes x[0 .. n): makes one step for all of them, then further steps for
+ * those that are still outside [0, n_values). */
 static void permute_block(const struct permutation *permutation, uint32_t *x,
                           uint32_t n)
 {
-    const struct permutation own = *permutation; /* so that it stays in
-                                                    registers */
+    /* local copy, to stay in registers */
+    const struct permutation own = *permutation;
     const uint32_t n_values = (uint32_t)own.n;
     uint32_t at[BLOCK], outside[BLOCK], n_outside = 0, n_left;
 

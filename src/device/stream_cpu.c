@@ -3,20 +3,21 @@
 
 #include "base/mem.h"
 
-/* Look-ups of one task. */
+/* Lookups of one task. */
 #define PIECE_LOOKUPS ((uint32_t)1 << 16)
 
 struct drawn_stream {
     struct stream_batch batch;
     uint32_t n_bags;
-    uint64_t offset; /* of its first look-up */
+    uint64_t offset; /* offset of the stream's first lookup */
     uint64_t *offsets;
     uint32_t *indices;
 };
 
 struct draw_job {
     const struct drawn_stream *streams;
-    size_t n_pieces; /* of the longest one, and one more for the offsets */
+    /* tasks of the longest stream, including one for the offsets */
+    size_t n_pieces;
 };
 
 static void draw_piece(void *ctx, size_t task, unsigned thread)

@@ -3,13 +3,13 @@
 #include "device/cuda_private.cuh"
 #include "device/stream_math.h"
 
-/* Where the parts of a stream lie in its batch. */
+/* A stream and its place in the batch. */
 struct placed_stream {
     struct stream_batch batch;
     uint64_t first_lookup;
 };
 
-/* Row y of the grid draws stream y, one thread a look-up. */
+/* Row y of the grid draws stream y, one thread per lookup. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     rows_kernel(const struct placed_stream *streams, uint32_t *indices)
 {
@@ -21,7 +21,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             stream_row(&stream->batch, (uint32_t)i);
 }
 
-/* The sizes of all bags, and a last 0, whose sums are the offsets. */
+/* Stores the sizes of all bags and a last 0; their running sums are the
+ * offsets. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     sizes_kernel(const struct placed_stream *streams, uint32_t n_bags,
                  uint64_t n_all, uint64_t *sizes)
@@ -33,7 +34,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
                                                 (uint32_t)(i % n_bags));
 }
 
-/* The workspace holds the placed streams, then what the sum needs. */
+/* The workspace holds the placed streams, then the scratch of the sum. */
 int stream_cuda_draw(struct device *device, const struct stream *streams,
                      uint32_t n_streams, uint64_t batch_seed,
                      uint32_t *d_indices, uint64_t *d_offsets, struct err *err)
@@ -78,8 +79,8 @@ out:
     return rc;
 }
 
-/* First place in sorted[from, n) that does not hold sorted[from]: steps that
- * double, then halving. */
+/* Returns the first place in sorted[from, n) that does not hold sorted[from],
+ * by steps that double and then by halving. */
 static __device__ uint64_t run_end(const uint32_t *sorted, uint64_t from,
                                    uint64_t n)
 {
@@ -102,8 +103,8 @@ static __device__ uint64_t run_end(const uint32_t *sorted, uint64_t from,
     return high;
 }
 
-/* Counts the runs of sorted[n] by the bin of their length. Whole numbers are
- * added, so the order does not matter. */
+/* Counts the runs of sorted[n] by the bin of their length. Atomics are used,
+ * but integers are added, so the order does not matter. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     count_runs_kernel(const uint32_t *sorted, uint64_t n, unsigned *n_rows)
 {
@@ -121,11 +122,12 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 }
 
 struct measuring {
-    struct device_pairs pairs; /* values are only carried along */
+    struct device_pairs pairs; /* values are sorted along, not used */
     unsigned *d_counts;        /* [n_streams][REUSE_BINS] */
 };
 
-/* Gives all of it places in the workspace; returns how large that has to be. */
+/* Assigns both arrays their places in the workspace; returns the size it must
+ * have. */
 static size_t lay_out(struct measuring *own, void *d_work, size_t n_lookups,
                       size_t counts_bytes)
 {

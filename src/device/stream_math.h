@@ -8,14 +8,14 @@
 #include <string.h>
 
 /*
- * The arithmetic of index streams and fill values, for host and device code:
- * element i of a stream is a function of the stream and i alone. Only integers
- * and plain IEEE double operations, no libm, so that every machine computes
- * the same bits; contraction to fused multiply-add must be off (gcc, clang:
- * -ffp-contract=off; nvcc: -fmad=false).
+ * Arithmetic of index streams and fill values, for host and device code.
+ * Element i of a stream is a function of the stream and i alone. The code uses
+ * integers and plain IEEE double operations only, no libm, so that every
+ * machine computes the same bits. Contraction to fused multiply-add must be off
+ * (gcc, clang: -ffp-contract=off; nvcc: -fmad=false).
  */
 
-/* The finaliser of splitmix64: a bijection of 64 bits. */
+/* Finaliser of splitmix64: a bijection of 64 bits. */
 HOST_DEVICE uint64_t stream_mix64(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -23,14 +23,14 @@ HOST_DEVICE uint64_t stream_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* 64 random bits for (seed, counter). */
+/* Returns 64 random bits for (seed, counter). */
 HOST_DEVICE uint64_t stream_random(uint64_t seed, uint64_t counter)
 {
     return stream_mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
-/* What device_fill stores: an odd multiple of 0.05 * 2^-23. Two neighbours
- * share one hash. */
+/* Returns the value that device_fill stores: an odd multiple of 0.05 * 2^-23.
+ * Two neighbouring elements share one hash. */
 HOST_DEVICE float stream_fill_value(uint64_t seed, uint64_t idx)
 {
     uint64_t bits = stream_random(seed, idx >> 1);
@@ -40,7 +40,8 @@ HOST_DEVICE float stream_fill_value(uint64_t seed, uint64_t idx)
            (0.1f / (1 << 24));
 }
 
-/* Natural logarithm of a normal x > 0, to a few units in the last place. */
+/* Returns the natural logarithm of a normal x > 0, accurate to a few units in
+ * the last place. */
 HOST_DEVICE double stream_log(double x)
 {
     uint64_t bits;
@@ -66,7 +67,8 @@ HOST_DEVICE double stream_log(double x)
     return exponent * 0.69314718055994530942 + 2 * (s + s * z);
 }
 
-/* e^x to a few units in the last place; 0 below -700, e^700 above 700. */
+/* Returns e^x, accurate to a few units in the last place; 0 for x below -700,
+ * e^700 for x above 700. */
 HOST_DEVICE double stream_exp(double x)
 {
     double clamped = x < -700 ? -700 : x > 700 ? 700 : x, scale, r, sum;
@@ -74,8 +76,8 @@ HOST_DEVICE double stream_exp(double x)
     int n;
 
     n = (int)(clamped * 1.44269504088896340736 + (x < 0 ? -0.5 : 0.5));
-    r = clamped - n * 6.93147180369123816490e-01; /* ln 2, its first 32 bits */
-    r -= n * 1.90821492927058770002e-10;          /* ... and the rest */
+    r = clamped - n * 6.93147180369123816490e-01; /* first 32 bits of ln 2 */
+    r -= n * 1.90821492927058770002e-10;          /* remaining bits of ln 2 */
     /* 1 + r + r^2/2! ... r^13/13!, in two halves of one chain */
     sum = r * r * r;
     sum *= sum * r; /* r^7 */
@@ -96,7 +98,7 @@ HOST_DEVICE double stream_exp(double x)
     return x < -700 ? 0 : sum * scale;
 }
 
-/* (e^x - 1) / x, also at 0. */
+/* Returns (e^x - 1) / x, also at x = 0. */
 HOST_DEVICE double stream_expm1_ratio(double x)
 {
     if (x > -0.01 && x < 0.01)
@@ -104,7 +106,7 @@ HOST_DEVICE double stream_expm1_ratio(double x)
     return (stream_exp(x) - 1) / x;
 }
 
-/* log(1 + x) / x, also at 0; x >= -1. */
+/* Returns log(1 + x) / x, also at x = 0; x >= -1. */
 HOST_DEVICE double stream_log1p_ratio(double x)
 {
     if (x > -0.01 && x < 0.01)
@@ -113,15 +115,16 @@ HOST_DEVICE double stream_log1p_ratio(double x)
 }
 
 /*
- * Zipf ranks 1 .. n with probability proportional to rank^-alpha, alpha >= 0:
- * rejection-inversion (Hoermann and Derflinger, ACM TOMACS 6(3), 1996). H is
- * the integral of h(x) = x^-alpha from 1, written so that alpha = 1 is no
- * special case. More than four draws of five are accepted.
+ * Draws Zipf ranks 1 .. n: the probability of a rank is proportional to
+ * rank^-alpha, for alpha >= 0. The method is rejection-inversion (Hoermann and
+ * Derflinger, ACM TOMACS 6(3), 1996). H is the integral of h(x) = x^-alpha from
+ * 1. It is written so that alpha = 1 is no special case. More than four of five
+ * draws are accepted.
  */
 struct stream_zipf {
     double alpha, n;
-    double low, high; /* H at the ends of the range that is drawn from */
-    double sure;      /* so close above the rank, a draw is always accepted */
+    double low, high; /* H at the ends of the range to draw from */
+    double sure;      /* a draw x is accepted at once if rank - x <= sure */
 };
 
 HOST_DEVICE double stream_zipf_integral(const struct stream_zipf *zipf,
@@ -136,7 +139,7 @@ HOST_DEVICE double stream_zipf_inverse(const struct stream_zipf *zipf, double u)
 {
     double x = u * (1 - zipf->alpha);
 
-    if (x < -1) /* rounding only */
+    if (x < -1) /* only by rounding */
         x = -1;
     return stream_exp(stream_log1p_ratio(x) * u);
 }
@@ -157,8 +160,8 @@ HOST_DEVICE void stream_zipf_init(struct stream_zipf *zipf, double alpha,
                                                    stream_zipf_mass(zipf, 2));
 }
 
-/* One attempt at draw i, whose own seed is stream_random(seed, i): the rank,
- * or 0 where it is rejected. */
+/* Makes one attempt at draw i, whose own seed is stream_random(seed, i).
+ * Returns the rank, or 0 if the attempt is rejected. */
 HOST_DEVICE uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
                                          uint64_t own_seed, uint64_t attempt)
 {
@@ -175,7 +178,7 @@ HOST_DEVICE uint32_t stream_zipf_attempt(const struct stream_zipf *zipf,
     return 0;
 }
 
-/* Rank - 1 of draw i. */
+/* Returns rank - 1 of draw i. */
 HOST_DEVICE uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
                                       uint64_t seed, uint32_t i)
 {
@@ -191,27 +194,31 @@ HOST_DEVICE uint32_t stream_zipf_draw(const struct stream_zipf *zipf,
 /* Rows of one reuse bin: `n_more` of them are looked up count + 1 times, the
  * others count times. */
 struct stream_bin {
-    uint32_t first_lookup; /* in the unpermuted order of look-ups */
-    uint32_t first_rank;   /* of its rows */
+    uint32_t first_lookup; /* in the unpermuted order of lookups */
+    uint32_t first_rank;   /* lowest rank of its rows */
     uint32_t n_more, count;
 };
 
-/* Everything that the look-ups of one batch depend on (stream_batch_init). */
+/* Everything that the lookups of one batch depend on; set by
+ * stream_batch_init. */
 struct stream_batch {
     int use_bins;
     uint32_t n_rows, n_lookups;
-    uint64_t seed; /* of the draws of a Zipf stream */
+    uint64_t seed; /* seed of a Zipf stream's draws */
     struct stream_zipf zipf;
     struct row_map rows;          /* rank -> row */
-    struct permutation positions; /* look-up -> place in the histogram */
-    struct permutation cold;      /* rank - n_hot -> the same, each batch */
+    struct permutation positions; /* lookup -> place in the histogram */
+    /* Permutation of the cold ranks (rank - n_hot -> rank - n_hot), a new one
+     * in each batch. */
+    struct permutation cold;
     uint32_t n_hot;
     struct stream_bin bins[REUSE_BINS]; /* hottest first */
-    uint32_t longer_bags, bag_lookups;  /* so many bags hold one more */
+    /* longer_bags bags have bag_lookups + 1 lookups, the others bag_lookups. */
+    uint32_t longer_bags, bag_lookups;
     struct permutation bags;
 };
 
-/* Look-ups of bag b < batch. */
+/* Returns the number of lookups of a bag < batch. */
 HOST_DEVICE uint32_t stream_bag_size(const struct stream_batch *batch,
                                      uint32_t bag)
 {
@@ -221,8 +228,8 @@ HOST_DEVICE uint32_t stream_bag_size(const struct stream_batch *batch,
            (permute(&batch->bags, bag) < batch->longer_bags);
 }
 
-/* The rank that a place in the histogram belongs to, before cold rows are
- * drawn anew. */
+/* Returns the rank to which a place in the histogram belongs, before the cold
+ * rows are permuted. */
 HOST_DEVICE uint32_t stream_rank_of_place(const struct stream_batch *batch,
                                           uint32_t place)
 {
@@ -249,7 +256,7 @@ HOST_DEVICE uint32_t stream_binned_rank(const struct stream_batch *batch,
     return batch->n_hot + permute(&batch->cold, rank - batch->n_hot);
 }
 
-/* Rank of look-up i where all rows are equally likely. */
+/* Returns the rank of lookup i if all rows are equally likely. */
 HOST_DEVICE uint32_t stream_uniform_rank(const struct stream_batch *batch,
                                          uint32_t i)
 {
@@ -257,7 +264,7 @@ HOST_DEVICE uint32_t stream_uniform_rank(const struct stream_batch *batch,
                       32);
 }
 
-/* Row of look-up i < n_lookups. */
+/* Returns the row of lookup i < n_lookups. */
 HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
 {
     uint32_t rank;
@@ -271,7 +278,7 @@ HOST_DEVICE uint32_t stream_row(const struct stream_batch *batch, uint32_t i)
     return (uint32_t)row_of_rank(&batch->rows, rank);
 }
 
-/* The bin of the reuse histogram for rows that are looked up count >= 1
+/* Returns the bin of the reuse histogram for rows that are looked up count >= 1
  * times. */
 HOST_DEVICE int stream_reuse_bin(uint64_t count)
 {

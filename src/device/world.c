@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many processes the launcher of this one started, by the variables it
- * left in the environment: Open MPI's mpirun, the Hydra of MPICH and its kin,
- * srun. Slurm's SLURM_NTASKS would not do: a batch script has it as well. */
+/* Returns how many processes the launcher of this one started, according to the
+ * variables that it left in the environment: Open MPI's mpirun, the Hydra of
+ * MPICH and its relatives, or srun. Slurm's SLURM_NTASKS is not used, because a
+ * batch script has it as well. */
 uint32_t world_launched_size(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
@@ -105,7 +106,8 @@ int world_largest(struct world *world, double *numbers, size_t n,
 int world_collect(struct world *world, const void *own, size_t n_bytes,
                   struct buf *all, struct err *err)
 {
-    uint32_t n = world->rank ? 0 : world->size; /* that send to this one */
+    /* ranks that send to this one */
+    uint32_t n = world->rank ? 0 : world->size;
     struct comm_block *blocks = mem_alloc(world->size, sizeof *blocks);
     uint64_t *sizes = mem_alloc(world->size, sizeof *sizes);
     uint64_t n_own = n_bytes, n_all = 0;

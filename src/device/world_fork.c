@@ -18,19 +18,24 @@
 #include <unistd.h>
 
 /*
- * Processes that this one forks. Each has a ring in shared memory for each
- * other one, through which all goes that they tell each other: a writer copies
- * in what there is room for, the reader copies it out meanwhile.
+ * World of processes that this one forks. Each pair of processes has a ring
+ * buffer in shared memory for each direction. All data between processes go
+ * through these rings: the writer copies in as much as fits, and meanwhile the
+ * reader copies it out.
  */
-#define RINGS_BYTES ((size_t)256 << 20) /* of all together, as far as used */
+/* Memory of all rings together. Pages are taken only when they are used. */
+#define RINGS_BYTES ((size_t)256 << 20)
 #define MAX_RING_BYTES ((size_t)256 << 10)
-#define TURNS 4 /* that a ring is filled in, so that both copy at once */
+/* One copy moves at most 1/TURNS of a ring, so that writer and reader can copy
+ * at the same time. */
+#define TURNS 4
 #define LOOK_MS 5
 #define SLEEP_MS 1
 #define STOPPED_MS \
-    2000 /* after an interrupt, that ranks may be stopped again */
+    2000 /* after an interrupt, how long stopped ranks are resumed */
 
-/* Bytes since the beginning; each is advanced by one of the two only. */
+/* Bytes written and read since the beginning. Each count is advanced by one of
+ * the two processes only. */
 struct ring {
     _Alignas(64) atomic_uint_least64_t n_written;
     _Alignas(64) atomic_uint_least64_t n_read;
@@ -38,11 +43,11 @@ struct ring {
 
 struct world_fork {
     struct world base;
-    struct ring *rings; /* [size][size], from and to; mapped */
-    char *data;         /* [size][size][ring_bytes], behind them */
+    struct ring *rings; /* [size][size], by sender and receiver; mapped */
+    char *data;         /* [size][size][ring_bytes], follows the rings */
     size_t ring_bytes, mapped_bytes;
-    bool sleeps;               /* while it waits */
-    struct stretch *stretches; /* [n_stretches], owned: what was started */
+    bool sleeps;               /* sleeps while it waits */
+    struct stretch *stretches; /* started blocks, [n_stretches]; owned */
     size_t n_stretches, cap;
     unsigned n_starts;
 };
@@ -67,16 +72,17 @@ static void fork_abort(struct world *world, int status)
     _exit(status);
 }
 
-/* A block of which this process has one end. */
+/* A block that this process sends or receives. */
 struct stretch {
     size_t ring;
-    char *at; /* is only read where the block is sent */
+    char *at; /* next byte; not written if is_sent */
     size_t n_left;
     bool is_sent;
-    unsigned start; /* number of its call */
+    unsigned start; /* number of the fork_start call */
 };
 
-/* Copies on; whether there was anything to copy. */
+/* Copies as much of the block as is possible now. Returns true if there was
+ * anything to copy. */
 static bool copy_on(struct world_fork *self, struct stretch *stretch)
 {
     struct ring *ring = &self->rings[stretch->ring];
@@ -103,8 +109,9 @@ static bool copy_on(struct world_fork *self, struct stretch *stretch)
     return true;
 }
 
-/* What stays on its rank is copied at once; all else when it is waited for:
- * rings hold one block behind the other, in the order of the calls. */
+/* Starts the exchange of blocks. A block that stays on its rank is copied at
+ * once. All others are copied by fork_finish: a ring carries one block after
+ * the other, in the order of the calls. */
 static int fork_start(struct world *world, const struct comm_block *blocks,
                       size_t n_blocks, struct err *err)
 {
@@ -135,7 +142,7 @@ static int fork_finish(struct world *world, struct err *err)
     const struct stretch *end = self->stretches + self->n_stretches;
     struct stretch *first = self->stretches, *stretch;
 
-    while (first < end) { /* those of one call at a time */
+    while (first < end) { /* the blocks of one call at a time */
         bool is_left = false, has_moved = false;
 
         for (stretch = first; stretch < end && stretch->start == first->start;
@@ -176,7 +183,8 @@ static int fork_all_gather(struct world *world, const void *own, size_t n_bytes,
     return rc ? -1 : 0;
 }
 
-/* Who has heard of everyone knows that everyone has come. */
+/* Barrier: a process that has received a byte from everyone knows that everyone
+ * has arrived. */
 static int fork_barrier(struct world *world, bool sleeps, struct err *err)
 {
     struct world_fork *self = (struct world_fork *)world;
@@ -200,7 +208,8 @@ static const struct world_ops FORK_OPS = {
     .finish = fork_finish,
 };
 
-/* How the first of them failed. What it said itself is not said again. */
+/* Sets the error for the first process that failed. The message is empty if the
+ * process exited by itself, because it has already printed its own. */
 static int tell_failure(uint32_t rank, int status, struct err *err)
 {
     static const enum err_code codes[] = {ERR_USAGE, ERR_NO_PLAN,
@@ -216,8 +225,9 @@ static int tell_failure(uint32_t rank, int status, struct err *err)
     return -1;
 }
 
-/* Hands an interrupt on to rank 0, which tells the others as far as they have
- * to know. Ranks that are stopped go on, or they would hear of nothing. */
+/* Passes an interrupt on to rank 0, which informs the other ranks as far as
+ * they have to know. Stopped ranks are resumed, because they could not react
+ * otherwise. */
 static void hand_on_interrupt(const pid_t *pids, uint32_t n)
 {
     if (pids[0])
@@ -243,12 +253,12 @@ static uint32_t rank_of(pid_t pid, const pid_t *pids, uint32_t n)
     return rank;
 }
 
-/* Waits for all of them; one that fails ends the others. After an interrupt a
- * rank that is stopped goes on; one that is stopped again and again is killed
- * after STOPPED_MS. */
+/* Waits for all processes. If one fails, the others are killed. After an
+ * interrupt, stopped ranks are resumed. A rank that is stopped again and again
+ * is killed after STOPPED_MS. */
 static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
 {
-    double told_ms = 0; /* when the interrupt was handed on; 0: not yet */
+    double told_ms = 0; /* when the interrupt was passed on; 0: not yet */
     int rc = 0, status;
 
     for (uint32_t n_left = n; n_left;) {
@@ -279,8 +289,9 @@ static int wait_for_all(pid_t *pids, uint32_t n, struct err *err)
     return rc;
 }
 
-/* In the process that was forked. It dies with the one that forked it; and no
- * key that is pressed reaches it but through that one. */
+/* Turns a forked process into a rank. It dies with its parent. It has a process
+ * group of its own, so that a key such as Ctrl-C reaches it only through the
+ * parent. */
 static struct world *become(struct world_fork *self, uint32_t rank,
                             pid_t parent)
 {

@@ -8,14 +8,14 @@
 #include <string.h>
 #include <time.h>
 
-/* MPI counts in int; larger things travel in pieces. */
+/* Larger blocks travel in pieces of this size, because MPI counts in int. */
 #define PIECE_BYTES ((size_t)1 << 30)
 #define REST_MS 1
 
 struct world_mpi {
     struct world base;
     MPI_Comm comm;         /* owned; a copy of MPI_COMM_WORLD */
-    MPI_Request *requests; /* [n_requests], owned: what was started */
+    MPI_Request *requests; /* started sends and receives, [n_requests]; owned */
     size_t n_requests, cap;
 };
 
@@ -55,7 +55,8 @@ static void mpi_abort(struct world *world, int status)
     MPI_Abort(comm_of(world), status);
 }
 
-/* MPI's own barrier keeps a processor busy. */
+/* Barrier. MPI_Barrier keeps a processor busy, so a sleeping barrier polls
+ * MPI_Ibarrier instead. */
 static int mpi_barrier(struct world *world, bool sleeps, struct err *err)
 {
     const struct timespec pause = {.tv_nsec = REST_MS * 1000000L};
@@ -84,8 +85,8 @@ static int mpi_all_gather(struct world *world, const void *own, size_t n_bytes,
                     err);
 }
 
-/* Pieces of a block keep their order: messages between two ranks do not
- * overtake each other. */
+/* Starts to send or receive a block. Its pieces keep their order, because
+ * messages between two ranks do not overtake each other. */
 static int start_block(struct world_mpi *mpi, const struct comm_block *block,
                        struct err *err)
 {
@@ -109,8 +110,8 @@ static int start_block(struct world_mpi *mpi, const struct comm_block *block,
     return 0;
 }
 
-/* Receives are posted before anything is sent, so that no message has to wait
- * in a buffer; what stays on its rank is copied while the others travel. */
+/* Posts receives before it sends anything, so that no message has to wait in a
+ * buffer. Blocks that stay on their rank are copied while the others travel. */
 static int mpi_start(struct world *world, const struct comm_block *blocks,
                      size_t n_blocks, struct err *err)
 {
@@ -150,8 +151,8 @@ static const struct world_ops MPI_OPS = {
     .finish = mpi_finish,
 };
 
-/* Ranks are on one host where they can share memory; the least rank there
- * stands for the host. */
+/* Finds the host of each rank. Ranks that can share memory are on one host. The
+ * lowest rank there identifies the host. */
 static int find_hosts(struct world *world, struct err *err)
 {
     MPI_Comm local = MPI_COMM_NULL;
@@ -187,7 +188,7 @@ static int find_place(struct world_mpi *mpi, uint32_t launched, struct err *err)
 {
     int rank, size;
 
-    /* What fails before this ends the process, in MPI's own words. */
+    /* An error before this call ends the process, with MPI's own message. */
     if (MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                  err) ||
         MPI_CALL(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm), err) ||
