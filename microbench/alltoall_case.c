@@ -8,42 +8,47 @@
 #include <assert.h>
 
 /*
- * All-to-all between ranks. Patterns differ in size, over eight powers of ten,
- * and in how uneven the ranks' widths are. Pattern i is the same in every
- * process; what they have to agree on beside it they tell each other.
+ * Benchmark of the all-to-all between ranks. Patterns differ in size, over
+ * eight powers of ten, and in how uneven the ranks' widths are. Pattern i is
+ * the same in every process. The processes exchange all other values on which
+ * they have to agree.
  */
 
 #define FLOAT_BYTES 4.0
 #define SMALL_BYTES 65536.0 /* in all; one pattern in four is smaller */
 #define MAX_REGION_BYTES ((uint64_t)1 << 30)
-/* Batches are the given one, halved up to so many times; and further where
- * rows would get narrower than MIN_COLUMNS. */
+/* The batch is the given one, halved up to MAX_HALVINGS times. It is halved
+ * further while rows would have fewer than MIN_COLUMNS columns. */
 #define MAX_HALVINGS 4
 #define MIN_COLUMNS 16.0 /* of all ranks together */
-/* Widths are a uniform number to this power, which is drawn below it. */
+/* Number of powers. A rank's width is proportional to a uniform random number
+ * to the power p; each pattern draws its p from 0 .. N_POWERS - 1. */
 #define N_POWERS 4
 #define N_WARM_UP 2
 #define MAX_ROUNDS 6
-#define CALM_RATIO 1.25 /* of p90 to p10 */
-/* Exchanges take turns between so many places in the regions, so that a small
- * one does not find its blocks in the cache. Odd, so that forward and backward
- * visit all of them. */
+#define CALM_RATIO 1.25 /* largest p90 / p10 of a calm round */
+/* Largest number of places in the regions. Exchanges use the places in turn, so
+ * that a small exchange does not find its blocks in the cache. Odd, so that
+ * forward and backward both visit all places. */
 #define MAX_PLACES 7
 #define PLACE_ALIGN 128 /* floats */
 #define MAX_EXCHANGE_RANKS 1024
-/* Smaller exchanges are cheap enough to be run as often as there is room. */
+/* Size below which an exchange is cheap enough to run BENCH_MAX_ITERATIONS
+ * times. */
 #define MANY_BELOW_BYTES ((uint64_t)4 << 20)
 
-/* What is sent and what is received each lie in one region, rank behind rank
- * as far as they are here. */
+/* Setup of the benchmark. All data that is sent lies in one region, all data
+ * that is received in another. In each region the buffers of the ranks of this
+ * process follow one another. */
 struct exchange_rig {
-    struct comm *comm; /* not owned, nor are these: */
+    struct comm *comm; /* not owned, like options and sink */
     const struct bench_options *options;
     struct sample_sink *sink;
-    struct sample_setting setting; /* of the samples */
-    uint64_t n_floats;             /* of each region */
+    struct sample_setting setting; /* setting of the samples */
+    uint64_t n_floats;             /* size of each region in floats */
     void *d_send_region, *d_recv_region;
-    struct alltoall alltoall; /* the pattern; of each of its ranks: */
+    /* Current pattern, and the width and buffers of each of its ranks. */
+    struct alltoall alltoall;
     uint32_t dims[MAX_EXCHANGE_RANKS];
     void *d_send[MAX_EXCHANGE_RANKS], *d_recv[MAX_EXCHANGE_RANKS];
 };
@@ -63,7 +68,8 @@ static uint64_t region_bytes(const struct bench_options *options)
     return min_u64(options->memory_bytes / 2, MAX_REGION_BYTES);
 }
 
-/* One in N_POWERS patterns is even, the others more and more uneven. */
+/* Draws a pattern. One in N_POWERS patterns is even, the others are uneven to
+ * different degrees. */
 static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
 {
     const struct bench_options *options = rig->options;
@@ -78,7 +84,7 @@ static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
     columns = draw_log_uniform(&rng, is_small ? FLOAT_BYTES : SMALL_BYTES,
                                is_small ? SMALL_BYTES
                                         : (double)region_bytes(options)) /
-              FLOAT_BYTES; /* at batch 1 */
+              FLOAT_BYTES; /* columns at batch 1 */
     batch >>= rng_below(&rng, MAX_HALVINGS + 1);
     while (batch > 1 && columns / batch < MIN_COLUMNS)
         batch /= 2;
@@ -104,7 +110,8 @@ static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
                                       .element_bytes = sizeof(float)};
 }
 
-/* Lays the buffers out from `begin` on; returns where the last one ends. */
+/* Lays out the buffers from float `begin` of the regions on; returns the end of
+ * the last one. */
 static uint64_t lay_out(struct exchange_rig *rig, uint64_t begin)
 {
     const struct alltoall *alltoall = &rig->alltoall;
@@ -121,7 +128,7 @@ static uint64_t lay_out(struct exchange_rig *rig, uint64_t begin)
     return max_u64(sent, received);
 }
 
-/* Lays them out at one of the places where there is room. */
+/* Lays out the buffers at one of the places that fit the regions. */
 static void place_buffers(struct exchange_rig *rig, unsigned number)
 {
     uint64_t n_used = (lay_out(rig, 0) / PLACE_ALIGN + 1) * PLACE_ALIGN;
@@ -131,9 +138,10 @@ static void place_buffers(struct exchange_rig *rig, unsigned number)
         lay_out(rig, number % n_places * n_used);
 }
 
-/* Forward in even runs, backward in odd ones; all processes begin together.
- * Copies are held until all of them are queued. NCCL may have to wait for what
- * is queued already, and is only delayed. */
+/* Times one exchange: forward in even runs, backward in odd ones. All processes
+ * begin together. Copies are held back until all of them are queued. NCCL may
+ * have to wait for work that is queued already, so its exchange is only
+ * delayed. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct exchange_rig *rig = ctx;
@@ -157,10 +165,11 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
     return device_elapsed(device, 0, 1, ms, err);
 }
 
-/* An exchange takes as long as it takes the last process. It needs all
- * processors of its ranks at once, so whatever else runs there shows. It only
- * ever adds time: of some rounds, the first calm one counts, or else the
- * fastest. All processes see the same times, and so do the same. */
+/* Measures a pattern. An exchange takes as long as its slowest process. It
+ * needs the processors of all its ranks at once, so any other work there
+ * disturbs it, and a disturbance only ever adds time. So the exchange is timed
+ * in several rounds. The first calm round counts, or else the fastest one. All
+ * processes see the same times and so make the same choice. */
 static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
                            struct err *err)
 {
@@ -183,8 +192,9 @@ static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
     return 0;
 }
 
-/* Whether a pattern is stored already; the first process, which has the sink,
- * says so and whether there is time, any process that it was interrupted. */
+/* Decides whether to stop, and whether a pattern is stored already. The first
+ * process, which has the sink, knows the stored patterns and the time limit. An
+ * interrupt of any process counts. */
 static int decide(const struct exchange_rig *rig, struct bench_result *result,
                   bool *is_stored, const struct comm_sample *sample,
                   double begin_ms, struct err *err)

@@ -8,16 +8,17 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-/* Rows are counted in 32 bits. */
+/* End of row numbers, which have 32 bits. */
 #define ROWS_END (UINT64_C(1) << 32)
-/* Of what is free, this part is left alone. */
+/* One part in SPARE_PARTS of the free memory is left unused. */
 #define SPARE_PARTS 16
 
-/* How large the probes are. */
+/* Sizes of the probes of a kind of device. */
 struct scale {
     uint64_t max_stream_bytes;
-    uint64_t gathered_bytes; /* by one gather, if that is few rows and not more
-                                than a probe may take */
+    /* Bytes that one gather reads, unless max_rows or the memory of a probe
+     * limits it further. */
+    uint64_t gathered_bytes;
     uint64_t max_rows;
     uint64_t max_pairs;
 };

@@ -5,24 +5,26 @@
 #include <string.h>
 
 #define MIN_ROWS 3
-#define SMALL_ROWS 1000 /* up to here a table is small */
+#define SMALL_ROWS 1000 /* largest number of rows of a small table */
 #define MAX_ROWS 4294967295.0
 #define MIN_DIM 4u
-/* Cases of a mixed list at the published setting. */
+/* Largest cases with the published setting, in a mixed list. */
 #define PUBLISHED_TABLES 15
 #define PUBLISHED_DIM 128
-#define HALVINGS 6 /* of a mixed list's batch */
-/* Mixed cases vary in how much work they may be, down to this part. */
+/* Largest number of halvings of the batch in a mixed list. */
+#define HALVINGS 6
+/* Smallest limit on the work of a mixed case, as a part of work_bytes. The
+ * limit varies from case to case. */
 #define MIN_WORK_PART (1.0 / 16)
 #define LONG_SHARE 0.1
 
-/* What the values of a case range over. */
+/* Ranges of the random values of a case. */
 struct ranges {
     uint32_t usual_dim, max_dim; /* powers of two */
-    double single_frac;          /* of the tables: one look-up a bag */
+    double single_frac;          /* share of tables with one lookup per bag */
     double max_pooling;
-    /* Bounds of a case, for a sample of the batch: look-ups and outputs of all
-     * tables. */
+    /* Limits of a case, per sample of the batch: lookups of all tables, and
+     * columns of all outputs (plain cases may have any number). */
     uint32_t max_pooling_sum, max_out_dim;
 };
 static const struct ranges plain = {128, 256, 0.30,
@@ -30,23 +32,26 @@ static const struct ranges plain = {128, 256, 0.30,
 static const struct ranges mixed = {512, 512, 0.20, 200, 512, 8192};
 
 /*
- * What the tables of a case have in common. What is fused is drawn in two
- * steps, first the style of a case, then its tables. Without the first the
- * sums over many tables would all lie near their means, and the ranks of real
- * lists, where all tables have one width or one look-up a sample, far outside.
+ * Properties that the tables of a case have in common. A case is drawn in two
+ * steps: first its style, then its tables. Without the first step, sums over
+ * many tables would all be near their means. Ranks of real workloads, whose
+ * tables may all have the same width or one lookup per sample, would be far
+ * outside the drawn cases.
  */
 struct style {
-    uint32_t dim;      /* 0: each its own */
-    bool one_hot;      /* one look-up a sample in all tables */
-    double zipf_alpha; /* of all tables; negative: each its own skew */
+    uint32_t dim;      /* 0: each table has its own */
+    bool one_hot;      /* one lookup per sample in all tables */
+    double zipf_alpha; /* exponent of all tables; negative: one each */
     double small_frac; /* share of small tables */
 };
 
 /*
- * Shares of the look-ups that go to rows of each reuse bin, from
- * facebookresearch/dlrm_datasets (MIT): the whole of 2021
- * (fbgemm_t856_bs65536.pt), its first batch (..._0.pt) and the first batch of
- * 2022 (fbgemm_t788_bs131072_0.pt).
+ * Share of the lookups that go to the rows of each reuse bin, from
+ * facebookresearch/dlrm_datasets (MIT):
+ *
+ *     2021, all data      fbgemm_t856_bs65536.pt
+ *     2021, first batch   fbgemm_t856_bs65536_0.pt
+ *     2022, first batch   fbgemm_t788_bs131072_0.pt
  */
 static const double access_shares[][REUSE_BINS] = {
     {0.069, 0.044, 0.068, 0.101, 0.121, 0.104, 0.073, 0.058, 0.052, 0.050,
@@ -58,8 +63,8 @@ static const double access_shares[][REUSE_BINS] = {
 };
 #define N_HISTOGRAMS (sizeof(access_shares) / sizeof(*access_shares))
 
-/* 2^x and its inverse, linear between powers of two. They are used in pairs
- * and where any smooth growth will do. */
+/* Approximations of 2^x and its inverse, linear between powers of two. They are
+ * used as a pair, or for values that only have to grow smoothly. */
 static double near_exp2(double x)
 {
     double whole = floor(x);
@@ -80,7 +85,7 @@ double draw_log_uniform(struct rng *rng, double lo, double hi)
     return lo * near_exp2(rng_uniform(rng) * near_log2(hi / lo));
 }
 
-/* A multiple of 4, mostly a power of two in the usual range. */
+/* Draws a width: a multiple of 4, usually a power of two in the usual range. */
 static uint32_t draw_dim(struct rng *rng, const struct ranges *ranges)
 {
     uint32_t n_usual = 1;
@@ -106,8 +111,8 @@ static struct style draw_style(struct rng *rng, const struct ranges *ranges)
     return style;
 }
 
-/* Mean look-ups a bag: of bags that are not single the shorter the more often,
- * as `bend` goes from 0 to 1. */
+/* Draws a mean number of lookups per bag. The larger `bend` is (0 to 1), the
+ * shorter are the bags of more than one lookup. */
 static double draw_pooling(struct rng *rng, const struct ranges *ranges,
                            const struct style *style, double bend)
 {
@@ -126,7 +131,7 @@ static double draw_pooling(struct rng *rng, const struct ranges *ranges,
     return rng_uniform(rng) < 0.5 ? floor(pooling) : pooling;
 }
 
-/* Rows from 3 to max_rows, small tables up to 1000. */
+/* Draws a number of rows, from 3 to max_rows; small tables have up to 1000. */
 static uint64_t draw_rows(struct rng *rng, const struct style *style,
                           double max_rows)
 {
@@ -139,9 +144,10 @@ static uint64_t draw_rows(struct rng *rng, const struct style *style,
     return (uint64_t)draw_log_uniform(rng, SMALL_ROWS, max_rows);
 }
 
-/* A published histogram, bent: turned towards more or less reuse, each bin
- * moved a little, and without rows that the batch is too short for. False
- * where the table has too few rows for it. */
+/* Draws a published histogram and changes it: tilts it towards more or less
+ * reuse, changes each bin a little, and drops bins whose rows need more lookups
+ * than the batch has. Returns false if the table has too few rows for the
+ * histogram. */
 static bool draw_bins(struct rng *rng, struct stream *stream)
 {
     const double *shares = access_shares[rng_below(rng, N_HISTOGRAMS)];
@@ -165,8 +171,8 @@ static bool draw_bins(struct rng *rng, struct stream *stream)
     return true;
 }
 
-/* Zipf exponents up to 1.5 and bent production histograms, for a stream that
- * has everything but its skew. */
+/* Draws the skew of a stream, which must be complete otherwise: a Zipf exponent
+ * of up to 1.5, or a changed production histogram. */
 static void draw_skew(struct rng *rng, const struct style *style,
                       struct stream *stream)
 {
@@ -194,7 +200,7 @@ struct case_bounds case_list_bounds(const struct bench_options *options)
         .dim = ranges->max_dim};
 }
 
-/* Widths and bags of all tables. */
+/* Draws the widths and bags of all tables. */
 static void draw_tables(struct bench_case *out, const struct ranges *ranges,
                         const struct style *style, double bend, struct rng *rng)
 {
@@ -208,7 +214,7 @@ static void draw_tables(struct bench_case *out, const struct ranges *ranges,
     }
 }
 
-/* Rows and skew of all tables, which have their widths and bags. */
+/* Draws the rows and skew of all tables, after their widths and bags. */
 static void draw_sizes(struct bench_case *out,
                        const struct bench_options *options,
                        const struct style *style, struct rng *rng)
@@ -234,7 +240,8 @@ static void draw_sizes(struct bench_case *out,
     }
 }
 
-/* Bags of more than one look-up get part / whole of them, but one at least. */
+/* Multiplies the lengths of bags with more than one lookup by part / whole, but
+ * leaves at least one lookup. */
 static void shorten_bags(struct bench_case *out, double part, double whole)
 {
     for (uint32_t t = 0; t < out->n_tables; t++) {
@@ -245,7 +252,8 @@ static void shorten_bags(struct bench_case *out, double part, double whole)
     }
 }
 
-/* Look-ups a sample of all tables; a case without any gets one. */
+/* Returns the lookups per sample of all tables. A case without lookups gets
+ * one. */
 static double sum_pooling(struct bench_case *out)
 {
     double sum = 0;
@@ -265,15 +273,18 @@ void draw_plain(struct bench_case *out, const struct bench_options *options,
 
     out->n_tables = 1 + (uint32_t)rng_below(rng, options->max_tables);
     style = draw_style(rng, &plain);
-    /* the bend favours short bags */
+    /* bend 1 favours short bags */
     draw_tables(out, &plain, &style, 1, rng);
     sum = sum_pooling(out);
-    if (sum > plain.max_pooling_sum) /* and one look-up a table */
+    /* Each bag keeps one lookup, so the sum may stay above the limit by one per
+     * table. */
+    if (sum > plain.max_pooling_sum)
         shorten_bags(out, plain.max_pooling_sum, sum);
     draw_sizes(out, options, &style, rng);
 }
 
-/* Halves of the largest batch, and three steps between each two. */
+/* Draws a batch: the largest batch after some halvings, or one of the three
+ * steps 5/8, 6/8 and 7/8 between two halvings. */
 static uint32_t draw_batch(struct rng *rng, uint32_t largest)
 {
     bool is_halved = rng_uniform(rng) < 0.5;
@@ -293,7 +304,7 @@ static void draw_setting(struct bench_case *out, struct rng *rng)
         out->optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
 }
 
-/* Leaves tables out from the end until the case's outputs fit. */
+/* Removes tables from the end until the case's outputs fit. */
 static void bound_outputs(struct bench_case *out)
 {
     uint32_t out_dim = 0, n = 0;
@@ -305,9 +316,9 @@ static void bound_outputs(struct bench_case *out)
 }
 
 /*
- * Bags of more than one look-up are shortened so that the case stays within
- * the work that was drawn for it. Where single look-ups are already more than
- * the longest case may be, tables are left out.
+ * Shortens bags of more than one lookup, so that the case stays within the work
+ * that was drawn for it. If single lookups alone exceed the work of the longest
+ * case, it removes tables.
  */
 static void bound_work(struct bench_case *out,
                        const struct bench_options *options, double part)
@@ -345,8 +356,8 @@ void draw_mixed(struct bench_case *out, const struct bench_options *options,
     style = draw_style(rng, &ranges);
     if (rng_uniform(rng) < 0.4)
         style.one_hot = false;
-    /* half of the bags are shorter than 14 look-ups, or where they are bent
-     * most, than 4 */
+    /* half of the bags are shorter than 14 lookups, or with the strongest bend,
+     * shorter than 4 */
     draw_tables(out, &ranges, &style, rng_uniform(rng), rng);
     part = draw_log_uniform(rng, MIN_WORK_PART, 1);
     if (rng_uniform(rng) < LONG_SHARE)

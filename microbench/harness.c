@@ -29,7 +29,7 @@ bool bench_is_late(const struct bench_options *options, double begin_ms)
            clock_ms() - begin_ms > options->time_limit_s * 1e3;
 }
 
-/* At most a sixteenth less, and the same for all that are close together. */
+/* Rounds down by at most a sixteenth, to a value that nearby sizes share. */
 static uint64_t round_down(uint64_t n_bytes)
 {
     uint64_t step = 1;
@@ -101,14 +101,16 @@ struct bench {
     const struct bench_options *options;
     struct sample_sink *sink;
     struct bench_result *result;
-    struct rig *rig; /* opened for the first case that is not there, with: */
+    /* Bench setup and interference probe; opened for the first case that the
+     * sink does not have. */
+    struct rig *rig;
     struct canary *canary;
 };
 
-/* Right after the memory was taken everything is slower for some seconds
- * (the system still arranges its pages), and a GPU that was idle takes half a
- * second to raise its clocks. So the sentinel runs, unrecorded, until
- * SETTLE_RUNS in a row have not beaten the best by SETTLE_GAIN. */
+/* Warm-up. For some seconds after the memory was allocated everything is slower
+ * (the system still arranges its pages), and an idle GPU takes half a second to
+ * raise its clocks. So the reference case runs, unrecorded, until SETTLE_RUNS
+ * runs in a row have not beaten the best time by SETTLE_GAIN. */
 #define SETTLE_RUNS 5
 #define SETTLE_GAIN 0.02
 #define SETTLE_CUDA_MS 500.0
@@ -149,7 +151,7 @@ static int open_rig(struct bench *bench, const struct sample_setting *setting,
     return settle(bench, err);
 }
 
-/* Measures `what` unless the sink has it, or the user wants to stop. */
+/* Measures `what`, unless the sink has it already or the user wants to stop. */
 static int measure(struct bench *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
                    struct err *err)
@@ -213,8 +215,9 @@ static int measure_case(struct bench *bench, const struct bench_case *fused,
     return 0;
 }
 
-/* Unless another process is at it. What that one has stored is looked for
- * behind the claim, so nothing is measured twice. */
+/* Measures a case, unless another process is measuring it. The sink is searched
+ * after the claim, so that samples stored by the other process are found and
+ * nothing is measured twice. */
 static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
 {
     const struct sample_sink *sink = bench->sink;

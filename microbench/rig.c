@@ -12,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights stay bounded over any number of updates. */
+/* Small enough that weights stay bounded over any number of updates. */
 #define LEARNING_RATE 1e-6f
 #define FILL_SEED 1
 #define STATE_START 0.01f
-/* What drawing and measuring a look-up may take, beside lookup_open's own. */
+/* Memory that drawing takes (per lookup) and that measuring takes (in all), in
+ * addition to the memory of lookup_open. */
 #define DRAW_BYTES 24
 #define SLACK_BYTES ((uint64_t)512 << 20)
 
@@ -33,7 +34,7 @@ struct rig {
     struct device_region indices, offsets, out, grad; /* grow with the cases */
     struct lookup_batch sets[LOOKUP_MAX_COLD_SETS];
     unsigned n_sets;
-    struct lookup *lookup; /* of the case that is measured */
+    struct lookup *lookup; /* lookup of the case that is measured */
     char started_at[CLOCK_TEXT_MAX];
 };
 
@@ -46,7 +47,8 @@ uint64_t rig_reserve_bytes(const struct bench_options *options,
     const uint64_t offset_bytes = (bounds.n_bags + 1) * sizeof(uint64_t);
 
     return n_sets * (index_bytes + offset_bytes) +
-           2 * bounds.n_outputs * sizeof(float) + /* and their gradients */
+           /* outputs and their gradients */
+           2 * bounds.n_outputs * sizeof(float) +
            (uint64_t)lookup_scratch_bytes(device, (double)bounds.n_lookups,
                                           bounds.dim) +
            bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
@@ -67,7 +69,8 @@ static int alloc_tables(struct rig *rig, const struct bench_options *options,
         return 0;
     if (device_alloc(rig->device, &rig->d_states, rig->state_bytes, err))
         return -1;
-    /* A state must not be negative, which device_fill would make it. */
+    /* States must not be negative, and device_fill would write negative
+     * numbers. */
     return device_set(rig->device, rig->d_states,
                       rig->state_bytes / sizeof(float), STATE_START, err);
 }
@@ -104,9 +107,9 @@ void rig_close(struct rig *rig)
 }
 
 /*
- * Places for the tables of a case in the block: the gaps between them are the
- * order statistics of uniform draws, so that every arrangement without
- * overlap is as likely as any other.
+ * Draws places for the tables of a case in the block. The gaps between the
+ * tables are the order statistics of uniform draws, so all arrangements without
+ * overlap are equally likely.
  */
 static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
                   uint64_t n_bytes, struct rng *rng)
@@ -128,7 +131,8 @@ static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
     }
 }
 
-/* Returns the columns of their outputs. */
+/* Places the tables of a case; returns the number of columns of their outputs.
+ */
 static uint32_t place_tables(const struct rig *rig, struct lookup_table *tables,
                              const struct bench_case *what, uint64_t seed)
 {
@@ -173,8 +177,8 @@ static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
     return lookup_n_cold_sets(rig->device, touched_bytes);
 }
 
-/* What the streams turned out to be: with the look-ups that were really done.
- */
+/* Fills in the sample's tables, with the pooling factors and the reuse that
+ * were really drawn. */
 static int describe_tables(struct rig *rig, struct sample_table *tables,
                            const struct bench_case *what,
                            const struct stream *streams, struct err *err)
@@ -192,7 +196,7 @@ static int describe_tables(struct rig *rig, struct sample_table *tables,
                           rig->sets[0].d_indices, tables, err);
 }
 
-/* Draws rig->sets, and describes what is in them. */
+/* Draws rig->sets, and fills in the sample's tables. */
 static int make_sets(struct rig *rig, const struct bench_case *what,
                      uint64_t seed, struct sample_table *tables,
                      struct err *err)
@@ -239,7 +243,8 @@ static int reserve_outputs(struct rig *rig, size_t n_bytes, struct err *err)
                        PRECISION_FP32, FILL_SEED + 1, err);
 }
 
-/* The lower clocks, the higher heat and power, all reasons. */
+/* Returns the lower clocks, the higher temperature and power, and all throttle
+ * reasons. */
 static struct sample_health worse_health(const struct sample_health *a,
                                          const struct sample_health *b)
 {
@@ -251,8 +256,8 @@ static struct sample_health worse_health(const struct sample_health *a,
         .throttle_reasons = a->throttle_reasons | b->throttle_reasons};
 }
 
-/* What a lap consists of: a forward, or phases of a backward, one behind the
- * other. */
+/* A timed repetition: a forward, or phases of a backward, one after the other.
+ */
 #define FORWARD 0u
 struct lap {
     struct rig *rig;
@@ -260,9 +265,10 @@ struct lap {
     unsigned n, n_warm_up;
 };
 
-/* The times of the pieces, and of all together. Piece i lies between the marks
- * 2 i and 2 i + 1. Kernels that have not run before may be loaded now, which
- * waits for the device: what only warms up is not held back. */
+/* Runs one repetition; ms gets the times of its pieces, then their total. Piece
+ * i lies between the marks 2 i and 2 i + 1. Warm-up repetitions are not held
+ * back: kernels that run for the first time may have to be loaded, which waits
+ * for the device. */
 static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct lap *lap = ctx;
@@ -294,8 +300,9 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
                : 0;
 }
 
-/* Laps of a step on a machine that the canary finds quiet, or the sample's
- * flags say that it was not; on a GPU some more for the phases of backward. */
+/* Times repetitions of a step, until the interference probe finds the machine
+ * quiet. If it never does, flags the sample. On a GPU some more repetitions
+ * time the phases of backward. */
 static int time_case(struct rig *rig, struct canary *canary,
                      struct sample *sample, struct err *err)
 {

@@ -6,43 +6,45 @@
 #include "microbench/sampler.h"
 
 /*
- * The test rig: the memory that cases are measured in.
+ * Bench setup: the memory in which cases are measured.
  *
- * All weights are one block that is allocated and touched once; the tables of
- * a case lie in it at pseudo-random places. A batch is not looked up twice in
- * a row: index sets of the same statistics take turns, as many as
- * lookup_n_cold_sets says. A case is measured again while the canary finds the
- * machine disturbed; where it stays so, or a GPU had lowered its clocks, the
- * sample is SAMPLE_THROTTLED. On a GPU the phases of backward are timed apart
- * as well.
+ * All weights are one block, which is allocated and touched once. The tables of
+ * a case lie in it at pseudo-random places. No batch is looked up twice in a
+ * row: several index sets of the same statistics take turns, lookup_n_cold_sets
+ * of them. A case is measured again while the interference probe (canary) finds
+ * the machine disturbed. If the machine stays disturbed, or a GPU lowered its
+ * clocks, the sample is flagged SAMPLE_THROTTLED. On a GPU the phases of
+ * backward are also timed separately.
  *
- * What is timed is a lap: one step, a forward and a backward, on the next index
- * set. On a GPU the last-level cache is flushed before each of the two, all of
- * a timed lap is queued before it starts (device_hold), and total is the sum of
- * both; on a CPU they run one behind the other and total is both together.
- * Nothing is allocated, copied or waited for between the marks.
+ * The timed unit is a repetition (lap): one step, a forward and a backward, on
+ * the next index set. On a GPU the last-level cache is flushed before the
+ * forward and before the backward; all work of a repetition is queued before it
+ * starts (device_hold); and the total is the sum of both times. On a CPU they
+ * run one after the other, and the total is the time of both together. Nothing
+ * is allocated, copied or waited for between the marks.
  *
- * The block of a mixed list is read as fp32 by one case and as fp16 by the
- * next. It is filled with fp16 values, which are finite numbers read either
- * way, and updated at the learning rate 0, which does all the work of an
- * update and changes nothing.
+ * One case of a mixed list may read the block as fp32 and the next one as fp16.
+ * So the block is filled with fp16 values, which are finite numbers in both
+ * readings. The learning rate is 0: an update then does all its work and
+ * changes nothing.
  */
 struct rig; /* opaque */
 
-/* Weights and optimizer states together take the memory that the options
- * name, whatever the optimizer, so that all share one case list. */
+/* Opens a bench setup. Weights and optimizer states together take the memory
+ * that the options name, whichever optimizer is used, so that all optimizers
+ * share one case list. */
 int rig_open(struct rig **out, struct device *device,
              const struct bench_options *options, struct err *err) MUST_CHECK;
 void rig_close(struct rig *rig); /* NULL is fine */
-/* What cases of a list take on a device at most, beside weights and states:
- * index sets, outputs, what backward and drawing need. */
+/* Returns the most device memory that cases of a list take apart from weights
+ * and states: index sets, outputs, and buffers of backward and of drawing. */
 uint64_t rig_reserve_bytes(const struct bench_options *options,
                            const struct device *device);
 
-/* Measures a case beside a canary: fills the timings, health, flags,
- * n_iterations, started_at and tables[0 .. n_tables) of *sample. The caller
- * owns sample->tables, with room for the case's tables; started_at is the rig's
- * until the next call. */
+/* Measures a case, watched by the interference probe. Fills the timings,
+ * health, flags, n_iterations, started_at and tables[0 .. n_tables) of *sample.
+ * The caller owns sample->tables, with room for the case's tables. started_at
+ * belongs to the setup and is valid until the next call. */
 int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
                 struct err *err) MUST_CHECK;

@@ -3,14 +3,15 @@
 
 #include <string.h>
 
-/* A look-up's way through linearise, sort and runs, beside its rows. */
+/* Bytes that a lookup moves in the linearise, sort and runs steps of a
+ * backward, in addition to its rows. */
 #define LOOKUP_WORK_BYTES 100
-/* Of a mixed list, this part of the memory is for optimizer states. */
+/* One part in STATE_PARTS of a mixed list's memory is for optimizer states. */
 #define STATE_PARTS 16
 
 uint64_t case_weight_bytes(const struct bench_options *options)
 {
-    /* The narrowest row has 4 elements, so that its 4 bytes of state are at
+    /* The narrowest row has 4 elements and 4 bytes of state. So states take at
      * most one part in 1 + element size. */
     uint64_t parts = options->is_mixed ? STATE_PARTS - 1
                                        : precision_bytes(options->precision);
@@ -52,8 +53,9 @@ uint64_t case_table_bytes(const struct case_table *table,
     return (n_bytes + CASE_ALIGN - 1) / CASE_ALIGN * CASE_ALIGN;
 }
 
-/* The forward reads a row, the update reads and writes it and reads a
- * gradient; outputs are written and gradients read once. */
+/* Adds up the bytes of a step. The forward reads a row. The update reads and
+ * writes it and reads a gradient. Outputs are written once and their gradients
+ * read once. */
 double case_work(const struct bench_case *drawn)
 {
     double work = 0;
@@ -70,7 +72,7 @@ double case_work(const struct bench_case *drawn)
     return work;
 }
 
-/* A case without tables, at the list's setting. */
+/* Starts a case: the list's setting, without tables. */
 static void start_case(struct bench_case *out,
                        const struct bench_options *options)
 {

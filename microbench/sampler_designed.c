@@ -5,8 +5,8 @@
 #define MANY_ROWS 10000000
 #define SOME_ROWS 1000000
 
-/* Tables that are all alike: of fp32 with row-wise Adagrad, at the list's
- * batch, where a design does not say otherwise. */
+/* A case of tables that are all alike. Defaults are fp32, row-wise Adagrad and
+ * the list's batch. */
 struct design {
     uint32_t n_tables, dim;
     uint64_t n_rows;
@@ -16,8 +16,8 @@ struct design {
     bool is_sgd;
 };
 
-/* Walks through the designs, one group after the other, and keeps the one with
- * the number that is asked for. */
+/* Iterates over all designs, group by group, and keeps the one with number
+ * `wanted`. */
 struct walk {
     uint64_t wanted, n;
     struct design found;
@@ -29,8 +29,8 @@ static void add(struct walk *walk, struct design design)
         walk->found = design;
 }
 
-/* What a step costs that does next to nothing, and what each look-up adds:
- * pooling 0 becomes the one look-up that a batch must have. */
+/* Measures the time of a step that does almost nothing, and the time that each
+ * lookup adds. Pooling 0 becomes the one lookup that a batch must have. */
 static void add_constants(struct walk *walk)
 {
     static const double poolings[] = {0, 1, 4, 20, 200};
@@ -41,12 +41,12 @@ static void add_constants(struct walk *walk)
                 (struct design){1, dim, SOME_ROWS, .pooling = poolings[p]});
     for (uint32_t n_tables = 8; n_tables <= 32; n_tables *= 4)
         add(walk, (struct design){n_tables, 64, SOME_ROWS, .pooling = 0});
-    /* few long bags: what one group of threads takes for one bag */
+    /* few long bags: time that one group of threads takes for one bag */
     for (uint32_t dim = 4; dim <= 128; dim *= 32)
         add(walk, (struct design){1, dim, SOME_ROWS, 200, .halvings = 9});
 }
 
-/* Tables from the size of a cache to that of the memory. */
+/* Measures tables from the size of a cache to that of the memory. */
 static void add_footprints(struct walk *walk)
 {
     static const uint64_t rows[] = {1000,    10000,    100000,   300000,
@@ -57,7 +57,8 @@ static void add_footprints(struct walk *walk)
             add(walk, (struct design){1, dim, rows[r], .pooling = 20});
 }
 
-/* Rows that many look-ups share: by skew, and tables of next to no rows. */
+/* Measures rows that many lookups share: by skew, and in tables of very few
+ * rows. */
 static void add_hot_rows(struct walk *walk)
 {
     static const uint32_t dims[] = {16, 64, 128, 256};
@@ -72,7 +73,8 @@ static void add_hot_rows(struct walk *walk)
     }
 }
 
-/* Columns of one table in two, four, eight pieces; more and more tables. */
+/* Measures a table whose columns are cut into two, four or eight pieces, and
+ * more and more tables. */
 static void add_fusions(struct walk *walk)
 {
     static const uint32_t n_tables[] = {2, 4, 8, 16, 32, 60};
@@ -98,8 +100,8 @@ static void add_settings(struct walk *walk)
         add(walk, (struct design){8, 64, SOME_ROWS, 10, .halvings = halvings});
 }
 
-/* As published for FBGEMM (NVIDIA's dynamicemb benchmark, at 104,857 look-ups
- * a table; pull request 2365 of TorchRec). */
+/* Repeats cases that were published for FBGEMM (NVIDIA's dynamicemb benchmark,
+ * at 104,857 lookups per table; pull request 2365 of TorchRec). */
 static void add_published(struct walk *walk)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -126,7 +128,8 @@ uint64_t designed_n_cases(void)
     return walk.n;
 }
 
-/* At least one row; no more than the tables' share of the memory takes. */
+/* Returns the number of rows: at least one, and no more than the table's share
+ * of the memory holds. */
 static uint64_t fit_rows(const struct design *design,
                          const struct bench_options *options)
 {

@@ -4,7 +4,7 @@
 #define MAX_TABLES 59
 #define MAX_TRIES 10000
 
-/* One try; returns the bytes of its weights. */
+/* Draws the tables once; returns the bytes of their weights. */
 static double draw_tables(struct problem *task, const struct problem *pool,
                           struct rng *rng)
 {

@@ -5,11 +5,12 @@
 #include "base/rng.h"
 #include "core/problem.h"
 
-/* The published benchmark of planners (NeuroShard, section 4.1): 10 to 59
- * tables of the pool's, with replacement, each of 4, 8 ... or 128 columns;
- * drawn again while the weights take more than 15 GiB of 4 GPUs with 4 GiB
- * each. All else is the pool's; in the arena. ERR_USAGE where no such task is
- * found. */
+/* Draws a task of the published benchmark for planners (NeuroShard, section
+ * 4.1). It has 10 to 59 tables, drawn from the pool's with replacement, each
+ * with 4, 8 ... or 128 columns. The task is drawn again while its weights take
+ * more than 15/16 of the usable memory: 15 GiB on 4 GPUs with 4 GiB each. All
+ * other values are the pool's. The task lies in the arena. ERR_USAGE if no such
+ * task is found. */
 int task_draw(struct problem *task, const struct problem *pool, struct rng *rng,
               struct arena *arena, struct err *err) MUST_CHECK;
 

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* The table's look-ups of a whole batch: bag = sample x num_outputs + output,
- * each with pooling_factor / num_outputs look-ups. */
+/* Returns the table's stream of lookups for a whole batch. The bags are
+ * numbered sample x num_outputs + output, and have pooling_factor / num_outputs
+ * lookups each. */
 static struct stream stream_of(const struct placement *placement,
                                size_t table_idx)
 {
@@ -33,8 +34,9 @@ struct part_job {
     struct bags *parts;
 };
 
-/* Keeps, in place, what the piece serves of the group's samples: reading is
- * never behind writing. Returns how many bags that are. */
+/* Keeps only the lookups of the group's samples that the piece serves. Works in
+ * place, as it never writes ahead of the position that it reads. Returns the
+ * number of bags that remain. */
 static size_t keep_own(struct bags *bags, const struct placement *placement,
                        const struct group *group, const struct piece *piece)
 {
@@ -113,8 +115,9 @@ static void draw_part(void *ctx, size_t task, unsigned thread)
         part->offsets[(size_t)group->n_samples * group->n_outputs];
 }
 
-/* Puts the parts one behind the other; offsets become those of the group. A
- * part's last offset is the next one's first. */
+/* Uploads the lookups of the pieces one after the other. Offsets become
+ * relative to the whole group; the last offset of a piece is the first offset
+ * of the next one. */
 static int place_parts(struct index_batch *batch, struct bags *parts,
                        const struct group *group, struct err *err)
 {

@@ -7,40 +7,47 @@
 #include "exec/placement.h"
 
 /*
- * Look-ups of a step as the ranks get them: every holder of a table draws the
- * table's one stream for the whole batch and keeps what it serves, so nobody
- * has to hold the streams of others. They are drawn on the host and stay on
- * the device.
+ * Index batches: the lookups of a step, as the ranks get them. Every rank that
+ * holds a piece of a table draws the table's single random stream for the whole
+ * batch and keeps the lookups that it serves. So no rank has to store the
+ * streams of other ranks. Lookups are drawn on the host and then stay on the
+ * device.
  */
 
-/* Look-ups of a piece on the host. */
+/* Lookups of a piece, on the host. */
 struct bags {
-    uint64_t *offsets; /* [n_bags + 1], from 0; owned */
+    uint64_t *offsets; /* [n_bags + 1], starting at 0; owned */
     uint32_t *indices; /* owned */
 };
-/* Draws those of the piece's rows, shifted, in the samples of a group. */
+/* Draws batch `number` of the piece's table and keeps the lookups of the
+ * piece's rows in the samples of the group. Row numbers in `indices` count from
+ * the piece's first row. The caller releases *bags. */
 void batches_draw(struct bags *bags, const struct placement *placement,
                   const struct group *group, const struct piece *piece,
                   unsigned number);
-/* Those of a whole table in the samples of some ranks. */
+/* Draws batch `number` of a whole table and keeps the samples of the ranks
+ * `owners`. The caller releases *bags. */
 void batches_draw_table(struct bags *bags, const struct placement *placement,
                         size_t table_idx, struct rank_range owners,
                         unsigned number);
-void bags_release(struct bags *bags); /* a zeroed one is fine */
+void bags_release(struct bags *bags); /* a zeroed struct is fine */
 
-/* The look-ups of a group. */
+/* Lookups of a group, on the device. */
 struct index_batch {
     struct device *device;       /* not owned */
-    void *d_block;               /* owned; in it: */
-    struct lookup_batch lookups; /* of n_pieces tables */
+    void *d_block;               /* owned; holds the arrays of `lookups` */
+    struct lookup_batch lookups; /* one table for each piece of the group */
 };
-/* A row piece keeps the look-ups of its rows, shifted; a replica those of its
- * samples. All of a piece are one bag where the group has no more (n_bags).
- * ERR_DEVICE where memory is short. */
+/* Draws batch `number` for every piece of the group and uploads it. A piece of
+ * rows keeps the lookups of its own rows, numbered from the piece's first row.
+ * A replica keeps the lookups of its rank's own samples. If the group's n_bags
+ * is 1, all lookups of a piece form one bag. ERR_DEVICE if device memory is too
+ * small. */
 int index_batch_init(struct index_batch *batch,
                      const struct placement *placement,
                      const struct group *group, unsigned number,
                      struct err *err) MUST_CHECK;
-void index_batch_release(struct index_batch *batch); /* a zeroed one is fine */
+/* a zeroed struct is fine */
+void index_batch_release(struct index_batch *batch);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exchange.h"
 
-/* All-reduce floats at a time. */
+/* Number of floats that one all-reduce sums at a time. */
 #define ALLREDUCE_FLOATS (ALLREDUCE_BYTES / sizeof(float))
 
 static bool carries(const struct exchange *exchange, const struct group *group)
@@ -10,8 +10,8 @@ static bool carries(const struct exchange *exchange, const struct group *group)
            group->precision == exchange->like->precision;
 }
 
-/* Gives what comes to the ranks that are here places in the block; returns its
- * size. */
+/* Assigns places in d_block to the data that the ranks of this process receive.
+ * Returns the bytes that they take. */
 static size_t lay_out(struct exchange *exchange,
                       const struct placement *placement)
 {
@@ -69,7 +69,8 @@ static bool is_summed(const struct piece *piece)
     return piece->replica && piece->group;
 }
 
-/* Scratch for the largest sum at a time. */
+/* Allocates the scratch memory of the all-reduce, enough for the largest sum.
+ */
 static int open_scratch(struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;

@@ -19,21 +19,22 @@ void exec_options_init(struct exec_options *options)
     };
 }
 
-/* One execution, as this process sees it. */
+/* State of one execution in this process. */
 struct execution {
     struct exec_result *result;
     const struct exec_options *options;
     struct placement *placement;
     struct exchange_set set;
-    struct input input; /* open while it is run */
+    struct input input; /* open only in time_together */
     struct verify verify;
     struct canary *canary; /* NULL without wait_for_quiet */
-    struct buf records;    /* samples of the ranks that are here */
-    bool keeps_samples;    /* process 0 has a sink */
+    struct buf records;    /* samples of this process's ranks */
+    bool keeps_samples;    /* true if process 0 has a sink */
 };
 
-/* Runs `work` while no other process of this host runs it, so that each has
- * the whole machine, as in a single process. With a GPU each has its own. */
+/* Runs `work` while no other process of this host runs it, so that each process
+ * has the whole machine, like a single process. Processes with GPUs all run at
+ * once, as each has a GPU of its own. */
 static int run_alone(struct execution *run,
                      int (*work)(struct execution *run, struct err *err),
                      struct err *err)
@@ -67,7 +68,8 @@ static int open_canary(struct execution *run, struct err *err)
                : 0;
 }
 
-/* A single process stores each sample at once. */
+/* Adds the rank's sample to the records. A single process puts it into the sink
+ * at once. */
 static int keep_sample(struct execution *run, const struct rank_work *work,
                        const struct exec_rank *timing, struct err *err)
 {
@@ -93,7 +95,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     if (interrupt_requested())
         return err_set(err, ERR_INTERRUPTED, "interrupted");
     if (placement->rank_groups[rank] == placement->rank_groups[rank + 1])
-        return 0; /* it holds nothing, or nothing that is looked up */
+        return 0; /* the rank holds nothing that is looked up */
     work = others = rank_work_timed(placement, rank, 0, 1);
     rc = rank_work_open(&work, WORK_ALL, err) ||
          rank_work_open(&others, WORK_OTHERS, err) ||
@@ -105,7 +107,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     return rc ? -1 : 0;
 }
 
-/* The ranks whose weights are loaded. */
+/* Times the ranks whose weights are loaded. */
 static int time_loaded(struct execution *run, struct err *err)
 {
     const struct placement *placement = run->placement;
@@ -120,24 +122,25 @@ static int time_loaded(struct execution *run, struct err *err)
 }
 
 /*
- * Communication figures by the definitions of a plan: what of the step is not a
- * rank's compute is its communication. Where the ranks share one GPU their
- * copies are no wire: the exchanges, and the input as a whole, then take what
- * the plan's cost model predicts.
+ * Communication figures, as defined for a plan: the part of a step that is not
+ * a rank's compute is its communication. If all ranks share one GPU, their
+ * exchanges are copies within the GPU and say nothing about a network. Then the
+ * exchanges, and the input as a whole, get the times that the plan's cost model
+ * predicts.
  */
 
-/* Whether the exchanges of this placement are worth timing: anything but
- * copies within a GPU. */
+/* Returns true if the exchanges of this placement are worth timing: all kinds
+ * except copies within one GPU. */
 static bool comm_is_real(const struct placement *placement)
 {
     return device_is_host(placement->device) ||
            strcmp(placement->comm->kind, "copy") != 0;
 }
 
-/* What the plan's cost model says of a rank's exchanges, and in the first of
- * its input as a whole. Where it tells no parts, the forward exchange is the
- * forward communication without the waiting that follows from predicted times.
- */
+/* Stores the times that the plan's cost model predicts for a rank's exchanges.
+ * PHASE_INPUT gets the time of the whole input. If the plan predicts no parts,
+ * the output exchange is the predicted forward communication minus the waiting,
+ * which follows from the predicted times of all ranks. */
 static void predict_exchanges(const struct plan *plan, uint32_t rank,
                               double phases_ms[N_PHASES])
 {
@@ -160,7 +163,8 @@ static void predict_exchanges(const struct plan *plan, uint32_t rank,
     phases_ms[PHASE_OUTPUT] = fmax(own->fwd_comm_ms - waiting_ms, 0);
 }
 
-/* The step of the ranks' phases, and what that is of each. */
+/* Computes the time of the step from the phases of all ranks, and from it the
+ * costs of each rank. */
 static void fill_totals(struct exec_result *result, uint32_t n_ranks,
                         const struct step *step)
 {
@@ -219,9 +223,10 @@ static const char *basis_of(const struct exec_result *result,
                                             : "NCCL");
 }
 
-/* The ranks' communication and totals; from the timed exchanges where they are
- * real. The input of a GPU is as predicted, where it is: its ids are permuted
- * by the host here, and their exchange is a part of it. */
+/* Fills in the communication times of all ranks, and the totals. Exchanges that
+ * are worth timing get their measured times. On GPUs the input gets its
+ * predicted time if there is one: the executor permutes ids on the host, not on
+ * the GPU, and the exchange of ids is only a part of the input. */
 static void fill_comm(struct exec_result *result,
                       const struct placement *placement,
                       const struct step *step, struct arena *arena)
@@ -254,8 +259,8 @@ static void fill_comm(struct exec_result *result,
     fill_totals(result, placement->n_ranks, step);
 }
 
-/* The timed forward exchange as a sample; several in a row have several
- * latencies. */
+/* Stores the timed forward exchange as a sample. Skips it if the forward has
+ * several exchanges in a row, as their time contains several latencies. */
 static int put_comm(const struct exec_result *result,
                     const struct exchange_set *set,
                     const struct exec_options *options, struct err *err)
@@ -297,7 +302,7 @@ static int time_together(struct execution *run, struct err *err)
     struct rank_range here = placement->here;
     unsigned n = run->options->n_iterations;
 
-    /* The input of the step that is compared. */
+    /* Input of the compared step. */
     if (input_open(&run->input, placement, STEP_BATCH, err))
         return -1;
     for (uint32_t r = here.begin; run->options->check && r < here.end; r++)
@@ -312,14 +317,15 @@ static int time_together(struct execution *run, struct err *err)
     return timing_together(&result->step, result->in_chunks, &run->set, n, err);
 }
 
-/* A process of several has one rank, as many as its number. */
+/* Findings of one process, if there are several. Process p then runs only rank
+ * p. */
 struct process_findings {
     struct exec_rank rank;
     uint32_t n_turns;
     struct verify_findings verify;
 };
 
-/* What processes have found of their ranks, over all. */
+/* Gathers the findings of all processes and merges them. */
 static int collect_findings(struct execution *run, struct arena *arena,
                             struct err *err)
 {
@@ -334,7 +340,8 @@ static int collect_findings(struct execution *run, struct arena *arena,
     for (uint32_t p = 0; !rc && p < world->size; p++) {
         const struct verify_findings *found = &all[p].verify;
 
-        result->ranks[p] = all[p].rank; /* alone, it is rank 0 to itself */
+        /* a single process copies rank 0 to itself */
+        result->ranks[p] = all[p].rank;
         result->n_turns = (uint32_t)max_u64(result->n_turns, all[p].n_turns);
         tally_add(&result->outputs, &found->tallies[VERIFY_OUTPUTS]);
         tally_add(&result->weights, &found->tallies[VERIFY_WEIGHTS]);
@@ -345,7 +352,7 @@ static int collect_findings(struct execution *run, struct arena *arena,
     return rc;
 }
 
-/* Over the ranks, which are all there now. */
+/* Computes the sums over all ranks, whose results must be complete. */
 static void sum_up_ranks(struct exec_result *result, uint32_t n,
                          bool is_checked)
 {
@@ -362,7 +369,7 @@ static void sum_up_ranks(struct exec_result *result, uint32_t n,
     mem_free(hashes);
 }
 
-/* Brings together what the processes have found. */
+/* Combines the findings of all processes. */
 static int collect(struct execution *run, struct arena *arena, struct err *err)
 {
     const struct placement *placement = run->placement;
@@ -393,7 +400,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     if (world_broadcast(placement->comm->world, &run->keeps_samples,
                         sizeof(run->keeps_samples), err))
         return -1;
-    /* The earlier it opens, the better it knows the quiet machine. */
+    /* The interference probe opens first, so that it sees the quiet machine for
+     * as long as possible. */
     if ((run->options->wait_for_quiet && run_alone(run, open_canary, err)) ||
         placement_open(placement, err) ||
         exchange_open(&run->set, placement, arena, err))
@@ -403,7 +411,7 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
                                 verify_outputs(&run->verify, &run->set, err) ||
                                 step_gradients(&run->set, err)))
         return -1;
-    /* The second half of that step, and timing. */
+    /* Second half of the compared step, and timing. */
     for (uint32_t turn = 0; turn < placement->n_turns; turn++)
         if (placement_load(placement, turn, err) ||
             (run->options->check &&
@@ -414,8 +422,10 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
     return time_together(run, err) || collect(run, arena, err) ? -1 : 0;
 }
 
-/* In chunks, how the ranks fit in memory, here and on the other processes of
- * the host: what these need comes from one memory, unless each has a GPU. */
+/* Sets the number of chunks and divides the ranks of this process into turns
+ * that fit its memory. On CPUs the processes of a host share one memory, so
+ * each gets a part in proportion to its need. On GPUs each process has a memory
+ * of its own. */
 static int cut_turns(struct placement *placement,
                      const struct exec_options *options, struct err *err)
 {
@@ -467,8 +477,9 @@ int exec_run(struct exec_result *result, const struct plan *plan,
         };
         rc = execute(&run, arena, err);
     }
-    /* Device memory that a transfer may still go to is not released until the
-     * other side has come, which it may never do. */
+    /* A pending transfer may still access the device memory. It can be released
+     * only after the other side has arrived, which may never happen. So nothing
+     * is released. */
     if (rc && world->size > 1)
         return -1;
     buf_release(&run.records);

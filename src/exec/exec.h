@@ -7,113 +7,139 @@
 #include "device/world.h"
 
 /*
- * The executor: a plan, run and timed for real, on any device. Its ranks are
- * the processes of a world, or all live in this one process on one device;
- * the results are the same, bit for bit. One step is compared with an
- * unsharded double-precision reference; then each rank's work is timed alone
- * (ranks on CPUs of one host take turns), and the exchanges all together. So
- * phases are measured one behind the other, and what a pipeline makes of them
- * is computed (core/step.h). What it reports has the definitions of struct
- * device_cost.
+ * The executor: runs a plan and times it, on any device. The ranks are the
+ * processes of a world, or all of them live in this one process on one device.
+ * Both ways give the same results, bit for bit.
  *
- * Executed are pooled tables of fp32 or fp16 weights with SGD or row-wise
- * Adagrad, outputs exchanged in fp32 or fp16, in pieces of every kind. A table
- * with num_outputs F has F bags a sample, with pooling_factor / F look-ups
+ * An execution first compares one step with an unsharded double-precision
+ * reference. Then it times each rank's work alone (ranks on CPUs of one host
+ * take turns) and the exchanges of all ranks together. So phases are measured
+ * one after the other, and the effect of a pipeline is computed from them
+ * (core/step.h). Reported costs are defined as in struct device_cost.
+ *
+ * Supported are pooled tables with fp32 or fp16 weights, SGD or row-wise
+ * Adagrad, outputs exchanged in fp32 or fp16, and pieces of every kind. A table
+ * with num_outputs F has F bags per sample, with pooling_factor / F lookups
  * each. Indices follow the table's skew over its scaled rows.
  */
 
 struct exec_options {
-    double scale_rows;     /* rows of each table times this, in (0, 1] */
-    unsigned n_iterations; /* timed, after warm-up; >= 1 */
+    /* Factor on the rows of each table, in (0, 1]. */
+    double scale_rows;
+    /* Timed iterations after the warm-up; >= 1. */
+    unsigned n_iterations;
     uint64_t seed;
-    uint64_t memory_bytes; /* of the device, to be used; 0: what is free */
-    bool check;            /* compare with the reference */
-    bool wait_for_quiet;   /* time a rank again while something else disturbs
-                              the machine, see device/canary.h */
-    struct step step;      /* that the phases come to; by default one behind the
-                              other, without a dense part */
-    struct sample_sink *sink;  /* of process 0; may be NULL. Gets a
-                                  SAMPLE_EXECUTED for each rank that holds
-                                  something, of one precision (SAMPLE_THROTTLED
-                                  where it was disturbed), and a comm_sample
-                                  where the exchange was measured. */
-    struct progress *progress; /* of ranks that are timed here; or NULL */
+    /* Device memory to use; 0: all free memory. */
+    uint64_t memory_bytes;
+    /* Compare one step with the reference. */
+    bool check;
+    /* Repeat the timing of a rank while something else disturbs the machine,
+     * see device/canary.h. */
+    bool wait_for_quiet;
+    /* How the phases combine into a step. Default: one after the other, without
+     * a dense part. */
+    struct step step;
+    /* Sink of process 0; may be NULL. It gets a SAMPLE_EXECUTED for each rank
+     * that holds lookups of a single precision, flagged SAMPLE_THROTTLED if the
+     * rank was disturbed, and a comm_sample if the exchange was measured. */
+    struct sample_sink *sink;
+    /* Counts the ranks that this process has timed; or NULL. */
+    struct progress *progress;
 };
 void exec_options_init(struct exec_options *options);
 
 enum verify_what { VERIFY_OUTPUTS, VERIFY_WEIGHTS, N_VERIFIED };
 
 struct exec_rank {
-    struct timing forward, backward, compute; /* measured, rank alone */
-    /* Of exchanges all ranks' time; NAN where comm is absent. */
+    /* measured while the rank runs alone */
+    struct timing forward, backward, compute;
+    /* Time of each phase. For an exchange it is the time of all ranks together,
+     * and NAN if comm is EXEC_COMM_ABSENT. */
     double phases_ms[N_PHASES];
-    struct sample_health health; /* of the device, after it was timed */
-    bool disturbed; /* the machine was, and did not become quiet in time, or
-                       its clocks were lowered */
-    /* Of the step that is compared: of outputs at their receiver, and of
-     * weights and states of touched rows. */
+    struct sample_health health; /* device state after the timing */
+    /* The machine was disturbed and did not become quiet in time, or the
+     * device's clocks were lowered. */
+    bool disturbed;
+    /* Hashes of the compared step, indexed by enum verify_what: hash of the
+     * outputs at their receiver; hash of the weights and optimizer states of
+     * touched rows. */
     uint64_t hashes[N_VERIFIED];
 };
 
-/* Numbers that were compared: the largest |got - want| / (|want| + largest
- * |want| of the row), INFINITY for what is no number. A row is one output
- * vector of a table, or one touched row of it. */
+/* Tally of compared numbers. `error` is the largest |got - want| / (|want| +
+ * largest |want| of the row), or INFINITY if a number is NaN. A row is one
+ * output vector of a table, or one touched row of the table. */
 struct tally {
     double error;
     uint64_t n;
 };
 
-/* How the communication figures came about. */
+/* Origin of the communication figures. */
 enum exec_comm {
     EXEC_COMM_MEASURED,
-    EXEC_COMM_MODELLED, /* exchange and input times predicted by the plan's cost
-                           model */
-    EXEC_COMM_ABSENT    /* nothing to measure, and the plan is not priced */
+    /* Times of exchanges and input are predicted by the plan's cost model. */
+    EXEC_COMM_MODELLED,
+    /* Nothing can be measured, and the plan has no predicted costs. */
+    EXEC_COMM_ABSENT
 };
 
 struct exec_result {
-    struct exec_rank *ranks;   /* [R], in the arena */
-    struct device_cost *costs; /* [R], likewise: what a plan predicts, but for
-                                  memory; NAN where comm is absent */
-    unsigned n_disturbed;      /* ranks; 0 without wait_for_quiet */
-    double total_ms;           /* the step; NAN where comm is absent */
-    uint32_t slowest; /* rank with the largest measured compute: as all end
-                         together, the one that is ready last */
-    struct timing exchanges[N_PHASES]; /* all ranks' together, by their phases;
-                                          zeros if not measured */
-    struct timing step; /* look-ups to update by all processes together; zeros
-                           where there is one process */
-    struct timing in_chunks[2]; /* look-ups and their exchange in one part, and
-                                   in the step's chunks, likewise; zeros where
-                                   there is one */
+    struct exec_rank *ranks; /* [R], in the arena */
+    /* [R], in the arena: measured costs with the fields of a plan's predicted
+     * costs, except memory. NAN if comm is EXEC_COMM_ABSENT. */
+    struct device_cost *costs;
+    /* Number of disturbed ranks; 0 without wait_for_quiet. */
+    unsigned n_disturbed;
+    /* Time of the step; NAN if comm is EXEC_COMM_ABSENT. */
+    double total_ms;
+    /* Rank with the largest measured compute. All ranks end the step together,
+     * so this is the rank that is ready last. */
+    uint32_t slowest;
+    /* Exchanges of all ranks together, indexed by phase; zeros if not measured.
+     */
+    struct timing exchanges[N_PHASES];
+    /* Whole steps, from lookup to update, of all processes together; zeros if
+     * there is only one process. */
+    struct timing step;
+    /* Lookups and their exchange, of all processes together: [0] in one part,
+     * [1] in the step's chunks. Zeros if there is only one chunk or one
+     * process. */
+    struct timing in_chunks[2];
     enum exec_comm comm;
-    const char *comm_kind;  /* "copy", "mpi", "shm", "nccl" */
-    const char *comm_basis; /* one phrase on the communication figures */
+    const char *comm_kind;  /* "copy", "mpi", "shm" or "nccl" */
+    const char *comm_basis; /* one phrase on the origin of the figures */
     uint32_t n_processes, n_hosts;
-    uint32_t n_turns; /* in which the weights came into memory: 1 where they
-                         fit together; the most of any process */
+    /* Number of turns in which the weights came into memory: 1 if they fit
+     * together. The maximum over all processes. */
+    uint32_t n_turns;
     struct tally outputs, weights;
-    /* XXH3 over the ranks': of all outputs at their receivers, and of all
-     * weights and states of touched rows after the step. The same for any
-     * number of processes, device and memory. 0 without the check. */
+    /* XXH3 hashes over the hashes of all ranks, for all outputs at their
+     * receivers and for all weights and optimizer states of touched rows after
+     * the step. They do not depend on the number of processes, the device or
+     * its memory. 0 without the check. */
     uint64_t output_hash, weight_hash;
-    /* NULL, or a sentence on the first table that differs from the reference
-     * by more than its limit: 1e-5, with fp16 weights, or outputs exchanged in
-     * fp16, 2e-3. */
+    /* NULL, or a sentence about the first table that differs from the reference
+     * by more than its limit. The limit is 1e-5, or 2e-3 if weights are fp16 or
+     * outputs are exchanged in fp16. */
     const char *failure;
-    double scale_rows; /* as used */
-    uint32_t n_stored; /* samples that the sink has taken now */
+    double scale_rows; /* factor that was used */
+    uint32_t n_stored; /* samples that this run added to the sink */
 };
 
-/* Collective over the world; every process gets the whole result (the samples
- * go to the sink of process 0). The plan must have passed plan_check.
- * ERR_USAGE where the world has more than one process, but not one a rank;
- * ERR_INPUT for what cannot be executed (a width that is no multiple of 4
- * ...), ERR_DEVICE where not even the ranks one after the other fit the
- * device's memory (the sentence says which --scale-rows would). Where one of
- * several processes fails, the others may wait for it and nothing is released:
- * world_abort is then all that can be done. A wrong result is no error here:
- * see failure. */
+/* Executes a plan, which must have passed plan_check. Collective over the
+ * world. Every process gets the whole result. Only process 0 adds samples to
+ * its sink.
+ *
+ * Errors:
+ *   ERR_USAGE   the world has more than one process, but not one per rank
+ *   ERR_INPUT   the plan cannot be executed, for example because a width is not
+ *               a multiple of 4
+ *   ERR_DEVICE  the device's memory is too small even for one rank at a time;
+ *               the message names a --scale-rows that fits
+ *
+ * If one of several processes fails, the others may wait for it and nothing is
+ * released. The caller can then only call world_abort. A result that differs
+ * from the reference is not an error: see `failure`. */
 int exec_run(struct exec_result *result, const struct plan *plan,
              struct world *world, struct device *device,
              const struct exec_options *options, struct arena *arena,

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-/* How far the plan was off: (predicted - measured) / measured. */
+/* Error of the plan's prediction: (predicted - measured) / measured. */
 static double slowest_error(const struct exec_report *run)
 {
     const uint32_t r = run->result->slowest;
@@ -72,11 +72,12 @@ static void print_heading(const struct exec_report *run, struct buf *out)
                         "adds them\n");
 }
 
-/* A line of the table, two for each rank; NAN where there is no such figure. */
+/* Row of the table of ranks; each rank has two rows. NAN if a figure is
+ * missing. */
 struct rank_row {
     const char *gpu, *what;
     struct device_cost cost;
-    double waiting_ms; /* for the last rank that is ready for its outputs */
+    double waiting_ms; /* until the last rank is ready for its outputs */
     struct timing compute;
 };
 #define ROW(member) MEMBER_OF(struct rank_row, member)
@@ -101,7 +102,7 @@ static const struct figure rank_figures[] = {
     {0},
 };
 
-/* What one of the ranks takes of a step. */
+/* Prints the measured or predicted times of a rank's step. */
 static void print_row(const struct exec_report *run, const char *gpu,
                       bool is_measured, uint32_t r, struct buf *out)
 {
@@ -137,13 +138,14 @@ static void print_ranks(const struct exec_report *run, struct buf *out)
     }
 }
 
-/* Threads of all processes compete where a host gives them fewer processors. */
+/* Returns true if the processes of this host have more threads than the host
+ * has processors, so that threads compete. */
 static bool is_oversubscribed(const struct exec_report *run)
 {
     return run->world->local_size * run->device->facts.n_threads > cpu_count();
 }
 
-/* Predicted look-ups with their exchange, in so many chunks. */
+/* Predicted time of the lookups with their exchange, in n_chunks chunks. */
 static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
 {
     uint32_t n = run->plan->problem.cluster.n_devices;
@@ -163,7 +165,8 @@ static double predicted_ms(const struct exec_report *run, uint32_t n_chunks)
     return step_of_ranks(&step, n, (const double(*)[N_PHASES])phases_ms);
 }
 
-/* What of the time is gained by chunks; NAN where that is not predicted. */
+/* Predicted gain from chunks, as a fraction of the time in one part; NAN if the
+ * plan does not predict it. */
 static double predicted_gain(const struct exec_report *run)
 {
     if (!plan_is_priced(run->plan) || !plan_has_parts(run->plan))
@@ -229,8 +232,9 @@ static void print_step(const struct exec_report *run, struct buf *out)
                        : "");
 }
 
-/* Between GPUs: the input of their step is as predicted, permuting and all, or
- * where nothing is, this. */
+/* Returns true if ids are exchanged between GPUs. The input of their step is
+ * then the predicted one, which includes permuting. If nothing is predicted, it
+ * is the measured exchange of ids. */
 static bool has_gpu_ids(const struct exec_report *run)
 {
     return run->result->comm == EXEC_COMM_MEASURED &&

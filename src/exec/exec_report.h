@@ -4,7 +4,7 @@
 
 #include "exec/exec.h"
 
-/* What is said of a plan that was executed. */
+/* Report on an executed plan. */
 
 struct exec_report {
     const struct plan *plan;
@@ -15,9 +15,10 @@ struct exec_report {
     struct arena *arena;
 };
 
-/* What it takes by rank, beside what was predicted; ends in a newline. */
+/* Appends the report as text: the measured times of each rank next to the
+ * predicted ones, followed by notes. Ends in a newline. */
 void exec_report_print(const struct exec_report *run, struct buf *out);
-/* The same; the caller decrefs it. */
+/* Returns the report as JSON; the caller decrefs it. */
 json_t *exec_report_to_json(const struct exec_report *run);
 
 #endif

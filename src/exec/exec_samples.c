@@ -7,17 +7,20 @@
 
 #include <string.h>
 
-/* What a process says of a rank, followed by its tables. */
+/* Record of a rank, as one process sends it to another; the rank's tables
+ * follow it. */
 struct record {
     struct device_facts facts;
     enum precision precision;
     enum optimizer optimizer;
     uint32_t batch;
-    struct sample sample; /* without tables and started_at: */
+    /* Its pointers `tables` and `started_at` are not set: their data follow. */
+    struct sample sample;
     char started_at[CLOCK_TEXT_MAX];
 };
 
-/* Means over the index sets. */
+/* Fills in the sample's table of a piece; its numbers are means over the index
+ * sets. */
 static void fill_table(struct sample_table *out, const struct rank_work *work,
                        const struct group_work *own, uint32_t member)
 {
@@ -47,7 +50,8 @@ static void fill_table(struct sample_table *out, const struct rank_work *work,
     }
 }
 
-/* Everything that makes a rank's work what it is. */
+/* Begins the text that identifies a rank's work. The hash of the text is the
+ * rank's case number. */
 static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
                           uint64_t batch)
 {
@@ -55,8 +59,9 @@ static void describe_rank(struct buf *text, uint32_t rank, uint32_t n_ranks,
                (unsigned long long)batch);
 }
 
-/* The shard of a table of n_rows, which may be scaled. What is as by default is
- * left out where it came later, so that older samples keep their numbers. */
+/* Adds a shard of a table to the text; n_rows may be scaled. Properties that
+ * were introduced later are left out if they have their default values, so that
+ * older samples keep their case numbers. */
 static void describe_piece(struct buf *text, const struct table *table,
                            uint64_t n_rows, const struct shard *shard)
 {
@@ -83,7 +88,7 @@ static uint64_t case_number(struct buf *text)
     const uint64_t hash = hash_bytes(text->data, text->len, 0);
 
     buf_release(text);
-    return hash >> 1; /* databases count to 2^63 */
+    return hash >> 1; /* databases store integers below 2^63 */
 }
 
 static uint64_t case_of_work(const struct rank_work *work)
@@ -108,7 +113,8 @@ static uint64_t case_of_work(const struct rank_work *work)
     return case_number(&text);
 }
 
-/* A piece as its plan's problem has it looked up. */
+/* Returns the sample's table of a shard, with the lookups that the plan's
+ * problem expects. */
 static struct sample_table planned_table(const struct problem *problem,
                                          const struct shard *shard)
 {

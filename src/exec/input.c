@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bags of a table that a rank draws, of as many outputs as a group has. */
+/* Returns the number of bags that a rank draws for a table; the table has as
+ * many outputs as the group. */
 static uint64_t own_bags(const struct input *input, uint32_t rank,
                          const struct group *group)
 {
@@ -13,7 +14,8 @@ static uint64_t own_bags(const struct input *input, uint32_t rank,
             placement_sample(input->placement, rank));
 }
 
-/* The next of a rank's pieces that are sent ids, behind NULL the first. */
+/* Returns the rank's next piece behind `piece` that is sent ids; behind NULL
+ * the first one. */
 static const struct piece *next_piece(const struct input *input, uint32_t rank,
                                       const struct piece *piece)
 {
@@ -26,14 +28,14 @@ static const struct piece *next_piece(const struct input *input, uint32_t rank,
     return NULL;
 }
 
-/* Where a message has what it says of a piece. */
+/* Place of one piece's data in a message. */
 struct part {
     uint32_t *lengths;
     uint64_t *ids;
-    uint64_t n; /* of these, so far */
+    uint64_t n; /* number of ids so far */
 };
 
-/* Where the ids begin in a message. */
+/* Returns the byte offset of the ids in a message. */
 static size_t ids_at(const struct input *input, uint32_t from, uint32_t to)
 {
     const struct piece *piece = NULL;
@@ -49,7 +51,7 @@ static struct part first_part(char *message, size_t ids_at)
     return (struct part){(void *)message, (void *)(message + ids_at), 0};
 }
 
-/* A piece of all rows gets all ids. */
+/* Deals all ids to a piece that has all rows. */
 static void deal_all(const struct bags *own, uint64_t n_bags, struct part *part)
 {
     part->n = own->offsets[n_bags];
@@ -60,10 +62,12 @@ static void deal_all(const struct bags *own, uint64_t n_bags, struct part *part)
         part->ids[i] = own->indices[i];
 }
 
-/* Each id goes to the pieces that have its row: of those that begin at it or
- * before, from the last back, until they have all columns, as pieces tile their
- * table. The search for the last begins where even blocks would have the row.
- * Of parts[n_pieces] without lengths they are only counted. */
+/* Deals each id of a table to the pieces that hold its row. The pieces are
+ * sorted by first row and tile the table. So the search finds the last piece
+ * that begins at or before the row. From there it goes back until the pieces
+ * that hold the row cover all columns. The search for the last piece starts at
+ * the piece that would hold the row if all row blocks were equal. If the parts
+ * (parts[n_pieces]) have no lengths, ids are only counted. */
 static void deal(const struct input *input, uint32_t rank, size_t t,
                  struct part *parts)
 {
@@ -109,7 +113,8 @@ static void deal(const struct input *input, uint32_t rank, size_t t,
         }
 }
 
-/* The message, of counted parts; it is allocated once, as its size stays. */
+/* Begins a message whose parts have been counted. The message is allocated only
+ * once, as its size does not change. */
 static void begin_message(struct input *input, uint32_t rank, uint32_t to,
                           struct part *parts)
 {
@@ -150,7 +155,7 @@ void input_pack(struct input *input, uint32_t rank)
     mem_free(parts);
 }
 
-/* Room for a message that comes. */
+/* Allocates memory for a message that will be received. */
 static int make_room(struct input *input, size_t i, struct err *err)
 {
     if (input->came[i])
@@ -186,7 +191,8 @@ int input_exchange(struct input *input, struct err *err)
     return rc ? -1 : 0;
 }
 
-/* What the ranks sent for a piece, in their order; parts[n_ranks] go on. */
+/* Collects the lookups that the ranks sent for a piece, in the order of the
+ * ranks. Advances parts[n_ranks] to the next piece. */
 static void place_piece(const struct input *input, const struct group *group,
                         struct part *parts, struct bags *bags)
 {
@@ -244,7 +250,7 @@ void input_permute(struct input *input, uint32_t rank, struct verify *verify)
     mem_free(parts);
 }
 
-/* Its own samples of all tables that are sent. */
+/* Draws the rank's own samples, for all tables whose ids are sent. */
 static void draw_own(struct input *input, uint32_t rank)
 {
     const struct placement *placement = input->placement;
@@ -260,7 +266,7 @@ static void draw_own(struct input *input, uint32_t rank)
     }
 }
 
-/* Room for the look-ups that came. */
+/* Allocates the bags for the received lookups. */
 static void open_bags(struct input *input, uint32_t rank)
 {
     size_t n = input->placement->n_ranks;
@@ -276,7 +282,7 @@ static void open_bags(struct input *input, uint32_t rank)
         ARENA_NEW(&input->arena, uint32_t, n_bytes / PROBLEM_ID_BYTES)};
 }
 
-/* Between hosts, unless each process has a GPU. */
+/* Prepares transfers between hosts, or between GPUs if each process has one. */
 static int open_comm(struct input *input, struct err *err)
 {
     const struct placement *placement = input->placement;
@@ -304,7 +310,7 @@ static int open_comm(struct input *input, struct err *err)
     return 0;
 }
 
-/* What came to GPUs, to the host. */
+/* Downloads the messages that GPUs received to the host. */
 static int bring_back(struct input *input, struct err *err)
 {
     const size_t n = input->placement->n_ranks;

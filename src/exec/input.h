@@ -6,49 +6,63 @@
 #include "exec/verify.h"
 
 /*
- * The input of a step as a job has it: each rank draws the ids of its own
- * samples, of all tables, and sends them to the ranks that hold the pieces. A
- * piece of columns is sent a copy of its own, a piece of rows the ids of its
- * rows alone, and replicas nothing. Who gets them puts them in the order of its
- * look-ups, which is that of batches.h.
+ * Input of a step, exchanged as in a training job. Each rank draws the ids of
+ * its own samples for all tables, and sends them to the ranks that hold the
+ * pieces. A piece of columns is sent its own copy of the ids, a piece of rows
+ * only the ids of its rows, and a replica nothing. The receiver permutes the
+ * ids into the order of its lookups, as in batches.h.
  *
- * A message says of the receiver's pieces, one behind the other as in the
- * placement, how many ids each bag has, 4 bytes each; and from the next
- * multiple of 8 on it has the ids, 8 bytes each. Packing and permuting are the
- * host's work, whatever looks up; messages travel from host to host, or, where
- * processes have GPUs, from GPU to GPU.
+ * A message covers the receiver's pieces in the order of the placement:
+ *
+ *     lengths   4 bytes for each bag: number of its ids
+ *     padding   up to the next multiple of 8
+ *     ids       8 bytes each
+ *
+ * The host always packs and permutes, even if a GPU does the lookups. Messages
+ * travel from host to host, or from GPU to GPU if the processes have GPUs.
  */
 
 struct input {
     const struct placement *placement;
-    struct device *host; /* owned, like the comm that goes over it; NULL where
-                            messages travel between GPUs, by the placement's */
+    /* CPU device that carries the messages, owned together with `comm`. NULL if
+     * messages travel between GPUs; `comm` is then the placement's. */
+    struct device *host;
     struct comm *comm;
-    struct arena arena;      /* of what follows */
-    unsigned number;         /* of its batch */
-    struct bags *own;        /* [R][n_tables], of a rank's own samples; zeroed
-                                where it is not here */
-    uint64_t *own_sizes;     /* [R][R], of what is sent from here */
-    uint64_t *sizes;         /* [R][R]: bytes from a rank to a rank */
-    char **sent, **came;     /* [R][R], messages; NULL where not here */
-    char **d_sent, **d_came; /* the same where they travel; of GPUs owned */
-    struct bags *came_bags;  /* [R], of its pieces, one behind the other */
+    struct arena arena; /* memory of the arrays below */
+    unsigned number;    /* number of the batch */
+    /* [R][n_tables]: ids of a rank's own samples; zeroed if the rank is
+     * elsewhere. */
+    struct bags *own;
+    /* [R][R]: bytes of the messages that this process sends. */
+    uint64_t *own_sizes;
+    /* [R][R]: bytes of all messages, by sender and receiver. */
+    uint64_t *sizes;
+    /* [R][R]: messages, by sender and receiver; NULL if not in this process. */
+    char **sent, **came;
+    /* [R][R]: these messages in the memory of the device that transfers them.
+     * The GPU's buffers are owned; on a CPU they are `sent` and `came`
+     * themselves. */
+    char **d_sent, **d_came;
+    /* [R]: received bags of a rank's pieces, one piece after the other. */
+    struct bags *came_bags;
 };
 
-/* Draws what the ranks that are here have of batch `number`, and exchanges it
- * once. What a failure leaves is input_close's. Collective. */
+/* Draws the ids of batch `number` for the ranks of this process and exchanges
+ * them once. After a failure the caller still has to call input_close.
+ * Collective. */
 int input_open(struct input *input, const struct placement *placement,
                unsigned number, struct err *err) MUST_CHECK;
-void input_close(struct input *input); /* a zeroed one is fine */
+void input_close(struct input *input); /* a zeroed struct is fine */
 
-/* Before the exchange, a rank that is here finds the ids of its rows for each
- * piece and writes its messages. */
+/* Work before the exchange, of a rank of this process: finds the ids of each
+ * piece's rows and writes the rank's messages. */
 void input_pack(struct input *input, uint32_t rank);
-/* The sizes of the messages, and they; between GPUs what they were when it was
- * opened. Collective. */
+/* Exchanges the sizes of the messages, then the messages. Between GPUs it sends
+ * the messages as they were after input_open. Collective. */
 int input_exchange(struct input *input, struct err *err) MUST_CHECK;
-/* Behind it, a rank puts what came in order. With verify it must be what the
- * rank draws for itself. */
+/* Work after the exchange, of a rank of this process: permutes the received ids
+ * into the order of its lookups. If `verify` is not NULL, checks that they
+ * equal the ids that the rank draws for itself. */
 void input_permute(struct input *input, uint32_t rank, struct verify *verify);
 
 #endif

@@ -6,18 +6,25 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A straggler is slower than others by so much in all that it computes, and by
- * about the same: a table that costs more than was thought costs it in one
- * phase more than in another. */
+/* A rank straggles if its forward and its backward are both slower than on a
+ * typical rank, relative to the prediction, and by a similar factor. A table
+ * that costs more than predicted slows down one of the two phases more than the
+ * other.
+ *
+ *     STRAGGLES   smallest slowdown of either phase
+ *     ABOUT_SAME  largest ratio between the two slowdowns
+ */
 #define STRAGGLES 1.15
 #define ABOUT_SAME 1.1
-#define MIN_RANKS 3 /* for one of them to stand out */
-/* Times are kept in a table of steps and ranks, of which few may be missing. */
+#define MIN_RANKS 3 /* fewest ranks among which one can stand out */
+/* Largest number of table cells per known time. The table has a cell for each
+ * step, rank and part, so only few times may be missing. */
 #define MAX_GAPS 64
 
-/* ms[n_steps][n_ranks][N_STEP_PARTS], NAN where it is not known. */
+/* Table of times: ms[n_steps][n_ranks][N_STEP_PARTS], NAN if a time is not
+ * known. */
 struct grid {
-    uint64_t *steps; /* [n_steps], rising; owned, as the next */
+    uint64_t *steps; /* [n_steps], ascending; owned, like `ms` */
     double *ms;
     size_t n_steps;
     uint32_t n_ranks;
@@ -71,7 +78,7 @@ static int fill_grid(struct grid *grid, const struct part_time *times, size_t n,
     return 0;
 }
 
-/* Of those that are known. */
+/* Timing over the values that are known. */
 static struct timing timing_of_known(double *ms, size_t n)
 {
     size_t n_known = 0;
@@ -82,7 +89,8 @@ static struct timing timing_of_known(double *ms, size_t n)
     return timing_of(ms, n_known);
 }
 
-/* What the rank that arrives last sees; not known where any rank's is not. */
+/* Time of an exchange on the rank that arrives last, which is the smallest time
+ * of all ranks. NAN if the time of any rank is not known. */
 static double last_arrival(const struct grid *grid, size_t step, unsigned part)
 {
     double least = INFINITY;
@@ -109,7 +117,8 @@ static bool rank_is_there(const struct grid *grid, size_t first, uint32_t r)
 
 #define BOTH N_STEP_PARTS /* forward and backward of a step together */
 
-/* Over the steps, of a rank or, as number n_ranks, of all. */
+/* Timing over the steps. It covers a part of rank r, or an exchange of all
+ * ranks if r is n_ranks. */
 static struct timing estimate_time(const struct job_times *job,
                                    const struct grid *grid, uint32_t r,
                                    enum step_part part)
@@ -166,7 +175,7 @@ static void estimate(struct job_times *job, const struct plan *plan,
         add_phase(job, plan, grid, job->n_ranks, all[i], arena);
 }
 
-/* Measured over predicted, the median over the ranks; NAN where none is known.
+/* Median over the ranks of measured / predicted time; NAN if no ratio is known.
  */
 static double typical_ratio(const struct job_times *job, enum step_part part)
 {
@@ -199,7 +208,7 @@ static void find_stragglers(struct job_times *job, struct arena *arena)
     }
 }
 
-/* Steps in which a phase of a rank is known. */
+/* Number of steps in which the time of a rank's phase is known. */
 static size_t count_known(const struct grid *grid, uint32_t rank, unsigned part)
 {
     size_t n = 0;
@@ -209,8 +218,9 @@ static size_t count_known(const struct grid *grid, uint32_t rank, unsigned part)
     return n;
 }
 
-/* Sentence about steps that are missing among others of equal distance, or
- * NULL: of steps that were measured in windows most are missing. */
+/* Returns a sentence about steps that are missing between steps of equal
+ * distance, or NULL. Also returns NULL if most steps are missing: then they
+ * were measured in windows. */
 static const char *tell_lost_steps(const struct grid *grid, struct arena *arena)
 {
     const size_t n = grid->n_steps;
@@ -234,8 +244,8 @@ static const char *tell_lost_steps(const struct grid *grid, struct arena *arena)
                : NULL;
 }
 
-/* Sentence about the times that are missing of phases that other steps of the
- * same rank have, or NULL. */
+/* Returns a sentence about missing times, or NULL. A time counts as missing
+ * only if the same rank has a time of that phase in another step. */
 static const char *tell_gaps(const struct grid *grid, struct arena *arena)
 {
     const char *first = NULL;
@@ -293,8 +303,9 @@ int job_times_init(struct job_times *job, const struct plan *plan,
     return rc;
 }
 
-/* By which part of what was predicted a cause would have it: cause 0 is a base
- * alone, 1 ranks, 2 stragglers, then phases. */
+/* Returns the factor by which a cause changes the predicted time of phase i.
+ * Cause 0 is a base time alone, 1 a factor for each rank, 2 stragglers; the
+ * others are factors for a phase. */
 static double scale_by(const struct job_times *job, unsigned cause, size_t i)
 {
     const struct job_phase *phase = &job->phases[i],
@@ -309,7 +320,8 @@ static double scale_by(const struct job_times *job, unsigned cause, size_t i)
                : 1;
 }
 
-/* The sum of absolute differences that a cause leaves, and they themselves. */
+/* Returns the sum of the absolute differences that a cause does not explain.
+ * Stores the differences in ms[n_phases]. */
 static double left_ms(const struct job_times *job, unsigned cause,
                       double base_ms, double *ms)
 {

@@ -116,13 +116,13 @@ static void make_pieces(struct placement *placement, struct arena *arena)
     }
 }
 
-/* As the exchange carries it. */
+/* Precision in which the exchange carries the piece's outputs. */
 static enum precision output_precision(const struct piece *piece)
 {
     return piece->replica ? PRECISION_FP32 : piece->table->comm_precision;
 }
 
-/* Pieces of a group agree in these. */
+/* Compares the properties that all pieces of a group share. */
 static int compare_groups(const struct piece *a, const struct piece *b)
 {
     return ranked_compare(
@@ -133,7 +133,8 @@ static int compare_groups(const struct piece *a, const struct piece *b)
         4);
 }
 
-/* Pieces of a group stand together, in the order of the pieces. */
+/* Order that puts the pieces of a group next to each other, in the order of the
+ * pieces array. */
 static int compare_members(const void *left, const void *right)
 {
     const struct piece *a = *(struct piece *const *)left;
@@ -159,7 +160,7 @@ static struct group group_of(const struct placement *placement,
     return placement_part(placement, &group, 0, 1);
 }
 
-/* Sorts the pieces that have outputs and cuts them into groups. */
+/* Sorts the pieces that have outputs and divides them into groups. */
 static void make_groups(struct placement *placement, struct arena *arena)
 {
     struct piece **members =
@@ -193,7 +194,8 @@ static void make_groups(struct placement *placement, struct arena *arena)
     }
 }
 
-/* What of a table is not executed yet, or NULL. */
+/* Returns the first property of the table that cannot be executed yet, or NULL.
+ */
 static const char *unknown_of_table(const struct table *table, uint64_t batch,
                                     struct arena *arena)
 {
@@ -264,7 +266,8 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
         const struct table *table = &plan->problem.tables[shard->table];
-        const struct table **own = &last[shard->device]; /* NULL: the first */
+        /* NULL before its first shard */
+        const struct table **own = &last[shard->device];
 
         if (*own && table->optimizer != (*own)->optimizer)
             return err_input(err,
@@ -279,8 +282,9 @@ static int check_optimizers(const struct plan *plan, struct arena *arena,
     return 0;
 }
 
-/* Samples that a step looks up: where the job de-duplicates sessions these, of
- * which all tables that are looked up have to be of one share. */
+/* Stores the number of samples that a step looks up. If the job de-duplicates
+ * sessions, that is the number of unique sessions, and all tables that are
+ * looked up must have the same share of them (table->dedup). */
 static int count_samples(uint64_t *n_samples, const struct plan *plan,
                          struct err *err)
 {
@@ -307,7 +311,7 @@ int placement_init(struct placement *placement, const struct plan *plan,
                    struct arena *arena, struct err *err)
 {
     uint32_t n_ranks = plan->problem.cluster.n_devices;
-    uint32_t rank = comm->world->rank; /* 0 of a process alone */
+    uint32_t rank = comm->world->rank; /* 0 if there is only one process */
     uint64_t batch = plan->problem.batch, n_samples;
 
     memset(placement, 0, sizeof(*placement));

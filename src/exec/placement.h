@@ -7,33 +7,39 @@
 #include "device/comm.h"
 
 /*
- * A plan laid out on its ranks: which piece of which table each of them holds,
- * and which pieces are looked up by one fused call. A call has one batch and
- * one precision of outputs, so a rank has one group of pieces for each number
- * of bags that a table has in a step (num_outputs bags a sample, over all
- * samples, or over the rank's own samples where the table is replicated) and
- * each precision that the exchange carries.
+ * Placement: a plan laid out on its ranks. It lists the pieces of tables that
+ * each rank holds, and the groups of pieces that one fused call looks up.
  *
- * The layout is of all ranks; memory is only of those that are here: one rank
- * where each rank is a process, else all. Of these, weights and states need
- * not fit the device together: they come in turns, a turn being as many ranks
- * as do fit. Outputs and dense gradients stay.
+ * All pieces of a fused call have the same number of bags and the same output
+ * precision. So a rank has one group for each combination of
+ *
+ *   - bags of a table in a step: num_outputs per sample, over all samples, or
+ *     over the rank's own samples if the table is replicated
+ *   - precision in which the exchange carries the table's outputs
+ *
+ * The layout covers all ranks. Device memory is allocated only for the ranks of
+ * this process (`here`): one rank if each rank is a process, else all ranks.
+ * Their outputs and dense gradients stay in memory. Their weights and optimizer
+ * states need not fit together. They are loaded in turns; a turn is as many
+ * ranks as fit.
  */
 
 struct piece {
     const struct table *table;
     uint32_t table_idx;
-    uint64_t table_seed; /* of the table's weights, states and gradients */
+    uint64_t table_seed; /* seed of its weights, states and gradients */
     bool replica;
     uint32_t rank;
-    uint64_t row_begin, row_end; /* of the scaled rows; may be empty */
-    uint64_t n_rows; /* held; 1 where the range is empty, never looked up */
+    uint64_t row_begin, row_end; /* range of scaled rows; may be empty */
+    /* Number of rows held. 1 if the range is empty; that row is never looked
+     * up. */
+    uint64_t n_rows;
     uint32_t col_begin, width;
-    struct group *group; /* NULL without outputs */
-    uint32_t out_begin;  /* first column in the group's output */
-    void *d_weight;      /* [n_rows][width]; NULL while it is not its turn */
-    float *d_state;      /* [n_rows], row-wise Adagrad; else NULL */
-    float *d_dense;      /* [n_rows][width] gradient, replicas; else NULL */
+    struct group *group; /* NULL if the table has no outputs */
+    uint32_t out_begin;  /* first of its columns in the group's output */
+    void *d_weight;      /* [n_rows][width]; NULL if its turn is not loaded */
+    float *d_state;      /* [n_rows] row-wise Adagrad state; else NULL */
+    float *d_dense;      /* [n_rows][width] gradient of a replica; else NULL */
 };
 
 /* Ranks begin .. end - 1. */
@@ -43,20 +49,25 @@ struct rank_range {
 
 struct group {
     uint32_t rank;
-    uint32_t n_outputs; /* bags a sample */
+    uint32_t n_outputs; /* bags per sample */
     bool replica;
-    enum precision precision; /* of outputs and their gradients: what the
-                                 exchange carries; fp32 for replicas */
-    struct rank_range owners; /* of the samples: all ranks, or a replica's own;
-                                 of what each has */
-    uint32_t part, n_parts;   /* this one of so many parts (placement_part) */
+    /* Precision of outputs and their gradients, as the exchange carries them;
+     * fp32 for replicas. */
+    enum precision precision;
+    /* Ranks that own the samples: all ranks, or for a replica its own rank. */
+    struct rank_range owners;
+    /* The group covers part `part` of n_parts of each owner's samples
+     * (placement_part). */
+    uint32_t part, n_parts;
     uint32_t n_samples;
-    uint32_t n_bags;       /* n_samples * n_outputs; or 1, all of them */
-    struct piece **pieces; /* [n_pieces], by table */
+    /* n_samples * n_outputs, or 1 if all samples are one bag */
+    uint32_t n_bags;
+    struct piece **pieces; /* [n_pieces], ordered by table */
     uint32_t n_pieces;
-    uint32_t out_dim; /* elements a bag */
-    void *d_out;      /* [n_bags][out_dim]: outputs, then their gradients; NULL
-                         where the rank is elsewhere */
+    uint32_t out_dim; /* elements per bag */
+    /* [n_bags][out_dim]: outputs, later their gradients. NULL if the rank is in
+     * another process. */
+    void *d_out;
 };
 
 static inline size_t group_bag_bytes(const struct group *group)
@@ -67,94 +78,106 @@ static inline size_t group_bag_bytes(const struct group *group)
 struct placement {
     const struct plan *plan;
     struct comm *comm;     /* not owned */
-    struct device *device; /* the comm's */
-    struct pool *pool;     /* owned; for work of the host */
+    struct device *device; /* device of `comm` */
+    struct pool *pool;     /* owned; threads for work on the host */
     uint64_t seed;
     double scale_rows;
     uint32_t n_ranks;
-    uint32_t batch; /* samples, or where the job de-duplicates them sessions */
-    uint32_t n_chunks; /* of a forward, >= 1; 1 unless set */
+    /* Samples per step; sessions instead if the job de-duplicates them. */
+    uint32_t batch;
+    /* Chunks of a forward, >= 1; 1 unless the caller sets it. */
+    uint32_t n_chunks;
     struct rank_range here;
-    uint64_t *table_rows; /* [n_tables], scaled */
-    struct piece *pieces; /* [n_pieces], by table */
+    uint64_t *table_rows; /* [n_tables]: scaled number of rows */
+    struct piece *pieces; /* [n_pieces], ordered by table */
     size_t n_pieces;
-    struct piece **table_pieces; /* [n_tables + 1]: first piece of a table */
-    struct group *groups;        /* [n_groups], by rank; replicas last */
+    struct piece **table_pieces; /* [n_tables + 1]: first piece of each table */
+    /* [n_groups], by rank; a rank's replicas last */
+    struct group *groups;
     size_t n_groups;
-    struct group **rank_groups; /* [n_ranks + 1]: first group of a rank */
-    struct rank_range *turns;   /* [n_turns], over `here` */
+    struct group **rank_groups; /* [n_ranks + 1]: first group of each rank */
+    struct rank_range *turns;   /* [n_turns]: ranges that divide `here` */
     uint32_t n_turns;
-    uint32_t loaded;  /* turn whose weights are there; NO_TURN */
+    uint32_t loaded;  /* turn whose weights are in memory; or NO_TURN */
     void **d_buffers; /* [n_ranks], owned: outputs and dense gradients */
     void **d_weights; /* [n_ranks], owned: weights and states */
 };
 #define NO_TURN UINT32_MAX
 
-/* First sample of a rank: floor(rank * batch / R), rank <= R. */
+/* Returns the first sample of a rank: floor(rank * batch / R), rank <= R. */
 uint32_t placement_sample(const struct placement *placement, uint32_t rank);
 
-/* The first of part `part` of n_parts of its samples. */
+/* Returns the first sample of part `part` of n_parts of a rank's samples. */
 uint32_t placement_part_sample(const struct placement *placement, uint32_t rank,
                                uint32_t part, uint32_t n_parts);
-/* Of the samples of a group one of n_parts parts, with its outputs where the
- * all-to-all of a part expects them. */
+/* Returns a copy of the group that covers only part `part` of n_parts of its
+ * samples. Its d_out points to the outputs of this part, at the place where the
+ * all-to-all of the part expects them. */
 struct group placement_part(const struct placement *placement,
                             const struct group *group, uint32_t part,
                             uint32_t n_parts);
 
-/* A row of the unscaled table -> of the scaled one; monotone, so that scaled
- * ranges tile as the plan's do. */
+/* Maps a row of the unscaled table to a row of the scaled table. The map is
+ * monotone, so the scaled row ranges tile the table as the plan's ranges do. */
 uint64_t placement_scale_row(const struct table *table, uint64_t row,
                              double scale_rows);
 
-/* Look-ups of a batch that a piece with a group serves, as its plan's problem
- * has it; of scaled rows as if all were used evenly. */
+/* Returns the expected number of lookups of a batch that a piece serves,
+ * according to the plan's problem. The piece must have a group. For scaled
+ * tables it assumes that all rows are used evenly. */
 double placement_lookups(const struct placement *placement,
                          const struct piece *piece);
 
-/* Lays the plan out in the arena, without device memory. The plan must have
- * passed plan_check; comm is of as many ranks as it has. ERR_INPUT names the
- * table that cannot be executed. */
+/* Lays the plan out in the arena; allocates no device memory. The plan must
+ * have passed plan_check, and comm must have as many ranks as the plan.
+ * ERR_INPUT names a table that cannot be executed. */
 int placement_init(struct placement *placement, const struct plan *plan,
                    struct comm *comm, double scale_rows, uint64_t seed,
                    struct arena *arena, struct err *err) MUST_CHECK;
-/* Frees all that is not in the arena; a zeroed placement is fine. */
+/* Frees all memory that is not in the arena; a zeroed placement is fine. */
 void placement_release(struct placement *placement);
 
-/* Bytes that an execution takes here at its peak, when each rank has a turn
- * of its own: `rows_bytes` of it shrink with scale_rows, the rest does not. */
+/* Peak memory in bytes that an execution takes in this process if each rank has
+ * a turn of its own. rows_bytes shrinks with scale_rows; batch_bytes does not.
+ */
 struct placement_need {
     double rows_bytes, batch_bytes;
-    double weight_bytes; /* of rows_bytes: the largest rank's weights */
+    /* Part of rows_bytes: weights and states of the largest rank. */
+    double weight_bytes;
 };
 void placement_need(struct placement_need *need,
                     const struct placement *placement);
-/* Cuts the ranks that are here into turns that fit free_bytes; one is enough
- * where all fit together. ERR_DEVICE where one rank does not fit; says what
- * --scale-rows does. */
+/* Divides the ranks of this process into turns that fit free_bytes; one turn if
+ * all ranks fit together. ERR_DEVICE if one rank alone does not fit; the
+ * message names a --scale-rows that fits. */
 int placement_cut_turns(struct placement *placement, uint64_t free_bytes,
                         struct err *err) MUST_CHECK;
 
-/* Bytes of the weights and states of a rank; before any are loaded. */
+/* Returns the bytes of a rank's weights and states. No weights may be loaded
+ * yet. */
 size_t placement_weight_bytes(const struct placement *placement, uint32_t rank);
-/* Allocates outputs and dense gradients (zero) of the ranks that are here. */
+/* Allocates outputs and dense gradients of the ranks of this process, and
+ * zeroes the gradients. */
 int placement_open(struct placement *placement, struct err *err) MUST_CHECK;
-/* Has the weights and states of a turn in memory: with their initial values,
- * unless they are of the turn that is there already, which stay as they are.
- */
+/* Loads the weights and states of a turn, with their initial values. Does
+ * nothing if the turn is loaded already, so updated values stay. */
 int placement_load(struct placement *placement, uint32_t turn,
                    struct err *err) MUST_CHECK;
 
-/* Numbers that the host makes, chunk by chunk. */
+/* Numbers that the host computes chunk by chunk, to upload them. */
 struct made {
-    /* Items [begin, end) of the chunk to out, by several threads. */
+    /* Writes items [begin, end) of the current chunk to `out`. Several threads
+     * call it at once, on different items. */
     void (*make)(void *made, uint64_t begin, uint64_t end, unsigned thread);
     const void *ctx;
     size_t item_bytes;
-    uint64_t first; /* out: item with which the chunk begins */
-    char *out;      /* [of the chunk][item_bytes]; placement_upload's */
+    /* Index of the chunk's first item; set by placement_upload. */
+    uint64_t first;
+    /* [items of a chunk][item_bytes]; placement_upload allocates and frees it.
+     */
+    char *out;
 };
-/* Makes n items and uploads them. */
+/* Computes n items and uploads them to d_at. */
 int placement_upload(const struct placement *placement, void *d_at, uint64_t n,
                      struct made *made, struct err *err) MUST_CHECK;
 

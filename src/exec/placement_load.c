@@ -5,16 +5,18 @@
 
 #include <assert.h>
 
-#define CHUNK_BYTES ((size_t)16 << 20) /* made on the host at a time */
-#define TASK_BYTES ((size_t)16 << 10)  /* and by one task, about */
+/* Bytes of a chunk, which the host makes at a time. */
+#define CHUNK_BYTES ((size_t)16 << 20)
+/* Approximate bytes of a chunk that one task makes. */
+#define TASK_BYTES ((size_t)16 << 10)
 
 static uint64_t n_elements(const struct piece *piece)
 {
     return piece->n_rows * piece->width;
 }
 
-/* Gives a rank's pieces, which are not loaded, their parts of its block of
- * weights, or NULL where that is; returns the block's size. */
+/* Assigns places in a rank's block of weights to its pieces, or NULL if d_block
+ * is NULL. The pieces must not be loaded. Returns the size of the block. */
 static size_t lay_out_weights(const struct placement *placement, uint32_t rank,
                               char *d_block)
 {
@@ -35,7 +37,8 @@ static size_t lay_out_weights(const struct placement *placement, uint32_t rank,
     return parts.n_bytes;
 }
 
-/* The same for outputs and dense gradients. */
+/* Assigns places in a rank's other block to its outputs and dense gradients;
+ * returns the size of the block. */
 static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
                               char *d_block)
 {
@@ -48,7 +51,8 @@ static size_t lay_out_buffers(struct placement *placement, uint32_t rank,
             piece->d_dense =
                 device_part(&parts, n_elements(piece) * sizeof(float));
     }
-    /* Of a bag at least, for the gradients of WORK_OTHERS. */
+    /* Space for at least one bag, as WORK_OTHERS needs one for its gradients.
+     */
     for (struct group *group = placement->rank_groups[rank];
          group < placement->rank_groups[rank + 1]; group++)
         group->d_out = device_part(&parts, max_u64(group->n_bags, 1) *

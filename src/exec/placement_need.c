@@ -6,12 +6,12 @@
 
 #include <inttypes.h>
 
-/* Bytes a look-up that the reference needs to sort by row: a pair of row and
- * bag, twice, and the stream it is from. */
+/* Bytes per lookup that the reference takes to sort lookups by row: a pair of
+ * row and bag, twice, and the stream that the pairs come from. */
 #define REFERENCE_BYTES 28.0
 
-/* Of free memory, this much is left alone: the estimate rounds no allocation
- * up to huge pages and takes rows to be used evenly. */
+/* Share of the free memory that is left unused. The estimate does not round
+ * allocations up to huge pages, and assumes that rows are used evenly. */
 #define HEADROOM_FRAC 0.05
 
 double placement_lookups(const struct placement *placement,
@@ -28,7 +28,7 @@ double placement_lookups(const struct placement *placement,
     return n * (double)piece->n_rows / (double)all_rows;
 }
 
-/* Index sets and scratch of a rank while it is timed. */
+/* Bytes of a group's index sets and scratch while its rank is timed. */
 static double group_work_bytes(const struct placement *placement,
                                const struct group *group)
 {
@@ -43,15 +43,15 @@ static double group_work_bytes(const struct placement *placement,
         bytes += n_sets * 8.0 * group->n_bags;
         max_dim = (uint32_t)max_u64(max_dim, piece->width);
     }
-    if (group->replica) /* the whole batch's rows as well */
+    if (group->replica) /* the update also covers the whole batch's rows */
         n_lookups *= 1 + placement->n_ranks;
     return bytes + n_sets * 4 * n_lookups +
            lookup_scratch_bytes(placement->device, n_lookups, max_dim);
 }
 
-/* Ids and bags, at most: of the ranks that are here as they are drawn and as
- * they are sent; of the pieces that are here as they come and as they are
- * looked up. */
+/* Upper limit of the bytes of ids and bags, of which four copies exist: as
+ * drawn and as sent for the ranks of this process, as received and as looked up
+ * for its pieces. */
 static double input_bytes(const struct placement *placement)
 {
     const struct rank_range here = placement->here;
@@ -69,7 +69,8 @@ static double input_bytes(const struct placement *placement)
     return bytes;
 }
 
-/* What a rank looks up, and what it receives of all ranks' outputs. */
+/* Bytes of a rank's own outputs, and of the outputs that it receives from all
+ * ranks. */
 static double output_bytes(const struct placement *placement, uint32_t rank)
 {
     double n_samples = placement_sample(placement, rank + 1) -
@@ -102,8 +103,9 @@ static double dense_bytes(const struct placement *placement, uint32_t rank)
     return bytes;
 }
 
-/* The host's look-ups of one table while it is compared; it shares the
- * device's memory where that is a CPU. */
+/* Bytes of the reference's lookups while it compares the largest table. They
+ * are on the host, so they share the device's memory only if the device is a
+ * CPU. */
 static double reference_bytes(const struct placement *placement)
 {
     const struct problem *problem = &placement->plan->problem;
@@ -138,18 +140,18 @@ void placement_need(struct placement_need *need,
             work += group_work_bytes(placement, group);
         largest_work = fmax(largest_work, work);
         need->rows_bytes += dense;
-        /* and scratch of a sum */
+        /* outputs, and scratch of the all-reduce */
         need->batch_bytes +=
             output_bytes(placement, r) + fmin(dense, (double)ALLREDUCE_BYTES);
     }
     if (placement->n_chunks > 1 && placement->comm->world->size > 1)
-        largest_work *= 2; /* whole and in parts, to be compared */
+        largest_work *= 2; /* timed in one part and in chunks, to compare */
     need->rows_bytes += need->weight_bytes;
     need->batch_bytes += fmax(largest_work, input_bytes(placement)) +
                          CANARY_BYTES + reference_bytes(placement);
 }
 
-/* Rounded down to three digits, so that it still fits. */
+/* Rounds x down to three digits, so that the result still fits. */
 static double round_down(double x)
 {
     double unit = pow(10, floor(log10(x)) - 2);
@@ -157,7 +159,7 @@ static double round_down(double x)
     return floor(x / unit) * unit;
 }
 
-/* Row numbers have 32 bits on the device. */
+/* Fails if a table has too many rows: devices store row numbers in 32 bits. */
 static int check_rows(const struct placement *placement, struct err *err)
 {
     for (size_t t = 0; t < placement->plan->problem.n_tables; t++) {
@@ -175,7 +177,8 @@ static int check_rows(const struct placement *placement, struct err *err)
     return 0;
 }
 
-/* As many ranks a turn as fit together with what stays in memory. */
+/* Puts as many ranks into each turn as fit in addition to the memory that stays
+ * allocated. */
 static void cut_turns(struct placement *placement, double usable,
                       const struct placement_need *need)
 {

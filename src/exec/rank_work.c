@@ -4,7 +4,8 @@
 #include "base/interrupt.h"
 #include "exec/values.h"
 
-/* Plain SGD at this rate on a zeroed table *is* the dense gradient. */
+/* Learning rate of a scatter. With it, a plain SGD update of a zeroed table
+ * writes the dense gradient. */
 #define SCATTER_RATE (-1.0F)
 
 unsigned rank_work_n_cold_sets(const struct placement *placement, uint32_t rank)
@@ -48,7 +49,8 @@ static struct lookup_table table_of(const struct piece *piece)
     };
 }
 
-/* Of the group's pieces, or a scatter into their dense gradients. */
+/* Opens a lookup of the group's pieces, or a scatter into their dense
+ * gradients. */
 static int open_lookup(struct lookup **lookup, bool is_scatter,
                        const struct placement *placement,
                        const struct group *group, uint64_t max_lookups,
@@ -102,7 +104,7 @@ static int open_group(struct group_work *own, const struct rank_work *work,
                           : 0;
 }
 
-/* The samples of all ranks as one bag. */
+/* Returns the group with the samples of all ranks as one bag. */
 static struct group whole_of(const struct placement *placement,
                              const struct group *group)
 {
@@ -172,7 +174,7 @@ int rank_work_backward(struct rank_work *work, unsigned set,
         struct group_work *own = &work->groups[g];
         struct lookup *lookup = own->scatter ? own->scatter : own->lookup;
 
-        /* NULL: no bags */
+        /* NULL if there are no bags */
         if (lookup &&
             lookup_backward(lookup, LOOKUP_BACKWARD, &own->sets[set].lookups,
                             own->group.d_out,
@@ -200,8 +202,9 @@ int rank_work_apply_replicas(const struct placement *placement, uint32_t rank,
 
 /* --- a step --- */
 
-/* The work of a rank: forward of all in one of n_chunks, or else backward of a
- * part, of gradients that stand where the outputs stood. */
+/* Runs a part of a rank's step. WORK_ALL runs the forward of all groups, for
+ * one of n_chunks chunks. The other kinds run a backward, on gradients that lie
+ * in the place of the outputs. */
 static int run_rank(const struct placement *placement, uint32_t rank,
                     enum work_part part, uint32_t chunk, uint32_t n_chunks,
                     struct err *err)
@@ -220,14 +223,15 @@ static int run_rank(const struct placement *placement, uint32_t rank,
         return -1;
     rc = part == WORK_ALL ? rank_work_forward(&work, 0, err)
                           : rank_work_backward(&work, 0, STEP_RATE, err);
-    /* What is queued must be done before its index sets are freed. */
+    /* The queued work must be done before its index sets are freed. */
     if (!rc)
         rc = device_wait(placement->device, err);
     rank_work_close(&work);
     return rc;
 }
 
-/* All chunks of a rank; the last one that is here sends them. */
+/* Runs the forward of a rank, chunk by chunk. The last rank of this process
+ * then sends each chunk. */
 static int forward_rank(const struct placement *placement, uint32_t rank,
                         const struct exchange_set *set, struct err *err)
 {
@@ -258,7 +262,7 @@ int step_forward(struct placement *placement, const struct exchange_set *set,
     return device_wait(placement->device, err);
 }
 
-/* Gradients of some bags of a block of outputs. */
+/* A group and a block of its outputs, whose bags get gradients. */
 struct some_bags {
     const struct group *group;
     struct output_block block;
@@ -286,8 +290,8 @@ static void make_bags(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(row);
 }
 
-/* Every receiver that is here writes the loss gradient of its samples over the
- * outputs; made on the host, chunk by chunk. */
+/* Writes the loss gradients of the samples of each receiver in this process
+ * over the outputs. The host computes them chunk by chunk. */
 static int fill_gradients(const struct exchange_set *set, struct err *err)
 {
     const struct placement *placement = set->placement;

@@ -4,21 +4,27 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 
-#define LEARNING_RATE 1e-7F /* tiny: nothing is restored */
-#define N_WARM_UP 2         /* of what all ranks do together */
-/* Pieces of work that an iteration queues, at most; see DEVICE_MAX_HELD. For a
- * group a forward and a backward, which sorts in five passes of two pieces;
- * where it is replicated, a scatter like that and one piece a replica; and
- * flushes and marks. */
+#define LEARNING_RATE 1e-7F /* tiny, because updates are not undone */
+#define N_WARM_UP 2         /* iterations, for work of all ranks together */
+/* Largest number of operations that an iteration queues; see DEVICE_MAX_HELD.
+ *
+ *     GROUP_WORK  per group: a forward and a backward, which sorts in five
+ *                 passes of two operations. A replicated group has a scatter
+ *                 of the same size, and one operation per replica.
+ *     MARK_WORK   flushes and marks
+ */
 #define GROUP_WORK 20
 #define MARK_WORK 8
 
 struct timer {
-    struct rank_work *work, *others; /* of the replicas, if there are any */
-    bool is_held;                    /* what is timed */
+    /* Work on all groups, and work on replicas only; the latter has no groups
+     * if there are no replicas. */
+    struct rank_work *work, *others;
+    /* Timed iterations are held back until all their work is queued. */
+    bool is_held;
 };
 
-/* Whether an iteration fits what a device holds back. */
+/* Returns true if the device can hold back all work of an iteration. */
 static bool can_be_held(const struct timer *timer)
 {
     size_t n_queued = MARK_WORK + GROUP_WORK * timer->work->n_groups;
@@ -38,7 +44,7 @@ enum {
     APPLY_END
 };
 
-/* Hands one iteration over to the device; no waiting in it. */
+/* Queues one iteration on the device, without waiting for it. */
 static int queue_once(struct timer *timer, unsigned set, struct err *err)
 {
     struct rank_work *work = timer->work;
@@ -61,9 +67,9 @@ static int queue_once(struct timer *timer, unsigned set, struct err *err)
     return device_mark(device, APPLY_END, err);
 }
 
-/* Forward, backward with all updates, that of replicas, and all. What only
- * warms up is not held back: its kernels may have to be loaded, which waits for
- * the device. */
+/* Times one iteration; ms gets forward, backward with all updates, update of
+ * replicas, and total. Warm-up iterations are not held back: their kernels may
+ * have to be loaded, which waits for the device. */
 static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     struct timer *timer = ctx;
@@ -110,7 +116,7 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
     rank->compute = parts[3];
     rank->phases_ms[PHASE_FORWARD] = rank->forward.median_ms;
     rank->phases_ms[PHASE_UPDATE] = parts[2].median_ms;
-    /* What is left, so that they add up. */
+    /* Backward gets the rest, so that the phases add up to compute. */
     rank->phases_ms[PHASE_BACKWARD] =
         fmax(rank->compute.median_ms - rank->phases_ms[PHASE_FORWARD] -
                  rank->phases_ms[PHASE_UPDATE],
@@ -120,7 +126,7 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
     return 0;
 }
 
-/* --- ids, and what all ranks do together --- */
+/* --- ids, and work of all ranks together --- */
 
 struct ids {
     struct input *input;
@@ -209,15 +215,17 @@ int timing_exchanges(struct timing exchanges[N_PHASES],
     return 0;
 }
 
-/* Of several processes, each of which is a rank. */
+/* Work of several processes, each of which is one rank. */
 struct together {
     const struct exchange_set *set;
-    struct rank_work *works; /* [n_works], owned: of the whole batch; and of its
-                                chunks, where there is more than one */
+    /* [n_works], owned: work on the whole batch; then on each chunk, if there
+     * are several. */
+    struct rank_work *works;
     size_t n_works;
 };
 
-/* Look-ups of n works, each of which is sent while the next one looks up. */
+/* Runs the lookups of n works. The outputs of each work are sent while the next
+ * one looks up. */
 static int look_up(const struct together *together, size_t first, uint32_t n,
                    unsigned number, struct err *err)
 {
@@ -231,7 +239,8 @@ static int look_up(const struct together *together, size_t first, uint32_t n,
     return comm_finish(set->placement->comm, err);
 }
 
-/* Outputs serve as gradients: they come back over themselves. */
+/* Times one step. Outputs serve as gradients: the backward exchange sends them
+ * back to their place. */
 static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct together *together = ctx;
@@ -253,7 +262,8 @@ static int step_once(void *ctx, unsigned number, double *ms, struct err *err)
     return 0;
 }
 
-/* In one part, then in chunks, of other batches, which are as cold. */
+/* Times lookups and their exchange in one part, then in chunks. The two use
+ * different batches, so both find caches equally cold. */
 static int chunks_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct together *together = ctx;

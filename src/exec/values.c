@@ -4,14 +4,16 @@
 #include "device/fp16.h"
 #include "device/stream_math.h"
 
-/* One gradient is at most this large: the step of one look-up then shows well
- * above rounding, and the sum over a hot row's many does not swamp it. */
+/* Largest magnitude of a gradient. The update by one lookup is then well above
+ * rounding errors, and the sum over the many lookups of a hot row does not hide
+ * it. */
 #define GRADIENT_MAX 0.01
 
-/* What is drawn from a table's seed besides its weights. */
+/* Salts of the values that are drawn from a table's seed in addition to its
+ * weights. */
 enum { SALT_STATE = 0x57a7e, SALT_GRADIENT = 0x6a4d };
 
-/* What is left of numbers that are stored so. */
+/* Rounds numbers to values that the precision can store. */
 static void round_to(float *x, uint32_t n, enum precision precision)
 {
     if (precision == PRECISION_FP16)
@@ -56,12 +58,13 @@ float values_state(uint64_t table_seed, uint64_t row, uint32_t col_begin)
     uint64_t seed = table_seed + SALT_STATE + col_begin;
     double unit = (double)(stream_random(seed, row) >> 11) * 0x1p-53;
 
-    /* The mean square of a gradient, give or take a half. */
+    /* Mean square of a gradient, varied by up to a half of it. */
     return (float)((0.5 + unit) * GRADIENT_MAX * GRADIENT_MAX / 3);
 }
 
-/* A hash for the bag, then one cheap 32-bit mix a column (Wellons' lowbias32),
- * which compilers vectorize: gradients are most of the reference's work. */
+/* Hashes the bag, then applies one cheap 32-bit mix per column (Wellons'
+ * lowbias32). Compilers vectorize the mix, and gradients are most of the
+ * reference's work. */
 void values_gradient(float *out, uint64_t table_seed, uint64_t bag,
                      uint32_t col, uint32_t n, enum precision precision)
 {

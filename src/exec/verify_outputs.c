@@ -7,31 +7,35 @@
 
 #include <string.h>
 
-/* A chunk: some samples of one receiver, outputs of all groups. Its size
- * follows from the plan alone, as the hash goes chunk by chunk. */
+/* Bytes of a chunk: some samples of one receiver, with the outputs of all
+ * groups. The size of a chunk depends only on the plan, because the outputs are
+ * hashed chunk by chunk. */
 #define CHUNK_BYTES ((size_t)16 << 20)
 #define SAMPLES_A_TASK 64
 
 struct output_table {
     const struct table *table;
     const struct piece *pieces, *end;
-    struct bags bags;      /* look-ups of the receiver's samples */
+    struct bags bags;      /* lookups of the receiver's samples */
     struct tally *tallies; /* [n_threads] */
 };
 
 struct output_job {
     const struct placement *placement;
     uint32_t receiver;
-    struct output_table *tables; /* [n_tables]: those with outputs */
+    struct output_table *tables; /* [n_tables]: tables that have outputs */
     size_t n_tables;
-    size_t n_parts;            /* tasks of a table */
-    char **outputs;            /* [n_groups], the chunk's bags; NULL: none */
-    char *block;               /* of the chunk */
-    uint64_t n_most;           /* samples of a chunk */
-    uint64_t first, n_samples; /* of this chunk, of the receiver's */
+    size_t n_parts; /* tasks per table */
+    /* [n_groups]: the chunk's bags; NULL if absent */
+    char **outputs;
+    char *block;     /* memory of the chunk */
+    uint64_t n_most; /* largest number of samples in a chunk */
+    /* Samples of the current chunk, counted in the receiver's samples. */
+    uint64_t first, n_samples;
 };
 
-/* Sum over the bag's look-ups, in double. */
+/* Computes the reference's output of a bag: the sum over its lookups, in
+ * double. */
 static void want_bag(const struct output_table *table, uint64_t bag,
                      double *want, float *row)
 {
@@ -48,7 +52,8 @@ static void want_bag(const struct output_table *table, uint64_t bag,
     }
 }
 
-/* What the receiver of the chunk's i-th bag has: the parts of all pieces. */
+/* Computes the output that the receiver has for the chunk's i-th bag, from the
+ * outputs of all pieces. */
 static void got_bag(const struct output_job *job,
                     const struct output_table *table, uint64_t i, float *got,
                     float *part)
@@ -92,7 +97,7 @@ static void check_part(void *ctx, size_t number, unsigned thread)
     mem_free(got);
 }
 
-/* Brings the chunk to the host. */
+/* Downloads the chunk to the host and hashes it. */
 static int download_chunk(struct output_job *job,
                           const struct exchange_set *set, uint64_t *hash,
                           struct err *err)
@@ -155,7 +160,7 @@ static int check_receiver(struct output_job *job,
     return rc;
 }
 
-/* The tables, and room for a chunk. */
+/* Prepares the tables, and memory for a chunk. */
 static void open_job(struct output_job *job, struct arena *arena)
 {
     const struct placement *placement = job->placement;

@@ -7,39 +7,40 @@
 
 #include <string.h>
 
-/* Weights on the host at a time, and rows a task. */
+/* Bytes of weights that are on the host at a time, and rows per task. */
 #define WINDOW_BYTES ((size_t)32 << 20)
 #define ROWS_A_TASK 64
-/* Bytes that a download brings in the time it takes to ask for it: rows so
- * near each other come together. None where memory is the host's own. */
+/* Bytes that a download transfers in the time that it takes to start one. Rows
+ * that are at most this far apart are downloaded together. Not used if the
+ * device's memory is the host's own. */
 #define GAP_BYTES ((uint64_t)64 << 10)
-#define SPAN_BYTES ((uint64_t)4 << 20) /* that come together, at most */
+#define SPAN_BYTES ((uint64_t)4 << 20) /* most bytes downloaded together */
 
-/* A piece that is loaded, and the touched rows of a window that it has. */
+/* A loaded piece, and its touched rows in the current window. */
 struct held {
     const struct piece *piece;
-    size_t first, n;    /* of the window's rows */
-    char *weights;      /* [n][width], of the table's precision */
-    float *states;      /* [n], or not used */
+    size_t first, n;    /* range of the window's rows */
+    char *weights;      /* [n][width], in the table's precision */
+    float *states;      /* [n]; used if the piece has states */
     uint64_t *row_hash; /* [n] */
-    uint64_t hash;      /* sum over all rows so far */
+    uint64_t hash;      /* sum of row_hash over all rows so far */
 };
 
-/* One table's touched rows; all in an arena of its own. */
+/* Comparison of one table's touched rows; all its memory is in one arena. */
 struct weight_job {
     const struct placement *placement;
     const struct table *table;
     struct held *held; /* [n_held] */
     size_t n_held;
-    uint64_t *uses;  /* row << 32 | bag, sorted */
+    uint64_t *uses;  /* lookups as row << 32 | bag, sorted */
     uint64_t *first; /* [n_rows + 1]: first use of each touched row */
     uint64_t n_rows;
-    uint64_t begin, end;   /* of the window, in touched rows */
-    char *scratch;         /* [SPAN_BYTES + a row] */
+    uint64_t begin, end;   /* window, as a range of touched rows */
+    char *scratch;         /* [SPAN_BYTES + bytes of a row] */
     struct tally *tallies; /* [n_threads] */
 };
 
-/* A thread's scratch for one row of the whole table. */
+/* Scratch memory of a thread, for one row of the whole table. */
 struct row_scratch {
     double *gradient, *want; /* [dim] */
     float *values;           /* [dim] */
@@ -50,12 +51,13 @@ static uint64_t row_at(const struct weight_job *job, uint64_t i)
     return job->uses[job->first[i]] >> 32;
 }
 
-/* Sum of the row's gradients over all bags that use it, a bag once for each
+/* Sums the row's gradients over all bags that use it. A bag counts once per
  * use. */
 static void sum_gradients(const struct weight_job *job, uint64_t i,
                           struct row_scratch *scratch)
 {
-    const struct piece *piece = job->held[0].piece; /* all have these: */
+    /* Any piece will do: all have the same seed and precision. */
+    const struct piece *piece = job->held[0].piece;
     enum precision precision = piece->group->precision;
     uint32_t dim = job->table->dim;
 
@@ -73,7 +75,7 @@ static bool has_row(const struct piece *piece, uint64_t row)
     return row >= piece->row_begin && row < piece->row_end;
 }
 
-/* The optimizer's rule on the piece's columns of a row. */
+/* Applies the optimizer's rule to the piece's columns of a row. */
 static void want_piece(const struct weight_job *job, const struct piece *piece,
                        uint64_t row, struct row_scratch *scratch)
 {
@@ -109,7 +111,8 @@ static void got_piece(const struct weight_job *job, struct held *held,
     values_load(got, weights, width, job->table->precision);
 }
 
-/* Of a row that is held. A piece elsewhere counts for the size of the row. */
+/* Compares a row, if a loaded piece holds it. Pieces that are elsewhere still
+ * count for the scale of the row. */
 static void check_row(const struct weight_job *job, uint64_t i,
                       struct row_scratch *scratch, struct tally *tally)
 {
@@ -128,7 +131,7 @@ static void check_row(const struct weight_job *job, uint64_t i,
         if (has_row(piece, row))
             want_piece(job, piece, row, scratch);
         if (piece->replica)
-            break; /* they are all alike */
+            break; /* replicas are all alike */
     }
     scale = tally_scale(scratch->want, job->table->dim);
     for (; k < job->n_held; k++) {
@@ -161,8 +164,9 @@ static void check_rows(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
     mem_free(scratch.values);
 }
 
-/* Brings the window's rows of a piece to `to`, one behind the other, those that
- * lie near each other together; d_rows are all of its rows. */
+/* Downloads the window's rows of a piece to `to`, one after the other. Rows
+ * that are near each other are downloaded together. d_rows holds all rows of
+ * the piece. */
 static int download_rows(struct weight_job *job, const struct held *held,
                          const void *d_rows, size_t row_bytes, char *to,
                          struct err *err)
@@ -192,7 +196,7 @@ static int download_rows(struct weight_job *job, const struct held *held,
     return 0;
 }
 
-/* The window's rows of a piece. */
+/* Downloads weights and states of the window's rows of a piece. */
 static int download_piece(struct weight_job *job, struct held *held,
                           struct err *err)
 {
@@ -215,7 +219,8 @@ static int download_piece(struct weight_job *job, struct held *held,
                : 0;
 }
 
-/* Stable radix sort by row, 8 bits a pass; what is sorted ends in *uses. */
+/* Stable radix sort by row, 8 bits per pass; the sorted array ends up in *uses.
+ */
 static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
                       uint64_t n_rows)
 {
@@ -234,7 +239,7 @@ static void sort_uses(uint64_t **uses, uint64_t **scratch, uint64_t n,
     }
 }
 
-/* The table's look-ups of the step as (row, bag), sorted by row. */
+/* Lists the table's lookups in the step as pairs (row, bag), sorted by row. */
 static void list_uses(struct weight_job *job, size_t table_idx,
                       struct arena *arena)
 {
@@ -260,8 +265,8 @@ static void list_uses(struct weight_job *job, size_t table_idx,
     job->first[job->n_rows] = n;
 }
 
-/* All of the table, window by window. Hashes of rows are added up, so that no
- * order of theirs counts. */
+/* Compares the whole table, window by window. The hashes of the rows are added
+ * up, so the order of the rows does not matter. */
 static int check_windows(struct weight_job *job, struct arena *arena,
                          struct err *err)
 {
