@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns whose cells tell tables apart, beside the number of rows, bins and
- * device. Those that a table always states come first. */
+/* Columns that distinguish tables, in addition to the number of rows, bins and
+ * device. The first N_STATED columns are always printed. */
 #define TABLE(member) MEMBER_OF(struct table, member)
 static const struct content {
     const char *column;
     enum member_type type;
     size_t offset;
-    const char *const *names; /* of an enum's values, else NULL */
+    const char *const *names; /* names of the values of an enum, or NULL */
 } contents[] = {
     {"dim", TABLE(dim), NULL},
     {"pooling_factor", TABLE(pooling_factor), NULL},
@@ -41,12 +41,12 @@ static double number_of(const struct table *table,
 {
     const void *at = (const char *)table + content->offset;
 
-    /* Bins win over the exponent, which then tells nothing. */
+    /* Bins override the exponent, so it does not matter. */
     if (table->has_bins && at == &table->zipf_alpha)
         return DEFAULT_ZIPF_ALPHA;
     if (content->type == MEMBER_U32)
         return *(const uint32_t *)at;
-    return *(const double *)at + 0.0; /* -0 and 0 are one number */
+    return *(const double *)at + 0.0; /* makes -0 and 0 equal */
 }
 
 void table_print_contents(const struct table *table, struct buf *out)
@@ -125,7 +125,8 @@ uint64_t row_seed_of_name(const char *name)
 
 struct placed {
     const struct table *table;
-    uint64_t of_group; /* hash over what the tables of its group hold; or 0 */
+    /* hash over the contents of the tables of its group, or 0 */
+    uint64_t of_group;
 };
 
 static int compare_groups(const void *left, const void *right)
@@ -137,7 +138,8 @@ static int compare_groups(const void *left, const void *right)
     return strcmp(a->table->group, b->table->group);
 }
 
-/* Those of one group get the sum of their hashes, whatever it is called. */
+/* Sets of_group of each table of a group to the sum of the hashes of its
+ * tables, which does not depend on the name of the group. */
 static void hash_groups(struct placed *placed, size_t n)
 {
     struct buf scratch = {0};
@@ -156,7 +158,7 @@ static void hash_groups(struct placed *placed, size_t n)
     buf_release(&scratch);
 }
 
-/* Of pointers into one array. */
+/* Compares two tables by contents, largest first; both point into one array. */
 static int compare_tables(const void *left, const void *right)
 {
     const struct placed *x = left, *y = right;

@@ -5,27 +5,26 @@
 #include "base/text.h"
 #include "core/table.h"
 
-/*
- * The contents of a table: everything that tells it from others but its name
- * and its group's. Searches walk tables in the order of their contents, and the
- * hash of a table's rows is drawn from them. So names, and the order of a list,
- * change no cost.
- */
+/* The contents of a table: all its properties except its name and the name of
+ * its group. Searches visit tables in the order of their contents, and the seed
+ * of the hash that scatters a table's rows is computed from them. So names and
+ * the order of the list change no cost. */
 
-/* Prints the contents as neuroshard-tables(5) specifies them: "COLUMN=VALUE"
- * with single blanks between, defaults left out. */
+/* Prints the contents as specified by neuroshard-tables(5): "COLUMN=VALUE",
+ * separated by single blanks, without columns that have their default. */
 void table_print_contents(const struct table *table, struct buf *out);
 
-/* Draws each row_seed: the XXH3 of the contents, seeded with the table's number
- * among those of the same contents, 0 being the first in the list. */
+/* Sets row_seed of each table: the XXH3 of its contents, seeded with the
+ * table's number among the tables with the same contents, counted from 0 in the
+ * order of the list. */
 void tables_draw_row_seeds(struct table *tables, size_t n);
-/* The seed of a table in a plan that has none: the XXH3 of its name. */
+/* Returns the row_seed of a table in a plan that stores none: the XXH3 of its
+ * name. */
 uint64_t row_seed_of_name(const char *name);
 
 /* Fills order[n] with indices into tables: larger tables first, then by the
- * rest of the contents, by those of the group, by row_seed, by position. Two
- * tables that stand next to each other by position alone are
- * interchangeable. */
+ * rest of the contents, the contents of the group, row_seed and the position.
+ * Two neighbours that differ in position only are interchangeable. */
 void tables_canonical_order(const struct table *tables, size_t n,
                             uint32_t *order);
 

@@ -126,14 +126,17 @@ void cluster_raise_memory(struct cluster *cluster, uint32_t device,
 }
 
 /*
- * NCCL 2.x, by default: a channel to a peer of the same NVLink domain has a
- * buffer to receive in (4 MiB, and those of the protocols LL and LL128) and one
- * to send from, in pages of 2 MiB (its init and p2p transport). Exchanges open
- * 32 channels to each such peer, or 4 where the network is slower (its paths);
- * rings have as many of their own. What goes over the network has two shared
- * buffers of 32 channels x 16 steps x 128 KiB (its net transport). On 8 H100 an
- * exchange takes 3.28 GB (https://github.com/NVIDIA/nccl/issues/1685), by this
- * 3.22.
+ * Buffers of NCCL 2.x with its default settings:
+ *
+ * A channel to a peer of the same NVLink domain has a buffer to receive (4 MiB,
+ * and the buffers of the protocols LL and LL128) and a buffer to send, in pages
+ * of 2 MiB (its init and p2p transport). An exchange opens 32 channels to each
+ * such peer, or 4 if the network is slower (its paths). Rings have as many
+ * channels of their own. Traffic over the network has two shared buffers of 32
+ * channels x 16 steps x 128 KiB (its net transport).
+ *
+ * On 8 H100 an exchange takes 3.28 GB
+ * (https://github.com/NVIDIA/nccl/issues/1685); this formula gives 3.22.
  */
 uint64_t cluster_nccl_bytes(const struct cluster *cluster)
 {

@@ -8,16 +8,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Ranks that stand by themselves: blocks are then right to a percent, as those
- * behind are many to a block. Of a histogram more, as all rows of a bin are as
- * hot as its first. */
+/* Number of hottest ranks that are known one by one: 1024 of a Zipf law. Row
+ * blocks are then exact to a percent, because a block has many of the other
+ * rows. A histogram needs more, 4096, because all rows of a bin are as hot as
+ * its first. */
 #define MOST_OF_ZIPF 1024
 #define MOST_OF_BINS 4096
-/* A row that is used so often on average is so, give or take an eighth. */
+/* Mean number of uses from which the count of a row is taken as certain: it
+ * varies only by about an eighth. */
 #define CERTAIN_FROM 64.0
 
-/* The same rows, used less; each still is. With no limit they are as they were.
- */
+/* Moves rows to the bins of their reduced uses (law_uses); each row keeps at
+ * least one use. A limit of 0 changes nothing. */
 static void use_less(double rows[REUSE_BINS], double limit)
 {
     double before[REUSE_BINS];
@@ -29,27 +31,30 @@ static void use_less(double rows[REUSE_BINS], double limit)
             before[k];
 }
 
-/* How the look-ups of a table fall to its rows. */
+/* Result of the first query: the distribution of a table's lookups over its
+ * rows. */
 struct hot_found {
     struct rank_law law;
     struct row_map map;
-    double n_lookups, kept, limit; /* law_uses's, if ids are left out */
-    uint32_t n;      /* number of hottest ranks that are kept; 0 if the table is
-                        sorted by frequency, as a rank is then its row */
-    uint16_t *ranks; /* [n], in the order of their rows */
-    float *before;   /* [n + 1]: share of all look-ups that fall to the first i
-                        of ranks */
-    double certain[REUSE_BINS]; /* rows of the whole table, by bin, that
-                                   add_certain counts */
+    /* the limit for law_uses, if ids are de-duplicated */
+    double n_lookups, kept, limit;
+    /* number of hottest ranks that are stored; 0 if the table is sorted by
+     * frequency, because a rank is then its row */
+    uint32_t n;
+    uint16_t *ranks; /* [n]: the hottest ranks, in the order of their rows */
+    /* [n + 1]: share of all lookups that fall to the first i of ranks */
+    float *before;
+    /* rows of the whole table, by bin, that add_certain counts */
+    double certain[REUSE_BINS];
 };
 
-/* Filled by the first who asks; NULL before. */
+/* NULL until the first query */
 struct hot_slot {
     _Atomic(struct hot_found *) found;
 };
 
 struct hot_store {
-    pthread_mutex_t lock; /* of the arena, and of all slots */
+    pthread_mutex_t lock; /* protects the arena and all slots */
     struct arena *arena;
 };
 
@@ -86,7 +91,7 @@ void hot_rows_init(struct hot_rows *hot, const struct table *table,
                              .store = store};
 }
 
-/* Finds where the n hottest ranks are, and what they have. */
+/* Finds the rows of the n hottest ranks and their shares of the lookups. */
 static void find_places(struct hot_found *found)
 {
     struct ranked *placed = mem_alloc(found->n, sizeof(*placed));
@@ -122,8 +127,8 @@ static uint32_t n_before(const struct hot_found *found, uint64_t row)
 }
 
 /* Counts, by bin, the hot rows from begin to end that a batch uses CERTAIN_FROM
- * times or more. n_lookups are the look-ups of the batch without ids that the
- * job leaves out. */
+ * times or more. n_lookups are the lookups of the batch after de-duplication of
+ * ids. */
 static void add_certain(const struct hot_found *found, double n_lookups,
                         uint64_t begin, uint64_t end, double rows[REUSE_BINS])
 {
@@ -138,9 +143,11 @@ static void add_certain(const struct hot_found *found, double n_lookups,
     }
 }
 
-/* Plans without row blocks never ask about most tables, and what is found is
- * some 8 KiB a table. The lock is held only while memory is taken: of two
- * threads that ask at once, one works for nothing. */
+/* Returns the distribution of a table's lookups, computed by the first query.
+ * Computing it on demand pays, because plans without row blocks never query
+ * most tables, and a result takes about 8 KiB per table. The lock is held only
+ * while memory is allocated. If two threads query at once, both compute, and
+ * one result is discarded. */
 static const struct hot_found *find(const struct hot_rows *hot)
 {
     const struct table *table = hot->table;
@@ -171,7 +178,8 @@ static const struct hot_found *find(const struct hot_rows *hot)
     return found;
 }
 
-/* Of a table sorted by frequency. */
+/* Returns the share of the lookups of rows begin to end in a table sorted by
+ * frequency. */
 static double sorted_share(const struct hot_found *found, double begin,
                            double end)
 {
@@ -215,8 +223,8 @@ struct table_use hot_rows_use(const struct hot_rows *hot, double n_lookups,
     if (found->map.order == ROW_ORDER_FREQUENCY) {
         law_add_rows(&found->law, n_lookups, (double)begin, (double)end, rows);
         use_less(rows, found->limit);
-        /* Of bins as much as of the whole is known: it may be of another batch
-         * than the law. */
+        /* With bins, scales the rows of the law to the known histogram of the
+         * whole table, which may belong to another batch than the law. */
         if (found->law.has_bins)
             law_add_rows(&found->law, n_lookups, 0, found->law.n_rows, by_law);
         use_less(by_law, found->limit);

@@ -63,8 +63,9 @@ static void add_vector(const struct oracle *oracle, double *sums,
         sums[device * (size_t)oracle->width + w] += sign * vector[w];
 }
 
-/* Of a cut over more ranks than its n blocks: the ranks without one, in their
- * order, have one of no rows. */
+/* Adds the empty row blocks of a cut over more ranks than its n row blocks:
+ * each rank without a block gets one with no rows, in the order of the
+ * ranks. */
 static void add_empty_blocks(const struct oracle *oracle,
                              const struct shard *blocks, size_t n,
                              const double *vector, double sign, double *sums)

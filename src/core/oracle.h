@@ -6,61 +6,74 @@
 #include "core/problem.h"
 
 /*
- * The contract between cost models and the search. The cost of a device is
- * not the sum of its tables' costs, but every model here has the shape
+ * The contract between cost models and the search.
+ *
+ * The cost of a device is not the sum of the costs of its tables, but every
+ * cost model here has this form:
  *
  *     cost(device) = head( sum over its shards of embed(shard) )
  *
- * so a move costs two heads and no shard is embedded twice. A vector has
- * `width` doubles: the learned part, and the additive facts that
- * communication needs. An oracle is opened for one problem and must not
- * outlive it. Its functions are pure and thread-safe: same input, same bits,
- * at any thread count and on any instruction set.
+ * So a move needs two calls of head, and no shard is embedded twice. embed()
+ * returns a vector of `width` doubles: the learned part, and the additive
+ * figures that communication needs.
+ *
+ * An oracle is a cost model opened for one problem, and it must not outlive the
+ * problem. Its functions are pure and thread-safe: equal inputs give equal
+ * bits, at any thread count and on any instruction set.
  */
 
-/* How the numbers came about; a report says it beside each prediction. */
+/* Origin of the predicted times. A report prints it with each prediction. */
 enum cost_basis {
     BASIS_ANALYTIC, /* formulas over published constants */
-    BASIS_MODELLED, /* a net trained on something else than this device */
-    BASIS_MEASURED  /* a net trained on measurements of this device */
+    /* a net trained on other data than measurements of this device */
+    BASIS_MODELLED,
+    BASIS_MEASURED /* a net trained on measurements of this device */
 };
 extern const char *const cost_basis_names[];
 
-/* How far predictions were from the truth where that is known: nine in ten
- * times lie between what is predicted over 1 + frac and 1 + frac times it. */
+/* Error of the predictions against measurements, if it is known. For nine of
+ * ten times, the measured and the predicted time differ by a factor of at most
+ * 1 + frac. */
 struct cost_error {
-    double frac;      /* 0: not known */
-    const char *of;   /* one phrase, "503 held-out samples"; NULL: no more is
-                         known */
-    double pair_frac; /* likewise of the ratio of two that the same model
-                         predicts; 0: not known */
+    double frac; /* 0: unknown */
+    /* basis of the error, one phrase: "503 held-out samples"; NULL: unknown */
+    const char *of;
+    /* like frac, but for the ratio of two times that this model predicts;
+     * 0: unknown */
+    double pair_frac;
 };
 
-/* What a model was asked that lies outside of what it was made from. */
+/* One input of a prediction that lies outside the range of the data that the
+ * model was made from. */
 struct cost_outside {
-    const char *table;   /* NULL: it is of a device, or of all */
-    const char *feature; /* "rows" */
+    /* table of the input; NULL: the input describes a device or the whole
+     * problem */
+    const char *table;
+    const char *feature; /* name of the input: "rows" */
     double value, least, most;
 };
 #define N_OUTSIDE_FIELDS 5
 extern const struct place_field cost_outside_fields[N_OUTSIDE_FIELDS];
 
-/* Who prices plans, or priced one. */
+/* Description of the cost model that prices plans, or that priced a plan. */
 struct cost_source {
     const char *name; /* "roofline:h100", "model:h200.nsm" ... */
     const char *hash; /* 16 hex digits of the constants or weights */
     enum cost_basis basis;
-    const char *comm;   /* one phrase: where communication figures come from */
-    const char *device; /* what it was measured on, or NULL */
+    const char *comm; /* origin of the communication figures, one phrase */
+    /* device that the model's data were measured on, or NULL */
+    const char *device;
     struct cost_error lookup_error, exchange_error;
-    /* Of a plan that was priced. */
+    /* The following members are set in a plan that was priced. */
     struct cost_outside *outside; /* [n_outside] */
     size_t n_outside;
-    double host_ms; /* of struct step */
+    double host_ms; /* as in struct step */
 };
-/* A line for each of a few inputs outside of what the model was made from. */
+/* Prints one line for each of the first 3 inputs outside the range of the
+ * model's data. */
 void cost_print_outside(const struct cost_source *cost, struct buf *out);
-/* All of them; the caller decrefs it. */
+/* Returns all inputs outside this range as a JSON list. The caller decrefs
+ * it. */
 json_t *cost_outside_to_json(const struct cost_source *cost);
 
 #define ORACLE_MAX_TERMS STEP_MAX_TERMS
@@ -68,117 +81,140 @@ json_t *cost_outside_to_json(const struct cost_source *cost);
 struct oracle;
 
 struct oracle_ops {
-    /* out[n][width]; a shard's device does not matter, nor where in its table
-     * its columns begin: those of one table, kind, rows and width are alike,
-     * but for what shard_row_ranks tells apart by the device.
-     */
+    /* Embeds n shards into out[n][width]. The result depends on the table, the
+     * kind, the rows and the width of a shard, not on its first column. It does
+     * not depend on its device either, except through shard_row_ranks. */
     void (*embed)(const struct oracle *oracle, const struct shard *shards,
                   size_t n, double *out);
-    /* Compute time of n devices from sums[n][width], in ms. */
+    /* Fills compute_ms[n] with the compute times of n devices from
+     * sums[n][width]. */
     void (*compute)(const struct oracle *oracle, const double *sums, size_t n,
                     double *compute_ms);
-    /* n assignments of R devices: sums[n][R][width], compute_ms[n][R] ->
-     * fwd_ms[n][R], bwd_ms[n][R]. fwd holds the waiting: it counts from
-     * compute + bwd of each device. */
+    /* Prices the communication of n assignments of R devices: from
+     * sums[n][R][width] and compute_ms[n][R] to fwd_ms[n][R] and bwd_ms[n][R].
+     * fwd_ms includes waiting time: it starts when the device has finished
+     * compute + bwd. */
     void (*comm)(const struct oracle *oracle, size_t n, const double *sums,
                  const double *compute_ms, double *fwd_ms, double *bwd_ms);
-    /*
-     * Optional, NULL where comm is all there is: its two halves, where they
-     * hang on the sums of one lane alone, oracle->comm_lane, and on what is
-     * handed over: lanes[n][R], as floats, and bwd_ms are floats, too. So a
-     * search need not ask twice for the bwd_ms of the same lanes
-     * (core/bwd_memo.h).
-     */
+    /* Optional; NULL if the oracle only has comm. bwd and fwd are the two
+     * halves of comm. An oracle may provide them if communication depends on a
+     * single lane of the sums, oracle->comm_lane, and otherwise only on the
+     * arguments below. lanes[n][R] holds the values of this lane. Only their
+     * values rounded to float matter, and every bwd_ms is a float value, too.
+     * So a search can cache bwd_ms by lanes (core/bwd_memo.h). */
     void (*bwd)(const struct oracle *oracle, size_t n, const double *lanes,
                 double *bwd_ms);
     void (*fwd)(const struct oracle *oracle, size_t n, const double *lanes,
                 const double *compute_ms, const double *bwd_ms, double *fwd_ms);
     /*
-     * Optional, NULL where only comm can tell: what each of n devices adds to
-     * the total by itself, sums[n][width] -> compute_ms[n], as compute has it,
-     * and terms_ms[n][n_terms], none negative. The total of an assignment is
-     * oracle_terms_total_ms of the largest of each that a device has, exactly
-     * where is_additive is set, else about: a search is led by it, and comm
-     * decides. So a move takes O(width), however many devices there are.
+     * Optional; NULL if the total can only be computed by comm. Fills, for each
+     * of n devices with sums[n][width], compute_ms[n] (equal to the result of
+     * compute) and terms_ms[n][n_terms]: the contributions of the device to the
+     * total, none negative.
+     *
+     * The total of an assignment is oracle_terms_total_ms of the largest value
+     * of each term over the devices. This is exact if is_additive is set.
+     * Otherwise it is an approximation that guides the search, and comm
+     * decides. With terms a move costs O(width), independent of the number of
+     * devices.
      */
     void (*terms)(const struct oracle *oracle, const double *sums, size_t n,
                   double *compute_ms, double *terms_ms);
-    /* What the phases of one assignment take, where the oracle has a step:
-     * sums[R][width], compute_ms[R] -> phases_ms[R][N_PHASES], of an exchange
-     * its time. */
+    /* Fills phases_ms[R][N_PHASES] with the phase times of one assignment from
+     * sums[R][width] and compute_ms[R]; for an exchange, the time that it
+     * takes. Required if the oracle has a step. */
     void (*phases)(const struct oracle *oracle, const double *sums,
                    const double *compute_ms, double (*phases_ms)[N_PHASES]);
-    /* Optional, NULL where all prices are worth the same: what that of an
-     * assignment is, of its shards, all of them, and compute_ms[R]: *error
-     * becomes that of its look-ups, *outside[], in the arena, what is outside,
-     * the farthest first; returns how many. */
+    /* Optional; NULL if all predictions are equally reliable. Estimates how
+     * reliable the predicted time of an assignment is, from all its n shards
+     * and compute_ms[R]. Stores the error of the lookup time in *error. Stores
+     * in *outside an array, in the arena, of the inputs outside the range of
+     * the model's data, the farthest first. Returns the length of the array. */
     size_t (*judge)(const struct oracle *oracle, const struct shard *shards,
                     size_t n, const double *compute_ms,
                     struct cost_error *error, struct cost_outside **outside,
                     struct arena *arena);
 };
 
-/* First member of each oracle's own struct. */
+/* Base of all oracles: the first member of the struct of each cost model. */
 struct oracle {
     const struct oracle_ops *ops;
     const struct problem *problem; /* not owned */
     struct cost_source cost;
-    const char *warning; /* one sentence: why its numbers may not be those of
-                            what is planned for; or NULL */
-    uint32_t width;      /* doubles a vector */
-    uint32_t comm_lane;  /* of ops->bwd and fwd */
-    uint32_t n_terms;    /* of ops->terms, at most ORACLE_MAX_TERMS */
-    const struct step *step; /* that totals are; NULL where they are as their
-                                authors published, whatever the job is */
-    bool is_additive; /* terms are linear in the sums: a device's are the sums
-                         of its shards', and so, as the total is theirs, the
-                         mean bounds it */
-    /* Shard kinds, a mask, and cuts by rows that it can price and its problem
-     * wants (oracle_keep_to). */
+    /* one sentence that says why its times may be wrong for the devices of the
+     * problem; or NULL */
+    const char *warning;
+    uint32_t width;     /* doubles per vector */
+    uint32_t comm_lane; /* lane of the sums that ops->bwd and ops->fwd use */
+    /* number of terms of ops->terms, at most ORACLE_MAX_TERMS */
+    uint32_t n_terms;
+    /* The step whose duration is the total. NULL if the total is a formula that
+     * the authors of the cost model published, which does not depend on the
+     * job. */
+    const struct step *step;
+    /* The terms are linear in the sums. The terms of a device are then the sums
+     * of the terms of its shards, and because the total is the sum of the
+     * largest terms, the mean over the devices is a lower bound. */
+    bool is_additive;
+    /* Shard kinds (a mask) and row cuts that the oracle can price and that its
+     * problem allows (oracle_keep_to). */
     unsigned kinds;
     enum row_cut row_cut;
-    bool prices_empty_blocks; /* TorchRec's rule: where rows are cut over more
-                                 ranks than there are blocks, the others hold
-                                 blocks of no rows that cost as much as a full
-                                 one */
-    bool prices_even_rows;    /* its authors know no hot rows: blocks of as many
-                                 rows of a table are alike */
-    int32_t floor_lane; /* lane whose sum is the physical floor of compute in
-                           ms (bytes over peak bandwidth), or -1; compute()
-                           already respects it */
+    /* TorchRec's rule: if rows are cut over more ranks than there are row
+     * blocks, each rank without one gets an empty block, which costs as much as
+     * a full one. */
+    bool prices_empty_blocks;
+    /* The cost model ignores hot rows: all row blocks of a table that have the
+     * same number of rows cost the same. */
+    bool prices_even_rows;
+    /* Index of the lane whose sum is the physical lower bound of compute in ms
+     * (bytes / peak bandwidth), or -1. compute() never returns less than this
+     * bound. */
+    int32_t floor_lane;
 };
 
-/* Whether it has devices wait for each other; else each adds up by itself. */
+/* Returns true if devices wait for each other in this cost model. If false, the
+ * total of each device depends only on the device itself. */
 bool oracle_waits(const struct oracle *oracle);
 
-/* Leaves out what the problem bars: where rows are cut as TorchRec cuts them
- * all other cuts of rows, and grids over several hosts, for which it has no
- * row-wise Adagrad. For who opens an oracle. */
+/* Removes from the oracle the shardings that the problem forbids. With
+ * ROW_CUT_RANKS these are all row cuts but TorchRec's own, and grids over
+ * several hosts: TorchRec has no row-wise Adagrad for them, so they are removed
+ * if a table uses it and the user did not ask for grids by name. Every function
+ * that opens an oracle calls this. */
 void oracle_keep_to(struct oracle *oracle, const struct problem *problem);
 
-/* sums[R][width] += sign x vectors[n][width], as embedded of the shards, in
- * their order, and for the blocks of no rows behind those that the oracle
- * prices. The blocks of one cut follow each other. */
+/* Adds sign x vectors[n][width] to sums[R][width]; vectors are the embeddings
+ * of the n shards, in their order. Then adds the empty row blocks that the
+ * oracle prices. Row blocks of one cut must be adjacent in shards[]. */
 void oracle_add_shards(const struct oracle *oracle, const struct shard *shards,
                        const double *vectors, size_t n, double sign,
                        double *sums);
 
-/* What terms come to, max_ms[n_terms]: of an assignment those that are the
- * largest, of a device by itself its own. It falls with none of them, and a
- * search asks nothing else of it. They add up where there is no step; so only
- * the bound by the mean (is_additive) holds for sums alone. */
+/*
+ * Returns the total of max_ms[n_terms]. For an assignment, max_ms holds the
+ * largest value of each term over the devices. For a single device it holds the
+ * device's own terms.
+ *
+ * The result is the step time (step_ms), or the sum of the terms if the oracle
+ * has no step. It never falls if a term grows, and the search relies on this
+ * property alone. The bound by the mean (is_additive) also needs the terms to
+ * be summed, so it holds only without a step.
+ */
 double oracle_terms_total_ms(const struct oracle *oracle, const double *max_ms);
 
-/* The total of one assignment, of what compute and comm say of its devices,
- * each [n_devices]: the largest compute + bwd + fwd, or one that is not finite.
- */
+/* Returns the total of one assignment: the largest compute + bwd + fwd over the
+ * devices, or the first sum that is not finite. The three arrays are the
+ * results of compute and comm, each [n_devices]. */
 double oracle_total_ms(size_t n_devices, const double *compute_ms,
                        const double *bwd_ms, const double *fwd_ms);
 
-/* Such a total as the job waits for it (host_ms of struct step). */
+/* Returns the time that the job waits for a step: total_ms, or the host's time
+ * if that is longer (host_ms of struct step). */
 double oracle_queued_ms(const struct oracle *oracle, double total_ms);
 
-/* oracle_total_ms of one assignment by comm: sums[R][width], compute_ms[R]. */
+/* Calls comm for one assignment with sums[R][width] and compute_ms[R], and
+ * returns its oracle_total_ms. */
 double oracle_comm_total_ms(const struct oracle *oracle, const double *sums,
                             const double *compute_ms);
 

@@ -19,7 +19,8 @@ const struct place_field step_part_fields[N_STEP_PARTS] = {
     {"replicas", PART(STEP_REPLICAS), true, 0, PLAN_MAX_MS, NULL},
 };
 
-/* A net may put a part below zero; the judge knows how far. */
+/* The limits are negative because a net may predict a negative part. plan_check
+ * limits how far. */
 #define COST(member) MEMBER_OF(struct device_cost, member)
 const struct place_field device_cost_fields[N_COST_FIELDS] = {
     {"compute_ms", COST(compute_ms), false, -PLAN_MAX_MS, PLAN_MAX_MS, NULL},
@@ -48,7 +49,7 @@ int shard_compare(const void *left, const void *right)
     return ranked_compare(x, y, 4);
 }
 
-/* The shard stands first, so that shard_compare orders these too. */
+/* The shard is the first member, so that shard_compare can sort this struct. */
 struct priced_shard {
     struct shard shard;
     double alone_ms;
@@ -106,9 +107,9 @@ void plan_derive_kinds(struct plan *plan)
     plan_fill_kinds(plan);
 }
 
-/* --- pieces that meet --- */
+/* --- pieces of a table on the same device --- */
 
-/* By rows, then columns. */
+/* Compares by table, rows and then columns. */
 static int compare_by_rows(const void *left, const void *right)
 {
     const struct shard *a = left, *b = right;
@@ -133,8 +134,8 @@ static bool are_uneven(const struct shard *pieces, size_t n)
     return false;
 }
 
-/* n pieces of the same rows, in the order of their columns; returns how many
- * are left. */
+/* Joins adjacent pieces on one device; the n pieces have the same rows and are
+ * in column order. Returns how many are left. */
 static size_t join_touching(struct shard *pieces, size_t n)
 {
     size_t n_left = 1;
@@ -151,8 +152,9 @@ static size_t join_touching(struct shard *pieces, size_t n)
     return n_left;
 }
 
-/* Likewise, one a device; but not in a grid whose ranges are cut into other
- * rows, where they do not stand side by side. */
+/* Joins all pieces on one device and assigns the columns anew; the pieces are
+ * as for join_touching. Does nothing if their columns have gaps, as in a grid
+ * whose column ranges are cut into different rows. */
 static size_t join_devices(struct shard *pieces, size_t n)
 {
     uint32_t col = pieces[0].col_begin;
@@ -180,8 +182,8 @@ static size_t join_devices(struct shard *pieces, size_t n)
     return n_left;
 }
 
-/* Into how few equal pieces this one is to be cut, which is what is left where
- * all columns are on one device. */
+/* Returns the least number of equal pieces to cut this piece into, more than 1
+ * only if it holds all columns and may not stay whole. */
 static uint32_t n_equal_pieces(const struct problem *problem,
                                const struct shard *piece)
 {
@@ -194,12 +196,12 @@ static uint32_t n_equal_pieces(const struct problem *problem,
          shard_kind_of_cuts(is_block, false, false)))
         return 1;
     while (n < table->dim && table->dim % (n * TABLE_COLUMN_STEP))
-        n++; /* min_width is not kept where nothing does */
+        n++; /* if this breaks min_width, all cuts do */
     return n < table->dim ? n : 1;
 }
 
-/* n pieces of the same rows, joined where something is to be done about them;
- * returns how many are left. */
+/* Joins the n pieces of the same rows if they need it. Returns how many are
+ * left. */
 static size_t join(struct shard *pieces, size_t n, bool only_uneven)
 {
     if (n < 2 || shard_is_replica(pieces->kind) ||
@@ -248,7 +250,7 @@ bool plan_join_columns(struct plan *plan, bool only_uneven, struct arena *arena)
         plan->shards = ARENA_NEW(arena, struct shard, n_joined);
         memcpy(plan->shards, joined, n_joined * sizeof(*joined));
         plan->n_shards = n_joined;
-        plan->shard_ms = NULL; /* of other shards */
+        plan->shard_ms = NULL; /* belongs to the old shards */
         plan_derive_kinds(plan);
     }
     mem_free(sorted);
@@ -280,8 +282,8 @@ static int check_finite(const struct plan *plan, const struct what_if *what_if,
     return 0;
 }
 
-/* Whether the piece is one of a cut over all devices, or of one over the host
- * that also holds the piece before it. */
+/* Returns true if the piece belongs to a cut over all devices, or to a cut over
+ * one host that also holds the piece before it. */
 static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
 {
     const struct cluster *cluster = &plan->problem.cluster;
@@ -296,7 +298,7 @@ static bool is_cut_by_ranks(const struct plan *plan, size_t shard_idx)
                        before->device / n_ranks == shard->device / n_ranks);
 }
 
-/* Whether the oracle has a price for each piece. */
+/* Checks that the oracle can price each piece. */
 static int check_pieces(const struct plan *plan, const struct oracle *oracle,
                         struct err *err)
 {
@@ -382,7 +384,7 @@ static void add_up(struct plan *plan, const struct what_if *what_if)
     }
 }
 
-/* The parts of the step, and what is exposed of them. */
+/* Fills the parts of the step and their exposed times. */
 static void split_step(struct plan *plan, const struct what_if *what_if)
 {
     const struct oracle *oracle = what_if->oracle;
@@ -417,7 +419,7 @@ void plan_split(const struct plan *plan, double shares[N_SPLIT])
             plan->exposed_ms[p];
         sum_ms += plan->exposed_ms[p];
     }
-    /* The dense part is given: it is nobody's error. */
+    /* The dense part is an input, so it has no error. */
     priced_ms =
         fmin(fmax(plan->total_ms - job_dense_ms(&plan->problem.job), sum_ms),
              plan->total_ms);
@@ -437,7 +439,8 @@ double plan_error_frac(const struct plan *plan)
     error[SPLIT_EXCHANGES] =
         shares[SPLIT_EXCHANGES] * plan->cost.exchange_error.frac;
     for (unsigned k = 0; k < N_SPLIT; k++)
-        if (!(shares[k] <= 0 || error[k] > 0)) /* or NAN */
+        /* also true if shares[k] is NAN */
+        if (!(shares[k] <= 0 || error[k] > 0))
             return 0;
     return hypot(error[SPLIT_LOOKUPS], error[SPLIT_EXCHANGES]);
 }
@@ -461,7 +464,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     plan->devices =
         ARENA_NEW(arena, struct device_cost, plan->problem.cluster.n_devices);
     plan->shard_ms = ARENA_NEW(arena, double, plan->n_shards);
-    what_if_init(&what_if, plan, oracle); /* with nothing edited */
+    what_if_init(&what_if, plan, oracle); /* no edit */
     plan->total_ms = what_if_step(&what_if, &(struct edit){0});
     plan->bound_ms = NAN;
     oracle->ops->compute(oracle, what_if.vectors, plan->n_shards,
@@ -469,7 +472,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
     plan_count_memory(plan);
     add_up(plan, &what_if);
     split_step(plan, &what_if);
-    /* A net may put a small shard below zero. */
+    /* A net may predict a negative time for a small shard. */
     for (size_t i = 0; i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 && isfinite(plan->shard_ms[i]))
             plan->shard_ms[i] = 0;
@@ -490,7 +493,7 @@ int plan_price(struct plan *plan, const struct oracle *oracle,
 
 static uint64_t mix_double(double x, uint64_t hash)
 {
-    x += 0.0; /* -0 and 0 are one number */
+    x += 0.0; /* makes -0 and 0 equal */
     return hash_bytes(&x, sizeof(x), hash);
 }
 
@@ -558,9 +561,10 @@ const char *plan_inputs_hash(const struct plan *plan, struct arena *arena)
     }
     hash = mix_u64(problem->batch, hash);
     hash = mix_u64(problem->memory_model, hash);
-    if (problem->dense_optimizer != DENSE_ADAM) /* what others have */
+    /* all other plans have DENSE_ADAM */
+    if (problem->dense_optimizer != DENSE_ADAM)
         hash = mix_u64(problem->dense_optimizer, hash);
-    if (problem->layout != LAYOUT_PLAIN) /* what older plans have */
+    if (problem->layout != LAYOUT_PLAIN) /* older plans have LAYOUT_PLAIN */
         hash = mix_u64((uint64_t)problem->layout << 32, hash);
     if (problem_min_width(problem) > TABLE_COLUMN_STEP)
         hash = mix_u64(problem->min_width, hash);

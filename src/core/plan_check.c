@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How exactly costs must add up, relative to the plan's total. */
+/* Largest error of sums of costs, relative to the plan's total. */
 #define COST_TOLERANCE 1e-6
 
 static int check_text(const char *text, const char *what, size_t idx,
@@ -120,7 +120,7 @@ static int check_unique_names(const struct problem *problem, struct err *err)
     return rc;
 }
 
-/* 0 stands for none that was asked for. */
+/* 0 means that the user set no bandwidth. */
 static bool is_bandwidth(double gbps)
 {
     return gbps == 0 || (gbps >= CLUSTER_MIN_GBPS && gbps <= CLUSTER_MAX_GBPS);
@@ -149,7 +149,7 @@ static int check_problem(const struct problem *problem, struct err *err)
     return check_unique_names(problem, err);
 }
 
-/* Each shard by itself: what it names exists and it is not empty. */
+/* Checks each shard alone: its table and device exist, and it is not empty. */
 static int check_shards(const struct plan *plan, struct err *err)
 {
     const struct problem *problem = &plan->problem;
@@ -193,7 +193,7 @@ static int compare_pieces(const void *left, const void *right)
     return c ? c : (a > b) - (a < b);
 }
 
-/* pieces[n_shards], in order. */
+/* Checks the shards of each table; pieces[n_shards] are sorted. */
 static int check_tables(const struct plan *plan,
                         const struct shard *const *pieces, struct err *err)
 {
@@ -215,7 +215,8 @@ static int check_tables(const struct plan *plan,
     return 0;
 }
 
-/* Each table of a group is on one device by now; here all on the same. */
+/* Checks that all tables of a group are on one device. Each of them is known to
+ * be on a single device. */
 static int check_groups(const struct plan *plan,
                         const struct shard *const *pieces, struct err *err)
 {
@@ -247,8 +248,9 @@ static int check_groups(const struct plan *plan,
 
 /* --- memory --- */
 
-/* Memory of shards is counted from its definition, not by core/problem.c, which
- * has but look-ups, bags and outputs, and what each device has besides. */
+/* Memory of shards is counted from its definition, without the code of
+ * core/problem.c. Only the lookups, bags and outputs come from there, and the
+ * memory that a device uses in addition to its shards. */
 
 static uint64_t saturating_mul(uint64_t a, uint64_t b)
 {
@@ -257,8 +259,9 @@ static uint64_t saturating_mul(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* The state of what updates the shard: a dense parameter, as replicas are,
- * knows no rows. full_bytes: a state with one value an element. */
+/* Returns the bytes of optimizer state of a shard. Replicas are dense
+ * parameters, whose state has no row-wise values. full_bytes: size of a state
+ * with one value per element. */
 static uint64_t optimizer_state(const struct table *table,
                                 enum dense_optimizer dense, uint64_t rows,
                                 uint64_t full_bytes)
@@ -288,8 +291,8 @@ static uint64_t whole_bytes(double bytes)
     return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
 }
 
-/* Of the batches that are on the device while a step runs; once it was one,
- * with the mean look-ups of rows. */
+/* Adds the memory of the batches that are on the device during a step.
+ * MEMORY_BATCH counts one batch, with the mean lookups of rows. */
 static void count_batches(struct memory_items *items,
                           const struct problem *problem,
                           const struct shard *shard)
@@ -306,7 +309,8 @@ static void count_batches(struct memory_items *items,
     if (problem->memory_model == MEMORY_BATCH)
         mean.hot = NULL;
     ids = 8 * shard_lookups(&mean, shard);
-    outputs = 2.0 * (shard->col_end - shard->col_begin) * /* with gradients */
+    /* 2 x: outputs and their gradients */
+    outputs = 2.0 * (shard->col_end - shard->col_begin) *
               shard_output_vectors(&mean, shard) *
               precision_bytes(problem->tables[shard->table].comm_precision);
     if (problem->memory_model == MEMORY_BATCH)
@@ -316,8 +320,8 @@ static void count_batches(struct memory_items *items,
             whole_bytes((n_copies[problem->job.pipeline] + is_bucketed) *
                         (ids + 4 * shard_bags(problem, shard)));
     items->outputs = whole_bytes(outputs);
-    if (shard->kind == SHARD_REPLICATE) /* the dense gradient that its
-                                           all-reduce carries */
+    /* the dense gradient for the all-reduce */
+    if (shard->kind == SHARD_REPLICATE)
         items->outputs = saturating_add(
             items->outputs,
             saturating_mul(
@@ -385,7 +389,8 @@ static int too_much_memory(const struct plan *plan, uint32_t r,
     return rc;
 }
 
-/* Who counts in floating point may round up a byte a piece, and past 2^53. */
+/* Returns true if a and b agree to rounding. A count in floating point may
+ * round up by one byte per piece, and it is inexact above 2^53. */
 static bool is_about(uint64_t a, uint64_t b, uint64_t n_pieces)
 {
     uint64_t difference = a > b ? a - b : b - a;
@@ -419,8 +424,8 @@ static int check_stored_memory(const struct plan *plan, uint32_t r,
     return rc;
 }
 
-/* No device holds more than it has, and the memory stored in plan->devices,
- * where there is any, is what the shards take. */
+/* Checks that no device holds more than its memory, and that the memory stored
+ * in plan->devices, if any, is the memory that the shards take. */
 static int check_memory(const struct plan *plan, struct err *err)
 {
     const struct problem *problem = &plan->problem;
@@ -433,7 +438,8 @@ static int check_memory(const struct plan *plan, struct err *err)
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
         items[r] = reserved_memory(cluster, r);
         memory_add(&items[r], samples);
-        n_pieces[r] = 1; /* its samples, which are rounded too */
+        /* the device's samples, which are rounded like a piece */
+        n_pieces[r] = 1;
     }
     for (size_t i = 0; i < plan->n_shards; i++) {
         const struct shard *shard = &plan->shards[i];
@@ -454,8 +460,9 @@ static int check_memory(const struct plan *plan, struct err *err)
 
 /* --- costs --- */
 
-/* A plan is priced as a whole or not at all. A net may put a part below zero,
- * but not by more than the plan's total. */
+/* Checks the costs of a device. A plan has costs for all its devices or for no
+ * device. A part may be negative, because a net may predict that, but not below
+ * minus the plan's total. */
 static int check_device_cost(const struct plan *plan, uint32_t r,
                              struct err *err)
 {
@@ -465,7 +472,7 @@ static int check_device_cost(const struct plan *plan, uint32_t r,
     double sum = parts[0] + parts[1] + parts[2];
 
     if (isnan(plan->total_ms)) {
-        /* NAN where all of them are */
+        /* fmin is NAN only if all its arguments are */
         if (isnan(fmin(fmin(parts[0], parts[1]),
                        fmin(parts[2], device->total_ms))))
             return 0;
@@ -491,7 +498,7 @@ static int check_costs(const struct plan *plan, struct err *err)
 {
     double slowest = plan->cost.host_ms > 0 ? plan->cost.host_ms : -INFINITY;
 
-    /* What stands beside the costs must be finite too where it is given. */
+    /* shard_ms and bound_ms must be finite, too, if they are given. */
     for (size_t i = 0; plan->shard_ms && i < plan->n_shards; i++)
         if (plan->shard_ms[i] < 0 || isinf(plan->shard_ms[i]))
             return err_input(

@@ -6,19 +6,22 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* By which sentences name it. */
+/* Returns the index in shards[] of piece i, for messages. */
 static size_t idx_of(const struct judged *judged, size_t i)
 {
     return (size_t)(judged->pieces[i] - judged->plan->shards);
 }
 
 /*
- * Exact tiling by signed corners. A piece is the sum of four quadrants that
- * open at its corners, with the signs + - - +, and such a sum is zero
- * everywhere only if the signs cancel at every point. So the pieces tile the
- * table if and only if their corners cancel against the table's own, negated:
- * one sort, no areas that could overflow. At the first point, by row and then
- * column, where they do not, the sum is the number of holders less one.
+ * Exact tiling test by signed corners.
+ *
+ * A piece is the sum of four quadrants that open at its corners, with the signs
+ * + - - +. A sum of quadrants is zero everywhere only if the signs cancel at
+ * every point. So the pieces tile the table if and only if their corners cancel
+ * against the table's own corners, negated. This needs one sort and no areas,
+ * which could overflow. At the first point, by row and then column, with a sum
+ * that is not zero, the sum is the number of pieces that hold the point, less
+ * one.
  */
 struct corner {
     uint64_t row;
@@ -45,7 +48,7 @@ static struct corner *add_corners(struct corner *corner, int sign,
     return corner;
 }
 
-/* The point is held by none or by several of the n pieces. */
+/* Reports a point that no piece or several of the n pieces hold. */
 static int bad_tiling(const struct judged *judged, const struct corner *point,
                       struct err *err)
 {
@@ -111,7 +114,8 @@ static bool is_full_width(const struct table *table, const struct shard *shard)
     return shard->col_begin == 0 && shard->col_end == table->dim;
 }
 
-/* Whole on each device once: so they are ordered by it. */
+/* Checks that the table is whole on each device exactly once. The pieces of a
+ * replicated table are sorted by device. */
 static int check_replicas(const struct judged *judged, struct err *err)
 {
     const struct table *table = judged->table;
@@ -160,7 +164,8 @@ static int check_kinds(const struct judged *judged, enum shard_kind kind,
     return 0;
 }
 
-/* Blocks of all devices stand on them in order, those of a host on its. */
+/* Checks rows_over: block i of a cut over all devices is on device i, and block
+ * i of a cut over one host is on device i of that host. */
 static int check_rows_over(const struct judged *judged, enum shard_kind kind,
                            struct err *err)
 {
@@ -185,7 +190,8 @@ static int check_rows_over(const struct judged *judged, enum shard_kind kind,
     return 0;
 }
 
-/* Widths of cut columns, the pin, and one device for a table of a group. */
+/* Checks the widths of column pieces, the pin, and that a table of a group is
+ * on one device. */
 static int check_constraints(const struct judged *judged, struct err *err)
 {
     const struct table *table = judged->table;

@@ -16,7 +16,8 @@ static enum optimizer optimizer_of(const struct table_pieces *pieces,
                              pieces->dense_optimizer);
 }
 
-/* Bytes of cells of a piece, without its batch. */
+/* Returns the memory of some cells of a piece, without the memory of
+ * batches. */
 static struct memory_items stored(const struct table_pieces *pieces,
                                   const struct shard *piece,
                                   const struct shard *cells)
@@ -28,7 +29,7 @@ static struct memory_items stored(const struct table_pieces *pieces,
                         pieces->layout, &own);
 }
 
-/* The cells that both pieces have; false where there are none. */
+/* Computes the cells that both pieces have; returns false if there are none. */
 static bool overlap(struct shard *common, const struct shard *a,
                     const struct shard *b)
 {
@@ -41,8 +42,9 @@ static bool overlap(struct shard *common, const struct shard *a,
            common->col_begin < common->col_end;
 }
 
-/* `common` has the kind and the device of the new piece; `moves` may be NULL,
- * where only bytes count. */
+/* Counts the common cells of an old and a new piece. `common` has the kind and
+ * the device of the new piece. `moves` may be NULL if only the bytes are
+ * needed. */
 static void match_overlap(struct moved_bytes *sum,
                           const struct table_pieces *before,
                           const struct table_pieces *after,
@@ -52,7 +54,8 @@ static void match_overlap(struct moved_bytes *sum,
     struct memory_items items = stored(before, old, common);
     bool keeps_state = optimizer_of(before, old) == optimizer_of(after, common);
     uint64_t bytes = keeps_state ? items.total : items.weights;
-    /* Who gives the cells of the old piece; itself, if it holds them. */
+    /* The GPU that the cells are copied from: the new piece's own GPU if it
+     * holds them. */
     uint32_t from = shard_is_replica(old->kind)
                         ? common->device % before->n_devices
                         : old->device;
@@ -82,8 +85,8 @@ static void match_overlap(struct moved_bytes *sum,
         saturating_add(moves->received_bytes[to], bytes);
 }
 
-/* What becomes of one table: each new piece against all old ones; cells that
- * the old table had by none are added, as the new plan stores them. */
+/* Compares each new piece of a table with all old ones. Cells that the old
+ * table did not have are added, as the new plan stores them. */
 static struct moved_bytes match_table(const struct table_pieces *before,
                                       const struct table_pieces *after,
                                       struct plan_moves *moves)
@@ -168,8 +171,8 @@ static uint64_t cells_of(const struct shard *piece)
                : n;
 }
 
-/* As many cells are held as before, none of them elsewhere: nothing has
- * gone. */
+/* Returns the fate of a table that both plans have. If as many cells are held
+ * as before and none has moved, no cell was dropped. */
 static enum table_fate fate_of(const struct table_pieces *before,
                                const struct table_pieces *after,
                                const struct moved_bytes *bytes)
@@ -196,8 +199,8 @@ static int compare_moves(const void *left, const void *right)
     return ranked_compare(x, y, 5);
 }
 
-/* Of the tables that the new plan has, in its order, or of those that the old
- * one had and it has not. */
+/* Collects the moves of the tables of the new plan, in its order, or
+ * (are_removed) of the tables that only the old plan has. */
 static void note_tables(struct plan_moves *moves, const struct plan *before,
                         const struct plan *after, bool are_removed)
 {

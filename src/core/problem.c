@@ -22,7 +22,7 @@ void job_describe(const struct job *job, struct buf *out)
         buf_printf(out, ", %s de-duplicated", dedup_names[job->dedup]);
 }
 
-/* A count of bytes that was computed in double, rounded up. */
+/* Converts bytes that were computed in double; rounds up. */
 static uint64_t bytes_from_double(double bytes)
 {
     if (!(bytes > 0))
@@ -32,8 +32,8 @@ static uint64_t bytes_from_double(double bytes)
 
 const char *const dedup_names[] = {"none", "ids", "sessions", NULL};
 
-/* The share of a table's samples, and of the ids of those, that the job does
- * not leave out. */
+/* Return the share of a table's samples, and of the ids of these samples, that
+ * de-duplication keeps. */
 static double kept_samples(const struct problem *problem,
                            const struct table *table)
 {
@@ -47,7 +47,7 @@ static double kept_ids(const struct problem *problem, const struct table *table)
                : 1;
 }
 
-/* Samples a step that the shard's device looks up. */
+/* Returns the number of samples per step that the shard's device looks up. */
 static double shard_samples(const struct problem *problem,
                             const struct shard *shard)
 {
@@ -59,7 +59,8 @@ static double shard_samples(const struct problem *problem,
     return batch;
 }
 
-/* Of so many samples of a batch, of which the job leaves out ids yet. */
+/* Returns the lookups of a table for `batch` samples, before ids are
+ * de-duplicated. */
 static double batch_lookups(const struct problem *problem,
                             const struct table *table, double batch)
 {
@@ -81,7 +82,7 @@ void problem_find_hot_rows(struct problem *problem, struct arena *arena)
     problem->hot = hot;
 }
 
-/* Of the table's rows. */
+/* Returns the share of the table's rows that the shard has. */
 static double row_share(const struct problem *problem,
                         const struct shard *shard)
 {
@@ -115,8 +116,8 @@ struct table_use problem_use(const struct problem *problem, size_t t,
     return use;
 }
 
-/* Everything that problem_use reads of a table: tables with equal keys are used
- * alike. */
+/* Key of all inputs that problem_use reads from a table. Tables with equal keys
+ * have equal reuse. */
 struct use_key {
     uint64_t n_rows;
     double alpha, n_lookups, kept, bins[REUSE_BINS];
@@ -223,7 +224,7 @@ enum optimizer optimizer_of_kind(const struct table *table,
 
 const char *const table_layout_names[] = {"plain", "fbgemm", NULL};
 
-/* Values of state: an element of the weights, and a row. */
+/* Number of optimizer state values per weight element and per row. */
 static const struct {
     double elements, rows;
 } states[N_OPTIMIZERS] = {
@@ -237,13 +238,16 @@ static const struct {
 };
 
 /*
- * How many copies of the ids and lengths of a batch a pipeline keeps: as the
- * loader delivers them, and permuted to the order of the pieces, each with its
- * own copy, on their way and as they arrive. SDD has three batches on the
- * device, two of them permuted, sent and received; the allocator holds all
- * these until other streams are done (the audit of TorchRec's train pipelines,
+ * Number of copies of the ids and lengths of a batch that a pipeline keeps:
+ * `delivered` by the loader, and `permuted` to the order of the pieces. A
+ * permuted batch has two copies, one as it is sent and one as it is received.
+ *
+ * SDD has three batches on the device, and two of them are permuted, sent and
+ * received. The allocator holds all of these until other streams are done (the
+ * audit of TorchRec's train pipelines,
  * https://github.com/meta-pytorch/torchrec/pull/4067: t_memory has its
- * figures). What works a batch further ahead keeps one more of each.
+ * figures). A pipeline that works one batch further ahead keeps one more
+ * delivered and one more permuted batch.
  */
 static const struct {
     double delivered, permuted;
@@ -285,7 +289,8 @@ struct memory_items cells_memory(const struct table *table,
     return items;
 }
 
-/* A replica's gradient is dense: that is what the all-reduce carries. */
+/* Returns the bytes of a replica's gradient. It is dense, because the
+ * all-reduce carries all of it. */
 static double gradient_bytes(const struct problem *problem,
                              const struct shard *replica)
 {
@@ -299,8 +304,8 @@ static double gradient_bytes(const struct problem *problem,
            (replica->col_end - replica->col_begin);
 }
 
-/* MEMORY_WEIGHTS counts rows x dim x bytes, in every layout. Files of
- * MEMORY_BATCH know but the mean look-ups of rows. */
+/* MEMORY_WEIGHTS counts rows x dim x bytes in every layout. Files of
+ * MEMORY_BATCH only know the mean lookups of rows. */
 struct memory_items shard_memory(const struct problem *problem,
                                  const struct shard *shard)
 {
@@ -337,8 +342,9 @@ struct memory_items shard_memory(const struct problem *problem,
     return items;
 }
 
-/* A device's own samples are those that a replica of each table would serve;
- * the loader delivers all their ids, and all their outputs come back. */
+/* Counts a device's own samples as the samples that a replica of each table
+ * would serve. The loader delivers all their ids, and all their outputs come
+ * back. */
 struct memory_items sample_memory(const struct problem *problem)
 {
     double input = 0, outputs = 0;
@@ -403,9 +409,14 @@ unsigned memory_largest(const struct memory_items *items)
     return largest;
 }
 
-/* How surely rows are cut over n devices: 3 where it is the block of its
- * device's number, modulo n, 2 where it has as many rows as a block of
- * ceil(rows / n), 1 where as the rest behind the blocks, else 0. */
+/*
+ * Returns how well the shard matches a cut of the rows over n devices:
+ *
+ *     3  it is the block whose index is the number of its device, modulo n
+ *     2  it has as many rows as a block, ceil(rows / n)
+ *     1  it has as many rows as the rest after the blocks
+ *     0  none of these
+ */
 static int row_sign(const struct problem *problem, const struct shard *shard,
                     uint32_t n)
 {

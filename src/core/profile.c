@@ -7,35 +7,40 @@
 #include <math.h>
 #include <string.h>
 
-/* Counts that are fetched while others are added to. */
+/* Prefetch distance: number of counts between the one that is fetched and the
+ * one that is updated. */
 #define AHEAD 48
-/* Ids are sorted by three digits of up to so many bits. */
+/* Largest number of bits of a digit; ids are sorted by three digits. */
 #define DIGIT_MAX_BITS 11
-/* More of them than the second cache holds are sorted by the highest first, so
- * that what is left of the work lies close together. */
+/* Number of ids from which the highest digit is sorted first, because more ids
+ * exceed the second-level cache. The later passes then work on memory that is
+ * close together. */
 #define MANY_IDS ((size_t)1 << 19)
-/* Rows that have their carries together. */
+/* Number of consecutive rows whose carries are allocated together. */
 #define CARRY_ROWS 64u
 
 struct profile {
     struct profile_options options;
-    uint32_t *ids, *spare; /* owned; [room]: of the batch, and for sorting */
+    /* owned; [room]: ids of the batch, and scratch for sorting */
+    uint32_t *ids, *spare;
     size_t n_ids, room;
-    size_t *local_ends; /* owned; [most_locals]: of local batches, in ids */
+    /* owned; [most_locals]: ends of the local batches, as indices into ids */
+    size_t *local_ends;
     size_t n_locals, most_locals;
-    uint64_t n_samples; /* in the batch */
-    uint64_t end_row;   /* behind the largest id */
-    uint8_t *counts; /* owned; [n_counts]: modulo 256, of all batches but this
-                        one */
+    uint64_t n_samples; /* samples of the batch so far */
+    uint64_t end_row;   /* largest id + 1 */
+    /* owned; [n_counts]: uses of each row modulo 256, in all batches before
+     * this one */
+    uint8_t *counts;
     uint64_t n_counts;
-    /* Of 256 uses each. */
-    uint32_t *carry_places;          /* owned; [n_places]: of such rows,
-                                        place + 1 in carries; 0: they have none */
+    /* owned; [n_places]: for each group of CARRY_ROWS rows, 1 + the index of
+     * its carries; 0: it has none. A carry stands for 256 uses. */
+    uint32_t *carry_places;
     uint32_t (*carries)[CARRY_ROWS]; /* owned; [n_carries] */
     size_t n_carries, carries_cap;
-    /* Sums over the batches that tell. */
+    /* Sums over the batches that count for the statistics per batch. */
     uint64_t told_rows[REUSE_BINS], told_ids, told_unique, told_local_unique;
-    struct profile_result result; /* its first three */
+    struct profile_result result; /* only n_samples, n_ids and n_batches */
 };
 
 struct profile *profile_open(const struct profile_options *options)
@@ -74,7 +79,7 @@ bool profile_is_full(const struct profile *profile)
            profile->result.n_batches >= profile->options.max_batches;
 }
 
-/* Of carries. */
+/* Returns the number of groups of rows that may have carries. */
 static uint64_t n_places(uint64_t n_counts)
 {
     return (n_counts + CARRY_ROWS - 1) / CARRY_ROWS;
@@ -125,8 +130,8 @@ static unsigned bits_of(uint64_t n)
     return 64 - (unsigned)__builtin_clzll(n | 1);
 }
 
-/* Those of the same digit come to lie together, in their order; ends[] has how
- * many each digit has, and then where they end. */
+/* Sorts stably by one digit. ends[] holds the number of ids with each digit on
+ * entry, and the end of their range on return. */
 static void part(const uint32_t *from, uint32_t *to, size_t n, unsigned shift,
                  uint32_t mask, uint32_t ends[1 << DIGIT_MAX_BITS])
 {
@@ -154,9 +159,9 @@ static void sort_low(uint32_t *ids, uint32_t *spare, size_t n, unsigned digit)
     part(spare, ids, n, digit, mask, ends[1]);
 }
 
-/* Radix sort by the lower bits, from the lowest digit (Knuth, The Art of
- * Computer Programming 3, 5.2.5): `spare` has the n ids in order then, and
- * `ids` in some. */
+/* Radix sort by the lower `bits` bits, from the lowest digit (Knuth, The Art of
+ * Computer Programming 3, 5.2.5). On return `spare` holds the n sorted ids, and
+ * `ids` holds them in some order. */
 static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
 {
     const unsigned digit = (bits + 2) / 3, high = 2 * digit;
@@ -174,7 +179,8 @@ static void sort(uint32_t *ids, uint32_t *spare, size_t n, unsigned bits)
         sort_low(spare + begin, ids + begin, ends[k] - begin, digit);
 }
 
-/* Ids that are unique in their local batch, each of which is sorted. */
+/* Returns the sum over the local batches of their unique ids. Sorts each local
+ * batch. */
 static uint64_t count_local_unique(struct profile *profile, unsigned bits)
 {
     const uint32_t *sorted = profile->spare;
@@ -192,11 +198,11 @@ static uint64_t count_local_unique(struct profile *profile, unsigned bits)
     return n_unique;
 }
 
-/* Ids get the number of their local batch above the bits of rows, where there
- * is room for it. */
+/* Stores the number of the local batch in each id, in the bits above those of
+ * rows. The caller checks that the number fits. */
 static void mark_local(struct profile *profile, unsigned bits)
 {
-    size_t i = profile->local_ends[0]; /* of 0 there is nothing to say */
+    size_t i = profile->local_ends[0]; /* local batch 0 needs no mark */
 
     for (size_t l = 1; l < profile->n_locals; l++)
         for (; i < profile->local_ends[l]; i++)
@@ -208,7 +214,7 @@ static void end_local_batch(struct profile *profile)
     profile->local_ends[profile->n_locals++] = profile->n_ids;
 }
 
-/* The carries of a row and those around it; NULL where they have none. */
+/* Returns the carries of the row's group, or NULL if the group has none. */
 static uint32_t *carries_of(const struct profile *profile, uint64_t row)
 {
     const uint32_t place = profile->carry_places[row / CARRY_ROWS];
@@ -232,7 +238,8 @@ static void carry(struct profile *profile, uint32_t row, uint64_t n)
     *carries = (uint32_t)min_u64(*carries + n, UINT32_MAX);
 }
 
-/* Adds runs to the counts: of each its row, and the place of its last id. */
+/* Adds runs to the counts. A run has its row in rows[] and the index of its
+ * last id in last[]. */
 static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
                      const uint32_t *rows, const uint32_t *last, size_t n)
 {
@@ -242,7 +249,7 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
     for (size_t i = 0; i < n; i++) {
         const uint32_t count = last[i] - before;
         const uint64_t all = (uint64_t)counts[rows[i]] + count;
-        /* As reuse_bin_of. */
+        /* the same bin as reuse_bin_of */
         const int k = count > 1 ? 32 - __builtin_clz(count - 1) : 0;
 
         __builtin_prefetch(&counts[rows[i + AHEAD < n ? i + AHEAD : i]], 1);
@@ -254,7 +261,7 @@ static void add_runs(struct profile *profile, uint64_t bins[REUSE_BINS],
     }
 }
 
-/* A list with more of its items, the new ones 0. */
+/* Grows a list from n to n_new items; the new items are 0. */
 static void *grow(void *list, uint64_t n, uint64_t n_new, size_t size)
 {
     list = mem_grow(list, n_new, size);
@@ -267,7 +274,7 @@ static void grow_counts(struct profile *profile)
 {
     const uint64_t n = profile->n_counts, end = profile->end_row;
 
-    /* What is grown by a sixteenth is moved seldom and wastes little. */
+    /* Growth by a sixteenth makes copies rare and wastes little memory. */
     profile->n_counts =
         profile->options.n_rows ? profile->options.n_rows : end + end / 16;
     profile->counts = grow(profile->counts, n, profile->n_counts, 1);
@@ -276,8 +283,8 @@ static void grow_counts(struct profile *profile)
              sizeof(*profile->carry_places));
 }
 
-/* Adds the batch's ids to the counts, and to what is told by batch if this one
- * tells. */
+/* Adds the ids of the batch to the counts. If `tells`, also adds them to the
+ * statistics per batch. */
 static void end_batch(struct profile *profile, bool tells)
 {
     uint64_t untold[REUSE_BINS] = {0};
@@ -295,7 +302,8 @@ static void end_batch(struct profile *profile, bool tells)
     else
         n_local_unique = count_local_unique(profile, bits);
     sort(profile->ids, rows, n, bits);
-    /* In place and without a branch, which no processor could foresee. */
+    /* Compacts the runs in place. The loop has no branch, because no processor
+     * could predict it. */
     for (size_t i = 0; i < n; i++) {
         const uint32_t differ = i + 1 < n ? rows[i + 1] ^ rows[i] : UINT32_MAX;
 
@@ -329,9 +337,9 @@ void profile_end(struct profile *profile, uint64_t n_samples)
     }
 }
 
-/* --- what follows from the counts of all rows --- */
+/* --- results from the counts of all rows --- */
 
-/* A count, and where it belongs among the hottest. */
+/* Inserts a row into the list of the hottest rows if it is hot enough. */
 static void keep_hottest(struct profile_result *result, size_t most,
                          uint64_t row, uint64_t uses)
 {
@@ -347,13 +355,14 @@ static void keep_hottest(struct profile_result *result, size_t most,
         (struct hottest_row){row, uses, (double)uses / (double)result->n_ids};
 }
 
-/* Counts below it have their c ln c in a table, and are summed one by one under
- * a Poisson law whose mean is not large. */
+/* SMALL: counts below it have their c ln c in a table, and are summed one by
+ * one under a Poisson law. LARGE_MEAN: from this mean on an expansion is used
+ * instead. */
 #define SMALL 64
 #define LARGE_MEAN 16.0
 
-/* E[X ln X] of a Poisson law: of a large mean the first terms of the expansion
- * around it, which there are good to 1e-4. */
+/* Returns E[X ln X] of a Poisson law. For a large mean, uses the first terms of
+ * the expansion around the mean, which are then accurate to 1e-4. */
 static double expected_term(double mean, const double terms[SMALL])
 {
     double p = exp(-mean), sum = 0;
@@ -367,8 +376,9 @@ static double expected_term(double mean, const double terms[SMALL])
     return sum;
 }
 
-/* The sum of that over the rows under the law with this exponent. Beyond the
- * first ranks its probabilities change so slowly that runs of them are one. */
+/* Returns the sum of E[X ln X] over the rows under the law with this exponent.
+ * After the first ranks the probabilities change so slowly that runs of ranks
+ * are treated as equal. */
 static double expected_sum(double alpha, uint64_t n_rows, uint64_t n_ids,
                            const double terms[SMALL])
 {
@@ -393,7 +403,7 @@ static double expected_sum(double alpha, uint64_t n_rows, uint64_t n_ids,
     return sum;
 }
 
-/* The expected sum grows with the exponent. */
+/* Finds the exponent by bisection; the expected sum grows with the exponent. */
 static double solve_zipf(uint64_t n_rows, uint64_t n_ids, double want,
                          const double terms[SMALL])
 {

@@ -18,8 +18,8 @@ unsigned reuse_bin_of(double count)
     return k;
 }
 
-/* Shares `total` out in proportion to the weights: floors first, what is left
- * by largest remainder, ties to the smaller index. */
+/* Divides `total` in proportion to the weights: floors first, then the rest by
+ * largest remainder, with ties to the smaller index. */
 static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
                               uint64_t out[REUSE_BINS])
 {
@@ -31,7 +31,8 @@ static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
     for (int k = 0; k < REUSE_BINS; k++) {
         double exact = (double)total * weight[k] / sum;
 
-        out[k] = min_u64((uint64_t)exact, total - given); /* rounding only */
+        /* min: only for rounding errors */
+        out[k] = min_u64((uint64_t)exact, total - given);
         rest[k] = weight[k] > 0 ? exact - (double)out[k] : -1;
         given += out[k];
     }
@@ -47,7 +48,7 @@ static void largest_remainder(uint64_t total, const double weight[REUSE_BINS],
     }
 }
 
-/* Steps 2 and 3 of law_apportion. */
+/* Executes steps 2 and 3 of law_apportion. */
 static void settle_lookups(uint64_t n_lookups,
                            const uint64_t unique[REUSE_BINS],
                            uint64_t lookups[REUSE_BINS])
@@ -64,7 +65,7 @@ static void settle_lookups(uint64_t n_lookups,
     for (int strict = 1; strict >= 0; strict--)
         for (int k = hottest; k >= 0 && missing; k--) {
             const bool is_last = k == REUSE_BINS - 1;
-            /* Fewest and most look-ups of a row in bin k. */
+            /* least and most lookups of the rows of bin k */
             const uint64_t low =
                 unique[k] * (strict && k ? (1ull << (k - 1)) + 1 : 1);
             const uint64_t high =
@@ -110,7 +111,7 @@ void law_apportion(const double bins[REUSE_BINS], uint64_t n_lookups,
     }
 }
 
-/* Integral of r^-alpha from a to b, also where alpha is 1 or close to it. */
+/* Returns the integral of r^-alpha from a to b, also for alpha at or near 1. */
 static double power_integral(double a, double b, double alpha)
 {
     double log_ratio = log(b / a), x = (1 - alpha) * log_ratio;
@@ -120,7 +121,7 @@ static double power_integral(double a, double b, double alpha)
     return pow(a, 1 - alpha) * log_ratio * expm1(x) / x;
 }
 
-/* A run of so many ranks behind the others. */
+/* Appends a run of n_ranks ranks that get this share of the lookups. */
 static void add_run(struct rank_law *law, double n_ranks, double share)
 {
     const uint32_t i = law->n_runs;
@@ -132,7 +133,8 @@ static void add_run(struct rank_law *law, double n_ranks, double share)
     law->n_runs++;
 }
 
-/* Of a bin the rows with a look-up more come first, as in struct stream_bin. */
+/* Initialises the runs of ranks from the bins. In each bin the rows with one
+ * more lookup come first, as in struct stream_bin. */
 static void init_bins(struct rank_law *law, const struct table *table,
                       double n_lookups)
 {
@@ -177,7 +179,7 @@ void law_init(struct rank_law *law, const struct table *table, double n_lookups)
         law->exact[r + 1] /= law->sum;
 }
 
-/* The run that a rank is of. */
+/* Returns the index of the run that a rank belongs to. */
 static uint32_t run_of(const struct rank_law *law, double rank)
 {
     uint32_t i = 0;
@@ -187,7 +189,7 @@ static uint32_t run_of(const struct rank_law *law, double rank)
     return i;
 }
 
-/* Of each of its ranks. */
+/* Returns the share of the lookups that each rank of run i gets. */
 static double run_share(const struct rank_law *law, uint32_t i)
 {
     return (law->before[i + 1] - law->before[i]) /
@@ -220,27 +222,31 @@ double law_uses(double count, double limit)
     return limit > 0 ? -limit * expm1(-count / limit) : count;
 }
 
-/* --- rows by how often they are used --- */
+/* --- rows by number of uses --- */
 
 /*
- * Reuse of the rows of a Zipf table. The row of rank r (1 .. R) is looked up
- * with probability p(r) = r^-alpha / H, so that of n look-ups it gets a
- * Poisson number with mean n p(r). Expected unique rows and the histogram of
- * counts are sums over the ranks. The first LAW_EXACT_RANKS are summed one by
- * one; beyond, p changes so slowly that ranks are taken in buckets, log-spaced,
- * each with the mean of its exact mass: the look-ups still add up to n.
- * Against the plain sum over all ranks this is within 2e-4 (relative, unique
- * rows) and 3e-3 (absolute, shares), and takes a few hundred steps.
+ * Reuse of the rows of a Zipf table.
+ *
+ * The row of rank r (1 .. R) is looked up with probability p(r) = r^-alpha / H.
+ * So of n lookups it gets a Poisson number with mean n p(r). The expected
+ * unique rows and the histogram of counts are sums over the ranks. The first
+ * LAW_EXACT_RANKS are summed one by one. From there on p changes so slowly that
+ * ranks are summed in log-spaced buckets, each with the mean of its exact mass,
+ * and the lookups still add up to n.
+ *
+ * Compared with the plain sum over all ranks, unique rows are within 2e-4
+ * (relative) and shares within 3e-3 (absolute). It takes a few hundred steps.
  */
 #define BUCKETS_AN_OCTAVE 16
 
-/* From this mean on Poisson probabilities come from the normal law. */
+/* Mean from which Poisson probabilities are computed by the normal law. */
 #define NORMAL_FROM 64.0
-/* Counts further than this many deviations away do not happen. */
+/* Number of standard deviations beyond which counts have probability 0. */
 #define NORMAL_REACH 8.5
 
-/* P(X <= m) for X ~ Poisson(mean), by Peizer and Pratt's normal approximation
- * (JASA 63, 1968); good to 1e-5 where the mean is at least NORMAL_FROM. */
+/* Returns P(X <= m) for X ~ Poisson(mean) by Peizer and Pratt's normal
+ * approximation (JASA 63, 1968). Accurate to 1e-5 if the mean is at least
+ * NORMAL_FROM. */
 static double poisson_cdf(double m, double mean)
 {
     double distance = m + 2.0 / 3.0 - mean;
@@ -249,7 +255,7 @@ static double poisson_cdf(double m, double mean)
     if (distance * distance >
         NORMAL_REACH * NORMAL_REACH * (mean > m ? mean : m))
         return distance > 0;
-    /* g(t) is 0/0 at t = 1 and about (1 - t) / 3 beside it */
+    /* g(t) is 0/0 at t = 1, and about (1 - t) / 3 close to it */
     g = fabs(1 - t) > 1e-3 ? (1 - t * t + 2 * t * log(t)) / ((1 - t) * (1 - t))
                            : (1 - t) / 3;
     distance += 0.02 / (m + 1);
@@ -257,10 +263,11 @@ static double poisson_cdf(double m, double mean)
 }
 
 /* Adds n_rows rows, each with a Poisson count of this mean, to the expected
- * number of rows in each bin. Rows that are not used fall in none. */
+ * number of rows in each bin. Unused rows are in no bin. */
 static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
 {
-    double p = exp(-mean) * mean, most = 1, below = 0; /* most: of bin k */
+    /* most: largest count of bin k */
+    double p = exp(-mean) * mean, most = 1, below = 0;
     unsigned count = 1;
 
     if (mean >= NORMAL_FROM) {
@@ -283,11 +290,12 @@ static void add_rows(double rows[REUSE_BINS], double n_rows, double mean)
     }
 }
 
-/* Rows that are alike, and how often each is used on average. */
+/* Number of rows with equal probability, and the mean uses of each. */
 struct alike {
     double n_rows, mean;
 };
-/* 2^64 rows are LAW_EXACT_RANKS and 930 buckets. */
+/* Largest number of groups of equal rows: 2^64 rows need LAW_EXACT_RANKS groups
+ * and 930 buckets. */
 #define MOST_ALIKE 1100
 
 static size_t split(const struct rank_law *law, double n_lookups, double begin,
@@ -340,14 +348,14 @@ double table_reuse(const struct table *table, double n_lookups,
                    double bins[REUSE_BINS])
 {
     double n_rows = (double)table->num_embeddings, unique = 0;
-    double share = 0, lookups = 0; /* of a histogram that was given */
+    double share = 0, lookups = 0; /* sums over the table's own histogram */
     double rows[REUSE_BINS] = {0};
     struct rank_law law;
 
     memset(bins, 0, REUSE_BINS * sizeof(bins[0]));
     if (n_lookups <= 0)
         return 0;
-    if (table->has_bins) { /* unique rows follow from the mean count */
+    if (table->has_bins) { /* unique rows: lookups / mean count */
         for (unsigned k = 0; k < REUSE_BINS; k++) {
             bins[k] = table->bins[k];
             share += bins[k];
@@ -355,7 +363,8 @@ double table_reuse(const struct table *table, double n_lookups,
         }
         return share > 0 ? fmin(n_lookups * share / lookups, n_rows) : 0;
     }
-    if (table->num_embeddings == 1) { /* no chance in it, so no Poisson */
+    /* the count is not random, so no Poisson law */
+    if (table->num_embeddings == 1) {
         bins[reuse_bin_of(n_lookups)] = 1;
         return fmin(n_lookups, 1);
     }
@@ -368,7 +377,7 @@ double table_reuse(const struct table *table, double n_lookups,
     return fmin(unique, fmin(n_rows, n_lookups));
 }
 
-/* --- what is left of uses --- */
+/* --- uses after de-duplication --- */
 
 static double sum_uses(const struct alike *alike, size_t n, double limit)
 {
@@ -387,7 +396,7 @@ double law_sum_uses(const struct rank_law *law, double n_lookups, double begin,
     return sum_uses(alike, split(law, n_lookups, begin, end, alike), limit);
 }
 
-/* A bisection of its logarithm, as uses rise with it. */
+/* Bisects the logarithm of the limit; uses increase with the limit. */
 double law_limit(const struct rank_law *law, double n_lookups, double kept)
 {
     struct alike alike[MOST_ALIKE];

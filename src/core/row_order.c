@@ -3,13 +3,13 @@
 
 #include "base/rng.h"
 
-/* Of a table's seed, that of its rows. */
+/* Counter that derives the seed of the rows from a table's seed. */
 #define SALT_ROWS 1
-/* (sqrt(5) - 1) / 2: what is added up modulo 1 lies as even as may be, however
- * many there are. */
+/* (sqrt(5) - 1) / 2: multiples of it modulo 1 are spread as evenly as possible,
+ * for any number of them. */
 #define GOLDEN_RATIO 0.61803398874989484820
 
-/* stream_random of device/stream_math.h. */
+/* Copy of stream_random of device/stream_math.h. */
 static uint64_t draw(uint64_t seed, uint64_t counter)
 {
     return mix64(seed + (counter + 1) * 0x9e3779b97f4a7c15u);
@@ -18,7 +18,7 @@ static uint64_t draw(uint64_t seed, uint64_t counter)
 void permutation_init(struct permutation *permutation, uint64_t n,
                       uint64_t seed)
 {
-    /* The fewest that hold n - 1. */
+    /* the fewest bits that hold n - 1 */
     const uint32_t bits = n > 1 ? 64 - (uint32_t)__builtin_clzll(n - 1) : 0;
 
     permutation->n = n;

@@ -6,20 +6,17 @@
 
 EXTERN_C_BEGIN
 
-/*
- * Which row of a table is the hottest, the second ... : its order (enum
- * row_order) as a permutation of ranks. The planner asks it where hot rows are,
- * index streams where ranks go; man/neuroshard-tables.5 has it for users, who
- * may do the same to their ids. Only whole numbers, so that all get the same
- * rows, in host and device code.
- */
+/* The order of a table's rows by heat (enum row_order), as a permutation of
+ * ranks: which row is the hottest, the second and so on. The planner uses it to
+ * find hot rows, and index streams use it to place ranks.
+ * man/neuroshard-tables.5 describes it for users, who may apply it to their own
+ * ids. It uses only integers, so host and device code get the same rows. */
 
-/*
- * A pseudo-random permutation of [0, n): a four-round Feistel network over the
+/* A pseudo-random permutation of [0, n): a four-round Feistel network over the
  * fewest bits that hold n, walked along its cycle until the value is below n
- * (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method
- * 2). Fewer than two steps on average, as at least half of the values are.
- */
+ * (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method 2).
+ * It takes fewer than two steps on average, because at least half of the values
+ * are below n. */
 struct permutation {
     uint64_t n;
     uint32_t right_bits, left_mask, right_mask;
@@ -47,7 +44,7 @@ HOST_DEVICE void permutation_mix(const struct permutation *permutation,
     *left ^= permutation_round(*right, keys[3]) & permutation->left_mask;
 }
 
-/* One step of the walk; n < 2^32. */
+/* Returns the next value of the walk; n < 2^32. */
 HOST_DEVICE uint32_t permutation_step(const struct permutation *permutation,
                                       uint32_t i)
 {
@@ -58,7 +55,7 @@ HOST_DEVICE uint32_t permutation_step(const struct permutation *permutation,
     return left << permutation->right_bits | right;
 }
 
-/* Of i < n < 2^32. */
+/* Returns the value of the permutation at i; i < n < 2^32. */
 HOST_DEVICE uint32_t permute(const struct permutation *permutation, uint32_t i)
 {
     do
@@ -67,7 +64,7 @@ HOST_DEVICE uint32_t permute(const struct permutation *permutation, uint32_t i)
     return i;
 }
 
-/* The same for any n. */
+/* Returns the value of the permutation at i < n, for any n. */
 HOST_DEVICE uint64_t permute_wide(const struct permutation *permutation,
                                   uint64_t i)
 {
@@ -81,19 +78,20 @@ HOST_DEVICE uint64_t permute_wide(const struct permutation *permutation,
     return i;
 }
 
-/* Where the ranks of a table of n rows are. */
+/* Map from the ranks to the rows of a table of n rows. */
 struct row_map {
     enum row_order order;
     struct permutation hashed;
-    uint64_t first, stride; /* of uniform: first + rank x stride modulo n */
+    /* for ROW_ORDER_UNIFORM: row = first + rank x stride modulo n */
+    uint64_t first, stride;
 };
 
-/* n >= 1; row_seed is that of struct table. */
+/* Initialises *map; n >= 1, and row_seed is the member of struct table. */
 void row_map_init(struct row_map *map, enum row_order order, uint64_t n,
                   uint64_t row_seed);
 
-/* The row of a rank below n, 0 is the hottest; where the order is uniform
- * (rank + 1) x n is below 2^64. */
+/* Returns the row of a rank < n; rank 0 is the hottest. With ROW_ORDER_UNIFORM,
+ * (rank + 1) x n must be below 2^64. */
 HOST_DEVICE uint64_t row_of_rank(const struct row_map *map, uint64_t rank)
 {
     const struct permutation *hashed = &map->hashed;

@@ -7,14 +7,15 @@
 #define N_GPUS_TRIED 32u
 #define N_GPUS_SWAPPED 8u
 #define MAX_TRIED 20000u
-/* Of those that seem to gain, so many are judged. */
+/* Largest number of shifts to check by plan_check, the best by rough price
+ * first. */
 #define MAX_JUDGED 40u
 
 struct finder {
     struct shifts *shifts;
     struct what_if *what_if;
     struct arena *arena;
-    struct shift *tried; /* [n]: those that gain */
+    struct shift *tried; /* [n]: shifts that seem to reduce the step time */
     size_t n;
 };
 
@@ -27,7 +28,7 @@ static bool may_go(const struct problem *problem, const struct shard *shard)
            !(shard_cuts_rows(shard->kind) && shard_row_ranks(problem, shard));
 }
 
-/* The edit of a shift; gone and come have room for two. */
+/* Returns the edit of a shift; gone[] and come[] must have room for two. */
 static struct edit edit_of(const struct shift *shift, const struct plan *plan,
                            size_t *gone, struct shard *come)
 {
@@ -43,8 +44,8 @@ static struct edit edit_of(const struct shift *shift, const struct plan *plan,
     return (struct edit){gone, n, come, n};
 }
 
-/* Prices a shift roughly; false where there is no memory for it, or too many
- * were tried. */
+/* Prices a shift roughly. Returns false if it does not fit in memory, or if too
+ * many shifts were tried. */
 static bool try(struct finder *finder, struct shift *shift)
 {
     const struct plan *plan = finder->what_if->plan;
@@ -63,7 +64,8 @@ static bool try(struct finder *finder, struct shift *shift)
     return true;
 }
 
-/* Prices it as a plan is, and says why that is none. */
+/* Prices the shift as a plan, and stores the reason if the plan is not
+ * allowed. */
 static void judge(const struct finder *finder, struct shift *shift)
 {
     const struct plan *now = finder->what_if->plan;
@@ -86,7 +88,8 @@ static void judge(const struct finder *finder, struct shift *shift)
         shift->other_table = now->problem.tables[come[1].table].name;
 }
 
-/* One piece, to each of n GPUs, and in exchange for what these hold. */
+/* Tries to move one piece to each of n GPUs and to swap it with their
+ * pieces. */
 static void shift_piece(struct finder *finder, size_t shard,
                         const struct ranked *gpus, uint32_t n)
 {
@@ -125,7 +128,8 @@ void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
                             .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
     struct ranked *gpus = ARENA_NEW(arena, struct ranked, n), *order;
 
-    /* The others, those first that are ready soonest. */
+    /* the other GPUs, sorted by the end of compute and backward
+     * communication */
     for (uint32_t r = 0; r < n; r++)
         gpus[r] = (struct ranked){r == gpu ? INFINITY
                                            : plan->devices[r].compute_ms +

@@ -10,24 +10,29 @@ const char *const pipeline_names[] = {"sdd", "none", "prefetch", "semisync",
 const char *const step_part_names[] = {
     "input", "forward", "output", "gradient", "backward", "replicas", NULL};
 
-/* In the order of the pipelines that need them; with chunks there are all. */
+/* Terms, ordered so that each pipeline needs the first n_terms of them. A step
+ * in chunks uses all terms. */
 enum term {
     TERM_OUTPUT,
     TERM_REDUCE,
-    TERM_BACKWARD, /* with the update of replicas, as in TERM_TURN */
+    TERM_BACKWARD, /* includes the update of replicas, as TERM_TURN does */
     TERM_INPUT,
-    TERM_ON, /* what is not done ahead, between input and output */
+    /* Critical path between the input and the output exchange: permute, cache
+     * and lookups, less the phases that the pipeline runs ahead. */
+    TERM_ON,
     TERM_PERMUTE,
-    TERM_TURN, /* a backward, and the next look-up */
+    TERM_TURN, /* a backward pass and the lookups of the next batch */
     TERM_CACHE,
-    TERM_ON_PART, /* but of that look-up the first chunk */
+    TERM_ON_PART, /* TERM_ON with only the first chunk of the lookups */
     TERM_TURN_PART,
     N_TERMS
 };
 _Static_assert(N_TERMS == STEP_MAX_TERMS, "as the header says");
 
 static const struct {
-    double share; /* of all phases in turn: 1 over the batches under way */
+    /* Share of the sum of all phases below which the step cannot fall: 1 /
+     * (number of batches in flight). */
+    double share;
     unsigned n_terms;
 } pipelines[N_PIPELINES] = {
     [PIPELINE_SDD] = {1. / 2, TERM_TURN + 1},
@@ -47,10 +52,11 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
     const unsigned n_terms = step_n_terms(step);
     const bool is_ahead = step->pipeline == PIPELINE_SEMISYNC;
     const bool fills_cache = step->pipeline == PIPELINE_PREFETCH;
-    /* Between input and look-up. */
+    /* time between the input exchange and the lookups */
     const double before = (is_ahead ? 0 : phases_ms[PHASE_PERMUTE]) +
                           (fills_cache ? phases_ms[PHASE_CACHE] : 0);
-    const double forward = phases_ms[PHASE_FORWARD]; /* in chunks: look_up */
+    /* replaced by look_up if there are several chunks */
+    const double forward = phases_ms[PHASE_FORWARD];
     const double look_up =
         forward > 0 ? forward + (step->n_chunks - 1) * step->look_up_ms : 0;
     const double backward = phases_ms[PHASE_BACKWARD] + phases_ms[PHASE_UPDATE];
@@ -72,8 +78,10 @@ void step_terms(const struct step *step, const double phases_ms[N_PHASES],
     }
 }
 
-/* The end of the chunks of a look-up, of the terms of all of it and of it with
- * its first chunk alone. What is hidden of all that is done costs a share. */
+/* Returns the time until the last chunk of the outputs is exchanged, e(a) of
+ * core/step.h plus the cost of the overlap. `whole` is the term with all
+ * lookups and `part` the one with only their first chunk. The overlapped time
+ * costs a share overlap_cost[PHASE_OUTPUT] of itself. */
 static double exchanged_ms(const struct step *step, const double *most_ms,
                            enum term whole, enum term part)
 {
@@ -88,7 +96,8 @@ static double exchanged_ms(const struct step *step, const double *most_ms,
     return end_ms + step->overlap_cost[PHASE_OUTPUT] * hidden_ms;
 }
 
-/* What a phase that runs beside others, which take rest_ms, costs them. */
+/* Returns the delay that a phase causes by running at the same time as others,
+ * which take rest_ms. */
 static double aside_ms(const struct step *step, enum phase phase,
                        double phase_ms, double rest_ms)
 {

@@ -6,58 +6,65 @@
 #include <stdint.h>
 
 /*
- * The step that a training job waits for, of what its ranks take in each phase
- * of it, as the job's pipeline lets phases run beside each other.
+ * The duration of one training step, computed from the time of each phase on
+ * each rank and from the pipeline, which decides the phases that overlap.
  *
- * An exchange starts on all ranks when the last one arrives and ends on all
- * together. So the step is a function of the largest value of a few terms over
- * the ranks, each a sum of phases of one rank, which falls in none of them: a
- * search needs to know no more of a pipeline, and a bound of each term is one
- * of the step.
+ * An exchange (a collective, such as an all-to-all) starts when the last rank
+ * arrives, and it ends on all ranks together. So the step time is a function of
+ * a few terms. A term is a sum of phases of one rank, and only its largest
+ * value over the ranks counts. The step time never falls if a term grows. A
+ * search needs to know nothing more about a pipeline, and lower bounds of the
+ * terms give a lower bound of the step.
  */
 
-/* What one rank takes in a step, in ms. Of an exchange, what its own traffic
- * would take: the slowest one's is the time of all. */
+/* Phases of a step on one rank; times are in ms. The time of an exchange is the
+ * time that the rank's own traffic would take. The largest of these times over
+ * the ranks is how long the exchange takes on all of them. */
 enum phase {
-    PHASE_INPUT,    /* exchange: ids and lengths to their owners */
-    PHASE_PERMUTE,  /* what came is put in the order of the tables */
-    PHASE_CACHE,    /* rows are fetched to a cache; by the prefetch pipeline
-                       alone: with others it is part of the forward */
-    PHASE_FORWARD,  /* look-ups */
-    PHASE_OUTPUT,   /* exchange of what was looked up */
-    PHASE_GRADIENT, /* exchange of its gradients */
-    PHASE_BACKWARD, /* backward with update */
-    PHASE_REDUCE,   /* exchange: the gradients of replicas are summed up */
-    PHASE_UPDATE,   /* of replicas */
+    /* exchange: sends ids and lengths to the ranks that hold the rows */
+    PHASE_INPUT,
+    PHASE_PERMUTE, /* permutes the received ids into the order of the tables */
+    /* fetches rows into a cache. Only the prefetch pipeline has this phase; in
+     * the others it is part of PHASE_FORWARD. */
+    PHASE_CACHE,
+    PHASE_FORWARD,  /* lookups */
+    PHASE_OUTPUT,   /* exchange of the looked-up vectors */
+    PHASE_GRADIENT, /* exchange of the gradients of these vectors */
+    PHASE_BACKWARD, /* backward pass with the optimizer update */
+    PHASE_REDUCE,   /* exchange: all-reduce of the gradients of replicas */
+    PHASE_UPDATE,   /* optimizer update of replicas */
     N_PHASES
 };
 
-/* TorchRec's; the first is the one that jobs use. */
+/* Training pipelines of TorchRec. The first is the default. */
 enum pipeline {
-    PIPELINE_SDD,      /* TrainPipelineSparseDist: the input of the next batch
-                          beside this one's step */
-    PIPELINE_NONE,     /* one phase after the other */
-    PIPELINE_PREFETCH, /* PrefetchTrainPipelineSparseDist: and the cache is
-                          filled a batch ahead */
-    PIPELINE_SEMISYNC, /* TrainPipelineSemiSync: the next batch is looked up
-                          beside the dense part and the backward of this one */
+    /* TrainPipelineSparseDist: the input of the next batch overlaps this
+     * batch's step */
+    PIPELINE_SDD,
+    PIPELINE_NONE, /* no overlap: one phase after the other */
+    /* PrefetchTrainPipelineSparseDist: like sdd, and the cache is filled one
+     * batch ahead */
+    PIPELINE_PREFETCH,
+    /* TrainPipelineSemiSync: the lookups of the next batch overlap the dense
+     * part and the backward pass of this batch */
+    PIPELINE_SEMISYNC,
     N_PIPELINES
 };
-extern const char *const pipeline_names[]; /* NULL at the end */
+extern const char *const pipeline_names[]; /* NULL-terminated */
 
-/* What reports and files tell apart of the phases. */
+/* Parts of a step: the phases as reports and files group them. */
 enum step_part {
-    STEP_INPUT, /* exchange, permuting, cache */
+    STEP_INPUT, /* input exchange, permute, cache */
     STEP_FORWARD,
     STEP_OUTPUT,
     STEP_GRADIENT,
     STEP_BACKWARD,
-    STEP_REPLICAS, /* reduced and updated */
+    STEP_REPLICAS, /* all-reduce and update */
     N_STEP_PARTS
 };
 extern const char *const step_part_names[]; /* "input" ... */
 
-/* What a real job's rank took for a part in one of its steps. */
+/* Measured time of one part of one step on one rank of a real job. */
 struct part_time {
     uint64_t step;
     uint32_t rank;
@@ -67,66 +74,88 @@ struct part_time {
 
 struct step {
     enum pipeline pipeline;
-    uint32_t n_chunks; /* >= 1: look-ups and output exchange run in so many
-                          parts, exchange of one beside look-up of the next */
-    double dense_ms;   /* the dense part of the model, forward and backward */
-    double chunk_ms;   /* an exchange more: its latency */
-    double look_up_ms; /* a look-up more: what its operation takes */
-    double host_ms; /* of a rank's host, to queue all of it: hosts queue steps
-                       one after the other, and the job waits for none that
-                       is shorter, whatever the pipeline; 0: not known */
-    /* What a millisecond of a phase costs all others while it runs beside
-     * them: 0 nothing, 1 as much as in turn. */
+    /* >= 1. The lookups and the output exchange run in this many chunks, and
+     * the exchange of a chunk overlaps the lookups of the next one. */
+    uint32_t n_chunks;
+    double dense_ms; /* forward and backward of the dense part of the model */
+    double chunk_ms; /* cost of each additional exchange: its latency */
+    /* cost of each additional lookup operation: its overhead */
+    double look_up_ms;
+    /* Time that the host of a rank needs to queue the operations of one step;
+     * 0: unknown. Hosts queue one step after the other, so with any pipeline
+     * the step takes at least this long. */
+    double host_ms;
+    /* Slowdown by overlap, per phase: the ms by which 1 ms of the phase delays
+     * the phases that run at the same time. 0: not at all. 1: as much as if the
+     * phases ran one after the other. */
     double overlap_cost[N_PHASES];
 };
 
 #define STEP_MAX_TERMS 10
 
-/* b where one of them is no number; faster than fmax, which looks for it. */
+/* Returns the larger value, or b if either is NaN. Faster than fmax, which
+ * tests for NaN. */
 static inline double max_of(double a, double b)
 {
     return a > b ? a : b;
 }
 
-/* How many terms the step has. */
+/* Returns the number of terms of the step: 5 to STEP_MAX_TERMS. */
 unsigned step_n_terms(const struct step *step);
-/* Those of one rank. */
+/* Fills terms_ms[step_n_terms] with the terms of one rank. */
 void step_terms(const struct step *step, const double phases_ms[N_PHASES],
                 double *terms_ms);
-/* The time of a step by the largest of each term over the ranks, where the
- * exchange of gradients takes as long as that of outputs; of its devices alone:
- * what their host takes is the same for each plan, and a search that lowers the
- * rest is not to stop there. */
+/* Returns the step time from most_ms[step_n_terms], the largest value of each
+ * term over the ranks. Assumes that the exchange of gradients takes as long as
+ * the exchange of outputs. Leaves host_ms out: it is the same for each plan,
+ * and a search should go on to reduce the time of the devices when they are
+ * already faster than their host. */
 double step_ms(const struct step *step, const double *most_ms);
 
 /*
- * The same by phases_ms[n_ranks][N_PHASES].
+ * Returns the step time from phases_ms[n_ranks][N_PHASES].
  *
- * With T of an exchange (input I, output O, gradient G, replicas A), P, Q, F of
- * permuting, cache and forward, B of backward and update, all of one rank, D of
- * the dense part and the largest over ranks meant where phases stand:
+ * Names in the formulas:
  *
- *     C    = D + T_G + T_A
- *     e(a) = max( (a + F / N) + N t, (a + F) + t )   t = T_O / N and, where
- *                                                    N > 1, a latency; F with
- *                                                    N - 1 look-ups more
+ *     T_I, T_O, T_G, T_A    exchanges: input, output, gradient, all-reduce
+ *                           of replicas
+ *     P, Q, F               permute, cache, forward (lookups)
+ *     B                     backward and update
+ *     D                     dense part of the model, forward and backward
+ *     N                     number of chunks
+ *     t                     T_O / N, plus chunk_ms if N > 1
+ *     a                     argument of e(): P, P + Q, B or 0
+ *
+ * T_I to B are the largest values over the ranks; (a + F / N) and (a + F) are
+ * the largest sums of one rank. If N > 1, F includes the overhead of N - 1 more
+ * lookup operations (look_up_ms each).
+ *
+ *     C     = D + T_G + T_A
+ *     e(a)  = max( (a + F / N) + N t, (a + F) + t )
+ *
+ * Step time by pipeline:
+ *
  *     none      T_I + e(P) + C + B
  *     sdd       max( C + e(B), T_I + P, (T_I + e(P) + C + B) / 2 )
  *     prefetch  max( C + e(B), T_I + P, Q, (T_I + e(P + Q) + C + B) / 3 )
  *     semisync  max( C + B, e(0), (C + e(B)) / 2, T_I + P )
  *
- * are the steady states of a simulation of ranks and their streams, phase by
- * phase (tests/unit/core/t_step.c). Each phase that runs beside others costs
- * overlap_cost of itself on top, as long as there are others; and all exchanges
- * share their links, so no step is below their sum; nor below step->host_ms.
+ * These are the steady states of a simulation of the ranks and their streams,
+ * phase by phase (tests/unit/core/t_step.c). Three corrections follow:
+ *
+ *   1. A phase that overlaps others adds overlap_cost times its own time, or
+ *      times the duration of the others if that is less.
+ *   2. The step is at least T_I + T_O + T_G + T_A, because all exchanges share
+ *      the same links.
+ *   3. The step is at least step->host_ms.
  */
 double step_of_ranks(const struct step *step, size_t n_ranks,
                      const double (*phases_ms)[N_PHASES]);
-/* The phases of one rank, part by part. */
+/* Sums the phases of one rank by part. */
 void step_parts(const double phases_ms[N_PHASES],
                 double parts_ms[N_STEP_PARTS]);
-/* By how much the step would be shorter without a part, if no host held it up.
- */
+/* Fills exposed_ms with the exposed time of each part: the amount by which the
+ * step would be shorter without the part. Ignores host_ms. */
 void step_exposed(const struct step *step, size_t n_ranks,
                   const double (*phases_ms)[N_PHASES],
                   double exposed_ms[N_STEP_PARTS]);

@@ -8,31 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of whole tables, and of single pieces, so many are listed. */
+/* Number of ways to list for whole tables, and for single pieces. */
 #define N_BEST 3u
-/* Pieces that are tried elsewhere: those on the GPUs that are ready last. */
+/* Number of pieces that are tried on other GPUs: those on the GPUs that finish
+ * last. */
 #define N_PIECES_TRIED 8u
-/* GPUs, or hosts, on which something is. */
+/* Largest number of GPUs or hosts to try a piece or a table on. */
 #define N_GPUS_TRIED 256u
 #define MAX_COLUMN_PIECES 16u
-/* GPUs named in the name of a way. */
+/* Number of GPUs listed in the name of a way. */
 #define N_LISTED 4u
 
-/* The table, or all of its group, and the shards that they have now. */
+/* The search for ways of a table, or of all tables of its group, and their
+ * shards in the given plan. */
 struct finder {
     struct ways *ways;
     struct what_if *what_if;
     const struct problem *problem;
     struct arena *arena;
-    struct shard *whole; /* [n_tables], each of them in one piece */
+    struct shard *whole; /* [n_tables]: each table in one piece */
     size_t n_tables;
-    size_t *gone; /* [n_gone], indices into the plan's shards */
+    size_t *gone; /* [n_gone]: indices into the plan's shards */
     size_t n_gone;
-    enum shard_kind now; /* of those */
-    unsigned tried;      /* kinds, a mask */
+    enum shard_kind now; /* kind of these shards */
+    unsigned tried;      /* kinds that were tried, a mask */
 };
 
-/* --- what a way amounts to --- */
+/* --- pricing a way --- */
 
 static bool is_same_set(const struct plan *a, const struct plan *b)
 {
@@ -78,13 +80,13 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
     ways->ways[ways->n++] = way;
 }
 
-/* --- which ways there are --- */
+/* --- finding the ways --- */
 
-/* A candidate among many, by its rough price. */
+/* A candidate and its rough price. */
 struct candidate {
     bool fits;
     double step_ms;
-    size_t option; /* which of several, or a shard of the plan */
+    size_t option; /* index of a mover, or index of a shard of the plan */
     uint32_t device;
 };
 
@@ -102,14 +104,15 @@ static bool can_price(const struct finder *finder, unsigned kind)
     return (finder->what_if->oracle->kinds & kind) != 0;
 }
 
-/* These in place of all shards that the table, or its group, has now. */
+/* Returns the edit that replaces all shards of the table or its group by
+ * come[n]. */
 static struct edit cut(const struct finder *finder, struct shard *come,
                        size_t n)
 {
     return (struct edit){finder->gone, finder->n_gone, come, n};
 }
 
-/* On one device, or on n_devices of them from that one on, each on its own. */
+/* Assigns the shards to n_devices devices from `first` on, in turn. */
 static void set_devices(struct shard *shards, size_t n, uint32_t first,
                         uint32_t n_devices)
 {
@@ -117,9 +120,10 @@ static void set_devices(struct shard *shards, size_t n, uint32_t first,
         shards[i].device = first + i % n_devices;
 }
 
-/* The devices by what each computes if the shards that come do so to it: [R],
- * in the arena. Those that lack the memory come last. One step in which they
- * come to all devices tells. */
+/* Returns the devices sorted by their compute time if the shards of the edit
+ * were placed on them: [R], in the arena. Devices without enough memory come
+ * last. A single call of what_if_step, with the shards on all devices at once,
+ * gives all compute times. */
 static const struct candidate *rank_devices(const struct finder *finder,
                                             struct edit edit)
 {
@@ -148,12 +152,14 @@ static const struct candidate *rank_devices(const struct finder *finder,
     return found;
 }
 
-/* Shards that may go from one place to another, which is a device, or a host:
- * all of a table and its group made whole, one piece, or row blocks. */
+/* Shards that may move together from one place to another. A place is a device
+ * or a host. The shards are all tables of a group made whole, one piece, or row
+ * blocks. */
 struct mover {
-    struct edit edit;    /* the devices of what comes are to be set */
-    uint32_t but;        /* where they are; UINT32_MAX: nowhere */
-    uint32_t place_size; /* devices of a place */
+    struct edit edit; /* the devices of edit.come are still to be set */
+    /* place to leave out, because the shards are there; UINT32_MAX: none */
+    uint32_t but;
+    uint32_t place_size; /* number of devices of a place */
 };
 
 static const char *place_name(const struct finder *finder,
@@ -175,8 +181,9 @@ static const char *place_name(const struct finder *finder,
                         shard->col_begin, shard->col_end, device);
 }
 
-/* Lists the n_best of where these movers may go, each tried on the devices that
- * compute least then, or on the hosts whose slowest one does, with a block. */
+/* Adds the n_best ways among all places of these movers. Tries each mover on
+ * the devices with the least compute time after the move. For hosts, the
+ * slowest device with one block counts. */
 static void find_places(struct finder *finder, const struct mover *movers,
                         size_t n_movers, size_t n_best)
 {
@@ -231,8 +238,8 @@ static void find_whole(struct finder *finder)
         find_places(finder, &mover, 1, N_BEST);
 }
 
-/* One piece of a table that is cut goes to another GPU, those first that are on
- * the GPUs that are ready last. */
+/* Finds ways that move one piece of a cut table to another GPU. Starts with the
+ * pieces on the GPUs that finish last. */
 static void find_moves(struct finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
@@ -253,8 +260,8 @@ static void find_moves(struct finder *finder)
                                        .step_ms = -plan->devices[r].compute_ms -
                                                   plan->devices[r].bwd_comm_ms};
     }
-    /* Where rows are cut over all ranks, or over those of a host, a block by
-     * itself has no other place. */
+    /* If rows are cut over all ranks or over the ranks of a host, a single
+     * block has no other place. */
     if (is_tied ||
         !(shard_cuts_rows(finder->now) || shard_cuts_columns(finder->now)))
         return;
@@ -267,8 +274,8 @@ static void find_moves(struct finder *finder)
     find_places(finder, movers, n, N_BEST);
 }
 
-/* In even column pieces, none too narrow, on the devices that stand first in
- * order. */
+/* Finds ways with even column pieces of an allowed width, placed on the devices
+ * with the least compute time after the change. */
 static void find_columns(struct finder *finder)
 {
     const struct table *table = &finder->problem->tables[finder->ways->table];
@@ -307,8 +314,8 @@ static void find_columns(struct finder *finder)
     }
 }
 
-/* Equal row blocks, the last one shorter, over n devices; fewer where rows run
- * out. */
+/* Cuts the table into equal row blocks over n devices, the last one shorter. If
+ * there are too few rows, makes fewer blocks. */
 static struct edit cut_rows(const struct finder *finder, struct shard *come,
                             uint32_t n)
 {
@@ -327,8 +334,9 @@ static struct edit cut_rows(const struct finder *finder, struct shard *come,
     return cut(finder, come, n_come);
 }
 
-/* Over all GPUs, or those of the best host: in row blocks; and replicated. By
- * ranks a sequence is cut over all of them alone, as TorchRec does it. */
+/* Finds ways with row blocks over all GPUs and over the best host, and the
+ * replicated way. If rows are cut by ranks, a sequence table is only cut over
+ * all GPUs, as in TorchRec. */
 static void find_spread(struct finder *finder)
 {
     uint32_t n = finder->problem->cluster.n_devices;
@@ -356,7 +364,8 @@ static void find_spread(struct finder *finder)
     add_way(finder, "replicated", cut(finder, come, n));
 }
 
-/* "Why not by rows": what no way was found for has a line, too. */
+/* Adds an entry with the reason for each shard kind without a way: "not in
+ * rows". */
 static void tell_untried(struct finder *finder)
 {
     static const struct {

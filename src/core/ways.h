@@ -4,40 +4,52 @@
 
 #include "core/what_if.h"
 
-/*
- * Other ways to place one table of a plan, all else as it is: whole on another
- * GPU, one of its pieces on another, in columns, in rows, replicated. Each is a
- * plan, priced and judged as any plan is.
- */
+/* Alternative ways to place one table of a plan: whole on another GPU, one of
+ * its pieces on another GPU, in columns, in rows, or replicated. The rest of
+ * the plan stays as it is. Each way is a plan that is priced and checked like
+ * any other. */
 
 struct way {
-    const char *name;    /* "whole on GPU 3", in the arena */
-    double total_ms;     /* NAN where the cost model cannot price it */
-    double change_ms;    /* from the plan as it is; likewise */
-    bool is_allowed;     /* plan_check says so */
-    const char *why_not; /* a short sentence, in the arena; or NULL */
-    struct plan plan;    /* where it is priced */
+    const char *name; /* "whole on GPU 3", in the arena */
+    double total_ms;  /* step time; NAN if the cost model cannot price it */
+    /* change of the step time from the given plan; NAN if not priced */
+    double change_ms;
+    bool is_allowed; /* result of plan_check */
+    /* reason why the way is not allowed, one short sentence in the arena; or
+     * NULL */
+    const char *why_not;
+    struct plan plan; /* the plan, if it is priced */
 };
 
 #define MAX_WAYS 16
 struct ways {
     uint32_t table;
-    double without_ms; /* the step without the table and its group */
-    /* [n], and behind them kinds of which there is none, with the reason. */
+    double without_ms; /* step time without the table and its group */
+    /* [n + n_untried]: n ways, then one entry with the reason for each shard
+     * kind without a way. */
     struct way ways[MAX_WAYS + N_SHARD_KINDS];
     size_t n, n_untried;
 };
 
-/* Of where a table goes whole, and of which piece goes where, the three best
- * are listed: those that have the memory first; of more than 256 GPUs, those
- * are tried that compute least then. Columns go, in even pieces, to the GPUs
- * that have least to compute then; rows over all GPUs, and over those of the
- * best host. What the plan does already is left out. */
+/*
+ * Finds the ways to place a table.
+ *
+ *   - Whole on another GPU, and one piece on another GPU: lists the three best
+ *     of each, with those that fit in memory first. With more than 256 GPUs,
+ *     tries only those with the least compute time after the change.
+ *   - Columns: even pieces on the GPUs with the least compute time after the
+ *     change.
+ *   - Rows: over all GPUs, and over the GPUs of the best host.
+ *   - Replicated.
+ *
+ * Leaves out the way in which the plan has the table already.
+ */
 void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
                struct arena *arena);
-/* Whether table b goes where table a does: it is a, or of its group. */
+/* Returns true if tables a and b must be placed together: they are one table,
+ * or in one group. */
 bool ways_share(const struct problem *problem, uint32_t a, uint32_t b);
-/* The cheapest that is allowed, or NULL. */
+/* Returns the cheapest way that is allowed, or NULL. */
 const struct way *ways_best(const struct ways *ways);
 
 #endif

@@ -4,29 +4,31 @@
 
 #include "core/plan.h"
 
-/*
- * What a plan would come to if some of its shards were others. An edit takes
- * shards away and puts shards in; what_if_step prices it in O(R) and one comm,
- * which is enough to rank thousands, and what_if_apply makes a plan of it,
- * priced as any plan is. The two agree to rounding.
- */
+/* The price of a plan after some of its shards are replaced. An edit removes
+ * shards and adds shards. what_if_step prices an edit in O(R) and one comm,
+ * fast enough to rank thousands of edits. what_if_apply makes a complete,
+ * priced plan of it. The two prices agree except for rounding. */
 
 struct edit {
-    const size_t *gone; /* [n_gone], indices into the plan's shards */
+    /* [n_gone]: shards to remove, as indices into the plan's shards */
+    const size_t *gone;
     size_t n_gone;
-    struct shard *come; /* [n_come]; their kinds must be right */
+    struct shard *come; /* [n_come]: shards to add, with correct kinds */
     size_t n_come;
 };
 
 struct what_if {
-    const struct plan *plan;     /* not owned; shards in order, its memory
-                                    counted where that is asked for */
+    /* Not owned. Its shards must be sorted, and what_if_fits needs its memory
+     * counted. */
+    const struct plan *plan;
     const struct oracle *oracle; /* not owned */
-    struct arena arena;          /* owned; has all that follows */
-    double *vectors;             /* [n_shards][width] */
-    double *sums;                /* [R][width] */
-    uint64_t *edited_bytes;      /* [R]: taken of those that get a shard */
-    /* Of the step priced last: [R] each, and sums [R][width]. */
+    struct arena arena;          /* owned; holds the arrays below */
+    /* [n_shards][width]: embedding of each shard */
+    double *vectors;
+    double *sums; /* [R][width]: sums of these by device */
+    /* [R]: bytes that the devices that get a shard use after the edit */
+    uint64_t *edited_bytes;
+    /* Result of the last what_if_step: [R] each, and step_sums [R][width]. */
     double *compute_ms, *bwd_comm_ms, *fwd_comm_ms, *step_sums;
 };
 
@@ -34,22 +36,22 @@ void what_if_init(struct what_if *what_if, const struct plan *plan,
                   const struct oracle *oracle);
 void what_if_release(struct what_if *what_if);
 
-/* The total of the plan with this edit, INFINITY where the oracle gives no
- * finite one; the parts by GPU are in what_if until the next call. The oracle
- * must be able to price its kinds. */
+/* Returns the step time of the plan with this edit, or INFINITY if the oracle
+ * gives no finite one. The parts per GPU are in *what_if until the next call.
+ * The oracle must be able to price the kinds of the shards. */
 double what_if_step(struct what_if *what_if, const struct edit *edit);
 
-/* The total of a plan, as above, without each table: [n_tables], in the arena.
- */
+/* Returns the step time of a plan without each table, as what_if_step gives it:
+ * [n_tables], in the arena. */
 const double *what_if_without(const struct plan *plan,
                               const struct oracle *oracle, struct arena *arena);
 
-/* Whether each GPU that gets a shard has the memory for it. O(shards of the
+/* Returns true if each GPU that gets a shard has enough memory. O(shards of the
  * edit). */
 bool what_if_fits(struct what_if *what_if, const struct edit *edit);
 
-/* The plan with this edit, in the arena: kinds derived, priced, not judged
- * (plan_check does). ERR_INPUT as plan_price. */
+/* Makes the plan with this edit, in the arena: kinds derived, priced, but not
+ * checked by plan_check. ERR_INPUT as for plan_price. */
 int what_if_apply(struct plan *out, const struct what_if *what_if,
                   const struct edit *edit, struct arena *arena,
                   struct err *err) MUST_CHECK;
