@@ -8,36 +8,48 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* So that a choice costs about as many samples' training, however few there
- * are; and no more folds than are of use. Intervals want many (Hastie et al.,
- * Elements of Statistical Learning, 7.10): of ten a net learns from nine tenths
- * of the samples and errs more than that of all, so that intervals of 90 % held
- * 95 % of a simulated GPU (200 samples, median of five seeds); with
- * `correction` they hold 92 %. */
+/*
+ * Numbers of folds.
+ *
+ * SAMPLES_IN_FOLDS is folds times samples, so that a choice costs about the
+ * same amount of training for any number of samples. MOST_FOLDS limits the
+ * folds; more would not help.
+ *
+ * Intervals need many folds (Hastie et al., Elements of Statistical Learning,
+ * 7.10). With ten folds a net learns from nine tenths of the samples, and has
+ * larger errors than the final net. On a simulated GPU, the 90 % intervals held
+ * 95 % of the samples (200 samples, median of five seeds). With `correction`
+ * they hold 92 %.
+ */
 #define SAMPLES_IN_FOLDS 2000
 #define MOST_FOLDS 10
-#define MOST_FOLDED 500 /* of more one fold judges, the validation side */
-/* What a kind that is taken for its simplicity may be worse. */
+/* With more samples, there is one fold: the validation side. */
+#define MOST_FOLDED 500
+/* Largest ratio of mean errors at which a simpler kind is preferred to the
+ * best. */
 #define TOLERATED 1.1
 
-/* The samples by which kinds are judged, and what each says of them. */
+/* A cross-validation: the samples that kinds are judged by, and the predictions
+ * of each kind. */
 struct trial {
     const struct train_options *options;
-    struct sample *known; /* [n], none of them held out */
+    struct sample *known; /* [n], without held-out samples */
     size_t n;
     bool has_nets;
     uint64_t n_folds;
-    const struct sample **judged; /* [n_judged] in the order of folds */
-    double *ms;                   /* [n_judged] as measured */
-    double *says[N_MODEL_KINDS];  /* [n_judged] */
-    /* Mean errors of the folds' models on all samples, weighed by folds. */
+    const struct sample **judged; /* [n_judged], in the order of folds */
+    double *ms;                   /* [n_judged], measured */
+    double *says[N_MODEL_KINDS];  /* [n_judged], predicted */
+    /* Sums over folds: mean error of the fold's model on all samples, times the
+     * number of samples in the fold. */
     double all_mape[N_MODEL_KINDS];
-    size_t n_judged; /* so far, by the kind that is tried */
+    size_t n_judged; /* number so far, for the kind that is being tried */
 };
 
-/* Folds of cases, not of samples: a case measured in several settings is in
- * one. Held-out cases, the last of ten, are not counted. One fold is the
- * validation side. */
+/* Returns true if a sample is in a fold. Folds consist of cases, not of
+ * samples: a case that was measured in several settings is in one fold.
+ * Held-out cases, the last of each ten, are skipped in the numbering. If there
+ * is only one fold, it is the validation side. */
 static bool is_in_fold(const struct trial *trial, const struct sample *sample,
                        uint64_t fold)
 {
@@ -46,8 +58,9 @@ static bool is_in_fold(const struct trial *trial, const struct sample *sample,
     return (sample->case_idx - sample->case_idx / 10) % trial->n_folds == fold;
 }
 
-/* Whether the other folds have enough to validate a net by: few cases in many
- * settings may have it all in one. */
+/* Returns true if the other folds have enough samples to validate a net. If
+ * there are few cases in many settings, all validation samples may be in one
+ * fold. */
 static bool leaves_enough(const struct trial *trial, uint64_t fold)
 {
     size_t n_left = 0;
@@ -58,15 +71,17 @@ static bool leaves_enough(const struct trial *trial, uint64_t fold)
     return n_left >= TRAIN_MIN_VALIDATION;
 }
 
-/* A table alone is measured to add it up, a device is not one. */
+/* Returns true if kinds are judged by this sample. Samples of single tables do
+ * not count: they are measured to be added up, and no real device holds a
+ * single table. */
 static bool is_judge(const struct sample *sample)
 {
     return sample->kind != SAMPLE_SINGLE && sample_is_known(sample);
 }
 
-/* Asks the model about all that judge: keeps what it says of the fold behind
- * what was said of those before. Its mean error on all, seen ones among them.
- */
+/* Evaluates the model on all samples that count. Appends its predictions for
+ * the fold to those for earlier folds. Returns its mean error on all samples,
+ * including those that it learned from. */
 static double ask(struct trial *trial, const struct model *model, uint64_t fold,
                   struct arena *arena)
 {
@@ -93,9 +108,9 @@ static double ask(struct trial *trial, const struct model *model, uint64_t fold,
     return mape;
 }
 
-/* A model of that kind learns from the other folds and is asked; not where too
- * few are left. A net alone needs the validation side, also where it is the
- * fold. */
+/* Trains a model of this kind on the other folds and evaluates it, unless too
+ * few samples are left. A pure net needs the validation side for its training,
+ * even if that is the fold. */
 static int try_fold(struct trial *trial, enum model_kind kind, uint64_t fold,
                     struct err *err)
 {
@@ -132,8 +147,8 @@ static int try_kind(struct trial *trial, struct error_list *choice,
     return 0;
 }
 
-/* The simplest kind whose error is that of the best but for chance; kinds are
- * numbered from the simplest on. */
+/* Returns the simplest kind whose error differs from the best one only by
+ * chance. Kinds are numbered from the simplest on. */
 static enum model_kind best_kind(const struct trial *trial,
                                  const struct error_list *choice)
 {
@@ -154,19 +169,26 @@ static enum model_kind best_kind(const struct trial *trial,
     return (enum model_kind)kind;
 }
 
-/* The folds' models err more than the one of all samples, as they saw fewer: by
- * how much say their errors on all samples, seen and not (Burman, "A
- * comparative study of ordinary cross-validation, v-fold cross-validation and
- * the repeated learning-testing methods", Biometrika 76 (1989): cross-
- * validated + all by the model - all by the folds' models). What errors are to
- * be multiplied by; no less than a half, as a fold leaves half of the samples
- * or more. */
+/*
+ * Returns the factor that corrects errors from cross-validation for the smaller
+ * training sets. The folds' models saw fewer samples than the final model, so
+ * their errors are larger. The correction is the difference of the errors on
+ * all samples, seen and unseen:
+ *
+ *   corrected = cross-validated + all by the model - all by the folds' models
+ *
+ * (Burman, "A comparative study of ordinary cross-validation, v-fold
+ * cross-validation and the repeated learning-testing methods", Biometrika 76
+ * (1989)). The factor is at least a half, as a fold leaves half of the samples
+ * or more.
+ */
 static double correction(struct trial *trial, const struct errors *errors,
                          const struct model *model, struct arena *arena)
 {
     const double folds_mape =
         trial->all_mape[model_kind(model)] / (double)trial->n_judged;
-    /* No sample is in the fold behind the last. */
+    /* No sample is in the fold with the number n_folds, so nothing is
+     * appended. */
     const double less = folds_mape - ask(trial, model, trial->n_folds, arena);
 
     return errors->mape > 0 ? fmax(1 - less / errors->mape, 0.5) : 1;
@@ -189,7 +211,9 @@ static void collect(struct trial *trial, const struct sample *samples, size_t n,
                      : trial->n > MOST_FOLDED ? 1
                                               : SAMPLES_IN_FOLDS / trial->n;
     trial->n_folds = min_u64(trial->n_folds, MOST_FOLDS);
-    /* Each ninth of what is_in_fold numbers validates: in one fold of three. */
+    /* Every ninth case in the numbering of is_in_fold is for validation. With a
+     * multiple of three folds, these cases would all fall into a third of the
+     * folds. */
     trial->n_folds -= trial->n_folds % 3 == 0;
     for (uint64_t fold = 0; trial->n_folds > 1 && fold < trial->n_folds; fold++)
         trial->has_nets = trial->has_nets && leaves_enough(trial, fold);
@@ -222,7 +246,8 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
         goto out;
     model->choice = choice;
     model->training.n_folds = trial.n_folds;
-    if (trial.n_folds > 1) /* what validates has chosen the epoch */
+    /* With one fold, its samples have already chosen the epoch. */
+    if (trial.n_folds > 1)
         model->intervals = intervals_make(
             "samples by cross-validation", trial.judged, trial.ms,
             trial.says[chosen.kind], trial.n_judged,

@@ -5,25 +5,28 @@
 #include "costmodel/train.h"
 
 /*
- * Which kind of model suits the samples that there are: by cross-validation,
- * each kind's errors on samples that it did not see, on the same samples for
- * all. Of kinds that are as good the simplest is taken.
+ * Chooses the kind of model that suits the given samples. Cross-validation
+ * gives the errors of each kind on samples that it did not see; all kinds are
+ * judged by the same samples. Among kinds that are equally good, the simplest
+ * is chosen.
  */
 
-/* With fewer that are not held out no net is tried: a fitted roofline is
- * better, and validation would be luck. */
+/* Least number of samples, without held-out ones, to try a net. With fewer
+ * samples a fitted roofline is better, and the validation result would be
+ * chance. */
 #define CHOOSE_MIN_NET 100
-#define CHOOSE_MIN_NET_VALIDATION 10 /* of them on the validation side */
+/* Least number of these samples that are on the validation side. */
+#define CHOOSE_MIN_NET_VALIDATION 10
 
-/* As train_fit, of the kind that suits; options->kind does not count. Fills
- * model->choice and, by several folds, intervals, too. gemm_init comes first.
- */
+/* Chooses a kind and trains a model of it as train_fit does; options->kind is
+ * ignored. Fills model->choice. With more than one fold it also fills the
+ * intervals. Call gemm_init first. */
 int train_choose(struct model *model, const struct sample *samples, size_t n,
                  const struct train_options *options, struct arena *arena,
                  struct err *err) MUST_CHECK;
 
-/* ", judged by 10-fold cross-validation on 18 samples", in the arena; "" where
- * the kind was given. */
+/* Returns a text such as ", judged by 10-fold cross-validation on 18 samples",
+ * in the arena; "" if the kind was given. */
 const char *choice_text(const struct model *model, struct arena *arena);
 
 #endif

@@ -9,32 +9,45 @@
 #include <string.h>
 
 #define N_FOLDS 10
-/* Reweightings by 1 / max(residual, SMALL_RESIDUAL): between least squares and
- * least absolute errors. */
+/* Number of reweightings by 1 / max(residual, SMALL_RESIDUAL). The result lies
+ * between least squares and least absolute errors. */
 #define N_REWEIGHTINGS 15
 #define SMALL_RESIDUAL 0.03
-/* Of the second differences of the knots' times, each over its guess. It only
- * decides where there are no samples. */
+/* Weight of the smoothness penalty: the square of the second differences of the
+ * knots' times, each divided by its guess. It only matters between samples that
+ * are far apart. */
 #define SMOOTHNESS 1e-3
-/* More knots, or the other form, must be better by so much. */
+/* Relative improvement that more knots, or the other form, must reach. */
 #define WORTH_FRAC 0.03
 #define POINTS_A_KNOT 3
-/* Of fewer exchanges tenths do not tell which form is better: of 4 to 14 that
- * copies of a host took, what they chose was 2 to 22 % farther off. */
+/* Least number of exchanges from which on the other form may be chosen. In
+ * tests with only 4 to 14 exchanges (copies inside a host), the form that
+ * cross-validation chose had errors that were 2 to 22 % larger. */
 #define MIN_TOLD 20
-/* Of places that tell how a curve grows, for what is known without them, and
- * that: by which part of what one rank and one host would take latency grows
- * with each rank, and a byte's time with each doubling of the hosts
- * (across_hosts of gpu_spec.c). */
+/*
+ * Prior for the growth of a curve, for everything that the measured curves do
+ * not determine.
+ *
+ *   GROWTH_PULL  weight of the prior, relative to a measured curve
+ *   RANK_RISE    growth of the latency with each rank, as a fraction of the
+ *                latency extrapolated to no ranks
+ *   HOSTS_RISE   growth of a byte's time with each doubling of the hosts, as
+ *                a fraction of the time for one host
+ *
+ * Both rises follow from across_hosts of gpu_spec.c.
+ */
 #define GROWTH_PULL 1e-4
 #define RANK_RISE 0.02
 #define HOSTS_RISE 0.294
-/* Fewer than these predict nothing: two make a line, right or wrong. */
+/* Least number of samples to predict others from. With two samples, a line
+ * always fits, right or wrong. */
 #define MIN_OTHERS 3
-/* A load is uneven where the busiest port has so much more than its share. */
+/* Ratio from which on a load is uneven: bytes of the busiest port over its even
+ * share. */
 #define UNEVEN 1.05
 
-/* Kinds of exchanges, the best witness first, and what usually decides. */
+/* Kinds of exchanges, the most direct measurement first, and the form that
+ * usually decides. */
 static const struct {
     const char *kind;
     enum comm_form form;
@@ -47,22 +60,23 @@ static const struct {
 };
 #define N_WITNESSES (sizeof(witnesses) / sizeof(witnesses[0]))
 
-/* Knots that are tried; 2 are alpha + bytes / bandwidth. */
+/* Numbers of knots to try. Two knots are alpha + bytes / bandwidth. */
 static const uint32_t knot_choices[] = {2, 4, 6, 9, 12, 16, 20, 26, 32};
 #define N_KNOT_CHOICES (sizeof(knot_choices) / sizeof(knot_choices[0]))
 
 struct point {
     double bytes, us;
     unsigned fold;
-    uint32_t knot; /* the one behind it, and how near to that it is */
+    /* Index of the next knot, and position on the way to it (0 to 1). */
+    uint32_t knot;
     double share;
 };
 
-/* The samples of one kind, ranks and hosts, by one form. */
+/* All samples of one kind, ranks and hosts, with the bytes of one form. */
 struct points {
     struct point *at; /* owned */
     size_t n;
-    double low, high; /* the least and the most bytes */
+    double low, high; /* least and most bytes */
 };
 
 static bool is_like(const struct comm_sample *a, const struct comm_sample *b)
@@ -77,8 +91,9 @@ static bool is_usable(const struct comm_sample *sample)
            isfinite(sample->time.median_ms) && sample->time.median_ms > 0;
 }
 
-/* The bytes that prices reckon with: a port does not carry what stays
- * on its rank, nor across hosts what stays on its host. */
+/* Returns the bytes that decide the time. A port does not carry the bytes that
+ * stay on its rank; across hosts it does not carry those that stay on its
+ * host. */
 static double bytes_by(enum comm_form form, const struct comm_sample *sample)
 {
     double hosts = sample->n_hosts > 1 ? sample->n_hosts : 1;
@@ -89,7 +104,7 @@ static double bytes_by(enum comm_form form, const struct comm_sample *sample)
     return (double)sample->max_bytes * (1 - near);
 }
 
-/* Which tenth a load is in, whatever else was measured. */
+/* Returns the fold of a load. It does not depend on the other samples. */
 static unsigned fold_of(const struct comm_sample *sample)
 {
     return (unsigned)(mix64(sample->total_bytes * 31 + sample->max_bytes) %
@@ -118,9 +133,10 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
     return points;
 }
 
-/* bytes[0] = 0, the others from the least to the most bytes there are, evenly
- * in their logarithm. The guesses are the times of the nearest point. Also
- * finds each point's place between knots, once for all fits. */
+/* Places the knots: bytes[0] = 0, the others from the least to the most bytes,
+ * evenly spaced in the logarithm. The guess for a knot is the time of the
+ * nearest point. Also finds the position of each point between the knots, once
+ * for all fits. */
 static void place_knots(struct comm_curve *guess, struct points *points,
                         uint32_t n_knots)
 {
@@ -149,9 +165,10 @@ static void place_knots(struct comm_curve *guess, struct points *points,
     }
 }
 
-/* One reweighted least-squares step for the times at the knots, over their
- * guesses. A latency below 0 becomes 0, and the rest is fitted beside it: by
- * four exchanges of a host 24 % off in the median instead of 28. */
+/* Performs one step of reweighted least squares for the times at the knots,
+ * relative to their guesses. A negative latency is set to 0 and the other times
+ * are fitted again. This lowers the median error for four exchanges of a host
+ * from 28 to 24 %. */
 static void refine(struct comm_curve *curve, const struct points *points,
                    const double *guess, int without_fold, bool has_latency)
 {
@@ -182,8 +199,8 @@ static void refine(struct comm_curve *curve, const struct points *points,
         curve->us[k] = b[k] * guess[k];
 }
 
-/* Fits a curve to the points that are not of a fold (-1: to all), from a guess
- * between whose knots they are placed. */
+/* Fits a curve to all points outside a fold (-1: to all points). The points'
+ * positions refer to the knots of `guess`. */
 static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
                       const struct points *points, int without_fold)
 {
@@ -203,7 +220,7 @@ static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
             return false;
         curve->us[k] = fmax(curve->us[k], curve->us[k - 1]);
     }
-    /* The last line goes on, so it has to rise. */
+    /* The last line is extended to larger sizes, so it has to rise. */
     while (curve->n_knots > 2 &&
            curve->us[curve->n_knots - 1] <= curve->us[curve->n_knots - 2])
         curve->n_knots--;
@@ -211,8 +228,8 @@ static bool fit_curve(struct comm_curve *curve, const struct comm_curve *guess,
            curve->us[curve->n_knots - 1] > curve->us[curve->n_knots - 2];
 }
 
-/* The mean relative error on held-out tenths, each counted up to 1; INFINITY
- * where some part cannot be fitted. */
+/* Returns the mean relative error on held-out folds. Each error counts at most
+ * 1. INFINITY if some fold cannot be fitted. */
 static double validate(struct points *points, uint32_t n_knots)
 {
     struct comm_curve guess = {0}, curve;
@@ -232,11 +249,12 @@ static double validate(struct points *points, uint32_t n_knots)
     return sum / (double)points->n;
 }
 
-/* The number of knots with the least error, or the least number of them that
- * is hardly worse; *error is INFINITY where none can be fitted. */
+/* Returns the number of knots with the least error; a smaller number that is
+ * hardly worse is preferred. *error is INFINITY if no number can be fitted. */
 static uint32_t choose_knots(struct points *points, double *error)
 {
-    uint32_t best = 2; /* too few to hold any out: a line through all of them */
+    /* With too few points to hold any out: a line through all of them. */
+    uint32_t best = 2;
 
     *error = INFINITY;
     for (size_t c = 0; c < N_KNOT_CHOICES; c++) {
@@ -253,8 +271,9 @@ static uint32_t choose_knots(struct points *points, double *error)
     return best;
 }
 
-/* Fits the samples like `like`, by one form; *error is their mean, on held-out
- * tenths. Returns how many they are, 0 where they cannot be fitted. */
+/* Fits the samples of the group of `like` by one form. *error is the mean error
+ * on held-out folds. Returns the number of samples, or 0 if they cannot be
+ * fitted. */
 static size_t fit_group(struct comm_curve *curve, double *error,
                         const struct comm_sample *samples, size_t n,
                         const struct comm_sample *like, enum comm_form form)
@@ -281,8 +300,8 @@ bool comm_fit_is_new_group(const struct comm_sample *samples, size_t i)
     return true;
 }
 
-/* Fits every group of a kind by one form. *error is the mean over all their
- * samples. */
+/* Fits every group of a kind by one form. *error is the mean error over all
+ * their samples. Returns the number of samples. */
 static size_t fit_kind(struct comm_fit *fit, const char *kind,
                        enum comm_form form, const struct comm_sample *samples,
                        size_t n, double *error)
@@ -308,8 +327,8 @@ static size_t fit_kind(struct comm_fit *fit, const char *kind,
     return n_points;
 }
 
-/* By the form that usually decides, unless enough exchanges tell that the other
- * predicts clearly better. */
+/* Fits by the usual form. The other form replaces it if there are enough
+ * exchanges and it predicts clearly better. */
 static size_t fit_best_form(struct comm_fit *fit, size_t witness,
                             const struct comm_sample *samples, size_t n)
 {
@@ -342,20 +361,22 @@ bool comm_fit_samples(struct comm_fit *fit, const struct comm_sample *samples,
     return false;
 }
 
-/* How unlike two numbers are: the larger over the smaller. */
+/* Returns the dissimilarity of two numbers: the larger over the smaller. */
 static double unlikeness(double a, double b)
 {
     return a > 0 && b > 0 ? fmax(a / b, b / a) : 1;
 }
 
-/* What y is to be multiplied by between two places of x > 0, where in n places
- * it is y[n] >= 0: a line by least squares of the relative error, whose slope
- * is pulled to `rise` of its start as far as the places leave it open, and that
- * neither starts below 0 nor falls. */
+/* Returns the factor by which y changes between x = from and x = to, given n
+ * points (x, y) with x > 0 and y >= 0. Fits a line by least squares of the
+ * relative error. A weak prior pulls its slope to `rise` times its start; the
+ * prior only matters if the points do not determine the slope. The line neither
+ * starts below 0 nor falls. */
 static double growth(const double *x, const double *y, size_t n, double rise,
                      double from, double to)
 {
-    double a[4] = {0}, line[2] = {0}, most = 0; /* its start and slope */
+    /* Start and slope of the line. */
+    double a[4] = {0}, line[2] = {0}, most = 0;
 
     for (size_t i = 0; i < n; i++)
         most = fmax(most, y[i]);
@@ -373,14 +394,16 @@ static double growth(const double *x, const double *y, size_t n, double rise,
     return (line[0] + line[1] * to) / (line[0] + line[1] * from);
 }
 
-/* What a level's curves grow with: latency with the ranks, the time of a byte
- * with the doublings of the hosts, inside a host of the ranks. */
+/* Returns the variable in which the time of a byte is linear: log2 of the
+ * number of hosts, or inside a host of the number of ranks. (The latency is
+ * linear in the ranks.) */
 static double doublings(bool is_inter, double n_ranks, double n_hosts)
 {
     return log2(is_inter ? n_hosts : n_ranks);
 }
 
-/* From where it was measured to where it is asked for. */
+/* Extrapolates a curve from the ranks and hosts that it was measured between to
+ * the given ones. */
 static void grow(struct comm_curve *curve, const struct comm_fit *fit,
                  bool is_inter, double n_ranks, double n_hosts)
 {
@@ -409,7 +432,8 @@ static void grow(struct comm_curve *curve, const struct comm_fit *fit,
             first_us * by_ranks + (curve->us[k] - first_us) * by_doublings;
 }
 
-/* The curve of a level of the cluster; *grown where none was measured there. */
+/* Fills the curve of one level of the cluster. Sets *grown if no measured curve
+ * has its number of ranks and hosts. */
 static bool apply_level(const struct comm_fit *fit, bool is_inter,
                         double n_ranks, double n_hosts, struct comm_curve *out,
                         bool *grown)

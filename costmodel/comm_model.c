@@ -17,7 +17,9 @@ struct comm_curve comm_line(double alpha_us, double gbps)
 uint32_t comm_curve_knot(const struct comm_curve *curve, double bytes,
                          double *share)
 {
-    uint32_t k = 1; /* counted: where a walk ends is not foreseen */
+    /* Counts knots instead of walking to the right one: the end of a walk is a
+     * branch that the CPU cannot predict. */
+    uint32_t k = 1;
 
     for (uint32_t i = 1; i + 1 < curve->n_knots; i++)
         k += bytes >= curve->bytes[i];
@@ -42,7 +44,8 @@ double comm_curve_gbps(const struct comm_curve *curve)
            (curve->us[last] - curve->us[last - 1]);
 }
 
-/* Drawn out along the bytes, a curve keeps its latency and its bend. */
+/* Scales the curve along its bytes, which preserves its latency and its
+ * shape. */
 static void stretch(struct comm_curve *curve, double gbps)
 {
     double ratio = gbps / comm_curve_gbps(curve);
@@ -87,8 +90,8 @@ double comm_id_work_ns(const struct id_rate *rate, double bags, double ids)
     return ceil(bags * rate->bag_ns + ids * rate->id_ns);
 }
 
-/* What a device takes to tell apart by row blocks what it has of all the
- * table's look-ups, whichever of the blocks are its own. */
+/* Returns the time in which a device sorts its share of all lookups of the
+ * table by row blocks. It does so whichever blocks are its own. */
 static double bucketize_ns(const struct problem *problem,
                            const struct shard *shard,
                            const struct id_rate *rate)
@@ -128,8 +131,7 @@ static double transfer_ms(const struct comm_curve *curve, double bytes)
     return bytes > 0 ? comm_curve_us(curve, bytes) / 1000 : 0;
 }
 
-/* Of n devices of an assignment, whose vectors follow each other, the sum of a
- * lane. */
+/* Returns the sum of a lane over n devices, whose vectors follow each other. */
 static double lane_sum(const struct comm_oracle *oracle, const double *lane,
                        uint32_t n)
 {
@@ -140,18 +142,22 @@ static double lane_sum(const struct comm_oracle *oracle, const double *lane,
     return sum;
 }
 
-/* Time of one all-to-all of the bytes in a lane; of one device none. What a
- * device receives from its group is never more than what the busiest device of
- * the group sends inside it, and what comes from other groups never more than
- * what the busiest of all devices sends across, unless the last group is
- * smaller than the others. */
+/*
+ * Returns the time of one all-to-all of the bytes in a lane; 0 for one device.
+ *
+ * The busiest port decides, by the bytes that it sends. Received bytes only
+ * matter if the last group is smaller than the others. In all other cases a
+ * device receives from its own group at most the bytes that the group's busiest
+ * device sends inside it, and from other groups at most the bytes that the
+ * busiest of all devices sends across.
+ */
 static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
 {
     const uint32_t n_devices = oracle->base.problem->cluster.n_devices;
     const size_t width = oracle->base.width;
     const double share = 1.0 / n_devices;
     const double all = lane_sum(oracle, lane, n_devices);
-    double intra = 0, inter = 0; /* bytes at the busiest place of a level */
+    double intra = 0, inter = 0; /* bytes at the busiest port of a level */
 
     if (n_devices == 1)
         return 0;
@@ -172,8 +178,8 @@ static double alltoall_ms(const struct comm_oracle *oracle, const double *lane)
                   transfer_ms(&oracle->comm.inter, inter));
 }
 
-/* Ring all-reduce of a gradient of so many bytes; each hop of the ring runs at
- * the slowest level's pace. */
+/* Returns the time of a ring all-reduce of a gradient of `bytes`. Each hop of
+ * the ring runs at the pace of the slowest level. */
 static double allreduce_ms(const struct comm_oracle *oracle, double bytes)
 {
     const double sent = bytes * oracle->ring;
@@ -194,7 +200,7 @@ static double update_ms(const double lanes[COMM_LANES])
     return lanes[COMM_LANE_GRAD] > 0 ? lanes[COMM_LANE_UPDATE] : 0;
 }
 
-/* The forward of compute, without the replicas' update. */
+/* Returns the forward part of compute, which excludes the replicas' update. */
 static double forward_ms(const struct comm_oracle *oracle, const double *sums,
                          double compute_ms)
 {
@@ -213,8 +219,8 @@ static double forward_ms(const struct comm_oracle *oracle, const double *sums,
     return ms;
 }
 
-/* What a device's ids take in its own memory, and its compute, phase by phase.
- */
+/* Fills the phases of one device that involve no other: work on ids in its own
+ * memory, and compute. */
 static void own_phases(const struct comm_oracle *oracle, const double *sums,
                        double compute_ms, double forward_ms,
                        double phases_ms[N_PHASES])
@@ -234,7 +240,8 @@ static void own_phases(const struct comm_oracle *oracle, const double *sums,
     phases_ms[PHASE_UPDATE] = update;
 }
 
-/* Exchanges of one assignment, as all of its devices wait for them. */
+/* Fills the exchanges of one assignment; their times are the same for all
+ * devices. */
 static void exchange_phases(const struct comm_oracle *oracle,
                             const double *sums, double phases_ms[N_PHASES])
 {
@@ -290,7 +297,7 @@ static void price(const struct oracle *base, size_t n, const double *sums,
     mem_free(phases_ms);
 }
 
-/* What a device takes to send its part of an all-to-all. */
+/* Returns the time in which a device sends its part of an all-to-all. */
 static double sent_ms(const struct comm_oracle *oracle, double bytes)
 {
     return max_of(transfer_ms(&oracle->comm.intra, bytes * oracle->near),
@@ -340,7 +347,8 @@ struct step comm_model_step(const struct comm_model *model,
     return step;
 }
 
-/* All devices have as many ids, whatever pieces of tables they hold. */
+/* Adds the work of deduplication. All devices have the same number of ids,
+ * whatever pieces of tables they hold. */
 static void add_dedup(struct comm_oracle *oracle)
 {
     const struct dedup_rates *rates = &oracle->comm.dedup;

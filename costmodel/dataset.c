@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A nanosecond: nothing is faster, and rates stay finite. */
+/* Least time of a sample: one nanosecond. No lookup is faster, and the limit
+ * keeps rates finite. */
 #define LEAST_MS 1e-6
 
 enum split sample_split(const struct sample *sample)
@@ -129,7 +130,8 @@ static void scale_rows(struct dataset *dataset, struct arena *arena)
                             features->at[f].std);
 }
 
-/* Totals, units, and the shares of a sample's tables in its unit. */
+/* Fills the totals, the units, and the shares of a sample's tables in its
+ * unit. */
 static void scale_samples(struct dataset *dataset, double unit_ms,
                           struct arena *arena)
 {

@@ -6,64 +6,71 @@
 #include "costmodel/mlp.h"
 
 /*
- * Samples as training wants them: each table a row of features, each sample
- * some rows and a time. Samples are split by their case, so a case's parts
- * (fused, single tables, other settings) stay together.
+ * Samples in the format of training: each table is a row of features, each
+ * sample has some rows and a time. Samples are split by their case, so the
+ * parts of a case (fused, single tables, other settings) stay on one side.
  */
 
 enum split { SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_HELD_OUT };
-/* Case 8 of ten validates, 9 is held out. */
+/* Returns the side of a sample. In each ten cases, number 8 is for validation
+ * and number 9 is held out. */
 enum split sample_split(const struct sample *sample);
-/* Whether a net may learn from it, whatever its side: fused, single or
- * executed, at least one table, a nanosecond or more, not throttled. */
+/* Returns true if a net may learn from the sample, whatever its side. The
+ * sample is fused, single or executed, has at least one table, took a
+ * nanosecond or more, and was not throttled. */
 bool sample_trains(const struct sample *sample);
-/* And whether a training learns from it, or may see it at all. */
+/* sample_is_train: the sample is also on the training side. sample_is_known: it
+ * is on the training or validation side. */
 bool sample_is_train(const struct sample *sample);
 bool sample_is_known(const struct sample *sample);
 
-/* Samples of FBGEMM's look-ups are without the check of ids that a job makes,
- * which those who price a job add: takes it off the sample of a job, whose
- * setting is given. */
+/* Subtracts the time of the check of ids from a sample of a job with this
+ * setting. A job checks ids, but samples of FBGEMM's lookups do not include the
+ * check, and the price of a job adds it. */
 int sample_leave_out_checks(struct sample *sample,
                             const struct sample_setting *setting,
                             struct arena *arena, struct err *err) MUST_CHECK;
 
-/* As measured, and, once it is scaled, as a net sees it. */
+/* Samples as measured and, after dataset_scale, as inputs of a net. */
 struct dataset {
-    const struct feature_set *features; /* not owned, like the next */
+    const struct feature_set *features; /* not owned, as `estimate` */
     const struct estimate *estimate;
-    size_t n_columns, width; /* width: of the estimate's vectors */
-    double *rows; /* [first[n_samples]][n_columns]: the features of a table, as
-                     measured, and then what it adds to the totals */
+    size_t n_columns, width; /* width: length of the estimate's vectors */
+    /* [first[n_samples]][n_columns]: the features of a table, as measured,
+     * followed by its contributions to the totals. */
+    double *rows;
     size_t n_samples;
     const struct sample **samples; /* [n_samples], borrowed */
     double *ms;                    /* [n_samples] */
     uint32_t *first;               /* [n_samples + 1] into rows */
-    size_t most_tables;            /* of a sample */
+    size_t most_tables;            /* most tables of a sample */
     double *sums;                  /* [n_samples][width] */
-    /* Of dataset_scale, in its arena. */
-    uint32_t *order;      /* [n_samples]: the caller's to shuffle */
+    /* Set by dataset_scale, in its arena. */
+    uint32_t *order;      /* [n_samples]; the caller may shuffle it */
     float *scaled_rows;   /* [first[n_samples]][features.n] */
-    float *scaled_totals; /* [n_samples][totals.n], of logarithms */
-    float *shares; /* [first[n_samples]], of a row in the estimate; 1 where
-                      there is no estimate */
-    double *unit;  /* [n_samples] in ms: the net says multiples of it */
-    struct mlp_batch batch; /* room for max_rows and max_samples: the last */
+    float *scaled_totals; /* [n_samples][totals.n], scaled logarithms */
+    /* [first[n_samples]]: share of a row in its sample's estimate; 1 if there
+     * is no estimate. */
+    float *shares;
+    double *unit; /* [n_samples], in ms: unit of the net's answer */
+    /* The last batch; has room for max_rows and max_samples. */
+    struct mlp_batch batch;
     size_t max_rows, max_samples;
 };
 
-/* Takes the samples that `keep` accepts, in their order; each has its setting.
- * Lives in the arena and borrows all of them. */
+/* Collects the samples that `keep` accepts, in their order. Each must have its
+ * setting. The dataset lives in the arena and borrows the features, the
+ * estimate and the samples. */
 void dataset_init(struct dataset *dataset, const struct feature_set *features,
                   const struct estimate *estimate, const struct sample *samples,
                   size_t n, bool (*keep)(const struct sample *sample),
                   struct arena *arena);
-/* Makes batches of at most so many samples ready, by the scaling that the
- * features and the estimate have by now. The net says multiples of unit_ms
- * times the estimate. */
+/* Prepares batches of at most max_samples samples, with the current scaling of
+ * the features and the estimate. The unit of the net's answer is unit_ms times
+ * the estimate. */
 void dataset_scale(struct dataset *dataset, double unit_ms, size_t max_samples,
                    struct arena *arena);
-/* Makes the samples from order[begin] on that fit the batch. */
+/* Fills the batch with the samples from order[begin] on, as many as fit. */
 void dataset_batch(struct dataset *dataset, size_t begin);
 
 #endif

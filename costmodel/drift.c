@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last change of a mean: binary segmentation (Scott and Knott 1974) of the
- * errors' logarithms in time. At each moment the mean after it is compared with
- * that before it, class by class, each class weighted by how well it tells
- * (n m / (n + m) for n and m samples), so that what differs between classes
- * cancels out. The moment that tells best is a change where that is beyond
- * chance; behind it the search goes on.
+ * Finds the last change of a mean by binary segmentation (Scott and Knott
+ * 1974), applied to the logarithms of the errors in time order.
+ *
+ * For each moment the mean after it is compared with the mean before it. This
+ * is done separately for each class, so that differences between classes cancel
+ * out. A class has the weight n m / (n + m) for n samples before and m after.
+ * The most significant moment is a change if it is beyond chance. The search
+ * then continues after it.
  */
 #include "costmodel/drift.h"
 
@@ -18,31 +20,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A change counts from here on: in standard errors, of which the best of
- * thousands of moments is 4 by chance; as a share of the time, less than which
- * is weather; and by the weight of the samples on its sides, which is 10 for
- * ten beside many. */
+/*
+ * Thresholds for a change:
+ *
+ *   LEAST_ERRORS  z-score; the maximum over thousands of moments reaches 4
+ *                 by chance
+ *   LEAST_CHANGE  relative size; smaller changes are noise
+ *   LEAST_WEIGHT  weight n m / (n + m) of the samples before and after;
+ *                 it is 10 for ten samples on one side and many on the other
+ */
 #define LEAST_ERRORS 6.0
 #define LEAST_CHANGE 0.03
 #define LEAST_WEIGHT 10.0
-/* Errors count up to so many usual ones; but beyond the least change, so that a
- * GPU whose times hardly vary can change, too. */
+/* Limits of the error of a single sample; larger errors are clipped.
+ * MOST_ERRORS is in standard deviations, estimated from the median. The limit
+ * is at least LEAST_COUNTED (relative), so that drift can also be found on a
+ * GPU whose times hardly vary. */
 #define MOST_ERRORS 3.0
 #define LEAST_COUNTED (1.4 * LEAST_CHANGE)
 
-/* A fused or executed sample, and what the model says of it. */
+/* A fused or executed sample, and the model's prediction of it. */
 struct point {
     const struct sample *sample;
     double says_ms;
-    double error; /* log(measured / said), within what is usual */
-    size_t class; /* of like work */
+    double error; /* log(measured / predicted), clipped */
+    size_t class; /* index of the class of similar work */
 };
 
-/* In the order of time. */
+/* Points in time order. */
 struct series {
     struct point *points; /* [n] */
     size_t n, n_classes;
-    double std; /* of an error */
+    double std; /* standard deviation of the errors */
     struct arena arena;
 };
 
@@ -51,7 +60,9 @@ static const char *time_of(const struct sample *sample)
     return sample->started_at ? sample->started_at : "";
 }
 
-/* Singles hang together with their case. */
+/* Returns true if the model did not learn from the sample. Samples of single
+ * tables are excluded, because their errors are correlated with those of the
+ * fused case that they belong to. */
 static bool is_unseen(const struct sample *sample, const struct model *model)
 {
     return sample_trains(sample) && sample->kind != SAMPLE_SINGLE &&
@@ -68,7 +79,8 @@ static int compare_points(const void *a, const void *b)
     return order ? order : sample_compare(x->sample, y->sample);
 }
 
-/* Of what is alike in setting, but for the driver, in tables, rows and time. */
+/* Returns the hash of a class of similar work: samples of the same setting
+ * except for the driver, and of similar tables, rows and times. */
 static uint64_t class_key(const struct point *point)
 {
     const struct sample *sample = point->sample;
@@ -123,7 +135,7 @@ static void find_points(struct series *series, const struct model *model,
     qsort(series->points, series->n, sizeof(*series->points), compare_points);
 }
 
-/* Cuts off what is far from the median. */
+/* Centres the errors on their median and clips outliers. */
 static void tame_errors(struct series *series)
 {
     double *errors = ARENA_NEW(&series->arena, double, series->n), middle, most;
@@ -144,12 +156,13 @@ static void tame_errors(struct series *series)
     series->std = sqrt(stats_mean(errors, series->n));
 }
 
-/* A class before and after a moment. */
+/* Samples of a class before and after a moment: number and sum of errors. */
 struct tally {
     double n[2], sum[2];
 };
 
-/* How the mean changes, and with what weight that is known. */
+/* Returns the change of the mean, and the weight of the samples that show
+ * it. */
 static double change_of(const struct tally *tallies, size_t n, double *weight)
 {
     double shift = 0;
@@ -167,8 +180,8 @@ static double change_of(const struct tally *tallies, size_t n, double *weight)
     return shift / fmax(*weight, 0.5);
 }
 
-/* The moment behind `begin` at which the mean changes most; `begin` where none
- * is a change. */
+/* Returns the moment after `begin` with the most significant change, or `begin`
+ * if there is no change. */
 static size_t find_change(struct series *series, size_t begin)
 {
     const size_t n_classes = series->n_classes;

@@ -8,36 +8,41 @@
 #include "costmodel/model_file.h"
 
 /*
- * Whether a device still does what it did: a driver or a clock changes its
- * times for good. That shows in what was measured over what the model in use
- * says, in the order of time, of samples that the model did not learn from;
- * those of like work are compared, so that other cases are no drift. A net is
- * asked through costmodel/gemm.h: gemm_init comes first.
+ * Detects drift: a lasting change of a device's times, for example by a new
+ * driver or clock. It shows in the ratio of measured time to the time that the
+ * current model predicts, over samples in time order that the model did not
+ * learn from. Samples of similar work are compared with each other, so
+ * measuring other cases does not look like drift. Nets are evaluated through
+ * costmodel/gemm.h: call gemm_init first.
  */
 
-/* Errors of a model at its promotion, on the held-out samples between the first
- * and the last that it learned from, and on those since, or since the drift
- * where that is later. */
+/* Errors of a model for one class of devices. `then` is at its promotion:
+ * held-out samples between the first and the last that it learned from. `now`
+ * is since then, or since the drift if that is later. */
 struct drift_class {
-    struct errors then, now; /* of none NAN */
-    double ratio;            /* median of measured over said now; NAN of none */
+    struct errors then, now; /* NAN without samples */
+    /* Median of measured over predicted time now; NAN without samples. */
+    double ratio;
 };
 
 struct drift {
     bool is_seen;
-    const char *since; /* UTC of the device as it is now; without drift of the
-                          first sample that the model learned from */
-    struct drift_class classes[MAX_INTERVALS]; /* interval_classes */
+    /* UTC from which on the device behaves as it does now; without drift, UTC
+     * of the first sample that the model learned from. */
+    const char *since;
+    /* By index in interval_classes. */
+    struct drift_class classes[MAX_INTERVALS];
 };
 
-/* Samples that have no UTC are older than all others. Borrows the samples. */
+/* Finds the latest drift. Samples without a UTC are older than all others. The
+ * samples are borrowed. */
 void drift_find(struct drift *drift, const struct model *model,
                 const struct sample *samples, size_t n);
 
-/* Weighs samples by age: those measured since then count, older ones do not,
- * now or ever after, as long as a model follows that learned without them.
- * Moves those that count to the front, in their order; returns how many they
- * are. */
+/* Drops samples that are older than `since`. All samples from then on count.
+ * Older ones do not, and will not later, as long as each next model was trained
+ * without them. Moves the samples that count to the front, in their order, and
+ * returns their number. */
 size_t drift_weigh(const char *since, struct sample *samples, size_t n);
 
 #endif

@@ -8,11 +8,11 @@
 
 #define MAX_SWEEPS 20000
 #define CONVERGED 1e-10
-/* No device is estimated below this share of the least time measured. */
+/* Least constant time of a device, as a share of the least time measured. */
 #define LEAST_BASE_FRAC 1e-3
 
-/* The normal equations of min |x w - 1|^2, where x is totals over time: row k
- * of a and b, scaled so that a's diagonal is 1 (or 0 for an empty column). */
+/* Normal equations of min |x w - 1|^2, where x is totals over time. Row k of a
+ * and b is scaled so that the diagonal of a is 1 (or 0 for an empty column). */
 struct normal {
     size_t n; /* totals and the constant */
     double a[MAX_TOTALS + 1][MAX_TOTALS + 1], b[MAX_TOTALS + 1];
@@ -40,8 +40,9 @@ static void fill_normal(struct normal *normal, const double *sums,
     }
 }
 
-/* Coordinate descent: each weight in turn takes its best value, not below 0.
- * The problem is convex, so this ends at its least error. */
+/* Solves the equations by coordinate descent: each weight in turn takes its
+ * best value that is not below 0. The problem is convex, so the descent
+ * converges to the least error. */
 static void solve_normal(const struct normal *normal, double *w)
 {
     for (unsigned sweep = 0; sweep < MAX_SWEEPS; sweep++) {
@@ -125,7 +126,8 @@ double estimate_added_ms(const struct estimate *estimate, const double *sums)
     return ms;
 }
 
-/* A total beyond those of training has the power's effect of the nearest. */
+/* A total outside the training range is clamped to it before its power is
+ * applied. */
 double estimate_ms(const struct estimate *estimate, const double *sums)
 {
     const struct feature *at = estimate->totals.at;

@@ -70,7 +70,7 @@ double *model_says(struct dataset *dataset, const struct model *model,
     return ms;
 }
 
-/* What the model says for each table of a sample alone, added up. */
+/* Returns for each sample the sum of the model's single-table predictions. */
 static double *predict_singles(const struct model *model,
                                const struct dataset *dataset,
                                struct arena *arena)
@@ -93,7 +93,8 @@ static double *predict_singles(const struct model *model,
     return ms;
 }
 
-/* Sums of the standardised features over the tables, their number, and 1. */
+/* Returns the inputs of the linear model for each sample: sums of the
+ * standardised features over the tables, number of tables, and 1. */
 static double *linear_inputs(const struct dataset *dataset, struct arena *arena)
 {
     const struct feature *features = dataset->features->at;
@@ -131,7 +132,7 @@ static double *predict_linear(const struct dataset *train,
     return ms;
 }
 
-/* Of the settings of one device. */
+/* Compares two settings of one device. */
 static int compare_settings(const struct sample_setting *x,
                             const struct sample_setting *y)
 {
@@ -146,7 +147,7 @@ static int compare_settings(const struct sample_setting *x,
     return strcmp(setting_known(x->cuda), setting_known(y->cuda));
 }
 
-/* Order of samples by setting, case, kind and part. */
+/* Compares samples by setting, case, kind and part. */
 static int compare_samples(const void *a, const void *b)
 {
     const struct sample *x = *(const struct sample *const *)a;
@@ -156,8 +157,8 @@ static int compare_samples(const void *a, const void *b)
     return order ? order : sample_compare(x, y);
 }
 
-/* Ordered, a case's fused sample stands before its tables measured alone and
- * its repeats. */
+/* In the sorted samples, the fused sample of a case precedes its tables
+ * measured alone and its repeats. */
 struct errors evaluate_cases(const struct sample *samples, size_t n,
                              double *sums)
 {
@@ -209,13 +210,14 @@ struct errors evaluate_cases(const struct sample *samples, size_t n,
     return repeats;
 }
 
-/* The held-out cases, and what is said of them. */
+/* Held-out cases and their predictions. */
 struct judged {
     const struct dataset *held_out;
-    const char *kind;           /* of the model */
-    double *says[N_PREDICTORS]; /* [n_samples]; of measured singles NAN where a
-                                   table was not measured alone */
-    bool *is_kept;              /* [n_samples] those that count */
+    const char *kind; /* kind of the model */
+    /* [n_samples] for each predictor; the sum of measured singles is NAN if a
+     * table was not measured alone. */
+    double *says[N_PREDICTORS];
+    bool *is_kept; /* [n_samples]; true for samples that count */
     struct arena *arena;
 };
 
@@ -265,8 +267,8 @@ static bool is_published(const struct sample_setting *setting)
            setting->optimizer == OPTIMIZER_SGD;
 }
 
-/* Errors of the net on those of a range, or on those at the published setting,
- * which is a range of one. */
+/* Adds a class with the errors of the net. The class is either the samples of a
+ * range, or those at the published setting, which is a range of one batch. */
 static void judge_class(struct evaluation *evaluation,
                         const struct model *model, const struct judged *judged,
                         const struct model_range *range, bool published)
@@ -290,13 +292,13 @@ static void judge_class(struct evaluation *evaluation,
     class->errors = errors_of_kept(judged, PREDICTOR_NET);
 }
 
-/* Class by class; none where one class is all there is. */
+/* Fills the classes. If there is only one class, the list stays empty. */
 static void judge_classes(struct evaluation *evaluation,
                           const struct model *model,
                           const struct judged *judged)
 {
     const struct dataset *held_out = judged->held_out;
-    struct range_list ranges[2] = {0}; /* the published one apart */
+    struct range_list ranges[2] = {0}; /* [1] is for the published setting */
 
     for (size_t i = 0; i < held_out->n_samples; i++) {
         const struct sample_setting *setting = held_out->samples[i]->setting;
@@ -311,8 +313,8 @@ static void judge_classes(struct evaluation *evaluation,
         evaluation->n_classes = 0;
 }
 
-/* The intervals that the model has, the first of them that of all, and those
- * that it would have of these samples. */
+/* Fills the coverage of the model's own intervals (the first is that of all
+ * classes), and the intervals that these samples would give. */
 static void judge_intervals(struct evaluation *evaluation,
                             const struct model *model,
                             const struct dataset *held_out, const double *says)
@@ -409,7 +411,7 @@ const char *evaluation_lost_text(const struct evaluation *evaluation,
         evaluation->singles.is_measured ? "measured" : "it predicts them");
 }
 
-/* A held-out sample's gain, and the case that it is of. */
+/* Gain on one held-out sample, and the case of the sample. */
 struct gain {
     uint64_t seed, case_idx;
     double gain;
@@ -423,9 +425,10 @@ static int compare_cases(const void *a, const void *b)
                           (const uint64_t[]){y->seed, y->case_idx}, 2);
 }
 
-/* Standard error of the mean of gains that hang together within a case, as its
- * measurements in several settings do: sums over each case, not the samples,
- * are taken to be independent (Liang and Zeger 1986). */
+/* Returns the standard error of the mean gain. Gains within a case are
+ * correlated, since a case is measured in several settings. So the sums over
+ * cases are assumed to be independent, not the samples (Liang and Zeger
+ * 1986). */
 static double clustered_se(struct gain *gains, size_t n, double mean)
 {
     double squares = 0, sum = 0;

@@ -7,44 +7,52 @@
 #include "costmodel/model_file.h"
 
 /*
- * How good a model is: its errors on the held-out fused samples, beside those
- * of simpler predictors on the same samples, and apart for each class of
- * settings. A net is asked through costmodel/gemm.h: gemm_init comes first.
+ * Evaluation of a model: its errors on the held-out fused samples, compared
+ * with simpler predictors on the same samples, and broken down by class of
+ * settings. Nets are evaluated through costmodel/gemm.h: call gemm_init first.
  */
 
 enum predictor {
-    PREDICTOR_NET,               /* the model */
-    PREDICTOR_MEASURED_SINGLES,  /* sum of the case's tables measured alone */
-    PREDICTOR_PREDICTED_SINGLES, /* sum of what the model says for each alone */
-    PREDICTOR_LINEAR, /* least squares on the summed features and the count */
+    PREDICTOR_NET, /* the model */
+    /* Sum of the measured times of the case's single tables. */
+    PREDICTOR_MEASURED_SINGLES,
+    /* Sum of the model's single-table predictions. */
+    PREDICTOR_PREDICTED_SINGLES,
+    /* Least squares on the summed features and the number of tables. */
+    PREDICTOR_LINEAR,
     N_PREDICTORS
 };
 
-/* Held-out samples of one precision and optimizer; those at the published
+/* Held-out samples of one precision and optimizer. Samples at the published
  * setting (batch 65,536, fp32, SGD) are a class of their own. */
 struct setting_class {
     bool is_published;
-    struct model_range range; /* n_samples: held-out ones */
-    bool is_trained;          /* the model covers all of it */
-    struct errors errors;     /* of the net */
+    struct model_range range; /* n_samples is the number of held-out samples */
+    bool is_trained;          /* true if the model covers the whole class */
+    struct errors errors;     /* errors of the model */
 };
 #define MAX_SETTING_CLASSES (MODEL_MAX_RANGES + 1)
 
 struct evaluation {
-    struct errors errors[N_PREDICTORS]; /* n is 0 where it does not apply */
-    size_t n_throttled;                 /* samples left out for it */
-    struct errors repeats;              /* see evaluate_cases */
+    /* The member n is 0 if a predictor does not apply. */
+    struct errors errors[N_PREDICTORS];
+    /* Samples left out because they were throttled. */
+    size_t n_throttled;
+    struct errors repeats; /* see evaluate_cases */
     struct sentinels sentinels;
-    /* The published setting first, where there is one; none where all samples
-     * are of one class. */
+    /* The published setting comes first, if it occurs. Empty if all samples are
+     * of one class. */
     struct setting_class classes[MAX_SETTING_CLASSES];
     size_t n_classes;
-    struct interval_list intervals; /* of its errors here */
-    /* Those that the model had before, with n and within_frac of these. */
+    /* Intervals of the errors on these samples. */
+    struct interval_list intervals;
+    /* Intervals that the model had before. Their n and within_frac are those of
+     * these samples. */
     struct interval_list covered;
-    /* A net against the sum of single tables, on the same held-out cases:
-     * those of two tables and more, whose tables were all measured alone. Where
-     * there are none, against the sum of what the net says of each table. */
+    /* A net compared with the sum of single tables, on the same held-out cases:
+     * cases of at least two tables, all of which were measured alone. If no
+     * case has these measurements, the net is compared with the sum of its
+     * single-table predictions. */
     struct {
         size_t n;
         double net_mape, sum_mape;
@@ -52,37 +60,38 @@ struct evaluation {
     } singles;
 };
 
-/* samples are those of the model's device, all kinds, in any order, each with
- * its setting. The linear model learns from the same side of the split as the
- * net did. */
+/* Evaluates a model. The samples are those of the model's device: all kinds, in
+ * any order, each with its setting. The linear model is fitted to the same side
+ * of the split as the net. */
 void evaluate_model(struct evaluation *evaluation, const struct model *model,
                     const struct sample *samples, size_t n);
 
-/* How well a fused case that was measured again agrees with its first
- * measurement: mape and median_ape, NAN without repeats. sums[n] get for each
- * fused sample its tables measured alone, added up, else NAN. */
+/* Repeatability: compares fused cases that were measured again with their first
+ * measurement. Returns mape and median_ape; NAN without repeats. Sets sums[i]
+ * of each fused sample to the sum of its tables measured alone, and all other
+ * sums[n] to NAN. */
 struct errors evaluate_cases(const struct sample *samples, size_t n,
                              double *sums);
 
-/* Held-out samples that a model is judged by. */
+/* Returns the number of held-out samples for an evaluation. */
 size_t evaluate_n_held_out(const struct sample *samples, size_t n);
-/* With fewer a mean error says little. */
+/* Least number of held-out samples for a meaningful mean error. */
 #define EVALUATE_MIN_HELD_OUT 30
 
-/* Half a sentence, in the arena, on a net that is worse than adding up single
- * tables, so that its fusing of tables is of no use; NULL where it is not. */
+/* Returns half a sentence (in the arena) if a net is worse than adding up
+ * single tables, so that it is useless for fused tables. Otherwise NULL. */
 const char *evaluation_lost_text(const struct evaluation *evaluation,
                                  struct arena *arena);
 
-/* Two models on the same held-out samples. The gain is the mean over them of
- * the relative error of the old model minus that of the new one. As each
- * sample is its own control, what makes it hard for both cancels out. */
+/* Comparison of two models on the same held-out samples. The gain is the mean
+ * over samples of the old model's relative error minus the new model's. Each
+ * sample is its own control, so its difficulty for both models cancels out. */
 struct paired {
     size_t n;
     double old_mape, new_mape;
     double gain; /* old_mape - new_mape */
-    /* Its standard error; measurements of one case in several settings are no
-     * independent witnesses. NAN for fewer than two cases. */
+    /* Standard error of the gain. It treats measurements of one case in several
+     * settings as dependent. NAN with fewer than two cases. */
     double gain_se;
 };
 void pair_errors(struct paired *paired, const struct sample *const *samples,
@@ -92,38 +101,39 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,
                    size_t n);
 
-/* How much lower a successor's mean error must be: a fraction, or, in_errors,
- * so many standard errors of the gain. */
+/* Least improvement of the mean error for a successor: a fraction or, with
+ * in_errors, a number of standard errors of the gain. */
 struct least_gain {
     double value;
     bool in_errors;
 };
-/* Whether the new model is better by so much, which *needed then says as a
- * fraction. No training sees the held-out samples, neither the one that made
- * the old model, as the split goes by the number of the case. */
+/* Returns true if the new model is better by the least gain, which is stored in
+ * *needed as a fraction. The held-out samples were in no training set, not even
+ * that of the old model, because the split depends only on the number of the
+ * case. */
 bool paired_suffices(const struct paired *paired,
                      const struct least_gain *least, double *needed);
 
-/* The errors of got[n] against want[n]. */
+/* Returns the errors of got[n] against want[n]. */
 struct errors errors_of(const char *name, const double *want, const double *got,
                         size_t n);
 
-/* Makes the model's dataset of the samples that `keep` accepts. What the model
- * says for each, in ms, in the arena like the dataset. */
+/* Makes the model's dataset of the samples that `keep` accepts. Returns the
+ * model's prediction for each in ms. Both live in the arena. */
 double *model_says(struct dataset *dataset, const struct model *model,
                    const struct sample *samples, size_t n,
                    bool (*keep)(const struct sample *sample),
                    struct arena *arena) NEVER_NULL;
 
-/* Puts the evaluation into the model, for its file: intervals where they are of
- * more samples than those it has. */
+/* Stores the evaluation in the model, for its file. Its intervals are stored
+ * only if they are based on at least as many samples as the model's own. */
 void evaluation_store(struct model *model, const struct evaluation *evaluation);
 
-/* {held_out: errors of each predictor, settings: of each class, repeats, ...};
- * the caller decrefs it. */
+/* Returns {held_out: errors of each predictor, settings: errors of each class,
+ * repeats, ...}. The caller decrefs it. */
 json_t *evaluation_to_json(const struct evaluation *evaluation);
-/* What was measured of each held-out sample and what the model says, with what
- * its tables come to: [{measured_ms, predicted_ms, tables, lookups, ...}]. */
+/* Returns, for each held-out sample, the measured and predicted time and the
+ * totals of its tables: [{measured_ms, predicted_ms, tables, lookups, ...}]. */
 json_t *held_out_to_json(const struct model *model,
                          const struct sample *samples, size_t n);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one text of the evaluator. Each fast_mlp_ISA.c defines LANES (floats a
- * vector register holds), FUSED(a, b, c) (vectors: a b + c, rounded once) and
- * EVAL (the function's name) and includes this file, so that instruction sets
- * differ in width only, never in arithmetic. Vectors are the compilers' own
- * (gcc, clang: vector_size).
+ * The common source of all evaluators. Each fast_mlp_ISA.c includes this file
+ * after it defines LANES (floats of a vector register), FUSED(a, b, c) (for
+ * vectors: a b + c, rounded once) and EVAL (name of the function). So
+ * instruction sets differ in width only, never in arithmetic. Vectors use the
+ * compilers' own extension (gcc, clang: vector_size).
  */
 
 #include "costmodel/fast_mlp.h"
@@ -14,7 +14,8 @@
 
 #define ROWS FAST_MLP_ROWS
 #define TILE FAST_MLP_TILE
-#define SUMS 8       /* registers of outputs in flight: of few rows, many */
+/* Registers for outputs; with fewer rows, more registers for each row. */
+#define SUMS 8
 #define DOT_LANES 16 /* partial sums of a narrow layer */
 
 typedef float vec __attribute__((vector_size(4 * LANES), may_alias));
@@ -26,13 +27,13 @@ static inline const vec *as_vec(const float *x)
     return (const vec *)(const void *)x;
 }
 
-/* All lanes x. */
+/* Returns a vector with x in all lanes. */
 static inline vec vec_of(float x)
 {
     return x - (vec){0};
 }
 
-/* max(x, 0) that passes NaN on. */
+/* Returns max(x, 0), but passes NaN on. */
 static inline vec vec_relu(vec x)
 {
     const vec zero = {0};
@@ -40,8 +41,8 @@ static inline vec vec_relu(vec x)
     return (vec)((mask)x & ~(mask)(x <= zero));
 }
 
-/* Outputs [begin, end) of some rows, `vecs` registers of them at a time. in and
- * out are [rows][stride]. */
+/* Evaluates the outputs [begin, end) of some rows, `vecs` registers at a time.
+ * in and out are [rows][stride]. */
 static inline __attribute__((always_inline)) void
 outputs_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
              size_t stride, size_t begin, size_t end, size_t rows, size_t vecs)
@@ -70,7 +71,8 @@ outputs_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
     }
 }
 
-/* SUMS registers at a time, and what is left in twos, which divide a tile. */
+/* Evaluates all outputs of some rows, SUMS registers at a time. The remaining
+ * outputs follow two registers at a time, since two registers divide a tile. */
 static inline __attribute__((always_inline)) void
 rows_wide(const struct fast_mlp_packed *layer, const float *in, float *out,
           size_t stride, size_t rows)
@@ -93,12 +95,13 @@ static void layer_wide(const struct fast_mlp_packed *layer, const float *in,
     case 2:
         rows_wide(layer, in, out, stride, 2);
         break;
-    default: /* three take longer than four */
+    default: /* three rows would take longer than four */
         rows_wide(layer, in, out, stride, ROWS);
     }
 }
 
-/* Halves are added up as vectors. */
+/* Returns the dot product. The halves of the partial sums are added as
+ * vectors. */
 static float dot(const float *w, const float *x, size_t n)
 {
     typedef float half __attribute__((vector_size(2 * DOT_LANES)));
@@ -135,12 +138,14 @@ static void layer_narrow(const struct fast_mlp_packed *layer, const float *in,
     }
 }
 
-/* log2(1 + x) for x >= 0 in operations that round alike everywhere: 1 + x =
- * 2^e m with m around 1, and log2(m) by the series of atanh. NaN stays NaN. */
+/* Returns log2(1 + x) for x >= 0, by operations that round identically on all
+ * machines: 1 + x = 2^e m with m around 1, and log2(m) by the series of atanh.
+ * NaN stays NaN. */
 static inline vec vec_log2_1p(vec x)
 {
     const vec y = x + 1;
-    const word exponent = ((word)y - 0x3f3504f3) >> 23; /* from sqrt(1/2) up */
+    /* The range of m starts at sqrt(1/2). */
+    const word exponent = ((word)y - 0x3f3504f3) >> 23;
     const vec m = (vec)((word)y - (exponent << 23));
     const vec z = (m - 1) / (m + 1), zz = z * z;
     vec series = zz * 0.320598898F + 0.412198583F;
@@ -151,8 +156,8 @@ static inline vec vec_log2_1p(vec x)
     return __builtin_convertvector((mask)exponent, vec) + z * series + (y - y);
 }
 
-/* The logarithms of x[begin .. end); what is before keeps its value, and zeros
- * behind stay zeros. x is padded to whole registers. */
+/* Replaces x[begin .. end) by its logarithms. Values before `begin` stay, and
+ * zeros after `end` stay zeros. x is padded to whole registers. */
 static inline void take_logs(float *x, size_t begin, size_t end)
 {
     word lane = {0};
@@ -168,7 +173,8 @@ static inline void take_logs(float *x, size_t begin, size_t end)
     }
 }
 
-/* Copies up to ROWS rows, padded with zeros; a row of zeros behind three. */
+/* Copies up to ROWS rows, padded with zeros. Three rows are followed by a row
+ * of zeros. */
 static void load_rows(const struct fast_mlp *mlp, const float *in,
                       size_t n_rows, float *out)
 {

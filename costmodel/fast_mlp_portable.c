@@ -7,7 +7,8 @@
 
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 
-/* An instruction where there is one, else exact and slow. */
+/* Fused multiply-add: an instruction if the machine has one, else exact but
+ * slow. */
 static inline lanes fused(lanes a, lanes b, lanes c)
 {
     for (int l = 0; l < LANES; l++)

@@ -6,14 +6,14 @@
 
 #define KIB 1024.0
 #define MIB 1048576.0
-/* What varies less, over its mean square, is a feature that never changes, or
- * a total whose logarithm does not. */
+/* Variances over mean squares below which a feature, or the logarithm of a
+ * total, counts as constant. */
 #define STILL_FEATURE_FRAC 1e-12
 #define STILL_TOTAL_FRAC 1e-9
 
-/* The features behind the bins and their shares, and the totals: the name,
- * which is all that files store, and the value for an `input`. The published
- * ones come first; log1p_pooling is of older files. */
+/* All features after the bins and their shares, and all totals: the name, which
+ * is all that files store, and the value for an `input`. The published features
+ * come first. log1p_pooling is only used by older files. */
 #define FEATURES(FEATURE)                                                   \
     FEATURE(dim, input->dim)                                                \
     FEATURE(pooling_factor, input->pooling_factor)                          \
@@ -63,11 +63,11 @@
 #define VALUE(name, value) (value),
 
 static const char *const names[] = {
-    /* how often rows are used */
+    /* shares of unique rows, by how often they are used */
     "bin_0", "bin_1", "bin_2", "bin_3", "bin_4", "bin_5", "bin_6", "bin_7",
     "bin_8", "bin_9", "bin_10", "bin_11", "bin_12", "bin_13", "bin_14",
     "bin_15", "bin_16",
-    /* and the look-ups that go there */
+    /* shares of the lookups that go to these rows */
     "share_0", "share_1", "share_2", "share_3", "share_4", "share_5", "share_6",
     "share_7", "share_8", "share_9", "share_10", "share_11", "share_12",
     "share_13", "share_14", "share_15", "share_16",
@@ -149,7 +149,7 @@ static void add_range(struct feature_set *set, unsigned begin, unsigned end)
 
 void feature_set_init(struct feature_set *set, enum feature_choice choice)
 {
-    /* from there to there, and from there to there */
+    /* two ranges of ids for each choice: begin, end, begin, end */
     static const unsigned ranges[][4] = {
         [FEATURES_PUBLISHED] = {0, FIRST_SHARE, ID_dim, ID_row + 1},
         [FEATURES_STANDARD] = {FIRST_SHARE, ID_dim, ID_log2_dim,
@@ -163,7 +163,7 @@ void feature_set_init(struct feature_set *set, enum feature_choice choice)
     add_range(set, ranges[choice][2], ranges[choice][3]);
 }
 
-/* The one of that name, of those from begin to end. */
+/* Appends the feature with this name, if its id is in [begin, end). */
 static bool add_name(struct feature_set *set, const char *name, unsigned begin,
                      unsigned end)
 {
@@ -188,7 +188,7 @@ bool total_set_add(struct feature_set *set, const char *name)
     return add_name(set, name, ID_tables, N_ALL);
 }
 
-/* Of every stride-th x. */
+/* Fits the distribution of n values of x, which are `stride` apart. */
 static void fit_scale(struct feature *feature, const double *x, size_t n,
                       size_t stride)
 {
@@ -244,8 +244,9 @@ static double output_bytes(const struct feature_input *input)
     return input->n_outputs * input->dim * sizeof(float);
 }
 
-/* Cache lines that a row touches, in the mean over rows one behind the other:
- * they begin at the multiples of a power of two in a line. */
+/* Returns the cache lines that a row touches, as the mean over consecutive
+ * rows. A row begins at a multiple of the largest power of two that divides its
+ * size. */
 static double row_lines(const struct feature_input *input)
 {
     const unsigned n_bytes = (unsigned)input->row_bytes;
@@ -278,8 +279,8 @@ void feature_set_fill(const struct feature_set *set,
         out[i] = all[set->at[i].id];
 }
 
-/* Rows in cache after `window` further look-ups of the table: each row of bin
- * k comes back within them with probability 1 - exp(-count window / N). */
+/* Returns the number of distinct rows in `window` lookups of the table. A row
+ * of bin k occurs in the window with probability 1 - exp(-count window / N). */
 static double rows_seen(const struct feature_input *input, double window)
 {
     double rows = 0;

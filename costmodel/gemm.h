@@ -11,13 +11,14 @@
  *
  *     c[m][n] = op(a)[m][k] * op(b)[k][n]
  *
- * where op transposes if told: a is stored [k][m], b [n][k]. m, n, k >= 1.
+ * op is the transposition if the flag is set: a is then stored as [k][m], b as
+ * [n][k]. m, n, k >= 1.
  */
 
-/* Call before gemm, also before what trains or asks a net of training
- * (train_fit, evaluate_model, model_says): makes OpenBLAS ready, on one
- * thread, so that one machine gives one result. ERR_IO where it cannot be
- * loaded. A second call does nothing. */
+/* Prepares OpenBLAS. Call it before gemm, and before any function that trains
+ * or evaluates a net in training (train_fit, evaluate_model, model_says).
+ * OpenBLAS runs on one thread, so that a machine always gives the same result.
+ * ERR_IO if it cannot be loaded. A second call does nothing. */
 int gemm_init(struct err *err) MUST_CHECK;
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
           const float *a, const float *b, float *c);

@@ -8,17 +8,18 @@
 #include <sys/mman.h>
 
 /*
- * OpenBLAS, loaded when it is asked for: linked, it would start threads in
- * every command, before main, and where there is no memory for them its
- * destructor waits for ever.
+ * OpenBLAS, loaded on demand. If it were linked, it would start threads in
+ * every command, before main. If there is no memory for them, its destructor
+ * waits for ever.
  */
 
 #define LIBRARY "libopenblas.so.0"
-/* The first product maps 128 MiB, and asks for ever where there is no room;
- * with a margin for what is mapped beside it. */
+/* Memory that the first product needs, with a margin for other mappings.
+ * OpenBLAS maps 128 MiB, and retries for ever if there is not enough memory. */
 #define BUFFER_BYTES ((size_t)160 << 20)
 
-/* Lets OpenBLAS take its buffer, which it keeps, while there is room. */
+/* Makes OpenBLAS allocate its buffer, which it keeps, while there is enough
+ * memory. */
 static void take_buffer(void)
 {
     const float a[1] = {1}, b[1] = {1};
@@ -34,10 +35,10 @@ static void take_buffer(void)
 
 int gemm_init(struct err *err)
 {
-    /* Read when the library is loaded, which so starts no thread. */
+    /* OpenBLAS reads the variable when it is loaded, so it starts no thread. */
     if (setenv("OPENBLAS_NUM_THREADS", "1", 1))
         mem_exhausted(1, sizeof LIBRARY);
-    /* Never closed: one handle for the life of the process. */
+    /* The library is never closed: one handle for the life of the process. */
     if (!dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL))
         return err_set(err, ERR_IO, "cannot load OpenBLAS: %s", dlerror());
     if (!dlsym(RTLD_DEFAULT, "cblas_sgemm"))

@@ -4,8 +4,9 @@
 #include <cblas.h>
 #include <stdlib.h>
 
-/* OpenBLAS inside the program. Its own constructor, which has no priority and
- * so runs later, starts no thread then. */
+/* Asks OpenBLAS, which is linked into the program, for one thread. OpenBLAS'
+ * own constructor has no priority, so it runs after this one and starts no
+ * thread. */
 __attribute__((constructor(101))) static void ask_for_no_threads(void)
 {
     setenv("OPENBLAS_NUM_THREADS", "1", 1);

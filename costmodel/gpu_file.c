@@ -12,8 +12,9 @@
 static const char *const basis_names[] = {"measured", "fitted", "data sheet",
                                           "estimated", NULL};
 
-/* Every member of a file, all but three needed; the numbers are figures,
- * whose ranges tell bytes from MiB and MHz from GHz. */
+/* All members of a file; three are optional. Numbers are figures with a source.
+ * Their ranges are narrow enough to catch MiB given as bytes and MHz given as
+ * GHz. */
 #define GPU(member) MEMBER_OF(struct gpu_spec, member)
 static const struct place_field members[] = {
     {"name", GPU(full_name), true, 0, 0, NULL},
@@ -38,8 +39,8 @@ static const struct place_field members[] = {
 };
 #define N_MEMBERS (sizeof(members) / sizeof(*members))
 
-/* What a figure rests on. It is checked, and kept of an error: the rest of
- * files is for people. */
+/* Source of a figure. It is checked but not kept, except that of the lookup
+ * error: sources are for human readers. */
 struct ground {
     uint32_t basis;
     const char *source, *date;
@@ -53,7 +54,7 @@ static const struct place_field ground_fields[] = {
 static const char *const figure_keys[] = {"value", "basis", "source", "date",
                                           NULL};
 
-/* "2024", "2024-09", "2024-09-24" */
+/* Returns true for "2024", "2024-09", "2024-09-24". */
 static bool is_date(const char *text)
 {
     const size_t len = strlen(text);
@@ -155,7 +156,8 @@ static int unknown_gpu(const char *name, const char *const *names,
                             : "none: no data with a folder 'gpus' are found");
 }
 
-/* What no file is for but a shipped model: the GPU that it was measured on. */
+/* Returns the figures of the GPU that a shipped model was measured on, for a
+ * name that has a model but no GPU file. */
 static int of_model(const struct gpu_spec **out, const char *name,
                     const char *path, struct arena *arena, struct err *err)
 {
@@ -209,7 +211,8 @@ static bool has_word(const char *text, const char *word, size_t len)
     return false;
 }
 
-/* How many words a GPU's name has where all are in the text, else 0. */
+/* Returns the number of words of a GPU's name if all of them occur in the text,
+ * else 0. */
 static unsigned common_words(const char *name, const char *text)
 {
     unsigned n_words = 0;

@@ -5,32 +5,41 @@
 #include "costmodel/gpu_spec.h"
 
 /*
- * Figures of a GPU as JSON, each with its source: a file a GPU, of which those
- * that are shipped lie in data/gpus. Specified in neuroshard-gpu(5). All that
- * is read lives in the arena.
+ * Reads the figures of GPUs from JSON files, in which each figure has its
+ * source. There is one file for each GPU; shipped files are in data/gpus. The
+ * format is specified in neuroshard-gpu(5). All results live in the arena.
  */
 
-/* The whole text of such a file; `source` is what errors call it, and the
- * GPU. ERR_INPUT is "source:line: what is wrong". */
+/* Parses the whole text of such a file. `source` names the file in error
+ * messages and becomes the name of the GPU. Errors are ERR_INPUT with the
+ * message "source:line: what is wrong". */
 int gpu_spec_from_json(struct gpu_spec *spec, const char *text, size_t len,
                        const char *source, struct arena *arena,
                        struct err *err) MUST_CHECK;
 
-/* The names of those that are shipped, sorted, the last one NULL. */
+/* Returns the names of the shipped GPUs, sorted and NULL-terminated. */
 const char *const *gpu_names(struct arena *arena) NEVER_NULL;
 
-/* By the name of a shipped one, in any case, by that of a device, which has a
- * blank or a colon in it (as gpu_spec_of_device), or by the path of a
- * file, which has a '/' or a '.' in it. The name of a shipped model, where
- * there is no file of it, has the figures of the GPU that the model was
- * measured on. ERR_USAGE for an unknown name, with the nearest and all there
- * are; a file that cannot be read fails as file_read or gpu_spec_from_json. */
+/*
+ * Finds the figures of a GPU by name. The name may be
+ *
+ *   - the name of a shipped GPU, in upper or lower case,
+ *   - the name of a device, which contains a blank or a colon
+ *     (see gpu_spec_of_device),
+ *   - the path of a file, which contains a '/' or a '.',
+ *   - the name of a shipped model, if no GPU file has this name: the figures
+ *     are those of the GPU that the model was measured on.
+ *
+ * An unknown name is ERR_USAGE; the message suggests the nearest name and lists
+ * all. A file that cannot be read fails as in file_read or gpu_spec_from_json.
+ */
 int gpu_spec_get(const struct gpu_spec **out, const char *name,
                  struct arena *arena, struct err *err) MUST_CHECK;
 
-/* The shipped one that a device's name, "cuda:NVIDIA H100 PCIe", is of: all
- * words of its own are among the device's, and no other has more such; for
- * "cpu:..." the CPU host. NULL where there is none. */
+/* Finds the shipped GPU that a device name such as "cuda:NVIDIA H100 PCIe"
+ * belongs to. All words of the GPU's name occur in the device's name, and no
+ * other such GPU has more words. "cpu:..." is the CPU host. *out is NULL if no
+ * GPU matches. */
 int gpu_spec_of_device(const struct gpu_spec **out, const char *device,
                        struct arena *arena, struct err *err) MUST_CHECK;
 

@@ -5,9 +5,14 @@
 
 #include <math.h>
 
-/* Of GPUs one whole curve is published, RCCL's among eight in a host, 128 B to
- * 128 MiB a GPU. Latency and transfer overlap: from 256 B on the root of the
- * sum of their squares is within 17 %, where their sum is up to 38 % off. */
+/*
+ * Returns a curve on which latency and transfer overlap: the root of the sum of
+ * their squares.
+ *
+ * Only one whole curve of an all-to-all among GPUs is published: RCCL's among
+ * eight GPUs of a host, from 128 B to 128 MiB a GPU. From 256 B on, the root of
+ * the sum of squares is within 17 % of it; the plain sum is up to 38 % off.
+ */
 static struct comm_curve overlapped(double alpha_us, double gbps)
 {
     static const double ratios[] = {0, 0.25, 0.5, 1, 2, 4, 8, 16};
@@ -21,20 +26,29 @@ static struct comm_curve overlapped(double alpha_us, double gbps)
 }
 
 /*
- * All-to-alls across hosts. What a network adapter yields of its rate falls
- * with the hosts: 0.91 of 400 Gb/s at two (1 GiB among 2 x 8 H100 over
- * EFA, 11.8 ms), 0.74 at four (GTC 2025 S72583). An MI355X, by which nothing
- * was fitted, has 0.92 and 0.78. Of two NVLink domains of 72 GB200 the bus
- * bandwidth is 24 GB/s, and so 12 across them of a GPU's 50; of two of 64
- * GB300, which are held out, 23.8 of 100 go across. Latency grows with the
- * messages, one for each rank: 30 to 50 us at 16 to 32 ranks (NCCL's tuning
- * tables), and 0.32 ms for 8 MiB among 8 x 8 H800 (NCCL issue 1531), of which
- * 0.24 are bytes.
+ * Constants of all-to-alls across hosts.
+ *
+ * The share of its line rate that a network adapter reaches falls with the
+ * number of hosts:
+ *
+ *   hosts  share  measured
+ *   2      0.91   of 400 Gb/s: 1 GiB among 2 x 8 H100 over EFA, 11.8 ms
+ *   4      0.74   GTC 2025 S72583
+ *   2      0.92   MI355X; not used for the fit
+ *   4      0.78   MI355X; not used for the fit
+ *
+ * Across NVLink domains the share is lower. Two domains of 72 GB200 have a bus
+ * bandwidth of 24 GB/s, so 12 of the 50 GB/s of a GPU cross. Two domains of 64
+ * GB300, which are held out, have 23.8 of 100 GB/s.
+ *
+ * Latency grows with the number of messages, which is one for each rank: 30 to
+ * 50 us at 16 to 32 ranks (NCCL's tuning tables). 8 MiB among 8 x 8 H800 take
+ * 0.32 ms (NCCL issue 1531), of which 0.24 ms are transfer.
  */
 #define DOMAINS_FRAC 0.24
-#define MOST_OF_HOST                                        \
-    16 /* GPUs; of more it is a domain, whoever calls it so \
-        */
+/* Most GPUs of a host. A larger group is an NVLink domain, even if the user
+ * calls it a host. */
+#define MOST_OF_HOST 16
 #define HOSTS_ALPHA_US 30
 #define RANK_ALPHA_US 0.6
 
@@ -53,15 +67,24 @@ static struct comm_curve across_hosts(const struct gpu_spec *spec,
 }
 
 /*
- * What ids take before they are looked up: 180 cases of FBGEMM's operations on
- * an H100 each (data/measurements/fbgemm-nvidia-h100-input.csv), within 3 and
- * 4 % on average. Bags go by what SMs issue (an H200 takes 0.96 and 1.02 of the
- * H100's), ids by the bandwidth (0.80 and 0.79, of 0.72). Of a CPU, which
- * copies: bytes read and written, and a step of the loop [E].
+ * Rates of the operations on ids before the lookups.
  *
- * FBGEMM's check of ids has a warp for each bag, and follows a sum of lengths:
- * 183 cases on an H100 (data/measurements/fbgemm-nvidia-h100-checks.csv), half
- * of them within 2 %, nine in ten within 7 %. TorchRec leaves it on.
+ * Permuting and bucketizing: 180 cases each of FBGEMM's operations on an H100
+ * (data/measurements/fbgemm-nvidia-h100-input.csv), within 3 and 4 % on
+ * average. The time for bags scales with the issue rate of the SMs, the time
+ * for ids with the bandwidth. An H200 takes these shares of the H100's time:
+ *
+ *             permute  bucketize  expected
+ *   for bags  0.96     1.02       1
+ *   for ids   0.80     0.79       0.72
+ *
+ * On a CPU, which copies the ids: bytes read and written, and one step of the
+ * loop for each bag [E].
+ *
+ * Check of ids: FBGEMM's kernel has a warp for each bag, and its time follows a
+ * sum of bags and ids. In 183 cases on an H100
+ * (data/measurements/fbgemm-nvidia-h100-checks.csv), half of the predictions
+ * are within 2 % and nine in ten within 7 %. TorchRec leaves the check on.
  */
 struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
 {
@@ -86,9 +109,10 @@ struct id_rates gpu_spec_ids(const struct gpu_spec *spec)
 }
 
 /*
- * TorchRec's operations that de-duplicate ids: 95 sets of tables on an H100
- * (data/measurements/fbgemm-nvidia-h100-dedup.csv), half of those held out
- * within 6 %, nine in ten within 20 %. Others by their bandwidth [E].
+ * Rates of TorchRec's operations that deduplicate ids, measured with 95 sets of
+ * tables on an H100 (data/measurements/fbgemm-nvidia-h100-dedup.csv). The
+ * prediction is within 6 % for half of the held-out sets and within 20 % for
+ * nine in ten. Other GPUs are scaled by their bandwidth [E].
  */
 struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
 {
@@ -101,20 +125,25 @@ struct dedup_rates gpu_spec_dedup(const struct gpu_spec *spec)
 }
 
 /*
- * What of its time a phase costs others beside it: the medians of 56 sets of
- * tables on an H200 (data/measurements/fbgemm-nvidia-h200-overlap.csv), and of
- * 48 on an H100, within 0.07 of them. A copy
- * by SMs, as a collective moves bytes, costs look-ups 0.22 to 0.42 of itself;
- * look-ups beside matrix products 0.91 to 1.06; an upload by the copy engine
- * 0.01 to 0.03. Threads of a CPU do one thing after the other.
+ * Slowdown that a phase causes to phases that run at the same time, as a
+ * fraction of its own time. The values are the medians of 56 sets of tables on
+ * an H200 (data/measurements/fbgemm-nvidia-h200-overlap.csv). The medians of 48
+ * sets on an H100 are within 0.07 of them.
+ *
+ *   phase                            slows            by
+ *   copy by SMs, as in a collective  lookups          0.22 to 0.42
+ *   lookups                          matrix products  0.91 to 1.06
+ *   upload by the copy engine        lookups          0.01 to 0.03
+ *
+ * Threads of a CPU do one thing after the other, so their fraction is 1.
  */
 static const double overlap_of_gpu[N_PHASES] = {
     [PHASE_INPUT] = 0.3,    [PHASE_OUTPUT] = 0.3, [PHASE_PERMUTE] = 0.95,
     [PHASE_FORWARD] = 0.95, [PHASE_CACHE] = 0.02,
 };
 
-/* Of the 16 that no figure rests on, data/measurements/published-alltoalls.csv.
- */
+/* Error on the 16 published all-to-alls that no figure was fitted to
+ * (data/measurements/published-alltoalls.csv). */
 #define EXCHANGE_ERROR_FRAC 0.16
 
 struct comm_model gpu_spec_comm(const struct gpu_spec *spec,

@@ -41,8 +41,8 @@ const char *interval_class_of(const struct sample *sample)
     return interval_class(&load);
 }
 
-/* Measured over said, within bounds: a net without an estimate may say less
- * than 0. */
+/* Returns measured over predicted time, within bounds. A net without an
+ * estimate may predict a negative time. */
 static double ratio_of(double ms, double says)
 {
     return fmin(ms / fmax(says, 0), 1 + INTERVAL_MAX_ERROR);
@@ -55,7 +55,7 @@ double interval_error(double ms, double says)
     return fmax(ratio, 1 / ratio) - 1;
 }
 
-/* Sorts errors[n]; n >= 9. */
+/* Returns the 90 % conformal bound of errors[n], n >= 9. Sorts the errors. */
 static double bound(double *errors, size_t n)
 {
     const size_t k = (n + 1) - (n + 1) / 10; /* ceil(0.9 (n + 1)) */

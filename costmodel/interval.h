@@ -5,61 +5,77 @@
 #include "costmodel/features.h"
 
 /*
- * How far a model's times of devices are off, by class of device: split
- * conformal intervals (Papadopoulos et al. 2002; by class, Vovk et al. 2003).
- * Of n samples that the model did not learn from, the ceil(0.9 (n + 1))-th
- * smallest error holds the next one's in nine cases of ten, however errors are
- * distributed. An error is what the larger of measured and predicted time is
- * over the smaller one, less 1.
+ * Prediction intervals of a model's times, by class of device: split conformal
+ * intervals (Papadopoulos et al. 2002; by class, Vovk et al. 2003). The
+ * interval is the ceil(0.9 (n + 1))-th smallest error of n samples that the
+ * model did not learn from. It covers the next sample in nine of ten cases,
+ * whatever the distribution of the errors. An error is the larger of measured
+ * and predicted time over the smaller one, minus 1.
  */
 
-/* What a device's class goes by: the sums over its tables, and the widest;
- * starts as zero. */
+/* Facts that determine the class of a device: sums over its tables, and the
+ * widest table. Starts as zero. */
 struct device_load {
     double n_tables, n_lookups, batch, n_columns;
 };
 void device_load_add(struct device_load *load,
                      const struct feature_input *table);
 
-/* The first that fits of "few look-ups" (below 10,000 a batch), "light loads"
- * (below 100,000), "few tables" (below 5), "small batches" (below 16,384),
- * "wide rows" (a table of more than 128 columns) and "usual": errors of
- * data/measurements differ by them. Light loads of a 2-processor Xeon were off
- * by 24 %, small batches by 14 %; of executed plans, half of them light, 82 %
- * lay within these and 77 % within the 16 % of both. */
+/*
+ * Returns the class of a device: the first in this table that fits. The errors
+ * in data/measurements differ between these classes.
+ *
+ *   few look-ups    below 10,000 lookups a batch
+ *   light loads     below 100,000 lookups a batch
+ *   few tables      below 5 tables
+ *   small batches   below 16,384 samples
+ *   wide rows       a table of more than 128 columns
+ *   usual           all others
+ *
+ * Measured on a 2-processor Xeon, whose executed plans were half light loads:
+ *
+ *   intervals      light loads  small batches  plans inside
+ *   by class       24 %         14 %           82 %
+ *   one for both   16 %         16 %           77 %
+ */
 const char *interval_class(const struct device_load *load);
 #define INTERVAL_ALL "all"
 #define MAX_INTERVALS 7
-/* INTERVAL_ALL the first. */
+/* All names; the first is INTERVAL_ALL. */
 extern const char *const interval_classes[MAX_INTERVALS];
 const char *interval_class_of(const struct sample *sample);
 
-#define INTERVAL_MAX_ERROR 1e6 /* larger ones count as that */
+#define INTERVAL_MAX_ERROR 1e6 /* larger errors are clipped to this */
 struct interval {
-    const char *class; /* or INTERVAL_ALL */
+    const char *class; /* a class, or INTERVAL_ALL */
     const char *of;    /* "held-out samples" */
-    uint64_t n;        /* of those */
+    uint64_t n;        /* number of these samples */
     double error_frac;
-    /* The same of the ratio of two times: of samples of the class that follow
-     * each other, so mostly of one setting. */
+    /* Interval of the ratio of two times. The pairs are consecutive samples of
+     * the class, so most pairs have one setting. */
     double pair_error_frac;
-    double within_frac; /* of n that were looked at: evaluate.h; in no file */
+    /* Share of n evaluated samples inside the interval (see evaluate.h). It is
+     * not stored in files. */
+    double within_frac;
 };
 struct interval_list {
-    struct interval at[MAX_INTERVALS]; /* that of all first */
+    /* The interval of all devices comes first. */
+    struct interval at[MAX_INTERVALS];
     size_t n;
 };
 
-/* A class of fewer has none of its own. */
+/* Least number of samples for a class to have an interval of its own. */
 #define INTERVAL_LEAST 15
 
-/* Of samples[n], each with its setting, that took ms[n]; errors count times
- * `scale`, 1 where the model itself says. */
+/* Makes the intervals from samples[n], each with its setting, with the measured
+ * times ms[n] and the predicted times says[n]. Errors are multiplied by
+ * `scale`, which is 1 if the model itself made the predictions. */
 struct interval_list intervals_make(const char *of,
                                     const struct sample *const *samples,
                                     const double *ms, const double *says,
                                     size_t n, double scale);
-/* That of the class, or of all; NULL where there is none. */
+/* Returns the interval of the class, or else that of all devices; NULL if there
+ * are no intervals. */
 const struct interval *interval_find(const struct interval_list *intervals,
                                      const char *class);
 double interval_error(double ms, double says);

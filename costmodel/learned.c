@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trained model as an oracle. A vector is the outputs of the table MLP times
- * what the estimate says of the shard, what the shard adds to the estimate's
- * totals and lanes, the physical floor in ms, what replicas take
- * (costmodel/roofline.h), and the lanes of communication.
+ * A trained model as an oracle. The vector of a shard has these lanes, in
+ * order:
  *
- * Batch, precision and optimizer are inputs of the net where they were trained
- * on. A plan for a batch outside is priced at the nearest one inside, at the
- * same look-ups a sample, and scaled; a table of a precision or optimizer that
- * was not trained on is taken as the nearest one that was, and gets what the
- * roofline says of the other optimizer's update: a net's answer to inputs it
- * never saw is worth less. Such a plan is called modelled, not measured.
+ * - the outputs of the table MLP, weighted by the estimated time of the shard;
+ * - the contributions of the shard to the totals and lanes of the estimate;
+ * - the physical floor in ms;
+ * - extra time for the update by an optimizer that was not trained on;
+ * - the lanes of a job, for replicas (costmodel/roofline.h) and communication.
+ *
+ * Batch, precision and optimizer are inputs of the net, which are only valid
+ * inside the training range. A plan for a batch outside is priced at the
+ * nearest batch inside, with the same lookups per sample, and the time is
+ * scaled. A table whose precision or optimizer was not trained on is priced as
+ * the nearest one that was; the roofline adds the difference of the optimizers'
+ * updates. This is better than a net's answer to inputs that it never saw. The
+ * basis of such a plan is modelled, not measured.
  */
 #include "costmodel/oracles.h"
 
@@ -36,24 +41,31 @@ struct learned {
     struct comm_oracle priced;
     struct model model;
     struct fast_mlp table, head;
-    struct model_range *ranges;      /* [n_tables] that tables are priced in */
-    double batch;                    /* that the net is asked for */
-    struct table_use *as_trained;    /* [n_tables] at that batch */
-    struct table_use *as_planned;    /* [n_tables] at the problem's batch */
-    double batch_ratio;              /* problem's batch over the net's */
-    double floor_gbps;               /* 0: no floor is known */
-    const struct gpu_spec *spec;     /* of what the model cannot know */
-    const struct gpu_spec *measured; /* the GPU of the samples; NULL: unknown */
-    bool is_elsewhere;               /* the plan is for another one */
-    uint32_t n_embed; /* lanes, 0 without a net; then what the estimate goes by,
-                         the totals first */
-    uint32_t n_sums;  /* of all these; then those below */
+    /* [n_tables]: training range that each table is priced in. */
+    struct model_range *ranges;
+    double batch;                 /* batch that the net is asked for */
+    struct table_use *as_trained; /* [n_tables]: reuse at that batch */
+    /* [n_tables]: reuse at the problem's batch. */
+    struct table_use *as_planned;
+    double batch_ratio; /* problem's batch over the net's batch */
+    double floor_gbps;  /* 0: unknown */
+    /* Figures for everything that the model does not cover. */
+    const struct gpu_spec *spec;
+    const struct gpu_spec *measured; /* GPU of the samples; NULL: unknown */
+    /* The plan is for another GPU than `measured`. */
+    bool is_elsewhere;
+    /* Number of embedding lanes, 0 without a net; the estimate's lanes follow,
+     * totals first. */
+    uint32_t n_embed;
+    /* Number of lanes of net and estimate; the lanes of the enum below
+     * follow. */
+    uint32_t n_sums;
 };
 
-/* After the lanes of the net and the estimate. */
+/* Lanes after those of the net and the estimate. */
 enum {
     LANE_FLOOR,
-    LANE_UPDATE, /* ms more than by an optimizer that was trained on */
+    LANE_UPDATE, /* ms more than with an optimizer that was trained on */
     LANE_JOB,
     N_LANES = LANE_JOB + JOB_LANES
 };
@@ -63,8 +75,8 @@ static double clamp(double x, double least, double most)
     return x < least ? least : x > most ? most : x;
 }
 
-/* What a net sees of a shard, no replica, at 1 / ratio of the problem's batch:
- * a row piece serves its rows' share of the table's look-ups. */
+/* Fills the net's input for a shard that is not a replica, at 1 / ratio of the
+ * problem's batch. A row piece has the lookups that fall into its rows. */
 static void fill_input(struct feature_input *input,
                        const struct learned *learned, const struct shard *shard,
                        const struct table_use *whole, double ratio)
@@ -82,7 +94,8 @@ static void fill_input(struct feature_input *input,
     input->pooling_factor = input->n_lookups / input->batch;
 }
 
-/* Standardised features of a shard, and what it adds to the totals. */
+/* Fills the standardised features of a shard, and its contributions to the
+ * estimate's totals and lanes. */
 static void fill_features(const struct learned *learned,
                           const struct shard *shard, float *out, double *adds)
 {
@@ -101,8 +114,9 @@ static void fill_features(const struct learned *learned,
         out[f] = (float)((features[f] - at[f].mean) / at[f].std);
 }
 
-/* What the shard's optimizer takes more than the one that it is priced by,
- * which the input has. */
+/* Returns the extra time of the update: by the shard's own optimizer instead of
+ * input->optimizer, which it is priced by. Sets input->optimizer to the
+ * shard's. */
 static double update_ms(const struct learned *learned,
                         const struct shard *shard, struct feature_input *input)
 {
@@ -119,7 +133,7 @@ static double update_ms(const struct learned *learned,
            fused_added_ms(learned->spec, by_other);
 }
 
-/* The lanes behind the sums, in which a replica has no part. */
+/* Fills the lanes after the sums. For a replica, sets the sums to 0. */
 static void fill_lanes(const struct learned *learned, const struct shard *shard,
                        double *out)
 {
@@ -168,9 +182,9 @@ static void learned_embed(const struct oracle *oracle,
     }
 }
 
-/* What the head, if there is one, sees of a device's sums: embeddings weighted
- * by their share of the estimate, and the totals. Returns the unit of its
- * answer. */
+/* Fills the head's input from a device's sums, if there is a head: embeddings
+ * weighted by their share of the estimate, and the totals. Returns the unit of
+ * the head's answer, in ms. */
 static double fill_head(const struct learned *learned, const double *sums,
                         float *in)
 {
@@ -211,10 +225,11 @@ static void learned_compute(const struct oracle *oracle, const double *sums,
             double ms =
                 ratio * unit_ms[i] * learned->batch_ratio + lanes[LANE_UPDATE];
 
-            /* a comparison that lets NaN through, to be reported */
+            /* this comparison passes NaN on, so that it is reported */
             if (ms < lanes[LANE_FLOOR])
                 ms = lanes[LANE_FLOOR];
-            if (!(job[JOB_SHARDS] > 0)) /* whole numbers, so exactly 0 */
+            /* A whole number, so exactly 0 without shards. */
+            if (!(job[JOB_SHARDS] > 0))
                 ms = 0;
             ms += job[JOB_REPLICAS] + job_added_ms(learned->spec, job);
             compute_ms[begin + i] = ms;
@@ -239,8 +254,9 @@ static size_t learned_judge(const struct oracle *oracle,
                        compute_ms, error, outside, arena);
 }
 
-/* Published figures, and in their place what was fitted to measurements; of
- * this program's look-ups, or of FBGEMM's. */
+/* Returns the published figures of a GPU, with those replaced that were fitted
+ * to measurements. skips_checks is set for this program's lookups and cleared
+ * for FBGEMM's. */
 static const struct gpu_spec *model_spec(const struct gpu_spec *published,
                                          const struct model *model,
                                          struct arena *arena)
@@ -265,9 +281,10 @@ static const struct gpu_spec *model_spec(const struct gpu_spec *published,
     return spec;
 }
 
-/* What the net cannot know: communication that was not measured, and for a GPU
- * the bandwidth of its memory: those of the GPU that was measured, or, where
- * its figures are not known, of the one that is planned for. */
+/* Sets the constants that the net does not cover: communication that was not
+ * measured, and for a GPU the bandwidth of its memory. They are those of the
+ * measured GPU. If its figures are unknown, they are those of the GPU that the
+ * plan is for. */
 static int choose_constants(struct learned *learned,
                             const struct problem *problem, struct arena *arena,
                             struct err *err)
@@ -280,7 +297,8 @@ static int choose_constants(struct learned *learned,
 
     if (gpu_spec_of_device(&spec, model->setting.device, arena, err))
         return -1;
-    /* That GPU by another name, or with figures of the user's own. */
+    /* The measured GPU may have another name in the plan, or figures of the
+     * user's own. */
     if (spec && gpu && strcmp(spec->name, gpu) != 0 &&
         !gpu_spec_get(&planned, gpu, arena, &ignored) &&
         !strcmp(planned->full_name, spec->full_name))
@@ -310,9 +328,9 @@ static int choose_constants(struct learned *learned,
     return 0;
 }
 
-/* A sentence where the samples are of another GPU than the problem's, or of
- * another processor or instruction set than this machine's, or where its net is
- * slow here; else NULL. */
+/* Returns a warning, one sentence, if the samples are of another GPU than the
+ * problem's, if they are of another processor or instruction set than this
+ * machine's, or if the net is slow on this machine. Otherwise NULL. */
 static const char *doubt(const struct learned *learned, const char *file,
                          const struct problem *problem, struct arena *arena)
 {
@@ -337,21 +355,23 @@ static const char *doubt(const struct learned *learned, const char *file,
                     file, model->setting.device, model->setting.isa, cpu, isa);
 }
 
-/* On samples that training did not see, held out or by cross-validation; they
- * say nothing of another GPU, nor of what was not trained on. */
+/* Returns the error on samples that training did not see (held out, or by
+ * cross-validation). It is unknown (0) for another GPU, and for settings that
+ * were not trained on. */
 static struct cost_error error_of(const struct model *model,
                                   const struct oracle *oracle,
                                   struct arena *arena)
 {
-    /* a net that is slow here says the same */
+    /* a net that is slow on this machine still has this error */
     if (oracle->warning != fast_mlp_warning(cpu_isa_best()) ||
         oracle->cost.basis != BASIS_MEASURED)
         return (struct cost_error){0};
     return interval_cost_error(&model->intervals, INTERVAL_ALL, arena);
 }
 
-/* How unlike a range is to a table: another width of the weights first, then
- * whether there is an optimizer's state, then the names. */
+/* Returns the distance between a range and a table. Criteria in order: width of
+ * the weights, whether the optimizer has a state, names of optimizer and
+ * precision. */
 static unsigned distance(const struct model_range *range,
                          const struct table *table)
 {
@@ -369,8 +389,9 @@ static unsigned distance(const struct model_range *range,
     return sum;
 }
 
-/* The range for each table, and a batch that all of them have, or are near. A
- * roofline takes each as it is. Whether all are of what was trained on. */
+/* Chooses the range for each table, and a batch inside all these ranges or near
+ * them. A roofline takes every table as it is. Returns true if all tables are
+ * inside the training set. */
 static bool choose_ranges(struct learned *learned,
                           const struct problem *problem, struct arena *arena)
 {
@@ -402,8 +423,8 @@ static bool choose_ranges(struct learned *learned,
     return is_trained;
 }
 
-/* The third layer with the scaling of the totals in it, so that it takes their
- * logarithms as they are. */
+/* Returns the third layer with the scaling of the totals folded in, so that it
+ * takes their unscaled logarithms. */
 static struct mlp_layer fold_scaling(const struct model *model,
                                      struct arena *arena)
 {
@@ -442,9 +463,10 @@ static void build_nets(struct learned *learned, struct arena *arena)
     learned->n_embed = mlp->shape.n_embed;
 }
 
-/* A bare name is a shipped model's, where there is one, whatever lies in the
- * current folder, and with or without its ".nsm": so a plan that was priced by
- * it finds it again anywhere. */
+/* Returns the path of a model. A bare name is that of a shipped model, if there
+ * is one, with or without ".nsm". It precedes a file of this name in the
+ * current folder, so that a plan that was priced by a shipped model finds it
+ * again from anywhere. */
 static const char *path_of_model(const char *file, struct arena *arena)
 {
     const char *name = arena_printf(arena, "models/%s.nsm", file), *path;
@@ -470,7 +492,8 @@ int oracle_learned_gpu(const char **gpu, const char *file, struct arena *arena,
     return 0;
 }
 
-/* What was measured, and, where it is no net alone, what was made of it. */
+/* Returns the text of the training settings, with the kind of the model unless
+ * it is a pure net. */
 static const char *device_of(const struct model *model, struct arena *arena)
 {
     const char *setting = model_setting_text(model, arena);

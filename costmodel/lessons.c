@@ -6,30 +6,33 @@
 #include <math.h>
 #include <string.h>
 
-/* Samples by which scales are chosen, at most. */
+/* Most samples that the scales are fitted to. */
 #define MOST_SCALED 256
-/* Of the logarithms of what is chosen, around where they begin. */
+/* Prior variance of the logarithms of the fitted parameters, around their
+ * start. */
 #define PRIOR_VARIANCE 2.25
 #define FREEDOM 4
 #define N_ROUNDS 3
 #define N_PASSES 6
 
-/* What is chosen, by its logarithm: the deviations of what is smooth and of
- * noise, and each input's scale. */
+/* Fitted parameters, as logarithms: the standard deviations of the smooth part
+ * and of the noise, and the length scale of each input. */
 enum { SMOOTH, NOISE, SCALE };
 #define MOST_CHOSEN (SCALE + MAX_FEATURES + MAX_TOTALS)
 
 struct process {
     size_t n_inputs, n_samples;
     double *x; /* [n_inputs][n_samples] */
-    /* Of what is known: the logarithm of measured over estimated time, less the
-     * mean; the variance of its noise over that of noise; its weight; [n][n] */
+    /* For the known samples. y: log(measured / estimated), minus the mean.
+     * loud: noise variance of a sample, relative to the common one. weight:
+     * coefficients of the process. covariances: [n][n]. */
     double *y, *loud, *weight, *covariances;
     double start[MOST_CHOSEN], chosen[MOST_CHOSEN];
-    double per_scale[MOST_CHOSEN]; /* of an input */
+    double per_scale[MOST_CHOSEN]; /* 1 / length scale of each input */
 };
 
-/* Totals, and the features of tables in the mean, by their shares. */
+/* Fills the inputs of sample i: the totals, and the features of its tables,
+ * averaged by their shares. */
 static void fill_inputs(struct process *process, const struct dataset *dataset,
                         size_t i)
 {
@@ -45,8 +48,9 @@ static void fill_inputs(struct process *process, const struct dataset *dataset,
                   (double)dataset->scaled_rows[j * n_features + f];
 }
 
-/* of[n] becomes the covariances of sample i and the first n, every nth. For
- * each input over all samples, as a compiler makes vectors of that. */
+/* Fills of[n] with the covariances of sample i and n other samples: every nth,
+ * from the first on. The inner loop runs over all samples, so that a compiler
+ * can vectorise it. */
 static void covariances(double *restrict of, const struct process *process,
                         size_t i, size_t n, size_t nth)
 {
@@ -67,8 +71,8 @@ static void covariances(double *restrict of, const struct process *process,
         of[j] = exp(most - of[j] / 2);
 }
 
-/* The weights of n samples, every nth; returns how unlikely what is chosen is,
- * as a logarithm. */
+/* Fits the weights to n samples, taking every nth. Returns the negative
+ * logarithm of the posterior density of the parameters, up to a constant. */
 static double solve(struct process *process, size_t n, size_t nth)
 {
     double *a = process->covariances, *w = process->weight, loss = 0;
@@ -81,7 +85,7 @@ static double solve(struct process *process, size_t n, size_t nth)
             exp(2 * process->chosen[NOISE]) * process->loud[i * nth];
         w[i] = process->y[i * nth];
     }
-    solve_symmetric(a, w, n); /* which leaves Cholesky's factor */
+    solve_symmetric(a, w, n); /* leaves the Cholesky factor in a */
     for (size_t i = 0; i < n; i++)
         loss += log(a[i * n + i]) + process->y[i * nth] * w[i] / 2;
     for (size_t k = 0; k < SCALE + process->n_inputs; k++)
@@ -90,7 +94,7 @@ static double solve(struct process *process, size_t n, size_t nth)
     return loss;
 }
 
-/* The noise of each by what is left of it. */
+/* Updates the noise of each sample from its residual. */
 static void listen(struct process *process, size_t n, size_t nth)
 {
     for (size_t i = 0; i < n; i++) {
@@ -102,7 +106,8 @@ static void listen(struct process *process, size_t n, size_t nth)
     }
 }
 
-/* One after the other, a step this way or that, as long as it is likelier. */
+/* Coordinate search. Moves one parameter after the other by a step up or down,
+ * and keeps the step if it raises the posterior density. */
 static void choose_scales(struct process *process, size_t n, size_t nth)
 {
     for (int pass = 0; pass < N_PASSES; pass++) {

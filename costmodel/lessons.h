@@ -5,22 +5,26 @@
 #include "costmodel/dataset.h"
 
 /*
- * What a net on a roofline learns from beside few samples: sets of their tables
- * that nobody measured, with times that a Gaussian process gives them
- * (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, 2.7
- * and 5.4). It says measured over estimated time, by the totals of a device and
- * the features of its tables in the mean, of each of which the samples say how
- * much it counts. Noise is Student's, of four degrees of freedom, so that a
- * disturbed sample counts little (Lange, Little, Taylor 1989).
+ * Pseudo-labels: additional training data for a net on a roofline if there are
+ * few samples. They are sets of the samples' tables that nobody measured. Their
+ * times are predicted by a Gaussian process (Rasmussen and Williams, Gaussian
+ * Processes for Machine Learning, 2006, 2.7 and 5.4).
+ *
+ * The process predicts the ratio of measured to estimated time. Its inputs are
+ * the totals of a device and the mean features of its tables. The importance of
+ * each input is fitted to the samples. Noise has Student's distribution with
+ * four degrees of freedom, so that a disturbed sample counts little (Lange,
+ * Little, Taylor 1989).
  */
 
-/* Adds n samples without times to a dataset, each as one that is there, but its
- * tables from any of the same setting, cut to the columns of the first, as a
- * plan groups tables. */
+/* Adds n samples without times to a dataset. Each is a copy of a random sample,
+ * with its tables replaced by random ones of the same setting. No table is
+ * wider than the first: the others are cut to its columns, since a plan groups
+ * tables in this way. */
 void lessons_add(struct dataset *dataset, size_t n, uint64_t seed,
                  struct arena *arena);
-/* Times of those of a scaled dataset behind the first n_known, by what these
- * say. */
+/* Sets the times of all samples after the first n_known of a scaled dataset,
+ * predicted from those first n_known. */
 void lessons_price(struct dataset *all, size_t n_known);
 
 #endif

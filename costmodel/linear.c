@@ -23,9 +23,9 @@ static void subtract(double *restrict row, const double *restrict other,
         row[j] -= factor * other[j];
 }
 
-/* By Cholesky's decomposition. The factor also goes transposed above the
- * diagonal: the innermost loop then runs along two rows, and a compiler makes
- * vectors of it. */
+/* Cholesky decomposition. The factor is also stored transposed above the
+ * diagonal. The innermost loop then runs along two rows, and a compiler can
+ * vectorise it. */
 void solve_symmetric(double *a, double *w, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -40,7 +40,7 @@ void mlp_randomise(struct mlp *mlp, struct rng *rng)
         const struct mlp_layer *layer = &mlp->layers[k];
         const double reach = 1 / sqrt((double)layer->n_in);
 
-        /* The biases stand behind the weights. */
+        /* The biases follow the weights in memory. */
         for (size_t i = 0; i < (size_t)layer->n_out * (layer->n_in + 1); i++)
             layer->weight[i] = (float)(reach * (2 * rng_uniform(rng) - 1));
     }
@@ -63,7 +63,8 @@ void mlp_work_init(struct mlp_work *work, const struct mlp *mlp,
     work->d_s = ARENA_NEW(arena, float, max_samples *layers[2].n_in);
 }
 
-/* Layer k: out[n][n_out] = in weight' + bias, or what of it is above 0 */
+/* Evaluates layer k: out[n][n_out] = in weight' + bias, with negative values
+ * set to 0 if the layer has a ReLU. */
 static void layer_forward(const struct mlp *mlp, int k, const float *in,
                           size_t n, struct mlp_work *work)
 {
@@ -81,8 +82,8 @@ static void layer_forward(const struct mlp *mlp, int k, const float *in,
         }
 }
 
-/* The derivatives of a layer, and of its inputs, where d_in is not NULL.
- * d_out[n][n_out] becomes the derivative before the ReLU that gave out. */
+/* Computes the gradient of a layer, and unless d_in is NULL that of its inputs.
+ * d_out[n][n_out] becomes the derivative before the ReLU. */
 static void layer_backward(const struct mlp *mlp, int k, const float *in,
                            size_t n, struct mlp_work *work, struct mlp *to,
                            float *d_in)
@@ -110,7 +111,7 @@ static void add_row(float *sum, float weight, const float *more, size_t n)
         sum[i] += weight * more[i];
 }
 
-/* What the head sees: the sums of the embeddings, then the totals. */
+/* Fills the head's inputs: the sums of the embeddings, then the totals. */
 static void sum_embeddings(const struct mlp_batch *batch, struct mlp_work *work,
                            size_t n_embed, size_t n_totals)
 {

@@ -12,7 +12,8 @@
 static const unsigned char magic[8] = {0x89, 'N', 'S', 'H',
                                        'A',  'R', 'D', '\n'};
 
-/* The file's first bytes as they lie in memory. */
+/* Layout of the first bytes of the file, which are copied to and from
+ * memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "a model file holds little-endian numbers");
 struct prefix {
@@ -51,7 +52,8 @@ void model_to_bytes(struct model *model, const char **data, size_t *len,
     json_decref(root);
 }
 
-/* What is around header and weights. */
+/* Checks everything except header and weights: magic, version, lengths and
+ * checksum. */
 static int read_frame(struct prefix *prefix, uint64_t *hash, const char *data,
                       size_t len, const char *where, struct err *err)
 {
@@ -107,8 +109,9 @@ static int read_weights(struct model *model, const char *weights,
     return 0;
 }
 
-/* A header of the most bytes may need more when it is laid out again. Beside
- * its texts, which do not grow, it never needs this much. */
+/* Margin below the largest header. A header may become longer when it is
+ * formatted again, but never by this much apart from its texts, which keep
+ * their length. */
 #define MAX_LAYOUT_BYTES (MODEL_MAX_HEADER / 4)
 
 static int check_can_be_written(const struct model *model, size_t n_header,
@@ -235,7 +238,7 @@ const char *environment_text(const struct model_environment *environment,
 
     if (*environment->host)
         text = arena_printf(arena, "host %s", environment->host);
-    /* The driver of a CPU is its system, which has a name. */
+    /* The driver of a CPU is the name of its operating system. */
     if (*environment->driver)
         text = arena_printf(arena, "%s%s%s%s", text, *text ? ", " : "",
                             *environment->cuda ? "driver " : "",
@@ -273,7 +276,7 @@ const char *setting_text(const struct sample_setting *setting,
                         optimizer_names[setting->optimizer], setting->batch);
 }
 
-/* "a|b|c": the names whose bits are set. */
+/* Returns "a|b|c": the names of the set bits. */
 static const char *join_names(unsigned mask, const char *const *names,
                               struct arena *arena)
 {
@@ -341,7 +344,7 @@ int model_save(struct model *model, const char *path, struct err *err)
     return rc;
 }
 
-/* The layers of a compute net, in the order of struct mlp. */
+/* Names of the layers of a compute net, in the order of struct mlp. */
 static const char *const layer_names[] = {"t_hidden.0", "t_hidden.1",
                                           "c_hidden.0", "c_hidden.1"};
 

@@ -8,8 +8,8 @@
 #include "costmodel/mlp.h"
 
 /*
- * A trained cost model, and the file it lives in (neuroshard-model(5)). All
- * numbers are little-endian:
+ * A trained cost model, and its file (neuroshard-model(5)). All numbers are
+ * little-endian:
  *
  *     offset    bytes
  *          0        8   89 4E 53 48 41 52 44 0A ("\x89NSHARD\n")
@@ -22,18 +22,24 @@
  *                       costmodel/mlp.h, matrices row by row
  *  24 + H + 4N      8   XXH3 (64 bits, seed 0) of everything before
  *
- * The header says what was measured, the features with their scaling, the
- * estimate that the net corrects, the shape of the net, where there is one, how
- * it was trained and how well it did on held-out samples, how far it was off on
- * each class of device, what communication cost, and the physical floor. A file
- * of version 1 has one setting and no estimate, one of version 2 a net and no
- * roofline.
+ * The header contains
+ * - the setting and environments of the measurements,
+ * - the features with their scaling,
+ * - the estimate that the net corrects,
+ * - the shape of the net, if there is one,
+ * - how the model was trained, and its errors on held-out samples,
+ * - its prediction intervals for each class of device,
+ * - the communication curves, and the physical floor.
+ *
+ * A file of version 1 has one setting and no estimate. A file of version 2 has
+ * a net and no roofline.
  */
 
 #define MODEL_VERSION 3
 #define MODEL_OLDEST_VERSION 1
 #define MODEL_MAX_HEADER (1u << 20)
-#define MODEL_MAX_EMBED 64 /* lanes an oracle vector has room for */
+/* Most lanes of an embedding in an oracle's vector. */
+#define MODEL_MAX_EMBED 64
 #define MODEL_MAX_ERRORS 8
 #define MODEL_MAX_RANGES (N_PRECISIONS * N_OPTIMIZERS)
 
@@ -42,9 +48,10 @@ struct errors {
     const char *name;        /* "net", "sum of measured singles" ... */
     double mse;              /* ms^2 */
     double mape, median_ape; /* fractions */
-    double p90_ape;          /* NAN where it is not known */
-    double kendall_tau;      /* NAN for fewer than two samples */
-    size_t n;                /* samples it could predict */
+    double p90_ape;          /* fraction; NAN if unknown */
+    double kendall_tau;      /* NAN with fewer than two samples */
+    /* Number of samples that the predictor applies to. */
+    size_t n;
 };
 
 struct error_list {
@@ -52,30 +59,33 @@ struct error_list {
     size_t n;
 };
 
-/* What a model is made of. */
+/* Composition of a model. */
 enum model_kind {
     MODEL_ROOFLINE,     /* the roofline of a GPU, fitted */
-    MODEL_NET,          /* a net on an estimate of rates, or on none */
+    MODEL_NET,          /* a net on an estimate by rates, or on no estimate */
     MODEL_ROOFLINE_NET, /* a net on a fitted roofline */
     N_MODEL_KINDS
 };
 extern const char *const model_kind_names[];
 
 struct model_training {
-    const char *version; /* of the program */
-    const char *build;   /* build id of the program; NULL: unknown */
+    const char *version; /* version of the program */
+    const char *build;   /* build id of the program, or NULL: unknown */
     const char *loss;    /* "relative" or "squared" */
     uint64_t seed;
-    uint64_t epochs, best_epoch; /* run, and the one whose weights these are */
-    uint64_t n_train, n_validation; /* samples */
-    uint64_t n_held_out;            /* fused ones */
-    uint64_t n_folds; /* of the cross-validation that chose; 1: the validation
-                         side of the split; 0: none */
-    const char *measured_from, *measured_to; /* UTC of the samples, or "" */
+    /* Number of epochs run, and the epoch that the weights are from. */
+    uint64_t epochs, best_epoch;
+    uint64_t n_train, n_validation; /* numbers of samples */
+    uint64_t n_held_out;            /* number of fused samples */
+    /* Folds of the cross-validation that chose the kind; 1: it was the
+     * validation side of the split; 0: no choice was made. */
+    uint64_t n_folds;
+    /* UTC of the first and the last sample, or "". */
+    const char *measured_from, *measured_to;
 };
 
-/* Settings of samples, as those that were trained on: the batches at one
- * precision and optimizer. A list has one range for each of those pairs. */
+/* Training settings: the range of batches at one precision and optimizer. A
+ * list has one range for each pair of these. */
 struct model_range {
     enum precision precision;
     enum optimizer optimizer;
@@ -88,8 +98,8 @@ struct range_list {
     size_t n;
 };
 
-/* Where samples to train on were measured, and with what; "" where it is not
- * known, but not all of them. */
+/* Host and software with which training samples were measured. Unknown texts
+ * are "", but not all three. */
 struct model_environment {
     const char *driver, *cuda, *host; /* as in struct sample_setting */
     uint64_t n_samples;
@@ -97,97 +107,107 @@ struct model_environment {
 #define MODEL_MAX_ENVIRONMENTS 16
 
 struct model {
-    struct sample_setting setting; /* device, threads and isa of what was
-                                      measured; the rest is zero */
-    struct range_list ranges;      /* >= 1 */
+    /* Device, threads and isa of the measurements; the other members are
+     * zero. */
+    struct sample_setting setting;
+    struct range_list ranges; /* at least one */
     struct model_environment environments[MODEL_MAX_ENVIRONMENTS];
-    size_t n_environments; /* the first ones, where there are more */
-    uint32_t format;       /* version of the file it was read from, or 0 */
+    /* If there are more environments, only the first ones are kept. */
+    size_t n_environments;
+    /* Version of the file that the model was read from, or 0. */
+    uint32_t format;
     enum cost_basis basis; /* BASIS_MEASURED or BASIS_MODELLED */
     const char *source;    /* one phrase, for people */
     struct feature_set features;
     struct estimate estimate;
-    struct mlp mlp; /* standardised features, totals -> ms over estimate, or
-                       ms; without parameters where the estimate is all */
-    /* By which the kind was chosen: of each kind, by its name, on samples that
-     * it had not seen; none where it was given. */
+    /* Maps standardised features and totals to measured over estimated time, or
+     * to ms. Has no parameters if the model is only an estimate. */
+    struct mlp mlp;
+    /* Errors that the kind was chosen by: one entry for each kind, with its
+     * name, on samples that it had not seen. Empty if the kind was given. */
     struct error_list choice;
     struct model_training training;
-    struct error_list errors;       /* on held-out fused samples */
-    struct interval_list intervals; /* none of too few samples, or of an older
-                                       program */
+    struct error_list errors; /* errors on held-out fused samples */
+    /* Empty if there were too few samples, or if an older program wrote the
+     * file. */
+    struct interval_list intervals;
     bool has_comm;
     struct comm_fit comm;
-    double floor_gbps; /* bandwidth no step exceeds; 0: unknown */
-    uint64_t hash;     /* of the file; 0 while it is not written */
+    double floor_gbps; /* bandwidth that no step exceeds; 0: unknown */
+    uint64_t hash;     /* hash of the file; 0 before it is written */
 };
 
 enum model_kind model_kind(const struct model *model);
-/* "fitted roofline of h100", "net": in the arena. */
+/* Returns a text such as "fitted roofline of h100" or "net", in the arena. */
 const char *model_kind_text(const struct model *model, struct arena *arena);
 
-/* Adds a sample of that setting. */
+/* Adds a sample with this setting: widens its range, or appends one. */
 void range_list_add(struct range_list *ranges,
                     const struct sample_setting *setting);
-/* Index of the range of that precision and optimizer; n where there is none. */
+/* Returns the index of the range with this precision and optimizer, or
+ * ranges->n if there is no such range. */
 size_t range_list_find(const struct range_list *ranges,
                        enum precision precision, enum optimizer optimizer);
-/* Adds a training sample to the environments; copies the texts of a new one. */
+/* Adds a training sample to the environments. Copies the texts of a new one. */
 void model_add_environment(struct model *model,
                            const struct sample_setting *setting,
                            struct arena *arena);
-/* "host box, driver 570.86.15, CUDA 12.8", in the arena. */
+/* Returns a text such as "host box, driver 570.86.15, CUDA 12.8", in the
+ * arena. */
 const char *environment_text(const struct model_environment *environment,
                              struct arena *arena);
-/* Whether samples of that precision, optimizer and batch, or of smaller and
- * larger ones, were trained on. */
+/* Returns true if the training samples include this precision and optimizer,
+ * and the batch lies between their smallest and largest batch. */
 bool model_covers(const struct model *model, enum precision precision,
                   enum optimizer optimizer, double batch);
 
-/* The whole file's bytes, in the arena; sets model->hash. The same model gives
- * the same bytes. */
+/* Writes the bytes of the whole file, in the arena, and sets model->hash. Equal
+ * models give equal bytes. */
 void model_to_bytes(struct model *model, const char **data, size_t *len,
                     struct arena *arena);
-/* The header of a model file; model_to_json is its counterpart. Fills all of
- * the model, which is zero, but of the net its shape alone. Copies what it
- * keeps into the arena. ERR_INPUT names the member. */
+/* Reads the header of a model file; model_to_json is its counterpart. The model
+ * must be zero on entry. Everything is filled except the weights of the net.
+ * Texts are copied into the arena. ERR_INPUT names the member. */
 int model_from_json(struct model *model, const json_t *root, const char *where,
                     struct arena *arena, struct err *err) MUST_CHECK;
 
-/* Everything but weights, as model_to_bytes puts it into the header; the
- * caller decrefs it. */
+/* Returns everything except the weights, as model_to_bytes writes it into the
+ * header. The caller decrefs it. */
 json_t *model_to_json(const struct model *model);
 
-/* Reads data[len]; `where` is the name for messages. Everything lives in the
- * arena. ERR_INPUT says what is wrong: no model, another version, truncated,
- * damaged, a weight that is no number, a shape or a feature that this program
- * cannot use. */
+/* Reads data[len]. `where` is the name for messages. The result lives in the
+ * arena. ERR_INPUT states the reason: not a model file, another version,
+ * truncated, damaged, a weight that is not finite, or a shape or a feature that
+ * this program cannot use. */
 int model_parse(struct model *model, const char *data, size_t len,
                 const char *where, struct arena *arena,
                 struct err *err) MUST_CHECK;
 
-/* "cpu:AMD EPYC 9575F, 2 threads, avx512", in the arena. */
+/* Returns a text such as "cpu:AMD EPYC 9575F, 2 threads, avx512", in the
+ * arena. */
 const char *device_text(const struct sample_setting *setting,
                         struct arena *arena);
-/* "cpu:AMD EPYC 9575F, 2 threads, avx512, fp32, rowwise_adagrad, batch 4096",
- * in the arena. */
+/* Returns a text such as "cpu:AMD EPYC 9575F, 2 threads, avx512, fp32,
+ * rowwise_adagrad, batch 4096", in the arena. */
 const char *setting_text(const struct sample_setting *setting,
                          struct arena *arena);
-/* The same for all that a model was trained on: "cuda:NVIDIA H200, sm_90,
- * fp32|fp16, sgd|rowwise_adagrad, batch 1024 to 65536". */
+/* Returns the corresponding text for all training settings of a model:
+ * "cuda:NVIDIA H200, sm_90, fp32|fp16, sgd|rowwise_adagrad, batch 1024 to
+ * 65536". */
 const char *model_setting_text(const struct model *model, struct arena *arena);
 
 int model_load(struct model *model, const char *path, struct arena *arena,
                struct err *err) MUST_CHECK;
-/* Atomic: path is the old file or the new one, which model_load has taken: a
- * model that it would refuse is ERR_INPUT. Sets model->hash. */
+/* Writes the file atomically: `path` is always either the old file or the
+ * complete new one. The new file is first parsed as model_load does; ERR_INPUT
+ * if that fails. Sets model->hash. */
 int model_save(struct model *model, const char *path,
                struct err *err) MUST_CHECK;
 
-/* The compute net of a folder of reference nets (DIR/net_compute.json) as a
- * model of the published features: modelled, at the published batch of 65,536
- * fp32 samples with exact SGD. Lives in the arena. ERR_IO, or ERR_INPUT where
- * it is no such net. */
+/* Reads the compute net of a folder of reference nets (DIR/net_compute.json) as
+ * a model of the published features. Its basis is BASIS_MODELLED, its setting
+ * the published one: a batch of 65,536 samples, fp32, exact SGD. The model
+ * lives in the arena. ERR_IO, or ERR_INPUT if the file is not a compute net. */
 int model_import(struct model *model, const char *dir, struct arena *arena,
                  struct err *err) MUST_CHECK;
 

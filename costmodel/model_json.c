@@ -8,18 +8,18 @@
 
 #define MAX_COUNT 0x1p53
 #define MAX_MS 1e15
-#define MAX_FIGURE 1e300       /* of features and totals, whatever their unit */
-#define MIN_SCALE DBL_TRUE_MIN /* what is divided by */
+#define MAX_FIGURE 1e300       /* limit of features and totals, in any unit */
+#define MIN_SCALE DBL_TRUE_MIN /* least divisor */
 #define MAX_POWER 100
 #define MIN_GPU 1e-9
-/* Longer and larger than any exchange. */
+/* Upper limits, beyond the time and the size of any exchange. */
 #define MAX_US 1e18
 #define MAX_BYTES 0x1p63
 
-/* Each member that is a number or a text, with its range; knots of curves are
- * bounded where they are read. */
+/* Descriptions of each member that is a number or a text, with its range. The
+ * knots of curves are checked when they are read. */
 
-/* No net is analytic. */
+/* Kind and basis. A model is never analytic, so there are two choices. */
 struct head {
     uint32_t kind, is_measured;
 };
@@ -30,7 +30,7 @@ static const struct place_field head_fields[] = {
     {"basis", MEMBER_OF(struct head, is_measured), true, 0, 0, basis_names},
 };
 #define MODEL(member) MEMBER_OF(struct model, member)
-/* Written first and last. */
+/* Members of the model itself; the first is written first, the second last. */
 static const struct place_field model_fields[] = {
     {"source", MODEL(source), true, 0, 0, NULL},
     {"floor_gbps", MODEL(floor_gbps), true, 0, 1e9, NULL},
@@ -49,7 +49,8 @@ static const struct place_field range_fields[] = {
     {"batch_max", RANGE(batch_max), true, 1, UINT32_MAX, NULL},
     {"samples", RANGE(n_samples), true, 0, MAX_COUNT, NULL},
 };
-/* Of version 1, which has one setting, behind the first two of those. */
+/* The batch in files of version 1. They have one setting: the first two of the
+ * range fields, and this one. */
 static const struct place_field batch_field[] = {
     {"batch", RANGE(batch_min), true, 1, UINT32_MAX, NULL}};
 
@@ -69,7 +70,7 @@ static const struct place_field feature_fields[] = {
     {"min", FEATURE(min), false, -MAX_FIGURE, MAX_FIGURE, NULL},
     {"max", FEATURE(max), false, -MAX_FIGURE, MAX_FIGURE, NULL},
 };
-/* Of an estimate by rates, and by a roofline. */
+/* Totals of an estimate by rates, and of a roofline. */
 static const struct place_field total_fields[][6] = {
     {{"name", FEATURE(name), true, 0, 0, NULL},
      {"rate_ms", FEATURE(rate_ms), true, 0, MAX_MS, NULL},
@@ -172,7 +173,8 @@ static const struct place_field line_fields[] = {
     {"gbps", LINE(gbps), true, CLUSTER_MIN_GBPS, CLUSTER_MAX_GBPS, NULL},
 };
 
-/* Of a class, beside its errors and its range; it is only written. */
+/* Members of a setting class that are written next to its errors and range.
+ * They are never read. */
 #define CLASS(member) MEMBER_OF(struct setting_class, member)
 static const struct place_field class_fields[] = {
     {"published", CLASS(is_published), true, 0, 0, NULL},
@@ -190,7 +192,7 @@ static const struct place_field evaluation_fields[] = {
     {"throttled", EVALUATION(n_throttled), true, 0, 0, NULL},
 };
 
-/* Of an object: the rows of an array, each as an object. */
+/* Sets a member of an object to an array of rows; each row is an object. */
 #define SET_LIST(object, key, rows, n, fields) \
     json_object_set_new(object, key, PLACE_LIST_ROWS(rows, n, fields))
 
@@ -250,7 +252,7 @@ json_t *evaluation_to_json(const struct evaluation *evaluation)
         json_t *object = PLACE_ROW(&class->errors, error_fields);
 
         PLACE_SET_FIELDS(object, class, class_fields);
-        /* of as many samples as the errors are */
+        /* "samples" is written twice; range and errors have the same number */
         PLACE_SET_FIELDS(object, &class->range, range_fields);
         json_array_append_new(classes, object);
     }
@@ -318,7 +320,7 @@ static int read_range(void *to, const struct json_place *place, struct err *err)
     return 0;
 }
 
-/* What older models say nothing of. */
+/* Reads one environment. Files of older models have none. */
 static int read_environment(void *to, const struct json_place *place,
                             struct err *err)
 {
@@ -381,7 +383,7 @@ static int read_interval(void *to, const struct json_place *place,
     return PLACE_FIELDS(&list->at[list->n++], place, interval_fields, err);
 }
 
-/* Each object of list `key`, of min to max. */
+/* Reads each object of the list `key`, which has min to max entries. */
 static int read_list(void *to, const struct json_place *place, const char *key,
                      size_t min, size_t max,
                      int (*read)(void *to, const struct json_place *place,
@@ -451,7 +453,8 @@ static int read_estimate(struct model *model, const struct json_place *root,
     return 0;
 }
 
-/* Bytes rise from 0, times do not fall, and the last line rises. */
+/* Returns true if bytes increase from 0, times do not decrease, and the last
+ * line rises. */
 static bool is_curve(const struct comm_curve *curve)
 {
     uint32_t n = curve->n_knots;
@@ -510,7 +513,7 @@ static int read_comm(struct model *model, const struct json_place *root,
     if (place_has(&place, "curves"))
         return read_list(fit, &place, "curves", 1, COMM_MAX_CURVES, read_curve,
                          err);
-    /* Of format 1: one line for any number of ranks. */
+    /* Format 1 has one line, for any number of ranks. */
     if (PLACE_FIELDS(&line, &place, line_fields, err))
         return -1;
     fit->curves[0] = comm_line(line.alpha_us, line.gbps);
@@ -518,7 +521,7 @@ static int read_comm(struct model *model, const struct json_place *root,
     return 0;
 }
 
-/* A roofline needs no net. */
+/* Reads the shape of the net. With a roofline, a net is optional. */
 static int read_shape(struct model *model, const struct json_place *root,
                       struct err *err)
 {

@@ -73,7 +73,8 @@ static const struct figure error_figures[] = {
     {0},
 };
 
-/* "fp16 sgd 1024-65536"; with a "*" where it was not trained on. */
+/* Writes a name such as "fp16 sgd 1024-65536", with a "*" if the model was not
+ * trained on the class. */
 static void class_name(char *name, size_t size,
                        const struct setting_class *class)
 {
@@ -152,7 +153,7 @@ void evaluation_print(const struct evaluation *evaluation, struct buf *out)
                    evaluation->n_throttled);
 }
 
-/* Smaller powers do not show. */
+/* Smaller powers are not printed. */
 #define LEAST_POWER 5e-4
 
 #define FEATURE(member) MEMBER_OF(struct feature, member)
@@ -165,7 +166,7 @@ static const struct figure feature_figures[] = {
     {0},
 };
 
-/* Where there are several. */
+/* Prints the ranges if there are several. */
 static void print_ranges(const struct model *model, struct buf *out)
 {
     for (size_t i = 0; model->ranges.n > 1 && i < model->ranges.n; i++) {
@@ -272,7 +273,7 @@ void model_print(const struct model *model, const char *path,
     FIGURES_TABLE(feature_figures, model->features.at, model->features.n, out);
 }
 
-/* Exchanges of one kind, ranks and hosts. */
+/* Errors of the exchanges of one kind, ranks and hosts. */
 struct exchanges {
     const char *name;
     struct comm_errors errors;

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Each member of a layer that is no list, with its range; numbers in lists are
- * floats. */
+/* Members of a layer that are no lists, with their ranges. Numbers in lists
+ * must fit a float. */
 #define LAYER(member) MEMBER_OF(struct mlp_layer, member)
 static const struct place_field layer_fields[] = {
     {"name", LAYER(name), true, 0, 0, NULL},
@@ -18,7 +18,7 @@ static const struct place_field layer_fields[] = {
     {"out", LAYER(n_out), true, 1, FAST_MLP_MAX_WIDTH, NULL},
 };
 
-/* n numbers of at least min. */
+/* Reads a list of n numbers that are at least min. */
 static int read_floats(float **out, const struct json_place *place,
                        const char *key, size_t n, double min, struct err *err)
 {
@@ -80,7 +80,8 @@ static int read_layers(struct net_file *file, const struct json_place *place,
     return 0;
 }
 
-/* Which feature each input is; every feature must be there once. */
+/* Fills inputs[n] with the index of the feature of each input. Every feature
+ * must occur once. */
 static int read_features(uint32_t *inputs, uint32_t n,
                          const struct json_place *place,
                          const char *const *features, struct err *err)

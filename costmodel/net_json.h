@@ -6,38 +6,40 @@
 #include "costmodel/features.h"
 
 /*
- * A net of the published code as JSON: an object with the lists `features`
- * (names), `feature_means`, `feature_stds` and `layers`, each layer an object
- * of `name`, `inp`, `out`, `weight` ([out][inp]) and `bias`.
+ * Reader for nets of the published code, which are JSON files. A net is an
+ * object with the lists `features` (names), `feature_means`, `feature_stds` and
+ * `layers`. Each layer is an object with `name`, `inp`, `out`, `weight`
+ * ([out][inp]) and `bias`.
  */
 
-#define NET_MAX_INPUTS 256 /* that of 128 devices */
+#define NET_MAX_INPUTS 256 /* inputs of the net for 128 devices */
 
 struct net_file {
     const char *path;
-    uint32_t n_inputs;               /* that it must have, <= NET_MAX_INPUTS */
+    /* Number of inputs that the net must have, <= NET_MAX_INPUTS. */
+    uint32_t n_inputs;
     uint32_t inputs[NET_MAX_INPUTS]; /* input i is features[inputs[i]] */
     float *mean, *std;               /* [n_inputs], in the arena */
-    struct mlp_layer layers[FAST_MLP_MAX_LAYERS]; /* all with ReLU */
+    struct mlp_layer layers[FAST_MLP_MAX_LAYERS]; /* all have ReLU */
     uint32_t n_layers;
 };
 
-/* The text, which must have the features[n_inputs], each once, in any order.
- * All numbers are finite. ERR_INPUT with path and what is wrong; file->path
- * need not be there. */
+/* Parses the text of a net. It must have each of features[n_inputs] once, in
+ * any order, and all numbers must be finite. ERR_INPUT gives file->path and the
+ * reason. No file needs to exist at file->path. */
 int net_file_parse(struct net_file *file, const char *const *features,
                    const char *text, size_t len, struct arena *arena,
                    struct err *err) MUST_CHECK;
 
-/* The same of the file at file->path. *hash takes in the file's bytes. ERR_IO
- * besides. */
+/* Reads and parses the file at file->path. Its bytes are added to *hash. Errors
+ * are those of net_file_parse, and ERR_IO. */
 int net_file_read(struct net_file *file, const char *const *features,
                   uint64_t *hash, struct arena *arena,
                   struct err *err) MUST_CHECK;
 
-/* The same of DIR/net_compute.json, which has the published features: they are
- * returned in the order of its inputs, with their scaling. Sets path and
- * n_inputs of the file. */
+/* Reads DIR/net_compute.json, which has the published features. They are
+ * returned in the order of the net's inputs, with their scaling. Sets path and
+ * n_inputs of the file. Errors are those of net_file_read. */
 int net_file_read_compute(struct net_file *file, struct feature_set *features,
                           const char *dir, uint64_t *hash, struct arena *arena,
                           struct err *err) MUST_CHECK;

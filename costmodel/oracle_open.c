@@ -9,7 +9,8 @@
 
 struct opener {
     const char *name;
-    const char *argument; /* ":..."; "[:...]" or "" where it may be left out */
+    /* ":..." if required; "[:...]" or "" if it may be omitted. */
+    const char *argument;
     int (*open)(struct oracle **out, const char *argument,
                 const struct problem *problem, struct arena *arena,
                 struct err *err);
@@ -21,7 +22,7 @@ struct opener {
 static const struct opener openers[] = {ORACLES(OPENER)};
 #define N_OPENERS (sizeof openers / sizeof *openers)
 
-/* What stands behind the opener's name and a colon, or NULL where the text is
+/* Returns the text after the opener's name and a colon, or NULL if the text is
  * not for this opener. */
 static const char *argument_of(const struct opener *opener, const char *spec)
 {
@@ -53,7 +54,7 @@ int oracle_open(struct oracle **out, const char *spec,
                      ORACLE_CHOICES);
 }
 
-/* Options of which "KEY=VALUE,..." says the same. */
+/* Returns the options that "KEY=VALUE,..." sets itself. */
 static unsigned overridden(const char *settings)
 {
     static const struct {
@@ -111,8 +112,8 @@ static bool is_model_of(const char *model, const char *gpu,
            (!model[len] || (model[len] == '-' && text_choice(gpus, model) < 0));
 }
 
-/* The file of a GPU's shipped model: the first by name, the shortest name
- * first; or NULL. */
+/* Returns the file of a GPU's shipped model: the shortest name, and of several
+ * the first in order. Returns NULL without a matching name. */
 static const char *shipped_model(const char *gpu, struct arena *arena)
 {
     const char *const *model = file_list_data("models", ".nsm", arena);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The nets of the published code, exported as JSON. The compute net is a table
- * MLP, a sum over the tables of a device and a head; the communication nets,
- * one pair for each number of devices, take the devices' output widths and,
- * forward, how late each device is. Arithmetic is float, as they were trained;
- * a vector is the 32 outputs of the table MLP and the output width.
+ * MLP, a sum over the tables of a device, and a head. There is one pair of
+ * communication nets for each number of devices. Their inputs are the output
+ * widths of the devices; the forward net also takes the delay of each device.
+ * Arithmetic is float, as in training. A vector consists of the 32 outputs of
+ * the table MLP and the output width.
  */
 #include "costmodel/oracles.h"
 
@@ -14,7 +15,7 @@
 
 #include <string.h>
 
-#define MAX_EMBED 64 /* outputs of the table MLP; 32 as published */
+#define MAX_EMBED 64 /* most outputs of the table MLP; 32 as published */
 #define CHUNK 16     /* rows converted and evaluated at a time */
 
 struct net {
@@ -24,7 +25,9 @@ struct net {
 
 struct reference {
     struct oracle base;
-    struct problem published; /* of a job that the nets' authors knew */
+    /* The problem as the nets' authors knew it: without deduplication of
+     * ids. */
+    struct problem published;
     struct feature_set features;
     struct fast_mlp table, head;
     struct net fwd, bwd;
@@ -142,9 +145,9 @@ static void reference_compute(const struct oracle *oracle, const double *sums,
     }
 }
 
-/* The inputs of a communication net for one assignment, whose devices begin
- * at `at`: their widths, `stride` apart, and, forward, how much later than the
- * first each one is ready. */
+/* Fills the inputs of a communication net for one assignment, whose first
+ * device has the index `at`. Inputs are the widths, `stride` apart, and in the
+ * forward the delay of each device after the first one that is ready. */
 static void fill_comm(float *in, const struct net_file *file,
                       uint32_t n_devices, size_t at, const double *widths,
                       size_t stride, const double *compute_ms,
@@ -164,7 +167,8 @@ static void fill_comm(float *in, const struct net_file *file,
         in[k] = (known[file->inputs[k]] - file->mean[k]) / file->std[k];
 }
 
-/* compute_ms and bwd_ms are NULL backward. */
+/* Evaluates a communication net. compute_ms and bwd_ms are NULL for the
+ * backward. */
 static void ask_comm(const struct oracle *oracle, const struct net *net,
                      size_t n, const double *widths, size_t stride,
                      const double *compute_ms, const double *bwd_ms,

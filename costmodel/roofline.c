@@ -1,38 +1,48 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
- * A roofline of one training step of fused tables, as FBGEMM's kernels run it.
- * Of N look-ups of rows of rb bytes (whole 32-byte sectors, at least 64), U
- * unique rows, M look-ups that miss the L2 (U <= M <= N) and M1 that miss the
- * L1 of their SM, V bags of D columns:
+ * A roofline of one training step of fused tables, as FBGEMM's kernels run it:
  *
- *   forward  = base + norm( DRAM:  indices, offsets, outputs + M rb / e,
- *                           L2:    M1 rb,
- *                           issue: (N rows + V bags) w,
- *                           latency: rows of the longest bag )
- *   backward = base + sort + norm( DRAM:  keys, gradients + (2 U rb + state) /
- * e and gathers of gradients N D g, issue: (N gradients + U updates) w' ) + h H
+ *   N   lookups       rb  bytes of a row (whole 32-byte sectors, at least 64)
+ *   U   unique rows   D   columns of a bag's vector
+ *   V   bags          g   bytes of one column of a gradient
+ *   M   lookups that miss the L2 (U <= M <= N)
+ *   M1  lookups that miss the L1 of their SM
+ *   H   lookups of hot rows, which are looked up more than 32 times
+ *   e   share of the DRAM bandwidth that random rows reach, rb / (rb + 85):
+ *       each costs as much as 85 more bytes
  *
- * norm is the root of the sum of squares: what overlaps hides most of the
- * shorter. e is what random rows get of the bandwidth, rb / (rb + 85): each
- * costs as much as so many bytes more. Where little is looked up the longest
- * bag binds, row after row: about the fourth root of the sum of fourth powers,
- * which add up. The kernels are compiled for the widest table of an operation
- * (32, 64, 128, 256, 512 columns), by which w and w' go: a narrow table beside
- * a wide one pays for the wide one. A row that is looked up more than 32 times
- * is added up by a block of threads of its own; of H such look-ups a fitted GPU
- * (costmodel/roofline_fit.h) may take h besides. The sort takes a pass for each
- * byte of a key, of 8 bytes and a 4-byte value that are read and written.
+ *   forward  = base
+ *            + norm( DRAM:    indices, offsets, outputs + M rb / e,
+ *                    L2:      M1 rb,
+ *                    issue:   (N rows + V bags) w,
+ *                    latency: rows of the longest bag )
+ *   backward = base + sort
+ *            + norm( memory:  keys, gradients + (2 U rb + state) / e
+ *                             and gathers of gradients N D g,
+ *                    issue:   (N gradients + U updates) w' )
+ *            + h H
  *
- * Constants without another source are fitted to 3,899 cases that FBGEMM 1.6
- * ran on an H100 (data/measurements/fbgemm-nvidia-h100.db; tests/bench/
- * bench_figures prints the errors); times of other GPUs go by their clock, SMs
- * and bandwidths. What hangs on sums is priced in the head, as the sort's
- * passes; the rest is additive over tables: kernels run table by table, so a
- * table's rows (and its gradients) compete for the cache with themselves.
- * Hot rows are priced as measured there, of Zipf exponents up to 1.5; no shape
- * is published of the backward of 4.9 forwards of TorchRec's pull request 4757.
- * Of replicas 2 U rb and state are U rb, and a dense step comes after.
+ * - base: the launches of an operation's kernels.
+ * - norm: root of the sum of squares; overlap hides most of the shorter part.
+ * - latency: with few lookups the longest bag is the bottleneck, as its rows
+ *   are read one after the other. Its length is about the fourth root of the
+ *   sum of fourth powers, which add up over tables.
+ * - w and w' depend on the widest table of an operation. Kernels are compiled
+ *   for 32, 64, 128, 256 or 512 columns, so a narrow table next to a wide one
+ *   costs as much as the wide one.
+ * - H: a block of threads of its own adds up each hot row. A fitted GPU
+ *   (costmodel/roofline_fit.h) may add the time h for each of the H lookups.
+ * - sort: one pass for each byte of a key reads and writes 8 bytes of key and 4
+ *   bytes of value.
+ * - replicas: U rb replaces 2 U rb + state; a dense optimizer step follows.
+ *
+ * Terms that depend on sums over tables, such as the passes of the sort, are
+ * priced in the oracle's head. All others are additive over tables: the kernels
+ * run table by table, so the rows (and gradients) of a table compete for the
+ * cache only with each other.
  */
+/* clang-format on */
 #include "costmodel/roofline.h"
 
 #include "base/hash.h"
@@ -42,39 +52,42 @@
 #include <math.h>
 #include <string.h>
 
-/* Share of the L2 that one table's rows find; sides of a split L2 keep lines
- * twice. */
+/* Share of the L2 that serves the rows of one table. It is below 1 because the
+ * sides of a split L2 both keep a copy of a line. */
 #define CACHE_FRAC 0.6
-/* The sort launches the more kernels the more there is to sort, up to 2^20
- * keys. */
+/* log2 of the number of keys (2^20) at which the sort reaches its full number
+ * of kernels. Below it, the number grows with the logarithm of the keys. */
 #define SORT_MOST_LOG2 20
-/* What sums of look-ups that were added and taken off again do not reach. */
+/* Sums of lookups below this count as 0. A sum from which all shards have been
+ * subtracted again may not be exactly 0. */
 #define LEAST_LOOKUPS 0.5
-/* Bin from which on rows have runs longer than 32 look-ups. */
+/* First reuse bin whose rows are looked up more than 32 times (hot rows). */
 #define LONG_BIN 6
 #define N_WIDTHS 5
-/* Of an operation beside the first: look-ups that its base is taken of, and of
- * that what is left where one group of tables becomes two, as some of their
- * work had not overlapped. */
+/* Price of a second operation of fused tables on a device: the base of an
+ * operation with GROUP_LOOKUPS lookups. If one group of tables is split in two,
+ * only SPLIT_FRAC of it, as some of the group's work did not overlap before. */
 #define GROUP_LOOKUPS 65536
 #define SPLIT_FRAC 0.65
 
-/* What is issued counts in look-ups of the forward (spec->row_cycles). */
+/* Constants of one implementation of the kernels. Issue costs are in units of
+ * one lookup of the forward (spec->row_cycles). */
 struct kernels {
-    double overlap;  /* not 0: the norm; else times add up */
-    double l1_bytes; /* of an SM, for rows */
-    /* Launches of an operation: of its look-ups; of its update, without and
-     * with most to sort. */
+    double overlap;  /* 1: times combine by the norm; 0: they add up */
+    double l1_bytes; /* cache of one SM for rows */
+    /* Kernel launches of a forward, a backward without sort, a full sort. */
     double forward_launches, backward_launches, sort_launches;
-    double sort_frac; /* of the bandwidth, by a radix sort of random keys */
-    double gather_l2; /* rate of gathering gradients bag by bag, for the most
-                         part from the L1, over that of the L2 */
-    /* Rows of random order get so much of the bandwidth, and each costs as much
-     * as so many bytes more. */
+    double sort_frac; /* share of DRAM bandwidth, for random keys */
+    /* Rate of gathering gradients bag by bag, over that of the L2. It exceeds 1
+     * because most gradients come from the L1. */
+    double gather_l2;
+    /* Random rows get this share of bandwidth; each costs random_bytes more. */
     double random_frac, random_bytes;
-    double bag, gradient, update, long_run, long_gradient; /* issued */
-    /* Widths that kernels are compiled for, and what they issue, of that at
-     * 128 columns. */
+    /* Issue costs: bag (forward); lookup and unique row (backward). A hot row
+     * costs long_run more, its lookups long_gradient instead of gradient. */
+    double bag, gradient, update, long_run, long_gradient;
+    /* Widths in columns that kernels are compiled for, with the issue cost of
+     * forward and backward relative to 128 columns. */
     struct width {
         double columns, forward, backward;
     } widths[N_WIDTHS];
@@ -102,10 +115,10 @@ static const struct kernels fbgemm = {
                {INFINITY, 2.4, 1.6}},
 };
 
-/* Of this program, on a host: fitted to the 6,468 cases of
+/* Kernels of this program on a CPU host, fitted to the 6,468 cases of
  * data/measurements/cpu-amd-epyc-2t.db. */
 static const struct kernels host = {
-    .l1_bytes = 1e6, /* a core's L2 */
+    .l1_bytes = 1e6, /* L2 of a core */
     .backward_launches = 1,
     .sort_frac = 0.15,
     .gather_l2 = 7.25,
@@ -124,17 +137,18 @@ static const struct kernels *kernels_of(const struct gpu_spec *spec)
 }
 
 enum lane {
-    LANE_ROWS, /* of the tables: the range of sort keys */
+    LANE_ROWS, /* rows of all tables: the range of sort keys */
     LANE_LOOKUPS,
-    LANE_FWD_DRAM, /* ms, as all up to the widths but for bags */
+    LANE_FWD_DRAM, /* ms, as are all lanes up to LANE_HOT */
     LANE_FWD_L2,
-    LANE_FWD_ISSUE, /* at 128 columns */
+    LANE_FWD_ISSUE, /* at 128 columns, as LANE_BWD_ISSUE */
     LANE_BWD_MEMORY,
     LANE_BWD_ISSUE,
-    LANE_HOT,      /* issue of look-ups of rows with long runs */
-    LANE_FWD_BAGS, /* look-ups of a bag, to the fourth power: whole numbers,
-                      of which nothing stays when they are taken off */
-    LANE_WIDTHS,   /* shards by their width */
+    LANE_HOT, /* time to issue the lookups of hot rows */
+    /* Sum of (lookups of a bag)^4. The terms are whole numbers, so the sum
+     * returns to exactly 0 when they are subtracted. */
+    LANE_FWD_BAGS,
+    LANE_WIDTHS, /* number of shards of each kernel width */
     LANE_JOB = LANE_WIDTHS + N_WIDTHS,
     N_LANES = LANE_JOB + JOB_LANES
 };
@@ -150,10 +164,15 @@ struct roofline {
     struct table_use *reuse; /* [n_tables], over the global batch */
 };
 
-/* What an update of one row reads and writes of state, in bytes (of a scalar
- * what DRAM moves at once) and rows, and what it and each look-up issue beside
- * row-wise Adagrad's; behind Adagrad fitted to 121 sets on an H100
- * (data/measurements/fbgemm-nvidia-h100-updates.csv), AdamA as Adam [E]. */
+/*
+ * Optimizer state of fused updates. `bytes` and `rows` are the traffic for one
+ * updated row, in bytes and in rows (a scalar costs a whole DRAM access of 64
+ * bytes). `update` and `gradient` are issue costs beyond those of row-wise
+ * Adagrad, for each updated row and each lookup. The values after Adagrad are
+ * fitted to 121 sets on an H100
+ * (data/measurements/fbgemm-nvidia-h100-updates.csv). AdamA is taken to be like
+ * Adam [E].
+ */
 static const struct state {
     double bytes, rows, update, gradient;
 } states[N_OPTIMIZERS] = {
@@ -166,8 +185,8 @@ static const struct state {
     [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {.bytes = 2 * 64, .rows = 3.3},
 };
 
-/* Gradient bytes that come from DRAM: all of them once, and again as often as
- * a look-up's gradient is no longer in cache. */
+/* Returns the bytes of gradients that come from DRAM: all `once` bytes, and of
+ * the bytes that lookups gather beyond these, the share 1 - cache / once. */
 static double gradient_dram(double once, double gathered, double cache)
 {
     if (once <= cache || gathered <= once)
@@ -184,8 +203,8 @@ static unsigned width_of(const struct kernels *kernels, double n_columns)
     return k;
 }
 
-/* What backward issues of look-ups, in those of the forward, and how many of
- * these are of rows with long runs. */
+/* Returns the issue cost of the backward, in lookups of the forward. Adds to
+ * *hot the number of lookups of hot rows. */
 static double backward_issue(const struct kernels *kernels,
                              const struct feature_input *input, double *hot)
 {
@@ -201,7 +220,7 @@ static double backward_issue(const struct kernels *kernels,
            kernels->long_gradient * *hot;
 }
 
-/* Bytes over 10^9 a second, in ms. */
+/* Returns the ms to move `bytes` at `gbps`, which is in 10^9 bytes a second. */
 static double bytes_ms(double bytes, double gbps)
 {
     return bytes / (gbps * 1e6);
@@ -254,7 +273,7 @@ void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
     out[LANE_WIDTHS + width] = 1;
 }
 
-/* Bytes that hold a row number of the fused tables: radix passes. */
+/* Returns the radix passes: bytes of a row number of the fused tables. */
 static unsigned key_bytes_used(double n_rows)
 {
     unsigned passes = 1;
@@ -264,7 +283,7 @@ static unsigned key_bytes_used(double n_rows)
     return passes;
 }
 
-/* The widest of a device's shards, as kernels know it; NULL for none. */
+/* Returns the width for the widest of a device's shards, or NULL. */
 static const struct width *widest(const struct kernels *kernels,
                                   const double *sum)
 {
@@ -274,7 +293,7 @@ static const struct width *widest(const struct kernels *kernels,
     return NULL;
 }
 
-/* Of what overlaps, by their squares. */
+/* Combines times: root of the sum of squares; plain sum without overlap. */
 static double together(const struct kernels *kernels, double a, double b,
                        double c, double d_squared)
 {
@@ -282,7 +301,7 @@ static double together(const struct kernels *kernels, double a, double b,
                                 : a + b + c;
 }
 
-/* Of fused tables, some, without what any operation takes. */
+/* Times of one operation of fused tables without its base. */
 struct fused {
     double forward_ms, backward_ms;
 };
@@ -311,7 +330,7 @@ static struct fused fused_of(const struct gpu_spec *spec, const double *sum)
     return fused;
 }
 
-/* Within 0.09, by straight lines between powers of two. */
+/* Approximates log2(x) within 0.09, by straight lines between powers of two. */
 static double log2_about(double x)
 {
     int exponent;
@@ -320,8 +339,8 @@ static double log2_about(double x)
     return exponent - 2 + 2 * fraction;
 }
 
-/* What any operation takes that looks up so often. Where nothing is looked up
- * there is no backward. */
+/* Returns the base of an operation: its time without the work for its tables.
+ * `lookups` is the size of the sort. Without lookups there is no backward. */
 static double base_ms(const struct gpu_spec *spec, double lookups)
 {
     const struct kernels *kernels = kernels_of(spec);
@@ -349,8 +368,9 @@ double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES])
     return ms;
 }
 
-/* Bytes an fp32 element, kernels a table: measured on an H100 (torch 2.11, 313
- * sets, 3 to 5 % off), those from Adam's on counted. */
+/* Dense optimizer update of replicas: bytes moved for each fp32 element, and
+ * kernels for each table. Measured on an H100 (torch 2.11, 313 sets, errors of
+ * 3 to 5 %); the entries from Adam on are counted instead. */
 static const struct update {
     double bytes, kernels;
 } updates[N_OPTIMIZERS] = {
@@ -364,7 +384,7 @@ static const struct update {
     [OPTIMIZER_PARTIAL_ROWWISE_LAMB] = {72, 13},
 };
 
-/* So many bytes of each of a replica's elements, and kernels over them. */
+/* Returns the time of kernels that pass over all elements of a replica. */
 static double dense_ms(const struct gpu_spec *spec, const struct shard *replica,
                        struct update over)
 {
@@ -375,7 +395,7 @@ static double dense_ms(const struct gpu_spec *spec, const struct shard *replica,
            over.kernels * spec->launch_us / 1000;
 }
 
-/* They are looked up by kernels of their own; their gradient is cleared and
+/* Fills the lanes of a replica: its own lookups, gradient cleared and
  * copied. */
 static void embed_replica(const struct gpu_spec *spec,
                           const struct problem *problem,
@@ -402,7 +422,7 @@ static void embed_replica(const struct gpu_spec *spec,
                         lanes[COMM_LANE_UPDATE];
 }
 
-/* All lanes of a shard, of a table that is used like this in a global batch. */
+/* Fills all lanes of a shard. `use` is as for job_embed. */
 static void embed(const struct gpu_spec *spec, const struct problem *problem,
                   const struct shard *shard, const struct table_use *use,
                   double out[N_LANES])
@@ -521,7 +541,7 @@ static void roofline_compute(const struct oracle *oracle, const double *sums,
         compute_ms[i] = device_ms(priced, sums + i * N_LANES, &forward_ms);
 }
 
-/* Hash of every constant that a price depends on. */
+/* Returns the hash of every constant that a price depends on. */
 static const char *constants_hash(const struct gpu_spec *spec, enum dedup what,
                                   struct arena *arena)
 {

@@ -6,59 +6,84 @@
 #include "costmodel/features.h"
 #include "costmodel/gpu_spec.h"
 
-/* What fused tables add up to, and what they take then. */
+/*
+ * Prices fused tables and whole jobs by a roofline, which roofline.c derives.
+ *
+ * Constants without another source are fitted to 3,899 cases that FBGEMM 1.6
+ * ran on an H100 (data/measurements/fbgemm-nvidia-h100.db;
+ * tests/bench/bench_figures prints the errors). Times of other GPUs are scaled
+ * by their clock, number of SMs and bandwidths. Hot rows are priced as measured
+ * there, with Zipf exponents up to 1.5. TorchRec's pull request 4757 reports a
+ * backward of 4.9 forwards, but not the shape of its tables, so nothing is
+ * fitted to it.
+ */
+
+/* Number of facts about a group of fused tables that add up over its tables
+ * ("lanes"). Their sums determine the group's time. */
 #define FUSED_LANES 14
-/* The first of the lanes that are ROOFLINE_PARTS, in ms. */
+/* Index of the first of the ROOFLINE_PARTS lanes that are times in ms. */
 #define FUSED_PART 2
-/* What a table or a piece of one adds to them. Of a replica the gradient is
- * written, and the update counted apart. */
+/* Fills out[] with the lanes that one table, or one piece of it, adds to its
+ * group. For a replica, the backward only writes the gradient; its optimizer
+ * update is counted separately (embed_replica). */
 void fused_fill(const struct gpu_spec *spec, const struct feature_input *input,
                 bool is_replica, double out[FUSED_LANES]);
-/* Without what any operation takes. */
+/* Returns the time in ms of fused tables with these lanes. fused_added_ms
+ * leaves out the base, the time that any operation takes; fused_ms includes
+ * it. */
 double fused_added_ms(const struct gpu_spec *spec,
                       const double lanes[FUSED_LANES]);
 double fused_ms(const struct gpu_spec *spec, const double sums[FUSED_LANES]);
 
-/* Lanes as the slowed GPU has them. */
+/* Multiplies the times among the lanes by the factors of a slowed GPU. */
 void fused_slow(double lanes[FUSED_LANES], const double factors[N_SLOWED]);
 
 /*
- * A job launches one operation of fused tables for each of: tables and column
- * pieces, row blocks, replicas. The last lanes of each oracle that knows only
- * of one such operation; a replica has a part in those behind JOB_REPLICAS.
+ * Lanes of a whole job on one GPU. They come last in the vectors of each oracle
+ * that itself prices only one operation of fused tables.
  *
- * What a replica adds, as TorchRec trains it: its backward writes a dense
- * gradient that is cleared before and copied to where it is reduced; then the
- * optimizer's kernels go over the whole table, one after the other. Of 304 sets
- * of replicas that an H100 ran half are within 7 %. Measured by
- * tests/gpu/fbgemm_parts.py, compared by tests/gpu/part_prices.py.
+ * A job launches up to three such operations: one for tables and column pieces,
+ * one for row blocks, one for replicas. A replica contributes to JOB_REPLICAS
+ * and to the lanes after it.
+ *
+ * The cost of a replica follows TorchRec's training of it. The backward writes
+ * a dense gradient, which is cleared before, and copied into the buffer that is
+ * reduced. Then the kernels of the optimizer pass over the whole table, one
+ * after the other. For half of 304 sets of replicas that an H100 ran, the
+ * prediction is within 7 %. tests/gpu/fbgemm_parts.py measured them;
+ * tests/gpu/part_prices.py compares.
  */
 enum job_lane {
-    JOB_SHARDS,     /* their number */
-    JOB_ROW_BLOCKS, /* those that are some */
-    JOB_REPLICAS,   /* ms, with their update */
-    JOB_CHECKS,     /* ns that look-ups take to check their ids; whole */
+    JOB_SHARDS,     /* number of shards, replicas not included */
+    JOB_ROW_BLOCKS, /* number of shards that are row blocks */
+    JOB_REPLICAS,   /* ms of all replicas, with their update */
+    /* ns that lookups take to check their ids; a whole number. */
+    JOB_CHECKS,
     JOB_COMM,
     JOB_LANES = JOB_COMM + COMM_LANES
 };
-/* Of a table that is used like this in a global batch. */
+/* Fills out[] for one shard. `use` is the reuse of its table over the global
+ * batch. */
 void job_embed(const struct gpu_spec *spec, const struct problem *problem,
                const struct shard *shard, const struct table_use *use,
                double out[JOB_LANES]);
-/* gpu_spec_comm, and by what compute is split into forward and backward; so
- * much a chunk of look-ups takes more: on an H100 5 to 11 us beside the check
+/* Returns gpu_spec_comm(), with the base times by which compute is split into
+ * forward and backward. The forward's base is also the price of each further
+ * chunk of lookups: on an H100, 5 to 11 us plus the check of ids
  * (data/measurements/fbgemm-nvidia-h100-chunks.csv). */
 struct comm_model job_comm(const struct gpu_spec *spec,
                            const struct cluster *cluster);
 
-/* oracle_roofline_open by these figures, which must outlive the oracle. */
+/* Opens the oracle of oracle_roofline_open for the figures in `spec`, which
+ * must outlive the oracle. */
 struct oracle *roofline_oracle(const struct gpu_spec *spec,
                                const struct problem *problem,
                                struct arena *arena);
 
-/* What a device's operations take beside the one of fused tables, in ms: those
- * of further groups (a second one of an H100 took 0.085 ms in the median of 114
- * sets cut in two), and the check of ids. */
+/* Returns the time in ms that a device needs in addition to its first operation
+ * of fused tables: the base of each further operation, and the check of ids. A
+ * second operation on an H100 took 0.085 ms (median of 114 sets that were cut
+ * in two). */
 double job_added_ms(const struct gpu_spec *spec, const double lanes[JOB_LANES]);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Least squares of the logarithm of estimated over measured, robust and
- * damped: Gauss-Newton steps with Levenberg's damping over errors that count
- * linearly beyond TOLERANCE, so that a disturbed sample bends nothing, and a
- * ridge on every unknown. Unknowns are logarithms of the factors by which the
- * GPU is slower, and the powers.
+ * Least squares of log(estimated / measured), robust and damped: Gauss-Newton
+ * steps with Levenberg's damping. Errors beyond TOLERANCE count linearly, so a
+ * disturbed sample does not distort the fit. Every unknown has a ridge penalty.
+ * The unknowns are the logarithms of the factors by which the GPU is slower,
+ * and the powers.
  */
 #include "costmodel/roofline_fit.h"
 
@@ -18,11 +18,12 @@
 #define MAX_STEPS 60
 #define MAX_DAMPINGS 12
 #define CONVERGED 1e-7
-#define MOST_CHANGE 1 /* of an unknown, in a step */
+#define MOST_CHANGE 1 /* largest change of an unknown in one step */
 #define DERIVATIVE 1e-4
 #define TOLERANCE 0.1
-/* What an unknown's square counts beside a sample's squared error: factors of
- * ten are common, powers are small. */
+/* Weights of the ridge penalties: the square of an unknown against the squared
+ * error of a sample. The one for factors is small, since factors of ten are
+ * common. Powers are usually small. */
 #define RIDGE_FACTOR 0.01
 #define RIDGE_POWER 1.5
 
@@ -43,14 +44,15 @@ static void factors_of(const double *x, double factors[N_SLOWED])
         factors[k] = exp(x[k]);
 }
 
-/* Of a total, what its power is multiplied with. */
+/* Returns the factor of a power: the natural logarithm of total k of sample i,
+ * relative to its mean. */
 static double log_total(const struct fit *fit, size_t i, size_t k)
 {
     return log(2) * (log2(1 + fit->sums[i * fit->width + k]) -
                      fit->estimate->totals.at[k].mean);
 }
 
-/* Logarithm of estimated over measured of a sample. */
+/* Returns log(estimated / measured) of sample i. */
 static double error_of(const struct fit *fit, const double *x, size_t i)
 {
     const unsigned n_totals = fit->estimate->totals.n;
@@ -81,7 +83,7 @@ static double loss_of(const struct fit *fit, const double *x)
     return loss;
 }
 
-/* The normal equations of a step from x: a step = b. */
+/* Fills the normal equations of a step from x: a step = b. */
 static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
 {
     const size_t n = fit->n_unknowns;
@@ -110,8 +112,8 @@ static void fill_normal(const struct fit *fit, double *x, double *a, double *b)
     }
 }
 
-/* Takes a step that lowers the loss, the shorter the more *damping it needs;
- * false where there is none. */
+/* Takes a step that lowers the loss. Raises *damping, which shortens the step,
+ * until the step does so. Returns false if no step is found. */
 static bool take_step(const struct fit *fit, double *x, double *loss,
                       double *damping)
 {

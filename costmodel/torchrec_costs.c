@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TorchRec's planner as a cost model: what its estimator says a shard takes,
- * in ms, from bytes over bandwidths. B is the global batch over W ranks, L of
- * a host (G hosts); a shard of d columns does N look-ups a step, on which
- * `out` vectors leave it, in elements of es bytes at rest and c bytes on the
- * wire:
+ * TorchRec's planner as a cost model: the time of a shard in ms as its
+ * estimator computes it, from bytes over bandwidths.
+ *
+ *   B    global batch            N    lookups of a shard in a step
+ *   W    ranks                   out  vectors that leave the shard in a step
+ *   L    ranks of a host         d    columns of the shard
+ *   G    hosts                   es   bytes of an element at rest
+ *   P    ranks of a pod          c    bytes of an element on the wire
  *
  *   forward  = (8 N + N d es + out d c) penalty / HBM
- *   backward = F forward; F is 2 unless the setting "backward" is another
+ *   backward = F forward; F is 2 unless the setting "backward" changes it
  *   exchange = out d c / link                           in each direction
  *
  *   table, column  N = pooling B, of at least 32 columns; the penalty is 1.75
- *                  below 64 columns and 1.15 below 128, else and elsewhere 1
- *   row            N = pooling B / W; backward also copies, 2.455 out d c / HBM
- *                  (ranks behind the last block have one of no rows, as dear)
- *   row in a pod,  N = pooling B / P and the copy; exchanged inside the pod,
- *   grid           of P ranks, then out / P vectors across pods. A pod is a
- *                  host or an NVLink domain of hosts, but inside of more than
- *                  one host TorchRec's planner, too, counts with `inter`
+ *                  below 64 columns and 1.15 below 128. It is 1 for wider
+ *                  shards and for all other kinds.
+ *   row            N = pooling B / W; backward also copies 2.455 out d c / HBM.
+ *                  Ranks after the last block have a block of no rows, which
+ *                  costs as much as a full one.
+ *   row in a pod,  N = pooling B / P and the copy; out vectors are exchanged
+ *   grid           inside the pod, then out / P vectors across pods. A pod is a
+ *                  host, or an NVLink domain of hosts. Inside a domain of more
+ *                  than one host, TorchRec's planner also uses `inter`.
  *   replicate      N = pooling B / W at half the HBM's bandwidth, no exchange;
  *                  backward all-reduces the table and touches it 9.22 times
  *
- * out = N of a sequence, else num_outputs B: since April 2026 a feature without
- * an index no longer counts, so at most pooling B. The link is `inter` once
- * ranks are on several hosts. Nothing is fused: ranks add up, which makes the
- * head the identity. Distributing the input is left out of the total, as there.
+ * out = N for a sequence, else num_outputs B. Since April 2026 a feature
+ * without an index no longer counts, so out is at most pooling B. The link is
+ * `inter` if ranks are on several hosts. Nothing is fused: the times of a
+ * rank's shards add up, so the head is the identity. As in TorchRec, the
+ * distribution of the input is not part of the total.
  */
 #include "costmodel/oracles.h"
 
@@ -51,7 +57,7 @@ struct torchrec {
     struct oracle base;
     double hbm_gibps, intra_gibps, inter_gibps; /* 2^30 bytes a second */
     double backward_factor;
-    bool is_legacy; /* pooled outputs are not capped by the look-ups */
+    bool is_legacy; /* true: lookups do not cap the pooled outputs */
 };
 
 static double bytes_ms(double bytes, double gibps)
@@ -59,14 +65,15 @@ static double bytes_ms(double bytes, double gibps)
     return bytes / (gibps * 0x1p30 / 1000);
 }
 
-/* What a shard does in a step; bytes of one look-up and of one output. */
+/* Work of a shard in a step, with the bytes of one lookup and of one output. */
 struct work {
     double lookups, outputs;
     double columns;
     double row_bytes, output_bytes;
 };
 
-/* Of 1 / n_parts of the look-ups of `batch` samples. */
+/* Returns the work of a shard that has 1 / n_parts of the lookups of `batch`
+ * samples. */
 static struct work work_of(const struct torchrec *torchrec,
                            const struct shard *shard, double batch,
                            double n_parts)
@@ -85,7 +92,7 @@ static struct work work_of(const struct torchrec *torchrec,
     return work;
 }
 
-/* Bytes that a forward pass moves. */
+/* Returns the bytes that a forward pass moves. */
 static double forward_bytes(const struct work *work)
 {
     return ceil(work->lookups * INDEX_BYTES) + work->lookups * work->row_bytes +
@@ -100,7 +107,7 @@ static double block_penalty(double columns)
                                          : QUARTER_BLOCK_PENALTY;
 }
 
-/* Between ranks of all hosts. */
+/* Returns the bandwidth between ranks of all hosts. */
 static double link_gibps(const struct torchrec *torchrec)
 {
     const struct cluster *cluster = &torchrec->base.problem->cluster;
@@ -126,8 +133,9 @@ static void embed_columns(const struct torchrec *torchrec,
         bytes_ms(exchanged, link_gibps(torchrec));
 }
 
-/* Into how many parts the rows are cut. TorchRec knows all ranks or a host's;
- * what lies between is priced alike. */
+/* Returns the number of parts that the rows are cut into. TorchRec itself cuts
+ * over all ranks or over those of a host; cuts in between are priced by the
+ * same formula. */
 static double row_parts(const struct problem *problem,
                         const struct shard *shard)
 {
@@ -166,8 +174,9 @@ static void embed_rows(const struct torchrec *torchrec,
         bytes_ms(exchanged * BATCHED_COPY_FACTOR, torchrec->hbm_gibps);
 }
 
-/* TorchRec counts an all-reduce by hosts, at most two of them, and one network
- * card a rank; outputs stay in the precision of the weights. */
+/* Fills the lanes of a replica. As in TorchRec, an all-reduce is counted by
+ * hosts, of which at most two count, with one network card for each rank.
+ * Outputs have the precision of the weights. */
 static void embed_replica(const struct torchrec *torchrec,
                           const struct shard *shard, double *out)
 {
@@ -225,7 +234,8 @@ static void torchrec_comm(const struct oracle *oracle, size_t n,
     }
 }
 
-/* A rank's time is all there is: nothing waits. */
+/* Fills the terms. There is one, the time of the rank: no rank waits for
+ * another. */
 static void torchrec_terms(const struct oracle *oracle, const double *sums,
                            size_t n, double *compute_ms, double *terms_ms)
 {
@@ -234,7 +244,7 @@ static void torchrec_terms(const struct oracle *oracle, const double *sums,
         terms_ms[i] = compute_ms[i] + sums[LANE_BWD_COMM] + sums[LANE_FWD_COMM];
 }
 
-/* One "KEY=VALUE". */
+/* Parses one "KEY=VALUE". */
 static int parse_setting(struct torchrec *torchrec, const char *key,
                          const char *value, struct err *err)
 {
@@ -298,8 +308,8 @@ static int parse_settings(struct torchrec *torchrec, const char *settings,
     return 0;
 }
 
-/* A bandwidth that the cluster asks for, 10^9 bytes a second, or else the
- * default; settings of its own win over them. */
+/* Returns a bandwidth in GiB/s: the cluster's if it sets one (in 10^9 bytes a
+ * second), or else the default. Settings of the cost model override both. */
 static double asked_gibps(double gbps, double default_gibps)
 {
     return gbps > 0 ? gbps * 1e9 / 0x1p30 : default_gibps;
@@ -318,7 +328,7 @@ static const char *describe_comm(const struct torchrec *torchrec,
         intra, inter, is_asked ? ", as asked for" : "");
 }
 
-/* Hash of every constant that a price depends on. */
+/* Returns the hash of every constant that a price depends on. */
 static const char *constants_hash(const struct torchrec *torchrec,
                                   struct arena *arena)
 {

@@ -14,27 +14,34 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-/* Times below this share of the mean count as that much in the relative loss:
- * a time near zero must not outweigh everything. */
+/* Least time in the relative loss, as a share of the mean. Without this limit,
+ * a time near zero would outweigh everything else. */
 #define LEAST_TIME_FRAC 0.02
-/* Relative errors beyond it grow like |e|. */
+/* Relative error beyond which the loss grows like |e|. */
 #define TOLERANCE 0.05
 #define WEIGHT_DECAY 0.05
-/* Weight decay of a net on a roofline, towards what the roofline says, times
- * the samples and lessons that it learns from: 2.9 % instead of 3.1 % mean
- * error on 1,000 samples with 3 % noise; 10,000 want a tenth of it. */
+/* Weight decay of a net on a roofline, towards the roofline's prediction,
+ * multiplied by the number of its samples and pseudo-labels. With 1,000 samples
+ * and 3 % noise the mean error is 2.9 % instead of 3.1 %. For 10,000 samples
+ * the best value is a tenth of this. */
 #define SAMPLES_TO_ROOFLINE 800.0
-/* Of a net's correction of a roofline n / (n + this) is kept: a search finds
- * what is priced too low. */
+/* Shrinks a net's correction of a roofline: with n samples, the share n / (n +
+ * SAMPLES_DOUBTED) is kept. A search would exploit plans that the net prices
+ * too low. */
 #define SAMPLES_DOUBTED 30.0
-/* So many sets of tables teach a net on a roofline beside what was measured, of
- * which there is no more than that: of 200 samples of a simulated GPU 3.1 %
- * mean error instead of 3.5 %, and plans by it cost 2.3 % too much instead of
- * 3.3 %. */
+/*
+ * Number of pseudo-labels for a net on a roofline, and the most measured
+ * samples with which they are used. Results with 200 samples of a simulated
+ * GPU:
+ *
+ *                            without  with
+ *   mean error               3.5 %    3.1 %
+ *   excess cost of plans     3.3 %    2.3 %
+ */
 #define N_LESSONS 1000
 #define MOST_WITH_LESSONS 2000
-/* Samples that a roofline is fitted to at most, and those by which one of
- * several GPUs is chosen. */
+/* Most samples that a roofline is fitted to, and most samples for choosing one
+ * of several GPUs. */
 #define MOST_FIT 2000
 #define MOST_TRIED 200
 
@@ -49,20 +56,23 @@ void train_options_init(struct train_options *options)
     feature_set_init(&options->totals, TOTALS_ALL);
 }
 
-/* One training: everything that lives for its length. */
+/* State of one training. */
 struct run {
     const struct train_options *options;
     unsigned epochs, batch_size;
-    size_t n_known;                   /* samples that were measured */
+    /* Measured samples, without pseudo-labels. */
+    size_t n_known;
     struct dataset train, validation; /* sides of the split */
-    double start; /* what the net's output is added to, 0 or 1: where it
-                     begins */
+    /* Constant that is added to the net's output, 0 or 1: the prediction at the
+     * start of training. */
+    double start;
     double weight_decay;
-    double scale; /* of the estimate, 1, or, without one, the mean training time
-                     in ms: the unit of the net's output */
+    /* Unit of the net's output: 1 times the estimate or, without an estimate,
+     * the mean training time in ms. */
+    double scale;
     struct mlp_work work;
     struct mlp mlp, grad;
-    struct mlp average; /* what is validated and kept */
+    struct mlp average; /* weights that are validated and kept */
     struct adam adam;
     struct rng rng;
     uint64_t step, n_steps;
@@ -73,8 +83,8 @@ static bool keep_validation(const struct sample *sample)
     return sample_trains(sample) && sample_split(sample) == SPLIT_VALIDATION;
 }
 
-/* What is learned from: a roofline needs no validation, nor does a net that
- * begins at one and is pulled to it. */
+/* Returns the filter for training samples. A roofline needs no validation, and
+ * neither does a net that begins at a roofline and is pulled to it. */
 static bool (*train_side(enum model_kind kind))(const struct sample *)
 {
     return kind == MODEL_NET ? sample_is_train : sample_is_known;
@@ -108,8 +118,9 @@ static int check_numbers(enum model_kind kind, const struct sample *samples,
                      TRAIN_MIN_VALIDATION, n_disturbed);
 }
 
-/* Fits that GPU's roofline to what is known, every so manieth sample
- * where there are more than `most`; returns how well it fits. */
+/* Fits the roofline of this GPU to the samples that are not held out. If there
+ * are more than `most`, only every n-th is used. Returns the loss of the
+ * fit. */
 static double fit_gpu(struct estimate *estimate, const struct gpu_spec *gpu,
                       const struct sample *samples, size_t n, size_t most)
 {
@@ -153,9 +164,10 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
 
         if (gpu_spec_get(&gpu, *name, arena, err))
             return -1;
-        if (gpu->comm_form == COMM_TOTAL) /* no GPU */
+        if (gpu->comm_form == COMM_TOTAL) /* a CPU */
             continue;
-        /* one whose own look-ups nobody measured is less of a reference */
+        /* a GPU whose own lookups nobody measured is a less reliable
+         * reference */
         loss = fit_gpu(&tried, gpu, samples, n, MOST_TRIED) *
                (1 + gpu->lookup_error.frac);
         if (loss < least) {
@@ -183,8 +195,8 @@ static void split(struct run *run, const struct model *model,
         model->estimate.totals.n ? 1 : stats_mean(run->train.ms, run->n_known);
 }
 
-/* Batches and epochs where the caller leaves them open: as many steps as
- * without lessons. */
+/* Chooses batch size and epochs if the caller leaves them open. The number of
+ * steps does not depend on the pseudo-labels. */
 static void choose_sizes(struct run *run)
 {
     const size_t n_train = run->n_known;
@@ -205,8 +217,9 @@ static void choose_sizes(struct run *run)
     run->n_steps = steps * run->epochs;
 }
 
-/* The pseudo-Huber function of a relative error (Charbonnier et al. 1994):
- * e^2 near 0, 2 tolerance |e| far off. Half its derivative goes to *slope. */
+/* Returns the pseudo-Huber function of a relative error (Charbonnier et al.
+ * 1994): e^2 near 0, 2 tolerance |e| far from 0. Half its derivative goes to
+ * *slope. */
 static double robust(double error, double tolerance, double *slope)
 {
     const double far = error / tolerance, root = sqrt(1 + far * far);
@@ -215,8 +228,8 @@ static double robust(double error, double tolerance, double *slope)
     return 2 * tolerance * tolerance * (root - 1);
 }
 
-/* Runs the batch from there through a net; returns the sum of its losses, and
- * their derivatives (of the mean) in the work's d_out. */
+/* Runs the batch that starts at `begin` through a net. Returns the sum of its
+ * losses; the derivatives of the mean loss go to the work's d_out. */
 static double batch_loss(struct run *run, const struct mlp *mlp,
                          const struct dataset *side, size_t begin)
 {
@@ -241,8 +254,8 @@ static double batch_loss(struct run *run, const struct mlp *mlp,
     return sum;
 }
 
-/* average = share average + (1 - share) weights, where the share is smaller in
- * the first steps, so that it forgets the random start. */
+/* Updates average = share average + (1 - share) weights. The share is smaller
+ * in the first steps, so that the average forgets the random start. */
 static void update_average(struct run *run)
 {
     const double start = (1.0 + (double)run->step) / (10.0 + (double)run->step);
@@ -253,7 +266,7 @@ static void update_average(struct run *run)
             share * run->average.params[i] + (1 - share) * run->mlp.params[i];
 }
 
-/* A step by the batch whose loss was taken last. */
+/* Takes a step with the batch whose loss was computed last. */
 static void learn(struct run *run)
 {
     const double progress = (double)run->step / (double)run->n_steps;
@@ -268,8 +281,8 @@ static void learn(struct run *run)
     update_average(run);
 }
 
-/* Runs a side through a net, which learns unless it is the average; returns its
- * mean loss. */
+/* Runs a side of the split through a net. The net learns, unless it is the
+ * average. Returns the mean loss. */
 static double run_side(struct run *run, struct dataset *side,
                        const struct mlp *mlp)
 {
@@ -285,8 +298,8 @@ static double run_side(struct run *run, struct dataset *side,
     return loss / (double)n;
 }
 
-/* All epochs; the model gets the weights of the best one, without validation of
- * the last. */
+/* Runs all epochs. The model gets the weights of the best epoch, or without
+ * validation those of the last. */
 static int run_epochs(struct run *run, struct model *model, struct err *err)
 {
     const struct train_options *options = run->options;
@@ -322,7 +335,7 @@ static int run_epochs(struct run *run, struct model *model, struct err *err)
     return 0;
 }
 
-/* Puts the last layer into ms or units of the estimate. */
+/* Converts the last layer to ms or to units of the estimate. */
 static void scale_answer(const struct model *model, const struct run *run)
 {
     const double n = (double)run->n_known;
@@ -380,8 +393,8 @@ static void describe(struct model *model, const struct run *run,
     training->measured_to = arena_strdup(arena, to);
 }
 
-/* The highest rate at which any sample moved the bytes that it must: the
- * physical floor of what the net may answer. */
+/* Returns the highest rate at which any sample moved its least bytes. It is the
+ * physical floor of the net's predictions. */
 static double highest_gbps(const struct sample *samples, size_t n)
 {
     double highest = 0;
@@ -402,8 +415,8 @@ static double highest_gbps(const struct sample *samples, size_t n)
     return highest;
 }
 
-/* A net on a roofline begins by saying what the roofline says: with few samples
- * it stays near. */
+/* Starts a net on a roofline at the roofline's prediction. With few samples the
+ * net stays near this start. */
 static void start_at_estimate(struct run *run)
 {
     const struct mlp_layer *last = &run->mlp.layers[MLP_LAYERS - 1];
@@ -414,7 +427,7 @@ static void start_at_estimate(struct run *run)
     last->bias[0] = 0;
 }
 
-/* The net with its inputs and all that training it takes. */
+/* Makes the net, its inputs, and everything else that its training needs. */
 static void make_net(struct run *run, const struct model *model,
                      struct arena *arena)
 {

@@ -12,11 +12,12 @@ static double exp2m1(double x)
     return exp2(x) - 1;
 }
 
-/* What has a range: each piece, each device, and the batch. */
+/* Quantities that have a training range. There are three for each piece, two
+ * for each device, and the batch. */
 enum { OF_PIECE, OF_GPU = 3, BATCH = 5, N_KNOWN };
 static const struct {
     const char *feature, *name;
-    double (*value)(double x); /* of the feature */
+    double (*value)(double x); /* converts the stored feature to the quantity */
 } known[N_KNOWN] = {{"log2_dim", "columns", exp2},
                     {"log1p_rows", "rows", expm1},
                     {"log1p_lookups", "look-ups", expm1},
@@ -26,12 +27,13 @@ static const struct {
 
 struct trust {
     struct cost_outside ranges[N_KNOWN];
-    struct cost_outside *outside; /* [n], those of a table behind each other */
-    struct ranked *order;         /* [n]: less than 0 by their octaves */
+    struct cost_outside *outside; /* [n]; entries of one table are adjacent */
+    /* [n], by -octaves, so the farthest comes first. */
+    struct ranked *order;
     size_t n;
 };
 
-/* NAN where none is known. */
+/* Fills the training ranges; NAN if a range is unknown. */
 static void find_ranges(struct trust *trust, const struct model *model)
 {
     struct cost_outside *batch = &trust->ranges[BATCH];
@@ -54,7 +56,8 @@ static void find_ranges(struct trust *trust, const struct model *model)
     }
 }
 
-/* How many octaves outside; named, of a table the farthest. */
+/* Returns the number of octaves by which a value is outside its range, and adds
+ * it to the list. For each table only its farthest value is listed. */
 static double check(struct trust *trust, unsigned what, const char *table,
                     double value)
 {
