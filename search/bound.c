@@ -6,43 +6,56 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a bisection. */
+/* Steps of each bisection. */
 #define N_STEPS 40
-/* What is summed up in floating point may be off by so much. */
+/* Relative error that rounding may cause in a sum of floating-point numbers. */
 #define TOLERANCE 1e-12
 
-/* Of what stands on every device: limits shrink and more units have to. */
+/* Rounds of find_everywhere, at most. Pieces that stand on every device lower
+ * the limits of all other pieces. More units may then need pieces on every
+ * device in the next round. */
 #define N_ROUNDS 8
 
 /*
- * Notation: unit u placed in way w takes t(u, w) ms and b(u, w) bytes in all,
- * its dearest piece p(u, w) ms, and e(u, w) ms on every single device. A plan
- * of total T on R devices with M bytes in all chooses a way for each unit with
+ * The lower bound is a Lagrangian relaxation (Lagrange; Held and Karp 1970).
+ *
+ * Notation: unit u placed in way w has
+ *
+ *     t(u, w)   cost of all its pieces, in ms
+ *     b(u, w)   bytes of all its pieces
+ *     p(u, w)   cost of its dearest piece, in ms
+ *     e(u, w)   cost that it puts on every single device, in ms
+ *
+ * and e(v) is the least e(v, w) over the ways of unit v. A plan of total T on R
+ * devices with M bytes in all chooses a way for each unit such that
  *
  *     sum of t(u, w) <= R x T            the mean is no more than the maximum
- *     p(u, w) + sum over v != u of e(v) <= T       a piece has company
- *     sum of b(u, w) <= M
+ *     p(u, w) + sum over v != u of e(v) <= T       a piece shares its device
+ *     sum of b(u, w) <= M                all pieces fit the memory
  *
- * Weighing the last by a price y >= 0 (Lagrange; Held and Karp 1970) gives for
- * each T and y the bound
+ * The relaxation drops the third constraint and adds a price y >= 0 per byte to
+ * the costs instead. For each T and y this gives the lower bound
  *
  *     ( sum over u of min over w of (t + y b) - y M ) / R
  *
- * over the ways that T leaves open: units apart from each other, so the minimum
- * is each one's own. It rises as T falls; T is at least where the two meet,
- * which bisection finds. Any y proves something, the best one most.
+ * The minimum is over the ways that T leaves open, that is, those that satisfy
+ * the second constraint. No constraint links the units any more, so each unit
+ * has a minimum of its own. The bound rises as T falls. T is at least the value
+ * at which the two are equal, which bisection finds. The bound holds for any y.
+ * The best y gives the largest bound.
  */
 
-/* What pieces take in all. */
+/* Cost and memory of some pieces together. */
 struct toll {
     double ms, bytes;
 };
 
 struct proof {
     const struct parts *parts;
-    double *everywhere_ms;    /* [n_units]: find_everywhere */
-    double all_everywhere_ms; /* their sum */
-    struct toll *tiled;       /* of cheapest */
+    double *everywhere_ms; /* [n_units]: cost of each unit on every device, from
+                              find_everywhere */
+    double all_everywhere_ms; /* sum of everywhere_ms */
+    struct toll *tiled;       /* scratch memory of cheapest() */
 };
 
 static double priced(struct toll toll, double price)
@@ -50,10 +63,11 @@ static double priced(struct toll toll, double price)
     return toll.ms + price * toll.bytes;
 }
 
-/* What a unit takes at least whose pieces are no dearer than the limit, where a
- * byte costs the price: columns tiled from pieces of fewer quanta than there
- * are by dynamic programming, tiled[i] being the cheapest i quanta, or any
- * other form. */
+/* Returns the cost and memory of a unit in its cheapest way, if a byte costs
+ * `price` ms and each piece at most limit_ms. A cost of INFINITY means that
+ * there is no such way. A way is either a tiling of the columns or any other
+ * sharding. Tilings use pieces narrower than the unit and are found by dynamic
+ * programming: tiled[i] is the cheapest tiling that is i width steps wide. */
 static struct toll cheapest(const struct proof *proof, uint32_t unit,
                             double price, double limit_ms)
 {
@@ -88,8 +102,11 @@ static struct toll cheapest(const struct proof *proof, uint32_t unit,
     return best;
 }
 
-/* What a unit whose pieces are no dearer than that has on each device, however
- * it is cut: of replicas and of blocks of all ranks, of each range one. */
+/* Returns the least cost in ms that a unit has on every device, over all
+ * shardings whose pieces cost at most limit_ms. Only replicas and row blocks
+ * over all ranks put pieces on every device: one replica, or one block for each
+ * column range. So the cost is above 0 only if all these shardings are of that
+ * kind. */
 static double everywhere(const struct parts *parts, const struct unit *of,
                          double limit_ms)
 {
@@ -110,12 +127,20 @@ static double everywhere(const struct parts *parts, const struct unit *of,
     for (uint32_t n = 1; of->columns != NO_PART && n < of->n_quanta; n++)
         if (parts->alone_ms[of->columns + n - 1] <= limit_ms)
             return 0;
-    return isfinite(least) ? least : 0; /* no way at all is another matter */
+    /* If no sharding is cheap enough, cheapest() reports it. */
+    return isfinite(least) ? least : 0;
 }
 
-/* A piece shares its device with what stands on every one. Other planners cut
- * a wide sequence into narrower pieces than halves, and a unit that leaves out
- * forms into those: neither has to be cut otherwise to be less dear. */
+/*
+ * Returns the most that a piece of the unit may cost, in ms, in a plan of total
+ * total_ms: that total less the pieces of other units that stand on every
+ * device.
+ *
+ * The limit is INFINITY for two kinds of units, because they may have cheaper
+ * pieces than the listed shardings show. One is a wide sequence table: other
+ * planners cut it into pieces narrower than halves. The other is a unit with
+ * shardings that were left out of the list (leaves_out).
+ */
 static double limit_of(const struct proof *proof, uint32_t unit,
                        double total_ms)
 {
@@ -128,8 +153,10 @@ static double limit_of(const struct proof *proof, uint32_t unit,
     return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
 }
 
-/* In a plan of that total: pieces that are limited have to be cut, some of them
- * over all devices, which limits the others, at once. */
+/* Sets everywhere_ms for a plan of total total_ms. Limits on the cost of a
+ * piece force some units to be cut over all devices. The pieces of these units
+ * lower the limits of all other units, so this is repeated until nothing
+ * changes, up to N_ROUNDS times. */
 static void find_everywhere(struct proof *proof, double total_ms)
 {
     const struct parts *parts = proof->parts;
@@ -150,8 +177,8 @@ static void find_everywhere(struct proof *proof, double total_ms)
     }
 }
 
-/* What all units take in all, cut as cheaply as may be in a plan of that
- * total. */
+/* Returns the cost and memory of all units together, each in the cheapest way
+ * that a plan of total total_ms allows. A byte costs `price` ms. */
 static struct toll least_toll(struct proof *proof, double price,
                               double total_ms)
 {
@@ -168,8 +195,8 @@ static struct toll least_toll(struct proof *proof, double price,
     return sum;
 }
 
-/* No plan that fits the memory, and of no larger total, takes less of a device
- * on average. */
+/* Returns a lower bound in ms on the mean cost of a device. It holds for all
+ * plans that fit the memory and cost at most total_ms. */
 static double proven_ms(struct proof *proof, double price, double total_ms)
 {
     struct toll toll = least_toll(proof, price, total_ms);
@@ -178,8 +205,9 @@ static double proven_ms(struct proof *proof, double price, double total_ms)
            proof->parts->n_devices;
 }
 
-/* The best price of a byte lies where the cheapest cuts begin to fit: it is
- * doubled till they do, then halved in between. 0 where they fit anyway. */
+/* Returns the price of a byte, in ms, that gives the largest bound: the price
+ * at which the cheapest shardings begin to fit the memory. It is doubled until
+ * they fit and then bisected. Returns 0 if they fit at a price of 0. */
 static double best_price(struct proof *proof)
 {
     const double room_bytes = proof->parts->all_room_bytes;
@@ -204,9 +232,10 @@ static double best_price(struct proof *proof)
     return low;
 }
 
-/* In a plan of total t no device takes more by itself, a piece and what stands
- * everywhere least of all, so t >= proven_ms(.., t): the bound is where the two
- * meet. The right side falls as t grows. */
+/* Returns the least total t >= low for which t >= proven_ms(.., t). This is a
+ * lower bound: in a plan of total t no device costs more than t, so no piece
+ * costs more than t together with the pieces that stand on every device. The
+ * right side falls as t grows, so bisection finds where the two sides meet. */
 static double meet(struct proof *proof, double price, double low)
 {
     double high = low;
@@ -236,8 +265,9 @@ static void raise_bound(struct proven *proven, const char *term, double ms)
         *proven = (struct proven){ms, term, NULL};
 }
 
-/* The table that the limit makes dearest: its whole would be the largest
- * piece. */
+/* Returns the name of the table that sets the bound "largest piece": the limits
+ * of a plan of total total_ms raise its cost most. If it were left whole, it
+ * would be the largest piece. */
 static const char *limited_table(struct proof *proof, double total_ms)
 {
     const struct parts *parts = proof->parts;

@@ -8,33 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece that does not fit goes first in the next try, so often. */
+/* Tries to build one assignment, at most. A unit with a piece that found no
+ * device goes first in the next try. */
 #define MAX_TRIES 32
-/* Devices with room that are tried for a piece if costs do not add up, the
- * least loaded first. */
+/* Devices with enough free memory that are tried for one piece if costs are not
+ * additive, at most. The least loaded ones are tried first. */
 #define MOST_TRIED 16
-/* Urgency of units whose pieces have no choice of a device: above all units
- * that ever found no room. */
+/* Urgency of units whose pieces have no choice of a device. It is above that of
+ * all units that found no device in an earlier try. */
 #define STANDS_FAST (1U << 31)
-/* Units placed between two questions whether to go on. */
+/* Units placed between two checks for an interrupt. */
 #define ASK_EVERY 4096
 
-/* A unit, and the form that it is to have. */
+/* A unit and the sharding that it is to have. */
 struct chosen {
     const struct form *form;
     uint32_t unit, urgency;
-    double weight; /* its share in all ms, or a larger one in all room */
+    double weight; /* its share of the load of all units, or of the usable
+                      memory of all devices if that is larger (weigh_units) */
 };
 
 struct loaded {
-    double load; /* ms, or less of the room that is left */
+    /* Cost in ms; if the view is by memory, bytes held less usable bytes. */
+    double load;
     uint64_t bytes;
     uint32_t n_pieces;
-    bool is_taken; /* has a piece already that the one in hand must not meet
-                      (search/trial.h) */
-    const double *tried; /* vector of the part that it was last tried with,
-                            since it got one; or NULL */
-    double load_then;    /* with it */
+    /* Holds a piece that must not share a device with the piece in hand
+     * (search/trial.h). */
+    bool is_taken;
+    /* Vector of the piece type that was last tried here, or NULL if none was
+     * since the device got its last piece. */
+    const double *tried;
+    double load_then; /* load with that piece */
 };
 
 struct builder {
@@ -42,22 +47,24 @@ struct builder {
     const struct view *view;
     struct snapshot *out;
     struct arena arena;
-    struct chosen *units;    /* [n_units] */
-    uint32_t *urgency;       /* [n_units]: tries in which it was stuck */
+    struct chosen *units; /* [n_units] */
+    uint32_t *urgency; /* [n_units]: grows with each try in which the unit found
+                          no device */
     struct loaded *devices;  /* [R] */
     struct load_rank *order; /* [R] */
-    bool is_sorted;          /* the order is as the devices are */
-    bool adds_up;      /* a piece adds as much to the load of any device */
-    double *sums;      /* [R][width], unless loads add up */
-    double *trial_sum; /* [width] */
-    uint64_t work;     /* pieces placed, and devices tried for them, so far */
+    bool is_sorted;          /* `order` has the present loads */
+    bool adds_up;            /* a piece adds the same load to any device */
+    double *sums;            /* [R][width]; NULL if loads add up or are bytes */
+    double *trial_sum;       /* [width]: scratch memory of load_with */
+    uint64_t work;           /* pieces placed and devices tried so far */
 };
 
 /* --- the order of units --- */
 
-/* Units weigh by load, so that memory changes nothing if there is enough. Once
- * a piece was stuck they weigh by memory, too: as the largest of their pieces,
- * or as all of them if these fill a host. */
+/* Sets the weight and the urgency of each unit. Units weigh by load, so memory
+ * changes nothing if there is enough. Once a piece has found no device
+ * (is_short), they weigh by memory, too. The weight is that of the unit's
+ * largest piece, or that of all its pieces if these fill a host. */
 static void weigh_units(struct builder *builder, const uint32_t *forms,
                         bool is_short)
 {
@@ -81,7 +88,8 @@ static void weigh_units(struct builder *builder, const uint32_t *forms,
     }
 }
 
-/* What stands fast first; then what was stuck, then the heaviest. */
+/* Orders units for placing: first those that have no choice of a device, then
+ * those that found no device in earlier tries, then the heaviest. */
 static int compare_chosen(const void *left, const void *right)
 {
     const struct chosen *a = left, *b = right;
@@ -95,7 +103,8 @@ static int compare_chosen(const void *left, const void *right)
 
 /* --- the order of devices --- */
 
-/* A cost that is no number counts as endless, so that there is an order. */
+/* Returns the sort key of a device. A load that is NaN counts as infinite, so
+ * that all devices can be ordered. */
 static struct load_rank rank_of(const struct builder *builder, uint32_t r)
 {
     const double load = builder->devices[r].load;
@@ -104,7 +113,9 @@ static struct load_rank rank_of(const struct builder *builder, uint32_t r)
                               builder->devices[r].bytes, r};
 }
 
-/* Many pieces that have no choice of a device may come first. */
+/* Sorts the devices by load, unless they are sorted. It is called only when a
+ * piece has a choice of devices, because many pieces that have none may come
+ * first. */
 static void sort_devices(struct builder *builder)
 {
     const uint32_t n = builder->parts->n_devices;
@@ -132,9 +143,10 @@ static void move_device(struct builder *builder, const struct load_rank *before)
 
 /* --- a place for a piece --- */
 
-/* The load of a device with one part more. Pieces of one cut, and of tables
- * that are alike, follow each other: a device that got none of them is as
- * loaded with the next as it would have been with the last. */
+/* Returns the load of a device with one more piece of this type. The result for
+ * the last type tried is kept with the device. Pieces of one sharding, and of
+ * tables that are alike, follow each other: a device that got none of them has
+ * the same load with the next one as it would have had with the last one. */
 static double load_with(const struct builder *builder, uint32_t r,
                         uint32_t part)
 {
@@ -163,9 +175,10 @@ static bool goes_before(const struct loaded *a, const struct loaded *b)
     return a->load < b->load || (a->load == b->load && a->bytes < b->bytes);
 }
 
-/* Whether a piece has room there and meets nothing. Starts that exceed memory
- * are for repair alone; all others never do, so a plan that was built needs no
- * mending. */
+/* Returns whether the device has memory for a piece of this type and holds no
+ * piece that must not share a device with it. Only starts meant for repair may
+ * exceed the memory (may_exceed). All others never do, so a plan that was built
+ * needs no repair. */
 static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
 {
     const struct view *view = builder->view;
@@ -180,11 +193,12 @@ static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
              builder->parts->parts[part].bytes <= room - device->bytes));
 }
 
-/* The device with room that is least loaded with the piece, or NO_PIECE. If
- * costs add up that is the least loaded one. Else the first few in the order
- * are tried, and of all empty devices one, as these are alike. No device gets
- * less loaded by a piece, so those that are more loaded than the best found are
- * not tried. */
+/* Returns the device with enough free memory that is least loaded with the
+ * piece, or NO_PIECE. If costs are additive this is the least loaded device
+ * with enough memory. If not, the first few devices in the order are tried.
+ * Only one of all empty devices is tried, as these are alike. A piece never
+ * lowers the load of a device, so devices that are already more loaded than the
+ * best one found are not tried. */
 static uint32_t find_device(struct builder *builder, const struct change *piece)
 {
     const struct parts *parts = builder->parts;
@@ -219,8 +233,9 @@ static uint32_t find_device(struct builder *builder, const struct change *piece)
     return found;
 }
 
-/* First device of the host with room for the n blocks that fill it whose
- * busiest device is least loaded then, or NO_PIECE. */
+/* Returns the first device of a host with memory for the n blocks that fill it,
+ * or NO_PIECE if no host has enough. If several have, it takes the host whose
+ * busiest device has the least load with the blocks. */
 static uint32_t find_host(struct builder *builder, const struct change *pieces,
                           uint32_t n)
 {
@@ -251,9 +266,11 @@ static uint32_t find_host(struct builder *builder, const struct change *pieces,
     return found;
 }
 
-/* Where a piece goes, or the n blocks that fill a host. Pieces of the unit that
- * have their places are before them: those of the same row block, or all if
- * blocks fill a host, are not to be met. */
+/* Returns the device for a piece, or the first device for n blocks that fill a
+ * host; NO_PIECE if no device will do. The pieces from `before` up to this one
+ * are of the same unit and have their devices already. A piece must not share a
+ * device with those of its own row block, and blocks that fill a host with any
+ * of them. */
 static uint32_t find_room(struct builder *builder, const struct change *pieces,
                           uint32_t n, const struct change *before)
 {
@@ -290,8 +307,9 @@ static void put(struct builder *builder, struct change *piece, uint32_t r)
 
 /* --- all units --- */
 
-/* Blocks that may stand anywhere go block by block, as pieces of one row block
- * are to be set apart. */
+/* Places all pieces of a unit; false if one finds no device or the work is
+ * spent. Blocks that may stand anywhere are placed block by block, as pieces of
+ * one row block need different devices. */
 static bool place_unit(struct builder *builder, const struct form *form)
 {
     const uint32_t n = form->fills_host ? form->n_blocks : 1;
@@ -315,8 +333,10 @@ static bool place_unit(struct builder *builder, const struct form *form)
     return true;
 }
 
-/* One try; returns the unit that found no room, or NO_PIECE. By memory a device
- * is as loaded as it lacks room, so that uneven devices fill up alike. */
+/* Runs one try. Returns the unit at which it stopped, as it found no device or
+ * an interrupt came, or NO_PIECE. If the view is by memory, the load of a
+ * device begins at minus its usable memory, so that uneven devices fill up
+ * evenly. */
 static uint32_t place_all(struct builder *builder)
 {
     const struct parts *parts = builder->parts;

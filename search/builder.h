@@ -5,35 +5,40 @@
 #include "search/state.h"
 
 /*
- * Builds a layout in which each unit has a given form: dearest first, each
- * piece to the least loaded device that has room (Graham 1969: longest first).
- * A unit that finds no room goes first in the next try (squeaky wheel
- * optimization, Joslin and Clements 1999).
+ * Greedy construction of an assignment in which each unit has a given sharding.
+ * The dearest units go first, and each piece goes to the least loaded device
+ * that has room for it (Graham 1969: longest first). If a unit finds no room,
+ * it goes first in the next try (squeaky wheel optimization, Joslin and
+ * Clements 1999).
  */
 
-/* What is dear: settles the form of each unit (starts.c) and where it goes. */
+/* Prices and limits of one construction. They decide which sharding each unit
+ * gets (starts.c) and where its pieces go. */
 struct view {
-    double peak_ms, ms_per_byte;
-    double ms_per_piece; /* so that there are not too many pieces */
-    double all_ms;       /* load that all units have together, at least */
-    double replica_frac; /* the load of replicas counts this much: alone, each
-                            looks dearer than it is beside others */
-    double room_frac;    /* of its room that a device may fill */
-    uint64_t peak_bytes;
-    unsigned barred; /* forms, a mask of 1 << form_kind, that only a unit
-                        without others gets */
-    bool by_memory;  /* the load is bytes; the oracle is not asked */
-    bool may_exceed; /* a device may be given more than it has room for */
+    double peak_ms, ms_per_byte; /* maximum standalone cost of a piece; price of
+                                    a byte */
+    double ms_per_piece; /* price of a piece, which keeps their number low */
+    double all_ms;       /* least load of all units together */
+    double replica_frac; /* share of its standalone cost at which a replica is
+                            counted, because it costs less together with other
+                            pieces */
+    double room_frac;    /* share of the usable memory that may be filled */
+    uint64_t peak_bytes; /* maximum bytes of a piece */
+    unsigned barred; /* mask of 1 << form_kind: kinds of sharding that a unit
+                        gets only if it has no other */
+    bool by_memory;  /* loads are bytes; the oracle is not asked */
+    bool may_exceed; /* devices may exceed their usable memory */
 };
 
-/* Work of one layout (pieces placed, and devices tried for them), at most; and
- * of all starts, once something was found: about a second of one core. */
+/* Maximum work of one construction: pieces placed plus devices tried for them.
+ * Also the maximum work of all starting points once one has been found. It
+ * takes about a second of one core. */
 #define BUILDER_MAX_WORK 20000000
 
-/* Fills *out (its total_ms stays as it is) by forms[n_units], which count from
- * the unit's first. Leaves it empty if a piece finds no room or that takes more
- * than BUILDER_MAX_WORK. *is_short says whether a piece found no room in any
- * try. Returns the work that it took. */
+/* Fills *out, except for its total_ms, from forms[n_units]: the sharding of
+ * each unit as an index into the shardings of that unit. Leaves *out empty if a
+ * piece finds no room or if the work exceeds BUILDER_MAX_WORK. Sets *is_short
+ * if a piece found no room in one of the tries. Returns the work done. */
 uint64_t builder_run(struct snapshot *out, bool *is_short,
                      const struct parts *parts, const struct view *view,
                      const uint32_t *forms);

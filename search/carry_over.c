@@ -6,12 +6,13 @@
 
 #include <math.h>
 
-/* --- as it was --- */
+/* --- pieces that stay where they stand --- */
 
-/* Whether the pieces of then are the blocks of this cut, which are added where
- * they stand: where the oracle asks for ranks blocks stand on the devices of
- * all or of one host, in order, and grow with their table; else they are of the
- * same rows. */
+/* Adds the blocks of sharding `cut` on the devices where they stand in the old
+ * plan. False if the old pieces are not these blocks. If the oracle ties blocks
+ * to ranks, they must stand on the devices of all hosts or of one host, in
+ * order. They then grow with their table. If it does not, their rows and
+ * columns must be those of the old pieces. */
 static bool as_cut(struct snapshot *out, const struct parts *parts,
                    const struct form *cut, const struct table_pieces *old)
 {
@@ -49,9 +50,11 @@ static bool as_cut(struct snapshot *out, const struct parts *parts,
     return n == old->n;
 }
 
-/* Adds the pieces of the unit where they stand; devices that are gone are open.
- * False, whatever was added, where it cannot be cut so any more: more copies
- * would be movement. */
+/* Adds the pieces of the unit where they stand in the old plan. Pieces whose
+ * device is gone get device NO_PIECE, which means open. False if the unit can
+ * no longer be cut as it was; *out may have got some pieces even then. Replicas
+ * do not stay if the number of devices changed, because more copies would be
+ * migration. */
 static bool as_placed(struct snapshot *out, const struct parts *parts,
                       uint32_t unit, const struct table_pieces *old)
 {
@@ -101,11 +104,12 @@ bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
     return is_fine && snapshot_join(out, parts);
 }
 
-/* --- anew --- */
+/* --- pieces that need a new device --- */
 
-/* The open piece on the device, or where it is NULL the unit in the form, that
- * exceeds least and then costs least. An open piece is not placed where it
- * meets others of its rows wherever it goes. */
+/* Places an open piece on a device, or if `open` is NULL the unit in a
+ * sharding. Takes the choice that exceeds the limits least, and of equal ones
+ * the cheapest. False if nothing was placed: an open piece stays open if every
+ * device holds other pieces of its rows already. */
 static bool place(struct tryout *tryout, uint32_t unit,
                   const struct change *open)
 {
@@ -132,10 +136,10 @@ static bool place(struct tryout *tryout, uint32_t unit,
     return tryout_make(tryout);
 }
 
-/* --- the whole --- */
+/* --- all units --- */
 
-/* What stays first; then what needs a device, the dearest units first. Where an
- * open piece finds no place, its unit is placed anew. */
+/* First adds all pieces that stay. Then places all others, those of the dearest
+ * units first. If an open piece finds no device, its unit is placed anew. */
 void carry_over(struct snapshot *out, const struct parts *parts)
 {
     struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));

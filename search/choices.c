@@ -14,17 +14,20 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* Widths of a unit: one a device, in 1 to 16 times this; few in long lists. */
+/* Number of widths of a unit: one for each device, within 1 to 16 times
+ * MAX_QUANTA. Long lists get fewer: about TOTAL_QUANTA / units, but at least
+ * MIN_QUANTA. */
 #define MAX_QUANTA 64
 #define MIN_QUANTA 8
 #define TOTAL_QUANTA 65536
-/* Sorts of blocks of a cut: likewise. */
+/* Number of piece types among the blocks of one row cut: MAX_SORTS at most.
+ * Long lists get fewer: about TOTAL_SORTS / units, but at least MIN_SORTS. */
 #define MAX_SORTS 64
 #define MIN_SORTS 4
 #define TOTAL_SORTS 16384
-/* Units of a list that is not long. */
+/* Units of a short list, at most. */
 #define MOST_OF_SHORT 256
-/* Units are listed in so many runs, at most. */
+/* Runs in which the units are listed, at most. */
 #define MOST_RUNS 256
 
 struct shard parts_shard(const struct parts *parts, const struct part *part,
@@ -38,8 +41,10 @@ struct shard parts_shard(const struct parts *parts, const struct part *part,
     return shard;
 }
 
-/* Where an oracle has terms their sum is what an additive plan would cost;
- * where it has none, communication hangs on all devices and is left out. */
+/* Returns the standalone cost in ms of a device whose pieces add up to
+ * `vector`. It is the sum of the oracle's terms, which is the cost in an
+ * additive plan. If the oracle has no terms, it is the compute alone:
+ * communication then depends on all devices and is left out. */
 double parts_alone_ms(const struct oracle *oracle, const double *vector)
 {
     double terms_ms[ORACLE_MAX_TERMS], compute_ms;
@@ -52,7 +57,8 @@ double parts_alone_ms(const struct oracle *oracle, const double *vector)
     return compute_ms;
 }
 
-/* What leaves a unit none of the kinds that it may be. */
+/* Returns the reason why a unit has no sharding, as the end of a message. The
+ * text is empty if no shard kind is allowed at all. */
 static const char *why_nowhere(const struct parts *parts,
                                const struct unit *unit, struct arena *arena)
 {
@@ -75,8 +81,8 @@ static const char *why_nowhere(const struct parts *parts,
                     parts->n_devices == 1 ? "" : "s");
 }
 
-/* Every unit has a way to be placed, and every part a cost: what is not finite
- * here would win or lose silently later. */
+/* Fails if a unit has no sharding or a piece type has no finite cost. A cost
+ * that is not finite would win or lose silently later. */
 static int check(const struct parts *parts, struct err *err)
 {
     for (uint32_t u = 0; u < parts->n_units; u++)
@@ -102,11 +108,11 @@ static uint32_t share_of(uint32_t total, uint32_t n, uint32_t least,
     return (uint32_t)max_u64(least, min_u64(total / (n + 1), most));
 }
 
-/* The runs of units that are listed, and how far that is. */
+/* Runs of units that are being listed, and the progress. */
 struct setup {
     struct listing *runs;
     struct progress progress;
-    atomic_uint n_listed; /* units */
+    atomic_uint n_listed; /* units listed so far */
 };
 
 static void list_run(void *ctx, size_t i, unsigned thread)
@@ -116,11 +122,11 @@ static void list_run(void *ctx, size_t i, unsigned thread)
 
     listing_fill(run);
     setup->n_listed += run->end - run->begin;
-    if (!thread) /* the caller */
+    if (!thread) /* only the calling thread reports */
         progress_update(&setup->progress, setup->n_listed);
 }
 
-/* Lists all units, in runs that share no state, and puts the runs together. */
+/* Lists all units in runs that share no state, then puts the runs together. */
 static void list_all(struct parts *parts, struct pool *pool, double end_ms)
 {
     const uint32_t size = parts->n_units / MOST_RUNS + 1;
@@ -153,9 +159,9 @@ static void list_all(struct parts *parts, struct pool *pool, double end_ms)
     mem_free(setup.runs);
 }
 
-/* Long lists have coarser quanta and fewer sorts of blocks: all widths of all
- * tables stay few enough to be priced one by one, and the order of the list
- * decides nothing here. */
+/* Units of long lists have coarser width steps and fewer piece types of row
+ * blocks. So all widths of all tables are few enough to be priced one by one.
+ * The order of the list decides nothing here. */
 int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                const struct search_options *options, struct arena *arena,
@@ -188,7 +194,7 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
 {
     const struct unit *of = &parts->of[unit];
 
-    assert(width); /* and it is no more than the whole */
+    assert(width); /* at most the columns of the whole unit */
     return width % of->quantum ? NO_PART
                                : parts_of_quanta(of, width / of->quantum);
 }
@@ -196,7 +202,7 @@ uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
 void parts_place_block(struct shard *shard, const struct part *part,
                        uint32_t range, uint32_t block)
 {
-    /* of all but the last block of a cut */
+    /* rows of every block of the cut except the last one */
     const uint64_t n_rows =
         part->block ? part->row_begin / part->block : part->n_rows;
 
@@ -207,8 +213,9 @@ void parts_place_block(struct shard *shard, const struct part *part,
     shard->row_end = shard->row_begin + part->n_rows;
 }
 
-/* Replicas stand everywhere; blocks of a cut that the oracle ties to ranks or
- * to a host move with all others or not at all. */
+/* False for three sorts of pieces: replicas, which stand on every device;
+ * pieces of pinned units; row blocks that the oracle ties to ranks or to a
+ * host, which move with all other blocks of their cut or not at all. */
 bool parts_can_move(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
@@ -217,7 +224,7 @@ bool parts_can_move(const struct parts *parts, uint32_t part)
            (parts->oracle->row_cut == ROW_CUT_ANY || !shard_cuts_rows(p->kind));
 }
 
-/* --- drawing forms, and their pieces --- */
+/* --- drawing shardings, and their pieces --- */
 
 const struct form *forms_draw(const struct parts *parts, uint32_t unit,
                               struct rng *rng)

@@ -7,176 +7,214 @@
 #include "search/tuning.h"
 
 /*
- * All that a search can place, priced once. A unit may be cut in several ways,
- * its forms, and a part is one sort of piece that comes of them: the whole, a
- * number of columns, a block of rows, a block of rows of a range of columns, a
- * replica. Pieces that are alike are one part, whatever their number and
- * wherever they stand.
+ * Search space: everything that a search can place, priced once.
  *
- * Column pieces may have any width that is a multiple of the unit's quantum:
- * four columns, or more where a table is so wide or a list so long that all
- * widths would be too many.
+ *   unit        a table, or all tables of a group, placed as one
+ *   sharding    one way to cut a unit: whole, column ranges, row blocks, row
+ *               blocks of column ranges (a grid), or replicas
+ *   piece type  all pieces of a unit that cost the same, wherever they stand
+ *               and however often they occur: the whole unit, a number of
+ *               columns, a row block, a row block of a column range, a replica
+ *
+ * A column piece may have any width that is a multiple of the width step of its
+ * unit. The step is four columns. It is larger if the table is very wide or the
+ * list very long, because there would be too many widths to price.
  */
 
+/* Index that stands for "no piece type". */
 #define NO_PART UINT32_MAX
 
+/* A piece type. */
 struct part {
     uint32_t unit;
-    uint32_t form; /* in its unit's, that it is a piece of; of columns the first
-                      such */
+    uint32_t form; /* index of its sharding among those of the unit; for columns
+                      the first sharding by columns */
     enum shard_kind kind;
-    uint32_t width;             /* columns; the first table's of a group */
-    uint64_t row_begin, n_rows; /* likewise */
-    uint32_t block;     /* which of its form's these are: of several blocks that
-                           are alike one with as much to do as they on average */
-    uint32_t hottest;   /* and the one with most, which tells the bytes */
-    uint32_t col_begin; /* of a block that stands, else 0 */
-    uint32_t first_device; /* of the hosts that its cut's blocks may fill */
-    bool is_empty;       /* a block of no rows, which costs as much as the first
-                            one: oracle->prices_empty_blocks */
-    bool stands;         /* a block that is so in the plan to be replaced:
-                            rows and columns begin where they say */
-    uint64_t bytes;      /* by the problem's memory model */
-    uint64_t mean_bytes; /* if all rows of the table were equally hot */
+    uint32_t width;             /* columns; for a group those of its first
+                                   table */
+    uint64_t row_begin, n_rows; /* for a group those of its first table */
+    uint32_t block;   /* row block that sets the price, as an index into the
+                         blocks of the sharding; if several blocks are of this
+                         type, one with about as much work as their mean */
+    uint32_t hottest; /* row block of this type that has most work; it sets the
+                         bytes */
+    uint32_t col_begin;    /* first column if `stands`, else 0 */
+    uint32_t first_device; /* first device that the blocks may be placed on; not
+                              0 if the oracle would take blocks on the first
+                              host for a cut over all devices */
+    bool is_empty;         /* block of no rows, which costs as much as the first
+                              block: oracle->prices_empty_blocks */
+    bool stands;           /* row block of the current plan, in re-planning; its
+                              rows and columns begin at row_begin, col_begin */
+    uint64_t bytes;        /* by the problem's memory model */
+    uint64_t mean_bytes;   /* bytes if all rows of the table were equally hot */
 };
 
 /*
- * A way to cut a unit, a sharding option: what a start or a new cut chooses
- * from. Whole; 2, 3 ... even column ranges; a replica on each device; row
- * blocks, perhaps of column ranges. Pieces go range by range. Of columns n_last
- * of them are of part `last`, a quantum wider; blocks are of parts `part` to
- * `last`, those that have about as much to do of one. Or, where they stand,
- * blocks of any rows and columns, n_blocks of one range, each a part. Uneven
- * widths come of later changes.
+ * A sharding: a starting point or a resharding move chooses from these. Later
+ * moves can make column ranges of uneven widths.
+ *
+ *   FORM_WHOLE    one piece
+ *   FORM_COLUMNS  2, 3 ... column ranges, as even as the width step allows:
+ *                 n_last pieces of type `last`, which is one width step wider,
+ *                 and the rest of type `part`
+ *   FORM_REPLICA  one replica on each device
+ *   FORM_CUT      row blocks, perhaps of several column ranges. Their types are
+ *                 `part` to `last`; blocks with about the same work share a
+ *                 type. In re-planning also the blocks of the current plan:
+ *                 blocks of any rows and columns, each of its own type,
+ *                 n_blocks in one range
+ *
+ * Pieces are numbered range by range.
  */
 enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
 
 struct form {
     enum form_kind kind;
     uint32_t n_blocks, n_ranges, n_pieces;
-    uint32_t part, last, n_last; /* parts, and how many pieces of `last` */
-    const uint8_t *sorts; /* [n_blocks]: part of each, from `part` on; NULL: one
-                             each */
-    bool fills_host; /* row blocks are those of one host's devices, in order */
-    uint64_t peak_bytes; /* of the largest piece */
-    double bytes;        /* of all of them; of a cut of rows at least, as parts
-                            tell the bytes of their hottest block */
-    double load_ms;      /* its pieces alone, added up */
-    double peak_ms;      /* the dearest of them */
-    double least_ms;     /* and the cheapest */
+    uint32_t part, last, n_last; /* piece types, and the number of pieces of
+                                    type `last` */
+    const uint8_t *sorts;        /* [n_blocks]: type of each block, counted from
+                                    `part`; NULL: each block has its own type */
+    bool fills_host;     /* the row blocks go on the devices of one host, in
+                            order */
+    uint64_t peak_bytes; /* bytes of the largest piece */
+    double bytes;        /* bytes of all pieces; for row blocks a lower bound,
+                            because a type has the bytes of its hottest block */
+    double load_ms;      /* sum of the standalone costs of its pieces */
+    double peak_ms;      /* standalone cost of its dearest piece */
+    double least_ms;     /* standalone cost of its cheapest piece */
 };
 
-/* What is placed as one: a table, or all tables of a group. */
+/* A table, or all tables of a group, placed as one. Groups are not cut. */
 struct unit {
-    const uint32_t *tables; /* [n_tables], indices into the problem */
+    const uint32_t *tables; /* [n_tables], indices into problem->tables */
     uint32_t n_tables;
-    const struct table *first; /* of these; only what has no others is cut */
+    const struct table *first; /* first of `tables` */
     int64_t pin;               /* device, or -1 */
-    unsigned kinds;            /* that it may be cut into */
-    uint32_t quantum, n_quanta;
-    uint32_t whole;     /* part, or NO_PART */
-    uint32_t columns;   /* part of one quantum; n quanta are `n - 1` further;
-                           NO_PART where columns may not be cut */
-    uint32_t replica;   /* part, or NO_PART */
-    uint32_t device;    /* all its pieces': its pin, or the only one there is;
-                           else NO_PIECE */
+    unsigned kinds;            /* shard kinds that it may be cut into, a mask */
+    uint32_t quantum, n_quanta; /* width step in columns; number of width steps
+                                   of the whole table */
+    uint32_t whole;             /* piece type of the whole unit, or NO_PART */
+    uint32_t columns;   /* piece type of one width step; n width steps are type
+                           columns + n - 1; NO_PART if columns may not be cut */
+    uint32_t replica;   /* piece type of a replica, or NO_PART */
+    uint32_t device;    /* the only device that its pieces may be on, because it
+                           is pinned or there is no other; else NO_PIECE */
     struct form *forms; /* [n_forms] */
     uint32_t n_forms;
-    bool leaves_out;    /* forms that cannot pay (search/listing.c) */
-    double left_out_ms; /* that the cheapest of these may save, at most */
+    bool leaves_out;    /* some shardings are left out because they cannot pay
+                           (search/listing.c) */
+    double left_out_ms; /* upper bound of the savings of the cheapest sharding
+                           left out */
 };
 
-/* Replicas count this share of what they take alone, at least: beside others
- * each is cheaper than it looks. */
+/* Least share of its standalone cost that a replica is assumed to cost.
+ * Together with other pieces, a replica costs less than alone. */
 #define LEAST_REPLICA_FRAC 0.2
 
 struct homes;
 struct search_options;
 
+/* The search space. */
 struct parts {
     const struct problem *problem; /* not owned */
     const struct oracle *oracle;   /* not owned */
-    const struct homes *homes;     /* where all stands now, not owned; NULL
-                                      unless a plan is to be replaced:
-                                      search/movement.h */
+    const struct homes *homes;     /* current plan, not owned; NULL except in
+                                      re-planning (search/movement.h) */
     uint32_t n_devices;
-    const uint64_t *room_bytes;  /* [n_devices]: memory less reserve */
-    uint64_t most_room_bytes;    /* the largest of them */
-    uint64_t least_room_bytes;   /* the smallest */
-    double all_room_bytes;       /* their sum */
+    const uint64_t *room_bytes;  /* [n_devices] usable memory: memory less
+                                    reserve */
+    uint64_t most_room_bytes;    /* largest usable memory of a device */
+    uint64_t least_room_bytes;   /* smallest usable memory of a device */
+    double all_room_bytes;       /* usable memory of all devices */
     const struct tuning *tuning; /* not owned; the default unless the caller
                                     sets another */
-    struct unit *of;             /* [n_units], in the problem's canonical
-                                         order: a permuted list is searched alike */
+    struct unit *of;             /* [n_units], in the problem's canonical order,
+                                    so a permuted list is searched the same
+                                    way */
     uint32_t n_units;
-    struct arena *arena; /* not owned: of all that is here */
+    struct arena *arena; /* not owned; holds all arrays */
     struct form *forms;  /* [n_forms] */
     uint32_t n_forms;
     struct part *parts; /* [n_parts] */
     uint32_t n_parts;
-    bool is_long;         /* list: forms that cannot pay are left out */
-    uint32_t most_quanta; /* of a unit */
-    uint32_t most_sorts;  /* of a cut */
-    double mean_ms;  /* load of a device if all units stood whole; 0 if the list
-                        is short: then no form is left out */
-    double *vectors; /* [n_parts][oracle->width]; NULL where not priced */
-    double *load_ms; /* [n_parts]: what a piece counts in its device's load:
-                        alone_ms, or as search/marginal.h has it */
-    double *alone_ms; /* [n_parts]: a device that holds it alone: the sum of its
-                         terms, or where there are none its compute; 0
-                         where not priced */
+    bool is_long; /* the list is long: shardings that cannot pay are left out */
+    uint32_t most_quanta; /* maximum number of width steps of a unit */
+    uint32_t most_sorts;  /* maximum number of piece types of a row cut */
+    double mean_ms;       /* load of a device if all units were whole and spread
+                             evenly; 0 for a short list, in which no sharding is
+                             left out */
+    double *vectors;  /* [n_parts][oracle->width]; NULL if nothing is priced */
+    double *load_ms;  /* [n_parts]: share of a piece in the load of its device:
+                         alone_ms, or the marginal cost (search/marginal.h) */
+    double *alone_ms; /* [n_parts]: standalone cost of a piece: sum of the terms
+                         of a device that holds nothing else, or its compute if
+                         the oracle has no terms; 0 if nothing is priced */
 };
 
-/* The units, how they may be cut, and the room that there is; no part and no
- * form. Everything lives in the arena. ERR_INPUT where a group is pinned to two
- * devices. */
+/* Fills the units, their allowed kinds and the usable memory, without piece
+ * types and shardings. Arrays live in the arena. Fails with ERR_INPUT if a
+ * group is pinned to two devices. */
 int parts_collect(struct parts *parts, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err) MUST_CHECK;
 
-/* All of it, in the arena. ERR_USAGE where a table may be placed in no
- * way that the oracle can price, ERR_INPUT where the oracle gives no finite
- * cost, or as parts_collect. Where a plan is to be replaced, and `homes` is not
- * NULL but outlives the parts, with all that its tables need to stay: widths as
- * fine as their pieces have and, unless the oracle wants equal blocks, their
- * row blocks, of which the last one grows with its table. Of an oracle that
- * embeds nothing (ops->embed is NULL) parts have bytes alone. Options give the
- * threads and the time limit, past which tables that can stand whole or be cut
- * by columns get no other form; NULL: none. ERR_INTERRUPTED after an interrupt
- * if the list is long; a short one takes no time. */
+/* Fills the whole search space. Arrays live in the arena.
+ *
+ * homes: NULL, or the current plan in re-planning, which must outlive the
+ * search space. The search space then also has all that the tables need to stay
+ * as they are: width steps as fine as the widths of their pieces and, unless
+ * the oracle wants equal blocks, their row blocks. The last row block grows
+ * with its table.
+ *
+ * options: threads and time limit; may be NULL. Once the time limit has passed,
+ * tables that can stand whole or be cut by columns get no other sharding.
+ *
+ * If the oracle embeds nothing (ops->embed is NULL), piece types have bytes and
+ * no costs.
+ *
+ * Fails as parts_collect does, and with ERR_USAGE if a table cannot be placed
+ * in any way that the oracle can price, with ERR_INPUT if the oracle gives a
+ * cost that is not finite, with ERR_INTERRUPTED after an interrupt if the list
+ * is long (a short list takes no time). */
 int parts_init(struct parts *parts, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                const struct search_options *options, struct arena *arena,
                struct err *err) MUST_CHECK;
 
-/* A piece of the part, of one of its unit's tables: what the oracle and the
- * memory model are asked about. Of rows and columns the piece that stands
- * first, as all of one part are alike. */
+/* Returns a shard of the table, one of the tables of the unit, that is a piece
+ * of this type. The oracle and the memory model are asked about this shard. Its
+ * rows are those of row block part->block, its columns those of the first
+ * range. All other pieces of the type cost the same. */
 struct shard parts_shard(const struct parts *parts, const struct part *part,
                          uint32_t table);
 
-/* Of a device that holds this alone: the sum of its terms, or where there are
- * none its compute. */
+/* Returns the standalone cost of pieces with this vector: the sum of the terms
+ * of a device that holds nothing else, or its compute if the oracle has no
+ * terms. */
 double parts_alone_ms(const struct oracle *oracle, const double *vector);
 
-/* The part of `width` columns, of 1 to all of them, full height: the whole
- * where that is all; NO_PART where there is none. */
+/* Returns the piece type of `width` columns and all rows. width is 1 to all
+ * columns; all columns give the whole. Returns NO_PART if there is no such
+ * type. */
 uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
                         uint32_t width);
-/* Likewise of n quanta, 1 to n_quanta. */
+/* Returns the piece type of n width steps and all rows; n is 1 to n_quanta. */
 static inline uint32_t parts_of_quanta(const struct unit *of, uint32_t n)
 {
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
 }
-/* The part that is as wide as two of one unit; NO_PART where there is none. */
+/* Returns the piece type that is as wide as two types of one unit together, or
+ * NO_PART. */
 static inline uint32_t parts_joined(const struct parts *parts, uint32_t a,
                                     uint32_t b)
 {
     return parts_of_width(parts, parts->parts[a].unit,
                           parts->parts[a].width + parts->parts[b].width);
 }
-/* How many quanta a part is of all rows of a unit that columns may be cut of;
- * else 0. */
+/* Returns the width of a piece type in width steps. Returns 0 if it does not
+ * have all rows or if the columns of its unit may not be cut. */
 static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
 {
     const struct part *p = &parts->parts[part];
@@ -185,14 +223,15 @@ static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
 
     return has_all_rows && of->columns != NO_PART ? p->width / of->quantum : 0;
 }
-/* The part of row block b of one of the form's ranges; of the only block that
- * there is where rows are not cut, which of columns the last ones are not of.
- */
+/* Returns the piece type of row block b, in any range of the sharding. A
+ * sharding without row cuts has one block, b = 0; for columns this is the type
+ * of the narrower pieces, `part`. */
 static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)
 {
     return cut->part + (cut->sorts ? cut->sorts[b] : b);
 }
-/* The form that a piece is of; of columns the first such. */
+/* Returns the sharding that a piece type belongs to; for columns the first
+ * sharding by columns. */
 static inline const struct form *parts_form_of(const struct parts *parts,
                                                uint32_t part)
 {
@@ -200,24 +239,26 @@ static inline const struct form *parts_form_of(const struct parts *parts,
 
     return &parts->of[p->unit].forms[p->form];
 }
-/* Rows and columns of a piece of such a part: block and range as in struct
- * piece. */
+/* Sets the kind, rows and columns of a shard to those of a piece of this type.
+ * range and block are those of the piece (struct change). */
 void parts_place_block(struct shard *shard, const struct part *part,
                        uint32_t range, uint32_t block);
-/* Whether a search may put such a piece on another device by itself: not a
- * replica, nor a piece of a pinned unit, nor a row block where the oracle asks
- * for whole hosts. */
+/* Returns true if a search may move a single piece of this type to another
+ * device. It may not move replicas, pieces of pinned units, and row blocks if
+ * the oracle wants row cuts over whole hosts. */
 bool parts_can_move(const struct parts *parts, uint32_t part);
 
-/* One at random. There are many ways to cut, but one to leave whole and one to
- * replicate, which are drawn more often. */
+/* Returns a random sharding of the unit. Whole and replica are drawn more often
+ * than others, because there is only one of each and there are many ways to
+ * cut. */
 const struct form *forms_draw(const struct parts *parts, uint32_t unit,
                               struct rng *rng);
 
-/* Piece i of a form: its part, range and block. The device is that of its unit,
- * that of a replica, of a row cut over all devices where the oracle asks for
- * it, else NO_PIECE. The blocks of a cut that fills a host are left open too:
- * block b goes on device b of any one host. */
+/* Returns piece i of a sharding: its type, range, block and device. The device
+ * is set if there is no choice: by the unit (a pin, or a single device), by a
+ * replica, or by a row cut over all devices if the oracle asks for those. It is
+ * NO_PIECE otherwise. It is also NO_PIECE if the blocks fill a host, whose
+ * device b then gets block b, because any host will do. */
 struct change forms_piece(const struct parts *parts, const struct form *form,
                           uint32_t i);
 

@@ -8,15 +8,17 @@
 
 #include <math.h>
 
-/* Changes that are priced, at most. */
+/* Candidates that a local search prices, at most. */
 #define MAX_PRICED 200000
-/* Pieces that are looked at as partners of another, at most: of 200,000 tables
- * on 64 GPUs one step would look at 600 million. Ten million take a second. */
+/* Pieces that a local search looks at as partners of other pieces, at most. Ten
+ * million take a second. One step for 200,000 tables on 64 GPUs would look at
+ * 600 million. */
 #define MAX_LOOKED 10000000
-/* What is gained must be more than rounding. */
+/* Least gain of a change, as a share of the value before it. A smaller one may
+ * be rounding. */
 #define LEAST_GAIN 1e-9
 
-/* --- the cost model under watch --- */
+/* --- the checked oracle --- */
 
 static const struct watch *watch_of(const struct oracle *base)
 {
@@ -28,7 +30,8 @@ static const struct oracle *asked(const struct oracle *base)
     return watch_of(base)->oracle;
 }
 
-/* A sum with what is no number or not finite is not finite. */
+/* Notes whether any answer is not finite. If one is not, neither is their
+ * sum. */
 static void note(const struct oracle *base, const double *answers, size_t n)
 {
     double sum = 0;
@@ -128,7 +131,7 @@ int watch_finish(const struct watch *watch, struct plan *plan,
     if (watch_check(watch, err))
         return -1;
     plan->search_ms = clock_ms() - watch->start_ms;
-    plan->shard_ms = NULL; /* of other shards */
+    plan->shard_ms = NULL; /* the old ones belong to other shards */
     plan_derive_kinds(plan);
     if (plan_price(plan, watch->oracle, arena, err))
         return -1;
@@ -137,23 +140,31 @@ int watch_finish(const struct watch *watch, struct plan *plan,
     return plan_check(plan, err);
 }
 
-/* --- a layout that is good already --- */
+/* --- local search --- */
 
-/* What is made less: the fullest device's share of its room, at the same total;
- * the total; or the total with no more pieces, by what the slowest devices
- * have. */
+/*
+ * Aim of a local search:
+ *
+ *     LESS_FULL  less memory on the fullest device, as a share of its usable
+ *                memory, at the same total
+ *     LESS_MS    a lower total
+ *     AS_SIMPLE  a lower total with no more pieces than before, by moving the
+ *                pieces of the slowest devices
+ */
 enum aim { LESS_FULL, LESS_MS, AS_SIMPLE };
 
-/* What a device has, of its room. */
+/* Returns these bytes as a share of the usable memory of the device. */
 static double share_of(const struct layout *layout, uint32_t device,
                        uint64_t bytes)
 {
     return (double)bytes / ((double)layout->parts->room_bytes[device] + 1);
 }
 
-/* So many quanta of a piece go to a device, or all of it, and another one comes
- * back for it or none. By memory the total may not fall either: a longer
- * search, which settles another layout, would end dearer than this one. */
+/* Prices one candidate and notes it: n_quanta width steps of a piece, or all of
+ * it if n_quanta is 0, go to device `to`, and piece `other` comes back unless
+ * it is NO_PIECE. Under LESS_FULL the total must not fall either. If it could,
+ * a longer search, which settles another assignment, might end with a dearer
+ * plan than a shorter one. */
 static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint32_t n_quanta, uint32_t to, uint32_t other)
 {
@@ -173,15 +184,17 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
         (by_memory && (total_ms > layout->total_ms ||
                        total_ms < layout->total_ms * (1 - LEAST_GAIN))))
         return;
-    trial->excess = 0; /* what is no more than there is decides nothing */
+    trial->excess = 0; /* the excess does not rise: ignore it */
     for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
         share =
             fmax(share, share_of(layout, trial->devices[i], trial->bytes[i]));
     tryout_note(tryout, by_memory ? share : total_ms);
 }
 
-/* A piece to every other device, against each piece there or none, and some of
- * its columns; where there may be no more pieces, to its siblings only. */
+/* Prices all candidates for one piece: it goes to another device, changes
+ * places with a piece there, or sends some of its columns there. If the number
+ * of pieces must not rise (AS_SIMPLE), columns go only to other pieces of its
+ * unit. */
 static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint64_t *n_looked)
 {
@@ -218,7 +231,7 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
     }
 }
 
-/* The best change, made; false where none is better. */
+/* Makes the best change. False if no change is an improvement. */
 static bool step(struct tryout *tryout, enum aim aim, uint64_t *n_looked)
 {
     const struct layout *layout = &tryout->layout;
@@ -259,21 +272,26 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
     return tryout_release(&tryout);
 }
 
-/* --- a layout that is simpler --- */
+/* --- fewer pieces --- */
 
-/* The limits of the total, one after the other: whatever it may rise by they
- * are the same, so that who allows more gets no worse. The least, then by this
- * share more, and by so many times that of the one before. */
+/* Limits that the total must keep while pieces are merged, tried one after the
+ * other. The first is the total before merging. The second is higher by
+ * FIRST_RISE, a share of the step that the job waits for. From then on the rise
+ * grows by the factor NEXT_RISE. The limits do not depend on the rise that the
+ * caller allows, so a caller that allows more gets no worse plan. */
 #define FIRST_RISE 0.001
 #define NEXT_RISE 1.25
-/* What was joined costs less again once the others have settled: the last limit
- * is so many times as far as the total may rise, and the second at least.
- * Beyond what it may the layouts are on the way only. */
+/* Rise of the last limit, as a multiple of the rise that the caller allows. The
+ * second limit is always tried. Limits go beyond the allowed rise because a
+ * merged assignment costs less again once its other pieces have settled. An
+ * assignment above the allowed rise is only a step on the way and never the
+ * result. */
 #define MOST_RISE 3
 
-/* The unit in its other forms, of fewer pieces than it has, each piece where
- * there is least to do: rows and replicas, too, become fewer. All of its pieces
- * go and some come, so that the fewest changes are the fewest pieces. */
+/* Prices the unit in its other shardings with fewer pieces than it has, each
+ * piece on the device with the least load. This makes row blocks and replicas
+ * fewer, too. All pieces of the unit are removed and new ones added, so the
+ * candidate with the fewest changes has the fewest pieces. */
 static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct layout *layout = &tryout->layout;
@@ -305,7 +323,8 @@ static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
     }
 }
 
-/* A piece of a unit goes to a device, or where it is none all of them do. */
+/* Prices one candidate: `piece` goes to the device. If it is NO_PIECE, the
+ * whole unit goes there in one piece. */
 static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
                         uint32_t device)
 {
@@ -323,7 +342,7 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
     tryout_note(tryout, tryout_price(tryout));
 }
 
-/* The narrowest piece that columns are cut of; NO_PIECE where there is none. */
+/* Returns the unit's narrowest column piece, or NO_PIECE if it has none. */
 static uint32_t narrowest(const struct layout *layout, uint32_t unit)
 {
     const struct parts *parts = layout->parts;
@@ -341,8 +360,9 @@ static uint32_t narrowest(const struct layout *layout, uint32_t unit)
     return found;
 }
 
-/* The cheapest way to fewer pieces, whole before all others; false where none
- * keeps below the limit. */
+/* Makes the cheapest change that leaves the unit fewer pieces and keeps the
+ * total below below_ms. A change that makes the unit whole is preferred to all
+ * others. False if no change keeps below it. */
 static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct layout *layout = &tryout->layout;
@@ -364,8 +384,9 @@ static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
     return tryout_make(tryout);
 }
 
-/* The layout is laid by where its total is within what it may be, and it has
- * fewer pieces, or as many and costs less. */
+/* Saves the assignment as the best if its total is at most most_ms, it exceeds
+ * no limit, and it has fewer pieces than the best, or as many and a lower
+ * total. */
 static void keep_simplest(struct snapshot *best, const struct layout *layout,
                           double most_ms)
 {

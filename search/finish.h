@@ -6,54 +6,62 @@
 
 #include <stdatomic.h>
 
-/* What every search does around the search itself. */
+/* Steps that all searches share: checks of the oracle, the final pricing of a
+ * plan, and local search on a finished assignment. */
 
 /*
- * A cost model under watch. A search asks from many places and threads, and
- * compares what it hears: an answer that is no number would just lose, or win.
- * So it asks by way of this, which notes whether any answer was not finite.
+ * Checked oracle: passes all calls on to a cost model and notes if an answer
+ * was not finite. A search asks the cost model from many places and threads and
+ * compares the answers, so a NaN would silently lose or win a comparison.
  */
 
 struct watch {
-    struct oracle base;          /* what the search asks */
-    const struct oracle *oracle; /* what answers; not owned */
-    atomic_bool *is_bad;         /* &noted */
-    atomic_bool noted;
-    struct oracle_ops ops; /* of base */
-    double start_ms;       /* when the search began, by the clock */
+    struct oracle base;          /* the checked oracle, which the search asks */
+    const struct oracle *oracle; /* the cost model, which answers; not owned */
+    atomic_bool *is_bad;         /* points to `noted` */
+    atomic_bool noted;           /* an answer was not finite */
+    struct oracle_ops ops;       /* functions of `base` */
+    double start_ms;             /* clock time at which the search began */
 };
 
-/* Must stay where it is from then on. */
+/* Initialises a checked oracle. The struct must not be moved afterwards. */
 void watch_init(struct watch *watch, const struct oracle *oracle);
-/* Why the search stops: "done" where an answer was not finite, "interrupt", or
- * "time" after so long, 0 for no limit; NULL: it goes on. */
+/* Returns why the search has to stop: "done" if an answer was not finite,
+ * "interrupt", or "time" if limit_ms have passed since it began (0: no limit).
+ * Returns NULL if the search may go on. */
 const char *watch_stops(const struct watch *watch, double limit_ms);
-/* ERR_INPUT, and says so, where an answer was not finite. */
+/* Fails with ERR_INPUT if an answer was not finite. */
 int watch_check(const struct watch *watch, struct err *err) MUST_CHECK;
-/* Ends the search, of a plan with shards whose bound_ms, where it is above 0,
- * is of this oracle: that check, kinds, prices, judgement. */
+/* Finishes a plan whose shards are set: runs watch_check, derives the kinds,
+ * sets the prices and runs plan_check. If plan->bound_ms is above 0, it must be
+ * a bound by this oracle. */
 int watch_finish(const struct watch *watch, struct plan *plan,
                  struct arena *arena, struct err *err) MUST_CHECK;
 
 /*
- * A layout that is good already, made better by single moves and swaps, the
- * best one at a time: deterministic, and of bounded work.
+ * Local search on a good assignment: always makes the best single move or swap.
+ * It is deterministic, and its work is bounded.
  */
 
-/* Until the total is most_ms or nothing lowers it. By memory: off the device
- * that is fullest by its share of room, as long as that lowers the largest
- * share and the total stays as it is. Returns how many changes were priced. */
+/* Lowers the total until it is at most most_ms or no change lowers it. With
+ * by_memory it evens the memory instead: it moves pieces off the device that
+ * has filled the largest share of its usable memory, as long as this lowers the
+ * largest share and the total stays the same. Returns the number of changes
+ * priced. */
 uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
                 bool by_memory, double most_ms);
 
-/* A unit becomes whole, pieces of it become one, or it is cut otherwise into
- * fewer, as long as the step that the job waits for rises by no more than this
- * share of it, the memory suffices and no more moves than that: what costs
- * little goes first, and in between what is left settles. Of what is walked
- * through, which is the same whatever the share, it is the layout of the fewest
- * pieces, then the cheapest: a larger share has no more, and of as many costs
- * no more. Nothing is done for a share of 0. Returns how many changes were
- * priced. */
+/* Reduces the number of pieces. A change makes a unit whole, merges pieces of a
+ * unit, or gives a unit a sharding of fewer pieces. Cheap changes go first, and
+ * between them a local search improves the other pieces. The step time that the
+ * job waits for rises by at most the share rise_frac, the memory limits are
+ * kept, and no more than move_limit_bytes move. With rise_frac 0 nothing is
+ * done.
+ *
+ * The sequence of changes is the same for any rise_frac. The result is the
+ * assignment on it with the fewest pieces and, among those, the cheapest. So a
+ * larger rise_frac never gives more pieces, and for the same number of pieces
+ * never a higher cost. Returns the number of changes priced. */
 uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
                   double rise_frac, uint64_t move_limit_bytes);
 

@@ -7,57 +7,63 @@
 
 #include <string.h>
 
-/* The largest piece is at most as large as the largest device, and half and
- * half again of that. */
+/* Number of limits on the size of a piece that are tried. The first is the
+ * usable memory of the largest device; each further one is half of the one
+ * before. */
 #define N_SIZES 6
-/* Work of the exact packing: 10^6 are some hundredths of a second. */
+/* Work limits of the exact packing (items tried). 10^6 take some hundredths of
+ * a second. */
 #define QUICK_WORK 1000000
 #define PACK_WORK 10000000
-/* So much more in the end, of so many layouts. */
+/* Last attempt: the work limits times PATIENCE, for the first N_PATIENT
+ * assignments. */
 #define PATIENCE 10
 #define N_PATIENT 2
 
 /* --- whether items fit in bins --- */
 
 /*
- * Bin completion (Korf 2003), a depth-first search over bins, the smallest room
- * first: each completion of a bin in turn, and then the next bin. A completion
- * is a set of items that leaves no more of the bin empty than all bins that are
- * left can spare together, and to which no item can be added: one that can may
- * as well be there. Large items are tried first, as small ones fit anywhere
- * later. What failed once is not tried again: the items that are left tell
- * which bins are, and what they can spare.
+ * Bin completion (Korf 2003): a depth-first search over bins, the one with the
+ * smallest room first. It tries each completion of a bin in turn and goes on
+ * with the next bin. A completion is a set of items with two properties. It
+ * leaves no more of the bin empty than all remaining bins together can spare.
+ * No further item can be added to it: if one can, a completion with that item
+ * is as good. Large items are tried first, as small ones fit anywhere later. A
+ * state that has failed is not tried again. The items that are left identify a
+ * state: they determine which bins are left and how much these can spare.
  *
- * Runs are broken off, later ones later, and each draws anew which completions
- * it meets first. One that nothing cut short is a proof.
+ * The search is run several times, with a limit on the work of each run that
+ * rises from time to time. Each run draws anew which completions come first. A
+ * run that ends without reaching its limit is a proof.
  */
 
 #define MAX_ITEMS 512
 #define MAX_BINS 256
-#define OUT_FIRST 4 /* one of so many items that fit is left out first */
-#define RUN 200000  /* work of the first runs; of */
-#define N_ALIKE 8   /* so many, then it doubles */
+#define OUT_FIRST 4 /* one in 4 items that fit is left out first */
+#define RUN 200000  /* work limit of each of the first N_ALIKE runs */
+#define N_ALIKE 8   /* runs with the same limit, which then doubles */
 #define MEMO_BITS 16
 #define SEED 5
 #define NO_BIN UINT32_MAX
 
 struct bins {
-    uint64_t *sizes; /* [n], the largest first */
-    uint64_t *rooms; /* [n_bins], the smallest first */
-    uint64_t *spare; /* [n_bins]: how much of it may stay empty */
+    uint64_t *sizes; /* [n] bytes of the items, the largest first */
+    uint64_t *rooms; /* [n_bins] bytes of the bins, the smallest first */
+    uint64_t *spare; /* [n_bins]: bytes of the bin that may stay empty */
     uint32_t n, n_bins;
-    uint32_t *bin_of; /* [n], or NO_BIN */
+    uint32_t *bin_of; /* [n]: bin of the item, or NO_BIN */
     struct rng rng;
     uint32_t n_runs;
     uint64_t work, run_end;
-    uint64_t memo[1 << MEMO_BITS]; /* states that failed, in this run */
+    uint64_t memo[1 << MEMO_BITS]; /* hashes of states that failed, this run */
 };
 
 static bool fill(struct bins *bins, uint32_t bin);
 
-/* Tries the items from i on, of which those that are left come to `rest`, in
- * the bin and out of it. It has so much room left, and `out` is the smallest
- * item that is not to be in it. */
+/* Completes the bin with items from index i on, then fills all bins behind it.
+ * Each item is tried in the bin and out of it. `room` is the space left in the
+ * bin, `rest` the size of all items from i on that have no bin, and `out` the
+ * size of the smallest item that is left out. True if all items are packed. */
 static bool complete(struct bins *bins, uint32_t bin, uint32_t i, uint64_t room,
                      uint64_t rest, uint64_t out)
 {
@@ -96,7 +102,7 @@ static bool complete(struct bins *bins, uint32_t bin, uint32_t i, uint64_t room,
            fill(bins, bin + 1);
 }
 
-/* Fills this bin and all behind it. */
+/* Fills this bin and all bins behind it. True if all items are packed. */
 static bool fill(struct bins *bins, uint32_t bin)
 {
     uint64_t hash = mix64(bins->n_runs + 1), left = 0, room = 0, *failed;
@@ -135,8 +141,8 @@ static enum bins_answer search(struct bins *bins, uint64_t max_work)
     return BINS_GAVE_UP;
 }
 
-/* In the order of the sizes, the smallest first; or with a sign of -1 the
- * largest. */
+/* Returns the indices of the sizes in ascending order, or in descending order
+ * with a sign of -1. */
 static const struct ranked *rank(const uint64_t *sizes, uint32_t n, double sign,
                                  struct arena *arena)
 {
@@ -148,7 +154,7 @@ static const struct ranked *rank(const uint64_t *sizes, uint32_t n, double sign,
     return ranked;
 }
 
-/* The sum, or UINT64_MAX. */
+/* Returns the sum; UINT64_MAX if it is larger than that. */
 static uint64_t add_up(const uint64_t *sizes, uint32_t n)
 {
     uint64_t sum = 0;
@@ -193,11 +199,12 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
     return answer;
 }
 
-/* --- whether a layout fits --- */
+/* --- whether an assignment fits --- */
 
-/* Puts the layout's pieces where they fit, those that may go anywhere; rigid
- * ones alone, where that is asked for: of units that stand whole, or nowhere.
- */
+/* Moves those pieces of the assignment that may stand anywhere to devices with
+ * memory for them. All others keep their device. With only_rigid it looks only
+ * at units that cannot be cut, which stand whole or nowhere. Changes the
+ * assignment only if it returns BINS_PACKED. */
 static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
                              bool only_rigid, uint64_t max_work)
 {
@@ -243,8 +250,10 @@ static bool are_alike(const struct snapshot *a, const struct snapshot *b)
     return a->n == b->n;
 }
 
-/* The first of n layouts that fits once it is packed, or else annealed; NULL:
- * none. */
+/* Returns the first of n assignments that fits once it is packed exactly or, if
+ * none can be packed, once it is annealed; NULL if neither helps. If an
+ * annealing falls short, failure->lacking_bytes becomes the least excess
+ * seen. */
 static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
                                        const struct parts *parts,
                                        unsigned patience,
@@ -264,12 +273,15 @@ static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
     return NULL;
 }
 
-/* Large pieces take the least memory in all, small ones fill the devices
- * better: layouts of pieces as large as may be, and of smaller ones.
+/*
+ * Tries several assignments. Large pieces take the least memory in all, small
+ * pieces fill the devices better. So one assignment has pieces as large as
+ * possible, and others have smaller ones.
  *
- * An exact packing may be found or ruled out at once, or take for ever; an
- * annealing finds much, and proves nothing. So both, one after the other, each
- * with little work first and with more in the end. */
+ * Each assignment is packed exactly and then annealed. An exact packing may be
+ * found or ruled out at once, or take for ever. Annealing finds many plans but
+ * proves nothing. Both are first run with little work, in the end with more.
+ */
 static bool try_hard(struct snapshot *out, const struct parts *parts,
                      struct fit_failure *failure)
 {

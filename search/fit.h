@@ -5,54 +5,60 @@
 #include "search/state.h"
 
 /*
- * A layout that keeps the memory, whatever it costs: by a greedy packing, then
- * by an exact one of whole tables and even pieces (bins_pack), in the end
- * by annealing what exceeds (search/temper.h).
+ * Finds an assignment that keeps the memory limits, whatever it costs. It tries
+ * a greedy packing, then an exact packing of whole tables and even pieces
+ * (bins_pack), and finally anneals an assignment that exceeds the limits
+ * (search/temper.h).
  */
 
 struct fit_failure {
-    bool is_proven; /* every way to place what may not be cut was ruled out */
-    uint64_t lacking_bytes; /* by which the nearest layout exceeds the memory;
-                               UINT64_MAX where none was looked at */
+    bool is_proven; /* no placement of the units that may not be cut keeps the
+                       limits */
+    uint64_t lacking_bytes; /* excess bytes of the best assignment found;
+                               UINT64_MAX if there was no attempt */
 };
 
-/* Fills *out, but its total_ms, and returns true; false and *failure where none
- * was found, after some seconds. Where nobody asks why, and failure is NULL, it
- * takes hundredths of a second, and finds less. */
+/* Fills *out, except for its total_ms, and returns true. Returns false and
+ * fills *failure if no assignment was found, after some seconds. failure may be
+ * NULL if the caller does not need the reason: then it takes hundredths of a
+ * second, and finds fewer assignments. */
 bool fit_by_memory(struct snapshot *out, const struct parts *parts,
                    struct fit_failure *failure);
 
 /*
- * Why there is no plan, and what would help. "No plan fits" is said where that
- * is proven: of the bytes that the tables take however they are cut, of a piece
- * as small as it may be, of pins, or of every placement of what may not be cut;
- * else "no plan was found". Then comes a change near the least that would do:
- * memory of a device, number of devices, or a kind that is not allowed; each
- * was tried by packing quickly.
+ * Explains why there is no plan, and what would help. The message says "no plan
+ * fits" if there is a proof. A proof uses the bytes that the tables need
+ * however they are cut, the smallest allowed piece, the pins, or all placements
+ * of the units that may not be cut. Without a proof it says "no plan was
+ * found". Then it gives changes that would suffice, near the least ones: memory
+ * of a device, number of devices, or a kind that is not allowed. Each has been
+ * tested with a quick packing.
  *
- * search_kinds are those that the search makes at all; proofs are about all
- * that table, problem and oracle allow.
+ * search_kinds are the kinds that the search makes. Proofs cover all kinds that
+ * tables, problem and oracle allow.
  */
 
-/* Before a search, where failure is NULL: 0, or ERR_NO_PLAN where sums alone
- * tell. After one that found none: ERR_NO_PLAN. */
+/* Before a search failure is NULL: returns 0, or fails with ERR_NO_PLAN if sums
+ * alone prove that there is no plan. After a search without a plan: fails with
+ * ERR_NO_PLAN. */
 int infeasible_check(const struct problem *problem, const struct oracle *oracle,
                      unsigned search_kinds, const struct fit_failure *failure,
                      struct err *err) MUST_CHECK;
 
 /*
- * Bin packing with bins of uneven room: items of given sizes, none of which may
- * be cut, and no other question than whether there is a place for each.
+ * Bin packing with bins of different sizes: decides whether items of given
+ * sizes, which cannot be cut, all fit into the bins.
  */
 
 enum bins_answer {
     BINS_PACKED,
-    BINS_NONE,    /* proven: every way was ruled out */
-    BINS_GAVE_UP, /* the work was spent */
+    BINS_NONE,    /* proven: the items do not fit */
+    BINS_GAVE_UP, /* max_work was spent without an answer */
 };
 
-/* bin_of[n] is set where they are packed. Work is counted, not timed: 10^8 take
- * some two seconds. Deterministic. */
+/* Packs n items. Sets bin_of[n], the bin of each item, if the answer is
+ * BINS_PACKED. The result is deterministic, because the limit counts work, not
+ * time: a max_work of 10^8 takes about two seconds. */
 enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
                            const uint64_t *rooms, uint32_t n_bins,
                            uint64_t max_work);

@@ -14,7 +14,8 @@ const struct snapshot *front_within(const struct front *front,
     return i ? &front->points[i - 1] : NULL;
 }
 
-/* The point's layout goes behind the others: its room is used again. */
+/* Removes point i from the front. Its assignment goes behind the last point, so
+ * that its memory is used again. */
 static void drop(struct front *front, uint32_t i)
 {
     struct snapshot point = front->points[i];
@@ -25,7 +26,8 @@ static void drop(struct front *front, uint32_t i)
     front->points[front->n] = point;
 }
 
-/* Returns which one. */
+/* Drops the point that gains least over the one before it, never the first or
+ * the last. Returns its index. */
 static uint32_t drop_least_gain(struct front *front)
 {
     const struct snapshot *points = front->points;

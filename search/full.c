@@ -12,83 +12,117 @@
 
 #include <math.h>
 
-/* Temperatures of the chains, as shares of the best total. */
-#define HOT_FRAC 0.02
-#define TEMPERED_HOT_FRAC 0.003 /* after tempering */
-#define REHEATING 0.7           /* of each stage, by the one before */
-/* Each start goes on by itself for tuning->start_stages, from hotter, as it may
- * be far off: DCNv2 on 16 H100s 2.324 ms instead of 2.540. Where devices have
- * fixed costs by the sorts of their pieces, the best goes on once more, and
- * longer: three lists, two cost models and four seeds cost 0.2 % more than the
- * best known in the mean and 0.55 % at worst, without 0.7 and 4.6 %. */
+/* Highest temperature of the chains, as a share of the best total. */
+#define HOT_FRAC 0.02           /* tempering, and annealing without it */
+#define TEMPERED_HOT_FRAC 0.003 /* annealing after tempering */
+#define REHEATING 0.7           /* factor from one annealing to the next */
+/* Temperature at which the annealing of a single start begins, as a share of
+ * the best total. It is higher than that of stages, because a start may be far
+ * from a good plan. The annealing lasts for tuning->start_stages times the
+ * first stage. DCNv2 on 16 H100s costs 2.324 ms if starts are annealed singly,
+ * 2.540 if not. */
 #define START_HOT_FRAC 0.05
+/*
+ * Shard kinds that a job launches together. If others are allowed, too, a
+ * device has a fixed cost for each sort of its pieces. The best start is then
+ * annealed once more, for tuning->best_stages times the first stage. Totals
+ * above the best known (three lists, two cost models, four seeds):
+ *
+ *                              mean    worst
+ *     with this annealing      0.2 %   0.55 %
+ *     without                  0.7 %   4.6 %
+ */
 #define ONE_SORT ((unsigned)SHARD_TABLE | SHARD_COLUMN)
-/* Stages grow by twofold, each from the best so far, so a longer search begins
- * as a shorter one does and is never dearer. The first is this share of the
- * budget where none is given. */
+/* Length of the first stage, as a share of the default budget. Each stage is
+ * twice as long as the one before and begins from the best plan so far. So a
+ * longer search begins as a shorter one does and is never dearer. */
 #define FIRST_STAGE (1.0 / 32)
 #define ADDITIVE_FIRST_STAGE (1.0 / 64)
-/* The search ends early
- *   - if the bound is nearer than SMALL_GAP, after a stage that gains little;
- *   - if the bound is nearer than WIDE_GAP, after two such stages, or at once
- * if the best has gained little since starts were annealed;
- *   - without a bound, after two stages that were not worth it;
- *   - if the job waits for its host, once a start is annealed: the plan is then
- *     good beside a faster host, too.
- * If costs are additive and the list is not long, only the first holds: stages
- * are cheap, and the best often comes of the last. */
+/*
+ * Rules that end a search early if no budget is given. Gaps (from the lower
+ * bound to the best total) and gains are shares of the total.
+ *
+ *     gap below SMALL_GAP   the last stage gained less than LITTLE_GAIN
+ *     gap below WIDE_GAP    each of the last two stages gained less than
+ *                           LITTLE_GAIN, or all stages since the starts were
+ *                           annealed did so together
+ *     no lower bound        each of the last two stages gained less than
+ *                           WORTH_GAIN
+ *     host-bound            one start is annealed, and the job waits for its
+ *                           host: no plan makes it faster, and the annealed
+ *                           one is good with a faster host, too
+ *
+ * If costs are additive and the list is not long, only the first rule holds:
+ * stages are cheap then, and the last one often finds the best plan.
+ */
 #define SMALL_GAP 0.003
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
 #define WORTH_GAIN 0.002
-/* If nets price the exchange of all devices at once (no ops->terms), only two
- * stages that gained nothing are enough: every change of a device shifts what
- * all others wait for, and stages that gain little are followed by some that
- * gain. Eight tasks of 50 to 80 tables are 0.1 to 0.4 % dearer without. */
+/* Gain of a stage that counts as none, as a share of the total. The rules for
+ * two stages use it instead of LITTLE_GAIN and WORTH_GAIN if nets price the
+ * exchange of all devices at once (no ops->terms). Each change of a device then
+ * shifts the time that all others wait, and stages with a small gain are
+ * followed by stages with a larger one. Without this rule eight tasks of 50 to
+ * 80 tables are 0.1 to 0.4 % dearer. */
 #define NO_GAIN 0.0001
+/* Stages after which two small gains may end the search, at least. */
 #define MIN_STAGES 4
-/* Unless costs add up the last stage is run whole, and where one of the last
- * two gained there are more, to so many times the budget: DCNv2 on 8 H100s,
- * 2.173, 2.177 and 2.172 ms (seeds 0 to 2), cut short 2.173, 2.191 and 2.172.
+/*
+ * Largest budget, as a multiple of the default one, if costs are not additive:
+ * the last stage may end beyond the default budget, and more stages follow if
+ * one of the last two gained NO_GAIN or more. DCNv2 on 8 H100s, totals in ms:
+ *
+ *     seed                         0       1       2
+ *     with this rule           2.173   2.177   2.172
+ *     last stage cut short     2.173   2.191   2.172
  */
 #define MOST_USUAL 2
-/* Heaviness leads down fast, but keeps from most ways between plans of few
- * tables: once the chains have done so many steps a unit it counts this share.
- * DCNv2 on 8 H100s, sdd, 2.176 ms in the mean of eight seeds, without 2.203. */
+/* Steps of a chain per unit after which the imbalance penalty counts less. The
+ * penalty speeds up descent but blocks most ways between plans of few
+ * tables. */
 #define LONG_WALK 5000
+/* Factor of heavy_weight from then on. DCNv2 on 8 H100s, sdd, mean of eight
+ * seeds: 2.176 ms with this factor, 2.203 ms without. */
 #define LONG_WALK_HEAVY 0.05
-/* Factor of heavy_weight in all walks if costs are additive. Such a plan is a
- * partition, in which only the sum over the devices shows what a change is
- * worth. 311 tables on 8 GPUs of 35 GiB cost 0.5 % less, 26 tables on GPUs of
- * 13 GiB 0.5 %. */
+/* Factor of heavy_weight in all walks if costs are additive. An additive plan
+ * is a partition of the pieces: only a sum over all devices shows the worth of
+ * a change. With this factor 311 tables on 8 GPUs of 35 GiB cost 0.5 % less,
+ * and 26 tables on GPUs of 13 GiB 0.5 % less. */
 #define ADDITIVE_HEAVY 10
-/* Steps of a chain per unit. Chains with fewer find few forms that save more
- * than those of the start. */
+/* Steps of a chain per unit below which it has few steps. A chain with few
+ * steps finds few shardings that save more than those of the start. */
 #define FEW_STEPS 500
-/* By which a layout becomes cheaper as its memory is evened, at most: 0.0001
- * was seen. */
+/* Share by which an assignment may become cheaper when its memory is evened, at
+ * most. The largest share seen was 0.0001. */
 #define SETTLED_GAIN 0.01
-/* Beyond so many placements of a piece the published beam is too dear, and
- * nobody waits for it: it took 600 greedies. */
+/* Largest product of tables and devices for which the published search is run:
+ * one greedy tries that many places for pieces. Beyond it the beam takes too
+ * long for any user, as it ran 600 greedies. */
 #define MAX_REFERENCE_WORK 30000
 
 struct full {
     const struct search_options *options;
-    struct plan *plan; /* gets what is found */
+    struct plan *plan; /* gets the result */
     struct watch watch;
     struct arena scratch;
     struct parts parts;
     struct tuning tuning, long_walk;
-    double published_ms; /* before pieces were joined; INFINITY for none */
-    double annealed_ms;  /* the best of the starts; INFINITY: none goes on */
-    struct snapshot starts[STARTS_KEPT]; /* may be empty */
-    struct snapshot start;               /* the cheapest, of any origin */
-    struct rivals own, *rivals;          /* those, or of the options */
-    const struct plan *rival;            /* the cheapest of theirs */
+    /* Total of the published search before joining pieces; or INFINITY. */
+    double published_ms;
+    /* Best total of the annealed starts; INFINITY: not compared with. */
+    double annealed_ms;
+    struct snapshot starts[STARTS_KEPT]; /* each may be empty */
+    struct snapshot start;               /* the cheapest start of any origin */
+    struct rivals own, *rivals; /* `rivals` is &own or options->rivals */
+    const struct plan *rival;   /* cheapest plan of the rivals */
     struct temper temper;
-    struct snapshot best; /* of all stages so far: no chain's best is worse */
-    struct snapshot tempered[TEMPER_CHAINS];   /* where tempering stands */
-    uint64_t n_before, usual_steps, max_steps; /* of each chain */
+    /* Best assignment of all stages; no chain ended with a better one. */
+    struct snapshot best;
+    struct snapshot tempered[TEMPER_CHAINS]; /* states of the chains when
+                                                tempering last ended */
+    /* Steps of each chain: so far, default budget, largest budget. */
+    uint64_t n_before, usual_steps, max_steps;
     struct progress progress;
 };
 
@@ -107,7 +141,7 @@ void search_options_init(struct search_options *options)
         .beam_width = 3, .beam_depth = 10, .effort = SEARCH_EFFORT_AUTO};
 }
 
-/* Prices a layout; it becomes the start where it is cheaper. */
+/* Prices an assignment. It becomes the start if it is cheaper. */
 static void offer(struct full *full, struct snapshot *layout)
 {
     snapshot_price(layout, &full->parts);
@@ -116,8 +150,10 @@ static void offer(struct full *full, struct snapshot *layout)
         snapshot_copy(&full->start, layout);
 }
 
-/* What the published search finds, pieces that meet joined, bounds ours; and so
- * does what it is left with where it finds nothing. */
+/* Offers the result of the published search, after joining pieces of a table
+ * that share a device. So the full search never ends dearer than that. If the
+ * published search finds no plan by cost, its plan by memory alone is
+ * offered. */
 static void offer_published(struct full *full, struct snapshot *next)
 {
     const struct parts *parts = &full->parts;
@@ -138,7 +174,8 @@ static void offer_published(struct full *full, struct snapshot *next)
         offer(full, next);
 }
 
-/* What other planners find bounds ours, too. */
+/* Offers the cheapest plans of the other planners, so the full search never
+ * ends dearer than those, either. */
 static int offer_rivals(struct full *full, struct snapshot *next,
                         struct err *err)
 {
@@ -193,7 +230,7 @@ static int find_start(struct full *full, struct err *err)
     return 0;
 }
 
-/* Notes the best so far where it is a better one. */
+/* Adds a point to the trace if the best total has become lower. */
 static void trace(struct full *full, uint64_t n_evaluations, double total_ms)
 {
     struct search_trace *trace = full->options->trace;
@@ -209,7 +246,8 @@ static void trace(struct full *full, uint64_t n_evaluations, double total_ms)
         .seconds = (clock_ms() - full->watch.start_ms) / 1000};
 }
 
-/* The best so far, what it gained over the first, and how near the bound. */
+/* Prints the best total so far, its change from the start, and the gap to the
+ * lower bound. */
 static void tell_best(const void *ctx, struct buf *out)
 {
     const struct full *full = ctx;
@@ -225,7 +263,8 @@ static void tell_best(const void *ctx, struct buf *out)
                    100 * (best_ms / full->plan->bound_ms - 1));
 }
 
-/* Whether the host is waited for once a start is annealed. */
+/* Returns whether one start is annealed and the job waits for its host, so that
+ * a better plan would not make it faster. */
 static bool needs_no_more(const struct full *full)
 {
     const struct step *step = full->parts.oracle->step;
@@ -253,7 +292,8 @@ static bool goes_on(void *ctx, uint64_t n_done)
     return !plan->stopped;
 }
 
-/* So many steps of a schedule are done: the best is laid by. */
+/* Ends n_steps steps of a schedule: saves the best assignment of the chains if
+ * it is better. */
 static void end_steps(struct full *full, uint64_t n_steps)
 {
     const struct snapshot *best = temper_best(&full->temper);
@@ -263,15 +303,15 @@ static void end_steps(struct full *full, uint64_t n_steps)
         snapshot_copy(&full->best, best);
 }
 
-/* Before so many steps more. */
+/* Chooses the weight of the imbalance penalty for the next n_steps steps. */
 static void weigh_heaviness(struct full *full, uint64_t n_steps)
 {
     if (full->n_before + n_steps >= LONG_WALK * (uint64_t)full->parts.n_units)
         full->parts.tuning = &full->long_walk;
 }
 
-/* Tempers where the stage before left off, then anneals from the best so
- * far. */
+/* Runs one stage: tempers from the states in which the last tempering ended,
+ * then anneals from the best so far. False if the search must stop. */
 static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 {
     uint64_t n_tempered = n_steps * full->parts.tuning->tempered / 1000;
@@ -299,9 +339,10 @@ static bool has_few_steps(const struct full *full)
     return full->usual_steps < FEW_STEPS * (uint64_t)full->parts.n_units;
 }
 
-/* Returns how far the best is above the bound, as a share of its total. In a
- * long list, whose forms stay about as the start chose them, the mean load of
- * its own pieces counts instead if that is nearer. */
+/* Returns the gap from the lower bound to the best total, as a share of that
+ * total. In a long list the shardings stay about as the start chose them. So
+ * the mean load of the assignment's own pieces is used there if it is nearer
+ * than the bound. */
 static double gap_of(const struct full *full)
 {
     const struct parts *parts = &full->parts;
@@ -316,9 +357,10 @@ static double gap_of(const struct full *full)
     return 1 - floor_ms / best->total_ms;
 }
 
-/* After so many stages, whether one of so many steps more is not worth it, by
- * what the last two gained, the last one last: beyond the usual budget it has
- * to end within the largest, and one of them must have gained. */
+/* Returns whether the search ends after n_stages stages, because a further
+ * stage of n_steps steps is not worth it. gains[] has the gains of the last two
+ * stages, the last one last. Beyond the default budget the further stage must
+ * end within the largest budget, and one of the two must have gained. */
 static bool is_enough(const struct full *full, unsigned n_stages,
                       uint64_t n_steps, const double *gains)
 {
@@ -342,7 +384,8 @@ static bool is_enough(const struct full *full, unsigned n_stages,
            (n_stages >= MIN_STAGES && fmax(gains[0], gains[1]) < little);
 }
 
-/* Tempering begins from all starts. */
+/* Runs stages until the search ends. The first tempering begins from all
+ * starts. */
 static void run_stages(struct full *full, uint64_t n_steps)
 {
     double gains[2] = {INFINITY, INFINITY}, before_ms = full->best.total_ms;
@@ -366,7 +409,7 @@ static void run_stages(struct full *full, uint64_t n_steps)
     }
 }
 
-/* Anneals a start by itself: one that is dearer may lead to better plans. */
+/* Anneals one start on its own. A dearer start may lead to a better plan. */
 static bool run_start(struct full *full, struct snapshot *start,
                       uint64_t n_steps)
 {
@@ -382,10 +425,10 @@ static bool run_start(struct full *full, struct snapshot *start,
     return is_on;
 }
 
-/* Anneals each start, then the best of them for longer. Without it five of
+/* Anneals each start, then the best of them for longer. Without this five of
  * twelve seeds ended 2.4 % dearer for HugeCTR's seven tables on 64 GPUs of 38
- * GiB, by TorchRec's formulas. Additive chains with few steps a unit do without
- * it: it gains nothing there. */
+ * GiB, by TorchRec's formulas. Additive searches with few steps per unit leave
+ * it out, because they gain nothing by it. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
     const struct tuning *tuning = full->parts.tuning;
@@ -430,8 +473,8 @@ static void improve(struct full *full)
     progress_finish(&full->progress);
 }
 
-/* The last tie-break: what costs no more and fills the fullest device less. Who
- * interrupts does not wait for it. */
+/* Lowers the memory share of the fullest device at no higher total, as a last
+ * tie-break. Does nothing after an interrupt, because the user is waiting. */
 static void even_memory(struct full *full, struct snapshot *best)
 {
     struct snapshot even = {0};
@@ -446,8 +489,9 @@ static void even_memory(struct full *full, struct snapshot *best)
     snapshot_release(&even);
 }
 
-/* Of what was found and the start, as comm prices them and each settled, the
- * cheaper: a search that begins as another must not end dearer. */
+/* Returns the cheaper of two assignments: the best of the chains and the start.
+ * Both are priced by comm and have settled. So a search that begins as another
+ * search does never ends dearer than that one. */
 static struct snapshot *choose(struct full *full)
 {
     struct snapshot *best = &full->best, *start = &full->start;
@@ -463,8 +507,8 @@ static struct snapshot *choose(struct full *full)
     return !best->n || start->total_ms < best->total_ms ? start : best;
 }
 
-/* The cheapest layout as a plan, or the plan of another planner where that is
- * still cheaper, as exact prices are. */
+/* Fills the plan with the cheapest assignment, or with the plan of another
+ * planner if that is still cheaper by exact prices. */
 static int finish(struct full *full, struct arena *arena, struct err *err)
 {
     const double simplest_frac = full->options->simplest_frac;
@@ -475,7 +519,8 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     plan->n_evaluations +=
         simplify(found, &full->parts, simplest_frac, NO_MOVE_LIMIT);
     snapshot_to_plan(found, &full->parts, plan, arena);
-    plan_join_columns(plan, false, arena); /* what memory alone placed */
+    /* Placing by memory alone may leave touching pieces on a device. */
+    plan_join_columns(plan, false, arena);
     rc = watch_finish(&full->watch, plan, arena, err);
     if (!rc && full->rival->total_ms < plan->total_ms &&
         !(plan->bound_ms > full->rival->total_ms) && !(simplest_frac > 0)) {

@@ -35,7 +35,7 @@ void greedy_release(struct greedy *greedy)
 
 /* --- branches --- */
 
-/* One branch of all caps, with empty devices. */
+/* Starts with one branch, which has all caps and only empty devices. */
 static void start(struct greedy *greedy)
 {
     const struct parts *parts = greedy->inputs->parts;
@@ -51,7 +51,8 @@ static void start(struct greedy *greedy)
         root->order[r] = (struct load_rank){.device = r};
 }
 
-/* Caps below `cap` leave the branch, which has placed n pieces. */
+/* Moves the caps below `cap` to a new branch, a copy of this one, which has
+ * placed n pieces. */
 static void fork_off(struct greedy *greedy, struct branch *from, unsigned cap,
                      size_t n)
 {
@@ -88,8 +89,8 @@ static bool choose(const struct parts *parts, struct branch *branch,
     return false;
 }
 
-/* Each branch chooses a device for piece i; those that find none end. The list
- * grows while it is walked: new branches choose as well. */
+/* Chooses a device for piece i in each branch. Branches without such a device
+ * end. The list grows while it is walked, and new branches choose as well. */
 static void choose_all(struct greedy *greedy, const struct cuttable *piece,
                        size_t i)
 {
@@ -148,8 +149,9 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
     }
 }
 
-/* Prices the exchanges of all branches. To the greedy an empty device costs 0;
- * in the total it costs the oracle's price, as published. */
+/* Prices the exchanges of all branches. An empty device costs 0 in the greedy
+ * and the oracle's price of an empty device in the total, as in the published
+ * search. */
 static void ask_comm(struct greedy *greedy)
 {
     const struct oracle *oracle = greedy->inputs->parts->oracle;

@@ -9,35 +9,41 @@
 #include <stdio.h>
 
 #define MAX_DEVICES 65536
-/* More GPUs than this many times those there are, nobody buys. */
+/* Largest number of GPUs that is suggested, as a multiple of the present
+ * number. Nobody buys more than that. */
 #define MAX_GROWTH 64
-/* Nor a GPU of more than eight pebibytes, up to which doubles tell bytes apart.
- */
+/* Largest memory of a GPU that is suggested: eight pebibytes. Doubles represent
+ * bytes exactly up to there. */
 #define TOO_LARGE ((uint64_t)1 << 53)
 
 struct question {
     const struct problem *problem; /* not owned */
-    struct oracle oracle; /* of the kinds that the search makes; it embeds
-                             nothing: memory is all there is */
+    /* The oracle, but only with the kinds that the search makes and without
+     * embed: only memory counts here. */
+    struct oracle oracle;
     struct arena arena;
-    uint32_t roomiest;  /* device; further ones are like it */
-    struct err nowhere; /* why a table had no place, as last asked */
+    uint32_t roomiest; /* device with most memory; added ones are like it */
+    /* Why a table had no place in the last call of fits(). */
+    struct err nowhere;
 };
 
 /*
- * --- what sums tell ---
+ * --- lower bounds from sums ---
  *
- * Each figure is a lower bound of what any plan needs, so what is too much is a
- * proof: of one piece against the roomiest device, of what is pinned against
- * its device, of all against all. They count no kind that is not allowed, and
- * take the least of those that are, table by table.
+ * Each figure is a lower bound on the memory that any plan needs. If it exceeds
+ * the memory that there is, this proves that no plan fits. Three things are
+ * compared: one piece with the device that has the most memory, the tables
+ * pinned to a device with that device, and all tables with all devices. Each
+ * table counts with the kind of shards that takes the least, among the kinds
+ * that are allowed.
  */
 
-/* A unit: the least that it takes in all, and in a piece as small as may be. */
+/* Least memory that a unit takes in all, and in one piece that is as small as
+ * possible. */
 struct unit_need {
     struct memory_items all;
     uint64_t piece_bytes;
-    uint64_t room_bytes; /* of its device, or of the largest */
+    uint64_t room_bytes; /* usable memory of its device, or of the largest */
     bool has_room;
 };
 
@@ -48,7 +54,8 @@ static const char *size(uint64_t bytes, struct arena *arena)
     return arena_strdup(arena, text_from_bytes(buf, (double)bytes));
 }
 
-/* "9.91 GiB (9.52 GiB weights)": with the largest of its items. */
+/* Returns a text such as "9.91 GiB (9.52 GiB weights)": the total and its
+ * largest item. */
 static const char *need(const struct memory_items *items, struct arena *arena)
 {
     unsigned largest = memory_largest(items);
@@ -58,8 +65,9 @@ static const char *need(const struct memory_items *items, struct arena *arena)
                         memory_item_names[largest]);
 }
 
-/* "67.7 GiB unreserved" where a reserve has been taken off, or of what own
- * samples have been taken off, too, "67.7 GiB left for tables". */
+/* Returns a text such as "67.7 GiB unreserved", for memory that a reserve was
+ * taken off, or "67.7 GiB left for tables", if the memory of a device's own
+ * samples was taken off, too. */
 static const char *room(const struct parts *parts, uint64_t bytes,
                         bool for_tables, struct arena *arena)
 {
@@ -73,11 +81,16 @@ static const char *room(const struct parts *parts, uint64_t bytes,
     return arena_printf(arena, "%s%s", size(bytes, arena), of);
 }
 
-/* The least that a table takes in all, of one kind of shards: where it is cut
- * twice the smaller half, as more pieces take no less, and without what
- * rounding up to bytes may have added; one row has no halves. And the least of
- * a piece that some device must hold: narrow columns, and rows by the
- * pigeonhole principle. */
+/*
+ * Returns the least memory that a table takes in shards of one kind, over all
+ * devices. Sets *piece_bytes to the least that some device must hold in one
+ * piece.
+ *
+ * A table that is cut in two counts as twice its smaller half, because more
+ * pieces take no less. Bytes that rounding up may have added are taken off. A
+ * table with one row has no halves. The piece has as few columns as allowed,
+ * and by the pigeonhole principle at least 1 / R of the rows on R devices.
+ */
 static struct memory_items least_of_kind(const struct problem *problem,
                                          uint32_t table, enum shard_kind kind,
                                          uint64_t *piece_bytes)
@@ -96,7 +109,7 @@ static struct memory_items least_of_kind(const struct problem *problem,
     half.col_end /= n_columns;
     for (uint32_t i = 0; i < (shard_is_replica(kind) ? n_devices : n_cuts); i++)
         memory_add(&sum, shard_memory(problem, &half));
-    if (n_cuts > 1) /* two items of each are rounded */
+    if (n_cuts > 1) /* two items of each piece are rounded up */
         sum.total -= min_u64(sum.total, 2 * n_cuts);
     if (n_rows > 1)
         piece.row_end = (piece.row_end - 1) / n_devices + 1;
@@ -106,9 +119,10 @@ static struct memory_items least_of_kind(const struct problem *problem,
     return sum;
 }
 
-/* The least, whatever the kinds allowed it is cut into: in all over its tables,
- * and of the pieces of any one of them, as each has to stand somewhere. Pins
- * and groups are not cut. A replica has to have room everywhere. */
+/* Returns the least memory that a unit takes, over all allowed kinds: in all,
+ * as the sum of its tables, and in its smallest piece, over its tables, because
+ * each table needs at least one piece somewhere. Pinned units and groups are
+ * not cut. A replica must fit on every device. */
 static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                      uint64_t least_room)
 {
@@ -119,14 +133,14 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
                                              ? parts->room_bytes[unit->pin]
                                              : parts->most_room_bytes};
 
-    even.hot = NULL; /* the mean block: some have no less */
+    even.hot = NULL; /* a mean block: some block has at least as much */
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
             even.tables[t].kinds & even.kinds & parts->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
-        of.has_room |= !kinds; /* that is another error */
+        of.has_room |= !kinds; /* no kind is allowed: parts_init fails */
         for (; kinds; kinds &= kinds - 1) {
             enum shard_kind kind = (enum shard_kind)(kinds & -kinds);
             uint64_t piece;
@@ -147,7 +161,8 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
     return of;
 }
 
-/* "table 't' takes ..., at least ... a piece, the largest device has ...". */
+/* Returns a text such as "table 't' takes ..., at least ... a piece, the
+ * largest device has ..." and fills *shortage with the same figures. */
 static const char *describe_unit(const struct parts *parts, uint32_t u,
                                  const struct unit_need *of,
                                  struct shortage *shortage, struct arena *arena)
@@ -171,9 +186,11 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
                         room(parts, of->room_bytes, true, arena));
 }
 
-/* Of a problem whose units were collected: whether something is short, of each
- * of them, of what is pinned to each device, of all; and the text, what they
- * take and what there is, in the arena and as figures. */
+/* Returns whether memory is too small, for a problem whose units were
+ * collected. Checks the samples of each device, each unit, the tables pinned to
+ * each device, and all tables together, in this order. Sets *text (in the
+ * arena) and *shortage to the memory needed and the memory that there is. If
+ * all is enough, these are the figures of all tables. */
 static bool is_short(const struct parts *parts, struct arena *arena,
                      const char **text, struct shortage *shortage)
 {
@@ -236,20 +253,27 @@ static bool is_short(const struct parts *parts, struct arena *arena,
 }
 
 /*
- * --- what would help ---
+ * --- remedies ---
  *
- * Remedies are tried, not reckoned: whoever types what the sentence says has a
- * plan. Each is the least of its sort that packs quickly, found by doubling
- * and then by halving in between, though a packing may be found with less
- * where none was with more; so the answer is right, and near the least.
+ * Remedies are tried, not computed, so a user who follows the sentence gets a
+ * plan. Each remedy is found by doubling an amount until the quick packing
+ * succeeds and by bisection after that. The packing is not monotone: it may
+ * succeed with less memory than an amount at which it failed. So a remedy
+ * always suffices and is near the least, but may not be the least.
  */
 
-/* The question asked again, of a problem that is better off by an amount of
- * memory that no device has less of, or of devices, the new ones like the
- * roomiest, and by kinds that are allowed, also to tables of which the list
- * says otherwise: whether it packs, quickly. Sums first, as they cost next to
- * nothing: most amounts that are tried are too small by far. What it takes of
- * the arena is given back. */
+/*
+ * Returns whether the problem packs quickly after these changes:
+ *
+ *     of_memory       devices with less than `amount` bytes get that much
+ *     !of_memory      there are `amount` devices; new ones are like the
+ *                     roomiest
+ *     more_kinds      shard kinds that the options allow in addition
+ *     more_of_tables  shard kinds that the list of tables allows in addition
+ *
+ * Sums are checked first, as they cost next to nothing and most amounts that
+ * are tried are far too small. All memory taken from the arena is given back.
+ */
 static bool fits(struct question *question, bool of_memory, uint64_t amount,
                  unsigned more_kinds, unsigned more_of_tables)
 {
@@ -289,9 +313,9 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     return yes;
 }
 
-/* An amount as it is printed: of memory up to the next size that prints in
- * three digits, so that who types what was printed has enough; of devices in
- * whole hosts if there are several. */
+/* Rounds an amount up to a value that is printed exactly, so that a user who
+ * types the printed value has enough. Memory is rounded to three digits,
+ * devices to whole hosts if there are several hosts. */
 static uint64_t round_amount(const struct question *question, bool of_memory,
                              uint64_t amount)
 {
@@ -308,9 +332,10 @@ static uint64_t round_amount(const struct question *question, bool of_memory,
     return (uint64_t)round(ceil(bytes / step) * step);
 }
 
-/* The least memory or number of devices with which all packs; 0 where none
- * does. With `low` it does not, as what is there was refused, with `high` it
- * does; both are amounts that can be printed, so they meet. */
+/* Returns the least memory of a device, or number of devices, with which all
+ * tables pack; 0 if no amount helps. The tables do not pack with `low`, which
+ * begins as the present amount, and pack with `high`. Both are amounts that can
+ * be printed, so the two meet. */
 static uint64_t least_of(struct question *question, bool of_memory)
 {
     const struct cluster *cluster = &question->problem->cluster;
@@ -348,10 +373,12 @@ static const struct {
             {SHARD_TABLE, "whole tables"}};
 #define N_CUTS (sizeof cuts / sizeof *cuts)
 
-/* "it would fit with ...": also the first kind more that helps alone, of those
- * that the search makes and the cost model prices, as an option allows it; or
- * where no option does, the first that the list would have to allow, too. NULL
- * where a table has no place whatever the memory, as question->nowhere says. */
+/* Returns a text such as "it would fit with ..." and sets the remedies of
+ * *shortage: memory, devices, and the first further shard kind that helps by
+ * itself. Only kinds that the search makes and the cost model prices are tried.
+ * Kinds that an option can allow come first, then kinds that the list of tables
+ * would have to allow, too. Returns NULL if a table has no place whatever the
+ * memory; question->nowhere then has the reason. */
 static const char *find_remedies(struct question *question,
                                  struct shortage *shortage)
 {
@@ -389,9 +416,9 @@ static const char *find_remedies(struct question *question,
                : NULL;
 }
 
-/* A search that makes some kinds only cannot say that nothing fits, even where
- * it has ruled out all it knows. Whether the search makes all that may be made
- * of each table. */
+/* Returns whether the search makes all kinds that are allowed for any table. A
+ * search that makes only some of them cannot claim that no plan fits, even if
+ * it has ruled out all that it knows. */
 static bool makes_all(const struct problem *problem,
                       const struct oracle *oracle, unsigned search_kinds)
 {
@@ -403,7 +430,8 @@ static bool makes_all(const struct problem *problem,
     return true;
 }
 
-/* What the search came to, in front of what sums tell. */
+/* Returns a text on how far the search came. It stands in front of the text
+ * about the sums. */
 static const char *describe_failure(const struct fit_failure *failure,
                                     struct arena *arena)
 {
@@ -431,7 +459,7 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     question.oracle.kinds &= search_kinds;
     question.oracle.ops = &no_ops;
     if (parts_collect(&parts, problem, &question.oracle, arena, &ignored))
-        goto out; /* the search will say */
+        goto out; /* the search reports this error */
     if (!is_short(&parts, arena, &text, &shortage) && !failure)
         goto out;
     while (parts.room_bytes[question.roomiest] < parts.most_room_bytes)

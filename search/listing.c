@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* --- parts and their prices --- */
+/* --- piece types and their prices --- */
 
-/* The vector of a unit is the sum of its tables', which is all that the
- * oracle's contract says of tables together. */
+/* The vector of a unit is the sum of its tables' vectors. The oracle's contract
+ * defines nothing else for tables together. */
 double listing_price(const struct listing *listing, const struct part *part,
                      double *vector)
 {
@@ -31,7 +31,8 @@ double listing_price(const struct listing *listing, const struct part *part,
     return parts_alone_ms(oracle, vector);
 }
 
-/* More bytes than 64 bits hold fit no device. */
+/* Sets the bytes of a piece type, UINT64_MAX if they exceed 64 bits: no device
+ * holds that much. */
 static void weigh(const struct listing *listing, struct part *part)
 {
     const struct parts *parts = listing->parts;
@@ -49,7 +50,8 @@ static void weigh(const struct listing *listing, struct part *part)
     }
 }
 
-/* Lists a part before the form that it belongs to; returns its number. */
+/* Lists a piece type, before the sharding that it belongs to. Returns its
+ * index. */
 uint32_t listing_add_part(struct listing *listing, struct part part)
 {
     const struct parts *parts = listing->parts;
@@ -77,9 +79,10 @@ uint32_t listing_add_part(struct listing *listing, struct part part)
     return n;
 }
 
-/* --- forms and their prices --- */
+/* --- shardings and their prices --- */
 
-/* Shares of look-ups are sums of floats: so little may be missing. */
+/* Relative error of shares of lookups, which are sums of floats: all shares
+ * together may be less than 1 by this. */
 #define SHARE_ROUNDING 1e-6
 
 static void add_up(struct form *form, const struct listing *listing,
@@ -89,7 +92,8 @@ static void add_up(struct form *form, const struct listing *listing,
     const struct part *p = &listing->list[part];
     double bytes = (double)p->bytes;
 
-    /* The look-ups of all blocks add up to those of as many mean blocks. */
+    /* All blocks together have as many lookups as the same number of mean
+     * blocks. */
     if (shard_cuts_rows(p->kind) && listing->parts->problem->hot)
         bytes = fmax((double)p->mean_bytes * (1 - SHARE_ROUNDING) -
                          LISTING_PIECE_ROUNDING,
@@ -101,7 +105,8 @@ static void add_up(struct form *form, const struct listing *listing,
     form->peak_bytes = max_u64(form->peak_bytes, p->bytes);
 }
 
-/* Prices the form by its parts, which are listed, and lists it. */
+/* Prices a sharding by its piece types, which are listed already, and lists
+ * it. */
 void listing_add_form(struct listing *listing, struct form form)
 {
     if (listing->n_forms == listing->forms_capacity)
@@ -117,7 +122,7 @@ void listing_add_form(struct listing *listing, struct form form)
     listing->forms[listing->n_forms++] = form;
 }
 
-/* A form of n pieces, all of this part. */
+/* Returns a sharding of n pieces of one piece type. */
 struct form listing_form(enum form_kind kind, uint32_t part, uint32_t n)
 {
     return (struct form){.kind = kind,
@@ -128,23 +133,29 @@ struct form listing_form(enum form_kind kind, uint32_t part, uint32_t n)
                          .last = part};
 }
 
-/* --- forms that cannot pay --- */
+/* --- shardings that cannot pay --- */
 
 /*
- * In a long list a table is little beside the work of a GPU. Cutting it over
- * many GPUs then evens out nothing, and is worth only what the pieces save
- * together. So replicas and cuts of rows are left out if another form of the
- * unit costs no more, or hardly more, takes no more bytes, and has pieces that
- * are small beside the load and the memory of a GPU. Without this rule 10,000
- * tables on 1,024 GPUs have 1.2 million pieces to choose from that buy nothing.
+ * In a long list a table is a small part of the work of a GPU. Cutting it over
+ * many GPUs then does not make their loads more even. A cut is worth only the
+ * cost that its pieces save together. So a replica or a row cut is left out if
+ * the unit has another sharding that
+ *
+ *     costs no more, or hardly more,
+ *     takes no more bytes, and
+ *     has pieces that are small compared with the load and the memory of a GPU.
+ *
+ * Without this rule 10,000 tables on 1,024 GPUs have 1.2 million pieces to
+ * choose from that buy nothing.
  */
-#define SMALL_LOAD 0.25
-#define SMALL_BYTES 0.0625
-/* All that is left out may save this share of the load of all GPUs. */
+#define SMALL_LOAD 0.25    /* share of the mean load of a GPU */
+#define SMALL_BYTES 0.0625 /* share of the smallest GPU's usable memory */
+/* Cost that all shardings left out may save together, at most, as a share of
+ * the load of all GPUs. */
 #define LEFT_OUT 0.002
 
-/* Whether the unit's table stands in pieces of this kind in the plan that is to
- * be replaced, and has to be able to stay so. */
+/* Returns whether the plan to be replaced has the unit's table in pieces of
+ * this kind. Then the table must be able to stay as it is. */
 static bool stands_so(const struct parts *parts, const struct unit *of,
                       enum shard_kind kind)
 {
@@ -154,8 +165,8 @@ static bool stands_so(const struct parts *parts, const struct unit *of,
     return old && old->n && old->pieces[0].kind == kind;
 }
 
-/* Whether a form of at least this load and these bytes may pay. If it does
- * not, its unit notes what it may have saved. */
+/* Returns whether a sharding with at least this load and these bytes may pay.
+ * If it cannot, the unit notes the cost that it might have saved. */
 bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
                      double load_ms, double bytes)
 {
@@ -184,12 +195,16 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
 
 /* --- columns --- */
 
-/* Columns that all widths of a unit are multiples of, so that what is cut off
- * one piece can be added to another: the smallest multiple of four that divides
- * dim, is at least the least width and gives at most max widths, else the
- * coarsest cut there is; dim if columns cannot be cut. If a plan is to be
- * replaced it is fine enough for the widths that stand, unless they are finer
- * than pieces may be. */
+/*
+ * Returns the width step of a unit: the number of columns that all its widths
+ * are multiples of, so that columns cut off one piece can be added to another.
+ * It is the smallest multiple of four that divides dim, is at least the least
+ * width of a piece, and gives at most most_quanta widths. If no step gives that
+ * few, it is the coarsest one. If columns cannot be cut, it is dim.
+ *
+ * If a plan is to be replaced, the step also divides all widths in that plan,
+ * unless it would be smaller than pieces may be wide.
+ */
 static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
 {
     const struct table_pieces *old =
@@ -220,9 +235,10 @@ static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
                                                                   : quantum;
 }
 
-/* Columns of n ranges, as even as quanta allow: as many pieces as there are
- * devices, at least two. A unit that has only one device is cut by columns only
- * if it must be, into the fewest equal pieces. */
+/* Lists the shardings into column ranges, as even as the width step allows, for
+ * each number of ranges from two to the number of devices. A unit that has only
+ * one device is cut by columns only if it may not be whole, into the fewest
+ * equal pieces. */
 static void add_column_forms(struct listing *listing, uint32_t unit)
 {
     const struct unit *of = &listing->parts->of[unit];
@@ -268,10 +284,10 @@ static void add_replica(struct listing *listing, uint32_t u)
     listing_add_form(listing, listing_form(FORM_REPLICA, part, n));
 }
 
-/* Lists the parts and forms of a unit in this order: whole; columns of 1, 2 ...
- * n - 1 quanta, which parts_of_quanta relies on; replica; blocks of rows, then
- * of grids. Groups are not cut. Pinned tables are cut only by columns, as all
- * pieces of a cut by rows would stand on one device. */
+/* Lists the piece types and shardings of a unit in this order: whole; columns
+ * of 1, 2 ... n - 1 width steps, an order that parts_of_quanta relies on;
+ * replica; row blocks; grids. Groups are not cut. Pinned tables are cut only by
+ * columns, as all pieces of a row cut would stand on one device. */
 static void add_unit(struct listing *listing, uint32_t u)
 {
     const struct parts *parts = listing->parts;
@@ -398,7 +414,7 @@ static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
     mem_free(vector);
 }
 
-/* Units whose wholes are priced by one task. */
+/* Units that one task prices whole. */
 #define WHOLES_A_TASK 256
 
 double listing_mean_ms(const struct parts *parts, struct pool *pool)

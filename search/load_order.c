@@ -25,8 +25,8 @@ void load_order_sort(struct load_rank *order, uint32_t n)
     qsort(order, n, sizeof(*order), compare);
 }
 
-/* Index of the first entry from begin to end that is not before this one; end
- * if all are. */
+/* Returns the index of the first entry in [begin, end) that does not come
+ * before `rank`, or `end` if all come before it. */
 static uint32_t seek(const struct load_rank *order, uint32_t begin,
                      uint32_t end, const struct load_rank *rank)
 {

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /*
- * Devices in the order of their loads, kept while they are filled: the least
- * loaded first. Ties go to the device with fewer bytes, then to the lower
- * index, so that a layout is the same on any machine and at any number of
- * threads. A change costs O(log R) comparisons and moves the devices between.
+ * Devices sorted by load, the least loaded first, and kept sorted while they
+ * are filled. Ties go to the device with fewer bytes, then to the lower index.
+ * So an assignment is the same on any machine and at any number of threads. An
+ * update takes O(log R) comparisons and shifts the devices in between.
  */
 
 struct load_rank {
@@ -17,11 +17,12 @@ struct load_rank {
     uint32_t device;
 };
 
+/* Sorts n devices. */
 void load_order_sort(struct load_rank *order, uint32_t n);
-/* Index of this device, which the order has as it is here. */
+/* Returns the index of the entry that equals *rank. There must be one. */
 uint32_t load_order_find(const struct load_rank *order, uint32_t n,
                          const struct load_rank *rank);
-/* Moves the entry at this index, which has changed, to its place. */
+/* Restores the order after the entry at this index has changed. */
 void load_order_restore(struct load_rank *order, uint32_t n, uint32_t at);
 
 #endif

@@ -4,17 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-/* Pieces that are priced in one call. */
+/* Number of pieces that one call prices. */
 #define TOGETHER 16
 
 struct marginal {
     struct parts *parts;
-    double *share;   /* [width] of an average device */
-    double share_ms; /* its compute */
-    double total_ms; /* of average devices alone */
+    double *share;   /* [width]: vector of an average device */
+    double share_ms; /* compute of an average device */
+    double total_ms; /* total of a cluster of average devices */
 };
 
-/* Every table in its first form, spread evenly over all devices. */
+/* Computes the average device: every table in its first sharding, spread evenly
+ * over all devices. */
 static void find_share(struct marginal *marginal)
 {
     const struct parts *parts = marginal->parts;
@@ -36,8 +37,9 @@ static void find_share(struct marginal *marginal)
                                 &marginal->share_ms);
 }
 
-/* Totals of n clusters of average devices whose first one holds extra[n][width]
- * as well. */
+/* Prices n clusters and writes their totals. All devices of a cluster are
+ * average devices. The first device of cluster i also holds the vector
+ * extra[i][width]. */
 static void price(const struct marginal *marginal, const double *extra,
                   size_t n, double *total_ms)
 {
@@ -67,7 +69,8 @@ static void price(const struct marginal *marginal, const double *extra,
     mem_free(sums);
 }
 
-/* A piece that takes time away, as nets may have it, counts nothing. */
+/* Prices the pieces from `begin` to `end` - 1. Negative costs are set to 0: a
+ * net may predict that a piece reduces the total. */
 static void price_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct marginal *marginal = ctx;

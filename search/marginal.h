@@ -6,13 +6,14 @@
 #include "search/choices.h"
 
 /*
- * Sets parts->load_ms to the marginal cost of each piece: the rise of the total
- * if all devices hold an equal share of all tables and one of them gets the
- * piece as well. It counts the exchange, which is most of the total of nets
- * that price all devices at once; the cost of a piece alone leaves it out. Does
- * nothing if the oracle has terms, which count the exchange already.
+ * Sets parts->load_ms to the marginal cost of each piece type: the rise of the
+ * total if all devices hold an equal share of all tables and one of them gets
+ * the piece in addition. This cost includes the exchange, which the standalone
+ * cost leaves out. With nets that price all devices at once, the exchange is
+ * most of the total. Does nothing if the oracle has terms, because terms
+ * include the exchange already.
  *
- * A list of 50 to 80 tables takes some milliseconds.
+ * Takes some milliseconds for a list of 50 to 80 tables.
  */
 void parts_load_marginal(struct parts *parts, struct pool *pool);
 

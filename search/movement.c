@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-/* What two names gain must be more than rounding, or they would be swapped for
- * ever. */
+/* Smallest relative gain for which two GPU names are swapped: 1e-9. Rounding
+ * errors alone could otherwise swap two names for ever. */
 #define LEAST_GAIN 1e-9
 
-/* Counts what is held, then grows and shrinks all tables in place, and joins
- * pieces that meet. */
+/* Counts the bytes that stay in place, then gives all tables of the old plan
+ * the number of rows that they have today, in place, and joins pieces that
+ * touch. */
 void homes_init(struct homes *homes, const struct problem *problem,
                 const struct plan *from, struct arena *arena)
 {
@@ -21,7 +22,8 @@ void homes_init(struct homes *homes, const struct problem *problem,
     homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
     table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
-    grown.problem.cluster = from->problem.cluster; /* whose GPUs they are on */
+    grown.problem.cluster =
+        from->problem.cluster; /* the cluster whose GPUs hold the pieces */
     grown.shards = ARENA_NEW(arena, struct shard, from->n_shards);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *now = &problem->tables[t];
@@ -55,7 +57,7 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes)
                        layout->parts->homes->held_bytes);
 }
 
-/* --- where each unit stands --- */
+/* --- the place of each unit in the current plan --- */
 
 void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit)
@@ -73,7 +75,8 @@ void homes_propose(struct trial *trial, const struct layout *layout,
 
 /* --- columns --- */
 
-/* So many of the columns [begin, end) the old piece has. */
+/* Returns the number of columns that the old piece has in the range from
+ * `begin` to `end` - 1. */
 static uint32_t common_columns(const struct shard *old, uint32_t begin,
                                uint32_t end)
 {
@@ -82,9 +85,12 @@ static uint32_t common_columns(const struct shard *old, uint32_t begin,
     return begin < end ? end - begin : 0;
 }
 
-/* Which of the n remaining pieces gets the columns from col on: the one whose
- * device would have least more of them if it came later; of those the one that
- * has most here, the widest, the one on the first device. */
+/* Returns the index of the piece, of the n remaining ones, that gets the
+ * columns from `col` on. The regret of a piece is the number of columns that
+ * its device could keep if the piece came later, less the number that it keeps
+ * here. The piece with the least regret is chosen. Ties go to the piece that
+ * keeps the most columns here, then to the widest piece, then to the lowest
+ * device. */
 static uint32_t choose_next(const struct table_pieces *before,
                             const struct parts *parts,
                             const struct change *pieces, uint32_t n,
@@ -136,8 +142,8 @@ void homes_order(const struct parts *parts, uint32_t table,
 
 /* --- bytes --- */
 
-/* What the unit moves as the trial would have it: the plan that its pieces come
- * to tells. */
+/* Returns the bytes that the unit migrates under the candidate. Derives the
+ * shards of the unit's pieces and compares them with the current plan. */
 static uint64_t unit_bytes(const struct layout *layout,
                            const struct trial *trial, uint32_t unit)
 {
@@ -194,7 +200,7 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
         while (at < trial->n_moved && trial->moved[at].unit != unit)
             at++;
         if (at < trial->n_moved)
-            continue; /* it is counted */
+            continue; /* already counted */
         bytes = unit_bytes(layout, trial, unit);
         trial->moved[trial->n_moved++] = (struct unit_moved){unit, bytes};
         trial->all_moved_bytes = saturating_add(
@@ -204,7 +210,7 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
                      homes_excess(layout, layout->all_moved_bytes);
 }
 
-/* --- GPUs that are alike change names --- */
+/* --- renaming of GPUs that are alike --- */
 
 double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
                        uint32_t n)
@@ -239,13 +245,14 @@ struct naming {
     const struct parts *parts;
     struct arena arena;
     uint32_t n_gpus, per_host, n_hosts;
-    double *kept; /* [n_gpus][n_gpus]: bytes that GPU `row` of the layout finds
-                     on GPU `column` */
+    /* [n_gpus][n_gpus]: kept[row][column] is the number of bytes of GPU `row`
+     * of the assignment that GPU `column` of the current plan already holds. */
+    double *kept;
     uint32_t *name; /* [n_gpus] */
 };
 
-/* What a piece finds on each GPU, at most: columns are given out later, so it
- * may be any of its unit's. */
+/* Adds the bytes that a piece finds on each GPU. This is an upper bound:
+ * columns are assigned later, so the piece may get any columns of its unit. */
 static void add_kept(struct naming *naming, const struct change *piece)
 {
     const struct part *part = &naming->parts->parts[piece->part];
@@ -270,8 +277,9 @@ static void add_kept(struct naming *naming, const struct change *piece)
     }
 }
 
-/* What host `a` keeps under the names of host `b`; GPU i of `a` is to be
- * column_of[i] of `b`. */
+/* Returns the bytes that host `a` keeps if its GPUs take the names of the GPUs
+ * of host `b`. Sets column_of: GPU i of `a` gets the name of GPU column_of[i]
+ * of `b`. */
 static double match_hosts(const struct naming *naming, uint32_t a, uint32_t b,
                           uint32_t *column_of)
 {
@@ -327,7 +335,8 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
         if (parts_can_move(parts, piece->part))
             piece->device = name;
         else if (parts_form_of(parts, piece->part)->fills_host)
-            piece->device = name / m * m + piece->device % m; /* with it */
+            piece->device =
+                name / m * m + piece->device % m; /* moves with its host */
     }
     arena_release(&naming.arena);
 }

@@ -8,143 +8,165 @@
 #include "search/trial.h"
 
 /*
- * Where the tables stand now, when a plan is to replace another, and what a
- * layout moves, counted as core/plan_moves.h does. A layout says
- * how wide its column pieces are and on which device, not which columns they
- * have; so the columns are given out such that few move.
+ * Current plan and migration, for re-planning. Migration is counted as in
+ * core/plan_moves.h. An assignment knows the widths and devices of its column
+ * pieces but not their columns. So the columns are given out such that few of
+ * them move.
  */
 
+/* The current plan, which a new plan replaces. */
 struct homes {
-    struct table_pieces *before; /* [n_tables]; table is NULL where it is new */
-    /* [n_tables]: the same pieces with the rows of today. Blocks begin where
-     * they did, the last ones end where the table does, and those of rows that
-     * are gone are left out; those that meet then are joined, as
-     * plan_join_columns does; kinds are as that amounts to. None where the
-     * table is new or has other columns. */
+    struct table_pieces *before; /* [n_tables] pieces of each table in the
+                                    current plan; `table` is NULL if the table
+                                    is new */
+    /* [n_tables]: the pieces in `before` with the rows of today. Row blocks
+     * begin where they did, and the last one ends where the table does. Blocks
+     * whose rows are gone are left out. Pieces that then meet on a device are
+     * merged, as plan_join_columns does, and the kinds follow from the result.
+     * Empty if the table is new or has another number of columns. */
     struct table_pieces *standing;
-    struct shard *shards; /* [n_shards]: all of these, sorted */
+    struct shard *shards; /* [n_shards]: all pieces of `standing`, sorted */
     size_t n_shards;
-    uint64_t held_bytes;   /* of all tables that stay */
-    struct layout nearest; /* to how all stands now, as the caller fills it
-                              (carry_over), and releases it */
+    uint64_t held_bytes;   /* bytes of all tables that stay, in the current
+                              plan */
+    struct layout nearest; /* assignment nearest to the current plan; filled
+                              (carry_over) and released by the caller */
 };
 
-/* Finds the tables of `from` in the problem, by name; `from` must outlive
- * homes, whose arrays live in the arena. */
+/* Finds the tables of `from`, the current plan, in the problem by name. `from`
+ * must outlive homes, whose arrays live in the arena. */
 void homes_init(struct homes *homes, const struct problem *problem,
                 const struct plan *from, struct arena *arena);
 
-/* Adds to the trial that this unit goes back to where it stands; nothing where
- * it moves nothing as it is. */
+/* Adds changes to the candidate that put this unit back to its place in the
+ * current plan. Adds nothing if the unit is there already. */
 void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit);
 
-/* Puts the n column pieces of a table in the order of their columns: at each
- * column the piece whose device keeps the most, less what it could keep further
- * on. Where the pieces are those of before, so are their columns. The outcome
- * does not hang on the order they come in. O(n^2). */
+/* Sorts the n column pieces of a table by the columns that they will get, such
+ * that few columns move. Picks the pieces one by one: next is the piece whose
+ * device keeps most columns at this position, compared with its best later
+ * position. Pieces that equal those of the current plan get the same columns as
+ * there. Order-independent. O(n^2). */
 void homes_order(const struct parts *parts, uint32_t table,
                  struct change *pieces, uint32_t n);
 
-/* Counts what all units move. */
+/* Counts the migration of all units. */
 void homes_count_layout(struct layout *layout);
-/* Counts what the units move that the trial changes, and adds to its excess
- * what follows. */
+/* Counts the migration of the units that the candidate changes, and adds the
+ * resulting excess to its own. */
 void homes_count_trial(struct trial *trial, const struct layout *layout);
 
-/* How far the bytes exceed the layout's limit: 0 where they do not, else as a
- * share of what all tables hold, and a constant. */
+/* Returns the excess of these bytes over the migration limit of the assignment:
+ * 0 if they keep it, else a constant plus the exceeding bytes as a share of the
+ * bytes of all tables. */
 double homes_excess(const struct layout *layout, uint64_t moved_bytes);
 
 /*
- * GPUs that are alike may change names. A layout's are renamed such that much
- * of what they hold is there already: the assignment problem, first of the GPUs
- * of each two hosts, then of the hosts, by swaps of two names. Hosts stay
- * together, so that nothing else changes for a cost model that treats GPUs and
- * hosts alike; the caller prices it.
+ * Renames the GPUs of an assignment such that each finds many of its bytes on
+ * the GPU of that name already. This is the assignment problem, solved first
+ * for the GPUs of each pair of hosts and then for the hosts, by swaps of two
+ * names. The GPUs of a host stay together. So the price does not change if the
+ * cost model treats all GPUs and all hosts the same. The caller prices the
+ * result.
  *
- * Pieces that stand on every GPU, row blocks in the order of the ranks and
- * pinned ones stay where they are. Not done beyond RENAME_MAX_GPUS a host,
- * or so many hosts, or RENAME_MOST_GPUS, whose pairs take 512 MiB.
+ * Pieces on every GPU, row blocks in the order of the ranks and pinned pieces
+ * stay where they are. Does nothing for more than RENAME_MAX_GPUS per host,
+ * more than RENAME_MAX_GPUS hosts, or more than RENAME_MOST_GPUS in all, whose
+ * matrix of pairs takes 512 MiB.
  */
 #define RENAME_MAX_GPUS 1024u
 #define RENAME_MOST_GPUS 8192u
 void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
 
-/* Gives each of n rows a column of its own, column_of[n]: from its own number
- * on, two change places as long as that gains something of
- * value[row * stride + column], none of which is negative. Where each row has
- * but one column of value it gets it: every swap with who is there brings one
- * home. Returns the sum. */
+/* Assigns a different column to each of n rows and writes it to column_of[n].
+ * Starts with column i for row i, and swaps the columns of two rows as long as
+ * this raises the sum of value[row * stride + column]. No value may be
+ * negative. If each row has a value above 0 in one column only, and no two rows
+ * in the same one, then every row gets that column, because each swap with the
+ * row that holds it gains. Returns the sum. */
 double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
                        uint32_t n);
 
-/* The pieces of a plan of this very problem, those that meet joined; false
- * where it has others than there are parts of. */
+/* Converts a plan of this problem to an assignment, with pieces merged that
+ * meet on a device. Returns false if the plan has pieces that the search space
+ * does not have. */
 bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
                         const struct plan *plan);
 
 /*
- * The layout nearest to the plan that parts->homes are of: pieces stay on their
- * device where it still exists and the table can be cut so. Then come, dearest
- * first, pieces whose device is gone, on the device, and tables that are new or
- * cannot stay as they are, in the form (rebuild), that exceeds least and then
- * costs least beside all others. It may exceed the memory, and the limit on
- * movement.
+ * Fills the assignment nearest to the current plan (parts->homes). Pieces stay
+ * on their device if it still exists and the table can still be cut that way.
+ * The rest is placed one by one, the dearest units first:
+ *
+ * - A piece whose device is gone goes to the best device.
+ * - A table that is new or cannot stay as it is gets the best sharding, as
+ *   rebuild places it.
+ *
+ * The best choice is the one with the least excess and then the least total of
+ * the assignment so far. The result may exceed the memory and the migration
+ * limit.
  */
 void carry_over(struct snapshot *out, const struct parts *parts);
 
 /*
- * What search_replan finds, and how it goes about it.
+ * Pareto front and state of search_replan.
  */
 
-/* Layouts that fit, none of which both moves and costs more than another: the
- * bytes rise, the totals fall. Where there are too many the one goes that gains
- * least, but never the first or the last. */
+/* Maximum number of points of the front. If there are more, the point with the
+ * least gain is dropped, but never the first or the last. */
 #define FRONT_MAX 64
-/* A total that is lower by so little is so by rounding: sums are added up in
- * another order, and what stands stays. */
+/* Share by which a total must be lower to count as lower. Smaller differences
+ * are rounding, as sums are added up in another order; then the current
+ * assignment stays. */
 #define ROUNDING_FRAC 1e-9
+/* Pareto front: assignments that keep the memory limits, none of which has both
+ * more migration and a higher total than another. Migration rises and totals
+ * fall from point to point. */
 struct front {
     struct snapshot points[FRONT_MAX]; /* priced, owned */
     uint32_t n;
 };
 
-/* Room for a layout where the front wants it, else NULL; whoever asks fills it,
- * and sets its total. */
+/* Adds a point to the front. Returns its snapshot, which the caller fills,
+ * including the total, or NULL if the point does not belong on the front. */
 struct snapshot *front_add(struct front *front, uint64_t moved_bytes,
                            double total_ms);
-/* The cheapest that moves at most so much, or NULL. */
+/* Returns the cheapest point within this limit on migration, or NULL. */
 const struct snapshot *front_within(const struct front *front,
                                     uint64_t limit_bytes);
-/* Leaves out what gains less than that share of its total. */
+/* Removes points that are cheaper than the point before by less than this
+ * share. */
 void front_thin(struct front *front, double gain_frac);
 void front_release(struct front *front);
 
+/* State of search_replan. */
 struct replan {
     const struct search_options *options;
     const struct plan *from;
     uint64_t limit_bytes;
-    struct plan *plan; /* gets what is found, */
+    struct plan *plan; /* receives the plan found */
     struct replan_report *report;
     struct watch watch;
     struct arena scratch;
-    struct homes homes;
+    struct homes homes; /* the current plan */
     struct parts parts;
     struct proven bound;
-    struct snapshot nearest; /* to the old plan: carry_over */
-    struct tryout tryout;    /* the layout in hand */
+    struct snapshot nearest; /* nearest to the current plan: carry_over */
+    struct tryout tryout;    /* holds the current assignment of the search */
     struct front front;
-    double gain; /* of this cycle: the largest share by which a layout that the
-                    front took is cheaper than what moves no more; INFINITY if
-                    nothing moves so little */
+    double gain; /* best gain of this cycle: largest share by which a new point
+                    is cheaper than the best point with no more migration;
+                    INFINITY if there was no such point */
 };
 
-/* Offers the layout in hand to the front; whether that wanted it. */
+/* Offers the assignment of replan->tryout to the front. Returns true if the
+ * front took it. */
 bool replan_offer_layout(struct replan *replan);
 
-/* The layout in hand goes towards the old plan: units back to where they stand,
- * the ones first that cost least a byte. All on the way is offered. */
+/* Moves the assignment of replan->tryout back towards the current plan: puts
+ * units back to their old places, first those that cost least per byte of
+ * migration saved. Offers every assignment on the way to the front. */
 void replan_lessen(struct replan *replan);
 
 #endif

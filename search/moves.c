@@ -6,32 +6,35 @@
 #include <assert.h>
 #include <math.h>
 
-/* Replicas and rows over very many devices make long plans. */
+/* Largest number of pieces after a ruin and recreate. Replicas and row blocks
+ * over very many devices make long plans. */
 #define MAX_PIECES (1u << 18)
-/* To rebuild tables may touch all devices: with more than so many it is tried
- * less often. */
+/* Number of devices up to which ruin and recreate has its full share of the
+ * proposals. It may touch all devices, so on more devices it is proposed less
+ * often. */
 #define CHEAP_DEVICES 16
-/* Where a plan is to be replaced, one proposal of so many is that a table goes
- * back to where it stands. */
+/* One in 8 proposals moves a table back to its place in the current plan, if
+ * the search re-plans. */
 #define HOMING 8
-/* What is left of a table when all devices are full goes in shares: this part
- * of what there still is. */
+/* Divisor of the shares in which the rest of a table is given out once all
+ * devices are full: each share is a quarter of the remaining width. */
 #define LEFT_SHARE 4
 
-/* What a change is thought of. */
+/* State from which one move is drawn. */
 struct draw {
-    struct trial *trial; /* its room for estimates is used */
+    struct trial *trial; /* its estimates are used */
     const struct layout *layout;
     struct rng *rng;
-    uint32_t piece, device, unit; /* at which it begins */
-    /* of a rebuild: */
-    double target_ms;      /* devices are full there */
-    double limit_ms;       /* of loads that add up exactly: what no device may
-                              have to do, else all is given up at once */
-    const struct unit *of; /* the unit in hand */
+    uint32_t piece, device, unit; /* place where the move begins */
+    /* For ruin and recreate: */
+    double target_ms; /* load at which a device is full */
+    /* Load above which the whole candidate is rejected at once. Used only if
+     * loads add up exactly; otherwise INFINITY. */
+    double limit_ms;
+    const struct unit *of; /* unit that is being placed */
 };
 
-/* Any of the device's pieces, all alike; NO_PIECE where it has none. */
+/* Returns a piece of the device, drawn uniformly; NO_PIECE if it has none. */
 static uint32_t piece_on(const struct layout *layout, uint32_t device,
                          struct rng *rng)
 {
@@ -40,8 +43,8 @@ static uint32_t piece_on(const struct layout *layout, uint32_t device,
     return holding->n ? holding->pieces[rng_draw(rng, holding->n)] : NO_PIECE;
 }
 
-/* A device that sets the total: that leads a term, drawn by how large it is and
- * how much of it shows. */
+/* Returns a device that sets the total. Draws a term in proportion to its
+ * maximum times its weight and returns the device that has this maximum. */
 static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 {
     const double *max_ms = layout->most_ms;
@@ -62,8 +65,10 @@ static uint32_t unit_of(const struct layout *layout, uint32_t piece)
     return layout->parts->parts[layout->pieces[piece].part].unit;
 }
 
-/* Only what leaves a device that sets the total can lower it at once; but to
- * get there other devices must make room first, so the rest begins anywhere. */
+/* Draws the piece at which a move begins. Only a move that removes work from a
+ * device that sets the total can lower the total at once. Other devices must
+ * first make room for such moves, so the rest of the moves begin on any device.
+ */
 static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
@@ -75,7 +80,8 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
     return idx;
 }
 
-/* Another device than that of the piece in hand; R > 1. */
+/* Returns a device other than the one where the move begins. Requires at least
+ * two devices. */
 static uint32_t other_device(const struct draw *draw)
 {
     uint32_t r = rng_draw(draw->rng, draw->layout->n_devices - 1);
@@ -89,14 +95,16 @@ static bool can_move(const struct draw *draw, uint32_t piece)
                           draw->layout->pieces[piece].part);
 }
 
-/* A piece's columns in quanta; 0 where it is none that columns are cut of. */
+/* Returns the width of a piece in width steps; 0 if its columns cannot be cut.
+ */
 static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
 {
     return parts_quanta(draw->layout->parts, draw->layout->pieces[piece].part);
 }
 
-/* That of another piece of the same table, or NO_PIECE. The list is walked as a
- * ring, by fewer steps than it has pieces: each other piece is as likely. */
+/* Returns the device of another piece of the same table, or NO_PIECE if there
+ * is no other piece. Walks the piece list as a ring, by fewer steps than it has
+ * pieces, so each other piece is equally likely. */
 static uint32_t sibling_device(const struct draw *draw)
 {
     const struct layout *layout = draw->layout;
@@ -115,16 +123,18 @@ static uint32_t sibling_device(const struct draw *draw)
 }
 
 /*
- * Each of these draws what it needs, and leaves the trial empty where the piece
- * in hand does not allow it: that is cheaper than to list what is allowed.
- * Together they lead from any layout of column pieces to any other, as each can
- * be undone by one of them; what cuts a table by rows or replicates it comes of
- * rebuilding alone.
+ * The proposal functions. Each draws the parameters of its move. It leaves the
+ * candidate empty if the piece does not allow the move, which is cheaper than
+ * to list the allowed moves. Together the moves lead from any assignment of
+ * column pieces to any other, because each move can be undone by one of them.
+ * Only ruin and recreate makes row blocks and replicas.
  */
 
-/* The piece, which must have so many quanta at least, goes to a device that is
- * drawn, if there is one. Or where `often` is not 0 so many of its quanta, in
- * half of all cases, or any number but all. */
+/* Sends the piece, or some of its columns, to a device that draw_device
+ * returns. Does nothing if the piece has fewer than `least` width steps or no
+ * device is drawn. Sends the whole piece if `often` is 0. Otherwise it sends
+ * `often` width steps in half of all cases, and else any number that leaves at
+ * least one. */
 static void send_piece(struct draw *draw, uint32_t least, uint32_t often,
                        uint32_t (*draw_device)(const struct draw *))
 {
@@ -144,26 +154,30 @@ static void propose_move(struct draw *draw)
     send_piece(draw, 0, 0, other_device);
 }
 
-/* On the device of the other piece the two become one (trial_join). */
+/* Sends the whole piece to the device of another piece of its table. trial_join
+ * then merges the two. */
 static void propose_merge(struct draw *draw)
 {
     send_piece(draw, 1, 0, sibling_device);
 }
 
-/* Halves most often: they take the most off a device that is too slow. */
+/* Sends some columns of the piece to any other device, most often half of them:
+ * halves take the most work off a device that is too slow. */
 static void propose_split(struct draw *draw)
 {
     send_piece(draw, 2, quanta_of(draw, draw->piece) / 2, other_device);
 }
 
-/* One quantum most often: two devices that are nearly even become more so. */
+/* Shifts columns to another piece of the same table, most often one width step:
+ * that evens out two devices that are nearly even. */
 static void propose_resplit(struct draw *draw)
 {
     send_piece(draw, 2, 1, sibling_device);
 }
 
-/* The piece and one of another device change places, if both may; or as many
- * quanta of theirs, all that both have in half of all cases. */
+/* Swaps the piece with a piece of another device, if both may move. With
+ * is_of_columns it swaps equally many width steps of both: all that the
+ * narrower piece has in half of all cases, and else any number up to that. */
 static void exchange(struct draw *draw, bool is_of_columns)
 {
     const struct change *pieces = draw->layout->pieces;
@@ -185,21 +199,24 @@ static void exchange(struct draw *draw, bool is_of_columns)
     trial_send(draw->trial, draw->layout, other, n, draw->device);
 }
 
-/* Where devices are full, a move alone would exceed their memory. */
+/* Swaps two whole pieces. If devices are full, a move alone would exceed their
+ * memory. */
 static void propose_swap(struct draw *draw)
 {
     exchange(draw, false);
 }
 
-/* What devices send stays as even as it is, which two splits would upset. */
+/* Swaps equally many columns of two pieces. So each device keeps its number of
+ * columns, and sends as many bytes as before. Two splits would change that. */
 static void propose_trade(struct draw *draw)
 {
     exchange(draw, true);
 }
 
-/* --- rebuilding --- */
+/* --- ruin and recreate --- */
 
-/* What its device has once the piece comes, or goes (sign -1). */
+/* Updates the estimate of a device when a piece arrives, or leaves (sign -1).
+ */
 static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
     const struct parts *parts = draw->layout->parts;
@@ -218,8 +235,8 @@ static void put(struct draw *draw, const struct change *piece)
     trial_add(draw->trial, *piece);
 }
 
-/* The best device so far: the one that exceeds its memory least, then the one
- * that has least to do. */
+/* Best device so far: the one with the least excess memory, then the one with
+ * the least load. */
 struct best {
     uint32_t device; /* or NO_PIECE */
     double excess, ms;
@@ -234,8 +251,9 @@ static inline void consider(struct best *best, const struct layout *layout,
         *best = (struct best){device, excess, ms};
 }
 
-/* The first of so many devices that follow each other, of which the busiest
- * counts; 1: any device. */
+/* Returns the first device of the best group of `apart` consecutive devices; a
+ * group counts as much as its most loaded device. apart = 1 returns the best
+ * single device. */
 static uint32_t device_for(const struct draw *draw, uint32_t part,
                            uint32_t apart)
 {
@@ -259,13 +277,18 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
     return best.device / apart * apart;
 }
 
-/* The most quanta that the device takes before it is full, by load or by
- * memory; all of them only where the unit may stand whole. By halves: no piece
- * is cheaper or smaller than a narrower one of its unit. Where a cost model has
- * it otherwise what is found fits all the same, and is rather of few powers of
- * two, which add up: DCNv2 on 8 GPUs by TorchRec's formulas ends at its least
- * from 13 of 13 seeds, by bisection from 9. Bytes lie apart: they are looked at
- * in the end. */
+/*
+ * Returns the largest number of width steps that fit on the device before its
+ * load or its memory is full. It may be the full width only if the unit may be
+ * placed whole.
+ *
+ * Load and bytes are assumed to grow with the width. The search adds powers of
+ * two, from the largest on. So the result fits even if a cost model breaks this
+ * assumption, and then tends to be a sum of few powers of two. These widths
+ * combine well: DCNv2 on 8 GPUs by TorchRec's formulas reaches its least cost
+ * from 13 of 13 seeds, with bisection from 9. Memory is checked last, because
+ * the bytes are in another array.
+ */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct parts *parts = draw->layout->parts;
@@ -291,8 +314,9 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
     return least;
 }
 
-/* Where the widest piece of n quanta or fewer goes: the fullest of the devices
- * that take as much; some have room. */
+/* Returns the device for the widest possible piece of at most n width steps:
+ * the most loaded one of the devices that take the most width. At least one
+ * device must have room. */
 static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
     const struct estimate *estimates = draw->trial->estimates;
@@ -311,7 +335,8 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
     return best;
 }
 
-/* The device that has least to do with n quanta more. */
+/* Returns the device that has the least load after it has got n more width
+ * steps. */
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct parts *parts = draw->layout->parts;
@@ -329,10 +354,11 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
     return best.device;
 }
 
-/* All of the unit in hand, by columns: devices that have room get what they
- * take up to the target, one piece each, so there are at most as many pieces as
- * devices. What is left when none has room goes to the least loaded, in shares,
- * as one of them may take all that the others could not. */
+/* Pours all columns of a unit over the devices. A device with room gets one
+ * piece, as wide as fits up to the target load, so there are at most as many
+ * pieces as devices. If no device has room, the rest goes in shares to the
+ * least loaded devices, as a single one might get all columns that the others
+ * could not take. */
 static void pour(struct draw *draw)
 {
     struct estimate *estimates = draw->trial->estimates;
@@ -362,9 +388,10 @@ static void pour(struct draw *draw)
                                        .range = r});
 }
 
-/* Where an open piece goes: not where its row block is of another range, all of
- * which are among the pieces that were put from change `first` on. Blocks that
- * fill a host follow each other. */
+/* Returns the device of a piece that has no fixed device. The device must not
+ * hold the same row block of another column range; all those pieces are among
+ * the changes from `first` on. Blocks that fill a host go to consecutive
+ * devices. */
 static uint32_t open_device(const struct draw *draw, const struct form *form,
                             const struct change *piece, uint32_t first)
 {
@@ -391,7 +418,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
     const struct parts *parts = layout->parts;
     double mean = 0, most = 0;
 
-    assert(!trial->changes.n); /* what goes is found there */
+    assert(!trial->changes.n); /* the removed pieces become the first changes */
     for (uint32_t r = 0; r < layout->n_devices; r++) {
         const double ms = layout->load_ms[r];
 
@@ -433,9 +460,11 @@ void rebuild(struct trial *trial, const struct layout *layout,
     }
 }
 
-/* The table in hand in a form drawn anew, and some others, drawn as it was, of
- * which a share keep theirs: they only make room. Pieces are counted as if none
- * were taken off, on the safe side of MAX_PIECES. */
+/* Proposes a ruin and recreate. The unit at which the move begins gets a newly
+ * drawn sharding. Some further units are drawn like the first one. A share of
+ * them gets a new sharding as well. The others keep theirs and only make room.
+ * The number of pieces is counted as if none was removed, so MAX_PIECES is
+ * never exceeded. */
 static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;
@@ -465,7 +494,7 @@ static void propose_rebuild(struct draw *draw)
         rebuild(draw->trial, layout, forms, n, draw->rng);
 }
 
-/* --- any of them, by shares of their sum: one whose share is 0 never --- */
+/* --- one random move; kinds of weight 0 are never drawn --- */
 
 #define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};

@@ -5,34 +5,37 @@
 #include "search/trial.h"
 
 /*
- * What may be tried next: one random change of a layout, of a kind that
- * search/tuning.h lists, or a rebuild: some tables taken off and put back, some
- * of them cut anew: whole, in even columns, in rows, in a grid, or replicated.
- * Half of all changes begin on a device that sets the total.
+ * Proposals of a search: one random change of an assignment. It is either a
+ * small move of a kind listed in search/tuning.h, or a ruin-and-recreate move,
+ * which removes some tables and places them again. Some of these tables get a
+ * new sharding: whole, even columns, rows, a grid, or replicas. Half of all
+ * proposals begin on a device that sets the total.
  */
 
-/* Fills an empty trial, pieces that meet joined (search/trial.h); it stays
- * empty where the draw leads nowhere. Memory is not looked at: trial_sum does.
- */
+/* Fills an empty candidate with a random change, and merges pieces that meet
+ * (search/trial.h). It stays empty if the random choices allow no change.
+ * Memory limits are checked later, by trial_sum. */
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
 
 /*
- * Some tables are taken off a layout and put back, each in a form of its own,
- * one after the other (ruin and recreate, Schrimpf et al. 2000). To cut a table
- * otherwise pays only once others have made room for it or filled the gap: here
- * all that is one change.
+ * Ruin and recreate (Schrimpf et al. 2000): some tables are removed from an
+ * assignment and placed again one after the other, each in its own sharding. To
+ * cut a table in another way often pays only after other tables have made room
+ * for it or have filled the gap. Here all that is one change.
  *
- * A table that is whole or cut by columns is poured, as McNaughton (1959) wraps
- * jobs around machines: it fills a device up to a target, is cut there, and
- * goes on with the next; so there are few pieces, and no gaps. The target lies
- * anywhere between the mean load and the highest one. Other forms go piece by
- * piece where there is least to do. Loads are sums of parts->load_ms; a device
- * with room goes before one without.
+ * A table that is whole or cut by columns is wrapped around the devices, as
+ * McNaughton (1959) wraps jobs around machines: it fills a device up to a
+ * target load, is cut there, and continues on the next device. So there are few
+ * pieces and no gaps. The target is a random load between the mean and the
+ * highest one. Pieces of other shardings go to the least loaded device, one by
+ * one. Loads are sums of parts->load_ms. A device with room for the piece comes
+ * before one without.
  */
 
-/* Fills an empty trial with the changes that give each unit of these forms its
- * form; of columns, whatever the number of pieces. The units differ; one that
- * has a device of its own goes there. O(devices x pieces). */
+/* Fills an empty candidate with the changes that give each of n_forms units
+ * this sharding. For a sharding by columns the number of pieces is chosen anew.
+ * The units must be different. A unit that is bound to a device stays on it.
+ * O(devices x pieces). */
 void rebuild(struct trial *trial, const struct layout *layout,
              const struct form *const *forms, uint32_t n_forms,
              struct rng *rng);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The baselines that the published work compares with. The four greedy ones
- * take tables by one figure, largest first, each to the device where the sum
- * of that figure is least and its memory allows it. They look at no cost
- * model.
+ * sort the tables by one figure, largest first. Each table goes to the device
+ * with the least sum of that figure, among those whose memory allows it. The
+ * baselines use no cost model.
  */
 #include "search/search.h"
 
@@ -36,14 +36,15 @@ static double figure_size_lookup(const struct table *table)
     return figure_lookup(table) * log10((double)table->num_embeddings);
 }
 
-/* What is placed as one, whole. */
+/* A unit that is placed as a whole. */
 struct entry {
     const struct unit *unit;
     double figure;
     uint64_t bytes;
 };
 
-/* Largest figure, then largest size, then last in the input. */
+/* Sorts by largest figure, then by largest size, then by last position in the
+ * input. */
 static int compare_entries(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
@@ -86,8 +87,8 @@ static int list_entries(struct entry *entries, const struct parts *parts,
     return 0;
 }
 
-/* Whether a is to be taken before b, which comes first: less in sum, then less
- * memory. */
+/* Returns whether device `a` is preferred to the earlier device `b`: it has the
+ * lesser sum, or an equal sum and less memory in use. */
 static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
 {
     const struct filling *of = placing->devices;
@@ -98,8 +99,9 @@ static bool goes_before(const struct placing *placing, uint32_t a, uint32_t b)
             room[a] - of[a].free_bytes < room[b] - of[b].free_bytes);
 }
 
-/* Each goes to the first of the devices with room, or at random to any, all
- * alike (published without memory). */
+/* Places each unit on the best device that has room for it. The random baseline
+ * draws from the devices with room, all equally likely. The published random
+ * baseline ignores memory. */
 static int baseline(struct placing *placing, struct err *err)
 {
     struct plan *plan = placing->plan;
@@ -170,7 +172,7 @@ struct shard rival_piece(const struct problem *problem, uint32_t table,
     return shard;
 }
 
-/* ERR_NO_PLAN where a table is pinned or in a group. */
+/* ERR_NO_PLAN if a table is pinned or in a group. */
 static int check_constraints(const struct problem *problem, const char *author,
                              struct err *err)
 {

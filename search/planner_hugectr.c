@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The planner of HugeCTR's DLRM sample. Tables below a size are replicated. The
- * others, hottest piece first, go to the GPU with the least cost that has room
- * and no piece of that table; then the hottest table that can be is cut in
- * twice as many pieces, and so on for twenty rounds. A piece that has room
- * nowhere is cut the same way. The cost of a GPU is its look-ups a sample and a
- * fixed amount for each piece's exchange; with one width for all tables as
- * there, both are for that width, so here both are weighed by the width.
+ * The planner of HugeCTR's DLRM sample. It replicates tables below a certain
+ * size. It places the other tables in order of hotness, the hottest pieces
+ * first. Each piece goes to the GPU with the least cost, among those that have
+ * room and no piece of the same table. Then the hottest table that can be cut
+ * is cut into twice as many pieces, and all tables are placed again, for twenty
+ * rounds. A table that has a piece without room is cut in the same way.
+ *
+ * The cost of a GPU is its lookups per sample plus a fixed amount for the
+ * exchange of each piece. In the sample all tables have the same width, so both
+ * costs are for that width. Here both are scaled by the width of the table.
  */
 #include "search/search.h"
 
@@ -16,28 +19,30 @@
 #include <math.h>
 #include <string.h>
 
-/* The settings of its DGX H100 runs: replicated below 8 MB of weights and
- * state, memory seven times as fast as the network, over a work ratio of 4. */
+/* Settings of its DGX H100 runs. Tables are replicated below 8 MB of weights
+ * and optimizer state. The exchange of a piece costs 7 / 4: memory is seven
+ * times as fast as the network, and the work ratio is 4. */
 #define REPLICATED_BELOW_BYTES 8e6
 #define PIECE_COST (7.0 / 4.0)
 #define MAX_ROUNDS 20
-#define FULL_WIDTH 128.0 /* of the sample's tables */
-/* Of more tables times GPUs nobody waits for it. */
+#define FULL_WIDTH 128.0 /* width of the sample's tables */
+/* Largest number of tables x GPUs; beyond it the planner takes too long. */
 #define MAX_PLACES 250000u
 
 struct planner {
     struct placing *placing; /* not owned */
     struct cut_table {
-        double hotness;  /* cost of the look-ups of the whole table */
-        double exchange; /* cost of a piece beside its look-ups */
-        uint32_t n_cuts; /* pieces; 0: replicated */
-        uint64_t bytes;  /* of a piece, the largest */
-        bool *is_on;     /* [n_devices]: has a piece */
+        double hotness;  /* cost of the lookups of the whole table */
+        double exchange; /* cost of a piece in addition to its lookups */
+        uint32_t n_cuts; /* number of pieces; 0: replicated */
+        uint64_t bytes;  /* of the largest piece */
+        bool *is_on;     /* [n_devices]: whether the device has a piece */
     } * tables;          /* [n_tables] */
 };
 
-/* How a table may be cut in n pieces: rows, unless they cannot be priced. No
- * pieces are replicas. */
+/* Returns the kind of shards for n pieces of a table: rows if the oracle prices
+ * them, else columns. Returns 0 if the table cannot be cut into n pieces. n = 0
+ * stands for replicas. */
 static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
                                    uint32_t n)
 {
@@ -54,7 +59,7 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
         n <= last_row + 1 && (!table->rows_over || n == placing->n_devices) &&
         (placing->inputs->oracle->row_cut == ROW_CUT_ANY ||
          n == placing->n_devices) &&
-        (n - 1) * (last_row / n + 1) <= last_row) /* as many blocks */
+        (n - 1) * (last_row / n + 1) <= last_row) /* gives n blocks with rows */
         return SHARD_ROW;
     return (kinds & SHARD_COLUMN) && table->dim % (4 * n) == 0 &&
                    table->dim / n >= table_min_width(placing->problem, table)
@@ -62,7 +67,7 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
                : 0;
 }
 
-/* Piece i of the table as it is cut now. */
+/* Returns piece i of the table in its present cut. */
 static struct shard piece_of(const struct planner *planner, uint32_t t,
                              uint32_t i, uint32_t gpu)
 {
@@ -72,7 +77,8 @@ static struct shard piece_of(const struct planner *planner, uint32_t t,
                        kind_of_cut(planner->placing, t, n), i, n ? n : 1, gpu);
 }
 
-/* The next higher number of pieces, twice as many if possible; 0: none. */
+/* Returns the next higher number of pieces, if possible twice as many; 0 if
+ * there is no other cut. */
 static uint32_t more_cuts(const struct placing *placing, uint32_t t, uint32_t n)
 {
     const uint32_t most = placing->n_devices;
@@ -93,8 +99,8 @@ static void cut(struct planner *planner, uint32_t t, uint32_t n)
         shard_memory(planner->placing->problem, &first).total;
 }
 
-/* All pieces of a table, each on another GPU, or its replicas, for which there
- * is room; false where a piece has room nowhere. */
+/* Places all pieces of a table on different GPUs with room, or a replica on
+ * every GPU. Returns false if some piece has no room. */
 static bool place_table(const struct placing *placing, struct cut_table *table)
 {
     memset(table->is_on, !table->n_cuts, placing->n_devices);
@@ -117,9 +123,10 @@ static bool place_table(const struct placing *placing, struct cut_table *table)
     return true;
 }
 
-/* Places all, the table of the hottest pieces first, of equal ones the last in
- * the list. Returns which table is to be cut next: one of which a piece has
- * room nowhere, or else the hottest that can be; n_tables: none. */
+/* Places all tables in order of the hotness of their pieces, the hottest first.
+ * If pieces are equally hot, the table that is last in the list comes first.
+ * Returns the table to cut next: a table with a piece without room, or else the
+ * hottest table that can be cut. Returns n_tables if no table can be cut. */
 static uint32_t place_all(struct planner *planner)
 {
     struct placing *placing = planner->placing;
@@ -151,8 +158,8 @@ static uint32_t place_all(struct planner *planner)
     return hottest;
 }
 
-/* Each table over all GPUs: the plan to be beaten, and the one that takes the
- * least memory. */
+/* Places each table on all GPUs. This is the plan to improve on, and it takes
+ * the least memory. */
 static void plan_evenly(struct planner *planner)
 {
     const struct placing *placing = planner->placing;
@@ -165,8 +172,8 @@ static void plan_evenly(struct planner *planner)
     (void)place_all(planner);
 }
 
-/* Replicas, whose memory is taken from all GPUs for good, and one piece, or as
- * few as may be, of each other table. */
+/* Chooses the first cuts. Replicas take their memory from all GPUs for good.
+ * Every other table gets one piece, or as few as possible. */
 static int start(struct planner *planner, struct err *err)
 {
     const struct placing *placing = planner->placing;

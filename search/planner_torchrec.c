@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TorchRec's planner: every table has one option for each sharding type. A
- * proposal takes an option of each table, the partitioner places it, and the
- * one whose slowest rank is the fastest wins. The greedy proposer starts at
- * each table's best option, by the largest shard or by the sum of the shards,
- * and ever again moves the table with the largest shard in memory on to its
- * next best. The uniform one takes one type for all.
+ * TorchRec's planner. Every table has one option per sharding type. A proposal
+ * takes one option of each table, and the partitioner places it. The proposal
+ * with the least cost of its slowest rank wins.
  *
- * The partitioner is greedy: first what goes on all ranks (replicas, rows over
- * all), then the tables by their storage, largest first: each shard to the
- * least loaded rank that has room, or the whole table to the least loaded host
- * that has.
+ * The greedy proposer starts with the best option of each table. It ranks
+ * options by the largest shard in one run and by the sum of the shards in
+ * another. It then repeatedly moves the table with the largest shard in memory
+ * to its next best option. The uniform proposer takes one sharding type for all
+ * tables.
+ *
+ * The partitioner is greedy. It first places the options that use all ranks:
+ * replicas, and rows over all ranks. Then it places the tables in order of
+ * storage, the largest first. Each shard goes to the least loaded rank with
+ * room. A table on one host goes as a whole to the least loaded host with room.
  */
 #include "search/search.h"
 
@@ -21,10 +24,10 @@
 #include <math.h>
 #include <string.h>
 
-/* In the order in which TorchRec lists them, which breaks ties. */
+/* Sharding types in TorchRec's order, which breaks ties. */
 static const struct sharding_type {
     enum shard_kind kind;
-    bool on_host; /* all shards of a table on the ranks of one host */
+    bool on_host; /* all shards of a table are on the ranks of one host */
 } sharding_types[] = {
     {SHARD_REPLICATE, false}, /* data-parallel */
     {SHARD_TABLE, false},     /* table-wise */
@@ -35,52 +38,56 @@ static const struct sharding_type {
 };
 #define N_SHARDING_TYPES (sizeof sharding_types / sizeof *sharding_types)
 
-/* One way to cut one table. The costs of a type are alike for its shards, and
- * so are the sizes, but for the rest that blocks of rows leave. */
+/* One way to cut a table. All shards of an option have the same cost. They also
+ * have the same size, except the last row block. */
 struct sharding_option {
     enum shard_kind kind;
     bool on_host;
-    bool is_in_order;  /* shard i on the i-th of its ranks */
-    uint32_t n_shards; /* as TorchRec counts them: some may have no rows; 0: the
-                          table cannot be cut so */
-    uint32_t n_full;   /* those with as many rows as there may be */
-    double ms;         /* of a shard, also of one without rows */
-    double full_storage, rest_storage; /* of a full shard, and of the one behind
-                                          those if it has rows, as TorchRec
-                                          reckons it, which it sorts by */
-    bool is_weighed;                   /* these are set: */
-    uint64_t full_bytes, rest_bytes;   /* counted as everywhere here */
-    double all_storage;                /* of all its shards */
+    bool is_in_order; /* shard i is on the i-th of its ranks */
+    /* Number of shards as TorchRec counts them. Some may have no rows. 0 if the
+     * table cannot be cut in this way. */
+    uint32_t n_shards;
+    uint32_t n_full; /* number of shards with the full number of rows */
+    double ms;       /* cost of one shard, also of a shard without rows */
+    /* Storage of a full shard, and of the next shard if it has rows, by
+     * TorchRec's formula. TorchRec sorts by it. */
+    double full_storage, rest_storage;
+    bool is_weighed; /* the two members below are set */
+    /* Bytes of the same shards by the memory model of this program. */
+    uint64_t full_bytes, rest_bytes;
+    double all_storage; /* TorchRec's storage of all shards */
 };
 
-/* A table's options by sharding type, and which one is proposed. */
+/* The options of a table, by sharding type, and the proposed one. */
 struct candidate {
     struct sharding_option options[N_SHARDING_TYPES];
-    struct ranked order[N_SHARDING_TYPES]; /* the proposer's */
-    uint32_t n_options, current;           /* place in the order */
+    struct ranked order[N_SHARDING_TYPES]; /* order of the proposer */
+    uint32_t n_options, current; /* `current` is a position in `order` */
     struct sharding_option *proposed;
     struct placement {
         const struct sharding_option *option;
-        uint32_t begin;  /* the first rank, if its shards go in order */
-        uint32_t *ranks; /* [n_ranks] of its shards, if they do not */
-    } at, best;          /* as it stands, and in the best assignment */
+        uint32_t begin; /* first rank, if the shards go in order */
+        /* [n_ranks]: ranks of the shards, if they do not go in order. */
+        uint32_t *ranks;
+    } at, best; /* present assignment, and best one */
     uint32_t n_ranks;
 };
 
 struct planner {
-    struct placing *placing;      /* not owned; its loads are ms */
+    struct placing *placing;      /* not owned; loads are in ms */
     struct candidate *candidates; /* [n_tables] */
-    uint32_t n_local;             /* ranks of a host */
-    struct filling *kept;         /* [n_ranks]: to go back to */
-    struct ranked *hosts;         /* by load */
-    double most_load;             /* of what stands */
-    double end_ms;                /* of the clock */
+    uint32_t n_local;             /* number of ranks of a host */
+    struct filling *kept;         /* [n_ranks]: saved state of ranks */
+    struct ranked *hosts;         /* sorted by load */
+    double most_load;             /* of the present assignment */
+    double end_ms;                /* clock at the time limit */
 };
 
 /* --- options --- */
 
-/* Equal parts of at least TORCHREC_MIN_COLUMNS and --min-width, whole vectors
- * of four; one of all columns where there are none such. */
+/* Returns the number of equal column shards. A shard has at least
+ * TORCHREC_MIN_COLUMNS and --min-width columns, in whole vectors of four.
+ * Returns 1, a shard of all columns, if the table has no such division. */
 static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 {
     for (uint32_t columns = (uint32_t)max_u64(min_width, TORCHREC_MIN_COLUMNS);
@@ -90,8 +97,8 @@ static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
     return 1;
 }
 
-/* Cuts the table by the type; false where there is nothing to cut, or where
- * sequences are not cut so. */
+/* Cuts the table by the sharding type. Returns false if there is nothing to
+ * cut, or if the type does not cut sequence tables. */
 static bool cut(struct sharding_option *option, const struct planner *planner,
                 const struct table *table, const struct sharding_type *type)
 {
@@ -117,8 +124,9 @@ static bool cut(struct sharding_option *option, const struct planner *planner,
            (!is_in_order || (n > 1 && (type->kind != SHARD_ROW || n_rows > 1)));
 }
 
-/* TorchRec reckons weights, state, and the indices and outputs of a batch,
- * those in the precision of the weights. */
+/* Returns the storage of a shard by TorchRec's formula: weights, optimizer
+ * state, indices of a batch, and outputs of a batch in the precision of the
+ * weights. */
 static double storage_of(const struct problem *problem,
                          const struct shard *shard,
                          const struct sharding_option *option)
@@ -153,7 +161,7 @@ static double storage_of(const struct problem *problem,
            ceil(vectors * columns * element_bytes);
 }
 
-/* Shard i of n of the table, and whether it has rows. */
+/* Sets shard i of the option. Returns whether it has rows. */
 static bool shard_of(struct shard *shard, const struct planner *planner,
                      uint32_t t, const struct sharding_option *option,
                      uint32_t i)
@@ -163,8 +171,8 @@ static bool shard_of(struct shard *shard, const struct planner *planner,
     return i < option->n_shards && shard->row_begin < shard->row_end;
 }
 
-/* Weighs the shards of an option when it is first placed. Row blocks count the
- * mean look-ups, as TorchRec knows no hot rows. */
+/* Sets the bytes of the shards of an option when it is first placed. Row blocks
+ * count the mean number of lookups, as TorchRec knows no hot rows. */
 static void weigh(struct sharding_option *option, const struct planner *planner,
                   uint32_t t)
 {
@@ -181,7 +189,7 @@ static void weigh(struct sharding_option *option, const struct planner *planner,
         option->rest_bytes = shard_memory(&even, &shard).total;
 }
 
-/* Cuts the table in each way there is, and prices it. */
+/* Lists and prices all options of a table. */
 static int list_options(struct planner *planner, uint32_t t, struct err *err)
 {
     struct placing *placing = planner->placing;
@@ -228,7 +236,8 @@ static int list_options(struct planner *planner, uint32_t t, struct err *err)
 
 /* --- the partitioner --- */
 
-/* Whether less loaded, or else lower in its host, or else lower. */
+/* Returns whether rank `a` is preferred to rank `b`: it is less loaded, or else
+ * it has the lower index in its host, or else the lower index. */
 static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
 {
     const struct filling *ranks = planner->placing->devices;
@@ -244,9 +253,10 @@ static uint32_t rank_of(const struct placement *at, uint32_t shard)
     return at->option->is_in_order ? at->begin + shard : at->ranks[shard];
 }
 
-/* What is proposed for the table goes to ranks begin to end: shard i to rank
- * begin + i, or each to the least loaded that has room. False where one has
- * none. */
+/* Places the proposed option of a table on the ranks from `begin` to `end` - 1.
+ * Shard i goes to rank begin + i if the shards go in order. Otherwise each
+ * shard goes to the least loaded rank with room. Returns false if a shard has
+ * no room. */
 static bool place(struct planner *planner, struct candidate *candidate,
                   uint32_t begin, uint32_t end)
 {
@@ -279,8 +289,8 @@ static bool place(struct planner *planner, struct candidate *candidate,
     return true;
 }
 
-/* All shards to the ranks of the least loaded host that has room; or all ranks
- * are as one host. */
+/* Places all shards on the ranks of the least loaded host with room. All ranks
+ * count as one host if the option is not limited to a host. */
 static bool place_on_host(struct planner *planner, struct candidate *candidate)
 {
     const uint32_t n_ranks = planner->placing->n_devices;
@@ -306,11 +316,11 @@ static bool place_on_host(struct planner *planner, struct candidate *candidate)
 
 /* --- proposals --- */
 
-/* Places the proposal, what goes on all ranks first, and keeps it if every
- * table has room and it is the best. Does nothing if the mean load of the ranks
- * is no better than the best, by more than the order of a sum makes up for. As
- * loads only grow, a proposal that cannot be the best is not placed to its
- * end. */
+/* Places the proposal, options on all ranks first, and keeps it if every table
+ * has room and it is the best so far. Returns at once if the mean load of the
+ * ranks is not below the best largest load; a relative tolerance of 1e-9 allows
+ * for the order of the sum. Loads only grow, so placing stops as soon as the
+ * proposal can no longer be the best. */
 static void try_proposal(struct planner *planner)
 {
     struct placing *placing = planner->placing;
@@ -347,8 +357,8 @@ static void try_proposal(struct planner *planner)
     }
 }
 
-/* Writes the shards of the best assignment: a cut over many ranks is kept as
- * its first rank, as 10,000 tables have 10 million shards. */
+/* Writes the shards of the best assignment. A cut over many ranks was stored as
+ * its first rank, because 10,000 tables have 10 million shards. */
 static void write_best(struct planner *planner)
 {
     struct placing *placing = planner->placing;
@@ -372,8 +382,9 @@ static void write_best(struct planner *planner)
     }
 }
 
-/* Of the tables that have another option, the one with the largest shard by
- * storage, then the largest in all; the first such. NULL for none. */
+/* Returns the table with the largest shard by storage, among those that have
+ * another option. Ties go to the table with the largest total storage, then to
+ * the first table. Returns NULL if no table has another option. */
 static struct candidate *largest(const struct planner *planner)
 {
     struct candidate *best = NULL;
@@ -392,7 +403,7 @@ static struct candidate *largest(const struct planner *planner)
     return best;
 }
 
-/* Why it ends before it is done; NULL where it goes on. */
+/* Returns the reason to stop early, or NULL to go on. */
 static const char *stops(const struct planner *planner)
 {
     const struct placing *placing = planner->placing;
@@ -403,7 +414,8 @@ static const char *stops(const struct planner *planner)
     return clock_ms() < planner->end_ms ? NULL : "time";
 }
 
-/* Best first by the largest shard, or by the sum of all. */
+/* Runs the greedy proposer. Options are ranked by their largest shard, or by
+ * the sum of their shards. */
 static void propose_greedily(struct planner *planner, bool by_sum)
 {
     struct candidate *const begin = planner->candidates, *candidate;

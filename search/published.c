@@ -10,58 +10,68 @@
 #include <math.h>
 #include <string.h>
 
-/* A total that is so little above another is as good. */
+/* Relative difference of two totals below which they count as equal. */
 #define MATCHED_FRAC 1e-4
-/* Of the caps on the output width of a device, as published. */
+/* Step between the caps on the output width of a device, relative to the mean,
+ * as published. */
 #define CAP_STEP 0.05
-/* Pieces that are halved, of the largest and of the dearest. */
+/* Number of the largest pieces, and of the most expensive pieces, that are
+ * halved. */
 #define N_CANDIDATES 10
-/* What the search makes. */
+/* Kinds of shards that this search makes. */
 #define MADE_KINDS (SHARD_TABLE | SHARD_COLUMN)
 
 /*
- * The published search (NeuroShard, MLSys 2023). Outside, a beam over column
- * halvings: from each kept set of pieces, each of the largest and the dearest
- * ones is halved in turn, and the K best sets go on, L times. Inside, a greedy
- * places the pieces of a set, dearest first, each on the device with the least
- * predicted compute among those whose memory and output width allow it; ties go
- * to less memory, then to the lower index. It does so under each of a grid of
- * caps on a device's output width, 1.0, 1.05 ... 1.5 times the mean, and the
- * assignment with the least total wins.
+ * The published search (NeuroShard, MLSys 2023).
  *
- * One point without a cap is added, which finds plans where every cap is too
- * tight. Such an assignment competes for the best plan, but does not decide
- * which sets go on while a capped one exists: so the beam walks the published
- * path, and its result is never worse than the published one.
+ * The outer loop is a beam search over column halvings. From each kept set of
+ * pieces, it halves each of the largest and the most expensive pieces in turn.
+ * It keeps the K best sets, L times.
+ *
+ * The inner loop is a greedy that places the pieces of a set, the most
+ * expensive first. Each piece goes to the device with the least predicted
+ * compute, among those whose memory and output width allow it. Ties go to the
+ * device with less memory in use, then to the lower index. The greedy runs
+ * under each of a grid of caps on a device's output width, 1.0, 1.05 ... 1.5
+ * times the mean. The assignment with the least total wins.
+ *
+ * The grid here has one more point, without a cap. It finds plans if every cap
+ * is too tight. An assignment without a cap competes for the best plan. It does
+ * not decide which sets are kept as long as there is an assignment with a cap.
+ * So the beam takes the published path, and its result is never worse than the
+ * published one.
  */
 
-/* A set of pieces, and what the best assignment of them costs. */
+/* A set of pieces and the cost of its best assignment. */
 struct node {
-    uint32_t *pieces; /* [n], in the published order: a halved one stays in its
-                         place and its twin comes last */
-    uint32_t *ranked; /* [n], the same in the order of the greedy */
+    /* [n], in the published order: a half takes the place of its piece, the
+     * other half comes last. */
+    uint32_t *pieces;
+    uint32_t *ranked; /* [n]: `pieces` in the order of the greedy */
     size_t n;
-    uint32_t like; /* of the beam's children: the first one of this set */
-    struct greedy_found found; /* of the ranked ones */
+    uint32_t like; /* index of the first child of the beam with the same set */
+    struct greedy_found found; /* result for `ranked` */
 };
 
 struct beam {
     const struct search_options *options;
     struct arena *arena;
     const struct parts *parts;
-    struct cuttable *of; /* pieces, in the order that ties are broken by */
+    struct cuttable *of; /* all pieces, in the order that breaks ties */
     struct greedy_inputs inputs;
-    struct greedy *greedies; /* [threads]; zeroed until a thread needs its */
+    /* [threads]; zeroed until its thread needs it. */
+    struct greedy *greedies;
     struct node *nodes;
     size_t n_nodes;
     struct node *children;
     size_t n_children;
-    struct node best; /* least found.best_ms so far */
+    struct node best; /* the node with the least found.best_ms so far */
     uint64_t n_priced;
 };
 
-/* The part half as wide, or NO_PART. Cuts only help where the pieces may go
- * apart: a pinned table is cut only where it must be, and once. */
+/* Returns the piece type of half the width, or NO_PART. Halving only helps if
+ * the halves may go to different devices. So a pinned table is halved only if
+ * it may not be whole, and only once. */
 static uint32_t half_of(const struct parts *parts, uint32_t unit,
                         uint32_t width)
 {
@@ -72,7 +82,8 @@ static uint32_t half_of(const struct parts *parts, uint32_t unit,
     return width % 2 ? NO_PART : parts_of_width(parts, unit, width / 2);
 }
 
-/* Floats a sample, all of them: the paper de-duplicates nothing. */
+/* Returns the output of a piece in floats per sample, without de-duplication:
+ * the paper has none. */
 static double output_of(const struct parts *parts, uint32_t p)
 {
     const struct part *part = &parts->parts[p];
@@ -91,7 +102,7 @@ static double output_of(const struct parts *parts, uint32_t p)
     return output;
 }
 
-/* Of a node with its pieces: dearest first. */
+/* Sorts the pieces of a node, the most expensive first. */
 static void rank_node(const struct beam *beam, struct node *node)
 {
     struct ranked *order = mem_alloc(node->n, sizeof(*order));
@@ -107,10 +118,12 @@ static void rank_node(const struct beam *beam, struct node *node)
     mem_free(order);
 }
 
-/* Lists what may be placed: of equally dear pieces the greedy takes that of the
- * later table first, then the larger one. The root has all tables whole, or in
- * halves where that may not be; the caps are 1.0, 1.05 ... times its mean
- * output. No root where a unit can be neither. */
+/* Lists all pieces and makes the root of the beam. Their order breaks ties in
+ * the greedy: if pieces are equally expensive, it takes the piece of the later
+ * table first, then the larger piece. The root has every unit whole, or in
+ * halves if it may not be whole. The caps are 1.0, 1.05 ... times the mean
+ * output of the root. There is no root if some unit can be neither whole nor
+ * halved. */
 static void open_beam(struct beam *beam)
 {
     struct node *root = ARENA_NEW(beam->arena, struct node, 1);
@@ -158,9 +171,9 @@ static void open_beam(struct beam *beam)
     beam->n_children = 1;
 }
 
-/* Ranks a child as its parent is ranked: one of the pieces that was halved
- * goes, and two halves come. A sort of each child took a quarter of the search.
- */
+/* Derives the order of a child's pieces from its parent's order: removes the
+ * piece that was halved and inserts its two halves. Sorting each child took a
+ * quarter of the search time. */
 static void rank_child(const struct beam *beam, struct node *child,
                        const struct node *parent, uint32_t halved)
 {
@@ -188,9 +201,9 @@ static void rank_child(const struct beam *beam, struct node *child,
         child->ranked[n++] = half;
 }
 
-/* A node with one piece halved. Two of one set, whose pieces were halved in
- * another order, cost the same and are priced once; both take a place in the
- * beam, as published. */
+/* Adds the child of a node that has piece `at` halved. Two children with the
+ * same set, reached by halving in a different order, cost the same. They are
+ * priced once, but both take a place in the beam, as published. */
 static void add_child(struct beam *beam, const struct node *node, uint32_t at)
 {
     struct node *child = &beam->children[beam->n_children];
@@ -207,8 +220,8 @@ static void add_child(struct beam *beam, const struct node *node, uint32_t at)
     beam->n_children++;
 }
 
-/* Adds the children of one node, in the order of its pieces: of the largest
- * ones, and of those dearest alone. */
+/* Adds the children of a node, in the order of its pieces. Halves its largest
+ * pieces and those with the largest standalone cost. */
 static void add_children(struct beam *beam, const struct node *node)
 {
     struct ranked *keys = ARENA_NEW(beam->arena, struct ranked, node->n);
@@ -245,7 +258,9 @@ static void price_child(void *ctx, size_t i, unsigned thread)
     greedy_place(greedy, child->ranked, child->n, &child->found);
 }
 
-/* Those without a capped plan come last, by the uncapped one. */
+/* Returns whether result `a` comes before result `b`: it has the lower capped
+ * total. Results without a capped plan come last, sorted by their uncapped
+ * total. */
 static bool goes_before(const struct greedy_found *a,
                         const struct greedy_found *b)
 {
@@ -254,8 +269,8 @@ static bool goes_before(const struct greedy_found *a,
     return a->capped_ms < b->capped_ms;
 }
 
-/* The best children, the first of equals, become the nodes; the best of all
- * time is kept. */
+/* Makes the best children the next nodes and keeps the best child found so far.
+ * Earlier children win ties. */
 static void select_nodes(struct beam *beam)
 {
     beam->n_nodes = 0;
@@ -335,9 +350,10 @@ uint64_t published_join(struct snapshot *found, const struct parts *parts)
     return n_priced;
 }
 
-/* Pieces of other widths than the rest of their table's on a device are joined;
- * where that costs more than as published, pieces change places until it does
- * not. Where they do not come near it all stays as it was. */
+/* Joins pieces of a table on one device if their widths differ. If the plan
+ * then costs more than the published one, pieces are swapped until it does not.
+ * If the cost does not come within MATCHED_FRAC of the published cost, the plan
+ * stays as it was. */
 static int join_uneven(struct plan *plan, const struct oracle *oracle,
                        const struct parts *parts, struct snapshot *found,
                        struct arena *arena, struct err *err)

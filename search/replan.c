@@ -12,28 +12,30 @@
 #include <math.h>
 #include <string.h>
 
-/* The first temperature, as a share of the total: low, as the old plan was
- * good; it falls with each cycle, and is high again after so many. */
+/* First temperature of a cycle, as a fraction of the total. It is low because
+ * the current plan was good. It falls by REHEATING with each cycle and starts
+ * again after N_REHEATINGS cycles. */
 #define HOT_FRAC 0.01
 #define REHEATING 0.5
 #define N_REHEATINGS 3
-/* All cycles together take this share of the effort asked for. Limits are back
- * where they were after so many. */
+/* Fraction of the requested effort that all cycles together take, number of
+ * cycles, and number of cycles after which the migration limits repeat. */
 #define EFFORT_FRAC 0.8
 #define N_CYCLES 12
 #define N_OFFSETS 4
-/* What is not better by so much is not worth any movement. */
+/* Smallest relative gain that is worth any migration. */
 #define WORTH_FRAC 1e-4
-/* An annealing of no given effort ends if even the layout that moves least is
- * within this of the bound, and two cycles gain less than that on the whole
- * front. So when it ends does not depend on the limit. */
+/* Thresholds of the stop rule if no effort is given. Annealing ends if even the
+ * assignment with the least migration is within WIDE_GAP of the lower bound,
+ * and the last two cycles gained less than LITTLE_GAIN on the whole front. So
+ * the end does not depend on the migration limit. */
 #define WIDE_GAP 0.03
 #define LITTLE_GAIN 0.001
 
-/* --- what is found --- */
+/* --- offers to the front --- */
 
-/* Where a host holds up the job nothing that is moved makes its step shorter.
- */
+/* Returns the step time of an assignment. It is at least the time that the host
+ * needs to queue a step. Below that time migration makes no step shorter. */
 static double queued_total(const struct layout *layout)
 {
     return oracle_queued_ms(layout->parts->oracle, layout_true_total(layout));
@@ -63,10 +65,11 @@ bool replan_offer_layout(struct replan *replan)
     return true;
 }
 
-/* --- towards the old plan --- */
+/* --- towards the current plan --- */
 
-/* Prices a unit's way home, in ms a byte saved; false where it saves nothing,
- * or exceeds the memory. */
+/* Prices the move of a unit back to its place in the current plan, in ms per
+ * byte of migration saved. Returns false if the move saves no bytes or adds to
+ * the excess. */
 static bool price_way(struct replan *replan, uint32_t unit, double *price)
 {
     struct tryout *tryout = &replan->tryout;
@@ -86,7 +89,8 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
     return true;
 }
 
-/* The cheaper half of the units that could go home does, again and again. */
+/* Moves units back to their places in the current plan: each time the cheaper
+ * half of the units that can move back, until no unit can. */
 void replan_lessen(struct replan *replan)
 {
     struct ranked *moved = mem_alloc(replan->parts.n_units, sizeof(*moved));
@@ -112,7 +116,8 @@ void replan_lessen(struct replan *replan)
     mem_free(moved);
 }
 
-/* The same of this, and where it was wanted of its way home. */
+/* Offers a snapshot to the front. If the front takes it, offers the assignments
+ * on its way to the current plan as well. */
 static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
     snapshot_load(snapshot, &replan->tryout.layout);
@@ -120,10 +125,11 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
         replan_lessen(replan);
 }
 
-/* --- when to stop --- */
+/* --- stop rule --- */
 
-/* Whether no plan is cheaper than the one that the limit picks: its total is
- * the lower bound, or what the host takes to queue a step. */
+/* Returns whether no plan can cost less than the plan that the limit selects:
+ * its total has reached the lower bound or the time that the host needs to
+ * queue a step. */
 static bool is_at_bound(const struct replan *replan)
 {
     const struct step *step = replan->parts.oracle->step;
@@ -134,10 +140,10 @@ static bool is_at_bound(const struct replan *replan)
     return picked && picked->total_ms <= least_ms * (1 + ROUNDING_FRAC);
 }
 
-/* Whether another cycle is not worth it, by what the last two gained, the last
- * one last. At the bound only less movement is left to find: under a limit
- * nobody asks for that, and without one it ends with the first cycle that finds
- * nothing. */
+/* Returns whether another cycle is not worth its time. gains[] holds the gains
+ * of the last two cycles, the latest last. At the lower bound only less
+ * migration remains to be found. Under a limit nobody asks for that. Without a
+ * limit the search ends with the first cycle that gains nothing. */
 static bool is_enough(const struct replan *replan, const double gains[2])
 {
     const struct front *front = &replan->front;
@@ -150,8 +156,9 @@ static bool is_enough(const struct replan *replan, const double gains[2])
            fmax(gains[0], gains[1]) < LITTLE_GAIN;
 }
 
-/* Whether a replicated unit is cheaper in another form. Each GPU has all of it,
- * so every form moves nothing. Loads the layout in hand. */
+/* Returns whether a replicated unit costs less in another sharding. Each GPU
+ * holds the whole unit, so no sharding of it causes migration. Changes are
+ * tried on the loaded assignment. */
 static bool gains_in_form(struct replan *replan, uint32_t unit)
 {
     struct tryout *tryout = &replan->tryout;
@@ -174,9 +181,9 @@ static bool gains_in_form(struct replan *replan, uint32_t unit)
     return gains;
 }
 
-/* Whether what stands is all that may stay without movement: all tables have a
- * place, in the forms of today, no table has new rows, and no replica would be
- * cheaper as something else. */
+/* Returns whether the current plan is the only one without migration: all
+ * tables have a place and a sharding that is still allowed, no table has new
+ * rows, and no replica would cost less in another sharding. */
 static bool only_stands(struct replan *replan)
 {
     const struct parts *parts = &replan->parts;
@@ -200,14 +207,14 @@ static bool only_stands(struct replan *replan)
         if (is_replica && gains_in_form(replan, u))
             return false;
         if (is_replica)
-            replan->plan->stopped = "budget"; /* several at once may be */
+            /* Several replicas at once may cost less in other shardings. */
+            replan->plan->stopped = "budget";
     }
     return true;
 }
 
-/* Whether the plan that stands, the layout in hand, is the answer before
- * anything is searched for: nothing is cheaper, or nothing else moves as
- * little. */
+/* Returns whether the current plan, which is loaded, is the answer before any
+ * search: no plan costs less, or no other plan migrates as little. */
 static bool stands_as_answer(struct replan *replan)
 {
     const uint64_t moved_bytes = replan->report->standing.moved_bytes;
@@ -233,9 +240,10 @@ static bool goes_on(void *ctx, uint64_t n_done)
     return !why;
 }
 
-/* The first chain has no limit; those of the others fall by halves, from what
- * the cheapest layout moves to what has to move, and are a little lower in each
- * cycle. The last one looks for the least movement. */
+/* Returns the migration limit of a chain in a cycle. The first chain has no
+ * limit. The limits of the other chains fall by halves, from the migration of
+ * the cheapest assignment to the least necessary migration. They are a little
+ * lower in each cycle. The last chain searches for the least migration. */
 static uint64_t limit_of(const struct replan *replan, unsigned chain,
                          unsigned cycle)
 {
@@ -256,8 +264,9 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
     return least + (uint64_t)(exp2(-halvings) * (double)(last - least));
 }
 
-/* The cheapest that keeps the limit; or else, in turn, what stands and what
- * moves least. */
+/* Returns the start of a chain: the cheapest assignment within the limit. If no
+ * assignment is within it, the start is in turn the current plan and the
+ * assignment with the least migration. */
 static const struct snapshot *start_of(const struct replan *replan,
                                        uint64_t limit_bytes, unsigned cycle)
 {
@@ -269,8 +278,8 @@ static const struct snapshot *start_of(const struct replan *replan,
     return front->n && cycle % 2 ? &front->points[0] : &replan->nearest;
 }
 
-/* Each chain under a limit of its own, from the best that keeps it; in each
- * cycle from what all have found. */
+/* Anneals all chains in cycles. Each chain has a migration limit of its own and
+ * starts from the best assignment within it that any chain has found so far. */
 static void anneal(struct replan *replan)
 {
     uint64_t effort = temper_effort(replan->options->effort);
@@ -304,10 +313,11 @@ static void anneal(struct replan *replan)
     temper_close(&temper);
 }
 
-/* --- why nothing moves so little --- */
+/* --- refusal: no plan within the migration limit --- */
 
-/* The limit, the least movement found, and why so much: rows that were cut into
- * other blocks, or over other ranks, and GPUs that are gone. */
+/* Reports that the limit is too small: the limit, the least migration found,
+ * and the causes of that migration. Causes are rows that are cut into other
+ * blocks or over other ranks, and GPUs that are gone. */
 static int refuse(struct replan *replan, struct err *err)
 {
     const struct problem *problem = replan->parts.problem;
@@ -354,9 +364,10 @@ static int refuse(struct replan *replan, struct err *err)
     return -1;
 }
 
-/* --- the whole --- */
+/* --- the complete search --- */
 
-/* What search_full finds, with its GPUs named such that little moves. */
+/* Offers the plan of search_full, first as it is, then with its GPUs renamed so
+ * that little migrates. */
 static void offer_free(struct replan *replan, const struct plan *found)
 {
     struct parts parts = replan->parts;
@@ -373,14 +384,15 @@ static void offer_free(struct replan *replan, const struct plan *found)
     snapshot_release(&layout);
 }
 
-/* Where search_full finds no plan and nothing else does, its refusal stays. */
+/* Searches for plans. If neither search_full nor re-planning finds one, the
+ * error is the one that search_full has set. */
 static int find(struct replan *replan, struct err *err)
 {
     const struct layout *layout = &replan->tryout.layout;
     struct plan found = {.problem = *replan->parts.problem};
     struct search_options options = *replan->options;
 
-    options.simplest_frac = 0; /* of what is found in the end */
+    options.simplest_frac = 0; /* applied to the final plan only */
     carry_over(&replan->nearest, &replan->parts);
     layout_init(&replan->homes.nearest, &replan->parts);
     snapshot_load(&replan->nearest, &replan->homes.nearest);
@@ -408,7 +420,7 @@ static int find(struct replan *replan, struct err *err)
     return 0;
 }
 
-/* The plan of the front that the limit picks. */
+/* Writes the plan of the front that the limit selects. */
 static int write_plan(struct replan *replan, struct arena *arena,
                       struct err *err)
 {
@@ -434,7 +446,8 @@ static int write_plan(struct replan *replan, struct arena *arena,
                                                       : replan->limit_bytes);
     snapshot_to_plan(&found, &replan->parts, plan, arena);
     snapshot_release(&found);
-    plan_join_columns(plan, false, arena); /* where it keeps some that touch */
+    plan_join_columns(plan, false,
+                      arena); /* some pieces that touch may remain */
     if (!strcmp(plan->stopped, "budget") && is_at_bound(replan))
         plan->stopped = "done";
     plan->search = "replan";
@@ -444,7 +457,7 @@ static int write_plan(struct replan *replan, struct arena *arena,
     return 0;
 }
 
-/* With the reserves that the problem has. */
+/* Searches with the memory reserves that the problem has at present. */
 static int search(struct replan *replan, struct arena *arena, struct err *err)
 {
     const struct problem *problem = &replan->plan->problem;
@@ -471,7 +484,8 @@ out:
     return rc;
 }
 
-/* As much less reserve as these pieces take of it. Returns whether any do. */
+/* Lowers the reserve of each GPU to the memory that these pieces leave free.
+ * Returns whether any reserve has become smaller. */
 static bool relax(struct problem *problem, const struct shard *shards, size_t n,
                   struct arena *arena)
 {
@@ -521,7 +535,7 @@ int search_replan(struct plan *plan, const struct plan *from,
     if (rc && err->code == ERR_NO_PLAN && limit_bytes == NO_MOVE_LIMIT &&
         relax(problem, homes->shards, homes->n_shards, arena))
         rc = search(&replan, arena, err);
-    /* Only where it is taken in the end. */
+    /* A smaller reserve applies only if the final plan needs it. */
     problem->cluster.reserve_bytes = asked;
     if (rc)
         return -1;

@@ -6,11 +6,12 @@
 
 #include <string.h>
 
-/* Ranges of columns of a grid. */
+/* Largest number of column ranges of a grid. */
 #define MAX_RANGES 16
 
-/* Whether a cut of rows may pay. Its blocks cost at least what this one costs n
- * times, and take no fewer bytes than two halves. */
+/* Returns whether a cut of rows into n blocks may pay. The cut costs at least n
+ * times as much as this block and takes at least as many bytes as two halves.
+ */
 static bool cut_may_pay(struct listing *listing, uint32_t u,
                         const struct part *block, uint32_t n)
 {
@@ -35,9 +36,10 @@ static bool cut_may_pay(struct listing *listing, uint32_t u,
                            2.0 * n_ranges * half_bytes);
 }
 
-/* Lists the parts of n blocks like this one. As few as possible are told
- * apart: blocks with about as many look-ups are one part. Its price is that of
- * a block with about the mean to do, its bytes are those of the hottest. */
+/* Lists the piece types of n row blocks of equal size. Blocks with about the
+ * same number of lookups share a piece type, so that there are few types. Its
+ * price is the price of a block with about the mean number of lookups. Its
+ * bytes are the bytes of the block with the most. */
 static void add_blocks(struct listing *listing, struct part part,
                        uint8_t *sorts, uint32_t n)
 {
@@ -73,7 +75,7 @@ static void add_blocks(struct listing *listing, struct part part,
     mem_free(order);
 }
 
-/* The next n blocks of a cut are this part. */
+/* Lists one piece type for the next n blocks of a cut. */
 static void add_block(struct listing *listing, const struct form *cut,
                       struct part part, uint8_t *sorts, uint64_t n)
 {
@@ -83,8 +85,9 @@ static void add_block(struct listing *listing, const struct form *cut,
     listing_add_part(listing, part);
 }
 
-/* Lists the parts of a cut into the same blocks again, if the unit has one that
- * differs only by its ranges or its host. False if it has none. */
+/* Lists the piece types of a cut if the unit already has a cut into the same
+ * blocks that differs only in its column ranges or its host. Copies the block
+ * types of that cut. Returns false if there is no such cut. */
 static bool add_alike(struct listing *listing, struct form *cut,
                       struct part part)
 {
@@ -113,10 +116,11 @@ static bool add_alike(struct listing *listing, struct form *cut,
 }
 
 /* Cuts rows as TorchRec does: into blocks of ceil(rows / ways). The last block
- * is shorter or, if there are more ways than blocks, gone; an oracle that
- * prices blocks of no rows gets those, too. The oracle takes a cut of the first
- * host that is the same as one of all ranks for the latter. All ranges of one
- * block cost alike. */
+ * is shorter; with more ways than blocks, the last blocks are empty. Empty
+ * blocks are listed only if the oracle prices them. If a cut over the first
+ * host has the same blocks as a cut over all ranks, the oracle takes it for the
+ * latter; so it may fill only the other hosts. All column ranges of one block
+ * cost the same. */
 static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
@@ -163,9 +167,9 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
     listing_add_form(listing, cut);
 }
 
-/* Lists the row blocks that stand, each as a part of its own, as none need be
- * like another. They can stay at no cost of movement, unlike the equal blocks
- * of a table that has grown. */
+/* Lists the row blocks of the current plan. Each block is a piece type of its
+ * own, as no two blocks need to be alike. These blocks can stay without
+ * migration. The equal blocks of a table that has grown cannot. */
 static void add_standing_cut(struct listing *listing, uint32_t unit)
 {
     const struct parts *parts = listing->parts;
@@ -193,8 +197,9 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
     listing_add_form(listing, cut);
 }
 
-/* Whether any cut of rows into these ranges may pay, by an oracle that knows
- * hot rows: one block with all rows costs no more than all blocks together. */
+/* Returns whether any cut of rows into this number of column ranges may pay, by
+ * an oracle that knows hot rows. One block with all rows costs no more than all
+ * blocks of a cut together. */
 static bool rows_may_pay(struct listing *listing, uint32_t unit,
                          uint32_t n_ranges)
 {
@@ -208,9 +213,10 @@ static bool rows_may_pay(struct listing *listing, uint32_t unit,
            cut_may_pay(listing, unit, &all, n_ranges);
 }
 
-/* Rows are cut over all devices, over one host's, and over 2 to 8, 12, 16 ...
- * No more ranges than a block's pieces have devices to stand on: a grid over
- * the ranks of one host is only for tables that may be nothing else. */
+/* Lists cuts of rows over all devices, over the devices of one host, and over 2
+ * to 8, 12, 16 ... devices. A grid has at most as many column ranges as the
+ * pieces of a block have devices. A grid over the ranks of a single host is
+ * listed only for tables that must be cut as a grid. */
 static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
 {
     const struct parts *parts = listing->parts;

@@ -6,104 +6,126 @@
 #include "core/plan.h"
 
 /*
- * Finding plans, through the oracle contract only. The published search
- * (NeuroShard, MLSys 2023): a beam over column halvings outside, a greedy over
- * a grid of caps on the output width inside. What is done otherwise:
+ * Searches that find plans: the published one, the full one and re-planning.
+ * They use no part of a cost model but the oracle contract (core/oracle.h).
  *
- * - the grid has one more point, without a cap;
- * - tables are walked in the problem's canonical order, so that a permuted
- *   list costs the same;
- * - memory is that of the problem's model, device by device, pins, groups and
- *   allowed kinds are kept: a group is one unit, neither it nor a pinned table
- *   is cut;
- * - sequence tables are cut in halves or not at all (table_min_width);
- * - where no assignment by cost is found, one by memory alone is tried;
- * - pieces of one table and unequal widths do not stay on one device, as
- *   TorchRec takes them for equal: they are made one, and where that costs
- *   more, pieces change places until it does not. Only where that does not come
- *   within a ten-thousandth of the published cost they stay.
+ * search_reference is the published search (NeuroShard, MLSys 2023). Its outer
+ * loop is a beam search over column halvings. Its inner loop is a greedy
+ * placement under a grid of caps on the output width. It differs from the paper
+ * in these points:
  *
- * One problem gives one plan, at any thread count. SIGINT ends the search
- * after the halving in hand, with the best plan so far.
+ * - The grid has one more point, without a cap.
+ * - It visits tables in the problem's canonical order, so a permuted list of
+ *   tables costs the same.
+ * - It uses the problem's memory model and a memory limit per device. It
+ *   respects pins, groups and allowed kinds: a group is one unit, and neither
+ *   groups nor pinned tables are cut.
+ * - It cuts sequence tables in halves or not at all (table_min_width).
+ * - If the cost model leads to no assignment, it tries to find one by memory
+ *   alone.
+ * - It merges pieces of one table that meet on a device if they differ in
+ *   width, because TorchRec assumes equal widths there. If the merged plan
+ *   costs more, it swaps pieces until it does not. If merging cannot match the
+ *   published cost within a ten-thousandth, the pieces stay separate.
+ *
+ * One problem gives one plan, at any thread count. SIGINT ends the search after
+ * the current halving and returns the best plan so far.
  */
 
-/* The best so far of the full search as it comes to be: evaluations rise,
- * totals fall. */
+/* Best total of the full search over time. From point to point the number of
+ * evaluations rises and the total falls. */
 struct search_trace {
     struct search_point {
-        uint64_t n_evaluations; /* changes that were priced by then */
+        uint64_t n_evaluations; /* changes priced up to this point */
         double total_ms;
-        double seconds; /* by the clock, since the search began */
-    } * points;         /* [n], of mem_grow; who gave the trace frees it */
+        double seconds; /* wall-clock time since the search began */
+    } * points;         /* [n], by mem_grow; the caller who passed the trace
+                           frees it */
     size_t n;
 };
 
+/* Options of all searches. Members marked "full" affect search_full, and
+ * search_replan, which runs it. The beam affects search_reference alone. */
 struct search_options {
-    struct pool *pool;           /* may be NULL */
-    uint64_t seed;               /* of what the full search draws; the published
-                                    one draws nothing and only notes it */
-    unsigned beam_width;         /* K, 3; 0: grid only */
-    unsigned beam_depth;         /* L, 10 */
-    uint64_t effort;             /* of the full search: changes that it tries at
-                                    most, or SEARCH_EFFORT_AUTO */
-    double time_limit_ms;        /* of the full search; 0: none */
-    bool is_logged;              /* progress goes to a log, too */
-    const struct tuning *tuning; /* of the full search; NULL: as it is best */
-    struct search_trace *trace;  /* of the full search; may be NULL */
-    const struct oracle *torchrec; /* of the full search: by which TorchRec's
-                                      planner plans; NULL: the search's */
-    struct rivals *rivals;  /* of the full search: gets what other planners find
-                               (rivals_ask); may be NULL */
-    void (*on_found)(void); /* of the full search and search_replan: called once
-                               there is a plan for an interrupt to keep, perhaps
-                               more often; may be NULL */
-    double simplest_frac; /* of the full search and search_replan: by which the
-                             step may rise for fewer pieces (search/finish.h);
-                             0: it may not */
+    struct pool *pool;    /* may be NULL */
+    uint64_t seed;        /* seed of the full search; the published search draws
+                             no random numbers and only records it */
+    unsigned beam_width;  /* K of the paper, 3; 0: grid only */
+    unsigned beam_depth;  /* L of the paper, 10 */
+    uint64_t effort;      /* full: maximum number of changes to try, or
+                             SEARCH_EFFORT_AUTO */
+    double time_limit_ms; /* full: time limit; 0: none */
+    bool is_logged;       /* writes progress to a log, too */
+    const struct tuning *tuning;   /* full: NULL for the default tuning */
+    struct search_trace *trace;    /* full: receives the trace; may be NULL */
+    const struct oracle *torchrec; /* full: cost model that TorchRec's planner
+                                      uses; NULL: the one of the search */
+    struct rivals *rivals;         /* full: receives the plans of other planners
+                                      (rivals_ask); may be NULL */
+    void (*on_found)(void);        /* full: called when there is a first plan,
+                                      which an interrupt then keeps; possibly
+                                      called again; may be NULL */
+    double simplest_frac; /* full: share by which the step time may rise in
+                             exchange for fewer pieces (search/finish.h); 0: it
+                             may not rise */
 };
-/* In stages, till they gain little: none begins after 2,400,000, unless the
- * last gained, or ends after twice as many; if the oracle is additive none ends
- * after 2,400,000. */
+/* Effort that adapts to the problem: stages run until they gain little. No
+ * stage begins after 2,400,000 changes, unless one of the last two stages
+ * improved the plan. No stage ends after twice as many. If the oracle is
+ * additive, no stage ends after 2,400,000 changes. */
 #define SEARCH_EFFORT_AUTO UINT64_MAX
-/* The published settings, and SEARCH_EFFORT_AUTO. */
+/* Sets the published settings, and SEARCH_EFFORT_AUTO. */
 void search_options_init(struct search_options *options);
 
-/* A search of a plan whose problem is set; arrays live in the arena. */
+/* Searches a plan for plan->problem. Arrays of the plan live in the arena. */
 typedef int search_fn(struct plan *plan, const struct oracle *oracle,
                       const struct search_options *options, struct arena *arena,
                       struct err *err) MUST_CHECK;
 
-/* Fills a plan whose problem is set: shards and what they cost by the oracle,
- * search ("reference", or "grid" without a beam), seed, stopped, search_ms and
- * n_evaluations (assignments priced); it has passed plan_check. Arrays live in
- * the arena. ERR_NO_PLAN says what is short and what would fit; ERR_USAGE where
- * a table may be neither placed whole nor cut by columns; ERR_INPUT where a
- * group is pinned to two devices or any answer of the oracle is not finite. */
+/* Published search. Fills a plan whose problem is set: its shards and their
+ * costs by the oracle, search ("reference", or "grid" without a beam), seed,
+ * stopped, search_ms and n_evaluations (the number of assignments priced). The
+ * plan has passed plan_check. Arrays live in the arena.
+ *
+ * Fails with ERR_NO_PLAN, whose message names the resource that is short and a
+ * size that would fit; with ERR_USAGE if a table may be neither placed whole
+ * nor cut by columns; with ERR_INPUT if a group is pinned to two devices or an
+ * answer of the oracle is not finite. */
 search_fn search_reference;
 
 /*
- * The full search: all kinds chosen together, from the best of many starting
- * points (the published search's result among them), by parallel tempering and
- * simulated annealing (search/temper.h) over moves, swaps, splits, merges and
- * new cuts. It goes by stages, each twice as long as the one before and from
- * the best so far: more effort is never dearer. Its budget is work: one seed
- * gives one plan at any thread count and speed, unless time_limit_ms or SIGINT
- * cuts it short; `stopped` says which. Its plan never costs more than that of
- * search_reference, which it runs where tables x devices <= 30,000, once its
- * pieces that meet are made one (search/trial.h); where that made it dearer,
- * all stages are run to do better than without. Nor does it cost more than what
- * any of the rivals below find (rivals_ask), of cuts that the search knows;
- * what is simpler may.
+ * Full search. It chooses among all kinds of shards at once. It starts from the
+ * best of many starting points, one of which is the result of the published
+ * search. It improves them by parallel tempering and simulated annealing
+ * (search/temper.h) with moves, swaps, splits, merges and new shardings.
  *
- * Also sets bound_ms (struct proven). Fails as search_reference does, and
- * plans what that cannot: rows, grids, replicas.
+ * It works in stages. Each stage is twice as long as the one before and begins
+ * at the best plan so far, so more effort never gives a dearer plan. The budget
+ * counts work, not time: one seed gives one plan at any thread count and speed,
+ * unless time_limit_ms or SIGINT cuts the search short. `stopped` holds the
+ * reason why it ended.
+ *
+ * The plan never costs more than
+ *
+ * - the plan of the published search, with pieces that meet on a device merged
+ *   (search/trial.h). The published search is part of the full one if
+ *   tables x devices <= 30,000. If merging made its plan dearer, all stages are
+ *   run to become cheaper than the plan before merging;
+ * - the plan of any other planner (rivals_ask), if the search knows the
+ *   shardings in it.
+ *
+ * A simplified plan (simplest_frac) may cost more than that.
+ *
+ * Also sets bound_ms (struct proven). Fails as search_reference does, but also
+ * plans tables that need rows, grids or replicas.
  */
 search_fn search_full;
 
 /*
- * A plan to replace another: for new tables, tables that grew or shrank, other
- * GPUs or changed loads, with little movement. What moves is counted as
- * core/plan_moves.h does; tables and rows that are new are no movement.
+ * Re-planning: finds a plan that replaces another one with little migration,
+ * for new tables, tables that grew or shrank, other GPUs or changed loads.
+ * Migration is counted as in core/plan_moves.h. New tables and new rows do not
+ * count as migration.
  */
 
 struct replan_point {
@@ -111,43 +133,55 @@ struct replan_point {
     double total_ms;
 };
 struct replan_report {
-    /* The old plan as it stands, with the tables of today: grown in place, what
-     * has no place beside it; and whether that fits. */
+    /* The current plan applied to the tables of today: tables grow in place,
+     * and only pieces that have no place in it any more are placed anew. */
     struct replan_point standing;
-    bool standing_fits;
-    /* What movement buys: bytes rise, totals fall, each by a ten-thousandth at
-     * least. In the arena; filled where the plan is found. */
+    bool standing_fits; /* whether `standing` keeps the memory limits */
+    /* Pareto front of migration against cost: bytes rise and totals fall, each
+     * by at least a ten-thousandth. Lives in the arena. Filled if a plan is
+     * found. */
     struct replan_point *front; /* [n_front] */
     size_t n_front;
 };
 
 /*
- * One search, whatever the limit, looks for layouts of which none both moves
- * and costs more than another, and the limit picks the cheapest that moves no
- * more: so more movement never makes a plan worse. It starts from the old plan
- * grown in place (search/movement.h) and from what search_full finds, with
- * its GPUs named such that little moves; it anneals without a limit, then under
- * limits that rise from nothing to what the cheapest layout moves; and what it
- * finds goes back home unit by unit. Takes two to three times what search_full
- * does, and without a limit costs no more, to a ten-thousandth. It ends early
- * if the plan that the limit picks reaches the lower bound or the time that the
- * host takes to queue a step. If what stands reaches it, or if nothing may move
- * and no table is new, has new rows or is a replica that would be cheaper in
- * another form, what stands is the answer, and the front has that point
- * alone. Where what is
- * found is to be simpler no more moves than the limit, or where there is none
- * than does without.
+ * Finds a plan that replaces `from` and moves at most limit_bytes. A limit of
+ * UINT64_MAX means no limit.
  *
- * Where a GPU holds more under the old plan, with the tables of today, than its
- * reserve leaves, it may go on to, but never more than that or than it has:
- * under a limit, and where nothing is found else. plan->problem then has so
- * much less reserve there.
+ * Method. The search builds a Pareto front of assignments by migration and
+ * cost, and picks the cheapest one within the limit. The search is the same for
+ * all limits, so a higher limit never gives a worse plan. It takes two to three
+ * times as long as search_full. Without a limit its plan costs no more than
+ * that of search_full, to a ten-thousandth. Its steps:
  *
- * plan->search is "replan"; report may be NULL, and a limit of UINT64_MAX is
- * none. ERR_NO_PLAN also where nothing
- * was found within the limit: the sentence says how much movement would do, and
- * how much of it is of GPUs that are gone and of tables cut by rows into equal
- * blocks. `from` has passed plan_check.
+ * 1. Start from the current plan grown in place (search/movement.h), and from
+ *    the plan of search_full with its GPUs renamed so that little moves.
+ * 2. Anneal without a limit, and under limits between zero and the bytes that
+ *    the cheapest assignment moves.
+ * 3. Take each assignment found back towards the current plan, unit by unit.
+ *
+ * Early end. The search ends early if the picked plan reaches the lower bound,
+ * or the time that the host takes to queue a step. The current plan itself is
+ * the answer, and the only point of the front, in two cases:
+ *
+ * - its total reaches one of these two times;
+ * - nothing may move, and no table is new, has new rows, or is a replica that
+ *   would be cheaper in another sharding.
+ *
+ * Simplification (simplest_frac) never moves more bytes than the limit or, if
+ * there is no limit, more than the plan before it was simplified.
+ *
+ * Memory. Under the current plan, the tables of today may take more of a GPU
+ * than its reserve leaves. That GPU may keep as much, but never more than that
+ * and never more than its memory. This holds if there is a limit, and without a
+ * limit if no other plan is found. The reserve of the GPU in plan->problem is
+ * then smaller by these bytes.
+ *
+ * Sets plan->search to "replan". report may be NULL. `from` has passed
+ * plan_check. Fails as search_full does. Also fails with ERR_NO_PLAN if no plan
+ * is found within the limit. The message then gives the least migration found,
+ * and how much of it comes from GPUs that are gone and from tables cut by rows
+ * into equal blocks.
  */
 int search_replan(struct plan *plan, const struct plan *from,
                   uint64_t limit_bytes, const struct oracle *oracle,
@@ -156,163 +190,181 @@ int search_replan(struct plan *plan, const struct plan *from,
                   struct err *err) MUST_CHECK;
 
 /*
- * What no plan of a problem undercuts, of the cuts that the search knows. For
- * additive oracles, for which alone something is proven, a device's terms are
- * the sums of its pieces', so
+ * Lower bound of the total of all plans of a problem. It holds for plans in
+ * which each table has a sharding that search/choices.h lists, or columns of
+ * any widths that are multiples of its width step.
  *
- *     total = sum over k of max over r >= sum over k of mean over r
- *           = what all pieces take alone, added up, over R
+ * There is a bound for additive oracles only. With them the terms of a device
+ * are the sums of the terms of its pieces, so for R devices
  *
- * and each table takes at least what its cheapest cut takes, of those whose
- * pieces are no dearer than the total less what stands on every device anyway:
- * replicas and row blocks over all of tables that such limits leave no other
- * way. Where the cheapest cuts do not fit the memory, bytes are given a price,
- * the one that proves most (Lagrange). Plans of which this holds: each table
- * in a form that search/choices.h lists, or in columns of any widths that are
- * multiples of its quantum.
+ *     total  = sum over terms k of (max over devices r)
+ *           >= sum over terms k of (mean over devices r)
+ *            = sum of the standalone costs of all pieces / R
+ *
+ * Each table costs at least as much as its cheapest sharding whose pieces stay
+ * below a limit. The limit of a piece is the total less the load that all
+ * devices have anyway: replicas and row blocks over all devices, of those
+ * tables that must be cut this way to stay below their own limits.
+ *
+ * If the cheapest shardings together exceed the memory, each byte gets a price
+ * (Lagrangian relaxation). The price that gives the highest bound is used.
  */
 struct proven {
-    double ms;         /* NAN: nothing is proven for this cost model */
-    const char *term;  /* what sets it: "mean load", "largest piece" or
-                          "memory"; NULL where nothing is proven */
-    const char *table; /* of a largest piece: the one that must be cut most
-                          dearly */
+    double ms;         /* NAN: there is no bound for this cost model */
+    const char *term;  /* the reason for the bound: "mean load", "largest piece"
+                          or "memory"; NULL if there is no bound */
+    const char *table; /* for "largest piece": the table whose least cost the
+                          limit raises most */
 };
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena);
-/* The same of parts that were listed (search/choices.h). */
+/* Computes the bound from a search space (search/choices.h). */
 struct parts;
 void bound_find(struct proven *proven, const struct parts *parts);
 
-/* What the published search makes of parts: fills *found with the assignment of
- * wholes, halves, quarters ... of units, and its total, and sets the plan's
- * stopped and n_evaluations. False, and the total is INFINITY, where a unit can
- * be neither whole nor halved, or its greedy finds no place for some. The same
- * at any thread count. */
+/* Runs the published search on a search space. Fills *found with an assignment
+ * of wholes, halves, quarters and so on of units, and its total. Sets stopped
+ * and n_evaluations of the plan. Returns false, with a total of INFINITY, if a
+ * unit can be neither whole nor halved, or if the greedy finds no place for
+ * some pieces. The result is the same at any thread count. */
 struct snapshot;
 bool published_find(struct snapshot *found, struct plan *plan,
                     const struct parts *parts,
                     const struct search_options *options);
-/* Pieces that meet become one; where that costs more than total_ms, pieces
- * change places until it does not. Sets the total, INFINITY where some may not
- * be one. Returns how many changes were priced. */
+/* Merges column pieces of a unit that meet on a device. If the result costs
+ * more than found->total_ms did, pieces are swapped until it does not. Sets
+ * found->total_ms, to INFINITY if some pieces may not be merged. Returns the
+ * number of changes priced. */
 uint64_t published_join(struct snapshot *found, const struct parts *parts);
 
 /*
- * All planners, to be compared with each other: the published baselines, those
- * that users have today by their published rules, and ours. Each places by its
- * own costs, whatever prices the plan afterwards, and within the problem's
- * memory as everything here counts it.
+ * Planners to compare with each other: the published baselines, the planners
+ * that users have today by their published rules, and ours. Each plans by its
+ * own costs, whichever oracle prices the plan afterwards. All have to keep the
+ * memory limits of the problem by its memory model.
  */
 
 struct contender_inputs {
-    const struct oracle *oracle;    /* what prices the plan: no shard is made
-                                       that it cannot price */
-    const struct oracle *torchrec;  /* by which TorchRec's planner plans */
-    const struct oracle *reference; /* and search_reference, instead of
-                                       oracle; NULL: by that */
-    const struct search_options *search; /* of our own */
-    uint64_t seed;                       /* of what the baselines draw */
-    double limit_ms; /* of wall-clock for TorchRec's planner; its best so far
-                        is given. 0: none */
-    uint64_t limit_proposals; /* likewise, and the same on any machine */
+    const struct oracle *oracle;   /* prices the plan; planners make only shards
+                                      that it can price */
+    const struct oracle *torchrec; /* cost model of TorchRec's planner */
+    const struct oracle *reference; /* cost model of search_reference; NULL:
+                                       `oracle` */
+    const struct search_options *search; /* options of our own searches */
+    uint64_t seed;                       /* seed of the baselines */
+    double limit_ms; /* wall-clock limit of TorchRec's planner, which then
+                        returns its best plan so far; 0: none */
+    uint64_t limit_proposals; /* limit on the proposals of TorchRec's planner;
+                                 gives the same plan on any machine; 0: none */
 };
 
 struct placing;
+/* A planner. One of the three groups of members is set: `search` for our own
+ * searches, `author` and `rule` for planners of others, `figure` for the
+ * baselines (NULL for the random one). */
 struct contender {
     const char *name;
-    search_fn *search; /* of our own */
-    /* Of others', whose, who knows no pins or groups: the rule, which sets the
-     * plan's shards and n_evaluations, and `stopped` unless it is done. */
+    search_fn *search;
+    /* Author of the planner, which supports neither pins nor groups. The rule
+     * sets shards and n_evaluations of the plan. It sets `stopped` unless that
+     * is "done". */
     const char *author;
     int (*rule)(struct placing *placing, struct err *err);
-    /* Of a baseline, which is what is neither: by which tables go, the largest
-     * first; NULL: at random. */
+    /* Figure that a baseline orders tables by, the largest first; NULL: tables
+     * are placed at random. */
     double (*figure)(const struct table *table);
 };
 /*
- * NULL-name-terminated:
+ * All planners. The last entry has a NULL name.
  *
  *   random, dim, lookup, size, size-lookup
- *              the published baselines: whole tables, by one figure
+ *              the published baselines, which place whole tables by one figure
  *   torchrec   TorchRec's greedy proposer (by the largest shard, by the sum)
- *              and its uniform one over its sharding types, in device memory
- *              only; each proposal is placed by its greedy partitioner
+ *              and its uniform proposer over its sharding types, in device
+ *              memory only; its greedy partitioner places each proposal
  *   hugectr    the planner of HugeCTR's DLRM sample at its settings: small
- *              tables replicated, hot ones halved and halved again, twenty
- *              greedy rounds; cuts by columns where the oracle prices no such
- *              rows
+ *              tables are replicated, hot ones are halved repeatedly, and
+ *              twenty greedy rounds place them; it cuts by columns if the
+ *              oracle cannot price its row shards
  *   reference  search_reference
  *   neuroshard search_full
  */
 extern const struct contender search_contenders[];
-/* Fills a plan whose problem is set, as search_reference does. ERR_NO_PLAN
- * where the rule finds none, or knows no pins or groups and there are some. */
+/* Runs a planner. Fills a plan whose problem is set, as search_reference does.
+ * Fails with ERR_NO_PLAN if the rule finds no plan, or if the problem has pins
+ * or groups and the rule does not support them. */
 int contender_place(struct plan *plan, const struct contender *self,
                     const struct contender_inputs *inputs, struct arena *arena,
                     struct err *err) MUST_CHECK;
 
-/* What a planner finds. */
+/* Result of one planner. */
 struct rival {
     const struct contender *by;
-    struct plan plan;    /* total_ms INFINITY where there is none */
-    const char *why_not; /* then a sentence, in the arena */
+    struct plan plan;    /* total_ms is INFINITY if there is no plan */
+    const char *why_not; /* reason in one sentence, in the arena; set if there
+                            is no plan */
 };
-/* That it finds no plan, or cannot plan such tables, is an answer; fails of
- * anything else. */
+/* Runs a planner and stores its plan, or the reason why it has none. No plan,
+ * or tables that the planner cannot plan, are results, not errors. Fails on all
+ * other errors. */
 int rival_ask(struct rival *rival, const struct contender *by,
               const struct problem *problem,
               const struct contender_inputs *inputs, struct arena *arena,
               struct err *err) MUST_CHECK;
 
-/* All but our own, for our plan to begin from and to be compared with. */
+/* Results of all planners except our own. The full search starts from them, and
+ * its plan is compared with them. */
 #define N_RIVALS 7
 struct rivals {
-    struct arena *arena;       /* of what they find */
-    struct rival of[N_RIVALS]; /* as search_contenders; `by` NULL: not asked */
+    struct arena *arena;       /* holds their plans */
+    struct rival of[N_RIVALS]; /* in the order of search_contenders; `by` is
+                                  NULL if the planner was not run */
 };
-/* The one rule: all are asked, TorchRec's with RIVAL_EFFORT. */
+/* Runs all these planners on the problem, TorchRec's with RIVAL_EFFORT. */
 int rivals_ask(struct rivals *rivals, const struct problem *problem,
                struct contender_inputs inputs, struct err *err) MUST_CHECK;
-/* Of TorchRec's planner, proposals times tables: some 40 ms of them. */
+/* Proposals times tables that TorchRec's planner may take: about 40 ms. */
 #define RIVAL_EFFORT 1500000
 
-/* The rules of others, each in a file of its own. */
+/* The rules of others, each in its own file. */
 int rival_torchrec(struct placing *placing, struct err *err) MUST_CHECK;
 int rival_hugectr(struct placing *placing, struct err *err) MUST_CHECK;
 
-/* TorchRec cuts columns in equal parts of at least so many. */
+/* Least width of the equal column shards that TorchRec cuts. */
 #define TORCHREC_MIN_COLUMNS 128u
 
-/* What a rule works on: devices are filled, ever again, and the plan gets the
- * shards of the fairest of these assignments. */
+/* State of a rule. A rule fills the devices many times. The plan gets the
+ * shards of the assignment whose most loaded device has the least load. */
 struct placing {
     const struct contender *self;
     const struct contender_inputs *inputs;
     const struct problem *problem;
     struct plan *plan;    /* search, stopped and seed are set */
-    struct arena *arena;  /* of the shards */
-    struct arena scratch; /* of all else */
+    struct arena *arena;  /* holds the shards of the plan */
+    struct arena scratch; /* holds everything else */
     uint32_t n_tables, n_devices;
-    uint64_t *room_bytes; /* [n_devices] */
+    uint64_t *room_bytes; /* [n_devices] usable memory */
     struct filling {
         double load; /* by the rule's own costs */
         uint64_t free_bytes;
     } * devices;          /* [n_devices] */
-    struct ranked *order; /* [n_tables], for the rule to sort */
-    double least_load;    /* of the best assignment's most loaded device;
-                             INFINITY while there is none */
+    struct ranked *order; /* [n_tables] scratch in which the rule sorts */
+    double least_load;    /* load of the most loaded device of the best
+                             assignment so far; INFINITY before the first */
 };
 
-/* Kinds that a table may be cut into and the oracle prices. */
+/* Returns the kinds, a mask, that the table may be cut into and that the oracle
+ * can price. */
 unsigned placing_kinds(const struct placing *placing, uint32_t table);
-/* All devices as they are to begin with, for another assignment. */
+/* Empties all devices, to begin another assignment. */
 void placing_begin(struct placing *placing);
-/* Whether what stands is the best: then its shards are to be added. */
+/* Returns true if the current assignment is the best so far. Then the shards of
+ * the plan are cleared, and the caller adds those of this assignment. */
 bool placing_is_best(struct placing *placing);
 
-/* Piece i of n of a table: equal blocks of rows, of which the last ones may
- * have fewer or none, or equal columns; whole and replicas alike. */
+/* Returns piece i of n of a table, on the device. SHARD_ROW gives equal row
+ * blocks, of which the last ones may have fewer rows or none. SHARD_COLUMN
+ * gives equal column ranges. All other kinds give the whole table. */
 struct shard rival_piece(const struct problem *problem, uint32_t table,
                          enum shard_kind kind, uint32_t i, uint32_t n,
                          uint32_t device);

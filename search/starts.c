@@ -10,40 +10,46 @@
 #include <math.h>
 #include <string.h>
 
-/* Pieces of a starting point beyond one a unit, unless memory alone decides:
- * more make long plans. 5,000 tables cut over 1,024 devices were 40 million. */
+/* Largest number of pieces of a starting point in excess of one per unit,
+ * unless memory alone decides. More pieces make long plans: 5,000 tables cut
+ * over 1,024 devices had 40 million. */
 #define MOST_MORE (1u << 15)
-/* Prices of a piece that are tried to keep them so few, each four times the one
- * before. */
+/* Number of prices of a piece that are tried to keep the number of pieces below
+ * that limit. Each price is four times the one before. */
 #define N_BRACKETS 12
-/* Pieces of the starting points are at most this share of the mean load. */
+/* Largest standalone cost of a piece, as a fraction of the mean load. */
 static const double peak_fracs[] = {INFINITY, 1,   0.8,  0.65, 0.5, 0.4,
                                     0.3,      0.2, 0.15, 0.1,  0.05};
-/* And memory is this dear: the mean load for so many times the least that all
- * tables take; what there is does not matter while it is enough. */
+/* Prices of a byte, as multiples of (least load of all tables / least bytes of
+ * all tables). The memory of the devices is not part of the price: it does not
+ * matter as long as it is sufficient. */
 static const double memory_fracs[] = {0,   0.001, 0.003, 0.01, 0.03,
                                       0.1, 0.3,   1,     10};
 
-/* And replicas count so much of what they take alone; where the first share
- * finds no room at any price, the others are not asked. */
+/* Fractions of a replica's standalone cost that count. The other fractions are
+ * tried only if the first one finds an assignment that fits at some price. */
 static const double replica_fracs[] = {1, 0.5, LEAST_REPLICA_FRAC};
 
 #define N_REPLICA_FRACS (sizeof replica_fracs / sizeof *replica_fracs)
 #define N_PEAKS (sizeof peak_fracs / sizeof *peak_fracs)
 #define N_PRICES (sizeof memory_fracs / sizeof *memory_fracs)
 
-/* What is barred is worse than any that is too large. */
+/* Badness of a barred sharding: worse than any sharding that is too large. */
 #define BARRED 1e30
 
-/* --- a form for each unit --- */
+/* --- one sharding per unit --- */
 
 /*
- * Each unit gets the form with the least load_ms + bytes x ms_per_byte + pieces
- * x ms_per_piece whose pieces take at most peak_ms and peak_bytes, or else the
- * one that comes nearest to that.
+ * Each unit gets the sharding with the least
+ *
+ *    load_ms + bytes x ms_per_byte + pieces x ms_per_piece
+ *
+ * among those whose pieces take at most peak_ms and peak_bytes. If no sharding
+ * does, it gets the one that exceeds these limits the least.
  */
 
-/* By how much pieces exceed what they may take; 1: they do not. */
+/* Returns the factor by which the pieces of a sharding exceed their limits; 1
+ * if they keep them. */
 static double badness(const struct form *form, const struct view *view)
 {
     const double ms = form->peak_ms / view->peak_ms;
@@ -64,10 +70,11 @@ static double price_of(const struct form *form, const struct view *view)
            (view->by_memory ? 0 : form->load_ms * frac);
 }
 
-/* Sets forms[n_units], which count from the unit's first, and returns how many
- * pieces they have. Of forms that exceed what pieces may take by as much, or do
- * not, the price decides, so a table that nothing cuts small enough is still
- * cut as small as it can be. */
+/* Chooses a sharding for each unit at the prices of the view. Sets
+ * forms[n_units], indices into the shardings of each unit, and returns the
+ * number of pieces. The price decides between shardings that exceed the limits
+ * by the same factor or keep them. So a table that no sharding cuts small
+ * enough is still cut as small as possible. */
 static uint64_t choose_at_price(uint32_t *forms, const struct parts *parts,
                                 const struct view *view)
 {
@@ -93,8 +100,10 @@ static uint64_t choose_at_price(uint32_t *forms, const struct parts *parts,
     return n_pieces;
 }
 
-/* Units get the forms of more pieces again that a lower price of a piece gives
- * them, those that save the most a piece first, while there may be more. */
+/* Adds pieces again after the price of a piece has reduced them. more[] holds
+ * the shardings at the next lower price. Units change to these, those with the
+ * largest saving per added piece first, until there would be more than `most`
+ * pieces. */
 static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
                        uint64_t most, const struct parts *parts,
                        const struct view *view)
@@ -125,9 +134,10 @@ static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
     mem_free(order);
 }
 
-/* The same for a view that is to have few pieces. If it has too many they get a
- * price, and what saves the most a piece is added again. False if no price
- * helps, as each piece stands where it must. */
+/* Chooses a sharding for each unit, with few pieces. If the view leads to too
+ * many pieces, a piece gets a price, and the pieces that save the most are
+ * added again. Returns false if no price helps, because every piece is needed.
+ */
 static bool choose_forms(uint32_t *forms, const struct parts *parts,
                          struct view *view)
 {
@@ -147,7 +157,8 @@ static bool choose_forms(uint32_t *forms, const struct parts *parts,
     return n_pieces <= most;
 }
 
-/* The least that all units may come to: ms, and bytes are returned. */
+/* Returns the least bytes that all units may take, and sets *all_ms to the
+ * least load that they may cause. */
 static double find_least(double *all_ms, const struct parts *parts)
 {
     double all_bytes = 0;
@@ -167,39 +178,44 @@ static double find_least(double *all_ms, const struct parts *parts)
     return all_bytes;
 }
 
-/* --- many views --- */
+/* --- several views --- */
 
-/* Layouts without some forms, and with less memory than there is. */
+/* Family of starting points: some kinds of shardings are barred, and the memory
+ * is reduced. */
 struct family {
-    unsigned barred; /* struct view */
+    unsigned barred; /* as in struct view */
     double room_frac;
-    unsigned slot; /* of the starts, that the best of it may take */
+    unsigned slot; /* index of the start that the best member may fill */
 };
 
 /*
- * A list may be short of time, of memory or of places for replicas, and what is
- * dear there decides how its tables are cut. So the builder (search/builder.h)
- * runs under a grid of views: how dear a piece may be, what a byte costs, how
- * much of a replica counts. The best is where the chains begin. Views that
- * choose the same forms are built once, and bytes get no price if there is room
- * for all pieces anyway.
+ * Time, memory or memory for replicas may be scarce for a list, and the scarce
+ * resource decides how its tables are cut. So the builder (search/builder.h)
+ * runs with a grid of views: the largest cost of a piece, the price of a byte
+ * and the fraction of a replica that counts. The chains begin at the best
+ * result. Views that choose the same shardings are built once. Bytes get no
+ * price if all pieces fit anyway.
  */
 struct batch {
     const struct parts *parts;
-    struct view view;         /* but for peak_ms */
-    uint32_t *forms[N_PEAKS]; /* of those in hand */
-    bool are_few[N_PEAKS];    /* their pieces */
-    bool is_short;            /* any of those in hand */
+    struct view view; /* without peak_ms */
+    uint32_t
+        *forms[N_PEAKS]; /* [n_units] each: shardings of the views in hand */
+    /* Whether the views in hand choose few enough pieces. */
+    bool are_few[N_PEAKS];
+    bool is_short; /* whether a view in hand is short of memory */
     struct built {
-        uint64_t hash;            /* of its forms */
-        uint64_t work;            /* that it took to build them, once */
-        bool is_short;            /* of room, in one try at least */
-        const struct built *like; /* the first of these forms; it is built */
-        struct snapshot snapshot; /* empty where none was found, or not built */
+        uint64_t hash; /* hash of the shardings */
+        uint64_t work; /* work of building them, counted once */
+        /* Whether at least one attempt was short of memory. */
+        bool is_short;
+        const struct built
+            *like; /* first entry with these shardings; it is built */
+        struct snapshot snapshot; /* empty if none was found, or if not built */
     } all[N_REPLICA_FRACS * N_PRICES * N_PEAKS], *in_hand; /* [N_PEAKS] */
 };
 
-/* The forms that one view chooses. */
+/* Chooses the shardings of one view. */
 static void choose_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
@@ -213,8 +229,9 @@ static void choose_one(void *ctx, size_t i, unsigned thread)
         hash_bytes(batch->forms[i], parts->n_units * sizeof(uint32_t), 0);
 }
 
-/* A layout is priced as comm prices it, on the thread that built it. Views that
- * choose alike build alike: the first of them is built. */
+/* Builds one view and prices the assignment as comm does, on the same thread.
+ * Views that choose the same shardings would build the same assignment, so only
+ * the first of them is built. */
 static void build_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
@@ -228,8 +245,8 @@ static void build_one(void *ctx, size_t i, unsigned thread)
         snapshot_price(&built->snapshot, batch->parts);
 }
 
-/* Into the place of the dearest of n, an empty one if there is one, where it is
- * cheaper and there is none like it. */
+/* Keeps a snapshot among the best n. It replaces the most expensive one, or an
+ * empty one, if it costs less than that one and none has the same total. */
 static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
 {
     unsigned place = 0;
@@ -244,8 +261,8 @@ static void keep(struct snapshot *best, unsigned n, const struct snapshot *next)
         snapshot_copy(&best[place], next);
 }
 
-/* Builds the views in hand and keeps the n cheapest in best[]. Returns the work
- * that it took. */
+/* Builds the views in hand and keeps the n cheapest results in best[]. Returns
+ * the work of building them. */
 static uint64_t build_batch(struct batch *batch, struct pool *pool,
                             struct snapshot *best, unsigned n,
                             uint64_t *n_priced)
@@ -275,7 +292,8 @@ static uint64_t build_batch(struct batch *batch, struct pool *pool,
     return work;
 }
 
-/* Keeps the n cheapest of a family in best[]. */
+/* Builds the views of a family and keeps the n cheapest results in best[].
+ * Returns the number of assignments priced. */
 static uint64_t find_of_family(struct snapshot *best, unsigned n,
                                const struct parts *parts,
                                const struct family *family, struct pool *pool,
@@ -288,8 +306,9 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
                                           (double)parts->most_room_bytes),
                  .room_frac = family->room_frac,
                  .barred = barred}};
-    /* The mean is the least total there is, so shares of it are what pieces
-     * may take where load is short; bytes cost by what memory is short. */
+    /* The mean of the least loads is the least possible total, so the largest
+     * load of a piece is a fraction of that mean. The price of a byte is
+     * relative to the least bytes. */
     const double least_bytes = find_least(&batch.view.all_ms, parts);
     const size_t n_fracs = barred & 1U << FORM_REPLICA ? 1 : N_REPLICA_FRACS;
     uint64_t work = 0, n_priced = 0;
@@ -308,7 +327,7 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
             memory_fracs[i % N_PRICES] * batch.view.all_ms / (least_bytes + 1);
         batch.in_hand = &batch.all[i * N_PEAKS];
         work += build_batch(&batch, pool, best, n, &n_priced);
-        if (!batch.is_short) /* then bytes need no price */
+        if (!batch.is_short) /* bytes need no price */
             i = (i / N_PRICES + 1) * N_PRICES - 1;
     }
     arena_release(&arena);

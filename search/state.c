@@ -9,24 +9,26 @@
 #include <string.h>
 
 /*
- * What holds between two commits, and layout_check works out again:
+ * Invariants of an assignment between two commits. layout_check verifies them:
  *
- *     a piece that has a part is in its unit's list once, and in its device's
- *     holding at its slot; one that has none is in the free list, by `next`
- *     bytes, excess and moved bytes are exact: a layout keeps its limits where
- *     excess is 0, and nowhere else
- *     sums and loads are what the pieces add up to, but for rounding; a device
- *     without pieces has 0, not what rounding leaves
- *     terms, loads and total_ms are what the oracle says of these very sums,
- *     and most_ms are their largest
+ *    pieces  A piece that has a piece type is once in the list of its unit and
+ *            once in the holding of its device, at its slot. A piece without
+ *            a type is in the free list, linked by `next`.
+ *    limits  Bytes, excess and moved bytes are exact. So an assignment keeps
+ *            its limits if and only if its excess is 0.
+ *    sums    Sums and loads equal the sums over the pieces, up to rounding.
+ *            They are exactly 0 on a device without pieces.
+ *    prices  Terms, loads and total_ms are the answers of the oracle for these
+ *            very sums, and most_ms are the maxima of the terms.
  *
- * A commit costs the pieces that change and devices x terms, whatever the
- * number of tables is.
+ * The cost of a commit is proportional to the number of changed pieces and to
+ * devices x terms. It does not depend on the number of tables.
  */
 
-/* Changes of a device after which its sums are added up afresh, so that
- * rounding does not pile up; or as many as it has pieces if that is more, so
- * that a change costs no more than a piece on average. */
+/* Number of commits on a device after which its sums are recomputed, so that
+ * rounding errors do not accumulate. A device with more pieces than that waits
+ * for as many commits as it has pieces. So a commit recomputes at most one
+ * piece on average. */
 #define REFRESH 64
 
 #ifndef LAYOUT_CHECK_EVERY
@@ -71,8 +73,9 @@ void layout_release(struct layout *layout)
     *layout = (struct layout){0};
 }
 
-/* A piece knows its slot on its device, so that it goes in O(1): the last one
- * takes its place. Any order will do, as all draws are of slots. */
+/* Adds a piece to its device. The piece stores its slot in the device's list,
+ * so that it is removed in O(1): the last piece of the list takes its slot. The
+ * order of the list does not matter, as all draws are of slots. */
 static void hold(struct layout *layout, uint32_t piece)
 {
     struct holding *holding = &layout->holdings[layout->pieces[piece].device];
@@ -98,7 +101,7 @@ static void let_go(struct layout *layout, uint32_t piece)
         layout->parts->load_ms[layout->pieces[piece].part];
 }
 
-/* Puts a piece there; change->piece is not looked at. */
+/* Adds a new piece to the assignment. Ignores change->piece. */
 static void insert(struct layout *layout, const struct change *change)
 {
     uint32_t unit = layout->parts->parts[change->part].unit;
@@ -121,8 +124,9 @@ static void insert(struct layout *layout, const struct change *change)
     hold(layout, idx);
 }
 
-/* Out of its unit's list, which is short or loses its first, and its device;
- * its place is the next that is given out. */
+/* Removes a piece from its unit and its device. The walk along the unit's list
+ * is short, as the list is short or the piece is its first. The index of the
+ * piece is the next one that is reused. */
 static void drop(struct layout *layout, uint32_t idx)
 {
     uint32_t *part = &layout->pieces[idx].part;
@@ -139,14 +143,15 @@ static void drop(struct layout *layout, uint32_t idx)
 }
 
 /*
- * --- what follows from the sums ---
+ * --- values that follow from the sums ---
  *
- * The total is a monotone function of the largest of each term, or comm's of
- * all sums, so most changes of a layout that is nearly even leave it alone:
- * only the leaders can lower it.
+ * The total is a monotone function of the maximum of each term. Without terms,
+ * it is comm's function of all sums. So if an assignment is nearly even, most
+ * changes leave the total as it is: only changes of the leading devices can
+ * lower it.
  */
 
-/* Sets the largest of each term over a block of devices. */
+/* Sets the maximum of each term over a block of devices. */
 static void find_block(struct layout *layout, uint32_t block)
 {
     const size_t n_terms = layout->n_terms;
@@ -162,9 +167,10 @@ static void find_block(struct layout *layout, uint32_t block)
             most_ms[k] = max_of(layout->terms_ms[r * n_terms + k], most_ms[k]);
 }
 
-/* Finds who leads each term: the first of devices that are alike, whatever the
- * way there, as a chain's draws depend on it. Only the blocks of these n
- * devices have changed since, or all (NULL). */
+/* Finds the leader of each term: the device with the largest value, or the
+ * first one if several have it. A chain's draws depend on the leaders, so they
+ * must not depend on the way that led to the assignment. Recomputes only the
+ * blocks of the n given devices, or all blocks if `devices` is NULL. */
 static void find_leaders(struct layout *layout, const uint32_t *devices,
                          uint32_t n)
 {
@@ -192,8 +198,9 @@ static void find_leaders(struct layout *layout, const uint32_t *devices,
     }
 }
 
-/* What its pieces take alone, as hold has it, or better where the oracle says
- * what the device takes by itself. */
+/* Sets the load of a device to the total of its terms if the oracle has terms.
+ * Without terms the load stays the sum of the pieces' loads, which hold and
+ * let_go keep. */
 static void set_load(struct layout *layout, uint32_t r)
 {
     const struct oracle *oracle = layout->parts->oracle;
@@ -203,8 +210,9 @@ static void set_load(struct layout *layout, uint32_t r)
             oracle, layout->terms_ms + r * layout->n_terms);
 }
 
-/* In the order of the holding, which differs with the way the layout came
- * about: totals of one layout may differ in their last bits. */
+/* Recomputes the sums, the load and the bytes of a device from its pieces. It
+ * adds in the order of the holding, which depends on the way that led to the
+ * assignment. So totals of equal assignments may differ in their last bits. */
 static void add_up(struct layout *layout, uint32_t r)
 {
     const size_t width = layout->parts->oracle->width;
@@ -226,8 +234,9 @@ static void add_up(struct layout *layout, uint32_t r)
     }
 }
 
-/* Afresh, so that 0 is 0: differences would leave rounding behind, and a layout
- * that keeps all limits would not be known as one. */
+/* Recomputes the excess of the assignment. Adding differences would leave
+ * rounding errors instead of 0, and an assignment that keeps all limits would
+ * not be recognised. */
 static void add_excess(struct layout *layout)
 {
     layout->excess = 0;
@@ -237,10 +246,10 @@ static void add_excess(struct layout *layout)
         layout->excess += homes_excess(layout, layout->all_moved_bytes);
 }
 
-/* Devices that the trial leaves alone keep what they have; those it touches get
- * what it has worked out, so nothing is summed up twice. A device that has been
- * changed REFRESH times, or as often as it has pieces, is added up from its
- * pieces again. */
+/* Applies a candidate. Devices that it does not touch keep their values.
+ * Touched devices get the values that the candidate has computed, so nothing is
+ * added up twice. The sums of a device are recomputed from its pieces after
+ * REFRESH commits, or after as many commits as it has pieces. */
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
     const size_t width = layout->parts->oracle->width;
@@ -286,17 +295,20 @@ void layout_commit(struct layout *layout, const struct trial *trial)
     }
 }
 
-/* Where there are terms a search is led by their maxima, which are comm's total
- * exactly only where the oracle is additive (core/oracle.h): who compares
- * layouts for good asks here. */
+/* Returns the total as comm computes it. If the oracle has terms, the search
+ * follows the total of their maxima, which equals comm's total exactly only if
+ * the oracle is additive (core/oracle.h). So final comparisons of assignments
+ * use this function. */
 double layout_true_total(const struct layout *layout)
 {
     return oracle_comm_total_ms(layout->parts->oracle, layout->sums,
                                 layout->compute_ms);
 }
 
-/* A difference, in ms of the total a ms of the term, over a step of near_frac
- * of it: so a term that another hides by less than that has a weight, too. */
+/* Sets the weight of each term: the rise of the total in ms per ms of the
+ * term's maximum. It is a finite difference over a step of near_frac times the
+ * maximum. So a term has a weight even if another term hides it, provided that
+ * the other one is larger by less than this step. */
 static void weigh_terms(struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
@@ -357,8 +369,9 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
     to->excess = from->excess;
 }
 
-/* In the order of the layout's array: a layout that is loaded from it has other
- * indices and slots, and the draws of a chain that goes on from it differ. */
+/* Saves the pieces in the order of the assignment's array, without its holes.
+ * An assignment that is loaded from the snapshot has other indices and slots,
+ * so a chain that continues from it draws other moves. */
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
 {
     snapshot->n = 0;
@@ -369,7 +382,8 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
     snapshot->excess = layout->excess;
 }
 
-/* What was allotted stays: layouts are loaded often. */
+/* Replaces all pieces. The allocated memory is kept, because assignments are
+ * loaded often. */
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
 {
     layout->n_pieces = layout->n_live = 0;
@@ -383,7 +397,8 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
     layout_price(layout);
 }
 
-/* A layout of its own, as the caller may have none; not for a chain's steps. */
+/* Prices the snapshot with an assignment of its own, as the caller may have
+ * none. Too slow for the steps of a chain. */
 void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
 {
     struct layout layout;
@@ -395,7 +410,7 @@ void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
     layout_release(&layout);
 }
 
-/* A piece behind what it is sorted by: first by its unit. */
+/* A piece and its sort keys. The first key is its unit. */
 #define N_KEYS 5
 struct placed {
     uint64_t keys[N_KEYS];
@@ -407,8 +422,9 @@ static int compare_placed(const void *left, const void *right)
     return ranked_compare(left, right, N_KEYS);
 }
 
-/* Pieces of one range follow each other; wide ranges come first. Or by device,
- * so that those that meet follow each other. */
+/* Sorts pieces by unit. Within a unit, the widest pieces come first, and the
+ * pieces of a column range follow each other. With by_device, pieces are sorted
+ * by device within a unit, so that pieces on one device follow each other. */
 static void sort_pieces(struct change *pieces, uint32_t n,
                         const struct parts *parts, bool by_device)
 {
@@ -429,9 +445,9 @@ static void sort_pieces(struct change *pieces, uint32_t n,
     mem_free(placed);
 }
 
-/* The n pieces of a unit come to that many shards of one of its tables. A
- * layout says how wide pieces are, not which columns they have: these are given
- * out here, and only here, in the order of the pieces. */
+/* Writes the n pieces of a unit as n shards of one of its tables. An assignment
+ * stores the widths of pieces, not their columns. This function alone assigns
+ * the columns, in the order of the pieces. */
 static void place_shards(struct shard *out, const struct parts *parts,
                          uint32_t table, const struct change *pieces,
                          uint32_t n)
@@ -453,7 +469,8 @@ static void place_shards(struct shard *out, const struct parts *parts,
     }
 }
 
-/* Tables of a group are placed as one piece, but each has its shard. */
+/* Writes the shards of all pieces. Tables of a group are placed as one piece,
+ * but each of them gets its own shard. */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena)
@@ -486,12 +503,13 @@ void snapshot_to_plan(const struct snapshot *snapshot,
             plan->n_shards += end - begin;
         }
     }
-    plan->shard_ms = NULL; /* of other shards */
+    plan->shard_ms = NULL; /* belongs to other shards */
     plan_sort_shards(plan);
     snapshot_release(&sorted);
 }
 
-/* Sorted by unit and device, what meets follows each other. */
+/* Merges pieces of one unit on one device. They follow each other, as pieces
+ * are sorted by unit and device first. */
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
 {
     const uint32_t n = snapshot->n;

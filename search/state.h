@@ -6,93 +6,107 @@
 #include "search/choices.h"
 
 /*
- * An assignment of pieces to devices that is changed step by step: the pieces,
- * by unit and by device, and what each device has in sum. It is never changed
- * but by a trial that was priced and comes true (layout_commit), or as a whole
- * (snapshot_load), so what it keeps is always right; search/state.c says what
- * that means. One thread uses it at a time.
+ * Assignment of pieces to devices: the state of a search. It lists the pieces
+ * by unit and by device, and keeps the sum of the pieces of each device. There
+ * are two ways to change it: to commit a priced candidate (layout_commit), and
+ * to load a whole snapshot (snapshot_load). So everything that it keeps is
+ * always up to date; search/state.c lists the invariants. For one thread at a
+ * time.
  */
 
+/* Index that stands for "no piece" or "no device". */
 #define NO_PIECE UINT32_MAX
-/* Of the bytes that a layout moves, where a plan is to be replaced: none, and
- * trials do not count them; or none, but they do. */
+/* Special values of move_limit_bytes in re-planning. NO_MOVE_LIMIT: there is no
+ * limit, and candidates do not count their migration. COUNT_MOVES: there is no
+ * limit, but candidates count it. */
 #define NO_MOVE_LIMIT UINT64_MAX
 #define COUNT_MOVES (UINT64_MAX - 1)
 
-/* A piece of a layout, or one that a trial changes, brings (piece NO_PIECE) or
- * takes away (part NO_PART). */
+/* A piece of an assignment. In a candidate: a changed piece, a new piece
+ * (`piece` is NO_PIECE) or a removed piece (`part` is NO_PART). */
 struct change {
-    uint32_t piece; /* in the layout */
-    uint32_t part;  /* NO_PART: free */
+    uint32_t piece; /* index in the assignment */
+    uint32_t part;  /* piece type; NO_PART: the entry is free */
     uint32_t device;
-    uint32_t range; /* column range of its unit that it is of: pieces of
-                       one range are its row blocks */
-    uint32_t block; /* row block, 0 where rows are not cut */
+    uint32_t range; /* column range of its unit; pieces of one range are its row
+                       blocks */
+    uint32_t block; /* row block; 0 if rows are not cut */
 };
 
-/* Where a layout lists it. */
+/* Position of a piece in the lists of the assignment. */
 struct link {
-    uint32_t next; /* of its unit, or NO_PIECE */
-    uint32_t slot; /* in its device's list */
+    uint32_t next; /* next piece of its unit, or NO_PIECE */
+    uint32_t slot; /* index in the list of its device */
 };
 
-/* Pieces on one device, in any order: draws are of slots. */
+/* Pieces on one device, in any order. Random draws choose an index of it. */
 struct holding {
     uint32_t *pieces; /* [n], owned */
     uint32_t n;
     size_t capacity;
 };
 
+/* The assignment. R is the number of devices. "Terms" are those of the oracle
+ * (core/oracle.h). */
 struct layout {
-    const struct parts *parts; /* not owned */
-    struct arena arena;        /* of what does not grow */
+    const struct parts *parts; /* search space, not owned */
+    struct arena arena;        /* holds the arrays that do not grow */
     uint32_t n_devices;
-    struct change *pieces; /* [n_pieces], with holes */
+    struct change *pieces; /* [n_pieces], with free entries between */
     struct link *links;    /* [n_pieces] */
     size_t capacity, links_capacity;
+    /* entries of `pieces`; first free entry or NO_PIECE; pieces */
     uint32_t n_pieces, first_free, n_live;
-    uint32_t *first_of;       /* [n_units]: a piece, or NO_PIECE */
+    uint32_t *first_of; /* [n_units]: first piece of a unit, or NO_PIECE */
     struct holding *holdings; /* [R] */
-    uint32_t *n_commits;      /* [R] since sums were last added up afresh */
+    uint32_t *n_commits;      /* [R]: commits since the sums were last added up
+                                 from the pieces */
     double *sums;             /* [R][width] */
     double *compute_ms;       /* [R] */
-    uint32_t n_terms;         /* whose maxima make the total; 1 where there are
-                                 none: compute stands for it, though totals
-                                 are comm's */
-    double *terms_ms;         /* [R][n_terms]; or compute_ms */
-    double *block_ms;         /* [layout_n_blocks][n_terms]: the largest of each
-                                 over a block of devices */
-    double *load_ms;          /* [R]: the sum of its pieces' load_ms; or,
-                                 where there are terms, their total */
-    uint64_t *bytes;          /* [R] */
-    double excess;            /* sum over the devices of layout_excess, and
-                                 homes_excess */
-    uint64_t move_limit_bytes; /* NO_MOVE_LIMIT until the caller sets it */
-    uint64_t *moved_bytes;     /* [n_units]; NULL without homes; as of
-                                  layout_price where there is no limit */
-    uint64_t all_moved_bytes;  /* their sum */
-    double total_ms;           /* of comm, or where there are terms of those */
-    uint32_t style;            /* of its chain: tuning->changes[style] */
-    bool is_partial;           /* pieces are to come: the caller says so */
-    uint32_t n_unchecked;      /* commits since: layout_check_every */
-    double most_ms[ORACLE_MAX_TERMS];  /* [n_terms]: the largest of each over
-                                          the devices, */
-    uint32_t leader[ORACLE_MAX_TERMS]; /* and the first that has it */
-    /* When all was last priced: by how much the total rises with each term's
-     * largest; 1 where terms add up. What another term hides, and does not
-     * come near, is 0 and need not be lowered. */
+    uint32_t n_terms; /* number of terms whose maxima make the total; 1 if the
+                         oracle has none: then compute takes their place, though
+                         the total comes from comm */
+    double *terms_ms; /* [R][n_terms]; equals compute_ms if the oracle has no
+                         terms */
+    double *block_ms; /* [layout_n_blocks][n_terms]: maximum of each term over a
+                         block of devices */
+    double *load_ms;  /* [R]: total of the terms of the device; if the oracle
+                         has no terms, sum of the load_ms of its pieces */
+    uint64_t *bytes;  /* [R] */
+    double excess;    /* sum of layout_excess over the devices, plus
+                         homes_excess */
+    uint64_t move_limit_bytes; /* limit on migration; NO_MOVE_LIMIT until the
+                                  caller sets it */
+    uint64_t *moved_bytes;     /* [n_units]: migration of each unit; NULL unless
+                                  in re-planning; updated by layout_price alone
+                                  if move_limit_bytes is NO_MOVE_LIMIT */
+    uint64_t all_moved_bytes;  /* sum of moved_bytes */
+    double total_ms;           /* from the terms, or from comm if the oracle has
+                                  none */
+    uint32_t style;  /* move mix of its chain: index into tuning->changes */
+    bool is_partial; /* pieces are still missing; the caller sets it */
+    uint32_t n_unchecked;              /* commits since the last check
+                                          (layout_check_every) */
+    double most_ms[ORACLE_MAX_TERMS];  /* [n_terms]: maximum of each term over
+                                          the devices */
+    uint32_t leader[ORACLE_MAX_TERMS]; /* [n_terms]: first device that has the
+                                          maximum */
+    /* [n_terms]: rise of the total per rise of the term's maximum, as of the
+     * last layout_price. 1 if the total is the sum of the maxima. 0 if another
+     * term hides this one by a wide margin: then it need not be lowered. */
     double weight[ORACLE_MAX_TERMS];
 };
 
-/* Devices whose terms have a common maximum, so that the largest of all but a
- * few devices is found without a look at each. */
+/* Size of a block of devices. The maximum of each term is kept per block, so
+ * the maximum over all devices except a few is found without visiting each of
+ * them. */
 #define LAYOUT_BLOCK 32u
 static inline uint32_t layout_n_blocks(uint32_t n_devices)
 {
     return (n_devices + LAYOUT_BLOCK - 1) / LAYOUT_BLOCK;
 }
 
-/* to = from + sign x vector, where from may be to. */
+/* to[i] = from[i] + sign x vector[i] for i < width. from may equal to. */
 static inline void add_lanes(double *to, const double *from,
                              const double *vector, double sign, size_t width)
 {
@@ -100,20 +114,23 @@ static inline void add_lanes(double *to, const double *from,
         to[w] = from[w] + sign * vector[w];
 }
 
-/* Without a limit movement is counted when all is priced, not in trials. */
+/* Returns true if candidates count their migration: in re-planning, unless
+ * move_limit_bytes is NO_MOVE_LIMIT. Then layout_price alone counts it. */
 static inline bool layout_counts_moves(const struct layout *layout)
 {
     return layout->parts->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
-/* It is no layout before pieces are loaded (snapshot_load). */
+/* Allocates an assignment. It cannot be used before a snapshot has been loaded
+ * (snapshot_load). */
 void layout_init(struct layout *layout, const struct parts *parts);
 void layout_release(struct layout *layout);
 
-/* A device that exceeds its memory by a byte is this bad. */
+/* Excess of a device that is one byte over its limit. */
 #define LAYOUT_ANY_EXCESS 0.002
-/* How far bytes exceed a limit: 0 where they do not, else the excess as a share
- * of the whole, and a constant; of a device its memory. */
+/* Returns the excess of bytes over a limit: 0 if they keep it, else
+ * LAYOUT_ANY_EXCESS plus the exceeding bytes as a share of `whole`. For a
+ * device `whole` is its usable memory. */
 static inline double excess_over(uint64_t limit, uint64_t bytes, uint64_t whole)
 {
     if (bytes <= limit)
@@ -128,34 +145,35 @@ static inline double layout_excess(const struct layout *layout, uint32_t device,
     return excess_over(room, bytes, room);
 }
 
-/* Makes the trial, which was priced, come true. */
+/* Applies a candidate that has been priced. */
 struct trial;
 void layout_commit(struct layout *layout, const struct trial *trial);
-/* Every so manieth commit of a layout is looked at by the checker, which aborts
- * where something is wrong; 0: none. 256 in debug and sanitizer builds (make
- * CHECK_EVERY=256), else 0; tests set it before a search. The checker is linked
- * there alone: tests/unit/search/state_check.h. */
+/* The checker runs on every Nth commit of an assignment and aborts if something
+ * is wrong; 0: never. N is 256 in debug and sanitizer builds (make
+ * CHECK_EVERY=256) and 0 in others; tests set it before a search. The checker
+ * is linked in those builds alone: tests/unit/search/state_check.h. */
 extern uint32_t layout_check_every;
 extern void (*layout_checker)(const struct layout *layout);
-/* Adds everything up afresh and prices it. */
+/* Adds everything up from the pieces and prices it. */
 void layout_price(struct layout *layout);
-/* What comm says of a layout that was priced: oracle_total_ms. */
+/* Returns the total by comm of a priced assignment (oracle_total_ms). */
 double layout_true_total(const struct layout *layout);
 
-/* A layout laid by: its pieces, its total and its excess, but no sums, so that
- * best layouts are copied at the price of their pieces. Zeroed is empty. Also a
- * list of changes. */
+/* Snapshot of an assignment: its pieces, total and excess, but no sums, so a
+ * copy costs no more than its pieces. A zeroed snapshot is empty. Also used as
+ * a list of changes. */
 struct snapshot {
-    struct change *pieces; /* [n], owned; of a layout `piece` is no matter */
+    struct change *pieces; /* [n], owned; `piece` is unused in an assignment */
     uint32_t n;
     size_t capacity;
     double total_ms, excess;
-    uint64_t moved_bytes; /* of what stands on a front: search/movement.h */
+    uint64_t moved_bytes; /* set for the points of a Pareto front only:
+                             search/movement.h */
 };
 
 void snapshot_release(struct snapshot *snapshot);
-/* Where one more goes, to be filled in place: a copy of what was put together a
- * moment ago would be waited for. */
+/* Returns a new entry at the end, which the caller fills in place. A copy of an
+ * entry built elsewhere would stall on the writes just made to it. */
 static inline struct change *snapshot_next(struct snapshot *snapshot)
 {
     if (snapshot->n == snapshot->capacity)
@@ -164,20 +182,24 @@ static inline struct change *snapshot_next(struct snapshot *snapshot)
                      sizeof(*snapshot->pieces));
     return &snapshot->pieces[snapshot->n++];
 }
+/* Copies the pieces, total and excess. */
 void snapshot_copy(struct snapshot *to, const struct snapshot *from);
+/* Takes a snapshot of the assignment. */
 void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
+/* Replaces the whole assignment, and prices it. */
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
 
-/* Sets the excess, and the total as comm prices it. */
+/* Sets the excess, and the total by comm. */
 void snapshot_price(struct snapshot *snapshot, const struct parts *parts);
 
-/* Columns are given out from the widest piece on; or where a plan is to be
- * replaced such that few move (search/movement.h). The shards live in the
- * arena. */
+/* Writes the shards of the plan; they live in the arena. The pieces of a table
+ * get their columns from the widest piece on. In re-planning they get columns
+ * such that few of them move (search/movement.h). */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct parts *parts, struct plan *plan,
                       struct arena *arena);
-/* Column pieces that meet become one, as trial_join does (search/trial.h). */
+/* Merges column pieces that meet on a device, as trial_join does
+ * (search/trial.h). Returns false if some may not be merged. */
 bool snapshot_join(struct snapshot *snapshot, const struct parts *parts);
 
 #endif

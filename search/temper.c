@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-/* Where no effort is given: about a second of two cores. */
+/* Number of proposals if the user gives no effort: about one second on two
+ * cores. */
 #define EFFORT 2400000
 
 uint64_t temper_effort(uint64_t asked)
@@ -14,38 +15,41 @@ uint64_t temper_effort(uint64_t asked)
     return asked == SEARCH_EFFORT_AUTO ? EFFORT : asked;
 }
 
-/* Draws that lead nowhere are drawn again, so often. */
+/* Largest number of draws per step: a draw that gives no move is repeated. */
 #define TRIES 4
-/* Changes of a trial that is looked at before it is priced, and what rounding
- * may make of prices. */
+/* Number of changes from which a candidate is tested before it is priced
+ * (is_hopeless), and relative tolerance of the test for rounding errors. */
 #define LARGE_TRIAL 8
 #define ROUNDING 1e-9
-/* Chains that are priced together where communication is priced by comm: its
+/* Number of chains that are priced together if comm prices the exchange: its
  * nets take four rows at a time. */
 #define LOCK_STEP 4
-/* Steps of a chain between two questions whether to go on, at most, and rounds
- * of such steps a cycle, at least. */
+/* Largest number of steps of a chain between two calls of goes_on, and smallest
+ * number of such rounds in a cycle. */
 #define MAX_ROUND_STEPS 8192
 #define MIN_ROUNDS 16
-/* Temperature at the end of a cycle, as a share of the best total. */
+/* Temperature at the end of a cycle, as a fraction of the best total. */
 #define COLD_FRAC 0.00005
-/* Temperature of the coldest chain, likewise, and steps between exchanges. */
+/* Temperature of the coldest chain in parallel tempering, as a fraction of the
+ * best total, and number of steps between two exchanges. */
 #define LOWEST_FRAC 0.0003
 #define EXCHANGE_STEPS 30
 
-/* --- a chain --- */
+/* --- one chain --- */
 
-/* Copies all pieces, so it is put off until the walk leaves the layout
- * (decide), or others ask for the best (walk_group). */
+/* Saves the assignment as the chain's best. It copies all pieces, so it is
+ * called only when the chain leaves its best assignment (decide) or when other
+ * code needs it (walk_group). */
 static void save(struct chain *chain)
 {
     snapshot_save(&chain->best, &chain->at.layout);
     chain->is_saved = true;
 }
 
-/* The total is that of the slowest device; to lower it others have to be ready
- * to take what it gives up, so they count a little. Eighth power: devices near
- * the slowest one count, the others hardly do. */
+/* Returns the imbalance penalty of one device for one term. The slowest device
+ * alone sets the total. To lower the total, the other devices must be able to
+ * take work from it, so their loads count a little. The penalty is an eighth
+ * power: devices near the slowest one count, the others hardly do. */
 static double heavy_ms(const struct heavy *heavy, const double *terms_ms)
 {
     double x = terms_ms[heavy->term] * heavy->scale;
@@ -80,8 +84,8 @@ void temper_start_chain(struct temper *temper, unsigned c,
                 &chain->heavy[h], layout->terms_ms + r * layout->n_terms);
 }
 
-/* How much heavier the devices become that the trial touches, term by term, in
- * ms. */
+/* Returns the rise of the imbalance penalty in ms, over all terms and all
+ * devices that the candidate touches. */
 static double heavier(const struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -100,25 +104,27 @@ static double heavier(const struct chain *chain)
     return sum;
 }
 
-/* Limits are part of the energy, not walls: a way between two layouts that keep
- * them may lead through some that do not. The weight is of the best total, so
- * that problems of any scale are alike. */
+/* Returns the penalty in ms for an excess over the limits. Limits are part of
+ * the energy, not walls: a path between two feasible assignments may lead
+ * through infeasible ones. The penalty is relative to the best total, so that
+ * it is independent of the scale of the problem. */
 static double excess_ms(const struct chain *chain, double excess)
 {
     return chain->at.layout.parts->tuning->excess_weight * excess *
            chain->best.total_ms;
 }
 
-/* What the chain lowers, of the layout as it is: the total, and what memory it
- * exceeds. */
+/* Returns the energy that the chain lowers, for its present assignment: the
+ * total plus the penalty for excess memory. */
 static double energy_ms(const struct chain *chain)
 {
     return chain->at.layout.total_ms +
            excess_ms(chain, chain->at.layout.excess);
 }
 
-/* Whether a layout is better than one laid by: one that keeps all limits before
- * any that does not, then by the total. */
+/* Returns whether an assignment is better than a snapshot. Less excess comes
+ * first, so an assignment that keeps all limits is better than any that does
+ * not; then the total decides. */
 static bool is_better(double excess, double total_ms,
                       const struct snapshot *than)
 {
@@ -127,9 +133,10 @@ static bool is_better(double excess, double total_ms,
     return total_ms < than->total_ms;
 }
 
-/* Metropolis' rule: what is no worse comes true, what is worse by `rise` with
- * probability exp(-rise / T). The best layout is copied only when the walk is
- * about to leave it: most improvements are followed by another. */
+/* Accepts or rejects the candidate by Metropolis' rule: a candidate that is not
+ * worse is accepted, a candidate that is worse by `rise` with probability
+ * exp(-rise / T). The best assignment is copied only when the chain is about to
+ * leave it, as most improvements are followed by another one. */
 static void decide(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -147,7 +154,7 @@ static void decide(struct chain *chain)
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
-    /* A rise that is no number fails the search in the end (watch_finish). */
+    /* A rise that is NAN fails the search at its end (watch_finish). */
     assert(!trial->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
@@ -226,11 +233,18 @@ struct snapshot *temper_best(const struct temper *temper)
     return best;
 }
 
-/* Whether a large trial would be turned down whatever all devices but one cost,
- * fit the memory, and lose all that makes them heavy: most are, by the device
- * that looked busiest when they were thought of, or, where costs add up, by
- * what they were thought to come to. Draws as decide will, which checks it
- * where layouts are checked: there they are priced all the same. */
+/*
+ * Cheap rejection test for a large candidate. Returns true if one device alone
+ * makes decide reject it, even if all other devices cost nothing, fit the
+ * memory and have no imbalance penalty. Tests the device that looked busiest
+ * when the move was drawn; this rejects most large candidates. If the candidate
+ * is small, costs are additive or the oracle has no terms, returns the verdict
+ * that the estimates of the move gave (is_given_up).
+ *
+ * Uses the random number that decide will draw next. In builds that check
+ * assignments, rejected candidates are priced all the same, and decide asserts
+ * that it rejects them too.
+ */
 static bool is_hopeless(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -251,8 +265,9 @@ static bool is_hopeless(struct chain *chain)
            trial_limit_ms(trial, &chain->rng);
 }
 
-/* All that is drawn comes of the chain's own stream, so that it walks alike
- * whatever the others do and whichever thread it is on. */
+/* Draws the next candidate of a chain. All random numbers come from the chain's
+ * own generator, so the chain walks the same path whatever the other chains do
+ * and whichever thread runs it. */
 static void propose_some(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -273,9 +288,10 @@ static void propose_some(struct chain *chain)
     }
 }
 
-/* The steps of a round of some chains, in lock-step: what all of them touch is
- * priced in one call. At the end of a round each best is laid by, as others
- * look at it then. */
+/* Runs the steps of a round for one group of chains in lock-step: the devices
+ * that the candidates of all chains touch are priced in one call. Saves each
+ * chain's best assignment at the end of the round, because other code reads it
+ * then. */
 static void walk_group(void *ctx, size_t group, unsigned thread)
 {
     struct temper *temper = ctx;
@@ -300,8 +316,8 @@ static void walk_group(void *ctx, size_t group, unsigned thread)
             save(&chains[c]);
 }
 
-/* One of n_rounds of a cycle of so many steps; false where it is not to go on.
- */
+/* Runs one of the n_rounds rounds of a cycle of n_steps steps. Returns false if
+ * goes_on ends the search. */
 static bool walk_round(struct temper *temper, uint64_t n_steps, uint64_t round,
                        uint64_t n_rounds)
 {
@@ -335,10 +351,12 @@ bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac)
     return is_on;
 }
 
-/* The ladder, in even steps of the logarithm, hangs on the best total, so it is
- * set anew as that falls. Of neighbours every second pair is looked at: what
- * they would be with the other's temperature is as likely as exp(gain) of what
- * they are. Chains change places, not layouts: an exchange is two pointers. */
+/* The temperatures form a geometric ladder. It is proportional to the best
+ * total, so it is set again as the total falls. After each round every second
+ * pair of neighbours may exchange temperatures. The exchange is accepted with
+ * probability exp(gain): the likelihood of the two assignments at each other's
+ * temperature, relative to the present one. It swaps two chain pointers, not
+ * assignments. */
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
 {
     const uint64_t n_rounds = n_steps / EXCHANGE_STEPS + 1;
@@ -367,23 +385,27 @@ bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac)
     return true;
 }
 
-/* --- repair: chains to which all plans cost one, and memory counts --- */
+/* --- repair: chains in which all plans cost the same and only memory counts
+ * --- */
 
-/* Steps of all chains: so many, and so many more a piece; and steps times
- * devices, which is what a step takes, at most. */
+/* Steps of all chains together: MIN_STEPS, plus STEPS_A_PIECE per piece.
+ * MAX_WORK limits steps x devices, as the time of a step grows with the number
+ * of devices. */
 #define MIN_STEPS 50000
 #define STEPS_A_PIECE 500
 #define MAX_WORK 20000000
 #define REPAIR_SEED 4
-/* It cools down so many times. Temperatures are excess: shares of a device's
- * memory. */
+/* Number of cooling cycles, and first temperature. Temperatures are in units of
+ * excess: fractions of a device's memory. */
 #define N_REPAIR_CYCLES 4
 #define REPAIR_HOT_FRAC 0.02
-/* That the fullest device sets the total, which moves begin on
- * (search/moves.h), must not weigh against what exceeds memory. */
+/* Weight of a device's fullness in the total, in ms. It makes the fullest
+ * device set the total, so that moves begin on it (search/moves.h). It is small
+ * enough not to outweigh the excess memory. */
 #define FULLNESS_MS 1e-6
 
-/* The one lane of a piece is its share of the roomiest device. */
+/* Oracle of the repair. A piece has one lane: its bytes as a fraction of the
+ * largest device memory. */
 static void price_fullness(const struct oracle *oracle, const double *sums,
                            size_t n, double *compute_ms, double *terms_ms)
 {

@@ -5,93 +5,106 @@
 #include "search/trial.h"
 
 /*
- * A fixed number of chains, each a simulated annealing (Kirkpatrick, Gelatt,
- * Vecchi 1983), walked on all threads by either of two schedules. Annealing
- * goes deep, tempering comes out of any hole: it wants many steps a table, as
- * layouts must find their way from the hottest chain to the coldest.
+ * Simulated annealing and parallel tempering: a fixed number of chains, each a
+ * simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983), that run on all
+ * threads by one of two schedules. Annealing descends far. Tempering escapes
+ * from any local minimum, but needs many steps per table, as assignments must
+ * travel from the hottest chain to the coldest.
  *
- * Chains go in lock-step where several are priced in one batch: each proposes a
- * change (search/moves.h), each is accepted or not. Schedules hang on work,
- * not on the clock, and what a chain does on its own draws and temperature
- * alone, so neither batches nor threads change the outcome.
+ * Chains that share a pricing batch run in lock-step: each proposes a change
+ * (search/moves.h), all changes are priced, and each is accepted or rejected.
+ * The schedules depend on work, not on the clock. A chain depends only on its
+ * own random numbers and temperature. So neither batches nor threads change the
+ * outcome.
  */
 
 #define TEMPER_CHAINS 8
 
+/* One chain. */
 struct chain {
-    struct tryout at;
+    struct tryout at; /* its assignment and candidate */
     struct rng rng;
     double temperature_ms;
-    struct snapshot best; /* excess is 0 once it keeps all limits;
-                             less is better than a lower total */
-    bool is_saved;        /* the layout is no better than `best` */
+    struct snapshot best; /* best assignment so far: less excess is better than
+                             a lower total, and 0 excess keeps all limits */
+    bool is_saved;        /* the assignment is no better than `best` */
+    /* [n_heavy]: imbalance penalty of each term with a weight above 0. A device
+     * adds weight_ms x (scale x its term)^8. scale is 1 / the maximum of the
+     * term at the start of the chain. weight_ms is this maximum times the
+     * weight of the term. */
     struct heavy {
         uint32_t term;
-        double scale, weight_ms; /* 1 / the largest when the chain started,
-                                    and the largest by its weight */
-    } heavy[ORACLE_MAX_TERMS];   /* [n_heavy]: of the terms that have one */
+        double scale, weight_ms;
+    } heavy[ORACLE_MAX_TERMS];
     uint32_t n_heavy;
-    double all_heavy_ms; /* of the layout as it is, but for rounding */
+    double all_heavy_ms; /* sum of the penalties of the assignment, up to
+                            rounding */
 };
 
-/* Asked between rounds, some 10^4 steps or fewer apart, with the steps that
- * each chain has done in this cycle. */
+/* Callback that returns whether to go on. It is called between rounds, at most
+ * about 10^4 steps apart. n_done is the number of steps that each chain has
+ * done in this cycle. */
 typedef bool goes_on_fn(void *ctx, uint64_t n_done);
 
+/* All chains and their schedule. */
 struct temper {
     struct pool *pool; /* not owned; may be NULL */
     struct chain all[TEMPER_CHAINS];
-    struct chain *chains[TEMPER_CHAINS];   /* tempering keeps them in order, the
-                                              coldest first */
-    unsigned lock_step;                    /* chains that are priced together */
-    struct pricing pricing[TEMPER_CHAINS]; /* of each of their groups */
-    struct rng rng;                        /* of exchanges */
-    uint64_t n_round_steps;                /* of this round, of each chain */
-    double cooling;
+    struct chain *chains[TEMPER_CHAINS]; /* in tempering sorted by temperature,
+                                            the coldest first */
+    unsigned lock_step; /* number of chains priced in one batch */
+    struct pricing pricing[TEMPER_CHAINS]; /* one per group of such chains */
+    struct rng rng;                        /* random numbers of the exchanges */
+    uint64_t n_round_steps; /* steps of each chain in this round */
+    double cooling;         /* factor of the temperatures per step */
     goes_on_fn *goes_on;
     void *ctx;
 };
 
-/* Changes to try in all: as many as asked for, if that is not
- * SEARCH_EFFORT_AUTO. */
+/* Returns the number of changes to try: `asked`, or the default number if that
+ * is SEARCH_EFFORT_AUTO. */
 uint64_t temper_effort(uint64_t asked);
 
+/* Creates the chains. They need a start before they can run. */
 void temper_open(struct temper *temper, const struct parts *parts,
                  struct pool *pool, uint64_t seed, goes_on_fn *goes_on,
                  void *ctx);
-void temper_close(struct temper *temper); /* a zeroed one is fine */
-/* Layouts priced since. */
+void temper_close(struct temper *temper); /* accepts a zeroed struct */
+/* Returns the number of candidates priced since temper_open. */
 uint64_t temper_priced(const struct temper *temper);
 
-/* All chains go on from these, in turn. */
+/* Starts all chains, without a migration limit: chain c from starts[c modulo
+ * n_starts]. */
 void temper_start(struct temper *temper, const struct snapshot *starts,
                   unsigned n_starts);
-/* One of them goes on from this, and may move so much (struct layout). */
+/* Starts one chain, with a migration limit (struct layout). */
 void temper_start_chain(struct temper *temper, unsigned c,
                         const struct snapshot *from, uint64_t move_limit_bytes);
-/* Lays by where the chains stand, [TEMPER_CHAINS]: temper_start of these goes
- * on from there. */
+/* Takes a snapshot of the assignment of each chain, [TEMPER_CHAINS].
+ * temper_start with these continues from there. */
 void temper_pause(const struct temper *temper, struct snapshot *layouts);
-/* The best layout of all chains since they started; less excess is better than
- * a lower total. Not owned. */
+/* Returns the best assignment of all chains since they started. Less excess is
+ * better than a lower total. Not owned. */
 struct snapshot *temper_best(const struct temper *temper);
 
-/* Simulated annealing: all chains alike, from hot_frac of the best total down
- * to near nothing. False where goes_on said so. */
+/* Simulated annealing: n_steps of each chain, all at the same temperature,
+ * which falls from the share hot_frac of the best total to near 0. Returns
+ * false if goes_on ended it. */
 bool temper_anneal(struct temper *temper, uint64_t n_steps, double hot_frac);
 
-/* Parallel tempering (Swendsen and Wang 1986; Geyer 1991): each chain at a
- * temperature of its own, the hottest at hot_frac of the best total, and
- * neighbours exchange temperatures as Metropolis' rule has it. */
+/* Parallel tempering (Swendsen and Wang 1986; Geyer 1991): n_steps of each
+ * chain, each at its own temperature. The highest is the share hot_frac of the
+ * best total. Neighbours exchange their temperatures by Metropolis' rule.
+ * Returns false if goes_on ended it. */
 bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac);
 
 /*
- * Where packing is stuck: all is placed, whether it fits or not, and annealed
- * as any layout is, but all plans cost one, and a device is the dearer the
- * fuller it is, so that memory is all there is to lower; until none holds more
- * than it may. Returns 0, or the bytes by which the best layout still exceeds
- * memory; *io is then as it was. Takes at most a second, or so many as there is
- * patience.
+ * Repairs an assignment that exceeds the memory, if packing has failed. It
+ * places all pieces, whether they fit or not, and anneals them by memory alone:
+ * all plans have the same total, and a device costs more the fuller it is. Ends
+ * when no device exceeds its memory. Returns 0 then. Else returns the bytes by
+ * which the best assignment still exceeds the memory, and leaves *io as it was.
+ * It takes at most about `patience` seconds.
  */
 uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
                        unsigned patience);

@@ -7,12 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Row blocks are looked at in trials of so few changes; larger ones put a whole
- * table anew, which sets them apart by itself. */
+/* Largest candidate, in changes, whose row blocks are checked for two pieces of
+ * one block on one device. Larger candidates place a whole table anew, which
+ * keeps its row blocks apart. */
 #define MAX_BLOCKS 32
 
-/* Between trials `place` and `first_on` are NO_PIECE all over; only what was
- * touched is put back, so that many devices cost nothing. */
+/* Empties a candidate. Between two candidates all entries of `place` and
+ * `first_on` are NO_PIECE. Only the touched entries are reset, so the time does
+ * not depend on the number of devices. */
 void trial_clear(struct trial *trial)
 {
     for (uint32_t i = 0; i < trial->n_devices; i++) {
@@ -49,9 +51,10 @@ void trial_send(struct trial *trial, const struct layout *layout,
                                          .device = device});
 }
 
-/* The piece goes from its device (sign -1), or comes (1). A device that is left
- * empty has no rounding of what it had; bytes saturate: one that holds more
- * than there is must not look empty. */
+/* Removes a piece from the sums of its device (sign -1) or adds it (sign 1).
+ * Sets the sums of an empty device to 0, so that no rounding errors remain.
+ * Bytes saturate: a device that holds more than UINT64_MAX bytes must not look
+ * empty. */
 static inline void sum_piece(struct trial *trial, const struct layout *layout,
                              const struct change *piece, double sign)
 {
@@ -62,7 +65,8 @@ static inline void sum_piece(struct trial *trial, const struct layout *layout,
     const uint32_t i = is_new ? trial->n_devices : trial->place[device];
     double *sum = trial->sums + i * width;
 
-    if (is_new) { /* as the layout has it but for sums */
+    /* Copies the values of the assignment, except the sums. */
+    if (is_new) {
         trial->place[device] = i;
         trial->n_in_block[device / LAYOUT_BLOCK]++;
         trial->devices[trial->n_devices++] = device;
@@ -78,8 +82,9 @@ static inline void sum_piece(struct trial *trial, const struct layout *layout,
         memset(sum, 0, width * sizeof(*sum));
 }
 
-/* What goes before what comes, so that a device that is emptied and filled is
- * empty once. On any device, or where it is not NO_PIECE on that alone. */
+/* Adds up the changes on all devices, or only on device `only` if that is not
+ * NO_PIECE. Removes pieces before it adds any, so that a device that is emptied
+ * and refilled is exactly empty in between. */
 static void sum_up(struct trial *trial, const struct layout *layout,
                    uint32_t only)
 {
@@ -96,7 +101,9 @@ static void sum_up(struct trial *trial, const struct layout *layout,
             sum_piece(trial, layout, &changes[c], 1);
 }
 
-/* Excess changes on touched devices alone, and with what their units move. */
+/* Computes the sums of the touched devices and the excess. The excess changes
+ * only with the bytes of touched devices and with the migration of changed
+ * units. */
 void trial_sum(struct trial *trial, const struct layout *layout)
 {
     sum_up(trial, layout, NO_PIECE);
@@ -124,8 +131,9 @@ const double *trial_sum_on(struct trial *trial, const struct layout *layout,
     return trial->sums;
 }
 
-/* The largest of term k over the devices that the trial leaves alone, 0 for
- * none. Blocks that it touches are looked at device by device. */
+/* Returns the maximum of term k over the devices that the candidate does not
+ * touch; 0 if it touches all. Blocks of devices with a touched device are
+ * scanned device by device. */
 static double most_left_alone(const struct trial *trial,
                               const struct layout *layout, size_t k)
 {
@@ -147,8 +155,8 @@ static double most_left_alone(const struct trial *trial,
     return most_ms;
 }
 
-/* The devices that the trial leaves alone are looked at only if it touches the
- * one that leads. */
+/* Prices the candidate by terms. Scans the untouched devices for a term only if
+ * the candidate touches the device that leads the term. */
 static void price_terms(struct trial *trial, const struct layout *layout)
 {
     const struct oracle *oracle = layout->parts->oracle;
@@ -167,11 +175,12 @@ static void price_terms(struct trial *trial, const struct layout *layout)
     trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 
-/* --- pieces that meet --- */
+/* --- pieces of one unit on one device --- */
 
-/* Whether the trial does something with this piece. *next is where to look
- * first, 0 for a first piece: where many change, they do in the order of their
- * unit's list. */
+/* Returns whether the candidate changes or removes this piece. *next is the
+ * index of the change to look at first, 0 for the first piece. Large candidates
+ * change pieces in the order of their unit's list, so the search usually ends
+ * at once. */
 static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
 {
     for (uint32_t i = 0; i < trial->changes.n; i++, ++*next) {
@@ -182,7 +191,7 @@ static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
     return false;
 }
 
-/* Removals that are added on the way are passed over like any other. */
+/* Removals that the caller adds during the walk are skipped like all others. */
 bool trial_walk(struct unit_walk *walk, const struct trial *trial,
                 const struct layout *layout)
 {
@@ -202,8 +211,8 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
     return false;
 }
 
-/* What was walked last becomes part of change `into`, which puts a piece on the
- * same device; false where there is no such part. */
+/* Merges the piece that was walked last into change `into`, which puts a piece
+ * on the same device. Returns false if no piece type has the joint width. */
 static bool join_last(struct trial *trial, const struct layout *layout,
                       struct unit_walk *walk, uint32_t into)
 {
@@ -216,16 +225,19 @@ static bool join_last(struct trial *trial, const struct layout *layout,
     if (walk->is_held)
         trial_remove(trial, walk->piece.piece);
     else if (walk->piece.piece != NO_PIECE)
-        trial->changes.pieces[walk->c - 1].part = NO_PART; /* it goes */
+        trial->changes.pieces[walk->c - 1].part =
+            NO_PART; /* removes the piece */
     else
         trial->changes.pieces[--walk->c] =
             trial->changes.pieces[--trial->changes.n];
     return true;
 }
 
-/* Changes of the unit begin with `from`. The first of them on each device takes
- * in what the trial puts there later, and what the layout has there. Columns of
- * a sequence then have to be of one width. */
+/* Merges column pieces of a unit that share a device. The changes of the unit
+ * begin at index `from`. The first change on each device absorbs the pieces
+ * that the candidate puts there later and the pieces that the assignment has
+ * there. Returns false if a merge is impossible, or if the pieces of a sequence
+ * table would have different widths. */
 static bool join_unit(struct trial *trial, const struct layout *layout,
                       uint32_t unit, uint32_t from)
 {
@@ -255,8 +267,9 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
     return is_fine;
 }
 
-/* Whether a grid's piece, which change c puts, meets another of its block: by
- * rows, not by number, which blocks that stand each have of their own. */
+/* Returns whether the grid piece of change c shares its device with another
+ * piece of the same row block. Compares rows, not block numbers, as each
+ * standing block of the current plan has a number of its own. */
 static bool meets(const struct trial *trial, const struct layout *layout,
                   uint32_t c)
 {
@@ -278,9 +291,10 @@ static bool meets(const struct trial *trial, const struct layout *layout,
     return false;
 }
 
-/* A unit's changes mostly follow each other; where they do not it is looked at
- * again, and found joined. Blocks that are tied to ranks stand where they must:
- * those of two ranges on one device. */
+/* Merges pieces of one unit on one device, unit by unit. The changes of a unit
+ * usually follow each other. If they do not, the unit is visited again and has
+ * nothing left to merge. Row blocks that are tied to ranks cannot move, so
+ * pieces of two column ranges of such a block may share a device. */
 bool trial_join(struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -306,7 +320,7 @@ bool trial_join(struct trial *trial, const struct layout *layout)
     return is_fine;
 }
 
-/* --- many at once --- */
+/* --- several candidates at once --- */
 
 void pricing_init(struct pricing *pricing, const struct parts *parts,
                   uint32_t n)
@@ -333,14 +347,14 @@ void pricing_release(struct pricing *pricing)
     *pricing = (struct pricing){0};
 }
 
-/* Heads of all devices that trials touch, at once. */
+/* Computes compute_ms of all devices that the candidates touch, in one call. */
 static void price_heads(struct tryout *const *tryouts, uint32_t n,
                         struct pricing *pricing)
 {
     const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
     size_t n_rows = 0;
 
-    assert(pricing->sums); /* there are no terms */
+    assert(pricing->sums); /* the oracle has no terms */
     for (uint32_t i = 0; i < n; i++) {
         struct trial *trial = &tryouts[i]->trial;
 
@@ -353,7 +367,7 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
         oracle->ops->compute(oracle, pricing->sums, n_rows, pricing->rows_ms);
 }
 
-/* A device's sums, or of width 1 that lane alone. */
+/* Copies the sums of a device, or only the given lane if width is 1. */
 static inline void gather(double *to, const double *sums, size_t width,
                           size_t lane)
 {
@@ -363,9 +377,10 @@ static inline void gather(double *to, const double *sums, size_t width,
         memcpy(to, sums, width * sizeof(*to));
 }
 
-/* The nets take all devices of all trials in one call, which is most of the
- * time there is. With a memo only the lane that comm asks for is gathered, and
- * backward exchanges that were seen are not asked again. */
+/* Prices the exchange of all candidates. The nets take all devices of all
+ * candidates in one call, which takes most of the search time. With a memo,
+ * only the lane that comm needs is gathered, and backward exchanges that were
+ * priced before are not priced again. */
 static void price_comm(struct tryout *const *tryouts, uint32_t n,
                        struct pricing *pricing)
 {
@@ -405,8 +420,8 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
             pricing->bwd_ms + i * n_devices, pricing->fwd_ms + i * n_devices);
 }
 
-/* Trials without changes are priced with the others but not counted: their
- * chains stay where they are. */
+/* Prices n candidates. Empty candidates are priced with the others but not
+ * counted: their chains stay where they are. */
 void tryouts_price(struct tryout *const *tryouts, uint32_t n,
                    struct pricing *pricing)
 {
@@ -423,7 +438,7 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
     price_comm(tryouts, n, pricing);
 }
 
-/* All that is [R] is allotted once: trials are many and small. */
+/* Allocates all arrays of length [R] once, as candidates are many and small. */
 void tryout_init(struct tryout *tryout, const struct parts *parts)
 {
     const uint32_t n = parts->n_devices;

@@ -6,91 +6,105 @@
 #include "search/state.h"
 
 /*
- * A change of some pieces, priced on the side: it costs the layout nothing
- * unless it is committed. In this order
+ * Candidates: a candidate is a set of changes of an assignment, evaluated
+ * without changing the assignment. It costs nothing unless it is committed. The
+ * functions are called in this order:
  *
- *     trial_clear     of what was tried before
- *     trial_send ...  what goes and what comes (search/moves.h proposes)
- *     trial_join      pieces that meet become one
- *     trial_sum       what the touched devices would hold, and the excess
- *     tryouts_price   what they would cost, and the total
- *     layout_commit   or nothing
+ *     trial_clear     forgets the previous candidate
+ *     trial_send ...  add changes: pieces to remove, move or add
+ *                     (search/moves.h proposes them)
+ *     trial_join      merges column pieces that meet on a device
+ *     trial_sum       adds up the touched devices, and the excess
+ *     tryouts_price   prices them, and the total
+ *     layout_commit   applies the candidate; left out if it is rejected
  *
- * All is O(what the changes touch), except that comm is asked of all devices.
+ * Each takes O(size of the changes), except that comm prices all devices.
  *
- * Pieces that meet. TorchRec takes all column pieces of a table on one device
- * for as wide as the first, and several cost more than one that is as wide as
- * all of them; as columns may be given out in any order, one it can always be.
- * So a change leaves one piece of the columns of a unit on a device at most,
- * and one piece of each row block; what was built together and never changed is
- * joined in the plan (plan_join_columns). Only where a plan is to be replaced,
- * pieces of equal widths that do not touch may stay as they stand.
+ * Pieces that meet. If a device has several column pieces of a table, TorchRec
+ * assumes that all are as wide as the first one. Several pieces also cost more
+ * than one piece of their total width. They can always be merged into one,
+ * because columns may be given out in any order. So a candidate leaves at most
+ * one column piece of a unit on a device, and one piece of each row block.
+ * Pieces that a builder placed together and no candidate changed are merged in
+ * the plan (plan_join_columns). In re-planning only, pieces of equal widths
+ * that do not touch may stay separate, as in the current plan.
  */
 
+/* Migration of one unit. */
 struct unit_moved {
     uint32_t unit;
     uint64_t bytes;
 };
 
-/* What a device has, as rebuild goes on (search/moves.h). */
+/* Estimated state of a device while a ruin-and-recreate move is built
+ * (search/moves.h). */
 struct estimate {
     double load_ms;
     uint64_t bytes;
-    uint32_t room_quanta, held_quanta; /* of the unit that is poured */
+    uint32_t room_quanta, held_quanta; /* width steps of the unit being placed:
+                                          that it has room for, that it gets */
 };
 
+/* A candidate. R is the number of devices of the assignment. "Afterwards" means
+ * after the candidate is committed. */
 struct trial {
-    struct arena arena; /* of all that is [R] */
-    struct snapshot changes;
-    uint32_t *devices; /* [n_devices] that it touches; room for all */
+    struct arena arena;      /* holds the arrays */
+    struct snapshot changes; /* list of the changes */
+    uint32_t *devices; /* [n_devices] that it touches; has room for all R */
     uint32_t n_devices;
-    uint32_t *place; /* [R]: in `devices`, or NO_PIECE */
-    uint32_t
-        *n_in_block;    /* [layout_n_blocks]: devices of each that it touches */
-    uint32_t *first_on; /* [R]: NO_PIECE but while pieces are joined or set
-                           apart: trial_join, search/moves.h */
-    bool is_apart;      /* what it puts meets nothing, or as in the plan to be
-                           replaced: it is not joined */
-    int64_t *n_held;    /* [n_devices] pieces then */
-    uint64_t *bytes;    /* [n_devices] */
-    double *sums;       /* [n_devices][width] */
-    double *compute_ms; /* [n_devices]; where there are no terms the pricing's
-                           that had it last, and so is: */
-    double *terms_ms;   /* [n_devices][n_terms] */
-    bool is_given_up;   /* whoever tries it knows that it will not come true:
-                           it is not priced, where there are terms */
-    double limit_ms;    /* what is worse may come true by chance alone, at a
-                           chain's temperature; INFINITY: all may */
+    uint32_t *place; /* [R]: index of the device in `devices`, or NO_PIECE */
+    uint32_t *n_in_block; /* [layout_n_blocks]: number of devices that it
+                             touches in each block of devices */
+    uint32_t *first_on; /* [R]: scratch of trial_join, and of search/moves.h to
+                           keep pieces apart; NO_PIECE otherwise */
+    bool is_apart;      /* trial_join is not needed: the pieces that it adds
+                           share no device with others of their unit, or only as
+                           in the current plan */
+    int64_t *n_held;    /* [n_devices]: number of pieces afterwards */
+    uint64_t *bytes;    /* [n_devices] afterwards */
+    double *sums;       /* [n_devices][width] afterwards */
+    double *compute_ms; /* [n_devices]; if the oracle has no terms, this points
+                           into the `struct pricing` that priced it last */
+    double *terms_ms;   /* [n_devices][n_terms]; if the oracle has no terms, the
+                           same as compute_ms */
+    bool is_given_up;   /* the candidate is known to be rejected; it is not
+                           priced if the oracle has terms */
+    double limit_ms;    /* higher totals are accepted only by chance, at the
+                           temperature of the chain; INFINITY: no limit */
     double temperature_ms;
-    double total_ms;
-    double excess;            /* the layout's then */
-    struct unit_moved *moved; /* [n_moved] units that it touches, with homes
-                                 only; room for all */
+    double total_ms;          /* afterwards */
+    double excess;            /* of the assignment afterwards */
+    struct unit_moved *moved; /* [n_moved] units that it touches and their
+                                 migration; in re-planning only; has room for
+                                 all units */
     uint32_t n_moved;
-    uint64_t all_moved_bytes;   /* the layout's then */
-    struct estimate *estimates; /* [R]: while a change is thought of */
+    uint64_t all_moved_bytes;   /* migration of the assignment afterwards */
+    struct estimate *estimates; /* [R]: scratch while changes are chosen */
 };
 
+/* Forgets all changes and sums. */
 void trial_clear(struct trial *trial);
-/* Where layouts are checked what is given up is made and priced all the same:
- * search/temper.c looks whether it is turned down. */
+/* Returns true if the candidate has to be priced. A given-up candidate does
+ * not, unless assignments are checked: then search/temper.c asserts that it
+ * would have been rejected. */
 static inline bool trial_is_priced(const struct trial *trial)
 {
     return !trial->is_given_up || layout_check_every;
 }
-/* The most that a layout may cost to come true, by the next draw, which stays
- * to be made. */
+/* Returns the highest total at which the chain accepts the candidate, given the
+ * next random number of rng. Does not advance rng. */
 double trial_limit_ms(const struct trial *trial, const struct rng *rng);
-/* So many quanta of a column piece go to another device; or, where n_quanta is
- * 0 or all that it has, the piece. */
+/* Moves n_quanta width steps of a column piece to another device. Moves the
+ * whole piece if n_quanta is 0 or its full width. */
 void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device);
+/* Removes a piece. */
 static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
     *snapshot_next(&trial->changes) =
         (struct change){.piece = piece, .part = NO_PART};
 }
-/* All pieces of a unit go. */
+/* Removes all pieces of a unit. */
 static inline void trial_remove_unit(struct trial *trial,
                                      const struct layout *layout, uint32_t unit)
 {
@@ -98,84 +112,97 @@ static inline void trial_remove_unit(struct trial *trial,
          i = layout->links[i].next)
         trial_remove(trial, i);
 }
-/* A piece comes; which one is not looked at. */
+/* Adds a new piece. Ignores piece.piece. */
 static inline void trial_add(struct trial *trial, struct change piece)
 {
     piece.piece = NO_PIECE;
     *snapshot_next(&trial->changes) = piece;
 }
-/* The pieces that a unit has once the trial has come true: those that it puts,
- * in its order, then those that it leaves alone. It begins with the unit, the
- * first change to look at, and held = first_of[unit]. */
+/* Iterator over the pieces that a unit will have after the candidate: first the
+ * pieces that the candidate adds or moves, in its order, then those that it
+ * leaves alone. To begin, set unit, c to the first change to visit, and held to
+ * first_of[unit], and zero the rest. */
 struct unit_walk {
     uint32_t unit;
-    uint32_t c;          /* the change behind that of `piece` */
-    uint32_t held, next; /* where it goes on */
-    bool is_held;        /* the layout has `piece` already */
-    struct change piece;
+    uint32_t c; /* index of the change after the one that gave `piece` */
+    /* next piece of the assignment to visit; index at which the search for a
+     * change of it begins */
+    uint32_t held, next;
+    bool is_held;        /* `piece` is in the assignment and left alone */
+    struct change piece; /* current piece */
 };
-/* False at the end. What is walked may be changed, changes may be added. */
+/* Goes to the next piece; returns false at the end. The caller may alter the
+ * visited change and append changes meanwhile. */
 bool trial_walk(struct unit_walk *walk, const struct trial *trial,
                 const struct layout *layout);
-/* Before a trial is summed up: column pieces that it puts where some of their
- * unit are become one. False where it may not come true: where that would be a
- * whole table that may only be cut, where pieces of one row block meet, or
- * where columns of a sequence would be of several widths.
- * Nothing where trial->is_apart. */
+/* Merges column pieces that the candidate would place on a device with other
+ * column pieces of their unit. Call it before trial_sum. Does nothing if
+ * trial->is_apart. Returns false if the candidate is not allowed, because
+ *
+ * - the merged piece would be a whole table that may only be cut,
+ * - pieces of one row block meet on a device, or
+ * - columns of a sequence table would have several widths. */
 bool trial_join(struct trial *trial, const struct layout *layout);
 
-/* Adds up what the touched devices would hold. */
+/* Adds up the pieces of each touched device, and the excess. */
 void trial_sum(struct trial *trial, const struct layout *layout);
-/* The same of one device alone, before that: many trials need no more. */
+/* Returns the sums, [width], of one device alone. Many candidates are rejected
+ * on these sums alone. Call it before trial_sum. */
 const double *trial_sum_on(struct trial *trial, const struct layout *layout,
                            uint32_t device);
 
-/* Where trials are priced, some together. */
+/* Buffers to price up to n candidates in one batch. Unused if the oracle has
+ * terms. */
 struct pricing {
-    struct bwd_memo memo; /* zeroed where comm is asked */
-    double *sums; /* [n][R][width]: of touched devices, gathered, for compute;
-                     then as of the trials, or of the memo's lane alone
-                     [n][R]; owned, with: */
-    double *compute_ms, *fwd_ms, *bwd_ms, *rows_ms; /* [n][R]; the last of what
-                                                       was gathered */
+    struct bwd_memo memo; /* known backward exchanges; zeroed if comm is used */
+    /* [n][R][width], owned; the block also holds the arrays below. First the
+     * sums of all touched devices, gathered for ops->compute. Then the sums of
+     * all devices of each candidate; with a memo only the lane that it needs,
+     * [n][R]. */
+    double *sums;
+    /* [n][R] each; rows_ms has the compute times of the gathered devices. */
+    double *compute_ms, *fwd_ms, *bwd_ms, *rows_ms;
 };
 
-/* Of n trials at most. */
+/* Allocates buffers for up to n candidates. */
 void pricing_init(struct pricing *pricing, const struct parts *parts,
                   uint32_t n);
 void pricing_release(struct pricing *pricing);
 
-/* A layout, and one change of it at a time. */
+/* Evaluator: an assignment and one candidate of it at a time. */
 struct tryout {
     struct layout layout;
     struct trial trial;
-    struct pricing alone; /* of this one; without a memo, which is large */
-    uint64_t n_priced;
-    struct snapshot best; /* of several: its changes; its excess, and what it
-                             comes to */
+    struct pricing alone; /* buffers for this evaluator alone; without a memo,
+                             because a memo is large */
+    uint64_t n_priced;    /* number of candidates priced */
+    struct snapshot best; /* best candidate noted: its changes, its excess, and
+                             its value as total_ms */
 };
 
 void tryout_init(struct tryout *tryout, const struct parts *parts);
-/* Returns how many trials were priced. */
+/* Frees the contents. Returns the number of candidates priced. */
 uint64_t tryout_release(struct tryout *tryout);
 
-/* Prices the n trials, which were summed up. Totals may be no numbers. */
+/* Prices the candidates of n evaluators in one batch. All have been summed up
+ * by trial_sum. Totals may be NaN. */
 void tryouts_price(struct tryout *const *tryouts, uint32_t n,
                    struct pricing *pricing);
 
-/* Prices tryout->trial, whose changes are in, pieces that meet joined: its
- * total, INFINITY where that is no number or pieces meet that must not
- * (trial_join), and its excess. layout_commit may follow. */
+/* Prices tryout->trial, to which all changes have been added. Merges pieces
+ * that meet, and sets its total and its excess. Returns the total, or INFINITY
+ * if it is not finite or if the candidate is not allowed (trial_join).
+ * layout_commit may follow. */
 double tryout_price(struct tryout *tryout);
 
-/* The best of several changes, one after the other: the least excess, then the
- * least of what they come to, the first of equal ones; it must be less than
- * these. */
+/* Begins to look for the best of several candidates, which are evaluated one
+ * after the other. The best has the least excess, then the least value; among
+ * equals the first wins. It must be better than this excess and value. */
 void tryout_seek(struct tryout *tryout, double excess, double value);
-/* The trial that was priced comes to so much, and to its excess; where that is
- * no number it is not the best. */
+/* Notes the priced candidate with this value if it is the best so far. Ignores
+ * values that are not finite. */
 void tryout_note(struct tryout *tryout, double value);
-/* The best that was noted comes true; false where there is none. */
+/* Commits the best candidate noted. Returns false if no candidate was noted. */
 bool tryout_make(struct tryout *tryout);
 
 #endif

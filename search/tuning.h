@@ -8,23 +8,26 @@
 #include <stdint.h>
 
 /*
- * How a full search (search/full.c) goes about: what it proposes how often,
- * what it heeds. All in one place, so that each part can be switched off by
- * itself and what it buys be measured (tests/bench/bench_ablation.c).
+ * Tuning parameters of the full search (search/full.c): how often it proposes
+ * each kind of move, and how it weighs the terms of its energy. All parameters
+ * are here, so that each part of the search can be switched off alone and its
+ * benefit can be measured (tests/bench/bench_ablation.c).
  */
 
 /*
- * The kinds of changes of a layout, a line each: KIND(ID, name, how often in
- * chains of either style, of the sum of its column); propose_NAME is in
- * search/moves.c. The two styles take turns: few dear tables are balanced by
- * trading columns, many small ones are only cut up by it.
+ * Kinds of moves, one per line: KIND(ID, name, few, many). `few` and `many` are
+ * the weights of the kind in the two move mixes, relative to the sum of their
+ * column. propose_NAME is in search/moves.c. The chains use the two mixes in
+ * turn. Lists of few expensive tables are balanced by trades of columns. Trades
+ * only cut lists of many small tables into more pieces, so the second mix has
+ * none.
  *
- *   move     a piece to another device
- *   swap     two pieces of two devices
- *   trade    as many columns of two tables, of two devices, change places
- *   split    columns of a piece become a piece of their own
- *   merge    two column pieces of one table become one
- *   resplit  columns go over from one piece of a table to another
+ *   move     moves a piece to another device
+ *   swap     swaps two pieces of two devices
+ *   trade    swaps equally many columns of two tables between two devices
+ *   split    makes some columns of a piece a piece of their own
+ *   merge    merges two column pieces of one table
+ *   resplit  shifts columns from one piece of a table to another
  */
 #define CHANGE_KINDS(KIND)     \
     KIND(MOVE, move, 30, 30)   \
@@ -40,37 +43,54 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
 #define TUNING_MAX_REBUILT 4
 
 /*
- * All else, a line each: FIELD(type, name, what it is by default). Shares are
- * of a thousand. And what plans cost more without it, in %, with 200,000
- * changes and 5 seeds: the largest mean of golden tasks (4 and 8 GPUs), four
- * real lists by roofline and by TorchRec's formulas, and tight memory. Seeds
- * differ by 0.06, 0.08, 0.28, 0.21 and 0.48 there.
+ * All other parameters, one per line: FIELD(type, name, default). Shares are
+ * per thousand.
  *
- *   rebuilds       share of proposals that is none of the changes above; 25:
- *                  tight; 2.5: roofline
- *   n_rebuilt      tables that a rebuild takes off, at most; 15: tight; 0.3:
- *                  TorchRec
- *   recuts         of those beside the first: are cut anew; 0.3: TorchRec
- *   pours          whole tables and columns: search/moves.h; 12: tight; 0.3:
- *                  TorchRec
- *   anywhere       of changes: begin on any device, not on one that sets the
- *                  total; 0.5: roofline
- *   near_frac      a term that is less by no more than so much of it than what
- *                  hides it counts, too
- *   heavy_weight   the total is that of the slowest device, so most changes
- *                  leave it as it is: what they do to the others counts this
- *                  much; 0.8: tight; 0.1: golden tasks
- *   excess_weight  a device that exceeds its memory by all of it costs so many
- *                  times the best total: what exceeds at the start gets out of
- *                  it, nothing stays; 118: one tight list, with a weight of 1
- *   n_prices       of memory and replicas that starts are built by, at most; 5:
- *                  tight; 0.7: TorchRec
- *   n_starts       the best of each family, at most; or of all
- *   start_stages   each is annealed by itself for so many first stages:
- *                  search/full.c
- *   best_stages    and the best of them again, for so many; 0.2: roofline, by
- *                  default; one list 1.1
- *   tempered       of a stage; the rest is annealed; 0.6: tight; 0.3: TorchRec
+ * The benefit of a parameter is how much more plans cost if bench_ablation.c
+ * switches it off, in %. It was measured with 200,000 moves and 5 seeds on the
+ * five groups of problems below; the table has the largest group mean. The
+ * spread is the difference between seeds, in %.
+ *
+ *   group     problems                                      spread
+ *   golden    golden tasks on 4 GPUs                          0.06
+ *             golden tasks on 8 GPUs                          0.08
+ *   roofline  four real table lists, priced by roofline       0.28
+ *   TorchRec  the same lists, priced by TorchRec's formulas   0.21
+ *   tight     lists that barely fit the memory                0.48
+ *
+ *   parameter      benefit         meaning
+ *   rebuilds       25 tight        share of proposals that ruin and recreate
+ *                  2.5 roofline    instead of one of the moves above
+ *   n_rebuilt      15 tight        largest number of tables that one ruin and
+ *                  0.3 TorchRec    recreate removes
+ *   recuts         0.3 TorchRec    share of the removed tables, except the
+ *                                  first, that get a newly drawn sharding
+ *   pours          12 tight        whether whole and column-wise tables are
+ *                  0.3 TorchRec    poured over the devices (search/moves.h)
+ *   anywhere       0.5 roofline    share of moves that begin on any device; the
+ *                                  others begin on a device that sets the total
+ *   near_frac                      a term that another term hides still counts
+ *                                  if it is smaller by at most this fraction
+ *   heavy_weight   0.8 tight       weight of the imbalance penalty; most moves
+ *                  0.1 golden      do not touch the slowest device, which alone
+ *                                  sets the total, so their effect on the other
+ *                                  devices counts this much
+ *   excess_weight  118 on one      penalty of a device that exceeds its memory
+ *                  tight list,     by 100 %, in multiples of the best total; so
+ *                  compared with   assignments that start above the memory come
+ *                  a weight of 1   below it, and no plan stays above it
+ *   n_prices       5 tight         largest number of prices of memory and
+ *                  0.7 TorchRec    replicas that starting points are built with
+ *   n_starts                       largest number of starting points: the best
+ *                                  of each family, or the best of all families
+ *   start_stages                   length of the annealing of each start, in
+ *                                  multiples of the first stage (search/full.c)
+ *   best_stages    0.2 roofline    length of the second annealing of the best
+ *                  with default    start, in multiples of the first stage
+ *                  effort; 1.1
+ *                  on one list
+ *   tempered       0.6 tight       share of a stage that runs parallel
+ *                  0.3 TorchRec    tempering; the rest of it is annealing
  */
 #define TUNING_FIELDS(FIELD)                       \
     FIELD(uint32_t, rebuilds, 250)                 \
@@ -89,14 +109,14 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
 
 #define TUNING_MEMBER(type, name, value) type name;
 struct tuning {
-    uint32_t changes[TUNING_STYLES][N_CHANGE_KINDS]; /* how often each, of
-                                                        their sum */
+    /* Weights of the kinds of moves, by move mix. */
+    uint32_t changes[TUNING_STYLES][N_CHANGE_KINDS];
     TUNING_FIELDS(TUNING_MEMBER)
 };
 
 extern const struct tuning tuning_default;
 
-/* True so many times of a thousand. */
+/* Returns true with a probability of share / 1000. */
 static inline bool tuning_draw(struct rng *rng, uint32_t share)
 {
     return rng_draw(rng, 1000) < share;

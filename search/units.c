@@ -6,9 +6,11 @@
 
 #include <inttypes.h>
 
-/* May be cut as the problem, the cost model and each of its tables allow. A
- * group is where any of its tables is pinned to; two that are pinned elsewhere
- * than each other cannot be kept together. */
+/* Sets the kinds, the pin and the device of a unit. The unit may be cut as the
+ * problem, the cost model and each of its tables allow. A group is pinned to
+ * the device that any of its tables is pinned to. ERR_INPUT if two tables of
+ * one group are pinned to different devices, or if a table is pinned to a
+ * device that does not exist. */
 static int constrain_unit(const struct parts *parts, struct unit *unit,
                           struct err *err)
 {
@@ -41,10 +43,11 @@ static int constrain_unit(const struct parts *parts, struct unit *unit,
     return 0;
 }
 
-/* Tables of one group become one unit, in canonical order of their first: a
- * permuted list has the same units, and ties that are broken by their numbers
- * are broken alike. All units share one array of members. O(n) but for groups,
- * each of which looks for its members once. */
+/* Merges the tables of each group into one unit. Units are in the canonical
+ * order of their first tables. So a permuted list has the same units, and ties
+ * between unit numbers are broken in the same way. All units share one array of
+ * members. The run time is O(n), and each group scans the list once more for
+ * its members. */
 int parts_collect(struct parts *parts, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err)
