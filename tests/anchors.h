@@ -3,10 +3,11 @@
 #define NEUROSHARD_TESTS_ANCHORS_H
 
 /*
- * Published measurements (data/measurements/published-*.csv) beside what the
- * roofline says of the same work, for a table of `make bench` and a test. Of
- * look-ups n_tables equal tables; where the longest bag is known, one table has
- * it and the others what is left. Include in one file only.
+ * Compares published measurements (data/measurements/published-*.csv) with the
+ * roofline model's predictions for the same work. Used by a table of `make
+ * bench` and by a test. A lookup measurement has n_tables equal tables. If the
+ * longest bag is known, one table gets this pooling factor and the others share
+ * the remaining lookups. Include in one file only.
  */
 
 #include "base/file.h"
@@ -24,14 +25,15 @@
 
 #define ANCHOR_COLUMNS 16
 
-/* One measurement of look-ups. */
+/* One measurement of lookups. */
 struct anchor {
-    const char *gpu;    /* of roofline:GPU, or what the source says */
-    const char *source; /* as published */
-    const char *phase;  /* "fwd", "bwd", "fwd+bwd" */
-    bool is_named;      /* the source says which GPU */
-    bool is_launched;   /* timed by the host, launch and kernel */
-    bool is_bound;      /* by the launch */
+    /* name in roofline:GPU, or the source's name for the GPU */
+    const char *gpu;
+    const char *source; /* citation, as published */
+    const char *phase;  /* "fwd", "bwd" or "fwd+bwd" */
+    bool is_named;      /* true if the source names the GPU */
+    bool is_launched;   /* host-timed: launch and kernel */
+    bool is_bound;      /* true if the launch dominates the time */
     struct problem problem;
     double ms;
 };
@@ -41,23 +43,24 @@ struct anchors {
     size_t n;
 };
 
-/* One all-to-all: each rank sends so many bytes in all. */
+/* One all-to-all; `bytes` is the total that each rank sends. */
 struct exchange_anchor {
     const char *gpu, *source;
     uint32_t n_ranks, per_host, hosts_per_domain;
     double bytes, ms;
-    bool is_fitted; /* a constant rests on it */
+    bool is_fitted; /* a constant of the model was fitted to it */
 };
 struct exchange_anchors {
     struct exchange_anchor *list;
     size_t n;
 };
 
-/* What a host takes to launch a forward, where its clock was read around one:
- * of the two launch-bound rows, less the kernel. */
+/* Time that a host takes to launch a forward pass, in ms. Added to predictions
+ * for measurements that a host clock timed. Derived from the two launch-bound
+ * rows by subtracting the kernel's time. */
 #define ANCHOR_HOST_MS 0.278
 
-/* What each check says: a line of the bench, a line of TAP. */
+/* Reports the result of one check: as a line of the bench or a line of TAP. */
 typedef void anchor_report(bool holds, const char *what);
 
 static const char *anchor_data(const char *name, struct arena *arena)
@@ -90,7 +93,8 @@ static int anchor_record(void *ctx, const struct csv *csv, struct err *err)
     return 0;
 }
 
-/* The records of a file, fields[n][ANCHOR_COLUMNS], without the head. */
+/* Reads the records of a CSV file into fields[n][ANCHOR_COLUMNS], without the
+ * header line, and returns n. */
 static size_t anchor_records(char *(**fields)[ANCHOR_COLUMNS], const char *name,
                              struct arena *arena)
 {
@@ -108,7 +112,8 @@ static size_t anchor_records(char *(**fields)[ANCHOR_COLUMNS], const char *name,
     return list.n;
 }
 
-/* The value of a name in a list that ends in NULL. */
+/* Returns the index of a name in a NULL-terminated list; bails out if it is
+ * missing. */
 static unsigned anchor_name(const char *name, const char *const *names)
 {
     for (unsigned i = 0; names[i]; i++)
@@ -117,7 +122,8 @@ static unsigned anchor_name(const char *name, const char *const *names)
     anchor_bail(name);
 }
 
-/* Devices of one host, with memory for anything. */
+/* Makes a problem of one host whose devices have practically unlimited
+ * memory. */
 static void anchor_problem(struct problem *problem, uint32_t n_tables,
                            uint32_t n_devices, struct arena *arena)
 {
@@ -165,8 +171,8 @@ static void anchor_tables(struct problem *problem, char **fields,
     }
 }
 
-/* A GPU of a row that its source does not name is the one that its bandwidth
- * shows. */
+/* Returns all published lookup measurements. If a source does not name the GPU
+ * of a row, the GPU was inferred from the measured bandwidth. */
 __attribute__((unused)) static struct anchors
 anchor_lookups(struct arena *arena)
 {
@@ -195,9 +201,9 @@ anchor_lookups(struct arena *arena)
     return anchors;
 }
 
-/* What the phases of one device with all tables take, by look-ups that check no
- * ids, as benches have them; the first device's of several that have one each.
- */
+/* Predicts the phase times, in ms, of lookups that check no ids (benchmarks
+ * check none). Tables are dealt to the devices in turn, and the result is that
+ * of the first device: one device has all tables, several have one each. */
 __attribute__((unused)) static void anchor_phases(double phases_ms[N_PHASES],
                                                   const struct problem *problem,
                                                   const struct gpu_spec *spec,
@@ -228,7 +234,7 @@ __attribute__((unused)) static void anchor_phases(double phases_ms[N_PHASES],
     arena_rewind(arena, mark);
 }
 
-/* Predicted over measured. */
+/* Returns predicted time divided by measured time. */
 __attribute__((unused)) static double anchor_ratio(const struct anchor *anchor,
                                                    const struct gpu_spec *spec,
                                                    struct arena *arena)
@@ -245,9 +251,9 @@ __attribute__((unused)) static double anchor_ratio(const struct anchor *anchor,
     return ms / anchor->ms;
 }
 
-/* How ratios are spread. */
+/* Spread of the ratios predicted / measured. */
 struct anchor_errors {
-    double log_sum, absolute; /* of logarithms; of |ratio - 1| */
+    double log_sum, absolute; /* sums of log(ratio) and |ratio - 1| */
     double worst;
     size_t n;
 };
@@ -273,8 +279,9 @@ anchor_mape(const struct anchor_errors *errors)
     return errors->absolute / (double)errors->n;
 }
 
-/* The width curve of the rows of a GPU that is not named: ratios as they are,
- * and but for one scale. */
+/* Collects the ratios of all rows of an unnamed GPU, which form a curve over
+ * the width: `raw` as they are, `shape` after division by their geometric mean,
+ * which removes a common scale. */
 __attribute__((unused)) static void anchor_curve(struct anchor_errors *raw,
                                                  struct anchor_errors *shape,
                                                  const struct anchors *anchors,
@@ -335,16 +342,19 @@ anchor_check_lookups(const struct anchors *anchors, anchor_report *report,
     }
 }
 
-/* How far apart predicted and measured may be, such that nine in ten of n
- * others would be nearer (split conformal prediction). Sorts. */
+/* Returns the relative error that 9 of 10 further measurements would stay
+ * within, by split conformal prediction from n absolute log-ratios. Sorts
+ * `logs`. */
 __attribute__((unused)) static double anchor_error_frac(double *logs, size_t n)
 {
-    const double k = fmin(ceil(0.9 * (double)(n + 1)), (double)n); /* from 1 */
+    /* rank, counted from 1 */
+    const double k = fmin(ceil(0.9 * (double)(n + 1)), (double)n);
 
     return exp(stats_quantile(logs, n, (k - 1) / (double)(n - 1))) - 1;
 }
 
-/* Of a shipped database, one in `every` sample. */
+/* Returns the error bound from every `every`-th sample of a shipped
+ * database. */
 static double anchor_error_of_samples(const struct gpu_spec *spec,
                                       const char *db, size_t every,
                                       struct arena *arena)
@@ -375,8 +385,9 @@ static double anchor_error_of_samples(const struct gpu_spec *spec,
     return anchor_error_frac(logs, n_logs);
 }
 
-/* Of published look-ups: its own, or, where there are none, all, by what was
- * fitted to an H100. */
+/* Returns the error bound from published lookups of this GPU. If there are
+ * none, it uses the lookups of all GPUs, with the constants that were fitted to
+ * an H100. */
 static double anchor_error_of_lookups(const struct gpu_spec *spec,
                                       const struct anchors *anchors,
                                       struct arena *arena)
@@ -399,8 +410,9 @@ static double anchor_error_of_lookups(const struct gpu_spec *spec,
     return anchor_error_frac(logs, n ? n : anchors->n);
 }
 
-/* What each shipped GPU's file says of its error: up to `slack` from what one
- * in `every` measurement says. */
+/* Checks the lookup error that each shipped GPU's file states. If the GPU has a
+ * database of measurements, the stated error may differ from that of every
+ * `every`-th sample by the fraction `slack`. */
 __attribute__((unused)) static void
 anchor_check_errors(const struct anchors *anchors, size_t every, double slack,
                     anchor_report *report, struct arena *arena)
@@ -430,11 +442,13 @@ anchor_check_errors(const struct anchors *anchors, size_t every, double slack,
     }
 }
 
-/* Figures of exchanges alone; look-ups do not matter. */
+/* Returns a GPU description for exchanges only; its lookup figures are
+ * unused. */
 static struct gpu_spec anchor_exchange_spec(const char *gpu,
                                             struct arena *arena)
 {
-    /* All-to-all inside a host or domain, its latency, rate of the NIC. */
+    /* Per GPU: all-to-all rate inside a host or domain, its latency, and the
+     * rate of the NIC. */
     static const struct {
         const char *gpu;
         double intra_gbps, alpha_us, nic_gbps;
@@ -486,7 +500,9 @@ anchor_exchanges(struct arena *arena)
     return all;
 }
 
-/* By as many tables as ranks, each with all that its rank sends. */
+/* Returns predicted time divided by measured time of an all-to-all. The
+ * simulated job has one table per rank, and its output is all that the rank
+ * sends. */
 __attribute__((unused)) static double
 anchor_exchange_ratio(const struct exchange_anchor *anchor, struct arena *arena)
 {
@@ -510,7 +526,8 @@ anchor_exchange_ratio(const struct exchange_anchor *anchor, struct arena *arena)
     return phases_ms[PHASE_OUTPUT] / anchor->ms;
 }
 
-/* Of those held out, as a plan says it. */
+/* Compares the error of the held-out exchanges with the error that plans
+ * state. */
 static void anchor_check_exchange_error(const struct exchange_anchors *all,
                                         anchor_report *report,
                                         struct arena *arena)
@@ -532,8 +549,9 @@ static void anchor_check_exchange_error(const struct exchange_anchors *all,
                         n, frac, model.error.frac));
 }
 
-/* Each one across hosts or NVLink domains: constants rest on some, and on none
- * of an MI355X's. */
+/* Checks each exchange across hosts or NVLink domains. Some constants of the
+ * model are fitted to some of these measurements, but no constant is fitted to
+ * those of an MI355X. */
 __attribute__((unused)) static void
 anchor_check_exchanges(const struct exchange_anchors *all,
                        anchor_report *report, struct arena *arena)

@@ -9,8 +9,8 @@
 #include "base/rng.h"
 #include "core/plan.h"
 
-/* Random plans of TorchRec in the forms that it prints. Include in one file
- * only. All that is drawn lives in `arena`. */
+/* Draws random TorchRec plans and prints them in each of TorchRec's formats.
+ * All drawn data live in `arena`. Include in one file only. */
 
 static struct arena arena;
 static struct rng rng;
@@ -18,7 +18,8 @@ static struct rng rng;
 #define MAX_TABLES 24
 #define MAX_RANKS 16
 
-/* A job whose plan is printed, and what is true of it. */
+/* A random job. Its plan is printed, and its members are the expected result of
+ * reading it. */
 struct drawn {
     uint32_t n_ranks, n_local, n_tables;
     uint64_t batch;
@@ -77,7 +78,7 @@ static void draw_job(struct drawn *job)
         draw_table(&job->tables[i], job, i);
 }
 
-/* Rows and columns of a piece. */
+/* Returns the rows and columns of piece `p` of the table. */
 static struct shard piece_of(const struct drawn_table *table, uint32_t p)
 {
     const uint64_t step = (table->n_rows - 1) / table->n_pieces + 1;
@@ -120,7 +121,8 @@ static const char *keep(struct buf *out)
     return text;
 }
 
-/* has_list: the reader is given the tables. */
+/* Returns the expected result of reading the job's plan. has_list: the reader
+ * also gets the table list. */
 static const char *truth_of(const struct drawn *job, bool has_list)
 {
     struct buf out = {0};
@@ -264,7 +266,8 @@ static const char *printed_of(const struct drawn *job)
     return keep(&out);
 }
 
-/* Python's repr, or JSON of `fields`. */
+/* Writes the shards of a table as Python's repr, or else as JSON with the
+ * members that `fields` names. */
 static void add_shards(struct buf *out, const struct drawn_table *table,
                        bool is_repr)
 {

@@ -3,15 +3,21 @@
 #define NEUROSHARD_TESTS_FEW_GPUS_H
 
 /*
- * Two simulated GPUs to learn from few samples, and the second one as an
- * oracle. A is what costmodel/roofline.c says in its first comment of FBGEMM on
- * an H100, written anew, but 137 us for any operation of a million look-ups and
- * 41 cycles to issue a row. B is A, and knows what no roofline does: of N
- * look-ups it takes 1 + e^(-N / 3e6) times as long; rows are whole 128 bytes,
- * and narrow ones cost 1 + 0.8 e^(-columns / 32) times as much; T tables, the
- * largest with a share b of the look-ups, take (1 - 0.25 (1 - 1 / sqrt T)) (1 +
- * 0.2 (b - 1/2)) of that; and each look-up of a row that is looked up more than
- * 32 times takes 60 cycles of an SM besides. Include in one file only.
+ * Two simulated GPUs, used to test learning from few samples. The second one is
+ * also available as an oracle. Include in one file only.
+ *
+ * GPU A follows the formulas for FBGEMM on an H100 in the first comment of
+ * costmodel/roofline.c, implemented again. It differs in two constants: 137 us
+ * for each operation of a million lookups, and 41 cycles to issue a row.
+ *
+ * GPU B is A with effects that no roofline knows:
+ *     - N lookups take 1 + e^(-N / 3e6) times as long.
+ *     - Rows occupy whole 128-byte lines, and narrow rows cost
+ *       1 + 0.8 e^(-columns / 32) times as much.
+ *     - T tables, the largest with a share b of the lookups, take
+ *       (1 - 0.25 (1 - 1 / sqrt T)) (1 + 0.2 (b - 1/2)) times as long.
+ *     - Each lookup of a row that is looked up more than 32 times takes
+ *       60 further cycles of an SM.
  */
 
 #include <math.h>
@@ -21,33 +27,35 @@
 #include "core/sample.h"
 #include "costmodel/roofline.h"
 
-#define FEW_DRAM 2.9e6 /* bytes a us */
+#define FEW_DRAM 2.9e6 /* bytes per us */
 #define FEW_L2 6.9e6
 #define FEW_CACHE (0.6 * 50 * 1048576)
-#define FEW_CYCLES_US (132 * 1.755e3) /* of all SMs */
+#define FEW_CYCLES_US (132 * 1.755e3) /* cycles per us of all SMs together */
 #define FEW_ROW_US (41 / FEW_CYCLES_US)
 #define FEW_LAUNCH_US (137 / 48.4)
-#define FEW_HOT_BIN 6 /* rows that are looked up more than 32 times */
+/* first bin of rows that are looked up more than 32 times */
+#define FEW_HOT_BIN 6
 
-/* Of a device's tables, in us where nothing else is said. */
+/* Sums over a device's tables; in us unless a comment gives another meaning. */
 enum {
     FEW_TABLES,
     FEW_ROWS,
     FEW_LOOKUPS,
-    FEW_MOST, /* sixth powers of pooling factors: about the largest */
+    /* sum of sixth powers of pooling factors; approximates the largest */
+    FEW_MOST,
     FEW_DRAM_US,
     FEW_L2_US,
     FEW_ISSUE_US,
-    FEW_BAGS, /* look-ups of a bag, to the fourth power */
+    FEW_BAGS, /* sum of fourth powers of pooling factors */
     FEW_MEMORY_US,
     FEW_GRADIENTS_US,
-    FEW_HOT,   /* look-ups */
-    FEW_WIDTH, /* tables by their width */
+    FEW_HOT,   /* lookups of hot rows */
+    FEW_WIDTH, /* number of tables per width class */
     FEW_COMM = FEW_WIDTH + 5,
     FEW_LANES = FEW_COMM + COMM_LANES
 };
 
-/* A table or a piece of one on GPU A or B. */
+/* A table or a piece of a table on GPU A or B. */
 struct few_piece {
     double n_rows, dim, n_lookups, n_vectors, n_unique;
     const double *bins;
@@ -63,7 +71,8 @@ static double few_seen(const struct few_piece *piece, double window)
     return rows * piece->n_unique;
 }
 
-/* Look-ups that miss one of so many caches of `room` rows. */
+/* Returns the number of lookups that miss `n_caches` equal caches. The lookups
+ * are shared among the caches, and each cache holds `room` rows. */
 static double few_misses(const struct few_piece *piece, double room,
                          double n_caches)
 {
@@ -122,8 +131,8 @@ static void few_add(char gpu, const struct few_piece *piece, double *sums)
     sums[FEW_WIDTH + width]++;
 }
 
-/* In ms; the largest share is what the sums know of it where it is not given.
- */
+/* Returns the time of a device in ms. If `share`, the largest table's share of
+ * the lookups, is NAN, it is estimated from the sums. */
 static double few_ms(char gpu, const double *sums, double share)
 {
     static const double forward[] = {0.34, 0.6, 1, 1.5, 2.4};
@@ -156,7 +165,7 @@ static double few_log_uniform(struct rng *rng, double lo, double hi)
     return lo * pow(hi / lo, rng_uniform(rng));
 }
 
-/* The published setting. */
+/* The setting of the published benchmark. */
 static const struct sample_setting few_setting = {
     .device = "cuda:NVIDIA H100, imagined",
     .isa = "sm_00",
@@ -178,8 +187,8 @@ static void few_table(struct table *table, struct rng *rng)
     table->optimizer = few_setting.optimizer;
 }
 
-/* Draws the n_tables tables of a sample, adds up what they are to the GPU, and
- * returns the share of the look-ups that the largest has. */
+/* Draws the n_tables tables of a sample and adds their costs on the GPU to
+ * `sums`. Returns the largest table's share of the lookups. */
 __attribute__((unused)) static double
 few_draw_tables(char gpu, struct sample *sample, struct rng *rng, double *sums,
                 struct arena *arena)
@@ -208,7 +217,8 @@ few_draw_tables(char gpu, struct sample *sample, struct rng *rng, double *sums,
     return most / sums[FEW_LOOKUPS];
 }
 
-/* n cases of 1 to 15 tables; times with that much noise (1 sigma). */
+/* Draws n cases of 1 to 15 tables. Times have relative noise `noise` (1
+ * sigma). */
 __attribute__((unused)) static struct sample *few_samples(char gpu, size_t n,
                                                           double noise,
                                                           uint64_t seed,
@@ -237,8 +247,8 @@ __attribute__((unused)) static struct sample *few_samples(char gpu, size_t n,
     return samples;
 }
 
-/* GPU B as an oracle of whole tables and column pieces, with the exchanges of
- * an H100. */
+/* Lane values of GPU B as an oracle of whole tables and column pieces. Its
+ * exchanges are those of an H100. */
 static void few_embed(const struct oracle *oracle, const struct shard *shards,
                       size_t n, double *out)
 {

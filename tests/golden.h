@@ -3,8 +3,9 @@
 #define NEUROSHARD_TESTS_GOLDEN_H
 
 /*
- * The reference data beside the project: where it lies, its table pool, its
- * JSON files. A test program that finds none skips. Include in one file only.
+ * Access to the reference data outside the repository: their path, the table
+ * pool and the JSON files. A test program that does not find them skips.
+ * Include in one file only.
  */
 
 #include <assert.h>
@@ -17,7 +18,8 @@
 #include "base/rng.h"
 #include "core/problem.h"
 
-/* "../shared/data/NAME", or under $NEUROSHARD_SHARED. */
+/* Returns "../shared/data/NAME", or $NEUROSHARD_SHARED/data/NAME if it is
+ * set. */
 __attribute__((unused)) static const char *golden_path(const char *name,
                                                        struct arena *arena)
 {
@@ -42,7 +44,7 @@ __attribute__((unused)) static json_t *golden_json(const char *name,
     return root;
 }
 
-/* Splits at commas, in place; returns the number of fields. */
+/* Splits a line at commas, in place; returns the number of fields. */
 static size_t golden_split(char *line, char **fields, size_t max)
 {
     size_t n = 0;
@@ -56,8 +58,8 @@ static size_t golden_split(char *line, char **fields, size_t max)
     return n;
 }
 
-/* The pool of calibrated tables, dim 0, in the order of the file; *n is their
- * number. */
+/* Returns the pool of calibrated tables, with dim 0, in file order; stores
+ * their number in *n. */
 __attribute__((unused)) static struct table *golden_tables(size_t *n,
                                                            struct arena *arena)
 {
@@ -107,8 +109,8 @@ __attribute__((unused)) static struct table *golden_tables(size_t *n,
     return tables;
 }
 
-/* A problem of the published benchmark: tables of the pool by number, each
- * with its dim, weights only, one batch of 65,536. */
+/* Makes a problem of the published benchmark. Tables are pool indices `ids`
+ * with dims `dims`; memory counts weights only, and the batch is 65,536. */
 __attribute__((unused)) static void
 golden_problem(struct problem *problem, const struct table *pool,
                const json_t *ids, const json_t *dims, uint32_t n_devices,
@@ -139,9 +141,9 @@ golden_problem(struct problem *problem, const struct table *pool,
     }
 }
 
-/* Draws a task by the published protocol: n tables of the pool, least to most,
- * with replacement, dims of 4 to 128, at most 15 GiB for four devices; 4 GiB a
- * device. */
+/* Draws a task by the published protocol: `least` to `most` tables of the pool,
+ * with replacement, with dims of 4 to 128. Tables have at most 15 GiB per four
+ * devices; each device has 4 GiB. */
 __attribute__((unused)) static void
 golden_draw(struct problem *problem, const struct table *pool, size_t n_pool,
             uint32_t least, uint32_t most, uint32_t n_devices, struct rng *rng,

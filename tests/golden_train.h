@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_TESTS_GOLDEN_TRAIN_H
 #define NEUROSHARD_TESTS_GOLDEN_TRAIN_H
 
-/* The 60,000 samples of a simulated GPU as struct sample: sample i (from 1) is
- * fused case i, so that case % 10 splits them as their README says. Include in
- * one file only. */
+/* The 60,000 samples of a simulated GPU as struct sample. Sample i (from 1) is
+ * fused case i, so that case % 10 gives the split that their README describes.
+ * Include in one file only. */
 
 #include <math.h>
 
@@ -32,7 +32,7 @@ static struct sample_table golden_sample_table(const struct table *table,
     return out;
 }
 
-/* Reads the first `max` samples; *n gets their number. Bails out where the
+/* Reads the first `max` samples and stores their number in *n. Bails out if the
  * file cannot be read. */
 __attribute__((unused)) static struct sample *
 golden_samples(size_t *n, size_t max, struct arena *arena)

@@ -3,8 +3,8 @@
 #define NEUROSHARD_TESTS_HOSTILE_H
 
 /*
- * Texts that no terminal, script or message may see as they are, put into the
- * files that the readers take.
+ * Inserts hostile texts into the files that readers take. Terminals, scripts
+ * and messages must never receive these texts unescaped.
  */
 
 #include <stdbool.h>
@@ -13,12 +13,12 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-/* Clears a screen, forges a line, sets a colour by a C1 control, turns the
- * direction of writing; as JSON. */
+/* A JSON string body that clears the screen, forges a line, sets a colour by a
+ * C1 control character and reverses the writing direction. */
 #define HOSTILE_JSON "\\u001b[2J\\nforged: line\\u009b31m\\u202e$(x)`x`'"
 
-/* The document with that in front of its idx-th string, names of members
- * counted too; NULL where it has no such string. */
+/* Returns the document with the hostile text in front of its idx-th string
+ * (member names count too). Returns NULL if there is no such string. */
 __attribute__((unused)) static const char *
 hostile_json(const char *json, size_t idx, struct arena *arena)
 {
@@ -39,7 +39,7 @@ hostile_json(const char *json, size_t idx, struct arena *arena)
     return NULL;
 }
 
-/* Lines of printable text. */
+/* Returns true if all lines of the text are printable. */
 __attribute__((unused)) static bool is_clean(const char *text)
 {
     struct arena arena = {0};

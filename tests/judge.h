@@ -3,15 +3,16 @@
 #define NEUROSHARD_TESTS_JUDGE_H
 
 /*
- * What is asked of every plan, whoever made it: that it can be priced, and that
- * plan_check has nothing to say.
+ * Checks for every plan, whichever search or file it comes from: it can be
+ * priced, and plan_check accepts it.
  */
 
 #include "base/clock.h"
 #include "core/plan_check.h"
 #include "tests/tap.h"
 
-/* 0 for a legal plan, which has its kinds and costs then; its bound stays. */
+/* Derives the plan's shard kinds and costs and checks it; keeps its lower
+ * bound. Returns 0 if the plan is legal. */
 __attribute__((unused)) static int judge_plan(struct plan *plan,
                                               const struct oracle *oracle,
                                               struct arena *arena,
@@ -28,7 +29,8 @@ __attribute__((unused)) static int judge_plan(struct plan *plan,
     return plan_check(plan, err);
 }
 
-/* A search that was asked for then has taken no longer than until now. */
+/* Fails a test if the search claims more time than has passed since
+ * `begin_ms`. */
 __attribute__((unused)) static void judge_time(const struct plan *plan,
                                                double begin_ms)
 {
@@ -36,9 +38,9 @@ __attribute__((unused)) static void judge_time(const struct plan *plan,
         ok(0, "%g ms of search, in a call of less", plan->search_ms);
 }
 
-/* Total of the legal plan of a search that returned rc; INFINITY where it found
- * none, NAN and a failed test where it or the judge has anything else to say.
- */
+/* Returns the total of the plan that a search with return code `rc` found, in
+ * ms. Returns INFINITY if the search found no plan. Any other error, or a plan
+ * that is not legal, fails a test and returns NAN. */
 __attribute__((unused)) static double judged_total(struct plan *plan, int rc,
                                                    const struct oracle *oracle,
                                                    struct arena *arena,

@@ -2,22 +2,21 @@
 #ifndef NEUROSHARD_TESTS_NPZ_H
 #define NEUROSHARD_TESTS_NPZ_H
 
-/* Archives as np.savez writes them: members that are stored, then a directory
- * of them. */
+/* Writes archives as np.savez does: stored members, then their directory. */
 
 #include "base/mem.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Directory of the archive that is being made; zeroed is empty. */
+/* Directory of the archive being written; a zeroed one is empty. */
 struct npz {
     struct buf directory; /* owned until npz_end */
     uint16_t n_members;
 };
 
-/* CRC-32 bit by bit, as zip's own account has it: not by the reader's tables.
- */
+/* Returns the CRC-32, computed bit by bit from the zip specification. It does
+ * not share the reader's tables. */
 static uint32_t npz_sum(const struct buf *data)
 {
     uint32_t sum = UINT32_MAX;
@@ -30,7 +29,7 @@ static uint32_t npz_sum(const struct buf *data)
     return ~sum;
 }
 
-/* Adds the array, a file of NumPy, as member NAME.npy. */
+/* Adds the array, a NumPy file, as member NAME.npy. */
 static void npz_add(struct npz *npz, struct buf *out, const char *name,
                     const struct buf *array)
 {
@@ -39,7 +38,7 @@ static void npz_add(struct npz *npz, struct buf *out, const char *name,
     const uint32_t at = (uint32_t)out->len;
     char head[30] = "PK\3\4\x14", entry[46] = "PK\1\2\x14\3\x14";
 
-    head[12] = 0x21; /* the first day that zip knows */
+    head[12] = 0x21; /* date: the first day that zip can represent */
     memcpy(head + 14, &sum, 4);
     memcpy(head + 18, &n, 4);
     memcpy(head + 22, &n, 4);
@@ -55,7 +54,7 @@ static void npz_add(struct npz *npz, struct buf *out, const char *name,
     buf_add(out, array->data, array->len);
 }
 
-/* Ends the archive; the next one may begin. */
+/* Ends the archive and resets `npz` for the next one. */
 static void npz_end(struct npz *npz, struct buf *out)
 {
     const uint32_t begin = (uint32_t)out->len;

@@ -11,7 +11,8 @@ static inline bool has_tables(const struct sample *sample)
     return sample->n_tables > 0;
 }
 
-/* What the model says for each sample, in ms; n_tables >= 1 each. */
+/* Stores the model's prediction for each sample in ms[n]; each sample needs
+ * n_tables >= 1. */
 static inline void predict_samples(const struct model *model,
                                    const struct sample *samples, size_t n,
                                    double *ms)

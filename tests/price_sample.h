@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The sample as tables of a problem of one device. */
+/* Makes a problem of one device from the tables of the sample. */
 static inline void fill_problem(struct problem *problem,
                                 const struct sample *sample,
                                 struct arena *arena)
@@ -42,8 +42,8 @@ static inline void fill_problem(struct problem *problem,
     }
 }
 
-/* What a job of the GPU that the cost model names adds to a sample's step: the
- * check of ids, by their rates. */
+/* Stores the time, in ms, that a job spends beyond a sample's step: the check
+ * of ids, at the rates of the GPU that the cost model names. */
 static inline int added_ms(double *ms, const struct sample *sample,
                            const char *cost, struct arena *arena,
                            struct err *err)
@@ -64,8 +64,8 @@ static inline int added_ms(double *ms, const struct sample *sample,
     return 0;
 }
 
-/* What the cost model COST, of a shipped GPU, says of the step of a sample, in
- * which nothing checks ids. */
+/* Stores the step time of a sample, in ms, as cost model COST of a shipped GPU
+ * predicts it without the check of ids. */
 static inline int price_sample(double *ms, const struct sample *sample,
                                const char *cost, struct arena *arena,
                                struct err *err)
@@ -92,7 +92,8 @@ static inline int price_sample(double *ms, const struct sample *sample,
     return 0;
 }
 
-/* All samples of a database of one device, in the arena. */
+/* Reads all samples of a database that has one device; they live in the
+ * arena. */
 static inline int read_samples(struct sample **samples, size_t *n,
                                const char *db, struct arena *arena,
                                struct err *err)

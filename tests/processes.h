@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 
 /*
- * A test that starts itself again as several processes, as a launcher does.
- * They print no TAP: where one finds something wrong it says what on stderr
+ * Lets a test start itself again as several processes, as a launcher does. The
+ * processes print no TAP. A process that finds an error describes it on stderr
  * and exits with 1. Include in one file only.
  */
 
-/* Is there only where the program was linked with MPI. */
+/* NULL unless the program was linked with MPI. */
 extern int MPI_Initialized(int *flag) __attribute__((weak));
 
 static inline bool processes_know_mpi(void)
@@ -21,7 +21,7 @@ static inline bool processes_know_mpi(void)
     return MPI_Initialized != NULL;
 }
 
-/* NULL, or why there can be no processes. */
+/* Returns NULL, or the reason why no processes can be started. */
 static inline const char *processes_missing(void)
 {
     if (!processes_know_mpi())
@@ -31,9 +31,10 @@ static inline const char *processes_missing(void)
     return NULL;
 }
 
-/* The status of `mpirun -n N PROGRAM ARGUMENTS`, 0 where all of them ended
- * well; the shell reads the arguments. As root and with more processes than
- * processors too; Open MPI's own leaks at exit are not ours to report. */
+/* Returns the status of `mpirun -n N PROGRAM ARGUMENTS`: 0 if all processes
+ * succeeded. The shell parses the arguments. It works as root and with more
+ * processes than processors. Leaks of Open MPI itself at exit are not
+ * reported. */
 static inline int processes_run(unsigned n, const char *program,
                                 const char *arguments)
 {

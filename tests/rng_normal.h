@@ -6,11 +6,12 @@
 
 #include "base/rng.h"
 
-/* Noise: arithmetic that rounds alike everywhere, no libm. */
+/* Normally distributed noise. It uses no libm, so its arithmetic rounds alike
+ * on all machines. */
 
-/* ln x for a normal x > 0, to about 1e-15: x = m * 2^e with m around 1, and
- * ln m = 2 artanh((m - 1) / (m + 1)) as a series. libm's own log rounds
- * differently from one machine to the next. */
+/* Returns ln x for a normal x > 0, to about 1e-15: x = m * 2^e with m around 1,
+ * and ln m = 2 artanh((m - 1) / (m + 1)) as a series. The log of libm rounds
+ * differently from machine to machine. */
 static inline double portable_log(double x)
 {
     int exponent;
@@ -27,8 +28,8 @@ static inline double portable_log(double x)
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-/* Standard normal: Marsaglia's polar method; the second number of each pair is
- * not kept. */
+/* Returns a standard normal number by Marsaglia's polar method. The second
+ * number of each pair is discarded. */
 static inline double rng_normal(struct rng *rng)
 {
     double x, y, r2;

@@ -7,7 +7,7 @@
 
 #include "costmodel/gpu_file.h"
 
-/* The figures of a shipped GPU; NULL where there are none. */
+/* Returns the figures of a shipped GPU, or NULL if the file is missing. */
 __attribute__((unused)) static const struct gpu_spec *
 shipped_gpu(const char *name, struct arena *arena)
 {
@@ -17,7 +17,7 @@ shipped_gpu(const char *name, struct arena *arena)
     return gpu_spec_get(&spec, name, arena, &err) ? NULL : spec;
 }
 
-/* Makes an empty folder that of the data, with the shipped GPUs in it. */
+/* Makes an empty folder the data folder and puts the shipped GPUs into it. */
 __attribute__((unused)) static int move_data(const char *folder,
                                              struct arena *arena)
 {

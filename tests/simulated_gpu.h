@@ -2,11 +2,11 @@
 #ifndef NEUROSHARD_TESTS_SIMULATED_GPU_H
 #define NEUROSHARD_TESTS_SIMULATED_GPU_H
 
-/* Samples of a simulated GPU over many settings, by the floor formulas of
- * embedding kernels: bytes over bandwidths, a cache that holds a part of the
- * rows, a cost a row, a sort whose passes are steps of the rows on the device,
- * launches. For training what a real GPU would be trained on. Include in one
- * file only. */
+/* Samples of a simulated GPU over many settings. Times follow the floor
+ * formulas of embedding kernels: bytes over bandwidths, a cache that holds a
+ * part of the rows, a cost per row, a sort whose number of passes depends on
+ * the device's total number of rows, and launches. For training models as on a
+ * real GPU. Include in one file only. */
 
 #include <math.h>
 #include <string.h>
@@ -15,18 +15,20 @@
 #include "base/rng.h"
 #include "core/sample.h"
 
-#define SIM_BATCHES 7 /* 1,024 .. 65,536 */
+#define SIM_BATCHES 7 /* 65,536 down to 1,024 samples */
 #define SIM_SETTINGS (SIM_BATCHES * 4)
 
-/* Of an imaginary GPU: bytes a ms, bytes, ms. */
+/* Constants of the imaginary GPU, in bytes per ms unless the name has a
+ * unit. */
 #define SIM_DRAM 4.3e9
 #define SIM_L2 5.5e9
 #define SIM_SORT 3.0e9
 #define SIM_L2_BYTES 30e6
-#define SIM_ROWS 2.0e7 /* rows a ms that can be issued */
+#define SIM_ROWS 2.0e7 /* rows issued per ms */
 #define SIM_LAUNCH_MS 0.003
 
-/* All settings, the published one (batch 65,536, fp32, SGD) first. */
+/* Fills in all settings. The first is that of the published benchmark (batch
+ * 65,536, fp32, SGD). */
 static void simulated_settings(struct sample_setting settings[SIM_SETTINGS])
 {
     for (uint32_t i = 0; i < SIM_SETTINGS; i++)
@@ -62,7 +64,7 @@ static void simulated_table(struct sample_table *table, bool published,
         table_reuse(&shape, table->pooling_factor * batch, table->bins);
 }
 
-/* What the tables of a device add up to. */
+/* Sums over the tables of a device. */
 struct simulated_sums {
     double rows, lookups, unique, bags, gather, unique_bytes, output, hot;
     double row_cost, hot_gather;
@@ -131,9 +133,9 @@ static double simulated_ms(const struct sample_setting *setting,
            (10 + 2 * passes) * SIM_LAUNCH_MS + 0.0004 * n;
 }
 
-/* n fused cases, two of five at the published setting with its 1 to 15 tables
- * of dims 4 to 128, the others anywhere, with 1 to 60 tables; times with that
- * much noise (1 sigma, a fraction). */
+/* Draws n fused cases. Two of five have the published setting with its 1 to 15
+ * tables of dims 4 to 128. The others have any setting and 1 to 60 tables.
+ * Times have relative noise `noise` (1 sigma, a fraction). */
 __attribute__((unused)) static struct sample *
 simulated_samples(size_t n, double noise, uint64_t seed, struct arena *arena)
 {

@@ -2,9 +2,9 @@
 #ifndef NEUROSHARD_TESTS_SYNTHETIC_SAMPLES_H
 #define NEUROSHARD_TESTS_SYNTHETIC_SAMPLES_H
 
-/* Samples of a machine whose law is known: a launch of 0.2 ms, bytes over a
- * bandwidth, 30 % off where tables are fused. For tests of training and of
- * what feeds on it. Include in one file only. */
+/* Samples of a machine with a known cost function: a launch of 0.2 ms, bytes
+ * over a bandwidth, and 30 % off if tables are fused. For tests of training and
+ * of commands that use its models. Include in one file only. */
 
 #include <math.h>
 #include <string.h>
@@ -71,9 +71,9 @@ static struct sample synthetic_sample(enum sample_kind kind, uint64_t case_idx,
     return sample;
 }
 
-/* n_cases fused cases of 1 to 8 tables with their single tables, every fourth
- * repeated 2 % slower, every tenth followed by the sentinel; *n gets how many
- * samples that is. */
+/* Makes n_cases fused cases of 1 to 8 tables, each followed by its single
+ * tables. Every fourth case is repeated 2 % slower, and every tenth is followed
+ * by the reference case. Stores the number of samples in *n. */
 __attribute__((unused)) static struct sample *
 synthetic_samples(size_t *n, size_t n_cases, uint64_t seed, struct arena *arena)
 {

@@ -10,14 +10,15 @@
  *     is_str(got, want, "name")           is_near(got, want, tol, "name")
  *     tap_skip("name", "reason")          tap_skip_all("reason")
  *     return tap_done();
- *     tap_many(n)                         how many to try: n, but a tenth
- *                                         under TEST_SIZE=tiny, which is for
- *                                         programs with sanitizers
- *     tap_size(quick, full)               as many as tap_many(quick), but full
- *                                         under TEST_SIZE=full and 7 % of the
- *                                         way there under TEST_SIZE=7
- *                                         (make test-long)
- *     tap_worst(worst, error)             the larger; NAN is larger than any
+ *     tap_many(n)                         number of cases to try: n, or a
+ *                                         tenth of n under TEST_SIZE=tiny
+ *                                         (for programs with sanitizers)
+ *     tap_size(quick, full)               tap_many(quick) by default, full
+ *                                         under TEST_SIZE=full, and 7 % of
+ *                                         the way from quick to full under
+ *                                         TEST_SIZE=7 (make test-long)
+ *     tap_worst(worst, error)             the larger; NAN counts as larger
+ *                                         than any number
  */
 
 #include <inttypes.h>

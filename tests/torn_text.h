@@ -7,13 +7,14 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-/* Damage that logs and copied texts have. Include in one file only. */
+/* Damages texts in the ways that happen to logs and copied texts. Include in
+ * one file only. */
 
 enum damage { LOST, DOUBLED, JOINED, FOREIGN, CUT, N_DAMAGES };
 static const char *const damage_names[N_DAMAGES] = {"lost", "doubled", "joined",
                                                     "foreign", "cut"};
 
-/* Lines of other programs beside a job. */
+/* Lines that other programs print into a job's log. */
 static const char *const foreign_lines[] = {
     "",
     "slurmstepd: error: *** JOB 4711 ON node-3 CANCELLED ***",
@@ -33,10 +34,10 @@ static const char *draw_foreign(struct rng *rng)
     return foreign_lines[rng_draw(rng, N_FOREIGN)];
 }
 
-/* A line of the text, and where it ends behind its '\n'. */
+/* A line of the text. */
 struct torn_line {
     const char *at;
-    size_t len; /* without the '\n' */
+    size_t len; /* length without the '\n' */
 };
 
 static struct torn_line *split_lines(size_t *n, const char *text,
@@ -52,7 +53,7 @@ static struct torn_line *split_lines(size_t *n, const char *text,
     return lines;
 }
 
-/* Adds a line as the damage has it. */
+/* Writes a line with the given damage. */
 static void add_torn(struct buf *out, struct torn_line line, enum damage damage,
                      struct rng *rng)
 {
@@ -63,11 +64,12 @@ static void add_torn(struct buf *out, struct torn_line line, enum damage damage,
         buf_printf(out, "%.*s\n%.*s\n", (int)line.len, line.at, (int)line.len,
                    line.at);
         break;
-    case JOINED: /* whole, or broken off, and the next one behind it */
+    /* whole or cut, then the next line without a newline between */
+    case JOINED:
         buf_add(out, line.at, rng_draw(rng, 2) ? line.len : half);
         break;
     case FOREIGN:
-        if (rng_draw(rng, 2)) /* before it, or into it */
+        if (rng_draw(rng, 2)) /* foreign text before the line, or inside it */
             buf_printf(out, "%s\n%.*s\n", draw_foreign(rng), (int)line.len,
                        line.at);
         else
@@ -82,7 +84,7 @@ static void add_torn(struct buf *out, struct torn_line line, enum damage damage,
     }
 }
 
-/* The text with one to three lines damaged, next to each other or not. */
+/* Returns the text with one to three damaged lines, adjacent or scattered. */
 static const char *tear(const char *text, enum damage damage, struct rng *rng,
                         struct arena *arena)
 {

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each part of the full search buys: it is switched off by itself, and all
- * is searched anew with as many changes and several seeds. For each group of
- * problems: by how much plans cost more without the part, on average over
- * problems and seeds, and of the worst problem (averaged over its seeds), in
- * per cent; for the search as it is, how much seeds alone differ (standard
- * deviation, averaged over problems). Groups: the published nets (golden
- * tasks), five real lists by roofline and by TorchRec's formulas, and lists
- * whose memory is tight.
+ * Measures the gain of each part of the full search: each part is switched off
+ * alone, and every problem is searched again with the same number of changes
+ * and several seeds. For each group of problems it prints in per cent:
+ *
+ * - for the search as it is: the standard deviation over seeds, averaged over
+ *   problems
+ * - for each part: the increase of the plans' cost without it, on average over
+ *   problems and seeds, and for the worst problem (averaged over its seeds)
+ *
+ * The groups are the published nets (golden tasks), five real lists by roofline
+ * and by TorchRec's formulas, and lists with tight memory.
  *
  *     bench_ablation [CHANGES [SEEDS [GROUP [PART]]]]    300000 5
  *
- * CHANGES of 0: as many as a plan takes by default, until it is settled. Starts
- * other than the first are annealed from 300,000 on, the best of them again
- * from 1,200,000 on. What several starts buy shows by list (search/starts.h).
+ * CHANGES of 0 is the default of `plan`: the search goes on until its stop rule
+ * ends it. From 300,000 changes on, starts other than the first are annealed;
+ * from 1,200,000 on, the best of them are annealed again. The gain of several
+ * starts differs from list to list (search/starts.h).
  */
 #include "tests/golden.h"
 
@@ -140,14 +144,14 @@ struct bench_case {
     struct problem problem;
     struct oracle *oracle;
     const char *name;
-    double total_ms[MAX_SEEDS]; /* as the search is */
+    double total_ms[MAX_SEEDS]; /* with the full search */
 };
 
 struct group {
     const char *name;
     struct bench_case cases[MAX_CASES];
     unsigned n;
-    double worst; /* of the part in hand */
+    double worst; /* increase without the current part */
     double sum;
     unsigned n_sum;
 };
@@ -166,7 +170,7 @@ static void open_case(struct group *group, const char *name, const char *cost,
     }
 }
 
-/* Every n-th golden task. */
+/* Adds every n-th golden task, n = step. */
 static void open_golden(struct group *group, const char *file,
                         uint32_t n_devices, unsigned step, struct arena *arena)
 {
@@ -196,8 +200,9 @@ static void open_golden(struct group *group, const char *file,
     json_decref(tasks);
 }
 
-/* A list of data/tables; slack: of what memory all tables take, whole, beside
- * what samples take; 0: that of an H100. */
+/* Adds a list of data/tables. slack: total memory for tables relative to the
+ * size of all tables, each stored once; each device gets the memory of its
+ * samples on top. A slack of 0 selects the memory of an H100. */
 static void open_list(struct group *group, const char *name, uint32_t n_devices,
                       uint32_t per_host, double slack, const char *cost,
                       struct arena *arena)
@@ -276,7 +281,7 @@ static double total_of(const struct bench_case *of, const struct tuning *tuning,
     return plan.total_ms;
 }
 
-/* Fills the cases' totals and prints how much seeds differ. */
+/* Fills the cases' totals and prints the spread over seeds. */
 static void search_as_is(struct group *group, uint64_t effort, unsigned n_seeds,
                          struct pool *pool)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The roofline beside published measurements (data/SOURCES.md): look-ups,
- * all-to-alls and whole steps, and what its fitted constants say of sources
- * that they were not fitted to. Ends with status 1 where a bound is broken.
+ * Compares the roofline with published measurements (data/SOURCES.md): lookups,
+ * all-to-alls and whole steps. Also compares its fitted constants with sources
+ * that they were not fitted to. Exits with status 1 if an error bound is
+ * exceeded.
  *
  *     bench_anchors
  */
@@ -14,10 +15,16 @@
 
 #include <inttypes.h>
 
-#define SAMPLES 120 /* of a database that stand for it all */
-#define HOT_EVERY 4 /* of those with hot rows */
-/* Of a search for a plan that the source does not give: of a short list, and of
- * one whose step takes many times what any plan does. */
+#define SAMPLES 120 /* number of samples that represent a database */
+/* Searches for a plan that the source does not publish. SHORT_LIST: longest
+ * table list that is searched with SHORT_EFFORT changes. EFFORT: changes for
+ * longer lists. Their published step takes many times as long as the
+ * embeddings of any plan, so the quality of the plan hardly matters. */
+#define HOT_EVERY 4
+/* Searches for a plan that the source does not publish. SHORT_LIST: longest
+ * table list (in tables) that is searched with SHORT_EFFORT changes. EFFORT:
+ * changes for longer lists, whose published step takes many times as long as
+ * that of any plan. */
 #define SHORT_LIST 32
 #define SHORT_EFFORT 1000000
 #define EFFORT 20000
@@ -83,12 +90,13 @@ static void bench_lookups(const struct anchors *anchors, struct arena *arena)
 /* --- Leaving one source out ------------------------------------------------
  */
 
-/* Of a GPU: the constants of its that are fitted, and to what. */
+/* A GPU, the constants of it that are fitted, and the sources they are fitted
+ * to. */
 struct fitted {
     const char *gpu;
-    size_t constants[2]; /* where they are in struct gpu_spec */
+    size_t constants[2]; /* offsets in struct gpu_spec */
     const char *names;
-    struct anchors sources[2]; /* or one */
+    struct anchors sources[2]; /* one or two */
 };
 
 static double *constant_of(struct gpu_spec *spec, const struct fitted *fitted,
@@ -97,8 +105,9 @@ static double *constant_of(struct gpu_spec *spec, const struct fitted *fitted,
     return (double *)(void *)((char *)spec + fitted->constants[k]);
 }
 
-/* Mean of the squared logarithms of a source's ratios, and something for each
- * change: a constant that the source does not tell stays. */
+/* Mean of the squared logarithms of a source's ratios, plus a penalty for each
+ * change of a constant. The penalty keeps a constant that the source does not
+ * determine. */
 static double misfit(const struct fitted *fitted, const struct anchors *source,
                      struct gpu_spec *spec, struct arena *arena)
 {
@@ -114,7 +123,7 @@ static double misfit(const struct fitted *fitted, const struct anchors *source,
     return sum / (double)source->n + 0.01 * change;
 }
 
-/* By steps up and down that get smaller. */
+/* Fits the constants by multiplicative steps up and down that shrink. */
 static void refit(struct gpu_spec *spec, const struct fitted *fitted,
                   const struct anchors *source, struct arena *arena)
 {
@@ -140,7 +149,8 @@ static void refit(struct gpu_spec *spec, const struct fitted *fitted,
     }
 }
 
-/* What is known of a GPU without its one source. */
+/* Prior knowledge of a GPU without its only source: the constants of an
+ * H100. */
 static void take_h100(struct gpu_spec *spec, const struct fitted *fitted,
                       struct arena *arena)
 {
@@ -176,7 +186,7 @@ static struct anchors rows_of(const struct anchors *all, const char *gpu,
     return rows;
 }
 
-/* Forward and backward of some samples that ship. */
+/* Forward and backward of SAMPLES shipped samples. */
 static struct anchors rows_of_samples(const char *db, struct arena *arena)
 {
     struct anchors rows = {0};
@@ -227,8 +237,9 @@ static bool is_hot(const struct sample *sample)
     return false;
 }
 
-/* What backward takes of forward where the hottest row is looked up more than
- * 32,768 times. Of a production job a ratio is published, and no shapes. */
+/* Compares the ratio of backward to forward for samples whose hottest row is
+ * looked up more than 32,768 times. For a production job a ratio is published,
+ * but no shapes. */
 static void bench_hot_rows(struct arena *arena)
 {
     const struct gpu_spec *spec = shipped_gpu("h100", arena);
@@ -298,10 +309,11 @@ static void bench_exchanges(struct arena *arena)
  */
 
 /*
- * The embedding part of a step by a short search, in TorchRec's pipeline, with
- * and without what its input costs the rest: these jobs run in HugeCTR and
- * TensorFlow, whose input and host are others, and which do not check ids
- * before each look-up as FBGEMM does. NAN where there is none.
+ * Time of the embedding part of a step, from a short search in TorchRec's
+ * pipeline, with and without the cost of the input. These jobs run in HugeCTR
+ * and TensorFlow. Their input and host differ from TorchRec's, and they do not
+ * check ids before each lookup as FBGEMM does. NAN if the GPU or the table list
+ * is missing.
  */
 struct embeddings {
     double ms, with_input_ms;
@@ -326,7 +338,7 @@ static struct embeddings embeddings_of(char **field, struct arena *arena)
         anchor_bail(err.msg);
     anchor_problem(&plan.problem, 0, (uint32_t)strtoul(field[2], NULL, 10),
                    arena);
-    plan.problem.job.asks_host = true; /* none */
+    plan.problem.job.asks_host = true; /* host time given: 0 */
     plan.problem.tables = list.tables;
     plan.problem.n_tables = list.n_tables;
     plan.problem.batch = strtoull(field[3], NULL, 10);

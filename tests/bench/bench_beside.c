@@ -11,16 +11,18 @@
 #include <stdlib.h>
 
 /*
- * Exchanges alone and beside look-ups, between the GPUs of this machine:
+ * Measures exchanges alone and concurrent with lookups, between the GPUs of
+ * this machine:
  *
  *     bench_beside GPUS [BATCH [LARGEST_MIB]]
  *
- * A process for each GPU, which has two queues there: one looks rows up and
- * updates them, of a table of 128 columns, 20 a bag, and meanwhile the other
- * exchanges even blocks, of 64 KiB to 1 GiB in all. A line a size: what the
- * exchange takes alone and beside, and how much longer the look-ups take for
- * it, each of the slowest GPU, medians of 12. Without GPUS it says how many
- * there are, and like which.
+ * Starts one process per GPU, with two queues on it. One queue looks up and
+ * updates rows of a table with 128 columns, 20 rows per bag. The other
+ * exchanges blocks of equal size, 64 KiB to 1 GiB in total. Prints one line per
+ * size: the time of the exchange alone and concurrent with lookups, and the
+ * slowdown of the lookups. All times are those of the slowest GPU, medians of
+ * 12 repetitions. Without GPUS it prints the number of GPUs and the name of the
+ * first.
  */
 #define DIM 128
 #define POOLING 20
@@ -108,8 +110,8 @@ static int open_all(struct bench *bench, double largest_bytes, struct err *err)
            open_lookups(bench, err);
 }
 
-/* So many look-ups with their update, and an exchange beside them, each where
- * wanted. */
+/* Runs n_lookups lookups with their updates and, if has_exchange, an exchange
+ * at the same time. */
 static int run_once(struct bench *bench, unsigned n_lookups, bool has_exchange,
                     double *lookups_ms, double *exchange_ms, struct err *err)
 {
@@ -155,7 +157,7 @@ static int run_laps(struct bench *bench, unsigned n_lookups, bool has_exchange,
     return 0;
 }
 
-/* As many look-ups as outlast the exchange. */
+/* Measures one size, with enough lookups to outlast the exchange. */
 static int run_size(struct bench *bench, double total_bytes, struct err *err)
 {
     const uint32_t n = bench->world->size;
@@ -199,7 +201,8 @@ static int run_all(struct bench *bench, double largest_bytes, struct err *err)
     return 0;
 }
 
-/* Once counted, they are not for processes to come. */
+/* Prints the GPUs. Runs alone, since processes forked after the GPUs were
+ * counted could not use them. */
 static int print_gpus(struct err *err)
 {
     const unsigned n = device_count(DEVICE_CUDA);

@@ -19,39 +19,44 @@
 #include <unistd.h>
 
 /*
- * Predicted against executed: 20 random plans of real lists, at their full
- * size, on 4 and 8 ranks, priced by a measured cost model and run on this
- * machine: on two threads at batch 4,096, or on a GPU at batch 65,536. Every
- * plan is also compared with the unsharded reference. The errors that the model
- * says are held against what was measured. A plan that fails is said and left
- * out; the status is 0 where none failed.
+ * Compares predicted with executed times. 20 random plans of real lists, at
+ * full size, on 4 and 8 ranks, are priced by a measured cost model and run on
+ * this machine: on two threads with batch 4,096, or on a GPU with batch 65,536.
+ * Every plan is also compared with the unsharded reference. The errors that the
+ * model predicts are compared with the measured errors. A plan that fails is
+ * reported and left out. The status is 0 if no plan failed.
  *
- * Then 20 plans each on two and on four processes of one thread, with rows cut
- * in order of frequency too: the exchange of ids, by the model and by the
- * formulas for a CPU; the rank that is slowest; look-ups with their exchange in
- * chunks against one part; and steps of which sessions are de-duplicated, all
- * tables to one share, against the whole batch. A factor is that of this
- * machine to the one that the figures are of. Of 300 exchanges the fastest
- * twentieth counts: processes that wait for each other suffer most from what
- * else runs.
+ * Then 20 plans each run on two and on four processes of one thread, some with
+ * rows cut in order of frequency. The predictions of these figures are compared
+ * with measurements:
+ *
+ * - the exchange of ids, predicted by the model and by the formulas for a CPU
+ * - the rank that is slowest
+ * - the gain of lookups with their exchange in chunks, compared with one chunk
+ * - the gain of steps with de-duplicated sessions, compared with the whole
+ *   batch; all tables have the same share of unique samples
+ *
+ * A factor in the output scales predictions from the machine that they were
+ * made for to this machine. The fastest twentieth of 300 exchanges counts,
+ * because processes that wait for each other suffer most from other load.
  *
  *     bench_execute [--device cpu|cuda] [--seconds S] [--first I]
  *                   [--plans N] [--batch B] [--max-rows R]
  *                   [--measured FILE] [MODEL]
  *
- * MODEL is by default the shipped one of a CPU; a GPU's has to be named. No
- * plan is begun once S seconds are over. Up to 300 plans, from plan I on, are
- * for errors as the model says them; fewer, another batch and tables that are
- * cut to R rows for a look at whether it works.
+ * MODEL is by default the shipped one of a CPU; for a GPU it must be given. No
+ * plan is started after S seconds. Use up to 300 plans, from plan I on, to
+ * judge the errors that the model predicts. Fewer plans, another batch, or
+ * tables cut to R rows only show whether execution works.
  *
  * The speed of a machine that shares caches and memory with others drifts over
- * minutes. There samples and plans are measured in turns, so that both are of
- * the same hour: FILE is what earlier runs have printed, one behind the other,
- * whose plans are priced by MODEL, and not executed again.
+ * minutes. On such a machine, alternate between measuring samples and plans, so
+ * that both see the same conditions. FILE then contains the concatenated output
+ * of earlier runs; its plans are priced by MODEL and not executed again.
  */
 
 #define SHIPPED_MODEL "data/models/cpu-amd-epyc-2t.nsm"
-#define N_PLANS 20 /* unless told otherwise; of steps never more */
+#define N_PLANS 20 /* default; also the most plans of steps */
 #define MOST_PLANS 300
 #define MAX_PIECES 512
 #define N_ITERATIONS 20
@@ -59,27 +64,29 @@
 static const char *const lists[] = {"data/tables/criteo_kaggle_26.csv",
                                     "data/tables/nvidia_synthetic_tiny_v3.csv"};
 
-/* Where and how the plans are run. */
+/* How and where the plans run. */
 struct setup {
     const char *model;
     struct world *world;
     struct device *device;
     enum device_kind kind;
     uint32_t batch, max_rows;
-    uint32_t first;       /* plan, 0 .. MOST_PLANS - 1 */
-    uint32_t n_plans;     /* 1 .. MOST_PLANS; with the first at most so many */
-    const char *measured; /* file; NULL: plans are executed */
+    uint32_t first;       /* first plan, 0 .. MOST_PLANS - 1 */
+    uint32_t n_plans;     /* 1 .. MOST_PLANS - first */
+    const char *measured; /* output of earlier runs; NULL: execute plans */
     double end_ms;
 };
 
 struct outcome {
     double predicted_ms, measured_ms; /* compute of the slowest rank */
     double output_error, weight_error;
-    double error_frac, pair_error_frac; /* of what is predicted */
-    bool is_disturbed;                  /* the machine was, at one rank */
+    double error_frac, pair_error_frac; /* predicted errors */
+    /* other load disturbed at least one rank */
+    bool is_disturbed;
 };
 
-/* A third of the wide tables are cut in columns at a random multiple of 4. */
+/* Draws a plan. A third of the wide tables are cut in columns, at a random
+ * multiple of 4. */
 static void draw_shards(struct plan *plan, struct shard *shards,
                         struct rng *rng)
 {
@@ -146,7 +153,7 @@ static double slowest_measured(const struct plan *plan,
     return slowest;
 }
 
-/* What an earlier run has measured of the plan: its line of a file. */
+/* Reads the measured figures of a plan from the output of an earlier run. */
 static int find_measured(struct outcome *outcome, const char *path,
                          unsigned number, struct err *err)
 {
@@ -316,9 +323,10 @@ static int read_arguments(struct setup *setup, int argc, char **argv,
     return 0;
 }
 
-/* How many measured times are within the errors that were said, and how many
- * pairs of plans that differ by more than the error of a difference are in
- * order: of all plans, or of those that nothing disturbed. */
+/* Prints how many measured times are within the predicted error, and how many
+ * pairs of plans are in the right order. Counts pairs whose predictions differ
+ * by more than the error of a difference. also_disturbed: count all plans,
+ * otherwise only those without other load. */
 static void print_trust(const char *which, const struct outcome *outcomes,
                         uint32_t n, bool also_disturbed)
 {
@@ -380,26 +388,26 @@ static void print_summary(const struct setup *setup,
 #define MAX_STEP_RANKS 16
 #define STEP_MAX_ROWS 100000
 #define N_STEP_ITERATIONS 12
-#define N_BATCHES 7 /* that are exchanged in turns */
+#define N_BATCHES 7 /* exchanged in turns */
 #define N_EXCHANGES 300
-#define QUIET 0.05 /* of them, the fastest */
+#define QUIET 0.05 /* fastest share of the exchanges that counts */
 #define MIN_GAIN 0.05
 
-#define N_TURNS 3 /* of a step with and without de-duplication */
+#define N_TURNS 3 /* repetitions of a step with and without de-duplication */
 
 enum { BY_MODEL, BY_FORMULAS, N_PREDICTED };
 enum { OF_CHUNKS, OF_DEDUP, N_GAINS };
 
 struct step_outcome {
     double input_ms[N_PREDICTED], measured_input_ms;
-    double work_ms, measured_work_ms; /* of the slowest rank */
+    double work_ms, measured_work_ms; /* work of the slowest rank */
     uint32_t slowest, measured_slowest;
-    double margin; /* between it and the next, predicted */
+    double margin; /* predicted lead of the slowest rank over the next */
     double gains[N_GAINS], measured_gains[N_GAINS];
 };
 
-/* Every fourth table is cut by rows over all ranks, the hottest rows first; of
- * the others some by columns. */
+/* Draws a plan of steps. Every fourth table is cut by rows over all ranks,
+ * hottest rows first. Some of the other tables are cut by columns. */
 static void draw_step(struct plan *plan, struct table_list *list,
                       struct shard *shards, struct rng *rng,
                       struct arena *arena)
@@ -440,7 +448,7 @@ static void draw_step(struct plan *plan, struct table_list *list,
     problem_find_hot_rows(&plan->problem, arena);
 }
 
-/* What the cost model says of the plan's phases, and of its chunks. */
+/* Predicts the plan's phases, and its step in chunks, by the cost model. */
 static int predict_step(const char *spec, const struct plan *plan,
                         double (*phases_ms)[N_PHASES], struct step *step,
                         struct arena *arena, struct err *err)
@@ -524,8 +532,8 @@ static int execute_step(struct exec_result *result, const struct setup *setup,
                     err);
 }
 
-/* A step, one phase after the other, with and without de-duplication, in
- * turns. */
+/* Times a step with and without de-duplication, in turns. Phases run one after
+ * the other. */
 static int time_dedup(struct step_outcome *outcome, const struct setup *setup,
                       struct plan *plan, unsigned number, struct arena *arena,
                       struct err *err)
@@ -556,9 +564,9 @@ static int time_dedup(struct step_outcome *outcome, const struct setup *setup,
     return 0;
 }
 
-/* The exchange of the plan's ids, by all processes, as a step has it: of a
- * batch that was packed just now and is put in order behind it, another one
- * each time, so that what comes finds no cache that has its place. */
+/* Times the exchange of the plan's ids by all processes. As in a step, the
+ * batch was packed just before the exchange and is unpacked after it. Each
+ * exchange takes another batch, so that the received ids are not cached yet. */
 static int time_input(double *input_ms, const struct setup *setup,
                       const struct plan *plan, struct arena *arena,
                       struct err *err)
@@ -665,8 +673,8 @@ out:
     return rc;
 }
 
-/* The median error of predictions, each times the factor, which is 1 or, where
- * it is NAN, the median ratio. */
+/* Median relative error of the predictions times *factor. A *factor of NAN is
+ * first set to the median ratio of measured to predicted. */
 static double median_error(const double *predicted, const double *measured,
                            uint32_t n, double *factor)
 {
@@ -741,7 +749,7 @@ static void print_steps(const struct step_outcome *outcomes, uint32_t n)
     print_gain("dedup of sessions", outcomes, n, OF_DEDUP);
 }
 
-/* Whether some process is out of time: all must agree. */
+/* Whether some process is out of time. All processes must agree. */
 static int is_over(bool *over, const struct setup *setup, struct err *err)
 {
     double late = clock_ms() >= setup->end_ms;
@@ -752,7 +760,7 @@ static int is_over(bool *over, const struct setup *setup, struct err *err)
     return 0;
 }
 
-/* One of several processes. */
+/* Body of one of several processes. */
 static int be_process(const struct setup *setup)
 {
     struct step_outcome outcomes[N_PLANS];
@@ -779,7 +787,7 @@ static int be_process(const struct setup *setup)
     return 0;
 }
 
-/* The same of 2 and of 4 processes, where there can be any. */
+/* Runs plans of steps on 2 and on 4 processes, if this machine can. */
 static int run_processes(const struct setup *setup, const char *program)
 {
     const char *missing = processes_missing();
@@ -798,7 +806,7 @@ static int run_processes(const struct setup *setup, const char *program)
            processes_run(4, program, arguments);
 }
 
-/* 0 where all plans ran, or all that time was left for. */
+/* Returns 0 if all plans ran that the time allowed. */
 static int run_plans(const struct setup *setup)
 {
     struct outcome outcomes[MOST_PLANS];

@@ -9,14 +9,14 @@
 #include <string.h>
 
 /*
- * Measured look-ups of a database beside a cost model:
+ * Compares measured lookups of a database with a cost model:
  *
  *     bench_figures [DATABASE [COST [LIST]]]
  *
- * A line for each sample of the case list LIST (its name as `bench` prints
- * it; only a summary without one), in the order of its cases: the phases, and
- * what COST (roofline:cpu) says of the whole step. Then the errors over all
- * samples.
+ * LIST is the name of a case list as `bench` prints it. For each of its
+ * samples, in the order of its cases, there is one line with the phases and the
+ * prediction of COST (roofline:cpu) for the whole step. Without LIST only the
+ * summary is printed: the errors over all samples.
  */
 
 #define SHIPPED_DB "data/measurements/cpu-amd-epyc-2t.db"

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * How far a GPU's look-ups are from what its memory can do:
+ * Compares a GPU's lookups with the limits of its memory:
  *
  *     bench_kernels [SECONDS [BATCH [FOOTPRINT_GIB]]]
  *
- * One case a line until the time is over (120 s): widths, precisions, mean
- * look-ups a bag, skew. The floor of a case is made of ceilings measured just
- * before by the plainest code (device/probe.h): each row that is used comes
- * from memory once, at the speed of random rows of that width in tables of
- * that size, and every look-up's row comes through the cache, at the speed of
- * rows that lie there; what is read or written in order goes at the speed of a
- * plain read; sorting is CUB's. Beside it the bytes of all look-ups' rows that
- * a forward reads in a second, as a part of what the plain gather of such rows
- * does. The first case is also run with indices of 64 bits. A summary comes
- * last, by width of a row. The status is 0 where every case that was begun
- * could be measured.
+ * Prints one case per line until the time is over (120 s). Cases differ in
+ * width, precision, mean lookups per bag, and skew. The floor of a case is
+ * computed from ceilings that the plainest code (device/probe.h) measured just
+ * before:
+ *
+ * - Each row that is used comes from memory once, at the speed of random rows
+ *   of that width in tables of that size.
+ * - The row of every lookup comes through the cache, at the speed of rows in
+ *   the cache.
+ * - Sequential reads and writes run at the speed of a plain read.
+ * - Sorting takes the time of CUB's sort.
+ *
+ * A further column gives the rate at which forward reads the rows of all
+ * lookups, in per cent of the plain gather of such rows. The first case is also
+ * run with 64-bit indices. The last lines are a summary by row width. The
+ * status is 0 if every case that was started could be measured.
  */
 
 #include <inttypes.h>
@@ -39,8 +44,8 @@
 #define N_PROBE_RUNS 10
 #define RATE 1e-6f
 #define MIN_ROW_BYTES 32
-/* Rows that a gather's probe reads, at most, and a footprint that every cache
- * holds. */
+/* Limits of a gather probe: most rows that it reads, and a footprint that fits
+ * every cache. */
 #define MAX_GATHER_ROWS ((uint64_t)4 << 20)
 #define CACHED_BYTES ((uint64_t)8 << 20)
 
@@ -52,16 +57,16 @@ static const enum precision PRECISIONS[] = {PRECISION_FP32, PRECISION_FP16};
 
 static struct err err;
 
-/* What the summary tells of a case; 0: not measured. */
+/* Figures of a case for the summary; 0: not measured. */
 enum figure {
-    GATHER_GBPS,       /* of rows of that width and precision */
-    FORWARD_OF_GATHER, /* %, the rows' bytes a second */
+    GATHER_GBPS,       /* plain gather of such rows */
+    FORWARD_OF_GATHER, /* %, of GATHER_GBPS */
     FORWARD_OF_FLOOR,  /* % */
     BACKWARD_OF_FLOOR,
     N_FIGURES
 };
 
-/* What all cases share. */
+/* State that all cases share. */
 struct bench {
     struct device *device;
     uint32_t batch;
@@ -69,12 +74,13 @@ struct bench {
     double end_ms;
     void *d_weights;
     float *d_state;
-    enum precision filled; /* with values of this precision; INT8: not yet */
+    enum precision filled; /* precision of the weights; INT8: not filled yet */
     double launch_ms, read_gbps, copy_gbps;
-    uint64_t gather_rows; /* of a probe */
-    /* by precision, skew, pooling, width */
+    uint64_t gather_rows; /* rows that a probe reads */
+    /* indexed by precision, skew, pooling, width */
     double figures[2][2][2][N_DIMS][N_FIGURES];
-    double wide_forward, wide_backward; /* times those of 32-bit indices */
+    /* time with 64-bit indices / with 32-bit indices */
+    double wide_forward, wide_backward;
     unsigned n_failed;
 };
 
@@ -85,13 +91,13 @@ struct bench_case {
     double *figures; /* [N_FIGURES] */
 };
 
-/* A case's memory and what was measured. */
+/* Memory and measured times of a case. */
 struct run {
     struct lookup *lookup;
     struct lookup_table tables[N_TABLES];
     struct stream streams[N_TABLES];
     void *d_out, *d_grad, *d_indices[N_SETS], *d_offsets[N_SETS];
-    uint64_t n_lookups, n_rows; /* of all tables */
+    uint64_t n_lookups, n_rows; /* totals of all tables */
     bool is_wide;               /* indices have 64 bits */
     double n_unique;
     double forward[N_LAPS], linearise[N_LAPS], sort[N_LAPS], update[N_LAPS],
@@ -100,7 +106,7 @@ struct run {
 
 struct floors {
     double forward_ms, linearise_ms, sort_ms, update_ms;
-    double gather_gbps; /* of rows of that width and footprint */
+    double gather_gbps; /* rows of that width and footprint */
 };
 
 static double ceiling_ms(const struct bench *bench, struct probe probe, int *rc)
@@ -112,7 +118,7 @@ static double ceiling_ms(const struct bench *bench, struct probe probe, int *rc)
     return ceiling.timing.median_ms;
 }
 
-/* Bytes of rows a second, in GB/s. */
+/* Speed of a gather, in GB/s of rows. */
 static double gather_gbps(const struct bench *bench, uint32_t row_bytes,
                           uint64_t footprint_bytes, int *rc)
 {
@@ -134,13 +140,13 @@ static uint32_t bits_of(uint64_t n)
     return bits;
 }
 
-/* Milliseconds for so many bytes at so many GB/s. */
+/* Milliseconds to move n_bytes at gbps. */
 static double at_speed(double n_bytes, double gbps)
 {
     return n_bytes / gbps / 1e6;
 }
 
-/* Rows narrower than a sector are read as one. */
+/* Rounds up to whole 32-byte sectors, the smallest unit that is read. */
 static uint32_t sector_bytes(uint32_t n_bytes)
 {
     return (n_bytes + 31) / 32 * 32;
@@ -182,7 +188,7 @@ static int find_floors(const struct bench *bench, const struct bench_case *what,
     floors->forward_ms = fmax(from_memory, from_cache) + bench->launch_ms;
     floors->linearise_ms =
         at_speed(n * 12 + n_bags * 8, bench->read_gbps) + bench->launch_ms;
-    /* rows are read and written, and each has 32 bytes of state */
+    /* Rows are read and written; each has 32 bytes of optimizer state. */
     from_memory = at_speed(run->n_unique * 2 * (row_bytes + 32.0), cold) +
                   at_speed(n_bags * grad_bytes + 8 * n, bench->read_gbps);
     from_cache = at_speed(n * grad_bytes, hot_grads);
@@ -279,8 +285,9 @@ static void close_run(const struct bench *bench, struct run *run)
     }
 }
 
-/* Marks 0 1: forward; 2 to 5: between the phases of the backward. Each starts
- * with a cold cache, as in training. */
+/* Queues one repetition. Marks 0 and 1 enclose forward; marks 2 to 5
+ * separate the phases of backward. Each part starts with a cold cache, as in
+ * training. */
 static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
 {
     struct device *device = bench->device;
@@ -303,8 +310,8 @@ static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
     return 0;
 }
 
-/* The first lap is not held back: a kernel that is used for the first time is
- * loaded then, which may wait for the device. */
+/* Runs one repetition. The first one is not held back: it loads kernels that
+ * are used for the first time, which may wait for the device. */
 static int run_lap(const struct bench *bench, struct run *run, unsigned number)
 {
     struct device *device = bench->device;
@@ -381,7 +388,7 @@ static int widen(const struct bench *bench, void **d_indices, uint64_t n)
     return rc;
 }
 
-/* The same look-ups by indices of 64 bits. */
+/* Repeats the lookups with 64-bit indices. */
 static int run_wide(struct bench *bench, struct run *run)
 {
     double forward = stats_median(run->forward, N_LAPS);
@@ -415,7 +422,7 @@ static int run_case(struct bench *bench, const struct bench_case *what)
     return rc;
 }
 
-/* Case d of those that have one precision, skew and pooling. */
+/* Case of width d, with the given precision, skew and pooling. */
 static struct bench_case case_at(struct bench *bench, int precision, int alpha,
                                  int pooling, size_t d)
 {
@@ -424,7 +431,8 @@ static struct bench_case case_at(struct bench *bench, int precision, int alpha,
                                bench->figures[precision][alpha][pooling][d]};
 }
 
-/* A case that fails, as memory is short, is said and left out. */
+/* Runs all cases of a precision. A case that fails, for example for lack of
+ * memory, is reported and left out. */
 static void run_cases(struct bench *bench, int precision)
 {
     unsigned n_left_out = 0;
@@ -502,8 +510,8 @@ static void print_widths(const char *title)
     printf("\n");
 }
 
-/* A line for each precision, skew and pooling that was measured; where only
- * uniform look-ups count, of those. */
+/* Prints one line per measured precision, skew and pooling. Figures up to
+ * FORWARD_OF_GATHER are only printed for uniform lookups. */
 static void print_figure(const struct bench *bench, enum figure figure,
                          const char *name)
 {
@@ -522,7 +530,7 @@ static void print_figure(const struct bench *bench, enum figure figure,
             }
 }
 
-/* Over the cases that count for it. */
+/* Prints minimum and median of a figure over the cases that count for it. */
 static void print_least(const struct bench *bench, enum figure figure,
                         const char *name)
 {
@@ -543,7 +551,7 @@ static void print_least(const struct bench *bench, enum figure figure,
                stats_quantile(values, n, 0), stats_median(values, n), n);
 }
 
-/* tests/gpu/check takes all from "summary" on. */
+/* Prints the summary. tests/gpu/check reads everything from "summary" on. */
 static void print_summary(const struct bench *bench)
 {
     printf("\n");

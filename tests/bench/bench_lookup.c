@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * How fast the CPU looks embeddings up, beside what its memory can do:
+ * Compares the lookups of the CPU with the speed of its memory:
  *
  *     bench_lookup [TABLE_GIB [THREADS]]
  *
- * One block of memory, much larger than the caches, serves as the table of
- * every width and as what the plain read reads. All measurements of a round
- * follow each other, so that a machine that slows down slows all of them;
- * medians over the rounds are printed.
+ * One block of memory, much larger than the caches, holds the tables of every
+ * width and is also the target of the plain read. Each round takes all
+ * measurements in sequence, so a slowdown of the machine affects all of them.
+ * Prints medians over the rounds.
  */
 
 #include <inttypes.h>
@@ -27,14 +27,15 @@
 #define N_ROUNDS 7
 #define BATCH 4096
 #define POOLING 20
-/* The look-ups of one measurement move about this much. */
+/* Approximate bytes that the lookups of one measurement move. */
 #define GATHER_BYTES ((uint64_t)256 << 20)
 
-/* Rows that fill no vector, too: what they take alone no cost model expects. */
+/* Includes widths that do not fill a vector. No cost model expects the time
+ * that they take alone. */
 static const uint32_t DIMS[] = {4, 8, 12, 16, 24, 32, 64, 128, 256};
 #define N_DIMS (sizeof DIMS / sizeof DIMS[0])
 
-/* Several tables of one width lie behind one another in the block. */
+/* Tables of one width, consecutive in the block. */
 struct setting {
     uint32_t dim, n_tables;
     uint64_t n_lookups;
@@ -144,8 +145,7 @@ static double backward_ms(struct setting *setting)
     return clock_ms() - start_ms;
 }
 
-/* What anyone would write: one bag after the other, one column after the
- * other. */
+/* The obvious loop: one bag after the other, one column after the other. */
 static void plain_bags(void *ctx, size_t task, unsigned thread)
 {
     const struct setting *setting = ctx;
@@ -181,7 +181,7 @@ static double plain_ms(struct setting *setting, struct pool *pool)
 
 struct read {
     const uint64_t *words;
-    uint64_t sums[64]; /* so that no read is left out */
+    uint64_t sums[64]; /* keeps the compiler from removing the reads */
 };
 
 #define READ_WORDS ((size_t)1 << 18)

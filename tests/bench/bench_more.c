@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether allowing more makes plans worse. "subsets": the default plan beside
- * the cheapest of all subsets of the shard kinds, on 12 shipped lists.
- * "memory": plans of 8 shipped lists under memory from the least that fits to
- * as much as there may be. Each by TorchRec's formulas and by the roofline of
- * an H100. Ends with status 1 if a plan is dearer than one that was allowed
- * less, by more than a limit. By the roofline the 8 subsets that matter most
- * are searched, under TEST_SIZE=full all 31.
+ * Tests whether allowing more makes plans worse. "subsets": compares the
+ * default plan with the cheapest plan over all subsets of the shard kinds, on
+ * 12 shipped lists. "memory": plans 8 shipped lists with memory limits from the
+ * least that fits to unlimited. Both use TorchRec's formulas and the roofline
+ * of an H100. Exits with status 1 if a plan costs more, beyond a limit, than a
+ * plan that was allowed less. With the roofline, the 8 most important subsets
+ * are searched, or all 31 if TEST_SIZE=full.
  *
  *     bench_more                  both tables
  *     bench_more subsets|memory   one of them
  *     bench_more LIST GPUS [COST] the 8 subsets of one list, 8 GPUs a host with
  *                                 80 GiB each and no reserve
  *
- * With BENCH_POINTS set it prints the plan of every size of memory, too.
+ * If BENCH_POINTS is set it also prints the plan cost of every memory limit.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -29,7 +29,7 @@
 
 #define GIB (UINT64_C(1) << 30)
 #define UNLIMITED (UINT64_C(1) << 50)
-#define RESERVE_FRAC 0.15 /* of the first table; the second has none */
+#define RESERVE_FRAC 0.15 /* first table only; the second has none */
 #define MAX_SUBSET_RATIO 1.002
 #define MAX_MEMORY_RATIO 1.003
 #define N_POINTS 12
@@ -37,12 +37,13 @@
 struct list {
     const char *name;
     uint32_t n_gpus, per_host;
-    double gib;         /* of a GPU; 0: that of an H100 */
-    uint64_t gpu_batch; /* 0: 65,536 in all */
+    double gib;         /* memory of a GPU in GiB; 0: H100 */
+    uint64_t gpu_batch; /* batch per GPU; 0: 65,536 in total */
     const char *torchrec;
 };
 
-/* The second table has the first N_MEMORY_LISTS alone. */
+/* Lists of the first table. The second table has only the first
+ * N_MEMORY_LISTS. */
 static const struct list lists[] = {
     {"mlperf_dlrm_dcnv2_multihot", 8, 8, 0, 0, "torchrec"},
     {"mlperf_dlrm_v1_onehot", 8, 8, 0, 0, "torchrec"},
@@ -97,7 +98,7 @@ static void set_cluster(struct cluster *cluster, const struct list *list,
         cluster->memory_bytes[r] = memory_bytes;
 }
 
-/* As `neuroshard plan` reads it, without memory. */
+/* Reads a list as `neuroshard plan` does, but sets no memory. */
 static void open_list(struct problem *problem, const struct list *list,
                       const char *path, struct arena *arena)
 {
@@ -128,8 +129,9 @@ static const char *shipped_path(const struct list *list, struct arena *arena)
                         list->name);
 }
 
-/* What a plan costs, or INFINITY; *need_bytes is then what would fit. Sets the
- * memory of the fullest device. */
+/* Returns the cost of the best plan and sets the memory of the fullest device.
+ * Returns INFINITY if no plan fits; *need_bytes is then the memory that would
+ * fit. */
 static double plan_ms(const struct problem *problem, const char *cost,
                       uint64_t *fullest_bytes, uint64_t *need_bytes)
 {
@@ -164,7 +166,8 @@ static double plan_ms(const struct problem *problem, const char *cost,
 
 /* --- subsets of the kinds --- */
 
-/* As --shard has it: rows and columns together allow grids. */
+/* Closes a set of kinds as --shard does: rows and columns together allow
+ * grids. */
 static unsigned closed(unsigned kinds)
 {
     const unsigned made_of = SHARD_COLUMN | SHARD_ROW;
@@ -277,8 +280,9 @@ static void bench_one(const char *path, uint32_t n_gpus, const char *only)
 
 /* --- memory --- */
 
-/* The points lie between what fits by a hair and what the plan takes that is
- * found without a limit, but for the last, which has none. */
+/* Prints the cost over memory limits. The points range from the tightest limit
+ * that fits to the memory of the plan found without a limit. The last point is
+ * unlimited. */
 static void print_memory(const struct list *list, const char *cost,
                          struct problem *problem)
 {

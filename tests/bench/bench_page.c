@@ -6,15 +6,16 @@
 #include <inttypes.h>
 
 /*
- * What a GPU's look-ups take beside all that they can be held against:
+ * Compares a GPU's measured lookups with all available references:
  *
  *     bench_page [DATABASE [GPU]]
  *
- * Of each phase of a sample: what the roofline of GPU (a shipped one) says; the
- * least that it takes by the database's own ceilings, made as in bench_kernels;
- * and the least by GPU's data sheet, of what has to come from memory. First
- * medians over the cases of equal tables, by width of a row; then the published
- * measurements whose tables such a case has, by the look-up, as batches differ.
+ * For each phase of a sample there are three references: the roofline of GPU (a
+ * shipped one); the floor from the database's own ceilings, computed as in
+ * bench_kernels; and the floor from GPU's data sheet, for all bytes that must
+ * come from memory. First come medians over the cases with equal tables, by row
+ * width. Then come published measurements whose tables match such a case. They
+ * are compared per lookup, because batches differ.
  */
 
 #define SHIPPED_DB "data/measurements/cuda-nvidia-h100.db"
@@ -25,11 +26,11 @@ enum { FORWARD, BACKWARD, N_HALVES };
 static const char *const halves[] = {"forward", "backward"};
 static const char *const anchor_halves[] = {"fwd", "bwd"};
 
-/* A phase of a sample. */
+/* One phase of a sample. */
 struct line {
     const struct sample *sample;
     unsigned half;
-    double ms, model_ms, probe_ms, sheet_ms; /* NAN: not known */
+    double ms, model_ms, probe_ms, sheet_ms; /* NAN: unknown */
 };
 
 struct page {
@@ -38,7 +39,7 @@ struct page {
     size_t n_ceilings;
     struct line *lines; /* [n] */
     size_t n;
-    double *column; /* [n], for a median */
+    double *column; /* [n], scratch for a median */
 };
 
 static double distance(double a, double b)
@@ -46,8 +47,8 @@ static double distance(double a, double b)
     return fabs(log(fmax(a, 1) / fmax(b, 1)));
 }
 
-/* The ceiling of a kind that is nearest by its size, of rows or keys no
- * narrower; NULL where there is none. */
+/* Returns the ceiling of a kind with the nearest size, for rows or keys at
+ * least `width` wide; NULL without such a ceiling. */
 static const struct ceiling *nearest(const struct page *page,
                                      enum probe_kind kind, double size,
                                      uint32_t width)
@@ -72,7 +73,7 @@ static const struct ceiling *nearest(const struct page *page,
     return best;
 }
 
-/* What so many bytes take at the speed of a ceiling. */
+/* Milliseconds to move n_bytes at the speed of a ceiling. */
 static double at_speed(double n_bytes, const struct ceiling *ceiling)
 {
     const struct probe *probe;
@@ -85,11 +86,11 @@ static double at_speed(double n_bytes, const struct ceiling *ceiling)
                                                 : probe->n_bytes);
 }
 
-/* What a sample of equal tables moves. */
+/* Traffic of a sample with equal tables. */
 struct traffic {
     double n_lookups, n_unique, n_bags, n_rows;
-    double row_bytes, out_bytes; /* of a row and of an output */
-    double in_order, updated;    /* bytes once through memory */
+    double row_bytes, out_bytes; /* bytes of a row; bytes of an output */
+    double in_order, updated;    /* bytes that go through memory once */
 };
 
 static struct traffic traffic_of(const struct sample *sample)
@@ -151,7 +152,8 @@ static double backward_floor(const struct page *page, const struct traffic *of)
                 at_speed(of->n_lookups * of->out_bytes, hot));
 }
 
-/* Rows that are used, in and out of memory once, and what is in order. */
+/* Floor by the data sheet: used rows pass through memory once (forward: in;
+ * backward: in and out), plus the sequential reads and writes. */
 static double sheet_floor(const struct page *page, const struct traffic *of,
                           unsigned half)
 {
@@ -196,7 +198,7 @@ static void add_sample(struct page *page, const struct sample *sample,
             .sheet_ms = sheet_floor(page, &of, half)};
 }
 
-/* "-" for what is not known. */
+/* Prints a figure, or "-" if it is unknown. */
 static void print_figure(double figure, int n_digits)
 {
     if (isnan(figure))
@@ -205,7 +207,7 @@ static void print_figure(double figure, int n_digits)
         printf(" %8.*f", n_digits, figure);
 }
 
-/* What a column has of a line. */
+/* Figure of a line that a column shows. */
 typedef double figure_of(const struct line *line);
 
 static double ms_of(const struct line *line)
@@ -228,7 +230,8 @@ static double sheet_of(const struct line *line)
     return 100 * line->sheet_ms / line->ms;
 }
 
-/* The median over a phase of rows of a width; how many there are. */
+/* Sets *median of a phase over the lines of one row width; returns their
+ * number. */
 static size_t median_of(double *median, const struct page *page, unsigned half,
                         uint32_t dim, figure_of *figure)
 {
@@ -261,7 +264,7 @@ static void print_width(const struct page *page, unsigned half, uint32_t dim)
     printf("\n");
 }
 
-/* Whether a case has the tables of what was published. */
+/* Whether a case has the same tables as a published measurement. */
 static bool is_same(const struct sample *sample, const struct problem *problem)
 {
     const struct table *table = &problem->tables[0];
@@ -282,7 +285,8 @@ static double n_lookups(const struct problem *problem)
     return n;
 }
 
-/* Beside each other, by the look-up: which case comes nearest in its number. */
+/* Prints a published measurement and the case with the nearest number of
+ * lookups, both per lookup. */
 static bool print_anchor(const struct page *page, const struct anchor *anchor)
 {
     const double n = n_lookups(&anchor->problem);

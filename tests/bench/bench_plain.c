@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The full search against the plain rival (plain.h) on lists drawn uneven: 5 to
- * 60 tables of 10^2 to 10^9 rows, 4 to 512 columns and poolings up to 300, on 4
- * to 16 GPUs, each with the roofline of an H100 and with TorchRec's formulas.
- * Both try as many changes, on one thread.
+ * Compares the full search with the plain rival (plain.h) on random, uneven
+ * lists: 5 to 60 tables of 10^2 to 10^9 rows, 4 to 512 columns and poolings up
+ * to 300, on 4 to 16 GPUs. Each list is priced by the roofline of an H100 and
+ * by TorchRec's formulas. Both searches try the same number of changes, on one
+ * thread.
  *
  *     bench_plain [LISTS [CHANGES [SEED [FIRST]]]]    30 2000000 1 0
  */
@@ -16,11 +17,12 @@
 #include "costmodel/oracles.h"
 #include "search/search.h"
 
-#define DRAWN_SEED 1300 /* of the lists */
+#define DRAWN_SEED 1300 /* seed of the lists */
 #define BATCH 65536
 #define GIB (UINT64_C(1) << 30)
 
-/* Memory is no less than an H100 has, and half as much again as all takes. */
+/* Draws a list. Memory is at least that of an H100, and at least one and a half
+ * times the tables' need. */
 static void draw_list(struct problem *problem, unsigned list,
                       struct arena *arena)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * How fast `tables profile` measures a table: int64 ids in a file of NumPy that
- * was just written, one core, from the file to bins, hottest rows and exponent.
+ * Measures the speed of `tables profile`: int64 ids in a NumPy file that was
+ * just written, on one core, from the file to bins, hottest rows and exponent.
  *
  *     bench_profile [MILLIONS_OF_IDS [ROWS]]
  *
- * MB are those of ids; by the clock, and by the time that the core worked.
+ * Speeds are MB of ids per second, by wall time and by CPU time.
  */
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static void check(int rc)
     }
 }
 
-/* Rows of so many ids, by their Zipf exponent. */
+/* Writes n_ids ids whose rows follow a Zipf law with exponent alpha. */
 static void write_ids(const char *path, uint64_t n_ids, uint32_t pooling,
                       uint32_t n_rows, double alpha)
 {

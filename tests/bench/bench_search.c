@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The searches against the published one on the benchmark tasks: cost and time,
- * task by task. The published seconds were taken on one core of a 2-core
- * machine; ours are of all threads (or of argv[1]), the least of three runs.
+ * Compares our searches with the published one on the benchmark tasks: cost and
+ * time of each task. The published seconds were measured on one core of a
+ * 2-core machine. Ours use all threads (or argv[1] threads) and are the minimum
+ * of three runs.
  *
- * The published nets tell devices apart by their number, so a plan's cost
- * changes when its devices are numbered otherwise. What the full search gains
- * by numbering is not its merit: the second ratio is of costs averaged over
+ * The published nets distinguish devices by their number, so a plan's cost
+ * changes if its devices are renumbered. The full search should not get credit
+ * for a lucky numbering, so the second ratio is of costs averaged over
  * RELABELLINGS random numberings.
  *
- * Then tasks drawn by the published protocol, larger ones drawn likewise, and
- * how time grows with the length of the list and the number of devices.
+ * Further parts: tasks drawn by the published protocol, larger tasks drawn in
+ * the same way, and the growth of time with the number of tables and devices.
  */
 #include "tests/golden.h"
 
@@ -25,9 +26,9 @@
 
 #define REPEATS 3
 #define RELABELLINGS 100
-#define DRAWN_TASKS 100 /* of each number of devices */
-#define DRAWN_SEED 2305 /* of the tasks */
-#define LARGER_TASKS 20 /* of each number of devices */
+#define DRAWN_TASKS 100 /* for each number of devices */
+#define DRAWN_SEED 2305 /* seed of the drawn tasks */
+#define LARGER_TASKS 20 /* for each number of devices */
 #define LARGER_SEED 43
 #define MIB (UINT64_C(1) << 20)
 
@@ -37,7 +38,7 @@ struct tally {
     unsigned n, n_worse;
 };
 
-/* NAN where the published code found nothing. */
+/* Value of a published result; NAN if the published code found no plan. */
 static double published(const json_t *task, const char *what, const char *key)
 {
     const json_t *value = json_object_get(json_object_get(task, what), key);
@@ -45,7 +46,7 @@ static double published(const json_t *task, const char *what, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* Plans, prices, and returns the search's least time. */
+/* Plans and prices a task; returns the shortest search time of REPEATS runs. */
 static double plan_task(struct plan *plan, const struct oracle *oracle,
                         const struct search_options *options,
                         struct arena *arena)
@@ -206,7 +207,7 @@ static void bench_drawn(const struct table *pool, size_t n_pool,
     rng_init(&rng, DRAWN_SEED, n_devices);
     search_options_init(&options);
     options.pool = threads;
-    options.effort = 24000; /* whether there is a plan, not how good */
+    options.effort = 24000; /* enough to tell whether a plan exists */
     for (unsigned i = 0; i < DRAWN_TASKS; i++) {
         struct oracle *oracle = NULL;
         struct plan plan = {0};
@@ -225,8 +226,9 @@ static void bench_drawn(const struct table *pool, size_t n_pool,
     printf("%4u %6u %6u %9u\n", n_devices, DRAWN_TASKS, n_full, n_reference);
 }
 
-/* Larger tasks: the full search beside the published one, and what the ban on
- * pieces of one table and unequal widths on one device costs the latter. */
+/* Sums over larger tasks: cost of the full and the published search, and `ban`,
+ * the cost ratio of the published search with and without its ban. The ban
+ * forbids two pieces of one table, and unequal widths of it, on one device. */
 struct larger {
     double tables, reference_ms, full_ms, ratio, ban, n_evaluations, took_ms;
     unsigned n, n_banned;
@@ -274,7 +276,7 @@ static void larger_task(struct larger *larger, struct plan *plan,
         exit(1);
     }
     if (search_reference(&reference, oracle, &options, arena, &err))
-        return; /* it has no plan */
+        return; /* no plan */
     ban = banned(&plan->problem, oracle, arena);
     larger->tables += (double)plan->problem.n_tables;
     larger->reference_ms += reference.total_ms;
@@ -309,8 +311,8 @@ static void bench_larger(const struct table *pool, size_t n_pool,
            sum.took_ms / sum.n, sum.n_banned, sum.ban / sum.n);
 }
 
-/* A list like NVIDIA's synthetic ones: rows from ten to some 10^8, mostly
- * small; a few tables are looked up often. */
+/* Draws a list similar to NVIDIA's synthetic ones: ten to about 10^8 rows,
+ * mostly few; a few tables have many lookups. */
 static void draw_list(struct problem *problem, size_t n_tables,
                       uint32_t n_devices, struct arena *arena)
 {
@@ -343,7 +345,7 @@ static void draw_list(struct problem *problem, size_t n_tables,
     }
 }
 
-/* Of the process so far; it grows with the sizes. */
+/* Peak memory of the process so far, in MiB; grows with the sizes. */
 static double peak_mib(void)
 {
     struct rusage usage;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training speed and accuracy on the 60,000 samples of a simulated GPU: the
- * published training in this program's code, this program's own, and what
- * simpler predictors make of the same held-out samples. Then one model for the
- * 28 settings of another simulated GPU from 4,000 samples with 2 % noise,
- * judged by 2,000 others without.
+ * Measures training speed and accuracy on the 60,000 samples of a simulated
+ * GPU: the published training reimplemented here, our own training, and simpler
+ * predictors on the same held-out samples. Then trains one model for the 28
+ * settings of another simulated GPU, from 4,000 samples with 2 % noise, and
+ * tests it on 2,000 samples without noise.
  *
  *     bench_train [EPOCHS [SEED]]     60 epochs of the published training
  */
@@ -38,8 +38,9 @@ static int compare_tables(const void *a, const void *b)
     return memcmp(x->bins, y->bins, sizeof(x->bins));
 }
 
-/* Sums of single-table times as measured (the mean where a table was measured
- * more than once), for the held-out samples all of whose tables were. */
+/* Errors of a sum of measured single-table times (their mean if a table was
+ * measured more than once). Counts held-out samples whose tables were all
+ * measured. */
 static struct errors sum_of_measured_singles(const struct sample *samples,
                                              size_t n, struct arena *arena)
 {
@@ -119,7 +120,7 @@ static void bench_settings(uint64_t seed, struct arena *arena)
     double ms = clock_ms();
 
     for (size_t i = 0; i < 2000; i++)
-        others[i].case_idx = 9; /* all are held out */
+        others[i].case_idx = 9; /* all held out */
     train_options_init(&options);
     options.seed = seed;
     if (train_fit(&model, samples, 4000, &options, arena, &err)) {
@@ -146,7 +147,7 @@ static void bench_settings(uint64_t seed, struct arena *arena)
 }
 
 /* The published training: its features, no totals, squared loss, batches of
- * 512, a constant rate of 1e-3, 1,000 epochs. */
+ * 512, a constant learning rate of 1e-3, 1,000 epochs. */
 static void init_published(struct train_options *options)
 {
     memset(options, 0, sizeof(*options));

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a plan through the Python package costs beside the command: its time
-with a program that only hands over an answer of the real one. Medians."""
+"""Compares a plan through the Python package with the command alone. The
+program is a stub that returns a stored answer of the real one, so the
+difference is the cost of the package. Prints medians."""
 import os
 import statistics
 import subprocess

@@ -9,17 +9,19 @@
 #include "search/state.h"
 
 /*
- * The plain rival: what anyone would write in an afternoon. Each table in even
- * columns no dearer than a device's mean load, longest first to the least
- * loaded device (Graham 1969); then one annealing chain over all forms that
- * there are: a piece elsewhere, two pieces swapped, a table in another form.
- * It knows neither what is dear nor which device is slow. A search that loses
- * to it has a fault. Oracles with terms, no pins. Include in one file only.
+ * The plain rival: the search that a programmer would write in an afternoon.
+ * Each table starts in equal columns that cost no more than a device's mean
+ * load. The longest go first, each to the least loaded device (Graham 1969).
+ * Then one annealing chain runs over all shardings with three moves: a piece to
+ * another device, two pieces swapped, a table in another sharding. The chain
+ * does not favour expensive tables or slow devices. A search that loses to it
+ * has a defect. Needs an oracle with terms, and no pins. Include it in one file
+ * only.
  */
 
 #define PLAIN_HOT_FRAC 0.02
 #define PLAIN_COLD_FRAC 1e-5
-#define PLAIN_MAX_PIECES 64 /* of a table */
+#define PLAIN_MAX_PIECES 64 /* most pieces of one table */
 
 struct plain_unit {
     struct change pieces[PLAIN_MAX_PIECES];
@@ -33,7 +35,8 @@ struct plain {
     double *bytes;                     /* [R] */
 };
 
-/* The unit's pieces come to their devices (sign 1) or go (-1). */
+/* Adds the unit's pieces to their devices (sign 1) or removes them (sign
+ * -1). */
 static void plain_add(struct plain *plain, uint32_t u, double sign)
 {
     const struct parts *parts = plain->parts;
@@ -50,7 +53,7 @@ static void plain_add(struct plain *plain, uint32_t u, double sign)
     }
 }
 
-/* The total, more where memory is exceeded. */
+/* Total cost, with a penalty for exceeded memory. */
 static double plain_energy(const struct plain *plain)
 {
     const struct oracle *oracle = plain->parts->oracle;
@@ -72,8 +75,9 @@ static double plain_energy(const struct plain *plain)
     return total * (1 + 2 * excess);
 }
 
-/* Where an open piece of a form goes: devices in a ring from `at` on, or hosts,
- * and what is of one row block apart. */
+/* Device of a piece of a sharding that may go anywhere. Pieces go to
+ * consecutive devices in a ring from `at` on, or to hosts. Pieces of one row
+ * block are placed apart. */
 static uint32_t plain_ring_device(const struct parts *parts,
                                   const struct form *form,
                                   const struct change *piece, uint32_t at)
@@ -104,7 +108,8 @@ static void plain_set_form(struct plain *plain, uint32_t u,
     }
 }
 
-/* Piece i goes there, where it may move and meets none of its block. */
+/* Moves piece i to device `to`, if the piece may move and no other piece of its
+ * row block is there. */
 static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
 {
     struct plain_unit *unit = &plain->units[u];
@@ -118,7 +123,7 @@ static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
     unit->pieces[i].device = to;
 }
 
-/* Even columns, as few as are no dearer than peak_ms. */
+/* Equal columns: the fewest whose pieces cost at most peak_ms. */
 static const struct form *plain_even_form(const struct plain *plain, uint32_t u,
                                           double peak_ms)
 {
@@ -164,7 +169,7 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
     mem_free(piece_ms);
 }
 
-/* Of one unit, or two of which pieces are swapped. */
+/* Proposes a change of one unit, or a swap of pieces of two units. */
 static void plain_propose(struct plain *plain, const uint32_t *units,
                           struct rng *rng)
 {
@@ -200,7 +205,7 @@ static void plain_save(const struct plain *plain, struct snapshot *best)
             *snapshot_next(best) = plain->units[u].pieces[i];
 }
 
-/* One change, kept or taken back. */
+/* Tries one change; keeps it or undoes it. Returns the cost after it. */
 static double plain_step(struct plain *plain, double now, double temperature_ms,
                          struct rng *rng)
 {
@@ -228,8 +233,8 @@ static double plain_step(struct plain *plain, double now, double temperature_ms,
     return now;
 }
 
-/* Of priced parts, the best in n_steps, priced; returns what memory it exceeds
- * (snapshot_price). */
+/* Finds the best assignment in n_steps steps and prices it. `parts` must be
+ * priced. Returns the memory in excess (snapshot_price). */
 static double plain_solve(struct snapshot *best, const struct parts *parts,
                           uint64_t n_steps, uint64_t seed, struct arena *arena)
 {

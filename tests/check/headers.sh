@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # usage: CC=gcc tests/check/headers.sh FLAG... -- HEADER...
 #
-# Each header compiles alone, and those of the lower layers that a .cu may
-# include as C++17 too. A *_body.h is the body of a function, not a header.
+# Checks that each header compiles alone. Headers of the lower layers that a
+# .cu may include must also compile as C++17. A *_body.h is the body of a
+# function, not a header.
 set -eu
 
 flags=

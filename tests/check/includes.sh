@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # usage: tests/check/includes.sh FILE...
 #
-# The order of includes: a body begins with the header that it is of, x.c with
-# x.h (or x_private.h) where there is one; then come the project's headers, then
-# the system's, each of them sorted. A *_body.h stands where its code does.
+# Checks the order of includes. A source file x.c first includes its own header
+# x.h (or x_private.h), if there is one. Then come the project's headers, then
+# the system's, each group sorted. The include of a *_body.h is exempt: it is
+# at the place of its code.
 set -eu
 
 for file; do

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # usage: tests/check/kernels.sh NVCC-RELEASE LOG...
 #
-# Prints a table of our kernels from what `nvcc -Xptxas -v` said and the PTX
-# behind it: registers and static shared memory decide how many warps a
-# multiprocessor holds. A kernel that spills fails, and so does a look-up's of
-# more than 80 registers, or that loads or stores without knowing in which
-# memory. CUB's kernels are not ours.
+# Prints a table of our kernels from the output of `nvcc -Xptxas -v` and the
+# PTX that follows it. Registers and static shared memory limit the number of
+# warps on a multiprocessor. The check fails if a kernel spills, if a lookup
+# kernel has more than 80 registers, or if a lookup kernel has generic loads or
+# stores (of an unknown memory space). CUB's kernels are left out.
 set -eu
 
 release=$1

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The law of the layers, in the repository's root: a file includes its own
-# room and lower ones; foreign headers and malloc stay where they belong; a
-# file's name occurs once; nothing else is kept at the top.
+# Checks the architecture; run it in the repository's root. A file includes
+# headers of its own folder and of lower ones only. Foreign headers and malloc
+# occur only in their assigned places. A file name occurs once. No other files
+# are at the top.
 set -eu
 
 rooms="src/base src/core src/device src/io src/emit src/exec src/cli
@@ -10,7 +11,7 @@ costmodel search microbench"
 top=".ci .clang-format .clang-tidy .gitignore CHANGES.md CONTRIBUTING.md LICENSE
 Makefile README.md VERSION costmodel data man microbench search src tests"
 
-# The law, as "ROOM may include ROOM...".
+# Prints the folders that a folder may include.
 allowed()
 {
     case $1 in
@@ -22,7 +23,7 @@ allowed()
     esac
 }
 
-# bounded WHAT REGEX PLACES: files with the include lie in PLACES only.
+# bounded WHAT REGEX PLACES: reports files outside PLACES that match REGEX.
 bounded()
 {
     # shellcheck disable=SC2086 # a list of folders
@@ -54,7 +55,8 @@ broken=$(
     find $rooms tests -name '*.c' -o -name '*.h' -o -name '*.cu' |
         sed 's|.*/||' | sort | uniq -d |
         sed 's|$|: this name occurs more than once|'
-    # An archive of the sources knows no git, and nothing is added to it.
+    # The check is skipped in a source archive, which has no git and no
+    # additions.
     git ls-files 2>/dev/null | cut -d/ -f1 | sort -u |
         while read -r name; do
             case " $(echo "$top" | tr '\n' ' ') " in

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 # usage: tests/check/names.sh PROGRAM STAGE
 #
-# What the manual and the headers name is there: each option that a page or a
-# comment mentions is one of PROGRAM's, each default that --help prints stands
-# in the option's entry of the page, each choice in the page, each file of the
-# tree that is named exists, and each name with an underscore in a comment is
-# one of the code.
-# Works in the folder STAGE.
+# Checks that names in the manual and in comments exist:
+#
+# - Each option in a page or a comment is an option of PROGRAM.
+# - Each default that --help prints is in the option's entry of the page.
+# - Each choice that --help prints is in the page.
+# - Each file that is named exists.
+# - Each name with an underscore in a comment occurs in the code.
+#
+# Uses the folder STAGE for temporary files.
 set -eu
 
 program=$1
@@ -17,7 +20,8 @@ mkdir -p "$stage"
 commands=$("$program" --help |
     sed -n '/^commands:/,/^$/s/^  \([a-z ]*[a-z]\)  .*/\1/p' | tr ' ' -)
 
-# unwrapped: a --help on standard input, each option on one line.
+# unwrapped: joins the lines of a --help on standard input, so that each option
+# is on one line.
 unwrapped()
 {
     sed -e ':more' -e 'N' -e 's/\n   *\([^ -]\)/ \1/' -e 't more' -e 'P' -e 'D'
@@ -28,7 +32,7 @@ for command in $commands; do
         >"$stage/$command.help"
 done
 
-# Options of other programs that the text speaks of.
+# Options of other programs that the text mentions.
 foreign_options='--help --version --bind-to --adagrad --md-flag'
 {
     for word in $foreign_options; do echo "$word"; done
@@ -41,8 +45,8 @@ pages='README.md CONTRIBUTING.md search/README.md data/SOURCES.md data/FIGURES.m
 code=$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' Makefile 'data/*.sql' \
     'tests/*.py')
 
-# comments WANTED FILE...: comments of C files (1), or what is beside them (0),
-# each line after its place.
+# comments WANTED FILE...: prints the comments of C files (WANTED 1) or the
+# code between them (WANTED 0), each line after its location.
 comments()
 {
     wanted=$1
@@ -71,12 +75,12 @@ comments 1 $sources >"$stage/comments"
 comments 0 $code | sed 's/^[^ ]* //' |
     grep -oE '[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)+' | sort -u >"$stage/names"
 git ls-files | sed 's|.*/||; s|\.[a-z]*$||' | sort -u >>"$stage/names"
-# Names of others: a data set, a library's type, a launcher's variable.
+# Foreign names: a data set, a library's type, a launcher's variable.
 printf '%s\n' dlrm_datasets dlrm_s_pytorch fbgemm_t856_bs65536 ncclComm_t SLURM_NTASKS \
     SQLITE_MISUSE >>"$stage/names"
 sort -u -o "$stage/names" "$stage/names"
 
-# words REGEX: "WORD PLACE" for each match in the lines "PLACE: text".
+# words REGEX: prints "WORD PLACE" for each match in lines "PLACE: text".
 words()
 {
     awk -v regex="$1" '{
@@ -90,7 +94,7 @@ words()
     }' | sort -u
 }
 
-# absent WHAT LIST: of "WORD PLACE" lines those whose word is not in the list.
+# absent WHAT LIST: reports "WORD PLACE" lines whose word is not in the list.
 absent()
 {
     join -v 1 - "$2" |
@@ -99,14 +103,16 @@ absent()
         done
 }
 
-# page COMMAND: its own, or that of all that begin alike.
+# page COMMAND: prints its own page, or the page shared by all commands with
+# the same first word.
 page()
 {
     [ -f "man/neuroshard-$1.1" ] && echo "man/neuroshard-$1.1" ||
         echo "man/neuroshard-${1%%-*}.1"
 }
 
-# defaults COMMAND: what --help says in brackets, against the page's entry.
+# defaults COMMAND: compares the defaults in --help (in brackets) with the
+# page.
 defaults()
 {
     sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\) .*[^]] \[\([^] ]*\)\]$/\2 \3/p' \
@@ -129,9 +135,9 @@ defaults()
         done
 }
 
-# choices COMMAND: each that --help lists, as "(ONE|OTHER)" or "(ONE:FILE,
-# OTHER)", stands in the option's entry of the page, or of that of plan, to
-# which a page may refer.
+# choices COMMAND: checks that each choice in --help, written "(ONE|OTHER)" or
+# "(ONE:FILE, OTHER)", is in the option's entry of the page. The entry may also
+# be in the page of plan, as other pages refer to it.
 choices()
 {
     sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\) .*\((.*)\)\( \[.*\]\)\{0,1\}$/\2 \3/p' \
@@ -152,8 +158,8 @@ choices()
 }
 
 broken=$(
-    # A flag of a page's text; the lists themselves are check-pages' matter.
-    # With an underscore it is one of a DLRM script.
+    # Checks flags in the text of pages; check-pages checks the option lists. A
+    # flag with an underscore belongs to a DLRM script.
     grep -HnoE 'Fl -[a-z][a-z0-9_-]*' man/*.[1-9] | grep -v _ |
         sed 's/Fl -/ --/' | words '--[a-z][a-z0-9-]*' | absent option "$stage/options"
     words "'--[a-z][a-z0-9-]*" <"$stage/comments" | sed "s/^'//" | sort |
@@ -162,13 +168,13 @@ broken=$(
         defaults "$command"
         choices "$command"
     done
-    # Index letters (S_r, B_p), numbers (cat_9) and stand-ins in capitals
-    # (cmd_NAME, net_comm_R_bw) are no names of the code.
+    # Ignored: index letters (S_r, B_p), numbers (cat_9) and placeholders in
+    # capitals (cmd_NAME, net_comm_R_bw).
     words '[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)+' <"$stage/comments" |
         grep -vE '^[^ ]*_([a-zA-Z]|[0-9]+) ' | grep -vE '^[A-Z]_[^ ]* ' |
         grep -vE '^([a-z][^ ]*_[A-Z]|[A-Z]+_[a-z])[^ ]* ' |
         absent name "$stage/names"
-    # A file named in a comment is in the root, in src or in its own folder.
+    # A comment names a file relative to the root, to src or to its own folder.
     words '[a-z_]+/[a-z0-9_/.-]*[a-z0-9_]\.(h|c|cu|sh|sql|csv|md|txt)' \
         <"$stage/comments" |
         while read -r file place; do
@@ -176,8 +182,9 @@ broken=$(
                 [ -e "$(dirname "$place")/$file" ] ||
                 echo "$place: there is no file '$file'"
         done
-    # A page names it in the root, a room's page in its folder; of C without the
-    # room, too, as its name occurs once.
+    # A page names a file relative to the root, and the page of a folder
+    # relative to its folder. A C file may be named without its folder, because
+    # its name occurs once.
     # shellcheck disable=SC2086 # a list of files
     grep -HnoE '(data|tests|src|man)/[a-z0-9_/.-]*[a-z0-9]|[a-z0-9_/]+\.(c|h|cu)\b' \
         man/*.[1-9] $pages | grep -v '/$' |

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # usage: tests/check/pages.sh PROGRAM STAGE
 #
-# The manual pages are clean, each command of PROGRAM has one, and it names
-# each option of the command and no other. The pages are staged in the folder
-# STAGE, so that they find each other.
+# Checks the manual pages: they are free of lint, each command of PROGRAM has a
+# page, and the page names exactly the options of the command. The pages are
+# copied to the folder STAGE, so that they find each other.
 set -eu
 
 program=$1
@@ -16,13 +16,13 @@ for page in man/*.[1-9]; do
 done
 makewhatis "$stage"
 
-# options: the long options that a --help on standard input lists.
+# options: prints the long options in a --help on standard input.
 options()
 {
     sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p' | sort -u
 }
 
-# documented PAGE: the long options that the page's lists explain.
+# documented PAGE: prints the long options that the page's lists explain.
 documented()
 {
     grep '^\.It Fl ' "$1" | grep -oE ' -[a-z][a-z0-9-]*' | sed 's/^ /-/' |
@@ -39,7 +39,8 @@ broken=$(
     commands | while read -r command; do
             page=man/neuroshard-$(echo "$command" | tr ' ' -).1
             alike=$command
-            if [ ! -f "$page" ]; then # one of all that begin alike
+            # page of all commands with the same first word
+            if [ ! -f "$page" ]; then
                 page=man/neuroshard-${command%% *}.1
                 alike="${command%% *} .*"
             fi

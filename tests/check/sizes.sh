@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # usage: tests/check/sizes.sh FILE...
 #
-# Fails if a file has more than 600 lines. clang-tidy holds functions to 60.
+# Fails if a file has more than 600 lines. clang-tidy limits functions to 60.
 set -eu
 
 broken=$(wc -l "$@" | awk '$2 != "total" && $1 > 600 {

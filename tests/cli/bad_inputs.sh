@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Bad inputs: each one a sentence, the right exit status, no output touched.
-# A line of output is "status: message"; the file `out` must stay as it was.
+# Bad inputs: each gives one sentence and the right exit status, and leaves the
+# output untouched. A line of output is "status: message"; the file `out` must
+# keep its content.
 
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 echo old >out
 
-# message FILE : what went wrong, without warnings and talk. Of a list that is
-# to grow, the first stands for all.
+# message FILE: prints the error without warnings and progress. A list of names
+# that will grow is cut after its first name.
 message()
 {
     sed -n "/^neuroshard: warning: /d; s|$ROOT|ROOT|g; s|^neuroshard: ||p" "$1" |
@@ -17,7 +18,7 @@ message()
             s/\(is one of cpu\)|[a-z|-]*/\1|.../'
 }
 
-# bad NAME COMMAND... : runs it and prints status and message
+# bad NAME COMMAND...: runs the command; prints its status and message.
 bad()
 {
     label=$1
@@ -36,7 +37,7 @@ bad()
     echo old >out
 }
 
-# lines NAME OPTIONS : plans the table list on standard input
+# lines NAME OPTIONS: plans the table list on standard input.
 lines()
 {
     label=$1
@@ -145,7 +146,7 @@ printf 'name,rows,dim\na,9000000,64\n' |
 
 echo "== GPUs"
 
-# gpu NAME SED : plans for the shipped GPU with its lines changed so
+# gpu NAME SED: plans for the shipped GPU description edited by a sed script.
 gpu()
 {
     sed "$2" "$ROOT/data/gpus/h100.json" >gpu.json
@@ -170,7 +171,7 @@ gpu gpu-other-exchange 's/"port"/"ring"/'
 
 echo "== imports"
 
-# import NAME OPTIONS : imports what is on standard input
+# import NAME OPTIONS: imports standard input.
 import()
 {
     label=$1
@@ -240,7 +241,7 @@ printf 'name\trows\tdim\na\t3\t4\n' | import tabs
 printf '\223NUMPY\1\0' | import an-array
 printf 'x: 1\ny: 2\n' | lines no-format-planned
 printf 'name,rows,dim,pooling_factor\na,3,4,\n' | lines no-pooling
-# tbe NAME MEMBERS : imports what FBGEMM reports, with these members
+# tbe NAME MEMBERS: imports a report of FBGEMM with these JSON members.
 tbe()
 {
     printf '{"E": 40, "D": 8,\n%s,\n"batch_params": {"B": 4}}\n' "$2" |
@@ -262,7 +263,7 @@ tbe hitters '"T": 1, "pooling_params": {"L": 1}, "indices_params": {"zipf_s": 1,
 
 echo "== clusters"
 
-# cluster NAME OPTIONS : plans for the cluster on standard input
+# cluster NAME OPTIONS: plans for the cluster on standard input.
 cluster()
 {
     label=$1
@@ -350,7 +351,7 @@ echo "== plans of TorchRec"
 printf 'name,rows,dim,hotness\na,10,8,1\nb,20,8,1\n' >list.csv
 "$NEUROSHARD" emit good.json --format torchrec -o good_torchrec.json
 
-# torchrec NAME SED OPTIONS : prices the plan that sed makes of a good one
+# torchrec NAME SED OPTIONS: prices a good plan edited by a sed script.
 torchrec()
 {
     label=$1
@@ -382,7 +383,8 @@ bad compare-two-lists compare list.csv list.csv --gpus 2 --plan good.json
 bad compare-other-gpus compare list.csv --gpus 4 --plan good.json
 bad emit-module emit good.json --format torchrec-constraints --module m -o out
 
-# printed NAME ROW : prices what a planner has printed, with one row of a table
+# printed NAME ROW: prices the printed statistics of TorchRec's planner, with
+# one table row.
 printed()
 {
     printf '%s\n' '# --- Planner Statistics --- #' \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Rows that no measurement makes, in a database whose own schema lets them be:
-# each is refused by name before anything is trained, and no model changes.
+# Impossible rows in a database whose own schema allows them. Each is refused
+# by name before any training, and no model changes.
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
@@ -13,7 +13,7 @@ sqlite3 good.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
 cp "$ROOT/data/models/cpu-amd-epyc-2t.nsm" model
 echo "an old model" >other
 
-# bad SQL: a change to the database that makes it a bad one.
+# bad SQL: tries eval and train on a copy of the database, damaged by the SQL.
 bad()
 {
     echo "# $1"

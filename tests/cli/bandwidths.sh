@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A plan or a cluster that has bandwidths is priced by every cost model; a model
-# that heeds none refuses to be asked for them.
+# Every cost model prices a plan or a cluster that has bandwidths. A model that
+# ignores bandwidths refuses the options that set them.
 set -u
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 
 if [ ! -e "${SHARED-}/data/golden/net_compute.json" ]; then
     echo "no ../shared" >&2

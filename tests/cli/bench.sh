@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# bench: what it stores, that it goes on instead of starting again, what it
-# refuses. Times and the machine's name are taken out of the summaries.
+# The command bench stores samples, continues instead of starting again, and
+# refuses bad options. Times and the machine's name are removed from the
+# summaries.
 
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
@@ -28,7 +29,7 @@ bench --db costs.db --samples 1 --seed 1 --verbose
 echo "== the same cases again"
 bench --db costs.db --samples 12 --repeat | sed '/^repeat error/d'
 echo "== how well they repeat"
-# a busy machine may leave none that counts; here they all do
+# A busy machine may flag all samples; here all flags are cleared.
 sqlite3 costs.db 'UPDATE sample SET flags = 0'
 bench --db costs.db --samples 12 --repeat
 echo "== weights and optimizer are another setting"

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Two that measure one list into one database share its cases: what either has
-# stored the other does not measure again, a case that a killed one was at is
-# measured by the next, and nothing is left beside the file.
+# Two processes that measure one list into one database share its cases. A case
+# that one has stored is not measured by the other. If a process is killed, the
+# next one measures its unfinished case. No other file is left next to the
+# database.
 set -eu
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
-# The options of every run.
+# Options of every run.
 set -- bench --batch 16 --max-tables 3 --memory 16MiB --threads 1 --verbose
 
 fail()
@@ -28,7 +29,8 @@ n_stored()
     grep -c '^stored' "$1" || :
 }
 
-# By two names of the file, until each has stored so many.
+# Start both by different names of the file and stop them once each has stored
+# 12 samples.
 for rounds in 1 2 3; do
     : >one
     : >two
@@ -61,7 +63,8 @@ sqlite3 -separator ' ' costs.db \
     'SELECT kind, case_idx, part FROM sample' | sort >there
 [ -z "$(comm -23 sorted there)" ] || fail "lost: $(comm -23 sorted there)"
 
-# The rest, together; whatever is left to the other one, the other one does.
+# Measure the rest together; either process does the cases that the other
+# leaves.
 n=$(sqlite3 costs.db "SELECT 20 + max(case_idx) FROM sample WHERE kind = 'fused'")
 "$NEUROSHARD" "$@" --db costs.db --samples "$n" >one 2>&1 &
 one=$!
@@ -78,7 +81,7 @@ cat one two | sed -n 's/^stored \([a-z]* [0-9]* [0-9]*\)$/\1/p' |
 [ -z "$(uniq -d again)" ] || fail "measured twice: $(uniq -d again)"
 [ -z "$(comm -12 again there)" ] || fail "measured again: $(comm -12 again there)"
 
-# What one that was killed leaves, the next one of any list clears up.
+# The next run, of any list, removes the files that a killed run left.
 until [ -e costs.db.lock ]; do
     "$NEUROSHARD" "$@" --db costs.db --seed 5 --samples 1000000 >one 2>&1 &
     one=$!

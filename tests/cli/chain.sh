@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The whole chain on a small scale: measure, train, judge, retrain, plan with
-# the model, execute, price again, emit. Figures differ from run to run; what
-# is compared is that each step takes what the one before has made.
+# The whole chain on a small scale: measure, train, evaluate, retrain, plan
+# with the model, execute, price again, emit. Figures differ from run to run,
+# so the test only checks that each step accepts the output of the previous
+# one.
 set -eu
 
 ns=$NEUROSHARD
@@ -13,7 +14,7 @@ tables=$ROOT/data/tables/criteo_kaggle_26.csv
 grep -o 'cases  *60 of 60 (stopped: done)' bench.txt
 "$ns" bench --db costs.db --alltoall 4 --samples 6 --batch 256 --memory 64MiB \
     >/dev/null 2>&1
-# a busy machine leaves few samples that training trusts; here they all count
+# A busy machine leaves few samples that training accepts; here all count.
 sqlite3 costs.db 'UPDATE sample SET flags = 0'
 "$ns" train --db costs.db -o cpu.nsm --epochs 20 --force >train.txt 2>/dev/null
 grep -cE '^kind .* judged by [0-9]+-fold cross-validation on ' train.txt

@@ -1,43 +1,43 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# How many GPUs, GPUs that differ, and bandwidths inside and across hosts. What
-# is printed are facts that hold for any good search, not its figures.
+# Numbers of GPUs, GPUs that differ, and bandwidths inside and across hosts.
+# The output consists of facts that hold for any good search, not of figures.
 set -u
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 
 ns=$NEUROSHARD
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
-# plan OPTIONS : quietly, and no memory stays free
+# plan OPTIONS: plans quietly, with no memory reserved
 plan()
 {
     default_plan --reserve 0 "$@"
 }
 
-# default_plan OPTIONS : quietly, what stays free is as it is
+# default_plan OPTIONS: plans quietly, with the default reserve
 default_plan()
 {
     options=$*
     case ${options##*--search } in
-    grid*) ;; # the last search counts, and this one has no effort
+    grid*) ;; # The last --search counts; this one takes no effort.
     *) set -- --effort 20000 "$@" ;;
     esac
     "$ns" plan "$tables" --batch 4096 --host-ms 0 "$@" 2>messages
 }
 
-# total FILE : of a plan
+# total FILE: prints the step time of a plan
 total()
 {
     sed -n 's/^  "total_ms": \([^,]*\).*/\1/p' "$1"
 }
 
-# less A B : whether the one number is below the other
+# less A B: whether number A is below number B
 less()
 {
     awk "BEGIN {exit !($1 < $2)}"
 }
 
-# says NAME COMMAND... : the name, and whether the command holds
+# says NAME COMMAND...: prints the name, and whether the command succeeds
 says()
 {
     name=$1
@@ -49,7 +49,7 @@ says()
     fi
 }
 
-# remedy : what the last message says would do, without its figures
+# remedy: prints the remedy in the last message, without its figures
 remedy()
 {
     sed 's/: the tables take.*; it would/: ...; it would/
@@ -183,7 +183,7 @@ remedy
 
 echo "# what stays free"
 
-# reserved [OPTIONS] : of two GPUs, in bytes
+# reserved [OPTIONS]: prints the reserved bytes of each GPU
 reserved()
 {
     echo "$*: $(default_plan "$@" --json |
@@ -209,7 +209,7 @@ default_plan --gpus 4 --memory 2GiB -o free.json | grep ' reserved$'
 default_plan --gpus 2 --memory 1200MiB >report
 echo "exit $?, and as often so in compare: $(cat missed)"
 
-# The memory that a message asks for is enough, a share of it kept free.
+# The memory that a message asks for is enough, also if a share is reserved.
 for reserve in 15% 40%; do
     default_plan --gpus 2 --memory 1200MiB --reserve $reserve >report
     size=$(sed -n 's/.* with \([0-9.]* [MG]iB\) a device.*/\1/p' messages)
@@ -219,7 +219,7 @@ done
 
 echo "# hosts that nobody names"
 
-# hosts OPTIONS : as the first line of the report has them
+# hosts OPTIONS: prints the hosts in the first line of the report
 hosts()
 {
     echo "$*: $(plan --search grid "$@" |
@@ -291,7 +291,7 @@ for kinds in column,row row,grid; do
     grep -q '"kind": "grid"' grids.json
     echo "grids over domains, of $kinds: $((1 - $?))"
 done
-# Who allows columns and rows allows both at once.
+# Allowing columns and rows also allows grids.
 for kinds in column,row column,row,grid row; do
     "$ns" plan "$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv" --gpus 16 \
         --gpus-per-host 4 --shard $kinds --effort 2000 -o grids.json \

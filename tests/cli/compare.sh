@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Planners beside each other: on one list, on several, on drawn tasks. Times
+# Compares planners on one list, on several lists, and on drawn tasks. Times
 # are left out.
 set -u
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 
 ns=$NEUROSHARD
 tables=$ROOT/data/tables

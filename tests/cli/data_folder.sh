@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The data lie beside the program, wherever its prefix was moved; a model that
-# is not there, or not of the machine, is said.
+# The program finds its data next to it, wherever its prefix is moved. It warns
+# if a model is missing or belongs to another machine.
 
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 unset NEUROSHARD_DATA
 
-# plan PROGRAM: the cost model of a plan for a CPU, and warnings of data.
+# plan PROGRAM: prints the cost model of a plan for a CPU, and warnings about
+# data.
 plan()
 {
     "$1" plan "$tables" --gpus 2 --gpu cpu --effort 100 >report 2>messages
@@ -40,7 +41,7 @@ echo "== measured on something else"
 "$NEUROSHARD" plan "$tables" --gpus 2 --gpu h100 --effort 100 \
     --cost model:cpu-amd-epyc-2t.nsm 2>&1 >plan.txt | grep warning
 
-# about FILE : which GPUs a plan is for, and what its price rests on.
+# about FILE: prints the GPU of a plan and the basis of its price.
 about()
 {
     grep -o '"gpu": "[^"]*"\|"basis": "[^"]*"\|"lookup_error_frac"' "$1"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Databases are described, checked, put together and turned into text and back.
+# Databases are described, checked, merged, and converted to text and back.
 # shellcheck disable=SC2086 # lists of files
 set -u
 . "$ROOT/tests/cli/common"
@@ -10,7 +10,7 @@ ns=$NEUROSHARD
 for name in cpu-amd-epyc-2t fbgemm-nvidia-h100-plans; do
     cp "$ROOT/data/measurements/$name.db" .
 done
-# Small parts of one list that share some cases, and what else there is.
+# Small parts of one list with some shared cases, and their exchange samples.
 for part in 1 2 3; do
     cp cpu-amd-epyc-2t.db part$part.db
     sqlite3 part$part.db "DELETE FROM sample_table WHERE sample_id IN (SELECT id

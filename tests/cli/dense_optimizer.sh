@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Replicas have the state of the dense part's optimizer: 100 rows x 16 on each
-# of two GPUs, 6,400 bytes of weights, and so says who reads the plan.
+# of two GPUs, 6,400 bytes of weights. All commands that read the plan agree on
+# it.
 set -u
 
 ns=$NEUROSHARD

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# diff, explain and plan --from, on plans that anybody can check by hand: three
-# tables of 4 MiB and their row-wise Adagrad state, 4 B a row.
+# diff, explain and plan --from, on plans that can be checked by hand: three
+# tables of 4 MiB with row-wise Adagrad state, 4 B per row.
 set -eu
 
 ns=$NEUROSHARD
 
-# plan GPUS SHARDS : a plan of tables a, b and c
+# plan GPUS SHARDS: prints a plan of tables a, b and c
 plan()
 {
     memory=$(yes 225443840 | head -n "$1" | paste -sd, -)
@@ -21,7 +21,7 @@ plan()
     printf '], "shards": [%s]}\n' "$2"
 }
 
-# shard TABLE COL_BEGIN COL_END GPU
+# shard TABLE COL_BEGIN COL_END GPU: prints a shard of all rows
 shard()
 {
     printf '{"table": %s, "row_begin": 0, "row_end": 65536,
@@ -66,7 +66,7 @@ plan 600 "$(shard 0 0 16 0), $(shard 1 0 16 0), $rows" |
 "$ns" explain many.json c --cost roofline:h100 | sed -n '/^all/,$p'
 
 echo "== what explain says of a way, cost says of that plan"
-# same WAY SHARDS_OF_B
+# same WAY SHARDS_OF_B: explain and cost predict the same step time
 same()
 {
     plan 2 "$(shard 0 0 16 0), $2, $(shard 2 0 16 1)" >edited.json
@@ -83,7 +83,7 @@ same "rows over all 2 GPUs" "$(shard 1 0 16 0 | sed 's/65536/32768/'),
     $(shard 1 0 16 1 | sed 's/"row_begin": 0/"row_begin": 32768/')"
 
 echo "== plan --from"
-# By formulas, so that no new measurement changes what is found.
+# Uses formulas, so that new measurements do not change the plans found.
 searched()
 {
     "$ns" plan "$@" --cost roofline:h100 --host-ms 0
@@ -129,7 +129,7 @@ for plan in old wide; do
     "$ns" explain $plan.json b --cost roofline:h100 | grep -c 'column pieces' ||
         true
 done
-# narrowest OPTIONS : what the plan keeps to, and its narrowest piece
+# narrowest OPTIONS: prints the plan's width limit and its narrowest piece
 narrowest()
 {
     searched tables.csv --gpus 5 --shard table,column --effort 20000 "$@" \

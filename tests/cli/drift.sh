@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A device that has changed: what eval --drift shows of it, and which samples
-# retrain still counts. The times of later cases are four fifths of what was
-# measured.
+# A device that changed: the changes that eval --drift shows, and the samples
+# that retrain still counts. Later cases take four fifths of the measured
+# times.
 set -eu
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 
-# database NAME CASES: so many cases, from the 400th on of the changed device.
+# database NAME CASES: keeps the first CASES cases; from the 400th on they are
+# those of the changed device.
 database()
 {
     cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" "$1"
@@ -23,8 +24,8 @@ database()
             total_median_ms = 0.8 * total_median_ms WHERE case_idx >= 400"
 }
 
-# show COMMAND...: its exit status, and of what it printed the words, the
-# verdict and what is said of drift.
+# show COMMAND...: prints the exit status and, without figures, the words of
+# the output, the verdict and the lines about drift.
 show()
 {
     status=0
@@ -32,7 +33,8 @@ show()
     echo "$1: $status"
     sed -n -e 's/: mean error .*/: .../' -e '/^kept\|^replaced\|^drift\|^neuroshard/p' \
         -e '/^ *"\(since\|verdict\)":/p' out
-    # classes: how many then and now, and whether they take what is predicted
+    # Per class: number of samples before and now, and whether their times
+    # match the prediction.
     awk '/^at promotion/ { on = 1; next }
         on { name = substr($0, 1, 28)
             $0 = substr($0, 29)

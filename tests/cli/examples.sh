@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every command in the EXAMPLES of the manual pages runs, each page in a folder
-# of its own beside the files that it names. Left out are the measurements of
-# thousands of cases, those of a GPU and what is made of them, and what needs
-# the published nets. But in the full size, what says no effort and no epochs
-# is told to take few.
+# Every command in the EXAMPLES of the manual pages runs. Each page has its own
+# folder with the files that it names. Left out are measurements of thousands
+# of cases, measurements of a GPU and commands that use them, and commands that
+# need the published nets. Unless TEST_SIZE is full, commands without effort or
+# epochs get small values.
 set -u
 . "$ROOT/tests/cli/common"
 
 [ "${TEST_SIZE-}" != tiny ] || skip "it takes minutes with sanitizers"
 
-# files : what the examples name
+# files: creates the files that the examples name
 files()
 {
     ln -s "$ROOT/data" data
@@ -41,7 +41,7 @@ files()
     "$NEUROSHARD" emit plan.json --format torchrec -o dumped.json
 }
 
-# examples PAGE : its commands, one a line, continuations joined
+# examples PAGE: prints its commands, one per line, continuations joined
 examples()
 {
     awk '/^\.Sh /{on = /EXAMPLES/} on' "$1" |

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A call that fails while a plan is written: status 1 and one sentence; the old
-# plan stays as it was and nothing lies beside it.
+# A call fails while a plan is written. The status is 1 with one sentence; the
+# old plan is unchanged, and no other file is left.
 
 if [ -z "$FAULT_SO" ]; then
     echo "the program is built with sanitizers" >&2
@@ -13,7 +13,8 @@ a,1000,16,2
 b,2000,32,1
 END
 
-# plan FAULT ARGUMENT...: one run; its status, its last line, what is left.
+# plan FAULT ARGUMENT...: one run; prints its status, its last line, and the
+# files that are left.
 plan()
 {
     fault=$1

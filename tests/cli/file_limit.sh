@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A plan that the file-size limit does not let through: a sentence, not a
-# signal; the old plan stays.
+# A plan larger than the file-size limit: the program prints a sentence instead
+# of dying by a signal, and the old plan stays.
 
 cat >list.csv <<END
 name,num_embeddings,dim,pooling_factor,zipf_alpha
@@ -10,7 +10,7 @@ b,2000,32,1,1.1
 END
 echo "old plan" >plan.json
 status=0
-# One block, 512 or 1024 bytes: less than the plan, more than the message.
+# One block is 512 or 1024 bytes: less than the plan, more than the message.
 (ulimit -f 1 && exec "$NEUROSHARD" plan list.csv --gpus 2 -o plan.json \
     --cost roofline:h100) >stdout 2>stderr || status=$?
 echo "status $status"

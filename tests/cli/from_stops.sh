@@ -1,18 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A search from an old plan ends where a fresh one would: at the lower bound, or
-# where the host is waited for; and what may not move is not searched for.
+# A search from an old plan stops where a fresh one would: at the lower bound,
+# or when the GPUs wait for their host. Moves that are not allowed are not
+# searched.
 
 . "$ROOT/tests/cli/common"
 
-# evaluations OPTIONS... : how many placements were searched
+# evaluations OPTIONS...: prints the number of placements searched
 evaluations()
 {
     "$NEUROSHARD" plan "$tables" "$@" --json -o new.json 2>err >out
     sed -n 's/^searched \([0-9]*\) placements.*/\1/p' err
 }
 
-# beside FRESH THIS : this count, as a share of that of a fresh plan
+# beside FRESH THIS: prints count THIS relative to that of a fresh plan
 beside()
 {
     if [ "$2" -lt 100 ]; then
@@ -24,8 +25,8 @@ beside()
     fi
 }
 
-# from WHAT FRESH FROM OPTIONS... : of a fresh plan, which has searched so many,
-# and of one from another
+# from WHAT FRESH FROM OPTIONS...: compares FRESH, the evaluations of a fresh plan,
+# with those of a plan made from FROM
 from()
 {
     what=$1

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What tests/gpu/check meets on machines of others, on the emulated GPU: no
-# driver, an old one, several GPUs in a tool's list of which CUDA shows one, GPUs
-# of two kinds, of which no figures ship, no NCCL and one that refuses, a folder
-# of another GPU, one that nobody can write into, a full disk, an end by hand.
+# tests/gpu/check on unfamiliar machines, with the emulated GPU: no driver, an
+# old driver, several GPUs of which CUDA shows one, two kinds of GPUs, a GPU
+# without shipped figures, no NCCL, an NCCL that refuses, a folder of another
+# GPU, a read-only folder, a full disk, and an interrupt.
 set -eu
 . "$ROOT/tests/cli/common"
 
@@ -14,7 +14,7 @@ grep -q emulated_enqueue "$NEUROSHARD" || skip "not built with CUDA=emulated"
 [ -x "$build/tests/bench/bench_page" ] || skip "make gpu-programs was not run"
 unset EMULATOR_DEVICES NEUROSHARD_DATA LD_LIBRARY_PATH
 
-# stub NAME TEXT: a command that says that.
+# stub NAME TEXT: makes a command that runs TEXT.
 mkdir bin
 stub()
 {
@@ -28,7 +28,7 @@ stub nvidia-smi 'case $* in *mig.mode*) echo "Emulated GPU, 580.1, Enabled" ;;
 *--query-gpu=name) printf "A\nB\nA\n" ;;
 *compute-apps*) printf "12\n34\n" ;; esac'
 
-# What of it does not depend on the machine.
+# Prints the output that does not depend on the machine.
 try()
 {
     status=0

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# An option that the cost model does not heed is named, once.
+# The program warns once about each option that the cost model ignores.
 set -u
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 
 ns=$NEUROSHARD
 list=$ROOT/data/tables/criteo_kaggle_26.csv
 
-# said COMMAND... : what it warns of, and how it ends
+# said COMMAND...: prints its warnings and its exit status
 said()
 {
     "$ns" "$@" 2>messages >report

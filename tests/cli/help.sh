@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Help fits 80 columns, and "help COMMAND" is COMMAND's --help.
+# Help fits 80 columns, and "help COMMAND" prints the same as COMMAND --help.
 set -u
 
 "$NEUROSHARD" help >usage.txt || exit 1

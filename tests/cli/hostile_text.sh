@@ -1,26 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Each text of each file, path and option in turn is one that no terminal and
-# no script should see: a cleared screen, a forged line, a C1 control, DEL,
-# turned writing, the end of a quote, shell words. Whatever the program answers,
-# none of it leaves the program raw, in what it prints or in what it writes. A
-# line of output is "label status: message", without the message where the text
-# was taken; TEXT stands for it as it was quoted, and the first of a list that is
-# to grow for all.
+# Each text of each file, path and option in turn contains sequences that no
+# terminal and no script should see: a cleared screen, a forged line, a C1
+# control, DEL, reversed writing direction, the end of a quote, shell words.
+# Whatever the program answers, it never prints or writes this text raw. A line
+# of output is "label status: message"; there is no message if the text was
+# accepted. TEXT stands for the quoted text. A list of names that will grow is
+# cut after its first name.
 
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
-# The text raw, and in JSON and SQL.
+# The text: raw, and in JSON and SQL.
 # shellcheck disable=SC2016 # no shell is to expand it
 raw=$(printf 'x\033[2J\nFORGED'\''or'\'':\302\23331m\177\342\200\256`touch PWNED`$(touch PWNED)')
 # shellcheck disable=SC2016
 json='x\\u001b[2J\\nFORGED'\''or'\'':\\u009b31m\\u007f\\u202e`touch PWNED`$(touch PWNED)'
 sql="char(120,27,91,10) || 'FORGED''or'':' || char(155,127,8238) || '\$(touch PWNED)'"
 
-# Says what is raw in a file: a control character but line ends and the tabs of
-# a table, what turns the writing, no UTF-8, a forged line; and in a message, a
-# quote between quotes.
+# check FILE: reports raw text in a file: a control character other than line
+# ends and tabs of a table, a change of writing direction, invalid UTF-8, or a
+# forged line. In a message it also reports a quote between quotes.
 check()
 {
     grep -anP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]' \
@@ -31,7 +31,7 @@ check()
         grep -n "'[^']*FORGED'" "$1" | sed "s/^/# QUOTE in $1: /"
 }
 
-# try LABEL COMMAND... : what it says
+# try LABEL COMMAND...: runs it; prints its status and message
 try()
 {
     label=$1
@@ -81,7 +81,7 @@ for cluster in "{\"gpu\": \"$json\", \"hosts\": [{\"gpus\": 2}]}" \
     "{\"hosts\": [{\"gpus\": 2, \"memory\": \"$json\"}]}" \
     "{\"hosts\": [{\"gpus\": 2, \"used\": [1, \"$json\"]}]}" \
     "{\"hosts\": \"$json\"}" "{\"hosts\": $raw}"; do
-    # The escapes are written with two backslashes for sed.
+    # The escapes have two backslashes; sed leaves one.
     printf '%s\n' "$cluster" | sed 's/\\\\/\\/g' >cluster.json
     try cluster plan list.csv --cluster cluster.json -o out
 done

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every command that reads a cost database reads one whose writer was killed
-# between its pages and the removal of its journal: it rolls back and goes on.
+# Every command that reads a cost database can read one whose writer was killed
+# after writing its pages and before removing its journal. The command rolls
+# back and continues.
 set -eu
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
@@ -12,8 +13,8 @@ few_samples whole.db 200
     >/dev/null 2>&1
 "$ns" db check whole.db | sed 's/.*content //' >content
 
-# A copy in the middle of a transaction: its pages are in the file already, as
-# they do not fit the cache, and the journal beside it has those of before.
+# Makes a copy in the middle of a transaction. Its pages are already in the
+# file, as they do not fit the cache, and the journal has the old pages.
 rm -f torn.db torn.db-journal
 sqlite3 whole.db "PRAGMA cache_size = 1" "BEGIN IMMEDIATE" \
     "UPDATE sample SET total_p90_ms = 99 WHERE total_p90_ms < 99" \
@@ -21,7 +22,8 @@ sqlite3 whole.db "PRAGMA cache_size = 1" "BEGIN IMMEDIATE" \
     "ROLLBACK"
 ! cmp -s whole.db torn.db || echo "not ok: nothing of it was written"
 
-# reads NAME COMMAND...
+# reads NAME COMMAND...: runs it on a copy that needs a rollback, and checks
+# the result
 reads()
 {
     name=$1

@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# One interrupt ends a command, also one that waits on a pipe; what has a best
-# so far writes it and ends with 130. Short address spaces end in a sentence,
-# never in a wait.
+# One interrupt ends a command, even if it waits on a pipe. A command that has
+# a best result so far writes it and exits with 130. With little address space
+# a command ends with a message and never hangs.
 
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
-# What commands read on standard input; and the one that runs.
+# Standard input of the commands, and the process id of the running one.
 exec 3</dev/null
 pid=
 trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null' EXIT
 
-# Whether it waits, at three looks one after the other; with one thread it does
-# not wait while it works.
+# waits: whether the process sleeps, in three samples in a row. With one thread
+# it does not sleep while it works.
 waits()
 {
     for _ in 1 2 3; do
@@ -24,14 +24,15 @@ waits()
     done
 }
 
-# Whether it has worked for 0.3 seconds.
+# works: whether the process has used 0.3 seconds of CPU time.
 works()
 {
     [ "$(sed 's/.*) //' /proc/"$pid"/stat | cut -d ' ' -f 12)" -ge 30 ]
 }
 
-# interrupted waits|works COMMAND...: one SIGINT when that is so; the status and
-# what was said. What does not end by it is killed in the end.
+# interrupted waits|works COMMAND...: sends one SIGINT once the condition
+# holds; prints the status and the messages. Finally kills a command that does
+# not end.
 interrupted()
 {
     moment=$1
@@ -76,13 +77,13 @@ echo "== the best so far"
 interrupted works plan "$tables" --gpus 2 --effort 1000000000000 -o best.json
 grep '"stopped"' best.json
 "$NEUROSHARD" cost best.json >/dev/null && echo "it is whole"
-# Without a host to wait for: at its bound the search would end by itself.
+# Without host time: at its lower bound the search would stop on its own.
 interrupted works plan "$tables" --gpus 2 --from plan.json --json \
     --host-ms 0 --effort 1000000000000
 grep -o -e '^  "movement"' -e '^  "error"' stdout
 
 echo "== a short address space"
-# Sanitizers reserve more than any limit here.
+# Sanitizers reserve more address space than any limit here.
 limits=
 [ -z "$FAULT_SO" ] || limits="30 50 70 90 120 160 200 250 310 400"
 few_samples few.db

@@ -1,27 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The job that a step is of: its pipeline, its chunks and its dense part. What
-# is printed are facts that hold for any good search, not its figures.
+# The job of a step: its pipeline, its chunks and its dense part. The output
+# consists of facts that hold for any good search, not of figures.
 set -u
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 
 ns=$NEUROSHARD
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 
-# plan OPTIONS
+# plan OPTIONS: plans quietly; prints messages and status after a failure
 plan()
 {
     "$ns" plan "$tables" --gpus 4 --batch 65536 --dim 64 --cost roofline:h100 \
         --effort 20000 --host-ms 0 "$@" 2>messages || { rc=$?; cat messages; echo "exit $rc"; }
 }
 
-# total FILE : of a plan
+# total FILE: prints the step time of a plan
 total()
 {
     sed -n 's/^  "total_ms": \([^,]*\).*/\1/p' "$1"
 }
 
-# says NAME CONDITION : of awk
+# says NAME CONDITION: prints whether an awk condition holds
 says()
 {
     awk "BEGIN {exit !($2)}" && echo "yes: $1" || echo "NO: $1"
@@ -52,7 +52,7 @@ sed -n 's/.*\("pipeline".*"dense_ms": [^]]*]\).*/\1/p' job.json
 "$ns" cost job.json -o same.json >report && sed -n '/^        pipeline/p' report
 cmp job.json same.json && echo "the same"
 "$ns" explain job.json | sed -n '/^        pipeline/p'
-# A small batch, as what run says of a job does not depend on it.
+# A small batch suffices: run's report about the job does not depend on it.
 "$ns" plan "$tables" --gpus 4 --batch 256 --effort 100 --pipeline none --chunks 3 \
     --dense-ms 0.5,1.25 -o small.json >report 2>&1
 "$ns" run small.json --scale-rows 0.01 --no-check --iterations 12 2>err |
@@ -70,7 +70,7 @@ echo "== what de-duplication of ids takes"
     echo name,num_embeddings,dim,pooling_factor,output,dedup
     echo seen,100000,64,20,sequence,1
 } >seen.csv
-# seen OPTIONS
+# seen OPTIONS: plans the list with repeated ids on one GPU
 seen()
 {
     "$ns" plan seen.csv --gpus 1 --batch 16384 --effort 10 --host-ms 0 \

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A measurement that is killed at 20 random moments (100 in the full size, 4 in
-# the tiny one): the database stays whole, every sample that was reported as
-# stored is there, none is there twice, the machine's best canary stays, and the
-# same command goes on where it stopped.
+# A measurement is killed at 20 random moments (100 in the full size, 4 in the
+# tiny one). The database stays intact, every sample that was reported as
+# stored is there exactly once, the machine's best time of the interference
+# probe stays, and the same command continues where it stopped.
 
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
-# The options of every run.
+# Options of every run.
 set -- bench --db costs.db --batch 16 --max-tables 3 --memory 16MiB --threads 1
 
 fail()
@@ -37,7 +37,8 @@ while [ $round -lt $rounds ]; do
     : >out
     "$NEUROSHARD" "$@" --samples 1000000 --verbose >>out 2>&1 &
     pid=$!
-    # Odd rounds count from the start, even ones from the first sample.
+    # The random wait before the kill begins at the start of the run in odd
+    # rounds, and at the first stored sample in even rounds.
     while [ $((round % 2)) -eq 0 ] && ! grep -q '^stored' out; do
         kill -0 "$pid" 2>/dev/null || fail "it ended by itself: $(cat out)"
         sleep 0.01
@@ -50,12 +51,14 @@ while [ $round -lt $rounds ]; do
     [ -s costs.db ] || continue
     [ "$(sqlite3 costs.db 'PRAGMA integrity_check')" = ok ] ||
         fail "the database is damaged"
-    # killed before the tables were made: there is nothing in it yet
+    # The run was killed before the tables were made: the database is still
+    # empty.
     if [ "$(sqlite3 costs.db 'PRAGMA user_version')" = 0 ]; then
         [ "$best" = 1e9 ] || fail "the tables are gone"
         continue
     fi
-    # behind a sample there is a canary, and it is never worse than it was
+    # Every sample comes with an interference probe; its best time never gets
+    # worse.
     now=$(sqlite3 costs.db 'SELECT coalesce((SELECT min(best_ms) FROM canary),
         iif((SELECT count(*) FROM sample), 2e9, 1e9))')
     [ "$(echo "SELECT $now <= $best" | sqlite3)" = 1 ] ||
@@ -73,7 +76,7 @@ sqlite3 -separator ' ' costs.db \
 lost=$(comm -23 sorted there)
 [ -z "$lost" ] || fail "acknowledged and lost: $lost"
 
-# Reading all samples back also counts the tables of each.
+# Reading all samples back also checks the number of tables of each.
 "$NEUROSHARD" "$@" --samples 30 --verbose >out 2>err ||
     fail "cannot go on: $(cat err)"
 for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 \

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Merges and imports that are killed at 12 moments (400 in the full size, 4 in
-# the tiny one): a new file is not there or whole, a database has all rows or
-# those of before, and the next one does it and clears up.
+# Merges and imports are killed at 12 moments (400 in the full size, 4 in the
+# tiny one). A new file is absent or complete. A database has all rows or only
+# the old ones. The next run completes the work and cleans up.
 set -eu
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
@@ -43,7 +43,8 @@ before=$(content first.db)
 after=$(content whole.db)
 [ "$before" != "$after" ] || echo "not ok: nothing to add"
 
-# moment PID FILE: a random part of what a merge takes, or until FILE is there.
+# moment PID FILE: waits for a random part of the time of a merge, or until
+# FILE exists.
 moment()
 {
     if [ $((round % 3)) != 0 ]; then

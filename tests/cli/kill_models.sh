@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Trainings, pairs of retrainings and re-plans that are killed, at random
-# moments or as soon as they begin to write: each file is the old one or the new
-# one, byte for byte, the database is whole, and the next writer takes over the
-# lock and clears up what the dead left behind.
+# Trainings, pairs of retrainings, and re-plans are killed at random moments or
+# as soon as they start to write. Each file is the old or the new one, byte for
+# byte, and the database is intact. The next writer takes over the lock and
+# cleans up after the killed ones.
 # shellcheck disable=SC2086 # commands are several words
 set -eu
 . "$ROOT/tests/cli/common"
@@ -15,8 +15,8 @@ round=0
 pid=
 other=
 trap 'kill -9 $pid $other 2>/dev/null || :' EXIT
-# As many are to be killed; a round tries it with four, and not each is there
-# any more when its moment comes.
+# Number of processes to kill. A round tries four; some of them have ended
+# before their moment.
 case ${TEST_SIZE-} in
 full) wanted=480 ;;
 tiny) wanted=4 ;;
@@ -30,7 +30,7 @@ fail()
     exit 1
 }
 
-# A small part of what was measured for the shipped model.
+# A small part of the measurements of the shipped model.
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
 sqlite3 costs.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
     sample WHERE case_idx >= 120); DELETE FROM sample WHERE case_idx >= 120;
@@ -45,7 +45,7 @@ plan='plan tables.csv --memory 2GiB --batch 4096 --cost roofline:a100
     --effort 2000'
 replan="$plan --gpus 3 --from old.json -o plan.json"
 
-# What there is before and after.
+# Makes the old and the new version of each file.
 "$ns" train --db costs.db -o old --kind roofline >out
 begin_ns=$(date +%s%N)
 "$ns" $train >out
@@ -64,7 +64,7 @@ rm -f model.1
 "$ns" $replan >out 2>&1
 mv plan.json new.json
 
-# one_of FILE NAME...: FILE has the bytes of one of the others.
+# one_of FILE NAME...: FILE is identical to one of the others.
 one_of()
 {
     file=$1
@@ -75,8 +75,8 @@ one_of()
     fail "$file is none of $*"
 }
 
-# moment PID FILE: waits for a random part of what a training takes, or until
-# FILE shows that something is being written.
+# moment PID FILE: waits for a random part of the time of a training, or until
+# FILE shows that a process writes.
 moment()
 {
     if [ $((round % 2)) = 0 ]; then
@@ -102,7 +102,7 @@ end()
     other=
 }
 
-# After the next writer nothing is left but what is meant to be.
+# clean: the next writer must have removed all temporary files and locks.
 clean()
 {
     for file in .neuroshard-* ./*.lock; do

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Optimizer state and rows as FBGEMM allocates them, for each optimizer, number
-# format and kind of cut; a plan without its layout is judged by the older rule,
-# which for fp32 is the same.
+# Optimizer state and rows as FBGEMM allocates them, for each optimizer,
+# precision and shard kind. A plan without its layout is judged by the older
+# rule, which is the same for fp32.
 set -u
 
 ns=$NEUROSHARD
@@ -25,7 +25,7 @@ for precision in fp32 fp16 bf16 int8; do
     done
 done
 
-# Bytes of each row of each piece.
+# Overhead bytes per row of each piece.
 printf 'name,num_embeddings,dim,pooling_factor,row_overhead_bytes\na,1000,64,2,24\n' >list.csv
 for kind in table column row replicate; do
     "$ns" plan list.csv --gpus 2 --shard $kind --cost roofline:h100 \

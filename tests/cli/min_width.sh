@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A table's own least width of pieces: in searches of every kind of cut, in
-# other planners, in plans by hand, in a list and back.
+# A table's own minimum width of pieces: in searches with every shard kind, in
+# other planners, in plans made by hand, and in a list that is written and read
+# again.
 
 ns=$NEUROSHARD
 cat >tables.csv <<'LIST'
@@ -13,7 +14,7 @@ turns,1000000,256,9,100,sequence
 LIST
 (cat tables.csv && echo whole,1000000,256,90,129,pooled) >more.csv
 
-# narrow PLAN : pieces that are narrower than their tables ask for
+# narrow PLAN: counts the pieces that are narrower than their tables allow
 narrow()
 {
     awk '

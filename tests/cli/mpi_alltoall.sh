@@ -1,20 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# bench --alltoall between processes: what the first of them stores, that it
-# goes on instead of starting again, what ends all of them at once.
+# bench --alltoall between processes: the samples that the first process
+# stores, that it continues instead of starting again, and the errors that end
+# all processes at once.
 
 command -v mpirun >/dev/null || {
     echo "there is no mpirun" >&2
     exit 77
 }
-# As root too, with more processes than processors, and beside other tests.
+# Allow root, more processes than processors, and other tests at the same time.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
-# What Open MPI leaves behind is not ours to report.
+# Leaks of Open MPI are not ours to report.
 export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 
-# between N OPTIONS...: N processes.
+# between N OPTIONS...: runs bench --alltoall on N processes.
 between()
 {
     processes=$1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# One of four processes is killed in mid-run: the others end too, mpirun says
-# so by its status, nothing is printed by halves, and the database is intact.
+# One of four processes is killed during a run. The others end too, mpirun
+# reports it by its status, no partial output is printed, and the database is
+# intact.
 set -eu
 . "$ROOT/tests/cli/common"
 
@@ -15,7 +16,7 @@ keep_mpi_quiet
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 256 \
     -o plan.json >/dev/null 2>&1
 
-# Each process leaves its id. $many is several words.
+# Each process leaves its id in a file. $many is several words.
 # shellcheck disable=SC2016
 run()
 {
@@ -23,7 +24,7 @@ run()
         --scale-rows 0.001 --threads 1 --db costs.db "$@"
 }
 
-# For the database to hold something, and to see that MPI is there.
+# Stores the first samples, and finds out whether the program has MPI.
 if ! run --iterations 12 --seed 1 >out 2>err; then
     grep -q 'has no MPI body' err && skip "built without MPI"
     cat err
@@ -32,7 +33,7 @@ fi
 before=$(sqlite3 costs.db 'SELECT count(*) FROM sample')
 echo "$before samples"
 
-# Whether any process whose id is in the file still runs.
+# any_left FILE: whether any process whose id is in the file still runs.
 any_left()
 {
     while read -r id; do

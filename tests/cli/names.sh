@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What tables are called changes neither costs nor what run draws: a plan keeps
-# the seed of each table's rows. Plans from before there was one mean the hash
-# of the name.
+# Names of tables affect neither costs nor the random ids of run, because a
+# plan stores the seed of each table's rows. Older plans have no seed; they use
+# the hash of the name.
 set -eu
 
 ns=$NEUROSHARD
 
-# says TEXT COMMAND... : the text where it succeeds
+# says TEXT COMMAND...: prints the text if the command succeeds
 says()
 {
     text=$1
@@ -15,27 +15,27 @@ says()
     if "$@"; then echo "$text"; else echo "not: $text"; fi
 }
 
-# step PLAN : its price
+# step PLAN: prints its price
 step()
 {
     "$ns" cost "$1" --json | sed -n 's/.*"total_ms": \([0-9.]*\),.*/\1/p' |
         head -n 1
 }
 
-# seeds PLAN : of its tables, in their order
+# seeds PLAN: prints the seeds of its tables, in order
 seeds()
 {
     sed -n 's/.*"row_seed": "\([0-9a-f]*\)".*/\1/p' "$1"
 }
 
-# older PLAN : without seeds, and unpriced, as prices hang on them
+# older PLAN: prints it without seeds and prices, as prices depend on seeds
 older()
 {
     sed -e 's/, "row_seed": "[0-9a-f]*"//' -e '/"devices": \[/,/^  \]/d' \
         -e 's/"total_ms": .*,/"total_ms": null,/' "$1"
 }
 
-# drawn PLAN : the hashes of what run computes of it
+# drawn PLAN: prints the hashes of the outputs of run
 drawn()
 {
     "$ns" run "$1" --ranks 2 --scale-rows 0.01 -n 12 2>/dev/null |

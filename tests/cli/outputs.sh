@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# An output that is one of the inputs, by whatever name, or that would replace
-# a database: status 2, and every file as it was. A line of output is
-# "status: message".
+# An output file that is one of the inputs, under whatever name, or that would
+# replace a database: status 2, and every file is unchanged. A line of output
+# is "status: message".
 
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 sum()
@@ -11,7 +11,7 @@ sum()
     find . -type l | sort
 }
 
-# refused COMMAND... : on standard input is the list of tables
+# refused COMMAND...: runs it with the table list on standard input
 refused()
 {
     sum >sums

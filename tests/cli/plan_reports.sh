@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Whole answers of plan, cost and explain on small lists: for one number of GPUs
-# and for ranges, from a plan that stands, as text and as JSON. Every line is
-# here but for times on the clock: whoever changes one reads it before the file
-# is written anew.
+# Complete answers of plan, cost and explain on small lists: for one number of
+# GPUs and for ranges, and from an existing plan, as text and as JSON. The
+# expected output has every line except wall-clock times. Review each changed
+# line before you update the file.
 set -u
 
 untimed()
@@ -12,7 +12,7 @@ untimed()
         -e 's/"(version|build)": "[^"]*"/"\1": V/'
 }
 
-# say COMMAND... : what it prints, what it says beside that, its exit code
+# say COMMAND...: prints its output, its messages and its exit code
 say()
 {
     echo "--- $*"
@@ -23,7 +23,7 @@ say()
     [ $code -eq 0 ] || echo "exit $code"
 }
 
-# planned LIST OPTION... : TorchRec's costs, a short search
+# planned LIST OPTION...: plans with TorchRec's costs and a short search
 planned()
 {
     list=$1
@@ -52,7 +52,7 @@ planned list.csv --gpus 4 --simplest-within 50% --no-rivals
 planned list.csv --gpus 2 --no-rivals --trace trace.csv
 cut -d, -f1,2 trace.csv
 
-# A range of them.
+# Ranges of GPUs.
 planned list.csv --gpus 1..4 --memory 160MiB --reserve 0 -o first.json
 grep -c '"gpus": 2' first.json
 planned list.csv --gpus 1..3 --json
@@ -61,7 +61,7 @@ planned list.csv --gpus 1..2 --memory 4MiB --reserve 0
 planned list.csv --gpus 1..2 --memory 4MiB --reserve 0 --json
 planned list.csv --gpus 4..8 --gpus-per-host 4
 
-# In the place of another plan.
+# Replacing another plan.
 planned grown.csv --gpus 2 --no-rivals --from plan.json
 planned grown.csv --gpus 2 --no-rivals --from plan.json --json
 planned grown.csv --gpus 3 --no-rivals --from plan.json --move-limit 6MiB
@@ -69,7 +69,7 @@ planned grown.csv --gpus 3 --no-rivals --from plan.json --move-limit 0 \
     --json
 planned list.csv --gpus 1 --no-rivals --from plan.json --move-limit 0
 
-# What a plan costs and why.
+# Cost of a plan, and its explanation.
 say cost plan.json --cost roofline:h100 --host-ms 0
 say cost plan.json --cost torchrec --json
 say explain plan.json

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Four processes, each with an emulated GPU of its own, which talk through a
-# stand-in for NCCL, have the bits of one process on a CPU: of a plan with
-# every kind of piece and uneven ranks; ids go the same way. Processes of the
-# program's own, and of mpirun where it is there.
+# Four processes, each with an emulated GPU, communicate through a stand-in for
+# NCCL. Their results equal those of one process on a CPU bit for bit, for a
+# plan with every shard kind and uneven ranks; ids use the same path. The
+# processes are started by the program and, if available, by mpirun.
 set -eu
 . "$ROOT/tests/cli/common"
 
@@ -13,11 +13,11 @@ nccl=$(dirname "$ns")/fake
 grep -q emulated_enqueue "$ns" || skip "not built with CUDA=emulated"
 many=$(launcher)
 keep_mpi_quiet
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
-# JSON of pieces, one a line: table, rows, columns, GPU, kind.
+# pieces: prints JSON of pieces, given as lines "table rows columns GPU kind".
 pieces()
 {
     comma=

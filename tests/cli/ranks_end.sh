@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Processes of --ranks: one that is killed ends all with one reason, a process
-# that is killed takes its ranks along, an interrupt reaches them, and nothing
-# is left behind: no process, no shared memory, nothing stored by halves.
+# Ends of runs with --ranks. If a rank is killed, all end with one message. If
+# the main process is killed, its ranks end too. An interrupt reaches the
+# ranks. Nothing is left behind: no process, no shared memory, no partially
+# stored sample.
 set -eu
 . "$ROOT/tests/cli/common"
 
@@ -10,7 +11,7 @@ ns=$NEUROSHARD
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 256 \
     --effort 20000 -o plan.json >/dev/null 2>&1
 
-# The ranks of process $1, in order.
+# ranks PID: prints the ranks of a process, in order.
 ranks()
 {
     for task in /proc/[0-9]*; do
@@ -41,13 +42,15 @@ said()
     wait_until no_more && echo "no memory is left"
 }
 
-# Not Open MPI's, of tests that run beside this one: nothing here uses it.
+# memory: prints shared memory segments, except Open MPI's, which belong to
+# other tests that run at the same time.
 memory()
 {
     { ls /dev/shm && ipcs -m; } 2>/dev/null | grep -v '^vader_segment' | sort
 }
 
-# That of other programs goes as well.
+# no_more: whether no new segments are left. Segments of other programs may
+# also disappear, so only additions count.
 no_more()
 {
     memory >after
@@ -58,7 +61,7 @@ pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null' EXIT
 memory >before
 
-# start: a run that lasts, all of whose ranks are there
+# start: starts a long run and waits until all its ranks exist
 start()
 {
     "$ns" run plan.json --scale-rows 0.001 --threads 1 --ranks 4 \
@@ -87,7 +90,7 @@ if [ -e costs.db ] && command -v sqlite3 >/dev/null; then
         SELECT count(*) FROM sample' | tr -d '\n' | grep -v '^ok0$' || :
 fi
 
-# A rank that is stopped hears of no interrupt until it goes on.
+# A stopped rank does not handle an interrupt until it continues.
 ends()
 {
     ! kill -0 "$pid" 2>/dev/null || zombie "$pid"
@@ -111,7 +114,7 @@ for rank in 0 2; do
     done
 done
 
-# One that is stopped again and again is killed.
+# A rank that is stopped again and again is killed.
 start
 stopped=$(sed -n 2p pids)
 while kill -STOP "$stopped" 2>/dev/null; do sleep 0.01; done &

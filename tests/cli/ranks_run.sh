@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A plan run by one process a rank has the same bits as in a single process:
-# of a real list, and of one made by hand with row pieces, columns, replicas,
-# uneven ranks and a rank that holds nothing. Processes that the program starts
-# say the same as those that mpirun starts, where it is there, but for times.
+# A plan run by one process per rank gives the same bits as in a single
+# process. The plans are one of a real list and one made by hand with row
+# pieces, columns, replicas, uneven ranks and an empty rank. Processes started
+# by the program print the same as those started by mpirun, if it is available,
+# except times.
 set -eu
 . "$ROOT/tests/cli/common"
 
@@ -11,7 +12,7 @@ ns=$NEUROSHARD
 many=$(launcher)
 keep_mpi_quiet
 
-# piece TABLE ROWS COLUMNS GPU KIND, ranges as "begin:end"
+# piece TABLE ROWS COLUMNS GPU KIND, ranges as "begin:end": prints a shard
 piece()
 {
     printf '%s{"table": %s, "row_begin": %s, "row_end": %s, "col_begin": %s,' \
@@ -20,7 +21,7 @@ piece()
     comma=,
 }
 
-# table NAME ROWS DIM POOLING [MORE]
+# table NAME ROWS DIM POOLING [MORE]: prints a table
 table()
 {
     printf '%s{"name": "%s", "num_embeddings": %s, "dim": %s,' \
@@ -29,8 +30,8 @@ table()
     comma=,
 }
 
-# Of four GPUs the last one has nothing but its replicas, and the third
-# nothing at all in the second plan.
+# Makes two plans for four GPUs. The last GPU holds only its replicas. In the
+# second plan the third GPU is empty.
 make_plan()
 {
     gib=1073741824
@@ -64,7 +65,7 @@ hashes()
     grep -oE '"(output|weight)_hash": "[0-9a-f]+"|"passed": [a-z]+' "$1"
 }
 
-# What is said beside times and what carries the exchanges.
+# untimed FILE: prints it without times and without the exchange's transport.
 untimed()
 {
     sed -E -e '/"(median|p10|p90|total|(b|f)wd_comm)_ms"/s/: .*/:/' \
@@ -73,7 +74,7 @@ untimed()
         -e 's/"(shm|mpi)"/KIND/' -e 's/over (shared memory|MPI)/over KIND/' "$1"
 }
 
-# compare NAME PROCESSES PLAN [OPTIONS]
+# compare NAME PROCESSES PLAN [OPTIONS]: compares one process with several
 compare()
 {
     name=$1
@@ -117,10 +118,10 @@ grep -oE '"(gain_frac|predicted_gain_frac)"' together.json
     -o kaggle.json >/dev/null 2>&1
 compare "Criteo Kaggle" 2 kaggle.json --scale-rows 0.001 --pipeline none \
     --dense-ms 1000,2000
-# Of both ranks, predicted for that job and measured.
+# Both ranks have phases, predicted for that job and measured.
 grep -c '"phases_ms"' together.json
 grep -oE '"total_ms": [0-9]' together.json | sort | uniq -c
-# Two threads on the one processor that they are allowed, of however many.
+# Two threads on the only allowed processor, whatever the machine has.
 if command -v taskset >/dev/null; then
     one=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
     taskset -c "$one" "$ns" run kaggle.json --scale-rows 0.001 --no-check \
@@ -149,7 +150,7 @@ else
     printf 'a sample of each rank\nand of the exchanges\n'
 fi
 
-# refused PROCESSES PLAN...
+# refused PROCESSES PLAN...: the run fails, and with mpirun in the same way
 refused()
 {
     status=0
@@ -163,7 +164,7 @@ refused()
     grep -q -F -x "$(cat err)" mpi || cat mpi
 }
 
-# The right number of processes, or one.
+# The number of processes must be the number of ranks, or one.
 refused 3 all.json
 refused 4 nowhere.json
 "$ns" run all.json --ranks 3 --json 2>/dev/null || echo "status $?"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What other programs measured: into the database once, each bad file told in
-# one sentence with its line, and nothing stored of it.
+# Measurements of other programs enter the database only once. Each bad file
+# gives one sentence with its line, and nothing of it is stored.
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
 
 ns=$NEUROSHARD
 corpus=$ROOT/tests/fuzz/corpus
 
-# try COMMAND...: its exit status and what it says
+# try COMMAND...: prints its messages and exit status
 try()
 {
     "$ns" record "$@" 2>&1
@@ -48,7 +48,8 @@ sqlite3 costs.db "SELECT count(*) FROM comm_sample"
 echo "# a job"
 "$ns" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 --batch 4096 \
     --cost roofline:h100 --effort 0 -o plan.json >/dev/null 2>&1
-# job STEPS RANKS: 20 and 30 % slower than predicted, a base, a straggler
+# job STEPS RANKS: prints times 20 and 30 % slower than predicted, with a
+# constant part and a straggler
 job()
 {
     awk -v steps="$1" -v ranks="$2" 'BEGIN {
@@ -82,7 +83,7 @@ sqlite3 costs.db "SELECT device, batch, kind, n_tables, n_iterations, flags,
     FROM comm_sample WHERE n_ranks = 4;
     SELECT count(*), sum(n_unique > 0) FROM sample_table"
 
-# FBGEMM's samples are without the check of ids: 14,000 ns, 953 a table here.
+# FBGEMM's samples exclude the check of ids: here 14,000 ns plus 953 per table.
 try plan.json --times times.csv --db fbgemm.db --isa sm_90 \
     --device 'fbgemm:NVIDIA H100 80GB HBM3' | grep samples
 try plan.json --times times.csv --db cuda.db --isa sm_90 \

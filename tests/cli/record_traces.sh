@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The lines of neuroshard-record(1) that turn traces of a GPU into CSV, on
-# traces that are made up: a sort belongs to the look-ups that launch it, a
-# kernel of an exchange to its range.
+# Runs the lines of neuroshard-record(1) that convert GPU traces to CSV, on
+# synthetic traces. A sort belongs to the lookups that launch it; a kernel of
+# an exchange belongs to its range.
 command -v python3 >/dev/null || { echo "no python3" >&2; exit 77; }
 
 sed -n '/^import/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/neuroshard-record.1" \
     >lines.py
 python3 -c 'import ast; ast.parse(open("lines.py").read())'
 sed -n '/^import .*json/,$p' lines.py >traces.py
-# event NAME CATEGORY OP BEGIN MICROSECONDS
+# event NAME CATEGORY OP BEGIN MICROSECONDS: prints an event of a trace
 event()
 {
     echo "{\"ph\": \"X\", \"name\": \"$1\", \"cat\": \"$2\","

@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# report: what a page holds is what its files say, whatever a table is called;
-# each kind of file is told from its members, anything else is refused.
-# tests/report looks at the pages in a browser.
+# report: a page shows the content of its files, whatever the names of tables.
+# Each kind of file is recognised by its members; anything else is refused.
+# tests/report checks the pages in a browser.
 set -eu
 
 command -v python3 >/dev/null || { echo "no python3" >&2; exit 77; }
 
 ns=$NEUROSHARD
 
-# A table a row is cut over all GPUs, one is replicated, names would be markup.
+# The list has a row-wise table on all GPUs, a replica, and names that look
+# like markup.
 cat >list.csv <<'END'
 name,num_embeddings,dim,pooling_factor,sharding
 </script><script>alert(1)</script>,4000000,64,40,row
@@ -109,7 +110,7 @@ assert trace == open("trace.csv").read()
 print("a trace is as it was,", *trace.split("\n")[0].split(","))'
 
 echo "# refused"
-# try COMMAND...: its exit status and what it says
+# try COMMAND...: prints its messages and exit status
 try()
 {
     rm -f out.html

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What a timer sees of train and retrain: exit statuses, what becomes of the
-# files, and the verdicts in the database.
+# train and retrain as a timer runs them: exit statuses, the model files
+# afterwards, and the verdicts in the database.
 set -eu
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
@@ -43,8 +43,8 @@ sqlite3 costs.db "SELECT id, model_path, verdict, n_samples, n_held_out,
     model_hash = iif(verdict = 'replaced', new_hash, old_hash),
     verdict = 'kept' OR old_mape - new_mape >= min_gain, gain_se >= 0, setting FROM training_log"
 
-# interrupt COMMAND...: ends it when it has been at work for 0.8 seconds, which
-# is well within the training. Prints the exit status and what it said.
+# interrupt COMMAND...: interrupts it after 0.8 seconds of CPU time, when it is
+# well into the training. Prints the exit status and the messages.
 interrupt()
 {
     "$ns" "$@" --epochs 1000000 >out 2>err &

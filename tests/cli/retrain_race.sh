@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Two retrainings of one model at once: both are better than the model in use,
-# and the better of the two stands, whichever ends first.
+# Two concurrent retrainings of one model. Both results are better than the
+# model in use, and the better of the two remains, whichever ends first.
 set -eu
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
@@ -14,8 +14,8 @@ tiny) rounds=1 rivals=slower ;;
 *) rounds=2 ;;
 esac
 
-# A part of what was measured for the shipped model; of few.db much less may be
-# trained on.
+# A part of the measurements of the shipped model; few.db has far fewer
+# training samples.
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
 sqlite3 costs.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
     sample WHERE case_idx >= 600); DELETE FROM sample WHERE case_idx >= 600;
@@ -25,7 +25,7 @@ sqlite3 few.db 'DELETE FROM sample_table WHERE sample_id IN (SELECT id FROM
     sample WHERE case_idx >= 100 AND case_idx % 10 <> 9);
     DELETE FROM sample WHERE case_idx >= 100 AND case_idx % 10 <> 9; VACUUM'
 
-# Prints the hash of the model that stands in the end.
+# retrain OPTIONS: prints the hash of the final model.
 retrain()
 {
     "$ns" retrain --model model --min-gain 0% --kind net --json "$@" |

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Rows over all GPUs, or over those of one host, where a table says so.
+# Rows over all GPUs, or over the GPUs of one host, as a table's row of the
+# list asks for.
 
 cat >tables.csv <<'LIST'
 name,num_embeddings,dim,pooling_factor,sharding,rows_over
@@ -10,7 +11,7 @@ few,3,64,10,row,all
 fewer,3,64,10,row,host
 LIST
 
-# planned OPTION... : how many GPUs each table's rows are over.
+# planned OPTION...: prints the number of GPUs of each table's rows.
 planned()
 {
     "$NEUROSHARD" plan tables.csv --effort 3000 "$@" -o plan.json \

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The way that each search goes: what it found, after how many placements, why
-# it stopped, and its bound. Stop rules, schedules, starts, pruning and the
-# figures of cost models show here: whoever changes one of them changes a line,
-# and reads whether the new line is better before the file is written anew.
+# Trace of each search: its result, the number of placements, the reason why it
+# stopped, and its lower bound. The output shows the effects of stop rules,
+# schedules, starts, pruning and the figures of cost models. A change to one of
+# them changes lines here; check whether the new lines are better before you
+# update the file.
 set -u
 
 field()
@@ -16,8 +17,8 @@ sum_of()
     cksum | cut -d' ' -f1
 }
 
-# tell NAME : the plan in a line, and the sums of its shards and of the costs
-# that led to it
+# tell NAME: prints a summary of the plan in one line, with checksums of its
+# shards and of the trace of costs
 tell()
 {
     [ -e trace.csv ] || : >trace.csv
@@ -28,7 +29,7 @@ tell()
         "$(cut -d, -f1,2 trace.csv | sum_of)"
 }
 
-# walk NAME TABLES OPTION... : plans a list that ships, or one that is here
+# walk NAME TABLES OPTION...: plans a shipped list, or a file in this folder
 walk()
 {
     name=$1
@@ -44,7 +45,7 @@ walk()
     fi
 }
 
-# Where searches begin, in ample and in tight memory: a plan without a change.
+# Starts of searches, in ample and in tight memory: plans without any change.
 for cost in torchrec roofline:h100; do
     while read -r list memory; do
         walk "$list $memory $cost" "$list" --gpus 8 --cost $cost --host-ms 0 \
@@ -72,7 +73,8 @@ meta_tbe_eeg_example_5 300MiB
 END
 done
 
-# What is mended, found by packing, and refused: with what it would fit.
+# Plans that are repaired, plans found by packing, and lists that are refused
+# with a remedy.
 while read -r list gpus memory; do
     walk "$list $gpus $memory" "$list" --gpus "$gpus" --cost torchrec \
         --reserve 0 --memory "$memory" --effort 0
@@ -84,8 +86,9 @@ meta_tbe_eeg_example_5 2 900MiB
 mlperf_dlrm_dcnv2_multihot 8 13000MiB
 END
 
-# Costs that add up: bounds by the mean load and by the largest piece, rows that
-# are cut for memory alone, hosts, seeds, and lists of few and of many tables.
+# Additive costs: lower bounds by the mean load and by the largest piece, rows
+# that are cut only for memory, hosts, seeds, and lists of few and of many
+# tables.
 walk mean criteo_kaggle_26 --gpus 8 --cost torchrec --trace trace.csv
 walk largest mlperf_dlrm_dcnv2_multihot --gpus 8 --cost torchrec \
     --trace trace.csv
@@ -118,7 +121,7 @@ awk 'function draw(n) {
     }' >drawn.csv
 walk wide_gap drawn.csv --gpus 2 --cost torchrec
 
-# Costs that do not, with or without a host that is waited for.
+# Costs that are not additive, with and without host time.
 walk host criteo_kaggle_26 --gpus 4 --cost roofline:h100 --trace trace.csv
 walk usual meta_tbe_eeg_example_5 --gpus 4 --cost roofline:h100 --host-ms 0 \
     --trace trace.csv
@@ -142,7 +145,7 @@ walk learned criteo_kaggle_26 --gpus 4 --host-ms 0 --effort 20000 \
 walk cpu deeprecsys_dlrm_rm1 --gpus 4 --host-ms 0 --effort 20000 \
     --cost model:"$ROOT"/data/models/cpu-amd-epyc-2t.nsm --trace trace.csv
 
-# Uneven GPUs.
+# GPUs with unequal memory.
 cat >cluster.json <<END
 {"hosts": [{"gpus": 4, "memory": ["8GiB", "8GiB", "4GiB", "2GiB"]}]}
 END
@@ -155,14 +158,14 @@ walk grid criteo_kaggle_26 --gpus 4 --search grid --cost roofline:h100 \
 walk beam criteo_kaggle_26 --gpus 4 --search reference --cost roofline:h100 \
     --host-ms 0
 
-# What an explanation says of plans made anew.
+# Explanations with a new search.
 "$NEUROSHARD" plan "$ROOT/data/tables/criteo_kaggle_26.csv" --gpus 4 \
     --cost torchrec --effort 0 --no-rivals -o plan.json >report 2>messages
 "$NEUROSHARD" explain plan.json --anew --device 3 2>messages |
     sed -n '/anew/,$p'
 "$NEUROSHARD" explain plan.json --device 4 2>&1
 
-# A plan that stands, for a list that has changed.
+# Re-planning: an existing plan for a list that has changed.
 again=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv
 for cost in torchrec roofline:h100; do
     "$NEUROSHARD" plan "$again" --gpus 8 --cost $cost --effort 20000 \

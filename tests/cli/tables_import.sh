@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Table lists from what other programs have.
+# Imports table lists from the files of other programs.
 
 echo "== CSV in other columns"
 cat >report.csv <<'EOF'

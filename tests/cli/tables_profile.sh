@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What `tables profile` measures: known ids, by every source; what it refuses,
-# a sentence each, with the old list untouched; and what an interrupt leaves.
+# `tables profile`: it measures known ids from every source, refuses bad input
+# with one sentence and leaves the old list untouched, and handles an
+# interrupt.
 . "$ROOT/tests/cli/common"
 
 ns=$NEUROSHARD
 corpus=$ROOT/tests/fuzz/corpus
 
-# array TYPE SHAPE NUMBER... : a file of NumPy
+# array TYPE SHAPE NUMBER...: prints a NumPy file
 array()
 {
     perl -e 'my ($type, $shape, @n) = @ARGV;
@@ -17,7 +18,7 @@ array()
             pack($type eq "<i4" ? "l<*" : "q<*", @n);' -- "$@"
 }
 
-# archive FILE... : an archive of them, as np.savez writes it
+# archive FILE...: prints an archive of the files, as np.savez writes it
 archive()
 {
     perl -e 'undef $/;
@@ -44,7 +45,7 @@ archive()
             scalar @ARGV, length $directory, $at, 0);' -- "$@"
 }
 
-# frame NAME SAMPLES ID... : a frame of a pipe
+# frame NAME SAMPLES ID...: prints a frame of a pipe
 frame()
 {
     perl -e 'my ($name, $samples, @ids) = @ARGV;
@@ -52,8 +53,9 @@ frame()
             pack("q<*", @ids);' -- "$@"
 }
 
-# Two samples a batch. Row 7 once, row 3 twice, row 0 five times; in the second
-# batch row 3 once, row 1 three times; half a batch is left behind.
+# Two samples per batch. First batch: row 7 once, row 3 twice, row 0 five
+# times. Second batch: row 3 once, row 1 three times. The last half batch is
+# ignored.
 ids="7 3 3 0 0 0 0 0  3 1 1 1  0 2"
 # shellcheck disable=SC2086 # numbers
 {
@@ -117,7 +119,7 @@ echo "== a table a column: by the option, or by the name; labels are left out"
 
 echo "== what is refused"
 echo old >out
-# bad NAME ARGUMENT... : one sentence, nothing printed, the old file in place
+# bad NAME ARGUMENT...: one sentence, no output, the old file unchanged
 bad()
 {
     label=$1
@@ -133,7 +135,7 @@ bad()
 }
 
 : >input
-# one NAME TYPE SHAPE NUMBER... : an array of ids
+# one NAME TYPE SHAPE NUMBER...: profiles an array of ids
 one()
 {
     label=$1
@@ -191,7 +193,8 @@ rm user_values.npy
 array '<i8' '2, 2' 1 2 3 4 >m_indices.npy
 array '<i8' 2, 1 1 >m_lengths.npy
 bad matrix-parted m_indices.npy m_lengths.npy
-# parted NAME KIND SHAPE NUMBER... : three ids with these lengths or offsets
+# parted NAME KIND SHAPE NUMBER...: profiles three ids with these lengths or
+# offsets
 array '<i8' 3, 1 2 3 >p_indices.npy
 parted()
 {

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Plans of TorchRec's: as its planner prints them, and as JSON.
+# TorchRec's plans: as its planner prints them, and as JSON.
 # torchrec_stats.txt.gz is meta-pytorch/torchrec 376cac6a (BSD-3),
 # torchrec/docs/wiki/sharding_stats_example.txt.
 
-export COLUMNS=999 # no line is broken
+export COLUMNS=999 # keeps lines unbroken
 gunzip -c "$ROOT/tests/cli/torchrec_stats.txt.gz" >stats.txt
 list=$ROOT/data/tables/meta_torchrec_1935.csv
 dcn=$ROOT/data/tables/mlperf_dlrm_dcnv2_multihot.csv

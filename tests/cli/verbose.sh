@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# With -v a command that may take minutes has a line a minute in a log, without
-# it none; minutes are short here.
+# With -v a command that may take minutes logs one line per minute; without -v
+# it logs none. The test makes minutes short.
 set -u
 . "$ROOT/tests/cli/common"
 [ "$FAULT_SO" ] || skip "the program is built with sanitizers"
@@ -9,7 +9,7 @@ set -u
 tables=$ROOT/data/tables/criteo_kaggle_26.csv
 cp "$ROOT/data/measurements/cpu-amd-epyc-2t.db" costs.db
 
-# logs LABEL COMMAND... : its first line of progress, without figures
+# logs LABEL COMMAND...: prints its first line of progress, without figures
 logs()
 {
     label=$1

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A wide table may have a piece of its columns on each of many GPUs, as other
-# planners cut it.
+# A wide table may be cut into columns over many GPUs, as other planners do.
 
 cat >tables.csv <<'LIST'
 name,num_embeddings,dim,pooling_factor,sharding

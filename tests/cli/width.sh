@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# No line of a report or a message is wider than the terminal: of the lists that
-# ship, of 80, 100 and 132 columns; of every command, of 80 (in the full size of
-# all three).
+# No line of a report or a message is wider than the terminal. The shipped
+# lists are tested with 80, 100 and 132 columns, and every command with 80 (in
+# the full size with all three).
 set -u
 . "$ROOT/tests/cli/common"
 command -v sqlite3 >/dev/null || skip "no sqlite3 tool"
@@ -16,7 +16,8 @@ few_samples $db 200
 model=$ROOT/data/models/cpu-amd-epyc-2t.nsm
 
 n_lines=0
-# fits COMMAND... : what it says, and that it does it, or, with $fails, not
+# fits COMMAND...: checks the width of its output, and that it succeeds or, if
+# $fails is set, fails
 fits()
 {
     "$ns" "$@" >said 2>&1 </dev/null
@@ -128,7 +129,7 @@ for COLUMNS in $widths; do
         # shellcheck disable=SC2086 # "tables import" is two words
         fits help $command
     done <commands
-    # Refused.
+    # Commands that are refused.
     fails=1
     fits plan "$dcn" --gpus 2..3 --effort 1 --memory 10GiB
     fits plan "$dcn" --gpus 2 --memory 10GiB

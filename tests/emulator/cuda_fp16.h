@@ -5,7 +5,8 @@
 #include "device/fp16.h"
 #include "emulated_kernel.h"
 
-/* CUDA's half precision, as far as it is used; the same bits. */
+/* CUDA's half-precision type, with the same bits; only the parts that we
+ * use. */
 
 struct __half {
     uint16_t bits;

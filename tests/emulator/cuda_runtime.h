@@ -9,17 +9,17 @@
 #include "emulated_types.h"
 
 /*
- * A stand-in for CUDA's runtime that runs on the CPU, so that the very same
- * .cu files are tested, under the sanitizers too, where there is no GPU. What
- * it times means nothing.
+ * A stand-in for the CUDA runtime that runs on the CPU. It lets machines
+ * without a GPU test the unchanged .cu files, also under the sanitizers. The
+ * times that it measures are meaningless.
  *
- * A stream is a queue: nothing that is handed over happens before a call that
- * waits for it, which makes buffers that are used or freed too early show.
- * Memory starts as 0xCB and ends as 0xDD.
+ * A stream is a queue. Queued work runs only when a call waits for the stream,
+ * so buffers that are reused or freed too early produce wrong results. Fresh
+ * memory is filled with 0xCB, freed memory with 0xDD.
  *
  *     EMULATOR_SEED=N       another order of threads and blocks
  *     EMULATOR_MEMORY=N     bytes of a device's memory (2 GiB)
- *     EMULATOR_DEVICES=N    so many GPUs (1)
+ *     EMULATOR_DEVICES=N    number of GPUs (1)
  */
 
 enum cudaError_t {
@@ -43,7 +43,7 @@ struct cudaUUID_t {
 };
 struct cudaDeviceProp {
     char name[256];
-    cudaUUID_t uuid; /* every process emulates GPUs of its own */
+    cudaUUID_t uuid; /* each process emulates its own GPUs */
     size_t totalGlobalMem;
     size_t sharedMemPerBlock, sharedMemPerBlockOptin;
     size_t sharedMemPerMultiprocessor;
@@ -155,7 +155,7 @@ cudaError_t cudaFuncSetAttribute(T *kernel, cudaFuncAttribute attribute,
     return emulated_set_attribute((const void *)kernel, attribute, value);
 }
 
-/* As if a kernel took 32 registers. */
+/* Occupancy of a kernel that uses 32 registers. */
 template <typename T>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, T,
                                                           int block_size,
@@ -173,7 +173,8 @@ struct cudaLaunchConfig_t {
     cudaLaunchAttribute *attrs;
     unsigned numAttrs;
 };
-/* Puts work into the stream's queue; the second what a kernel does. */
+/* The first appends work to the stream's queue. The second does the same for
+ * the work of a kernel. */
 cudaError_t emulated_enqueue(cudaStream_t stream, std::function<void()> work);
 cudaError_t emulated_enqueue_work(cudaStream_t stream,
                                   std::function<void()> work);

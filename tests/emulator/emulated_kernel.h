@@ -12,11 +12,12 @@
 #include "emulated_types.h"
 
 /*
- * What kernels call. Each thread of a block is a fiber; blocks run one after
- * another, in an order that EMULATOR_SEED shuffles, and so do the threads
- * between two points where they meet. So threads are not preempted: what
- * shows are races between threads that no barrier keeps apart, lanes that are
- * taken to be in step, and barriers that not all reach.
+ * Functions and keywords that kernels use. Each thread of a block is a fiber.
+ * Blocks run one after another, in an order that EMULATOR_SEED shuffles. So do
+ * the threads of a block, between two synchronization points. Threads are not
+ * preempted. The emulator therefore finds races between threads that lack a
+ * barrier, lanes that are assumed to run in step, and barriers that some
+ * threads do not reach.
  */
 
 #define __global__
@@ -25,7 +26,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-/* One block at a time, so one copy; left as the block before left it. */
+/* One block runs at a time, so one static copy is enough. It keeps the contents
+ * that the previous block left. */
 #define __shared__ static
 
 extern uint3 threadIdx, blockIdx;
@@ -35,28 +37,29 @@ constexpr int warpSize = 32;
 /* Runs all blocks of a grid. */
 void emulate_grid(dim3 grid, dim3 block, size_t shared_bytes,
                   const std::function<void()> &thread);
-/* extern __shared__ memory of the block that runs. */
+/* Returns the `extern __shared__` memory of the running block. */
 void *emulated_dynamic_shared();
-/* Ends the program with one sentence that names block and thread. */
+/* Ends the program with one sentence that names the block and the thread. */
 [[noreturn]] void emulator_abort(const char *sentence, ...)
     __attribute__((format(printf, 1, 2)));
 
 /*
- * The device's time is counted, not measured: each piece of work that is taken
- * from a queue, each thread, each load that a kernel marks as one (__ldg ...)
- * and each meeting has its part in it. So the same work takes the same time,
- * on however busy a machine.
+ * The device's clock is counted, not measured. It advances with each piece of
+ * work taken from a queue, each thread, each load that a kernel marks (__ldg
+ * ...) and each synchronization. The time of some work therefore does not
+ * depend on the load of the machine.
  */
 #define EMULATED_TICKS_A_NS 64
 #define EMULATED_WORK_NS 1000
 extern uint64_t emulated_ticks;
 uint64_t emulated_globaltimer_ns();
 
-/* All threads of the block that have not returned meet. */
+/* Waits for all threads of the block that have not returned. */
 void emulated_barrier();
 
-/* What the lanes of a mask exchange when they meet: nothing, the value of the
- * lane that each names, or who has a value that is not 0. Returns that. */
+/* Synchronizes the lanes of a mask. Returns 0 (SYNCWARP), the value of the lane
+ * that each lane names (SHUFFLE), or the mask of lanes whose value is not 0
+ * (VOTE). */
 enum emulated_collective { EMULATED_SYNCWARP, EMULATED_SHUFFLE, EMULATED_VOTE };
 uint64_t emulated_meet(emulated_collective what, uint32_t mask, uint64_t value,
                        unsigned from);
@@ -72,7 +75,8 @@ static inline void __syncwarp(unsigned mask = 0xffffffff)
     emulated_meet(EMULATED_SYNCWARP, mask, 0, 0);
 }
 
-/* A legal answer that helps nobody who takes more for granted. */
+/* Returns only the calling lane. This is a legal answer, and it exposes code
+ * that relies on more. */
 static inline unsigned __activemask()
 {
     return 1u << emulated_lane();
@@ -102,7 +106,8 @@ template <typename T> static inline uint64_t emulated_bits(T value)
     return bits;
 }
 
-/* The value of lane `from`, which is in the mask or this lane itself. */
+/* Returns the value of lane `from`, which is in the mask or is this lane
+ * itself. */
 template <typename T>
 static inline T emulated_shuffle(unsigned mask, T value, unsigned from)
 {
@@ -155,7 +160,8 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int with,
     return emulated_shuffle(mask, value, from < end ? from : lane);
 }
 
-/* Fences: threads are not preempted, so memory is always in order. */
+/* Fences do nothing: threads are not preempted, so memory is always in
+ * order. */
 static inline void __threadfence()
 {
 }

@@ -8,16 +8,16 @@
 #include "cuda_runtime.h"
 
 /*
- * The parts of CUB that are used, by plain loops on the host, queued like
- * kernels. As there, the first call (d_temp NULL) only says how much scratch
- * memory the second needs; too little of it is an error, and all of it is
- * overwritten.
+ * The functions of CUB that we use, as plain loops on the host. They are queued
+ * like kernels. As in CUB, the first call (d_temp NULL) only returns how much
+ * scratch memory the second call needs. Too little scratch memory is an error,
+ * and all of it is overwritten.
  */
 
 namespace cub
 {
 
-/* The two-phase protocol around `work`. */
+/* Implements the two-phase protocol around `work`. */
 template <typename Work>
 cudaError_t emulated_phases(void *d_temp, size_t &temp_bytes, size_t needed,
                             cudaStream_t stream, Work work)

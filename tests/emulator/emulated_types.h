@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_TESTS_EMULATED_TYPES_H
 #define NEUROSHARD_TESTS_EMULATED_TYPES_H
 
-/* CUDA's vector types, with CUDA's alignments, and make_TYPEn for each. */
+/* CUDA's vector types with CUDA's alignments, and make_TYPEn for each of
+ * them. */
 
 #define EMULATED_VECTORS(type, name, size)                               \
     struct alignas(2 * (size)) name##2                                   \

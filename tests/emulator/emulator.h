@@ -5,26 +5,27 @@
 #include <cstddef>
 #include <cstdint>
 
-/* What the emulator's own parts share. */
+/* Declarations shared by the emulator's source files. */
 
-/* A number of the environment. */
+/* Returns a number from the environment, or `otherwise` if it is not set. */
 uint64_t emulator_setting(const char *name, uint64_t otherwise);
-/* EMULATOR_EMPTY=1: kernels do nothing and memory is not watched, so that what
- * is left is the host's work. */
+/* Returns true under EMULATOR_EMPTY=1: kernels do nothing and memory is not
+ * watched, so only the host's work remains. */
 bool emulator_is_empty();
 
 /*
- * The device's memory. Without a sanitizer the host may touch it only while
- * the device works, and a page behind each block is nobody's; with one, each
- * block comes from malloc, so that ASan watches its ends and its death.
+ * The device's memory. Without a sanitizer the host may touch it only while the
+ * device works, and an inaccessible guard page follows each block. With a
+ * sanitizer each block comes from malloc, so that ASan detects accesses beyond
+ * its ends and after its release.
  */
-void *emulated_memory_take(size_t n_bytes); /* NULL: it is full */
-/* Whether it was memory of the device, which is forgotten then. */
+void *emulated_memory_take(size_t n_bytes); /* NULL if it is full */
+/* Releases a block. Returns false if the pointer is not device memory. */
 bool emulated_memory_give(void *ptr);
 bool emulated_memory_holds(const void *ptr, size_t n_bytes);
 size_t emulated_memory_total();
 size_t emulated_memory_used();
-/* The device starts to work; it rests again. They nest. */
+/* Mark the start and the end of the device's work. Calls nest. */
 void emulated_memory_open();
 void emulated_memory_close();
 

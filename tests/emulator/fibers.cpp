@@ -10,9 +10,9 @@
 
 #include "emulator.h"
 
-/* Blocks as fibers: one a thread, each with its own stack, switched by hand
- * (x86-64, System V). The scheduler runs every fiber that can go on, in a
- * shuffled order, until all have returned. */
+/* Runs blocks as fibers: one fiber per thread, each with its own stack,
+ * switched by hand (x86-64, System V). The scheduler runs every fiber that can
+ * go on, in a shuffled order, until all have returned. */
 
 #if defined(__SANITIZE_ADDRESS__)
 #    include <sanitizer/asan_interface.h>
@@ -37,23 +37,23 @@ enum fiber_state { READY, AT_BARRIER, AT_MEETING, RETURNED };
 struct fiber {
     void *stack_pointer;
     char *stack;
-    void *fake_stack; /* of ASan */
+    void *fake_stack; /* ASan's fake stack */
     fiber_state state;
-    emulated_collective what; /* of the meeting that it waits for */
+    emulated_collective what; /* operation that it waits for at a meeting */
     uint32_t mask;
     uint64_t value;
-    unsigned from;   /* the lane whose value a shuffle asks for */
-    uint64_t answer; /* of the last meeting */
+    unsigned from;   /* lane whose value a shuffle asks for */
+    uint64_t answer; /* result of the last meeting */
 };
 
-/* Lanes of a warp, as bits. */
+/* State of a warp: bit masks of lanes. */
 struct warp {
-    uint32_t waiting; /* at a meeting */
-    uint32_t gone;    /* returned, or never there */
+    uint32_t waiting; /* lanes that wait at a meeting */
+    uint32_t gone;    /* lanes that returned or never existed */
 };
 
 static struct {
-    std::vector<fiber> fibers; /* of the largest block so far */
+    std::vector<fiber> fibers; /* sized for the largest block so far */
     std::vector<warp> warps;
     std::vector<uint32_t> order;
     uint32_t n_threads, current;
@@ -173,7 +173,7 @@ static void prepare(fiber *fiber)
     void **top;
 
     if (!fiber->stack) {
-        /* a page that nobody may touch lies below */
+        /* the page below the stack is an inaccessible guard page */
         void *pages = mmap(nullptr, PAGE + STACK_BYTES, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -186,7 +186,8 @@ static void prepare(fiber *fiber)
 #ifdef WITH_ASAN
     __asan_unpoison_memory_region(top - 64, 72 * sizeof *top);
 #endif
-    top[6] = (void *)fiber_main; /* behind six registers; 16-byte aligned */
+    /* return address, above six registers; 16-byte aligned */
+    top[6] = (void *)fiber_main;
     fiber->stack_pointer = top;
 }
 
@@ -209,7 +210,7 @@ unsigned emulated_lane()
     return block.current % 32;
 }
 
-/* The first lane of the mask that is not there yet, or 32. */
+/* Returns the first lane of the mask that has not arrived yet, or 32. */
 static unsigned missing_lane(const fiber *own, uint32_t first)
 {
     for (unsigned lane = 0; lane < 32; lane++) {
@@ -262,7 +263,7 @@ uint64_t emulated_meet(emulated_collective what, uint32_t mask, uint64_t value,
     own->mask = mask;
     own->value = value;
     own->from = from;
-    /* the first question answers most, at the price of one operation */
+    /* the first condition decides most cases with one operation */
     if ((mask & ~(warp->waiting | bit) && !(mask & warp->gone)) ||
         missing_lane(own, first) < 32) {
         warp->waiting |= bit;
@@ -309,7 +310,7 @@ static void release_barrier()
     block.n_at_barrier = 0;
 }
 
-/* Those lanes of a warp that the block is too small for. */
+/* Returns the mask of the warp's lanes beyond the end of the block. */
 static uint32_t lanes_beyond(uint32_t warp)
 {
     uint32_t n = block.n_threads - warp * 32;

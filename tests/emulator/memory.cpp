@@ -25,7 +25,7 @@
 
 struct region {
     size_t n_bytes;
-    char *pages; /* NULL: from malloc */
+    char *pages; /* NULL if the block comes from malloc */
     size_t page_bytes;
 };
 
@@ -74,7 +74,8 @@ void *emulated_memory_take(size_t n_bytes)
     if (memory.n_used + padded > emulated_memory_total())
         return nullptr;
     if (FROM_MALLOC) {
-        /* of exactly the size, so that ASan sees the first byte behind */
+        /* allocates the exact size, so that ASan detects an access one byte
+         * behind */
         if (posix_memalign((void **)&ptr, ALIGNMENT, n_bytes))
             return nullptr;
     } else {
@@ -85,7 +86,7 @@ void *emulated_memory_take(size_t n_bytes)
         if (region.pages == MAP_FAILED)
             return nullptr;
         mprotect(region.pages + region.page_bytes, PAGE, PROT_NONE);
-        /* fewer pages to open and close */
+        /* huge pages: fewer pages to open and close */
         madvise(region.pages, region.page_bytes, MADV_HUGEPAGE);
         ptr = region.pages + region.page_bytes - padded;
     }

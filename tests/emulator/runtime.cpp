@@ -18,18 +18,19 @@
 
 #define RUNTIME_VERSION 13000
 
-/* Streams are queues that a waiting call works off. The default stream is
- * CUDA's legacy one: it waits for all streams but the non-blocking ones, and
- * here is worked off at once. */
+/* A stream is a queue, and a call that waits for the stream runs the queued
+ * work. The default stream is CUDA's legacy one: it waits for all streams
+ * except the non-blocking ones. The emulator runs its work at once. */
 
 struct emulated_stream {
     std::deque<std::function<void()>> queue;
     bool is_non_blocking;
 };
 
-/* Lives on while a queue still has to record it. */
+/* State of an event. It outlives the event while a queue still has to record
+ * it. */
 struct event_state {
-    emulated_stream *stream = nullptr; /* of the last record */
+    emulated_stream *stream = nullptr; /* stream of the last record */
     uint64_t n_queued = 0, n_recorded = 0;
     double ms = 0;
 };
@@ -108,7 +109,8 @@ cudaError_t cudaPeekAtLastError()
     return runtime.last_error;
 }
 
-/* EMULATOR_DRIVER is the CUDA that the driver is made for: 0 is none. */
+/* Returns $EMULATOR_DRIVER, the CUDA version that the driver supports; 0 means
+ * that there is no driver. */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = (int)emulator_setting("EMULATOR_DRIVER", RUNTIME_VERSION);
@@ -153,7 +155,7 @@ cudaError_t cudaSetDeviceFlags(unsigned)
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 {
-    /* each process has GPUs of its own */
+    /* the process id makes the GPUs of each process distinct */
     const int64_t owner[2] = {getpid(), ordinal};
     cudaDeviceProp emulated = {};
 

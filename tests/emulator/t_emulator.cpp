@@ -12,8 +12,7 @@
 
 #include "cuda_runtime.h"
 
-/* Whether the emulator does what it is there for: mistakes that a GPU may
- * forgive have to show. */
+/* Tests that the emulator detects mistakes which a real GPU may forgive. */
 
 static cudaStream_t stream;
 
@@ -49,7 +48,8 @@ template <typename T> static std::vector<T> on_host(const T *d_values, size_t n)
     return values;
 }
 
-/* Runs f in a child; what it said before it died, or "" where it lived. */
+/* Runs f in a child. Returns the child's last message if it died, or "" if it
+ * survived. */
 template <typename F> static std::string last_words(F f)
 {
     char text[400] = "";
@@ -134,7 +134,7 @@ __global__ void stuck_kernel(int how)
 {
     unsigned lane = threadIdx.x % 32;
 
-    if (how == 0) { /* one thread of a warp in another place */
+    if (how == 0) { /* one thread of a warp waits elsewhere */
         if (threadIdx.x == 40)
             __syncthreads();
         else

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 /*
- * A stand-in for NCCL that moves memory between processes of one host: each
- * message is a file in a folder, whose name is the id. For the test of our side
- * of NCCL, where there are no GPUs. A program that shows a CUDA runtime, which
- * is the emulator's, has its memory moved by that, behind what its stream has
- * queued; any other one's is the host's. Where $FAKE_NCCL_REFUSES is set no
+ * A stand-in for NCCL that moves memory between processes of one host. It lets
+ * machines without GPUs test our side of NCCL. Each message is a file in a
+ * folder named by the communicator id. If the program exports a CUDA runtime
+ * (the emulator's), this runtime copies the memory, after the stream's queued
+ * work. Otherwise the memory is host memory. If $FAKE_NCCL_REFUSES is set, no
  * communicator can be made.
  */
 
@@ -30,21 +30,21 @@ struct nccl_comm {
 
 struct message {
     struct nccl_comm *comm;
-    const void *src; /* NULL: it is received */
+    const void *src; /* NULL if the message is received */
     void *dst;
     size_t n;
     int peer;
     void *stream;
 };
 
-/* Of the program's CUDA runtime; NULL where it has none. */
+/* Functions of the program's CUDA runtime; NULL if it has none. */
 enum { MEMCPY_DEFAULT = 4 };
 struct runtime {
     int (*wait)(void *stream);
     int (*copy)(void *dst, const void *src, size_t n, int kind);
 };
 
-/* The real one keeps its groups in the thread, too. */
+/* Group state is per thread, as in the real NCCL. */
 static _Thread_local struct {
     struct message messages[MAX_GROUP];
     int n, depth;
@@ -94,7 +94,7 @@ int ncclCommInitRank(struct nccl_comm **comm, int n_ranks, struct nccl_id id,
     return NCCL_SUCCESS;
 }
 
-/* The last one finds the folder empty. */
+/* rmdir succeeds only for the last rank, when the folder is empty. */
 int ncclCommDestroy(struct nccl_comm *comm)
 {
     rmdir(comm->folder);
@@ -156,7 +156,8 @@ static int send_one(const struct message *message, const char *data)
     return NCCL_SUCCESS;
 }
 
-/* A message of another size than the receiver expects is an error. */
+/* Receives one message. It is an error if the message does not have the size
+ * that the receiver expects. */
 static int receive_one(const struct message *message, char *data)
 {
     const struct timespec moment = {.tv_nsec = 100000};
@@ -226,7 +227,7 @@ int ncclGroupEnd(void)
 
 static int add(struct message message, int type)
 {
-    /* Alone, a message to oneself would wait for ever. */
+    /* outside a group, a message to oneself would wait forever */
     if (!group.depth || group.n == MAX_GROUP || type != NCCL_BYTES ||
         !message.n || message.peer < 0 || message.peer >= message.comm->n_ranks)
         return INVALID_ARGUMENT;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A library for LD_PRELOAD that lets one call fail: with FAULT=write:3 in the
- * environment the third call of write fails with ENOSPC, all others work. It
- * knows write, pwrite64, pread, fsync, fdatasync, fflush, fclose, rename and
- * malloc, calloc, realloc, aligned_alloc, which give NULL; `memory` counts
- * these four together, from main on: what libraries do when they are loaded is
- * theirs. With FAULT_COUNT=FILE the number of those goes into the file when
+ * A library for LD_PRELOAD that makes one call fail. With FAULT=write:3 in the
+ * environment, the third call of write fails with ENOSPC and all other calls
+ * work. It supports write, pwrite64, pread, fsync, fdatasync, fflush, fclose
+ * and rename, and also malloc, calloc, realloc and aligned_alloc, which return
+ * NULL. The name `memory` counts these four together. Counting starts at main,
+ * so allocations of libraries while they are loaded do not count. With
+ * FAULT_COUNT=FILE the number of these allocations is written to the file when
  * main returns.
  *
- * With FAULT_CLOCK=N the clock that only rises runs N times as fast.
+ * With FAULT_CLOCK=N the monotonic clock runs N times as fast.
  *
- * stdio's own calls of write stay inside libc and are not seen; fflush and
- * fclose stand for them. Not for programs built with sanitizers.
+ * stdio calls write inside libc, where this library cannot intercept it; fflush
+ * and fclose stand for those calls. Not for programs built with sanitizers.
  */
 
 #include <dlfcn.h>
@@ -25,13 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* glibc's own names, which need no dlsym: that may allocate itself. */
+/* Names inside glibc. They need no dlsym, which may itself allocate. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *ptr, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 
-/* Counts one call of `name`; true if this is the one that fails. */
+/* Counts one call of `name`; returns true if this call must fail. */
 static bool fails(const char *name, atomic_long *n_calls)
 {
     const char *fault = getenv("FAULT");
@@ -118,7 +119,7 @@ int fflush(FILE *fp)
     return fails("fflush", &n_calls) ? EOF : next(fp);
 }
 
-/* The file is closed even so, as after a real failure. */
+/* Closes the file even if the call is to fail, as a real failure does. */
 int fclose(FILE *fp)
 {
     static atomic_long n_calls;

@@ -18,7 +18,7 @@ static void must_be_legal(const struct cluster *cluster)
              cluster->reserve_bytes[r] <= cluster->memory_bytes[r]);
 }
 
-/* Valid or explained, with a line. */
+/* A cluster file is either valid or refused with an error that names a line. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct cluster cluster = {0};

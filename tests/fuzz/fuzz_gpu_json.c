@@ -18,7 +18,7 @@ static void must_price(const struct gpu_spec *spec)
         MUST(isfinite(model.intra.us[k]) && isfinite(model.inter.us[0]));
 }
 
-/* Valid or explained. */
+/* A GPU file is either valid or refused with an error. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gpu_spec spec;

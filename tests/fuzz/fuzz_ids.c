@@ -24,7 +24,8 @@ static void must_be_measured(const struct id_table *measured)
     MUST(n_hot <= result->n_ids);
 }
 
-/* Measured, or a sentence that begins with the source. */
+/* Reads the ids. Either their profile is measured, or the error begins with the
+ * name of the source. */
 static void measure(char *path, const char *source, struct table_list list)
 {
     struct arena arena = {0};
@@ -50,8 +51,8 @@ static void measure(char *path, const char *source, struct table_list list)
     arena_release(&arena);
 }
 
-/* As a file that has a name, and as what comes through standard input; of any
- * tables, and of those of a list. */
+/* Reads the input as a named file and through standard input; each once with
+ * any table names and once with those of a list. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct table tables[2];

@@ -6,8 +6,8 @@
 #include "costmodel/model_file.h"
 #include "tests/fuzz/target.h"
 
-/* Valid or explained; what is valid has finite weights and survives being
- * written. */
+/* A model is either valid or refused with an error. A valid model has finite
+ * weights and is unchanged after writing and reading. */
 static void judge(const char *data, size_t size)
 {
     struct model model, again;
@@ -30,7 +30,8 @@ static void judge(const char *data, size_t size)
     arena_release(&arena);
 }
 
-/* As it is, and with the checksum put right, which no fuzzer guesses. */
+/* Reads the input as it is, and once more with a correct checksum, which no
+ * fuzzer guesses. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const size_t n_hashed = size - 8;

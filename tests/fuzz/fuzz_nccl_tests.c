@@ -6,7 +6,7 @@
 #include "io/nccl_tests.h"
 #include "tests/fuzz/target.h"
 
-/* Valid or explained. */
+/* An output of nccl-tests is either valid or refused with an error. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct nccl_tests tests;

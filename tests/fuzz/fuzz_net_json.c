@@ -7,8 +7,8 @@
 
 #define N_INPUTS 3
 
-/* A net that can be asked: each feature once, layers that fit together, finite
- * answers but where sums overflow. */
+/* A valid net can be evaluated: each feature occurs once, layers fit together,
+ * and outputs are finite unless sums overflow. */
 static void judge(const struct net_file *file, struct arena *arena)
 {
     const float in[N_INPUTS] = {0, 1, 2};
@@ -35,7 +35,7 @@ static void judge(const struct net_file *file, struct arena *arena)
     out = ARENA_NEW(arena, float, mlp.n_out);
     mlp.eval(&mlp, in, 1, out);
     for (uint32_t o = 0; o < mlp.n_out; o++)
-        MUST(!(out[o] < 0)); /* all layers have a ReLU */
+        MUST(!(out[o] < 0)); /* every layer ends in a ReLU */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,8 @@
 #include "io/npy.h"
 #include "tests/fuzz/target.h"
 
-/* Valid or explained; what is valid says where its numbers are. */
+/* A .npy file is either valid or refused with an error. A valid one yields the
+ * place of its numbers. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct npy npy;

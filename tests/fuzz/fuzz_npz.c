@@ -4,7 +4,7 @@
 #include "io/npy.h"
 #include "tests/fuzz/target.h"
 
-/* Each member in turn: valid or explained. */
+/* Each member of an archive is either valid or refused with an error. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct npz_member member, members[8];

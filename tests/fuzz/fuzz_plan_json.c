@@ -6,8 +6,9 @@
 #include "tests/fuzz/target.h"
 #include "tests/hostile.h"
 
-/* Valid or explained; what is valid is legal and survives being written, and
- * no control character with it. */
+/* A plan is either valid or refused with an error. A valid plan is legal, is
+ * unchanged after writing and reading, and is written without control
+ * characters. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct plan plan, again;

@@ -7,7 +7,8 @@
 
 #define N_TABLES 4
 
-/* a, b, c and d of a module m, 8 rows x 16 and 1000 x 64 in turn. */
+/* Makes tables a, b (in module m), c and d; alternately 8 rows x 16 and 1000 x
+ * 64. */
 static void make_tables(struct table *tables)
 {
     static const char *const names[N_TABLES] = {"a", "m.b", "c", "d"};
@@ -43,7 +44,7 @@ static void must_be_placed(const struct plan *plan)
 
 static const struct tables_options options = {0};
 
-/* With a table list and without. */
+/* Reads the plan once without a table list and once with one. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (size_t n = 0; n <= N_TABLES; n += N_TABLES) {

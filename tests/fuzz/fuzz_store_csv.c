@@ -14,7 +14,8 @@ static void to_csv(struct buf *out, struct store *store)
     store_close(sorted);
 }
 
-/* Refused with the file's name, or written and read again with nothing lost. */
+/* Either the file is refused with an error that has its name, or its samples
+ * survive writing and reading without loss. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct buf first = {0}, second = {0};

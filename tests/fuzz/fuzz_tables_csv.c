@@ -2,7 +2,8 @@
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 
-/* What is written of a list is read as that list, and written alike. */
+/* A list that is written is read as the same list, and written again with the
+ * same text. */
 static void must_be_written(const struct table_list *list, struct arena *arena)
 {
     static const struct tables_options options = {0};
@@ -21,7 +22,7 @@ static void must_be_written(const struct table_list *list, struct arena *arena)
     buf_release(&second);
 }
 
-/* Reads it without a --dim and with one, and then as an import does. */
+/* Reads the list without --dim, with --dim, and then as an import does. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (uint32_t dim = 0; dim <= 64; dim += 64) {

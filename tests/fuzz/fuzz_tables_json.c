@@ -2,7 +2,7 @@
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 
-/* Reads it without a --dim and with one. */
+/* Reads the list without --dim and with --dim. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (uint32_t dim = 0; dim <= 64; dim += 64) {

@@ -2,7 +2,7 @@
 #include "tests/fuzz/tables_valid.h"
 #include "tests/fuzz/target.h"
 
-/* A text of any format, which the reader tells by itself. */
+/* Reads a text of any format; the reader detects the format. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);

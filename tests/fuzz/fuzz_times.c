@@ -5,7 +5,8 @@
 #include "io/times.h"
 #include "tests/fuzz/target.h"
 
-/* Valid or explained, with a line. */
+/* Measured times are either valid or refused with an error that names a
+ * line. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct times times = {.n_ranks = 4};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * A main for fuzz targets: `fuzz_NAME` runs every file of
- * tests/fuzz/corpus/NAME once, one line of TAP each; `fuzz_NAME FILE...` those
- * files. A target that does not like what happens aborts.
+ * A main function for fuzz targets. `fuzz_NAME` runs every file of
+ * tests/fuzz/corpus/NAME once and prints one line of TAP for each. `fuzz_NAME
+ * FILE...` runs these files instead. A target aborts if a check fails.
  */
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static void replay(const char *path)
         ok(0, "%s", err.msg);
         return;
     }
-    /* A block of exactly this size, so that ASan sees a read beyond it. */
+    /* a block of exactly this size, so that ASan detects a read beyond it */
     data = malloc(len ? len : 1);
     memcpy(data, text, len);
     printf("# %s\n", path);

@@ -3,8 +3,8 @@
 #define NEUROSHARD_TESTS_FUZZ_TABLES_VALID_H
 
 /*
- * "Valid or explained": what must hold after a table list was read, whatever
- * the bytes were. Include in one file only.
+ * Checks that hold after any table list was read, whatever its bytes were: the
+ * list is valid, or an error explains the failure. Include in one file only.
  */
 
 #include <math.h>
@@ -56,7 +56,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* rc and what came with it; sorts the list. */
+/* Checks a reader's return code together with its list or error; sorts the
+ * list. */
 static void must_be_valid_or_explained(int rc, struct table_list *list,
                                        const struct err *err)
 {
@@ -73,7 +74,7 @@ static void must_be_valid_or_explained(int rc, struct table_list *list,
         MUST(compare_names(&list->tables[i - 1], &list->tables[i]) < 0);
 }
 
-/* What is shown of a file must not reach the terminal as it is. */
+/* Warnings quote the file, and its raw bytes must not reach the terminal. */
 static void must_be_sentence(void *ctx, const char *sentence)
 {
     (void)ctx;
@@ -85,7 +86,7 @@ typedef int tables_reader(struct table_list *list, const char *text, size_t len,
                           const struct tables_options *options,
                           struct arena *arena, struct err *err);
 
-/* What is imported is a list that its reader takes. */
+/* Checks that an imported list can be read back by the list's own reader. */
 __attribute__((unused)) static void
 must_import_list(tables_reader *read, const uint8_t *data, size_t size)
 {

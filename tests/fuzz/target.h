@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_TESTS_FUZZ_TARGET_H
 #define NEUROSHARD_TESTS_FUZZ_TARGET_H
 
-/* What each fuzz target is, and how it says that something is wrong. */
+/* Interface of the fuzz targets and the check that they use. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the program where that is not so. */
+/* Ends the program if the condition is false. */
 #define MUST(cond)                                                             \
     do {                                                                       \
         if (!(cond)) {                                                         \

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Times torch.nn.EmbeddingBag beside our kernels.
+"""Compares torch.nn.EmbeddingBag with our kernels.
 
     embedding_bag.py LOG
 
-LOG is what tests/bench/bench_kernels printed. Its fp32 cases with uniform
-look-ups are done again by PyTorch: as many tables of the same sizes, one
-EmbeddingBag each, sum pooling; forward, and backward with sparse gradients
-followed by SGD (ours is row-wise Adagrad, which does a little more). Medians
-over iterations; the cache is read over before each and index sets take turns,
-as bench_kernels does it. Stops after SECONDS.
+LOG is the output of tests/bench/bench_kernels. Its fp32 cases with uniform
+lookups are repeated with PyTorch: the same number of tables of the same sizes,
+one EmbeddingBag per table, sum pooling. Forward is timed, and backward with
+sparse gradients followed by SGD (ours is row-wise Adagrad, which does a little
+more). Prints medians over iterations. As in bench_kernels, the cache is
+flushed before each iteration and index sets alternate. Stops after SECONDS.
 """
 
 import re
@@ -25,7 +25,8 @@ SECONDS = 90
 
 
 def read_log(path):
-    """(batch, tables, GiB) and {(dim, pooling): (forward, backward) in ms}."""
+    """Returns (batch, tables, GiB) and {(dim, pooling): (forward, backward) in
+    ms}."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     setting = re.search(r"batch (\d+), (\d+) tables in ([0-9.]+) GiB", text)
@@ -38,7 +39,7 @@ def read_log(path):
 
 
 def timed(flush, work):
-    """Milliseconds of work(set number), a median."""
+    """Median of the milliseconds of work(set number)."""
     times = []
     for i in range(WARM_UP + ITERATIONS):
         begin = torch.cuda.Event(enable_timing=True)
@@ -54,7 +55,7 @@ def timed(flush, work):
 
 
 def run_case(dim, pooling, batch, n_tables, n_rows, flush):
-    """Forward, and a step of forward, backward and SGD, in ms."""
+    """Times of forward, and of a step of forward, backward and SGD, in ms."""
     bags = [
         torch.nn.EmbeddingBag(n_rows, dim, mode="sum", sparse=True, device="cuda")
         for _ in range(n_tables)

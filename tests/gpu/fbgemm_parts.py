@@ -1,41 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""Times what a TorchRec step does that a cost sample does not hold.
+"""Times the parts of a TorchRec step that a cost sample does not contain.
 
     fbgemm_parts.py [--seconds S] [--small] PART CSV
 
 replicas  tables that every rank holds: FBGEMM's dense table-batched embeddings
           on a rank's part of the batch, the copy of the gradient into the
           bucket that DistributedDataParallel reduces, and the step of a dense
-          optimizer over all rows. TorchRec gives an optimizer one parameter a
-          table, of a class of its own, so that torch.optim takes them one by
-          one (sgd, adagrad; rowwise: the dense form that TorchRec has);
-          _foreach and _fused are what plain parameters would get. Beside it
-          the same tables through split embeddings with fused row-wise Adagrad.
+          optimizer over all rows. TorchRec gives an optimizer one parameter
+          per table, of a special class, so that torch.optim updates them one
+          by one (sgd, adagrad; rowwise: TorchRec's dense form). The variants
+          _foreach and _fused are for plain parameters. For comparison, the
+          same tables through split embeddings with fused row-wise Adagrad.
 groups    the same tables as one batch of split embeddings and as two, alone
           and one after the other.
 input     permute_2D_sparse_data and block_bucketize_sparse_features.
-overlap   look-ups beside work of another stream that takes 0.5 to 2 times as
-          long: bf16 products, a copy by few multiprocessors as collectives do
-          it, an upload from the host. Each alone, and both together.
+overlap   lookups concurrent with work of another stream that takes 0.5 to 2
+          times as long: bf16 products, a copy by few multiprocessors (like
+          collectives), an upload from the host. Each alone, and both together.
 checks    the forward without and with FBGEMM's check that ids are inside their
-          tables, which TorchRec's look-ups make, and the sums of 32-bit
+          tables, which TorchRec's lookups make, and the sums of 32-bit
           lengths that precede it.
-updates   the same look-ups with each optimizer that FBGEMM fuses into the
+updates   the same lookups with each optimizer that FBGEMM fuses into the
           backward.
-chunks    the forward of the batch as one operation and as 2, 4 and 8 of as many
-          samples, one after the other.
-dedup     look-ups whose output is a sequence, of all ids and of each id once:
-          what finds the ids that are unique (jagged_unique_indices), their
-          look-up, and the copy of their vectors to all that asked, by
-          index_select and by gather, as TorchRec has both; of the gradient
-          likewise.
+chunks    the forward of the batch as one operation, and as 2, 4 and 8 equal
+          chunks one after the other.
+dedup     lookups whose output is a sequence, of all ids and of unique ids:
+          the search for unique ids (jagged_unique_indices), their lookup, and
+          the copy of their vectors to all requests, by index_select and by
+          gather, as TorchRec has both; also backward of each.
 
-Tables are a list of ROWSxDIMxPOOLING; weights fp32, indices 64 bits. Times are
-medians in ms of laps whose work was queued before it began, the cache read over
-before each phase; host_ is how long the host took to queue it (with more than 3
-it was late, and the time is its own). Designed cases
-come first, then drawn ones until S seconds are over. --small is a dry run on
-the processor and measures nothing.
+Tables are a list of ROWSxDIMxPOOLING, with fp32 weights and 64-bit indices.
+Times are medians in ms over repetitions whose work was queued before it
+started, with the cache flushed before each phase. Columns host_ are the time
+that the host took to queue the work. If it took more than 3 ms the host was
+late, and the phase's time is the host's. Designed cases come first, then
+random ones until S seconds are over. --small is a dry run on the CPU and
+measures nothing.
 """
 
 import argparse
@@ -58,7 +58,8 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_common import BoundsCheckMode
 SETS, LAPS, WARM_UP, MOST_LAPS = 4, 10, 3, 24
 HOLD_CYCLES, HOLD_MS = 7_000_000, 3.3  # at 1.98 GHz
 RATE = 1e-6
-SCATTER = 2654435761  # a prime: ranks times it, modulo the rows, are all rows
+# prime: rank * SCATTER mod rows is a permutation of the rows
+SCATTER = 2654435761
 MOST_ELEMENTS, MOST_IDS = 1 << 29, 1 << 24
 GLOBAL_BATCH = 65536
 KAGGLE = os.path.join(
@@ -115,14 +116,15 @@ PHASES = {
 
 
 class Clock:
-    """Laps of phases on a device, and the memory read between them."""
+    """Times phases on a device and flushes the cache between them."""
 
     def __init__(self, device):
         self.device = device
         self.flush = torch.ones(64 << 20 if device == "cuda" else 8, device=device)
 
     def lap(self, phases):
-        """Whether the host was late, and [(ms, host's ms)] of works in turn."""
+        """Runs the phases once, each on the result of the one before. Returns
+        whether the host was late, and [(ms, host's ms)] of the phases."""
         results, marks, hosts, value = [], [], [], None
         if self.device == "cpu":
             for work in phases:
@@ -146,7 +148,7 @@ class Clock:
         return is_late, list(zip(times, hosts))
 
     def measure(self, names, phases_of_set):
-        """{name: ms, host_name: ms}, medians."""
+        """Medians over repetitions: {name: ms, host_name: ms}."""
         laps, late = [], []
         for i in range(WARM_UP + MOST_LAPS if self.device == "cuda" else 1):
             is_late, taken = self.lap(phases_of_set(i % SETS))
@@ -163,7 +165,8 @@ class Clock:
 
 
 def draw_ids(case, device):
-    """Index sets, table after table, their offsets, and unique rows of one."""
+    """Returns index sets (table after table), their offsets, and the number of
+    unique rows of one set."""
     sets = [[] for _ in range(SETS)]
     offsets, n, unique = [torch.zeros(1, dtype=torch.int64, device=device)], 0, 0
     steps = torch.arange(1, case.batch + 1, device=device)
@@ -205,7 +208,8 @@ def open_split(
 
 
 def rowwise_step(parameters, sums):
-    """Row-wise Adagrad over whole tables, in the operations of TorchRec's."""
+    """Row-wise Adagrad over whole tables, with the same operations as
+    TorchRec."""
     for parameter, row_sum in zip(parameters, sums):
         gradient = parameter.grad
         row_sum += gradient.pow(2).mean(1).view(-1, 1)
@@ -214,7 +218,7 @@ def rowwise_step(parameters, sums):
 
 
 def optimizer_step(name, parameters):
-    """A function that does one step."""
+    """Returns a function that does one optimizer step."""
     if name == "rowwise":
         sums = [torch.zeros_like(parameter[:, :1]) for parameter in parameters]
         return lambda: rowwise_step(parameters, sums)
@@ -225,7 +229,7 @@ def optimizer_step(name, parameters):
 
 
 def check_dense(device):
-    """The gradient of a small case, against what it should be."""
+    """Checks the gradient of a small case."""
     module = tbe.DenseTableBatchedEmbeddingBagsCodegen(
         [(500, 64)], use_cpu=device == "cpu"
     )
@@ -285,7 +289,8 @@ def time_replicas(case, clock):
 
 
 def time_groups(case, clock):
-    """The first part of the tables and the rest, which are drawn alike."""
+    """Times all tables together, and the first half and the rest, which are
+    drawn from the same distribution."""
     device, half = clock.device, (len(case.tables) + 1) // 2
     sides = [case.tables[:half], case.tables[half:]]
     works, uniques = [], []
@@ -314,11 +319,12 @@ def time_groups(case, clock):
 
 
 def time_input(case, clock):
-    """case.tables are the features, their rows those of the table."""
+    """Times the input; case.tables are features, with the rows of their
+    tables."""
     device = clock.device
     n_features = len(case.tables)
     sets, _, _ = draw_ids(case._replace(zipf=0), device)
-    # The look-ups of a feature are spread over its bags at random.
+    # The lookups of a feature are spread over its bags at random.
     lengths = torch.stack(
         [
             torch.bincount(
@@ -349,7 +355,7 @@ def time_input(case, clock):
 
 
 class Sides:
-    """Work of another stream: products, or megabytes."""
+    """Work for a second stream: matrix products, or copies of megabytes."""
 
     def __init__(self):
         size = 1 << 30
@@ -389,7 +395,7 @@ class Sides:
 
 @functools.cache
 def open_sides(clock):
-    """And ms that an amount of each takes."""
+    """Returns the sides and the ms per unit of work of each."""
     sides = Sides()
     units = {}
     for side in SIDES:
@@ -465,13 +471,14 @@ def time_updates(case, clock):
                 lambda out: out.backward(gradient),
             ],
         )
-        times = taken | times  # the forward is that of the first
+        times = taken | times  # keep the first forward time
         del module
     return times, unique
 
 
 def time_chunks(case, clock):
-    """Ids lie table after table, so those of a part are drawn together."""
+    """Times chunks. Ids are stored table after table, so the ids of a chunk
+    are collected from all tables."""
     device = clock.device
     module = open_split(case.tables, device)
     times = {}
@@ -503,7 +510,8 @@ def time_chunks(case, clock):
 
 
 def time_dedup(case, clock):
-    """Tables of one width, of sequences. A processor has no such operation."""
+    """Times de-duplication for sequence tables of one width. A CPU does not
+    have this operation."""
     device, tables = clock.device, case.tables
     sets, offsets, _ = draw_ids(case, device)
     ends = torch.tensor([0] + [table.rows for table in tables]).cumsum(0).to(device)
@@ -553,7 +561,7 @@ def time_dedup(case, clock):
 
 
 def designed(part):
-    """Single tables from which one reads constants, and a published list."""
+    """Yields single tables that determine constants, and a published list."""
     if part == "input":
         sizes = itertools.product((1, 8, 26, 64, 200), (512, 4096, 16384), (1, 10, 40))
         for features, batch, pooling in sizes:
@@ -594,7 +602,7 @@ def designed(part):
 
 
 def drawn(part):
-    """Cases without end."""
+    """Yields random cases, endlessly."""
     source = random.Random(1)
 
     def log_uniform(low, high):
@@ -625,7 +633,7 @@ def drawn(part):
 
 
 def shrink(case):
-    """For a dry run."""
+    """Shrinks a case for a dry run."""
     tables = [
         t._replace(rows=min(t.rows, 500), pooling=min(t.pooling, 3))
         for t in case.tables
@@ -684,7 +692,7 @@ def main():
                 case = shrink(case)
             try:
                 times, unique = parts[options.part](case, clock)
-            except RuntimeError as error:  # out of memory, say
+            except RuntimeError as error:  # for example out of memory
                 print(f"{case.name} {case.tables[:2]}: {str(error)[:200]}")
                 n_failed += 1
                 continue

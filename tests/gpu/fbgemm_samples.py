@@ -3,18 +3,20 @@
 
     fbgemm_samples.py [--seconds S] [--small] FROM TO
 
-Every fused case, single table and sentinel that `neuroshard bench` stored in
-FROM is done again by FBGEMM's table-batched embeddings, in the order in which
-it was measured but single tables last, and stored in TO (made where missing) as a sample of the device
-"fbgemm:NAME". A model that `neuroshard train` makes of TO so prices what a
-TorchRec job runs. What TO holds is not measured again.
+FROM is a database of `neuroshard bench`. Its fused cases, single tables and
+reference cases (sentinels) are repeated with FBGEMM's table-batched
+embeddings, in the order of their measurement, but single tables last. The
+results are stored in TO (created if missing) as samples of the device
+"fbgemm:NAME". A model that `neuroshard train` makes from TO predicts the
+operators that a TorchRec job runs. Cases that TO already has are not measured
+again.
 
-Look-ups have the reuse histogram and the unique rows of the sample; indices
-have 64 bits. A lap is as in microbench/rig.c: the cache is read over, forward,
-the cache is read over, fused backward, everything queued before it begins; a
-lap that the host was too slow for does not count. Cases that do not fit the
-memory are left out. --small is a dry run on the processor: its times mean
-nothing, and tables have at most 1,000 rows and 32 samples.
+Lookups have the reuse histogram and the unique rows of the sample; indices
+have 64 bits. A repetition is as in microbench/rig.c: cache flush, forward,
+cache flush, fused backward, everything queued before it starts. A repetition
+does not count if the host was too slow. Cases that do not fit the memory are
+left out. --small is a dry run on the CPU: its times mean nothing, and tables
+have at most 1,000 rows and 32 samples.
 """
 
 import argparse
@@ -33,9 +35,10 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_common import BoundsCheckMode
 SETS, LAPS, WARM_UP, MOST_LAPS = 4, 10, 3, 30
 HOLD_CYCLES, HOLD_S = 6_000_000, 2.8e-3  # at 1.98 GHz
 RATE = 1e-6
-SCATTER = 2654435761  # a prime: numbers times it, modulo the rows, are all rows
+# prime: number * SCATTER mod rows is a permutation of the rows
+SCATTER = 2654435761
 TIMES = ("forward", "backward", "total")
-# Look-ups of a row in bin k, as reuse_bin_count (core/table.h) has them.
+# Lookups of a row in bin k; same as reuse_bin_count (core/table.h).
 BIN_COUNTS = [1.0, 2.0] + [3.0 * 2**k for k in range(15)]
 KINDS = {
     "sgd": EmbOptimType.EXACT_SGD,
@@ -44,14 +47,14 @@ KINDS = {
 
 
 def draw_table(table, batch, device):
-    """Row of each look-up of a set, and how many look-ups there are."""
+    """Returns the row of each lookup of a set, and the number of lookups."""
     n_rows, _, pooling, n_unique, bins = table
     n = round(pooling * batch)
     unique = max(1, min(round(n_unique), n_rows, n)) if n else 0
     counts = torch.tensor(BIN_COUNTS, device=device) - 1
     shares = torch.tensor(bins, device=device).cumsum(0)
     place = (torch.arange(unique, device=device) + 0.5) / max(unique, 1) * shares[-1]
-    # each row once, and the rest where the histogram has more
+    # Each row once; extra lookups where the histogram has more.
     more = counts[torch.searchsorted(shares, place).clamp_(max=16)].double().cumsum(0)
     extra = torch.zeros(0, dtype=torch.int64, device=device)
     if n > unique:
@@ -64,7 +67,7 @@ def draw_table(table, batch, device):
 
 
 def draw_sets(tables, batch, device):
-    """Index sets, each one table after the other, and their offsets."""
+    """Returns index sets, each table after table, and their offsets."""
     drawn = [draw_table(table, batch, device) for table in tables]
     sets = []
     for k in range(SETS):
@@ -97,7 +100,7 @@ def open_tables(tables, precision, optimizer, device):
 
 
 def lap(module, indices, offsets, gradient, flush):
-    """Milliseconds of forward and backward; None where the host was late."""
+    """Milliseconds of forward and backward; None if the host was late."""
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
     begin = time.perf_counter()
     torch.cuda._sleep(HOLD_CYCLES)
@@ -117,7 +120,8 @@ def lap(module, indices, offsets, gradient, flush):
 
 
 def measure(tables, batch, precision, optimizer, flush):
-    """Forward, backward and total in ms, each a list by lap; n unique rows."""
+    """Returns (forward, backward) in ms of each repetition; None if too few
+    repetitions were valid."""
     device = flush.device.type
     sets, offsets = draw_sets(tables, batch, device)
     module = open_tables(tables, precision, optimizer, device)
@@ -150,7 +154,7 @@ def read_tables(source, sample_id, small):
 
 
 def open_target(path, source):
-    """A database of the same schema."""
+    """Opens a database with the schema of source."""
     target = sqlite3.connect(path)
     if not target.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         for pragma in ("application_id", "user_version"):
@@ -221,8 +225,8 @@ def main():
     device = "cpu" if options.small else "cuda"
     flush = torch.ones(64 << 20, device=device)
     if device == "cuda":
-        # Kept by PyTorch, and tables made of it: asking the driver for each
-        # case's takes longer than measuring it.
+        # PyTorch keeps this memory and allocates tables from it. Asking the
+        # driver for memory in each case takes longer than measuring it.
         torch.empty(int(0.9 * torch.cuda.mem_get_info()[0]) // 4, device=device)
     name = "fbgemm:" + ("processor" if options.small else torch.cuda.get_device_name())
     n_done = n_left = 0

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Times FBGEMM's table-batched embeddings beside our kernels.
+"""Compares FBGEMM's table-batched embeddings with our kernels.
 
     fbgemm_tbe.py [--csv FILE] [--grid] [--int32] [--seconds S] [--small] [LOG]
 
-Both optimizers are checked on a small case. Then comes a case beside the times
-published for it on an H100: ten tables, 1,048,570 look-ups, 350,280 of them
-unique, SGD. Then the fp32 cases of LOG, which tests/bench/bench_kernels
-printed: as many tables of the same sizes, look-ups of the same skew, row-wise
-Adagrad. --grid adds single tables: what a look-up and what a call cost.
+First both optimizers are checked on a small case. Then comes a case with times
+published for an H100: ten tables, 1,048,570 lookups, 350,280 of them unique,
+SGD. Then come the fp32 cases of LOG, the output of tests/bench/bench_kernels:
+the same number of tables of the same sizes, lookups of the same skew, row-wise
+Adagrad. --grid adds single tables, which show the cost of a lookup and of a
+call.
 
-Medians over iterations, of forward and fused backward each alone; index sets
-take turns, nothing waits for the host. Cold: the cache is read over before
-each. Indices have 64 bits, as PyTorch makes them, or with --int32 as many as
-ours; bounds are not checked. Stops after S seconds. --small is a dry run on the
-processor and measures nothing.
+Times are medians over iterations, separate for forward and fused backward.
+Index sets alternate, and nothing waits for the host. Cold: the cache is
+flushed before each iteration. Indices have 64 bits, the default of PyTorch, or
+the width of ours with --int32. Bounds are not checked. Stops after S seconds.
+--small is a dry run on the CPU and measures nothing.
 """
 
 import argparse
@@ -32,8 +33,9 @@ from fbgemm_gpu.split_embedding_configs import EmbOptimType
 from fbgemm_gpu.split_table_batched_embeddings_ops_common import BoundsCheckMode
 
 SETS, ITERATIONS, WARM_UP = 4, 20, 4
-HOLD_CYCLES = 6_000_000  # some 3 ms, in which the host queues all of a step
-SCATTER = 2654435761  # a prime: ranks times it, modulo the rows, are all rows
+HOLD_CYCLES = 6_000_000  # about 3 ms, enough to queue a whole step
+# prime: rank * SCATTER mod rows is a permutation of the rows
+SCATTER = 2654435761
 SGD, ADAGRAD = "SGD", "ROWWISE_ADAGRAD"
 PHASES = ("forward", "backward")
 CASE = "name tables rows dim batch pooling zipf optimizer ours_forward ours_backward"
@@ -44,7 +46,7 @@ LINE = (
     "{:5.2f} {ours_backward:8.4f} {backward:8.4f} {:5.2f}"
 )
 FIELDS = Case._fields + ("index_bits", "unique", "cache", *PHASES)
-# The exponent gives the published number of unique rows.
+# This exponent gives the published number of unique rows.
 PUBLISHED = Case("published", 10, 1 << 20, 128, 104857, 1, 1.0276, SGD, 0.345, 0.614)
 GRID = [
     Case("grid", 1, 10**6, dim, 65536, pooling, 0, ADAGRAD, math.nan, math.nan)
@@ -54,7 +56,7 @@ GRID = [
 
 
 def read_log(path):
-    """The fp32 cases of bench_kernels."""
+    """Yields the fp32 cases of bench_kernels."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     setting = re.search(r"batch (\d+), (\d+) tables in ([0-9.]+) GiB", text)
@@ -68,7 +70,8 @@ def read_log(path):
 
 
 def timed(flush, prepare, work):
-    """Milliseconds of work(prepare(set number)), a median; no flush: warm."""
+    """Median of the milliseconds of work(prepare(set number)). Without flush
+    the cache is warm."""
     times = []
     for i in range(WARM_UP + ITERATIONS):
         subject = prepare(i % SETS)
@@ -102,7 +105,7 @@ def make_tables(case, device, rate):
 
 
 def draw(case, device, dtype):
-    """Index sets, each one table after the other, and their offsets."""
+    """Returns index sets, each table after table, and their offsets."""
     n = case.tables * case.batch * case.pooling
     ranks = torch.arange(1, case.rows + 1, dtype=torch.float64, device=device)
     sums = ranks.pow_(-case.zipf).cumsum_(0)
@@ -116,7 +119,7 @@ def draw(case, device, dtype):
 
 
 def check(optimizer, device, dtype):
-    """Forward and step of a small case, against what they should be."""
+    """Checks forward and a step of a small case."""
     case = Case("", 1, 500, 64, 200, 5, 0, optimizer, math.nan, math.nan)
     module = make_tables(case, device, 0.5)
     sets, offsets = draw(case, device, dtype)
@@ -136,7 +139,8 @@ def check(optimizer, device, dtype):
 
 
 def run_case(case, flush, dtype):
-    """Rows of the CSV: cold and, where ours was not only cold, warm."""
+    """Returns rows of the CSV: cold and, unless ours was only measured cold,
+    warm."""
     device = flush.device.type
     module = make_tables(case, device, 1e-6)
     sets, offsets = draw(case, device, dtype)

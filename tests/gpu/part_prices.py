@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What plans say of the parts of a step beside what FBGEMM took.
+"""Compares the predicted parts of a step with FBGEMM's measured times.
 
     part_prices.py [--program FILE] PART CSV COST
 
-CSV is of `fbgemm_parts.py PART`, and each of its sets becomes a table list that
-is priced by COST, without exchanges. Prints the errors by optimizer.
+CSV is the output of `fbgemm_parts.py PART`. Each of its sets becomes a table
+list that is priced by COST, without exchanges. Prints the errors by optimizer.
 
-replicas  sets with look-ups, replicated as a whole; measured are the dense
-          forward and backward, the copy into the bucket and the optimizer.
+replicas  sets with lookups, completely replicated; the measured time is that
+          of the dense forward and backward, the copy into the bucket and the
+          optimizer.
 updates   whole tables on one GPU: the backward with each fused optimizer.
 """
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What a step is predicted to take beside what TorchRec took for it.
+"""Compares predicted steps with the steps that TorchRec took.
 
     step_prices.py CSV
 
-CSV is of `torchrec_steps.py`. A step is what its phases were predicted to take,
-and no shorter than the host takes to queue it: the median step of jobs whose
-phases are short. Prints that, and the median errors by the length of the step:
-without it, with it, and with what the jobs of the other lists say of it.
+CSV is the output of `torchrec_steps.py`. A predicted step is the sum of its
+predicted phases, but at least the time that the host takes to queue it. The
+host's time is the median step of jobs with short phases. Prints the host's
+time, and the median errors by the length of the step: without the host's time,
+with it, and with the host's time from the jobs of the other lists.
 """
 
 import csv
@@ -14,7 +15,7 @@ import statistics
 import sys
 
 PHASES = ("input", "forward", "backward")
-SHORT_MS = 1  # much less than any host took
+SHORT_MS = 1  # much less than any host's time
 LENGTHS = (0, 2, 4, 8, 1e9)
 
 

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Steps of a TorchRec job of one GPU, beside what is predicted of them.
+"""Compares steps of a TorchRec job on one GPU with their prediction.
 
     torchrec_steps.py [--program FILE] [--cost COST] [--seconds S] [--small] OUT
 
-A job is some tables of a shipped list, its rows divided until a GPU holds them,
-and a batch. `neuroshard plan --gpus 1` places them, the emitted loader gives
-the plan to TorchRec's DistributedModelParallel, the lines of neuroshard-record(1)
-time its look-ups, and `neuroshard record` reads the times. OUT gets a CSV line
-a job: measured and predicted ms of input, forward and backward, and what a step
-takes, and the host alone to queue it. Nothing waits for the device in between,
-so that it is never idle where it has more to do than the host.
+A job consists of some tables of a shipped list, with rows reduced until a GPU
+holds them, and a batch size. `neuroshard plan --gpus 1` places the tables, the
+emitted loader gives the plan to TorchRec's DistributedModelParallel, the lines
+of neuroshard-record(1) time the lookups, and `neuroshard record` reads the
+times. OUT gets one CSV line per job: measured and predicted ms of input,
+forward and backward, the time of a step, and the time of the host to queue it.
+Nothing waits for the device in between, so the device is never idle while it
+has more work than the host.
 
-Gradients are random, ids as Zipf's law of the list has them, scattered over the
-rows; indices have 64 bits. --small is a dry run on the processor.
+Gradients are random. Ids follow the list's Zipf law and are scattered over the
+rows; indices have 64 bits. --small is a dry run on the CPU.
 """
 
 import argparse
@@ -39,7 +40,8 @@ from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 STEPS, WARM_UP, SETS = 24, 8, 3
 MOST_BYTES, MOST_IDS = 24 << 30, 1 << 25
-SCATTER = 2654435761  # a prime: ranks times it, modulo the rows, are all rows
+# prime: rank * SCATTER mod rows is a permutation of the rows
+SCATTER = 2654435761
 LISTS = (
     "mlperf_dlrm_dcnv2_multihot criteo_kaggle_26 hugectr_200table_100B_hotness20 "
     "nvidia_synthetic_tiny_v3 nvidia_synthetic_small_v3 deeprecsys_dlrm_rm2 "
@@ -65,7 +67,7 @@ def read_list(name):
 
 
 def jobs(source):
-    """Without end: (list, its tables or a part of them, batch)."""
+    """Yields (list, all or some of its tables, batch), endlessly."""
     for turn in itertools.count():
         for name in LISTS:
             tables = list(read_list(name))
@@ -141,7 +143,7 @@ class Model(torch.nn.Module):
 
 
 def draw(tables, batch, device):
-    """One batch."""
+    """Returns one batch."""
     values = []
     for table in tables:
         n_rows, n = table["num_embeddings"], batch * table["pooling_factor"]
@@ -178,7 +180,7 @@ def shard(work, tables, device):
 
 
 def page_lines():
-    """What the manual would have a job run."""
+    """Returns the functions that the manual gives for a job."""
     with open(f"{ROOT}/man/neuroshard-record.1", encoding="utf-8") as file:
         found = re.search(r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S)
     lines = {}
@@ -187,8 +189,8 @@ def page_lines():
 
 
 def train(work, tables, batch, device):
-    """Median ms of the input phase, of a step and of the host's part in it; the
-    rest is in times.csv."""
+    """Returns the median ms of the input phase, of a step, and of the host's
+    part in it. Writes the other times to times.csv."""
     ebc = shard(work, tables, device)
     batches = [draw(tables, batch, device) for _ in range(SETS)]
     n_columns = sum(t["dim"] for t in tables)

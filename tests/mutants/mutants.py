@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Changes the program in one place at a time and sees whether its tests notice.
+"""Changes the program in one place at a time and checks whether its tests
+notice.
 
-Each folder's mutants are drawn at random, by universalmutator's rules for C,
-and run against the folder's unit tests and the quick properties of tests/prop,
-until one fails. A mutant that does not compile, or to the same code, is
-another's turn; so is one of equivalent.txt. Printed are the share of killed
-ones by folder and those that lived, with their lines.
+Each folder's mutants are drawn at random, by universalmutator's rules for C.
+They are run against the folder's unit tests and the quick properties of
+tests/prop, until one test fails. A mutant that does not compile, that compiles
+to the same code, or that is in equivalent.txt is replaced by another one.
+Prints the share of killed mutants per folder and the surviving mutants with
+their lines.
 
-What became of each is kept in build/mutants/fates. With --resume nothing is
-tried again but what lived before the tests changed.
+The result of each mutant is kept in build/mutants/fates. With --resume only
+survivors are repeated, and only if the tests have changed since.
 """
 
 import argparse
@@ -43,15 +45,17 @@ FOLDERS = {
     "emit": "src/emit",
 }
 RULES = ["universal.rules", "c_like.rules", "c.rules"]
-# What only releases is left alone: it is the sanitizers that see it missing.
+# Lines that only release resources are skipped: only the sanitizers would
+# notice if they are missing.
 IGNORED = [r"^\s*(if \(.*\) )?(mem_free|json_decref|buf_release|fclose|\w+_"
            r"(release|free|close|reset))\(", r"^\s*\(void\)", r"\bassert\("]
-# A property is quick up to here; a mutant takes too long at ten times what the
-# program takes and this besides.
+# QUICK_S: longest time of a quick property, in seconds. A mutant takes too
+# long if it takes more than ten times the program's time plus LEAST_LIMIT_S.
 QUICK_S = LEAST_LIMIT_S = 5
-# Mutants are compiled as the program is, but for debugging; what they leave
-# unused is no error, what they do not return is: anything may come back then.
-# So are arguments of other types, which no build takes.
+# Mutants are compiled with the program's flags, but without debug information.
+# Unused code is allowed. A missing return value is an error, because the
+# result would be arbitrary. Arguments of wrong types are errors, too, because
+# no build accepts them.
 CFLAGS = ("-O2 -g0 -Wno-error -Werror=return-type "
           "-Werror=incompatible-pointer-types -Werror=int-conversion")
 
@@ -63,14 +67,15 @@ class Mutant:
         self.verdict = self.killer = None
 
     def text(self, original):
-        """The file as it becomes."""
+        """Returns the text of the mutated file."""
         lines = original.splitlines(keepends=True)
         lines[self.line_no - 1] = self.line
         return "".join(lines)
 
 
 def lines_that_count(lines):
-    """Numbers of the lines inside of functions, from 1: the others declare."""
+    """Yields the numbers of lines inside functions, from 1; other lines only
+    declare."""
     inside = False
     for number, line in enumerate(lines, 1):
         if line.startswith("}"):
@@ -82,7 +87,8 @@ def lines_that_count(lines):
 
 
 def is_failure(line):
-    """Whether it sets a status other than 0: all of those are one."""
+    """Whether a line sets a status other than 0; all such mutants are
+    equivalent."""
     match = re.fullmatch(r"\s*(?:return|(?:int )?rc =) *([-+()0-9]+);\s*", line)
     with contextlib.suppress(SyntaxError, TypeError):
         return match is not None and eval(match[1], {}) != 0
@@ -90,9 +96,9 @@ def is_failure(line):
 
 
 def is_idle_jump(lines, number, line):
-    """Whether it only adds a `break` or `continue` behind a statement where
-    there is one, or a `continue` where a loop goes round: what follows closes
-    blocks, and then the loop."""
+    """Whether a mutant only adds a redundant jump: a `break` or `continue`
+    before an existing one, or a `continue` at the end of a loop, where only
+    closing braces follow."""
     was, _, jump = (part.strip() for part in line.rstrip().rpartition("\n"))
     if not was or jump not in ("break;", "continue;"):
         return False
@@ -116,7 +122,7 @@ def indent_of(line):
 
 
 def mutants_of(folder, path):
-    """By line: what may become of it."""
+    """Returns the possible mutants, grouped by line."""
     lines = (ROOT / path).read_text().splitlines(keepends=True)
     with contextlib.redirect_stdout(io.StringIO()):
         made = mutator.mutants_regexp(lines, RULES, ignorePatterns=IGNORED,
@@ -137,9 +143,9 @@ def digest(*texts):
 
 
 def draw(folder, seed):
-    """All of a folder, in the order in which they are tried: first a line is
-    drawn, then what becomes of it, so that long rules do not crowd out. What a
-    line draws is its own, whatever becomes of the others."""
+    """Returns all mutants of a folder in the order in which they are tried.
+    First a line is drawn, then its mutant, so that rules with many variants do
+    not dominate. The draw of a line does not depend on other lines."""
     lines, seen = [], collections.Counter()
     for file in sorted((ROOT / FOLDERS[folder]).glob("*.c")):
         for line in mutants_of(folder, str(file.relative_to(ROOT))):
@@ -165,7 +171,7 @@ def known_equivalents():
 
 
 class Tree:
-    """A copy of the sources with a build of its own."""
+    """A copy of the sources with its own build."""
 
     def __init__(self, path):
         self.path = path
@@ -181,7 +187,8 @@ class Tree:
             self.env.pop(name, None)
 
     def copy_sources(self):
-        """What has changed, so that a build goes on from the last."""
+        """Copies only changed files, so that a build continues from the last
+        one."""
         files = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others",
              "--exclude-standard"], cwd=ROOT, check=True,
@@ -201,7 +208,7 @@ class Tree:
             shutil.copy(ROOT / name, copy)
 
     def run(self, command, limit_s=None, **env):
-        """The status and the output; None where it takes too long."""
+        """Returns status and output; status None if it takes too long."""
         with subprocess.Popen(command, cwd=self.path, env=self.env | env,
                               stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -215,7 +222,7 @@ class Tree:
                 return None, "it takes too long"
 
     def run_test(self, name, limit_s=None):
-        """Of the properties fewer than there are."""
+        """Runs a test; properties run with fewer cases."""
         size = {"TEST_SIZE": "tiny"} if "/prop/" in name else {}
         return self.run([name], limit_s, **size)
 
@@ -224,8 +231,8 @@ class Tree:
                          "MPI=0", "O=build/o", f"CFLAGS={CFLAGS}", *targets])
 
     def made(self, *targets):
-        """A digest of each after a make of the sources as they are; None if it
-        fails."""
+        """Makes the targets from the current sources. Returns a digest of
+        each, or None if make fails."""
         status, _ = self.make(*targets)
         return [hashlib.sha256((self.path / target).read_bytes()).digest()
                 for target in targets] if status == 0 else None
@@ -244,8 +251,9 @@ def tests_of(folder):
 
 
 def time_tests(tree, names, seconds):
-    """Seconds of each test of the program as it is, None for those that fail
-    or skip, as they tell nothing. What is slow is left to `make test`."""
+    """Measures the seconds of each test of the unchanged program. Tests that
+    fail, skip or are slow get None and are left out; slow ones are left to
+    `make test`."""
     for name in names:
         if name in seconds:
             continue
@@ -259,7 +267,7 @@ def time_tests(tree, names, seconds):
 
 
 class Judge:
-    """Of the mutants of a folder, by the tests that are named."""
+    """Judges the mutants of a folder by its tests."""
 
     def __init__(self, base, folder, seconds, resume):
         self.base, self.folder = base, folder
@@ -286,15 +294,15 @@ class Judge:
                     self.fates[key] = fate
 
     def names(self, mutant):
-        """First the test of the file, then what kills often, then what is
-        quick."""
+        """Order of tests: first the test of the file, then tests that kill
+        often, then quick ones."""
         own = "t_" + pathlib.Path(mutant.path).stem
         return sorted(self.seconds, key=lambda name: (
             pathlib.Path(name).name != own, -self.kills[name],
             self.seconds[name]))
 
     def fate(self, tree, mutant):
-        """Whether the mutant counts, and which test kills it."""
+        """Returns the verdict on a mutant, and the test that kills it."""
         target = object_of(mutant.path)
         code = tree.made(target)
         if not code:
@@ -334,7 +342,8 @@ class Judge:
 
 
 def run_folder(folder, options, trees, seconds):
-    """Judges as many of a folder as asked for; the list of those that count."""
+    """Judges as many mutants of a folder as asked for; returns those that
+    count."""
     todo, counted, equivalents = draw(folder, options.seed), [], 0
     known = known_equivalents()
     judge = Judge(trees[0], folder, seconds, options.resume)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The roofline against what others have published, by the bounds of
- * tests/bench/bench_anchors.c. */
+/* Compares the roofline with measurements that others have published, within
+ * the bounds of tests/bench/bench_anchors.c. */
 #include "tests/tap.h"
 
 #include "tests/anchors.h"

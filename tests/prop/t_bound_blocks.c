@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Small problems in which row blocks differ by what they hold, as ids are
- * hashed, spread or sorted by frequency and follow Zipf's law: tight and loose
- * memory, uneven GPUs, pins, every cost model. All plans are priced, and so
+/* Small problems whose row blocks differ in their contents: ids follow Zipf's
+ * law and are hashed, spread or sorted by frequency. Memory is tight or loose,
+ * GPUs are uneven, some tables are pinned, and every cost model is used. The
+ * test prices all plans of each problem and checks that
  *
  *   - no bound is above the best plan;
- *   - a plan is found if there is one with a hundredth of every GPU's room
- * less;
- *   - what is found is within half a percent of the best, 99 times of 100.
+ *   - a plan is found if there is one with a hundredth of every GPU's usable
+ *     memory left empty;
+ *   - the plan found is within half a percent of the best, 99 times of 100.
  */
 #include "costmodel/oracles.h"
 #include "search/search.h"
@@ -28,7 +28,8 @@ static const char *const costs[] = {
 
 struct tally {
     unsigned n, n_found, n_none, n_near, n_bounds, n_tight, n_uneven, n_pins;
-    unsigned n_above, n_missed; /* bounds above the best, plans not found */
+    /* bounds above the best plan; plans not found */
+    unsigned n_above, n_missed;
     double worst;
 };
 
@@ -42,7 +43,7 @@ static void draw_table(struct table *table, uint32_t i, struct rng *rng)
     table->row_seed = i;
 }
 
-/* Each GPU gets its samples and a share of the tables' bytes. */
+/* Gives each GPU memory for its samples and a share of the tables' bytes. */
 static void draw_memory(struct problem *problem, struct rng *rng,
                         struct tally *tally)
 {
@@ -95,8 +96,8 @@ static void draw(struct problem *problem, struct rng *rng, struct tally *tally,
     draw_memory(problem, rng, tally);
 }
 
-/* The cheapest of all plans, or INFINITY, if GPUs keep this share of their room
- * empty. */
+/* Returns the cost of the cheapest of all plans that leave this share of each
+ * GPU's usable memory empty, or INFINITY. */
 static double best_of_all(const struct problem *problem, double empty_frac,
                           const struct oracle *oracle, struct arena *arena)
 {

@@ -5,22 +5,22 @@
 #include "base/rng.h"
 #include "tests/tap.h"
 
-/*
- * Random plans of real table lists, rows scaled down, run against the
- * unsharded reference: whatever the cuts, what the ranks compute together is
- * what one device would. With little memory, where weights come in turns, and
- * on a GPU, if there is one, the bits are the same.
- */
+/* Random plans of real table lists, with scaled-down rows, run against the
+ * unsharded reference. For all cuts, the ranks together compute the same as one
+ * device. With little memory, when weights are loaded in turns, and on a GPU,
+ * if there is one, the results have the same bits. */
 
 #define N_GPU_PLANS 4
 #define MAX_PIECES 2048
-#define MAX_COPIED_ROWS 20000 /* a replica holds a dense gradient */
+/* limited, because a replica holds a dense gradient */
+#define MAX_COPIED_ROWS 20000
 
 struct random_plan {
     struct plan plan;
     struct shard shards[MAX_PIECES];
     struct rng rng;
-    unsigned kinds; /* besides table and column, for some tables */
+    /* allowed for some tables, in addition to table and column */
+    unsigned kinds;
 };
 
 static struct shard *add_piece(struct random_plan *random, uint32_t table)
@@ -132,7 +132,8 @@ static void same_bits(const struct exec_result *a, const struct exec_result *b,
        "... %s (%u turns) with the same bits", where, b->n_turns);
 }
 
-/* The least memory, of some sizes, in which the plan runs. */
+/* Runs the plan again with the least memory, of some sizes, that is enough, and
+ * compares the bits. */
 static void run_in_little(const struct exec_result *first,
                           struct random_plan *random, struct world *world,
                           struct device *device, struct exec_options options,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What few samples of a GPU that nobody measured make of its roofline: mean
- * errors on cases that no training saw, of two simulated GPUs
- * (tests/few_gpus.h) and of the reference samples; the kind that is chosen
- * beside each of the three; and what plans cost on the GPU itself. Full: all
- * sizes, and the seeds 0 to 4, of which the median counts.
- */
+/* Models learned from few samples of a new GPU. The test measures mean errors
+ * on cases that no training saw, for two simulated GPUs (tests/few_gpus.h) and
+ * for the reference samples; how the chosen kind of model compares with each of
+ * the three kinds; and the cost on the GPU itself of plans made with the model.
+ * A full run uses all sizes, and the median over the seeds 0 to 4. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,12 +22,12 @@
 #define N_SEEDS 5
 #define N_HELD_OUT 1500
 #define NOISE 0.03
-/* Of the seeds of samples that judge and of tasks. */
+/* Seed of the samples that judge the models, and of the tasks. */
 #define JUDGE_SEED 77
 #define MOST_TASKS 40
 #define N_DEVICES 4
 
-/* The larger sizes take minutes: in a full run. */
+/* The larger sizes take minutes, so only a full run uses them. */
 static const struct size {
     char gpu; /* C: the reference samples */
     size_t n;
@@ -43,7 +41,7 @@ static const struct size {
     {'C', 60000, 0.012, false},
 };
 
-/* All reference samples, held-out ones among them. */
+/* All reference samples, including the held-out ones. */
 struct reference {
     struct sample *samples;
     size_t n;
@@ -54,7 +52,8 @@ static bool is_full(void)
     return tap_size(0, 100) > 50;
 }
 
-/* Fifths of the reference samples are seeds, where they suffice. */
+/* Draws samples. For GPU C each seed uses another fifth of the reference
+ * samples, if a fifth is large enough. */
 static const struct sample *draw(const struct size *size, uint64_t seed,
                                  const struct reference *reference,
                                  struct arena *arena)
@@ -66,7 +65,8 @@ static const struct sample *draw(const struct size *size, uint64_t seed,
     return reference->samples + (size->n <= most ? seed * most : 0);
 }
 
-/* Of GPU C the held-out cases, which have noise of 1 %. */
+/* Returns the samples that judge the models. For GPU C these are the held-out
+ * cases, which have noise of 1 %. */
 static const struct sample *judges(const struct size *size, size_t *n,
                                    const struct reference *reference,
                                    struct arena *arena)
@@ -97,7 +97,8 @@ static struct errors judge(const struct model *model,
     return errors_of("", want, got, n);
 }
 
-/* How much worse the kind that was chosen is than the best of the three. */
+/* Returns the error of the chosen kind of model, relative to the best of the
+ * three kinds. */
 static double regret(const struct model *chosen, double mape,
                      const struct sample *samples, size_t n, uint64_t seed,
                      const struct sample *held_out, size_t n_held_out,
@@ -117,7 +118,7 @@ static double regret(const struct model *chosen, double mape,
         options.kind = (enum model_kind)kind;
         options.seed = seed;
         if (train_fit(&model, samples, n, &options, arena, &err))
-            continue; /* too few for a net */
+            continue; /* too few samples for a net */
         tried = judge(&model, held_out, n_held_out, arena).mape;
         printf("#     %s: %.2f %%\n", model_kind_names[kind], 100 * tried);
         best = fmin(best, tried);
@@ -168,7 +169,7 @@ out:
     arena_release(&arena);
 }
 
-/* A task of 12 to 40 tables on four H100. */
+/* Draws a task of 12 to 40 tables on four H100. */
 static void draw_task(struct problem *problem, uint64_t seed,
                       struct arena *arena)
 {
@@ -192,8 +193,8 @@ static void draw_task(struct problem *problem, uint64_t seed,
     }
 }
 
-/* What the plan of least cost by one oracle costs by another; NAN where there
- * is none. */
+/* Searches for the cheapest plan under the oracle `by` and returns its cost
+ * under the oracle `truth`, or NAN if no plan is found. */
 static double price_best(const struct problem *problem, const struct oracle *by,
                          const struct oracle *truth, struct arena *arena)
 {
@@ -211,7 +212,8 @@ static double price_best(const struct problem *problem, const struct oracle *by,
     return plan.total_ms;
 }
 
-/* A model of so many samples of B, as a file; "" for the roofline as it is. */
+/* Trains a model on n samples of GPU B and returns its cost model text. If n is
+ * 0, this is the unchanged roofline. */
 static const char *learn(size_t n, const char *folder, struct arena *arena)
 {
     const char *path = arena_printf(arena, "%s/%zu.nsm", folder, n);
@@ -231,7 +233,7 @@ static const char *learn(size_t n, const char *folder, struct arena *arena)
 
 static void test_plans(const struct gpu_spec *h100)
 {
-    /* Few tasks lie further around the mean of many. */
+    /* The mean over few tasks varies more than that over many. */
     const struct {
         size_t n;
         double most;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The published benchmark tasks under the published nets: our searches are
- * never worse than the published one, the full one is better, and the greedy
- * baselines are the published ones.
- */
+/* The published benchmark tasks under the published nets. Our searches are
+ * never worse than the published one, the full search is better, and the greedy
+ * baselines equal the published ones. */
 #include <math.h>
 
 #include "costmodel/oracles.h"
@@ -12,7 +10,7 @@
 #include "tests/judge.h"
 #include "tests/tap.h"
 
-/* NAN where the published code found nothing. */
+/* Returns the published cost, or NAN if the published code found no plan. */
 static double published(const json_t *task, const char *what)
 {
     const json_t *cost =
@@ -21,7 +19,8 @@ static double published(const json_t *task, const char *what)
     return json_is_number(cost) ? json_number_value(cost) : NAN;
 }
 
-/* Total of a legal plan; NAN where none was found, and then says why. */
+/* Returns the total of a valid plan. If no plan was found, prints the reason
+ * and returns NAN. */
 static double judge(struct plan *plan, int rc, const struct oracle *oracle,
                     struct arena *arena, struct err *err)
 {
@@ -55,15 +54,16 @@ static void check_search(struct plan *plan, const struct oracle *oracle,
     ok(isnan(grid) || beam <= grid, "%s: beam is no worse than grid", label);
 }
 
-/* Costs over the published ones, added up. */
+/* Sum of the ratios of our costs to the published ones. */
 struct gain {
     double ratios;
     unsigned n;
 };
 
-/* The full search, with little effort. Half of it is too little for task 19 of
- * 4 GPUs, where the published plan has pieces of unequal widths on one GPU,
- * which the full search may not have: 5 of 12 runs found nothing better. */
+/* Runs the full search with little effort. Half of this effort is too little
+ * for task 19 of 4 GPUs: 5 of 12 runs found nothing better than the published
+ * plan. That plan has pieces of unequal widths on one GPU, which the full
+ * search may not use. */
 static void check_full(struct plan *plan, const struct oracle *oracle,
                        const json_t *task, const char *label, struct gain *gain,
                        struct arena *arena)
@@ -123,7 +123,7 @@ int main(void)
 {
     static const char *const files[] = {"golden/tasks_4gpu.json",
                                         "golden/tasks_8gpu.json"};
-    /* The default effort reaches 0.984 and 0.969. */
+    /* the default effort reaches 0.984 and 0.969 */
     static const double most_ratio[] = {0.988, 0.98};
     struct arena arena = {0};
     struct table *pool;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which options a cost model heeds: the mask of each line of ORACLES() against
- * what its prices do when an option gets another value. */
+/* Options that a cost model uses: compares the mask of each line of ORACLES()
+ * with the change of prices when an option gets another value. */
 #include "costmodel/oracles.h"
 
 #include "base/file.h"
@@ -8,10 +8,10 @@
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 
-#define N_GPUS 4u /* that the published nets are for */
+#define N_GPUS 4u /* number of GPUs of the published nets */
 #define N_TABLES 4u
 
-/* Sets what an option says to the first of two values, or the second. */
+/* Sets an option to the first or the second of two values. */
 static void set(struct problem *problem, unsigned option, bool second)
 {
     struct cluster *cluster = &problem->cluster;
@@ -53,8 +53,9 @@ static void set(struct problem *problem, unsigned option, bool second)
     }
 }
 
-/* Whole tables, and, if rows may be cut, one in row blocks over the first two
- * GPUs, unless hosts may be larger, and one over all. */
+/* Places whole tables. If rows may be cut, one table is in row blocks over all
+ * GPUs. Another is in row blocks over the first two GPUs, unless hosts may be
+ * larger. */
 static void place(struct plan *plan, bool cuts_rows, bool cuts_pairs,
                   struct arena *arena)
 {
@@ -106,7 +107,8 @@ static int price(struct plan *plan, const char *cost, unsigned option,
     return oracle_price_plan(plan, cost, arena, err);
 }
 
-/* Whether any price of the plans differs: the total, or a GPU's parts. */
+/* Returns true if any price of the plans differs: the total, or a part of a
+ * GPU. */
 static bool differ(const struct plan *a, const struct plan *b)
 {
     bool any = a->total_ms != b->total_ms;
@@ -133,7 +135,8 @@ static void check(const char *cost)
         const int refused[2] = {price(&plans[0], cost, o, false, &arena, &err),
                                 price(&plans[1], cost, o, true, &arena, &err)};
 
-        /* A plan of cuts that there are only under one value differs, too. */
+        /* A plan with cuts that exist under only one value counts as different,
+         * too. */
         is_i64(refused[0] != refused[1] || differ(&plans[0], &plans[1]),
                (heeds >> o) & 1, options[o]);
         ok(!refused[0] || !refused[1], "one has a price: %s", err.msg);
@@ -145,11 +148,12 @@ static void check(const char *cost)
 #define ORACLE_ID(id, name, argument, heeds) ORACLE_##id,
 enum { ORACLES(ORACLE_ID) N_ORACLES };
 
-/* Texts of each cost model of ORACLES(): one without any fails. */
+/* Texts of each cost model of ORACLES(). A cost model without a text fails the
+ * test. */
 static const char *const costs[N_ORACLES][6] = {
     [ORACLE_learned] = {"model:h100.nsm", "model:cpu-amd-epyc-2t.nsm"},
     [ORACLE_roofline] = {"roofline:h100", "roofline:cpu"},
-    [ORACLE_reference] = {"reference:"}, /* of the golden folder */
+    [ORACLE_reference] = {"reference:"}, /* the golden folder */
     [ORACLE_torchrec] = {"torchrec", "torchrec:outputs=legacy",
                          "torchrec:intra=3", "torchrec:hbm=900,inter=3",
                          "torchrec:inter=3,intra=4"},
@@ -168,7 +172,8 @@ int main(void)
                 check(arena_printf(&arena, "%s%s", costs[o][i],
                                    golden_path("golden", &arena)));
     }
-    is_i64(oracle_heeds("model:some"), HEED_ALL, "what is not opened yet");
+    is_i64(oracle_heeds("model:some"), HEED_ALL,
+           "a model that is not opened yet");
     arena_release(&arena);
     return tap_done();
 }

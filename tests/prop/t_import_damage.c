@@ -10,23 +10,21 @@
 #include "tests/npz.h"
 #include "tests/tap.h"
 
-/*
- * Importers never guess in silence. Sources are drawn, of which the test knows
- * the right list, and damaged: lines or bytes are lost, doubled, joined,
- * foreign or cut, bytes are flipped where the format has a checksum, or the
- * source contradicts itself where it has none. Each reader then refuses, warns,
- * leaves a cell empty, or has the right list.
- */
+/* Importers never guess silently. The test draws sources whose right table list
+ * it knows, and damages them: lines or bytes are lost, doubled, joined, cut or
+ * replaced by foreign ones. If the format has a checksum, bytes are flipped; if
+ * it has none, the source is made to contradict itself. Each reader must
+ * refuse, warn, leave a cell empty, or return the right list. */
 
 #define MAX_TABLES 12
 
-/* The last reading. */
+/* Result of the last import. */
 static struct arena arena;
 static struct table_list list;
 static struct err err;
 static size_t n_warnings;
 
-/* What the tables are. */
+/* The right tables. */
 static struct table want[MAX_TABLES];
 static size_t n_want;
 
@@ -181,7 +179,7 @@ static void damage_bytes(struct buf *text, struct rng *rng, bool flips,
     }
 }
 
-/* --- sources that are read as lists --- */
+/* --- sources that are imported as lists --- */
 
 static void add_list(struct buf *out, const char *key, int which)
 {
@@ -195,7 +193,7 @@ static void add_list(struct buf *out, const char *key, int which)
     buf_printf(out, "  ],\n");
 }
 
-/* What FBGEMM's reporter writes. */
+/* Writes a report as FBGEMM's reporter does. */
 static void make_tbe(struct buf *out, struct rng *rng)
 {
     double rows = 0, dims = 0;
@@ -252,7 +250,7 @@ static void make_csv(struct buf *out, struct rng *rng)
     }
 }
 
-/* What no list can mean. */
+/* Writes a CSV file with an error that makes it invalid. */
 static void spoil_csv(struct buf *out, struct rng *rng)
 {
     const size_t at = rng_below(rng, n_want);
@@ -272,7 +270,7 @@ static void spoil_csv(struct buf *out, struct rng *rng)
             buf_printf(out, "t%zu,7,8,1,sgd\n", i);
         else if (kind == 4) /* two lists in one file */
             buf_printf(out, CSV_HEAD);
-        else if (kind == 5) /* lines that run into each other */
+        else if (kind == 5) /* joined lines */
             out->data[out->len - 1] = ',';
         else if (kind == 6)
             buf_printf(out, "u,7;8;1;sgd\n");
@@ -323,7 +321,8 @@ static void spoil_json(struct buf *out, struct rng *rng)
         if (is_bad && kind == 5)
             buf_printf(out, "[%" PRIu64 ", %u, 7]", want[i].num_embeddings,
                        want[i].dim);
-        else if (is_bad && kind == 6) /* no look-ups, which others have */
+        /* no lookups, although others have them */
+        else if (is_bad && kind == 6)
             buf_printf(out, "[%" PRIu64 ", %u]", want[i].num_embeddings,
                        want[i].dim);
         else
@@ -345,7 +344,7 @@ static void add_sizes(struct buf *out, const char *option, bool has_rows)
                             : want[i].pooling_factor);
 }
 
-/* A script with the command line, in one of the forms that people write. */
+/* Writes a script with a DLRM command line, in one of several common styles. */
 static void make_dlrm(struct buf *out, struct rng *rng)
 {
     const unsigned form = (unsigned)rng_below(rng, 5);
@@ -372,8 +371,9 @@ static void make_dlrm(struct buf *out, struct rng *rng)
                form == 4 ? "$((4096 / 8))" : "512");
 }
 
-/* Several command lines that differ, branches that do, lists of unlike length,
- * options that exclude each other, what a data set or only a shell knows. */
+/* Makes the script ambiguous: several command lines or branches that differ,
+ * lists of different lengths, options that exclude each other, or values that
+ * only a data set or a shell knows. */
 static void spoil_dlrm(struct buf *out, struct rng *rng)
 {
     static const char *const others[] = {
@@ -401,7 +401,7 @@ static void spoil_dlrm(struct buf *out, struct rng *rng)
                             : " 'not closed");
 }
 
-/* The right list but for cells that are empty is right, too. */
+/* The right list with some empty cells counts as right, too. */
 static enum outcome import_dlrm(const struct buf *text, bool is_spoilt)
 {
     enum outcome outcome = import(text);
@@ -486,7 +486,7 @@ static void spoil_npz(struct buf *out, struct rng *rng)
     damage_bytes(out, rng, true, out->len);
 }
 
-/* Whether a table has the rows and ids that were drawn. */
+/* Returns true if a table has the rows and ids that were drawn. */
 static bool is_measured(const struct id_table *table, size_t t)
 {
     const struct profile_result *result = &table->result;
@@ -529,7 +529,7 @@ static enum outcome measure(const struct buf *text)
     return rc ? REFUSED : is_all ? RIGHT : WRONG;
 }
 
-/* --- the table --- */
+/* --- the formats --- */
 
 static enum outcome import_any(const struct buf *text, bool is_spoilt)
 {
@@ -543,8 +543,9 @@ static enum outcome measure_any(const struct buf *text, bool is_spoilt)
     return measure(text);
 }
 
-/* What has no count, header or checksum is spoilt so that it contradicts
- * itself; a contradiction that is read as the list it was is wrong, too. */
+/* Reader for formats without counts, header or checksum. Their damage makes
+ * the source contradict itself, so reading it as the undamaged list is wrong,
+ * too. */
 static enum outcome import_strict(const struct buf *text, bool is_spoilt)
 {
     const enum outcome outcome = import(text);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Whether nine in ten times lie within their intervals: models of two simulated
- * GPUs (tests/few_gpus.h) and of the reference samples say so of 3,000 cases
- * each that neither training nor calibration saw, measured with the same noise.
- * Quick: a fitted roofline of 10,000 samples, whose held-out cases make the
- * intervals. Full: also the kind that is chosen, of the seeds 0 to 4 the
- * median; of 200 samples by cross-validation, whose nets learn from nine tenths
- * of what the model learns from.
- */
+/* Checks that nine in ten measured times lie within the error intervals of
+ * models of two simulated GPUs (tests/few_gpus.h) and of the reference samples.
+ * Each model is judged by 3,000 cases with the same noise that neither training
+ * nor calibration saw. The quick run uses a fitted roofline of 10,000 samples,
+ * whose held-out cases make the intervals. The full run also uses the chosen
+ * kind of model, with the median over the seeds 0 to 4. For 200 samples the
+ * intervals come from cross-validation, whose nets learn from nine tenths of
+ * the model's samples. */
 #include "base/stats.h"
 #include "costmodel/choose.h"
 #include "costmodel/evaluate.h"
@@ -25,7 +24,7 @@
 static const struct size {
     char gpu; /* C: the reference samples */
     size_t n;
-    bool is_chosen; /* else a fitted roofline */
+    bool is_chosen; /* otherwise a fitted roofline */
     double most;
 } sizes[] = {
     {'A', 10000, false, 0.93}, {'B', 10000, false, 0.93},
@@ -42,7 +41,8 @@ struct reference {
     size_t n;
 };
 
-/* How many of the judges lie within the interval of their class. */
+/* Returns the share of the judging samples that lie within the interval of
+ * their class. */
 static double coverage(const struct model *model, const struct sample *judges,
                        struct arena *arena)
 {

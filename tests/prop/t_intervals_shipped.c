@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The intervals of the models that ship are those of the held-out samples that
- * ship. Made of half of their cases, they hold nine in ten of the other half;
- * and of two of those whose predicted times differ by more than a pair may be
- * off, nine in ten are in the right order, also where they hardly do.
- */
+/* The intervals in the shipped models match those of the shipped held-out
+ * samples. Intervals made from half of the cases contain nine in ten of the
+ * other half. If two predicted times differ by more than the pair error, nine
+ * in ten pairs are in the right order. This also holds for pairs whose
+ * difference is only slightly larger. */
 #include "costmodel/evaluate.h"
 #include "costmodel/gemm.h"
 #include "costmodel/model_file.h"
@@ -15,14 +14,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* By at most twice what a pair may be off, as a logarithm. */
+/* Pairs are near if they differ by at most twice the pair error, as a
+ * logarithm. */
 #define NEAR 2
 
 struct counts {
     size_t n, n_right;
 };
 
-/* Held-out samples, and what a model says of them. */
+/* Held-out samples, and a model's predictions for them. */
 struct side {
     const struct sample **samples;
     double *ms, *says;
@@ -69,7 +69,7 @@ static bool is_alike(const struct sample_setting *a,
            a->optimizer == b->optimizer;
 }
 
-/* Intervals of one side, on the other one. */
+/* Tests the intervals of one side on the other side. */
 static void judge(const struct side *by, const struct side *other,
                   struct counts *within, struct counts *ordered,
                   struct counts *near)
@@ -109,7 +109,8 @@ static double share(const struct counts *counts)
     return counts->n ? (double)counts->n_right / (double)counts->n : NAN;
 }
 
-/* The file's intervals; another machine may round a prediction otherwise. */
+/* Compares with the intervals in the file. The tolerance allows for other
+ * rounding on another machine. */
 static void compare_file(const struct model *model, const struct side *held_out,
                          const char *name)
 {

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Every look-up is priced once, however a table is cut: what its pieces are
- * priced for adds up to what the whole is, in every oracle, over random
- * tables, clusters and cuts: all that the full search may make, and equal
- * blocks of rows over all ranks or a host's, of tables of fewer rows too.
- */
+/* Every lookup is priced exactly once for all cuts of a table: the lookups
+ * priced for its pieces add up to those of the whole table. This is tested for
+ * every oracle with random tables, clusters and cuts: all cuts of the full
+ * search, and equal row blocks over all ranks or over a host, also of tables
+ * with fewer rows. */
 #include "base/rng.h"
 #include "costmodel/oracles.h"
 #include "search/choices.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 
-#define BATCH 4096 /* one that the shipped model was trained for */
+#define BATCH 4096 /* a batch that the shipped model was trained for */
 #define MAX_RANKS 128
-/* TorchRec's row pieces are priced as whole tables from here on. */
+/* From this width on TorchRec prices row pieces as whole tables. */
 #define MIN_COLUMNS 128u
 
-/* Look-ups are read off one lane of the vectors, which is in proportion to
- * them: TorchRec's compute, where there are no outputs; else the lane that for
- * a whole table holds just their number. */
+/* The lane of an oracle's vectors that is proportional to the number of
+ * lookups: TorchRec's compute, if there are no outputs; otherwise the lane that
+ * equals the number of lookups for a whole table. */
 struct meter {
     const char *cost;
     int lane;         /* -1: to be found */
@@ -41,7 +40,7 @@ static void make_problem(struct scene *scene, uint64_t rows, uint32_t dim,
     scene->table.num_embeddings = rows;
     scene->table.dim = dim;
     scene->table.pooling_factor = 7.3125;
-    scene->table.zipf_alpha = 0; /* no block is hotter than another */
+    scene->table.zipf_alpha = 0; /* so that all blocks are equally hot */
     scene->table.num_outputs = 0;
     for (uint32_t r = 0; r < n_ranks; r++) {
         scene->memory[r] = UINT64_C(1) << 50;
@@ -74,7 +73,7 @@ static void close_oracle(struct scene *scene)
     arena_release(&scene->arena);
 }
 
-/* Vector of the whole table, had it so many columns. */
+/* Returns the vector of the whole table if it had this number of columns. */
 static const double *whole_vector(struct scene *scene, uint32_t columns)
 {
     struct shard shard = shard_whole(&scene->problem, 0, 0);
@@ -100,8 +99,8 @@ static void find_lane(struct meter *meter)
     close_oracle(&scene);
 }
 
-/* The share of the table's cells and look-ups that n shards of equal width are
- * priced for, with the blocks of no rows behind them. */
+/* Returns the share of the table's cells and lookups that are priced for n
+ * shards of equal width and for the empty blocks after them. */
 static double share_priced(struct scene *scene, const struct meter *meter,
                            const struct shard *shards, size_t n)
 {
@@ -122,7 +121,8 @@ static double share_priced(struct scene *scene, const struct meter *meter,
     return share * columns / scene->table.dim;
 }
 
-/* The blocks of one of n_ranges ranges of columns stand for all. */
+/* Returns the share of row blocks. One of n_ranges column ranges represents all
+ * of them. */
 static double share_of_blocks(struct scene *scene, const struct meter *meter,
                               uint32_t first, uint64_t n_rows,
                               uint32_t n_ranges)
@@ -141,12 +141,14 @@ static double share_of_blocks(struct scene *scene, const struct meter *meter,
     return n_ranges * share_priced(scene, meter, shards, n);
 }
 
-/* Of TorchRec's oracle: the others price replicas in a lane of their own. */
+/* Returns the share of replicas under TorchRec's oracle. The others price
+ * replicas in a separate lane. */
 static double share_of_replicas(struct scene *scene, const struct meter *meter)
 {
     struct shard shards[MAX_RANKS] = {{0}};
     uint32_t n = scene->problem.cluster.n_devices;
-    const double dense_bandwidth = 0.5; /* of its kernels */
+    /* relative bandwidth of dense kernels */
+    const double dense_bandwidth = 0.5;
 
     for (uint32_t r = 0; r < n; r++) {
         shards[r] = shard_whole(&scene->problem, 0, r);
@@ -168,7 +170,7 @@ static double share_of_columns(struct scene *scene, const struct meter *meter,
 
 struct tally {
     double worst;
-    size_t n_cuts, n_short; /* of fewer blocks than ranks */
+    size_t n_cuts, n_short; /* cuts with fewer blocks than ranks */
 };
 
 static void add_share(struct tally *tally, double share)
@@ -177,7 +179,7 @@ static void add_share(struct tally *tally, double share)
     tally->n_cuts++;
 }
 
-/* Every way of cutting the table that the full search knows. */
+/* Tries every sharding of the table that the full search knows. */
 static void try_parts(struct tally *tally, struct scene *scene,
                       const struct meter *meter, struct rng *rng)
 {
@@ -215,7 +217,7 @@ static void try_parts(struct tally *tally, struct scene *scene,
         add_share(tally, share_of_replicas(scene, meter));
 }
 
-/* Over all ranks, and over those of a host. */
+/* Tries row blocks over all ranks, and over those of a host. */
 static void try_blocks(struct tally *tally, struct scene *scene,
                        const struct meter *meter, struct rng *rng)
 {
@@ -273,8 +275,8 @@ static void check_oracle(struct meter meter, size_t n_tables)
        tally.n_short);
 }
 
-/* The published nets price columns only, and have no lane that counts: but a
- * piece is a whole table of its width to them, with all its look-ups. */
+/* The published nets price only columns and have no lane that counts lookups.
+ * They treat a piece as a whole table of its width, with all its lookups. */
 static void check_columns(size_t n_tables)
 {
     const char *cost;

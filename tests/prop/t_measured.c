@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cost models against the measurements that ship: one sample in ten of each
- * database is priced, so that no constant drifts from what was seen. */
+/* Compares cost models with the shipped measurements. One sample in ten of each
+ * database is priced, so that no constant drifts from the measurements. */
 #include "base/stats.h"
 #include "tests/price_sample.h"
 #include "tests/tap.h"
@@ -46,7 +46,7 @@ static int find_errors(struct errors *errors, const char *db, const char *cost,
 
 int main(void)
 {
-    /* Nothing of the roofline was fitted to the H200. */
+    /* The roofline was not fitted to the H200. */
     static const struct {
         const char *db, *cost;
         double median, mean;

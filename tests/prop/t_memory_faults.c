@@ -6,20 +6,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/*
- * Each allocation of a command fails in turn (tests/fault/fault.c): it then
- * ends with status 1 and one sentence, and what it would have written is as it
- * was; or it did without, and says and writes what it always does. What a dead
- * process leaves beside it, a temporary file or a lock, the next run clears
- * away.
- */
+/* Each allocation of a command fails in turn (tests/fault/fault.c). Then the
+ * command either ends with status 1, one sentence and an unchanged output file,
+ * or it does not need the allocation and prints and writes the same as always.
+ * The next run removes temporary files and locks that a dead process left. */
 
-#define MAX_FAULTS 3000 /* of a command */
+#define MAX_FAULTS 3000 /* limit of faults for each command */
 
 static const struct {
     const char *name;
-    const char *arguments; /* of the program, for a shell */
-    const char *output;    /* the file that it writes, or NULL */
+    const char *arguments; /* arguments of the program, in shell syntax */
+    const char *output;    /* file that the command writes, or NULL */
 } commands[] = {
     {"plan", "plan list.csv --gpus 2 --effort 200 -o new.json --threads 1",
      "new.json"},
@@ -36,9 +33,9 @@ static const struct {
 
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 
-/* Lays what is in the folder while a command runs. The model has a net, of
- * which few samples make one; fewer still are trained on again and again, as
- * each run of 800 takes two seconds. */
+/* Prepares the folder in which the commands run. The model has a net, which
+ * needs a few samples. The training commands then use even fewer samples,
+ * because a run with 800 takes two seconds and is repeated many times. */
 static const char setting_up[] =
     "printf '%s\\n' name,num_embeddings,dim,pooling_factor a,1000,16,2 "
     "b,2000,32,1 c,500,64,9 >list.csv && "
@@ -68,7 +65,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* The status of a run with this in its environment. */
+/* Returns the status of a run with this environment. */
 static int run(size_t c, const char *environment)
 {
     char line[1024];
@@ -82,7 +79,7 @@ static int run(size_t c, const char *environment)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* Puts the output file as it is before a run. */
+/* Restores the output file to its state before a run. */
 static bool lay_old(size_t c)
 {
     const char *output = commands[c].output;
@@ -108,7 +105,8 @@ static size_t count_files(void)
     return n;
 }
 
-/* Sentences of the program on stderr; what else it says is talk. */
+/* Counts the program's sentences on stderr, except warnings. Other output does
+ * not count. */
 static size_t count_sentences(const char *text)
 {
     size_t n = 0;
@@ -120,12 +118,12 @@ static size_t count_sentences(const char *text)
 }
 
 struct usual {
-    char *printed, *written; /* what a run without faults gives */
-    char *old;               /* what is in the output file before */
+    char *printed, *written; /* output and file of a run without faults */
+    char *old;               /* previous contents of the output file */
     size_t n_files;
 };
 
-/* NULL, or what is wrong after the n-th allocation failed. */
+/* Returns NULL, or the error that was seen after the n-th allocation failed. */
 static const char *judge(size_t c, int status, const struct usual *usual)
 {
     const char *output = commands[c].output;
@@ -199,7 +197,7 @@ static void test_command(size_t c, size_t n_tries)
         printf("# the first, allocation %zu: %s\n", first_bad, why);
     lay_old(c);
     ok(!run(c, "") && count_files() == usual.n_files,
-       "%s: then it runs, and what lay beside is gone", commands[c].name);
+       "%s: then it runs, and leftover files are gone", commands[c].name);
     free(usual.printed);
     free(usual.written);
     free(usual.old);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tasks of 50 to 80 tables under the published nets: the full search goes on to
- * its usual effort while its stages still gain, however little. If it ends
- * before, its second half has gained nothing.
- */
+/* Tasks of 50 to 80 tables under the published nets. The full search continues
+ * to its usual effort as long as its stages gain at all. If it ends earlier,
+ * its second half has gained nothing. */
 #include <math.h>
 
 #include "costmodel/oracles.h"
@@ -13,13 +11,14 @@
 #include "tests/tap.h"
 
 enum { N_DEVICES = 8, N_TASKS = 3, SEED = 44 };
-/* Evaluations of the usual effort (search/temper.c), less what the last stage
- * may leave, and the most that a second half may gain that gains nothing: two
- * stages of NO_GAIN (search/full.c). */
+/* USUAL_EFFORT: evaluations of the usual effort (search/temper.c), less the
+ * rest that the last stage may leave. NO_GAIN: largest gain, as a share, of a
+ * second half that counts as gaining nothing. It is twice the NO_GAIN of
+ * search/full.c, as for two stages. */
 #define USUAL_EFFORT 2300000
 #define NO_GAIN 0.0002
 
-/* The best total after half of all evaluations. */
+/* Returns the best total after half of all evaluations. */
 static double half_way_ms(const struct search_trace *trace, uint64_t n_all)
 {
     double total_ms = INFINITY;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What core/oracle.h promises of every cost model, of shards and assignments
- * drawn at random: many are priced as each by itself, and so on. */
+/* Checks the rules of core/oracle.h for every cost model, with random shards
+ * and assignments. For example, prices in a batch equal single prices. */
 #include "costmodel/oracles.h"
 
 #include "base/file.h"
@@ -22,7 +22,7 @@ struct scene {
     struct shard shards[MAX_SHARDS];
     double *vectors;    /* [MAX_SHARDS][width] */
     double *sums;       /* [N_TOGETHER][n][width] */
-    double *compute_ms; /* [N_TOGETHER][n], as are: */
+    double *compute_ms; /* [N_TOGETHER][n], also the members below */
     double *fwd_ms, *bwd_ms;
 };
 
@@ -41,7 +41,8 @@ static bool are_same(const double *a, const double *b, size_t n)
     return !memcmp(a, b, n * sizeof(*a));
 }
 
-/* A kind that the cost model knows; rows as cut over all ranks. */
+/* Draws a shard of a kind that the cost model knows. Rows are cut as over all
+ * ranks. */
 static struct shard draw_shard(struct scene *scene)
 {
     struct rng *rng = &scene->rng;
@@ -76,7 +77,7 @@ static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
     *scene = (struct scene){0};
     rng_init(&scene->rng, seed, 14);
     fake_random(&scene->problem, &scene->rng, 2, &scene->arena);
-    if (!strncmp(cost, "reference", 9)) /* has nets for four */
+    if (!strncmp(cost, "reference", 9)) /* it has nets for four GPUs */
         fake_cluster(&scene->problem, 4, 1, &scene->arena);
     scene->n = scene->problem.cluster.n_devices;
     if (oracle_open(&scene->oracle, cost, &scene->problem, &scene->arena,
@@ -94,7 +95,7 @@ static void open_scene(struct scene *scene, const char *cost, uint64_t seed)
     scene->bwd_ms = numbers(scene, N_TOGETHER * scene->n);
 }
 
-/* Where a shard that is not of a cut by rows stands does not matter. */
+/* The device of a shard does not change its vector, unless rows are cut. */
 static void check_embed(struct scene *scene, struct tally *tally)
 {
     const struct oracle *oracle = scene->oracle;
@@ -112,7 +113,7 @@ static void check_embed(struct scene *scene, struct tally *tally)
     }
 }
 
-/* Each assignment has the shards elsewhere. */
+/* Each assignment has the shards on other devices. */
 static void check_compute(struct scene *scene, struct tally *tally)
 {
     const struct oracle *oracle = scene->oracle;
@@ -153,7 +154,7 @@ static void check_comm(struct scene *scene, struct tally *tally)
     }
 }
 
-/* The halves of comm, asked for in the lane that they hang on, as floats. */
+/* The two halves of comm, called with the lane they depend on, as floats. */
 static void check_halves(struct scene *scene, struct tally *tally)
 {
     const struct oracle *oracle = scene->oracle;
@@ -175,7 +176,7 @@ static void check_halves(struct scene *scene, struct tally *tally)
                        !are_same(bwd_ms, scene->bwd_ms, n);
 }
 
-/* What the largest terms come to is the total, of additive ones. */
+/* For additive oracles, the total of the largest terms is the total cost. */
 static void check_terms(struct scene *scene, struct tally *tally)
 {
     const struct oracle *oracle = scene->oracle;
@@ -232,14 +233,15 @@ static void check(const char *cost, size_t n)
     is_i64((int64_t)tally.n_embed, 0, "shards are embedded as each alone");
     is_i64((int64_t)tally.n_compute, 0, "devices compute as each alone");
     is_i64((int64_t)tally.n_comm, 0, "assignments exchange as each alone");
-    is_i64((int64_t)tally.n_halves, 0, "comm is its halves");
+    is_i64((int64_t)tally.n_halves, 0, "comm equals its halves");
     is_i64((int64_t)tally.n_terms, 0, "terms are as of each device alone");
     is_i64((int64_t)tally.n_negative, 0, "no time is negative");
-    is_near(tally.worst_total, 0, 1e-12, "additive ones come to the total");
+    is_near(tally.worst_total, 0, 1e-12,
+            "additive oracles: the largest terms give the total");
 }
 
-/* Texts of each cost model of ORACLES(): one without any is not tested, which
- * fails. */
+/* Texts of each cost model of ORACLES(). A cost model without a text is not
+ * tested, which fails the test. */
 #define ORACLE_ID(id, name, argument, heeds) ORACLE_##id,
 enum { ORACLES(ORACLE_ID) N_ORACLES };
 #define ORACLE_NAME(id, name, argument, heeds) name,
@@ -248,7 +250,7 @@ static const char *const oracle_names[] = {ORACLES(ORACLE_NAME)};
 static const char *const costs[N_ORACLES][4] = {
     [ORACLE_learned] = {"model:h100.nsm", "model:cpu-amd-epyc-2t.nsm"},
     [ORACLE_roofline] = {"roofline:h100", "roofline:cpu"},
-    [ORACLE_reference] = {"reference:"}, /* of the golden folder */
+    [ORACLE_reference] = {"reference:"}, /* the golden folder */
     [ORACLE_torchrec] = {"torchrec", "torchrec:outputs=legacy"},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Zipf exponent of ids that index streams draw by it, wherever the rows of
- * the ranks are. */
+/* The Zipf exponent estimated from ids equals the exponent that the index
+ * stream was drawn with, for any order of the rows. */
 #include "core/profile.h"
 #include "device/stream.h"
 #include "device/stream_math.h"
@@ -12,7 +12,7 @@ static const struct {
     double alpha;
     uint32_t n_rows;
     enum row_order order;
-    bool is_given; /* the number of rows */
+    bool is_given; /* the number of rows is given */
 } cases[] = {
     {1.05, 40000000, ROW_ORDER_HASHED, true},
     {1.05, 40000000, ROW_ORDER_FREQUENCY, true},

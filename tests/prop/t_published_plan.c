@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The published placement of 1,935 tables on 96 ranks, priced by the torchrec
- * oracle: every table and every rank as TorchRec's own report has them. It
- * prints three decimals, of the costs and of the look-ups and outputs a sample
- * that they come from: a cost must lie where those allow.
- */
+/* The published placement of 1,935 tables on 96 ranks, priced by the torchrec
+ * oracle. Every table and every rank must cost as much as in TorchRec's own
+ * report. The report prints three decimals of the costs and of the lookups and
+ * outputs per sample they depend on. A cost must lie in the range that this
+ * rounding allows. */
 #include "costmodel/oracles.h"
 #include "io/plan_json.h"
 #include "io/tables_io.h"
@@ -14,8 +13,8 @@
 #define N_RANKS 96
 #define LIST "tables/meta_torchrec_1935.csv"
 #define PLACEMENT "tables/meta_torchrec_1935_published_plan.csv"
-/* Half of the last digit that is printed, in ms and in look-ups or outputs a
- * sample, and room for its own rounding. */
+/* Half of the last printed digit, in ms and in lookups or outputs per sample,
+ * plus a margin for our own rounding. */
 #define PRINTED 0.000501
 
 /* Rank totals in ms: meta-pytorch/torchrec 376cac6a (BSD-3),
@@ -37,10 +36,10 @@ static const double published_ms[N_RANKS] = {
     978.282,  1126.357, 942.726,  949.312,  951.534,
 };
 
-/* What the placement says of one table. */
+/* One table of the placement. */
 struct placed {
-    double ms;          /* of all its shards */
-    size_t first_shard; /* of the plan */
+    double ms;          /* sum over its shards */
+    size_t first_shard; /* index in the plan */
     uint32_t n_shards;
 };
 
@@ -79,7 +78,8 @@ static uint32_t find_table(const struct problem *problem, const char *name)
     exit(1);
 }
 
-/* "0-95": blocks of rows; "3/14/14": equal parts of the columns. */
+/* Adds the shards of a table. The ranks "0-95" mean blocks of rows; "3/14/14"
+ * means equal parts of the columns. */
 static uint32_t add_shards(struct shard *shards, const struct problem *problem,
                            uint32_t t, char *ranks)
 {
@@ -143,8 +143,8 @@ static void read_placement(struct plan *plan, struct placed *placed,
     }
 }
 
-/* Look-ups and outputs a sample as they were given, or as far off as prints
- * alike. */
+/* Sets lookups and outputs per sample to the given values plus `by`, the
+ * largest difference that prints the same. */
 static void shift_figures(struct problem *problem, const struct table *given,
                           double by)
 {
@@ -156,7 +156,7 @@ static void shift_figures(struct problem *problem, const struct table *given,
     }
 }
 
-/* The shards of a table, each alone. */
+/* Returns the sum of the standalone costs of a table's shards, in ms. */
 static double table_ms(const struct plan *plan, const struct placed *placed,
                        const struct oracle *oracle)
 {
@@ -221,7 +221,8 @@ static void check_ranks(const struct plan *plan, const char *what)
     is_near(sum / N_RANKS, 1003.567, PRINTED, "the mean");
 }
 
-/* The same plan as a file, as a user writes it by hand. */
+/* Checks the plan after writing it to a file and reading it, as if a user had
+ * written the file by hand. */
 static void check_file(const struct plan *plan, struct arena *arena)
 {
     const char *text = plan_to_json(plan, arena);
@@ -239,7 +240,7 @@ static void check_file(const struct plan *plan, struct arena *arena)
     check_ranks(&read, "plan.json");
 }
 
-/* Tables that the cap on pooled outputs makes cheaper. */
+/* Counts the tables that the cap on pooled outputs makes cheaper. */
 static void check_new_outputs(const struct problem *problem,
                               const struct oracle *legacy, struct arena *arena)
 {
@@ -260,7 +261,7 @@ static void check_new_outputs(const struct problem *problem,
         n_dearer += after[0] > before[0] || after[1] > before[1];
     }
     is_i64(n, 190, "190 tables differ between new and legacy outputs");
-    is_i64(n_dearer, 0, "none is dearer");
+    is_i64(n_dearer, 0, "no table costs more");
 }
 
 int main(void)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * "No plan fits" is the truth: where a search says so of a tiny problem, none
- * of all plans that there are keeps the memory. What is not proven is said to
- * be "not found".
- */
+/* The message "no plan fits" is true: if a search gives it for a tiny problem,
+ * none of all possible plans fits in memory. Without a proof the message is
+ * "not found". */
 #include "search/search.h"
 #include "tests/tap.h"
 #include "tests/unit/search/exhaustive.h"
@@ -13,7 +11,7 @@
 #define EFFORT 500
 #define MAX_PLANS 20000
 #define MAX_TABLES 6
-#define MAX_LENGTH 250 /* of a sentence */
+#define MAX_LENGTH 250 /* length of a message */
 
 struct searcher {
     const char *name;
@@ -57,8 +55,8 @@ static void draw_tables(struct refusal *refusal)
     }
 }
 
-/* Memory of devices that hold whole tables, and a little less or more; of every
- * other problem there is a reserve beside. */
+/* Gives the devices the memory of a random placement of whole tables, and a
+ * little less or more. Every second problem also has a reserve. */
 static void draw_memory(struct refusal *refusal)
 {
     struct problem *problem = &refusal->problem;
@@ -116,7 +114,7 @@ static void judge(struct searcher *searcher, const struct refusal *refusal,
         searcher->n_found++;
         return;
     }
-    if (err->code != ERR_NO_PLAN) { /* it has no way to place some table */
+    if (err->code != ERR_NO_PLAN) { /* some table cannot be placed at all */
         if (err->code != ERR_USAGE)
             ok(0, "%s, problem %u: %s", searcher->name, refusal->number,
                err->msg);

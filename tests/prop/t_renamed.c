@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names do not matter: shipped and drawn lists are searched as they are, with
- * other names of tables and groups, and with their lines in another order as
- * well. Every plan costs the same to the last digit, and so does the bound.
- */
+/* Names do not matter. Shipped and random lists are searched three times:
+ * unchanged, with other names of tables and groups, and also with their lines
+ * in another order. Every plan costs the same to the last digit, and so does
+ * the bound. */
 #include "base/text.h"
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
@@ -79,7 +78,8 @@ static void draw_table(struct list *list, struct table *table)
         table->device = (int64_t)rng_below(rng, list->n_devices);
 }
 
-/* Many tables are as one before, some of them in other groups. */
+/* Draws a list in which many tables are copies of earlier ones, some of them in
+ * other groups. */
 static void draw_list(struct list *list)
 {
     const size_t n = 5 + rng_below(&list->rng, MAX_TABLES - 5);
@@ -103,7 +103,8 @@ static void draw_list(struct list *list)
     }
 }
 
-/* The same lists at any number of them: every other one is shipped. */
+/* Opens list `number`, which does not depend on how many lists are tested.
+ * Every other list is a shipped one. */
 static int open_list(struct list *list, uint64_t number, const glob_t *shipped)
 {
     static const char *const costs[] = {"roofline:h100", "torchrec",
@@ -137,7 +138,8 @@ static int open_list(struct list *list, uint64_t number, const glob_t *shipped)
     return rc;
 }
 
-/* Other names of all tables and groups; mixed: and other lines. */
+/* Renames all tables and groups. If `mixed`, also changes the order of the
+ * lines. */
 static void rename_list(struct table_list *out, struct list *list, bool mixed)
 {
     const size_t n = list->tables.n_tables;
@@ -188,7 +190,8 @@ static int search_list(struct plan *plan, struct list *list,
     fake_cluster(&plan->problem, list->n_devices, list->memory_bytes,
                  &list->arena);
     plan->problem.batch = 65536;
-    plan->problem.job.asks_host = true; /* for none: it would hide the rest */
+    /* asks for no host time, which would hide the other costs */
+    plan->problem.job.asks_host = true;
     plan->problem.kinds = kinds;
     plan->problem.row_cut = ROW_CUT_RANKS;
     search_options_init(&search);

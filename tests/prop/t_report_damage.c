@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reports, plans and logs that state counts, damaged: no reader returns another
- * result than the source had without a warning. Plans as JSON, which state
- * little, contradict themselves instead. Undamaged ones, with the prefixes and
- * lines of other programs that logs have, are read right and without a warning.
+/* Damaged reports, plans and logs that state counts. No reader may return a
+ * result that differs from the source without a warning. Plans in JSON state
+ * little, so they are made to contradict themselves instead. Undamaged texts,
+ * with the prefixes and lines of other programs as in logs, are read right and
+ * without a warning.
  *
- * 60 of each format and damage together, full: 300; 100 undamaged ones.
+ * The test draws 60 texts for each format and damage together (full: 300), and
+ * 100 undamaged ones.
  */
 #include "core/plan_check.h"
 #include "exec/job.h"
@@ -17,15 +18,15 @@
 
 #include <assert.h>
 
-/* Has the arena and the generator of all that is drawn. */
+/* Defines the arena and the random generator of everything drawn. */
 #include "tests/drawn_plans.h"
 
 #define N_UNDAMAGED 100
 
-/* Text, and what a reader should make of it. */
+/* Text, and the result that a reader should return. */
 struct sample_text {
     const char *text, *truth;
-    const char *earlier; /* of the one before it in the log, or NULL */
+    const char *earlier; /* result of an earlier text in the log, or NULL */
 };
 
 static size_t n_warnings;
@@ -63,7 +64,7 @@ static const char *shown_plan(const struct plan *plan, bool has_list)
 
 /* --- texts --- */
 
-/* What a launcher puts before each line; most put nothing. */
+/* Returns a prefix that a launcher puts before each line. Most are empty. */
 static const char *draw_prefix(void)
 {
     static const char *const prefixes[] = {"",
@@ -78,8 +79,8 @@ static const char *draw_prefix(void)
     return prefixes[rng_draw(&rng, 8)];
 }
 
-/* The text behind prefixes, with lines of others between, and perhaps after an
- * earlier one. */
+/* Returns the text as a log: with prefixes, lines of other programs, and
+ * perhaps an earlier text before it. */
 static const char *logged(const char *text, const char *earlier, bool is_lines)
 {
     const char *prefix = is_lines ? draw_prefix() : "";
@@ -103,7 +104,7 @@ static const char *logged(const char *text, const char *earlier, bool is_lines)
     return keep(&out);
 }
 
-/* The text with `with` in place of the first `what`, which is there. */
+/* Replaces the first `what`, which must occur in the text, by `with`. */
 static const char *replaced(const char *text, const char *what,
                             const char *with)
 {
@@ -127,8 +128,8 @@ enum contradiction {
     N_CONTRADICTIONS
 };
 
-/* The job's plan as JSON, with one thing that contradicts another or the list.
- */
+/* Returns the job's plan as JSON, with one contradiction in itself or with the
+ * table list. */
 static const char *contradicting(struct drawn job, enum contradiction what)
 {
     const uint32_t t = rng_draw(&rng, job.n_tables);
@@ -140,7 +141,7 @@ static const char *contradicting(struct drawn job, enum contradiction what)
         table->ranks[rng_draw(&rng, table->n_pieces)] =
             job.n_ranks + rng_draw(&rng, 3);
         break;
-    case OTHER_ROWS: /* replicas do not say how many they have */
+    case OTHER_ROWS: /* replicas do not state their rows */
         table->kind = "TW";
         table->kind_name = "table_wise";
         table->n_pieces = 1;
@@ -187,7 +188,7 @@ static const char *contradicting(struct drawn job, enum contradiction what)
     return row;
 }
 
-/* A plan of these tables in a form that has a list beside it. */
+/* The job of the plan, for formats that need a table list in addition. */
 static struct drawn job_drawn;
 
 static struct sample_text draw_plan(const char *(*print)(const struct drawn *),
@@ -220,7 +221,7 @@ static struct sample_text draw_repr(void)
     return draw_plan(repr_of, true, false);
 }
 
-/* As `cost` reads it. NULL: refused. */
+/* Reads a plan as `cost` does. Returns NULL if it is refused. */
 static const char *read_plan(const char *text, bool has_list)
 {
     struct plan plan = {.total_ms = NAN, .bound_ms = NAN};
@@ -253,7 +254,7 @@ static const char *read_plan(const char *text, bool has_list)
     cluster_take_hosts(&problem->cluster, job_drawn.n_local, 1);
     for (uint32_t r = 0; r < problem->cluster.n_devices; r++)
         problem->cluster.memory_bytes[r] = INT64_MAX;
-    if (!problem->batch) /* `cost` asks for it */
+    if (!problem->batch) /* `cost` asks the user for it */
         problem->batch = job_drawn.batch * job_drawn.n_ranks;
     plan_fill_kinds(&plan);
     return plan_check(&plan, &err) ? NULL : shown_plan(&plan, has_list);
@@ -299,7 +300,7 @@ static void add_exchange(struct buf *out, uint64_t bytes, uint32_t n_ranks,
     buf_printf(out, "\n");
 }
 
-/* Of the versions 2.0 (blank redop), 2.8 (no root) and new ones. */
+/* Writes a log of version 2.0 (blank redop), 2.8 (no root) or newer. */
 static const char *nccl_of(uint32_t n_ranks, uint32_t n_local,
                            struct buf *truth)
 {
@@ -339,7 +340,8 @@ static const char *nccl_of(uint32_t n_ranks, uint32_t n_local,
 
         add_exchange(&out, bytes, n_ranks, version, sums);
         words = out.data + at;
-        for (int w = version + 3; w; w--) /* the time is behind them */
+        /* skips the columns before the time */
+        for (int w = version + 3; w; w--)
             words = words + strspn(words, " "), words += strcspn(words, " ");
         buf_printf(truth, "%llu: %g\n", (unsigned long long)bytes,
                    strtod(words, NULL));
@@ -403,8 +405,9 @@ static struct sample_text draw_times(void)
     return (struct sample_text){keep(&out), "as they were", NULL};
 }
 
-/* "as they were" if the times follow each other as in the original: the text
- * does not state how many there are before and behind them. */
+/* Original text. read_times returns "as they were" if the times follow each
+ * other as in this text. Times may be missing at both ends, because the text
+ * does not state their number. */
 static const char *original_times;
 
 static const char *read_times(const char *text)
@@ -435,7 +438,7 @@ static const char *read_times(const char *text)
     return "as they were";
 }
 
-/* --- the table --- */
+/* --- the formats --- */
 
 static const struct format {
     const char *name;
@@ -488,7 +491,7 @@ static void test_undamaged(const struct format *format)
         arena_release(&arena);
     }
     ok(n[RIGHT] == N_UNDAMAGED,
-       "%s: of %d undamaged %zu right, %zu refused, %zu warned, %zu wrong",
+       "%s: %d undamaged: %zu right, %zu refused, %zu warned, %zu wrong",
        format->name, N_UNDAMAGED, n[RIGHT], n[REFUSED], n[WARNED], n[WRONG]);
 }
 
@@ -514,7 +517,7 @@ static void test_damaged(const struct format *format, size_t n_all)
     }
     printf("# %-16s %8zu %8zu %8zu %8zu %8zu\n", format->name, n_all,
            n[REFUSED], n[WARNED], n[RIGHT], n[WRONG]);
-    ok(!n[WRONG], "%s: none is read wrongly without a warning", format->name);
+    ok(!n[WRONG], "%s: no wrong result without a warning", format->name);
 }
 
 static struct sample_text draw_json(void)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The planners of others, as reimplemented here, on MLPerf's DLRM-DCNv2 with 8
- * GPUs: what TorchRec's and HugeCTR's own code answered there.
- */
+/* The reimplemented planners of others on MLPerf's DLRM-DCNv2 with 8 GPUs,
+ * compared with the answers of TorchRec's and HugeCTR's own code. */
 #include "base/file.h"
 #include "core/plan_check.h"
 #include "costmodel/oracles.h"
@@ -81,12 +79,12 @@ static int place(struct plan *plan, const struct contender *rival,
     return 0;
 }
 
-/* TorchRec's table 5 comes last and finds GPUs 4 and 6 with the same load:
- * rounding decides. */
+/* TorchRec places table 5 last and finds GPUs 4 and 6 with the same load, so
+ * rounding decides. The comparison leaves it out. */
 #define LEFT_OUT 5
 #define NONE UINT32_MAX
 
-/* The tables of a GPU that are cut in `kinds`: "18 19". */
+/* Returns the tables on a GPU that are cut in `kinds`, such as "18 19". */
 static const char *tables_on(const struct plan *plan, uint32_t gpu,
                              unsigned kinds, uint32_t left_out,
                              struct arena *arena)
@@ -132,7 +130,8 @@ static void check_torchrec(const struct problem *problem, struct arena *arena)
     }
 }
 
-/* As hot as each other, and a sort over there put them the other way round. */
+/* Swaps tables 10 and 23. They are equally hot, and HugeCTR's sort orders them
+ * the other way round. */
 static void swap_10_and_23(struct plan *plan)
 {
     for (size_t i = 0; i < plan->n_shards; i++)
@@ -141,8 +140,8 @@ static void swap_10_and_23(struct plan *plan)
     plan_sort_shards(plan);
 }
 
-/* Adagrad's state is as large as the weights, and HugeCTR leaves 60 GB to
- * both. */
+/* Adagrad's state is as large as the weights, and HugeCTR leaves 60 GB for both
+ * together. */
 static void check_hugectr(struct problem *problem, struct arena *arena)
 {
     static const char *const want[N_GPUS] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids by rank: what row blocks are predicted to have of them, against index
- * streams that are drawn and counted. */
+/* Compares the predicted share of ids in each row block with index streams that
+ * are drawn and counted. */
 #include "base/mem.h"
 #include "core/hot_rows.h"
 #include "core/row_order.h"
@@ -12,7 +12,7 @@
 
 #define BATCH 4096u
 #define N_ROWS 10000000u
-/* Blocks of the finest grid that all cuts are made of. */
+/* Blocks of the finest grid; all cuts consist of such blocks. */
 #define N_CELLS 240u
 
 static const struct skew {
@@ -66,7 +66,7 @@ static void count_ids(uint64_t counts[N_CELLS], const struct table *table)
     mem_free(ids);
 }
 
-/* The first row of a cell. */
+/* Returns the first row of a cell. */
 static uint64_t row_of(uint32_t cell)
 {
     return ((uint64_t)cell * N_ROWS + N_CELLS - 1) / N_CELLS;
@@ -96,8 +96,8 @@ static void check_cut(const struct table *table, const struct hot_rows *hot,
         most_predicted = n * share;
     }
     ok(worst <= 1 && fabs(most / most_predicted - 1) <= 0.01,
-       "%s, %s, %u ranks, '%s': hottest block %+.2f %%, others to %.2f of what "
-       "they may be off",
+       "%s, %s, %u ranks, '%s': hottest block %+.2f %%, others at %.2f of the "
+       "tolerance",
        skew, row_order_names[table->row_order], n_ranks, table->name,
        100 * (most / most_predicted - 1), worst);
 }
@@ -108,8 +108,8 @@ int main(void)
     static const char *const names[] = {"cat_20", "user", "item", "t",
                                         "a",      "b",    "c",    "d"};
     const uint64_t n_names = tap_size(1, 8);
-    /* what is promised, 1 % of the hottest block, is of a million ids or more
-     */
+    /* the promised accuracy, 1 % of the hottest block, needs a million ids or
+     * more */
     const double pooling = fmax(1000, (double)tap_size(1000, 4000));
     uint64_t counts[N_CELLS];
     struct arena arena = {0};

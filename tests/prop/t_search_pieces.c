@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pieces that meet: whatever the problem, the cost model and the search, a
- * device holds one piece of the columns and rows of a table, or several of one
- * width that do not touch. Where a table has to be cut and memory leaves it one
- * device, its pieces are of one width. None is narrower than it may be.
- */
+/* Pieces of one table on one device. For any problem, cost model and search, a
+ * device holds one piece of a table's columns and rows, or several of equal
+ * width that are not adjacent. If a table must be cut and memory leaves it only
+ * one device, its pieces have equal widths. No piece is narrower than the
+ * minimum width. */
 #include "costmodel/oracles.h"
 #include "io/tables_io.h"
 #include "search/search.h"
@@ -14,10 +13,10 @@
 #include "tests/unit/search/state_check.h"
 
 #define EFFORT 3000
-/* Of a device that has room for all. */
+/* Memory of a device that holds all tables. */
 #define ROOMY (UINT64_C(80) << 30)
 
-/* Whether its pieces may have nowhere else to go. */
+/* Returns true if memory or hosts may leave the pieces no other device. */
 static bool is_forced(const struct plan *plan, const struct oracle *oracle,
                       const struct table *table)
 {
@@ -30,7 +29,8 @@ static bool is_forced(const struct plan *plan, const struct oracle *oracle,
            problem->cluster.devices_per_host >= problem->cluster.n_devices;
 }
 
-/* Pairs of pieces that may not meet. */
+/* Counts the pieces that are too narrow, and the pairs of pieces that may not
+ * share a device. */
 static unsigned count_bad(const struct plan *plan, const struct oracle *oracle)
 {
     unsigned n_bad = 0;
@@ -88,8 +88,8 @@ static void constrain(struct problem *problem, struct rng *rng)
     }
 }
 
-/* The plan with its column pieces on other devices, and some cut again: what
- * other hands may have made. */
+/* Makes a plan as other software might: with column pieces on other devices,
+ * and some of them cut again. */
 static void disarrange(struct plan *from, const struct plan *plan,
                        struct rng *rng, struct arena *arena)
 {
@@ -179,7 +179,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
     arena_release(&arena);
 }
 
-/* The list that held them once. */
+/* Plans for this list once had adjacent pieces on one device. */
 static void try_kaggle(unsigned kinds, const char *label)
 {
     static const struct tables_options tables_options = {0};
@@ -220,7 +220,7 @@ int main(void)
     for (uint64_t seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
     ok(tally.n_full >= n / 2 && tally.n_replan >= n / 4,
-       "of %u problems %u have a plan, %u another after it", (unsigned)n,
+       "%u problems: %u have a plan, %u a replan after it", (unsigned)n,
        tally.n_full, tally.n_replan);
     try_kaggle(SHARD_COLUMN, "--shard column");
     try_kaggle(SHARD_COLUMN | SHARD_ROW, "--shard column,row");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Problems that have a plan, because it was drawn first and the memory was set
- * to what it takes and a little more: the full search finds one too.
- */
+/* Problems that are known to have a plan: the plan was drawn first, and the
+ * memory was set to its bytes and a little more. The full search must find a
+ * plan, too. */
 #include <assert.h>
 #include <ctype.h>
 
@@ -17,20 +16,24 @@
 #define N_PROBLEMS 4
 #define EFFORT 2000
 #define MAX_DEVICES 8
-#define MAX_SHARDS 128 /* of a table */
+#define MAX_SHARDS 128 /* limit for each table */
 
-/* A sort of problem. */
+/* A family of problems. */
 struct family {
     const char *name;
-    unsigned kinds;       /* that are allowed, and that the plan draws from */
-    unsigned giant_kinds; /* of the first table; 0: it is as the others */
+    unsigned kinds;       /* allowed kinds, from which the plan draws */
+    unsigned giant_kinds; /* kinds of the first table; 0: as for the others */
     enum memory_model memory_model;
     uint64_t batch;
-    bool is_uneven;            /* each device has what the plan takes there */
-    bool is_tied;              /* pins and groups */
-    bool has_odd_dim;          /* that no four divide, one row, one column */
-    bool is_in_three;          /* whole tables, three a device, of like size */
-    uint32_t devices_per_host; /* rows only over all or those; 0: as it likes */
+    /* each device has the memory that the plan uses there */
+    bool is_uneven;
+    bool is_tied; /* with pins and groups */
+    /* dims that four does not divide, one row, one column */
+    bool has_odd_dim;
+    /* whole tables of similar size, three per device */
+    bool is_in_three;
+    /* rows only over all devices or over a host; 0: any cut */
+    uint32_t devices_per_host;
 };
 
 #define COLUMNS (SHARD_TABLE | SHARD_COLUMN)
@@ -84,7 +87,7 @@ static const struct family families[] = {
 struct plant {
     const struct family *family;
     struct problem problem;
-    struct plan plan; /* the one that was drawn */
+    struct plan plan; /* the plan that was drawn */
     struct rng *rng;
     struct arena *arena;
 };
@@ -99,7 +102,7 @@ static void add_shard(struct plant *plant, struct shard shard)
     plant->plan.shards[plant->plan.n_shards++] = shard;
 }
 
-/* --- one way to cut a table --- */
+/* --- shardings of a table --- */
 
 static void plant_columns(struct plant *plant, struct shard whole)
 {
@@ -150,7 +153,7 @@ static void plant_rows(struct plant *plant, struct shard whole,
     }
 }
 
-/* Kinds that this table's size allows. */
+/* Returns the kinds that the size of this table allows. */
 static unsigned possible_kinds(const struct plant *plant,
                                const struct table *table)
 {
@@ -318,7 +321,7 @@ static void set_memory(struct plant *plant, double slack)
     }
 }
 
-/* Whether a plan is found, and then a legal one. */
+/* Returns true if a plan is found; it must be valid. */
 static bool is_found(const struct family *family, uint64_t seed,
                      const struct problem *problem,
                      const struct random_oracle *drawn, struct arena *arena,
@@ -378,7 +381,7 @@ static bool try_planted(const struct family *family, double slack,
     return yes;
 }
 
-/* --- what a message says would help, does --- */
+/* --- remedies that an error message names --- */
 
 static struct problem with_devices(const struct problem *problem, uint32_t n,
                                    struct arena *arena)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The full search under random problems and random cost models: its plans are
- * legal, never dearer than the published search's, never below their bound,
- * the same at any thread count, no dearer for a permuted list, and hardly
- * dearer where there is more memory: where it is with little effort, it is not
- * with the default one.
- */
+/* The full search on random problems with random cost models. Its plans are
+ * valid, never more expensive than those of the published search, never below
+ * their bound, the same at any thread count, and no more expensive for a
+ * permuted list. With more memory they are hardly more expensive: this may
+ * happen with little effort, but not with the default effort. */
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
@@ -15,7 +13,8 @@
 
 #define N_PROBLEMS 40
 #define EFFORT 40000
-/* What more memory may cost, as a share: the search is a heuristic. */
+/* Additional cost that is accepted with more memory, as a share, because the
+ * search is a heuristic. */
 #define SLACK_FRAC 0.005
 
 static double full(struct plan *plan, const struct problem *problem,
@@ -119,12 +118,15 @@ static void constrain(struct problem *problem, struct rng *rng)
 }
 
 struct unfair {
-    unsigned n_planned;  /* problems that have a plan */
-    unsigned n_hasty;    /* dearer with more memory at EFFORT, */
-    unsigned n_searched; /* and of these at the default effort */
+    unsigned n_planned; /* problems that have a plan */
+    /* problems that cost more with more memory at EFFORT */
+    unsigned n_hasty;
+    /* problems of these that also cost more at the default effort */
+    unsigned n_searched;
 };
 
-/* Both at the default effort; whether there is a plan. */
+/* Searches both problems at the default effort. Returns true if there is a
+ * plan. */
 static bool compare_searched(uint64_t seed, const struct problem *problem,
                              const struct problem *other,
                              const struct random_oracle *oracle,
@@ -143,7 +145,7 @@ static bool compare_searched(uint64_t seed, const struct problem *problem,
     return isfinite(total_ms);
 }
 
-/* total_ms is that of the problem at EFFORT. */
+/* total_ms is the cost of the problem at EFFORT. */
 static void try_roomier(uint64_t seed, const struct problem *problem,
                         const struct random_oracle *oracle, double total_ms,
                         struct unfair *unfair, struct arena *arena)
@@ -197,7 +199,7 @@ static void try_problem(uint64_t seed, struct pool *pool, struct unfair *unfair)
     arena_release(&arena);
 }
 
-/* Memory alone, at the default effort: 1.5 s a problem. */
+/* Tests only the effect of memory, at the default effort: 1.5 s per problem. */
 static void try_memory(uint64_t first, uint64_t end)
 {
     struct unfair unfair = {0};
@@ -218,12 +220,12 @@ static void try_memory(uint64_t first, uint64_t end)
        unfair.n_searched, unfair.n_planned);
 }
 
-/* t_search_random [FIRST END]: the seeds to try for memory alone. */
+/* t_search_random [FIRST END]: range of seeds for try_memory(). */
 int main(int argc, char **argv)
 {
     struct pool *pool = pool_open(2);
     struct unfair unfair = {0};
-    /* A share of fewer says nothing. */
+    /* With fewer problems a share would mean nothing. */
     const unsigned n =
         (unsigned)max_u64(tap_size(N_PROBLEMS, 3 * N_PROBLEMS), 12);
 
@@ -237,11 +239,11 @@ int main(int argc, char **argv)
         try_problem(seed, pool, &unfair);
     ok(unfair.n_planned > n * 3 / 4, "%u of %u problems have a plan",
        unfair.n_planned, n);
-    /* With so little effort the odd problem is not searched to the end. */
+    /* With so little effort, some problems are not searched to the end. */
     ok(unfair.n_hasty * 100 <= 5 * n,
-       "with effort %u more memory costs more than 0.5 %% in %u", EFFORT,
-       unfair.n_hasty);
-    ok(unfair.n_searched == 0, "with the default effort in %u of these",
+       "with effort %u, more memory costs more than 0.5 %% in %u problems",
+       EFFORT, unfair.n_hasty);
+    ok(unfair.n_searched == 0, "with the default effort, in %u of these",
        unfair.n_searched);
     pool_close(pool);
     return tap_done();

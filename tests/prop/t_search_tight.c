@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Problems whose memory is that of a plan which was drawn first, and a little
- * more or nothing: GPUs of uneven memory, half of the lists to be placed whole.
- */
+/* Problems whose memory is that of a plan that was drawn first, plus little or
+ * nothing. The GPUs have uneven memory, and in half of the lists all tables
+ * must stay whole. */
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
@@ -12,25 +11,26 @@
 
 #define MIN_TABLES 5
 #define MAX_TABLES 60
-#define FEW_TABLES 16 /* no more, where nothing at all is left over */
+#define FEW_TABLES 16 /* limit if the memory has no slack at all */
 #define MIN_DEVICES 2
 #define MAX_DEVICES 16
 #define WIDTH_STEP 4
-/* Whether a plan is found does not depend on the effort: so many of a class are
- * searched with the default one, three seconds each. */
+/* Number of problems of a class that use the default effort, three seconds
+ * each. The effort does not decide whether a plan is found. */
 #define N_DEFAULT_EFFORT 60
 #define QUICK_EFFORT 2000
 
-/* A class of problems; memory is what the plan takes times 1 + slack. */
+/* A class of problems; the memory is the plan's bytes times 1 + slack. */
 struct tightness {
     const char *name;
     double least_slack, most_slack;
     uint32_t max_tables;
     unsigned n_quick, n_full;
-    double floor_frac; /* of them that are solved, at least; 0: to be read */
+    double floor_frac; /* least share of solved problems; 0: only printed */
 };
 
-/* Of fewer a share says nothing. */
+/* Least number of problems of a class; with fewer a share would mean
+ * nothing. */
 #define LEAST_DRAWN 20
 
 static const struct tightness classes[] = {
@@ -43,7 +43,7 @@ static const struct tightness classes[] = {
 struct plant {
     struct problem problem;
     struct plan plan;
-    uint32_t n_ways; /* the more, the fewer tables are cut */
+    uint32_t n_ways; /* larger values cut fewer tables */
     struct rng rng;
     struct arena arena;
 };
@@ -97,7 +97,7 @@ static void add_shard(struct plant *plant, struct shard shard)
     plant->plan.shards[plant->plan.n_shards++] = shard;
 }
 
-/* Pieces of any widths, on devices that follow each other. */
+/* Cuts columns into pieces of any widths, on consecutive devices. */
 static void plant_columns(struct plant *plant, struct shard shard)
 {
     uint32_t dim = shard.col_end, n_left = plant->problem.cluster.n_devices;
@@ -177,7 +177,7 @@ static void draw_plan(struct plant *plant, double slack)
     plant->plan.problem = plant->problem;
 }
 
-/* --- the question --- */
+/* --- the search --- */
 
 static bool is_solved(const struct tightness *class, uint64_t seed,
                       bool *is_whole)

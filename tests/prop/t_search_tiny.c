@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tiny random problems, where every plan can be priced: the full search finds
- * the best one nearly always, its bound is never above it, and where it finds
- * none there is none.
- */
+/* Tiny random problems for which every plan can be priced. The full search
+ * finds the best plan nearly always, its bound is never above the best plan,
+ * and it fails only if no plan exists. */
 #include "costmodel/oracles.h"
 #include "search/search.h"
 #include "tests/judge.h"
@@ -45,7 +43,7 @@ static void tiny_problem(struct problem *problem, unsigned kinds,
                        problem->cluster.n_devices);
 }
 
-/* Total of a priced, legal plan. */
+/* Returns the total of a priced, valid plan. */
 static double price(struct plan *plan, const struct oracle *oracle,
                     struct arena *arena)
 {
@@ -75,7 +73,8 @@ static void compare(struct tally *tally, const struct problem *problem,
     rc = search_full(&found, oracle, &options, arena, &err);
     tally->n++;
     if (best_rc || rc) {
-        /* Only there row blocks of one table may not share a device. */
+        /* In the exhaustive search row blocks of one table never share a
+         * device, so it may find no plan if the full search does. */
         bool may_share = !rc && (problem->kinds & SHARD_ROW);
 
         if (best_err.code != ERR_NO_PLAN ||
@@ -122,7 +121,8 @@ static void compare_many(const char *what, unsigned kinds, enum row_cut row_cut,
        "%s: full search is exhaustive", what);
 }
 
-/* The step of a job of each pipeline: of terms that do not add up. */
+/* Compares the step times of a job for each pipeline. The terms of a step do
+ * not add up. */
 static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
 {
     struct tally tally = {.worst = 1};
@@ -160,8 +160,9 @@ static void compare_steps(enum pipeline pipeline, size_t n, unsigned percent)
        "%s: full search is exhaustive", pipeline_names[pipeline]);
 }
 
-/* A net that knows what a job pays for its first row blocks: less than all
- * tables gain that are cut, and more than one. */
+/* A net on a job that pays a fixed cost for its first row blocks. The cost is
+ * less than the gain of cutting all tables, but more than the gain of cutting
+ * one. */
 static void search_all_rows(void)
 {
     static const uint64_t rows[] = {569817, 8508293};
@@ -192,8 +193,9 @@ static void search_all_rows(void)
     arena_release(&arena);
 }
 
-/* Under TorchRec's costs, which know blocks of no rows: no plan of another
- * planner is below the bound, nor any plan at all. */
+/* Checks the bound under TorchRec's costs, which price empty row blocks: no
+ * plan of another planner, and no plan of the exhaustive search, is below the
+ * bound. */
 static void judge_bound(size_t number, const struct plan *found,
                         const struct oracle *oracle, size_t *n_judged,
                         struct arena *arena)
@@ -229,8 +231,8 @@ static void judge_bound(size_t number, const struct plan *found,
     }
 }
 
-/* Tables of about as many rows as there are ranks: plans are legal, their bound
- * is one. */
+/* Tables with about as many rows as there are ranks: all plans are valid, and
+ * their bounds are true. */
 static void search_few_rows(size_t n)
 {
     size_t n_legal = 0, n_plans = 0, n_judged = 0;
@@ -265,7 +267,7 @@ static void search_few_rows(size_t n)
         if (oracle_open(&oracle, "torchrec", &plan.problem, &arena, &err)) {
             ok(0, "torchrec opens: %s", err.msg);
         } else if (search_full(&plan, oracle, &options, &arena, &err)) {
-            n_legal += err.code == ERR_USAGE; /* one row, to be cut */
+            n_legal += err.code == ERR_USAGE; /* one row, which should be cut */
         } else {
             price(&plan, oracle, &arena);
             n_legal++;
@@ -276,8 +278,7 @@ static void search_few_rows(size_t n)
     }
     is_i64((int64_t)n_legal, (int64_t)n, "few rows: all plans are legal");
     ok(n_plans > n / 2 && n_judged > n,
-       "few rows: %zu plans, and %zu that they are judged by", n_plans,
-       n_judged);
+       "few rows: %zu plans, compared with %zu others", n_plans, n_judged);
 }
 
 int main(void)
@@ -291,7 +292,7 @@ int main(void)
                  tap_size(250, 1000), 99);
     compare_many("tables and rows", SHARD_TABLE | SHARD_ROW, ROW_CUT_ANY,
                  tap_size(100, 300), 97);
-    compare_many("all but grids", all_but_grids, ROW_CUT_ANY,
+    compare_many("all kinds except grids", all_but_grids, ROW_CUT_ANY,
                  tap_size(100, 300), 97);
     compare_many("and rows over all ranks", all_but_grids, ROW_CUT_RANKS,
                  tap_size(100, 300), 97);

@@ -8,13 +8,11 @@
 
 #include <math.h>
 
-/*
- * The shipped measurements name the case lists that they were made from
- * (data/SOURCES.md). Those lists must still give the same cases, look-up for
- * look-up, or a resumed run would mix two lists under one name.
- */
+/* The shipped measurements name the case lists that they were made from
+ * (data/SOURCES.md). These lists must still give the same cases, lookup for
+ * lookup. Otherwise a resumed run would mix two lists under one name. */
 #define SHIPPED "data/measurements/cpu-amd-epyc-2t.db"
-/* One case in so many is also drawn look-up for look-up. */
+/* One case in this number is also drawn lookup for lookup. */
 #define DRAWN_EVERY 60
 
 static struct bench_options list_of(uint64_t seed, uint32_t max_tables)

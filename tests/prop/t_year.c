@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A year of nights: each night some cases are measured on a simulated GPU
- * (tests/few_gpus.h), and a model is retrained as `retrain` does it. Noise is 3
- * to 5 %, by the night; one sample of fifty is disturbed and not flagged, and
- * one night of a hundred. A driver makes all 15 % faster, a clock drops by 10 %
- * and comes back, another driver is slower. Judged is by the GPU itself, as it
- * is that night, without noise.
+/* A year of nights. Each night some cases are measured on a simulated GPU
+ * (tests/few_gpus.h), and a model is retrained as `retrain` does it. The noise
+ * is 3 to 5 %, drawn per night. One sample of fifty is disturbed and not
+ * flagged, and so is one night of a hundred. A driver makes all times 15 %
+ * faster, a clock drops by 10 % and recovers, and another driver is slower. The
+ * models are judged by the simulated GPU of that night, without noise.
  *
- * Quick: a year of 73 nights. Full: 365 nights, both GPUs, three seeds, and
- * nets. What the year decided: a model is replaced for three standard errors
- * (for two, one of some seventy replacements was worse by 5 %); what is older
- * than a drift does not count at all, also for the models that follow (else the
- * next night goes back to what the device was); and drift begins where 3 % and
- * 6 standard errors do.
+ * The quick run is a year of 73 nights. The full run is 365 nights, both GPUs,
+ * three seeds, and nets. Results of the full run that set constants:
+ *
+ *   - A model is replaced if it gains three standard errors. With two, one of
+ *     some seventy replacements was worse by 5 %.
+ *   - Samples from before a drift do not count at all, also for later models.
+ *     Otherwise the next night goes back to the old state of the device.
+ *   - Drift is a change of at least 3 % and 6 standard errors.
  */
 #include "base/stats.h"
 #include "costmodel/choose.h"
@@ -27,7 +28,8 @@
 #define N_JUDGES 100 /* the first cases, which are never measured */
 #define N_FIRST 200  /* samples of the first model */
 
-/* What its clock drives takes 1 / clock times as long. */
+/* States of the GPU over the year. Parts of the time that depend on the clock
+ * take 1 / clock times as long. */
 static const struct state {
     double from; /* share of the year */
     double driver, clock;
@@ -37,8 +39,8 @@ static const struct state {
 };
 #define N_STATES (sizeof(states) / sizeof(*states))
 
-/* The cases that there are: their tables, what those add up to, and the largest
- * one's share. */
+/* All cases: their tables, the sums of their features, and the share of the
+ * largest table. */
 struct gpu {
     char name;
     size_t n;
@@ -57,11 +59,15 @@ struct year {
     struct arena *arena;
 };
 
-/* What became of it. */
+/* Result of a year. */
 struct outcome {
-    unsigned n_replaced, n_in_vain; /* the latter no better by the GPU itself */
-    double worst;                   /* error after over before a replacement */
-    double use, never;              /* sums of errors after the first drift */
+    /* replacements, and those no better on the GPU itself */
+    unsigned n_replaced, n_in_vain;
+    /* largest ratio of errors after and before a replacement */
+    double worst;
+    /* sums of errors after the first drift, of the model in use and of the
+     * first one */
+    double use, never;
 };
 
 static double normal(struct rng *rng)
@@ -92,7 +98,7 @@ static unsigned first_night(const struct year *year, size_t state)
     return (unsigned)(states[state].from * year->n_nights);
 }
 
-/* A case on the GPU as it is that night, in ms. */
+/* Returns the time of a case on the GPU as it is that night, in ms. */
 static double truth(const struct year *year, unsigned night, size_t at)
 {
     static const int clocked[] = {FEW_L2_US, FEW_ISSUE_US, FEW_GRADIENTS_US,
@@ -161,7 +167,8 @@ static int learn(const struct year *year, struct model *model,
     return rc;
 }
 
-/* As `retrain` by default; the new model, or NULL, in the arena. */
+/* Retrains with the defaults of `retrain`. Returns the new model, in the arena,
+ * or NULL. */
 static struct model *retrain(const struct year *year, struct arena *arena)
 {
     const struct least_gain least = {3, true};
@@ -197,7 +204,7 @@ static void run_night(struct year *year, unsigned night,
         size_t len;
         struct err err = {0};
 
-        /* as it is read back from its file */
+        /* read back from its file format, as `retrain` does */
         model_to_bytes(model, &data, &len, year->arena);
         year->use = ARENA_NEW(year->arena, struct model, 1);
         if (model_parse(year->use, data, len, "model", year->arena, &err))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What bash and zsh complete, typed into each on a terminal of its own. Speaks
-TAP; NEUROSHARD is the program.
+"""Completions of bash and zsh. Each shell runs on its own terminal, and the
+test types into it. Speaks TAP; NEUROSHARD is the program.
 """
 import os
 import pty
@@ -30,7 +30,7 @@ SHELLS = {
         "unsetopt beep; LISTMAX=9999; zstyle ':completion:*' list-prompt ''\n",
     ),
 }
-# What is typed, and what it becomes.
+# Typed text, and its completion.
 BECOMES = [
     ("neuroshard expla", "neuroshard explain "),
     ("neuroshard tables pro", "neuroshard tables profile "),
@@ -48,7 +48,7 @@ BECOMES = [
     ("neuroshard plan x -o only", "-o only_here.csv "),
     ("neuroshard tables only", "neuroshard tables only_here.csv "),
 ]
-# What is typed, and all that is listed.
+# Typed text, and the complete list of suggestions.
 LISTS = [
     ("neuroshard tables ", ["import", "profile"]),
     ("neuroshard db ", ["info", "check", "merge", "export", "import"]),
@@ -75,7 +75,8 @@ class Shell:
         self.read_until("GONE ")
 
     def read_until(self, text, limit_s=30.0):
-        """What it writes until there is the text, or for so long."""
+        """Returns the output up to this text, or the output within the time
+        limit."""
         end, seen = time.monotonic() + limit_s, ""
         while text not in seen and time.monotonic() < end:
             ready, _, _ = select.select([self.fd], [], [], 0.05)
@@ -87,7 +88,7 @@ class Shell:
     def type(self, keys, until):
         os.write(self.fd, keys.encode())
         seen = self.read_until(until)
-        os.write(self.fd, b"\x15\n")  # the line is dropped
+        os.write(self.fd, b"\x15\n")  # discards the line
         return seen + self.read_until("GONE ", 5.0)
 
     def end(self):
@@ -96,8 +97,8 @@ class Shell:
 
 
 def no_terminal():
-    """Why a shell can have no terminal here, or nothing. Some containers have
-    no pseudo-terminals."""
+    """Returns why a shell can have no terminal here, or an empty string. Some
+    containers have no pseudo-terminals."""
     try:
         for fd in pty.openpty():
             os.close(fd)
@@ -118,8 +119,8 @@ def check_shell(name):
 
 
 def check_typed(shell, name, keys, words, patterns=None):
-    """On a busy machine keys may come before the shell reads keys: typed three
-    times at most."""
+    """Types up to three times: on a busy machine keys may arrive before the
+    shell reads them."""
     patterns = patterns or [re.escape(word) for word in words]
     seen = ""
     for _ in range(3):
@@ -130,7 +131,7 @@ def check_typed(shell, name, keys, words, patterns=None):
 
 
 def check_all():
-    """Each command and each of its options."""
+    """Checks completions of each command and each of its options."""
     _, text, _ = neuroshard("--help")
     commands = re.findall(r"^  ([a-z ]*[a-z])  ", text, re.MULTILINE)
     _, text, _ = neuroshard("complete")

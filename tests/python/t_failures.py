@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What programs can do wrong, one fault after the other and drawn ones: each
-call ends in an Error of one sentence with the status that is documented, and
-leaves no file, process or descriptor. Speaks TAP; NEUROSHARD is the program.
+"""Failures of the program: systematic faults and random ones. Each call ends
+in an Error of one sentence with the documented status, and leaves no file,
+process or descriptor. Speaks TAP; NEUROSHARD is the program.
 """
 import os
 import random
@@ -27,7 +27,8 @@ SEED = 1
 
 
 class Box:
-    """A folder with fake programs, and one for what must not be left."""
+    """A folder with fake programs, and a temporary folder that must stay
+    empty."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -37,7 +38,7 @@ class Box:
         tempfile.tempdir = str(self.left)
 
     def program(self, body, version=VERSION, start="#!/bin/sh"):
-        """A shell script; `body` is what follows the answer to --version."""
+        """Makes a shell script; `body` follows the answer to --version."""
         self.n_programs += 1
         path = self.folder / f"program-{self.n_programs}"
         path.write_text(
@@ -84,8 +85,8 @@ def has_child():
 
 
 def error_of(box, call):
-    """The Error, and what is wrong with how it came; (None, "") of a call that
-    went well."""
+    """Returns the Error of a call, and a description of how it violates the
+    rules; (None, "") if the call succeeded."""
     before = n_descriptors()
     error, why = None, ""
     try:
@@ -95,7 +96,7 @@ def error_of(box, call):
         text = str(error)
         if not text or "\n" in text or len(text) > 1000:
             why = f"not one sentence: {text!r}"
-    except Exception as caught:  # whatever it is
+    except Exception as caught:  # any type
         why = f"no Error, but {caught!r}"
     left = os.listdir(box.left)
     if left:
@@ -106,8 +107,8 @@ def error_of(box, call):
 
 
 def fails(box, plan, status, part, name):
-    """All calls of the program fail with the status and a sentence that has
-    the part."""
+    """Checks that all calls of the program fail with this status and a
+    sentence that contains the part."""
     for command, call in calls(plan).items():
         error, why = error_of(box, call)
         if not error or error.status != status or part not in str(error):
@@ -191,8 +192,8 @@ def check_memory(box, plan):
         return
     wrong, said = [], set()
     draw = random.Random(SEED)
-    # Every second limit is near the least that is enough, which depends on the
-    # libraries that the program was built with.
+    # Half of the limits are near the smallest sufficient one, which depends on
+    # the libraries that the program was built with.
     least, enough = 2000, 40000
     while enough - least > 200:
         kib = (least + enough) // 2
@@ -252,8 +253,8 @@ def check_answers(box, plan):
 
 
 def check_drawn_answers(box, plan):
-    """Plans with a hole: an Error, or a Plan that its readers refuse or
-    take."""
+    """Damages plans: each gives an Error, or a Plan that its readers refuse or
+    accept."""
     box.program(f"exec '{REAL}' \"$@\"")
     file = box.folder / "plan.json"
     plan.save(file)
@@ -315,7 +316,7 @@ def check_time(box, plan):
 
 
 def check_version_in_time(box, plan):
-    """The question for the version counts."""
+    """The time limit includes the check of the version."""
     box.program("exit 0").write_text("#!/bin/sh\nexec sleep 100\n")
     start = time.monotonic()
     error, why = error_of(box, lambda: calls(plan)["plan"](timeout_s=0.5))
@@ -326,7 +327,7 @@ def check_version_in_time(box, plan):
         and "--version' took longer than 0.5 s" in str(error)
         and not why
         and took_s < 50,
-        "time limit: of the question for its version",
+        "time limit: includes the check of the version",
         f"{error} {why} {took_s}",
     )
 
@@ -340,7 +341,7 @@ def is_running(pid):
 
 
 def check_children(box, plan):
-    """A wrapper's children end with it."""
+    """The child processes of a wrapper script end with it."""
     pids = box.folder / "pids"
     box.program(
         f"sleep 500 & echo $! >>'{pids}'\n"

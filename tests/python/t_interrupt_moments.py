@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""One interrupt ends plan, a sweep, compare and explain within two seconds,
-whenever it comes. What they wrote by then is whole. Moments are spread evenly
-over the time that each command takes; with TEST_SIZE=full on 200,000 tables.
-Speaks TAP; NEUROSHARD is the program.
+"""One interrupt ends plan, a sweep, compare and explain within two seconds, at
+any moment. The files written until then are complete. Moments are spread
+evenly over the run time of each command; with TEST_SIZE=full on 200,000
+tables. Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import os
@@ -19,8 +19,8 @@ from tap import finish, ok
 IS_FULL = os.environ.get("TEST_SIZE") == "full"
 N_TABLES, N_MOMENTS = (200000, 10) if IS_FULL else (300, 4)
 N_GPUS = "64" if IS_FULL else "16"
-# As others may use the cores, too, seconds of its own count where they are
-# fewer.
+# Limit in seconds of wall time or CPU time, whichever is less, because other
+# processes may use the cores, too.
 MOST_S = 2
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -36,7 +36,7 @@ def write_list(path):
 
 
 def write_plan(path):
-    """Each table whole, where it may be."""
+    """Writes a plan with each table whole, on a GPU that may hold it."""
     with open("list.csv", encoding="ascii") as file:
         rows = [line.split(",") for line in file.read().split()[1:]]
     tables = [
@@ -89,7 +89,7 @@ def start(args):
 
 
 def heeds(pid):
-    """Whether it is the program by now, and handles an interrupt."""
+    """Whether the process runs the program by now and handles interrupts."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:
@@ -99,7 +99,7 @@ def heeds(pid):
 
 
 def used_s(pid):
-    """Seconds of its own until now."""
+    """CPU seconds of the process so far."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().split(") ")[1].split()
     except OSError:
@@ -108,15 +108,15 @@ def used_s(pid):
 
 
 def wait(process):
-    """Its status, and seconds of its own in all."""
+    """Waits; returns the status and the total CPU seconds."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def interrupt(args, at_s):
-    """Interrupts it after so many seconds: the status, how long that took, and
-    what it said last."""
+    """Interrupts a command after at_s seconds; returns the status, the time
+    until its end, and its last message."""
     process = start(args)
     while process.poll() is None and not heeds(process.pid):
         time.sleep(0.001)
@@ -133,7 +133,7 @@ def interrupt(args, at_s):
 
 
 def is_whole(path):
-    """Whether there is none, or a plan."""
+    """Whether there is no plan, or a complete one."""
     if not Path(path).exists():
         return True
     plan = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -141,7 +141,8 @@ def is_whole(path):
 
 
 def check(name, args):
-    """How often it was interrupted before it ended by itself."""
+    """Checks a command; returns how often the interrupt came before it ended
+    on its own."""
     begin = time.monotonic()
     process = start(args)
     try:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What every command prints with --json, and what it prints where it fails, is
-what data/output.schema.json says, no member more or less. Speaks TAP;
-NEUROSHARD is the program.
+"""The output of every command with --json, also after a failure, matches
+data/output.schema.json exactly. Speaks TAP; NEUROSHARD is the program.
 """
 import csv
 import json
@@ -34,7 +33,7 @@ KAGGLE = str(ROOT / "data/tables/criteo_kaggle_26.csv")
 BENCH = ["bench", "--db", "costs.db", "--batch", "256", "--memory", "64MiB"]
 LOOKUPS = [*BENCH, "--samples", "60", "--max-tables", "4", "--seed", "5"]
 PLAN = ["--effort", "500", "--cost", "roofline:h100"]
-# A definition, and a command line whose answer it describes.
+# A definition of the schema, and a command line whose output it describes.
 ANSWERS = [
     ("plan", ["plan", DLRM, "--gpus", "8", "--effort", "500", "-o", "p.json"]),
     (
@@ -280,7 +279,7 @@ ANSWERS = [
         ],
     ),
 ]
-# What fails, the kind, and what else the error has to say.
+# Kind of failure and members of the error, and a command line that fails so.
 FAILURES = [
     ("usage", []),
     ("usage", ["plna"]),
@@ -383,7 +382,7 @@ def validator(name):
 
 
 def reasons(name, document):
-    """Why a document is not what a definition says; empty where it is."""
+    """Returns how a document violates a definition; empty if it does not."""
     found = list(validator(name).iter_errors(document))
     return "\n".join(
         f"{list(e.absolute_path)}: {e.message[:300]}"
@@ -393,14 +392,14 @@ def reasons(name, document):
 
 
 def parse(text):
-    """The one document; nothing stands behind it."""
+    """Parses the only document; nothing follows it."""
     document = json.loads(text)
     assert text.endswith("}\n"), text[-20:]
     return document
 
 
 def write_net():
-    """A compute net as the published ones, of fewer cells."""
+    """Writes a compute net like the published ones, with fewer cells."""
     features = [f"bin_{k}" for k in range(17)]
     features += ["dim", "pooling_factor", "row"]
     sizes = [20, 4, 2, 4, 1]
@@ -481,7 +480,7 @@ def check_schema():
 
 
 def check_commands():
-    """Each command has --json, and its answers are tried here."""
+    """Each command has --json, and its answer is tested here."""
     _, text, _ = neuroshard("--help")
     commands = re.findall(r"^  ([a-z ]*[a-z])  ", text, re.MULTILINE)
     tried = [" ".join(line) for _, line in ANSWERS]
@@ -505,8 +504,8 @@ def check_answers():
         document = parse(text)
         ok(not reasons(name, document), shown, reasons(name, document))
         document["undocumented"] = 1
-        ok(reasons(name, document), f"{shown}: and no more than that")
-        if line[:1] == ["bench"]:  # a busy machine may leave none that counts
+        ok(reasons(name, document), f"{shown}: another member is refused")
+        if line[:1] == ["bench"]:  # a busy machine may flag all samples
             with sqlite3.connect(line[2]) as store:
                 store.execute("UPDATE sample SET flags = 0")
 
@@ -537,7 +536,7 @@ def check_failure(expected, line):
 
 
 def check_suggestions():
-    """Who does what a refusal suggests has a plan."""
+    """A refusal suggests values; with each of them there is a plan."""
     line = ["plan", DLRM, *PLAN]
     error = check_failure(
         "no_plan tables", [*line, "--gpus", "2", "--memory", "20GiB"]
@@ -548,11 +547,12 @@ def check_suggestions():
         options["--memory"] += "B" if key == "memory_bytes" else ""
         words = [word for pair in options.items() for word in pair]
         status, _, said = neuroshard(*line, *words, "--json")
-        ok(status == 0, f"what is suggested does: {option}", said)
+        ok(status == 0, f"the suggestion works: {option}", said)
 
 
 def check_reports():
-    """A failure beside a report is in it: there is one document."""
+    """A failure after a partial report is a member of it: there is one
+    document."""
     status, text, said = neuroshard(
         "plan", DLRM, "--gpus", "1..2", "--memory", "4GiB", "--json"
     )
@@ -563,7 +563,7 @@ def check_reports():
         and not why
         and said == f"neuroshard: {document['error']['message']}\n"
         and document["error"]["shortage"]["of"] == "tables",
-        "a range of which nothing fits: the report has the error",
+        "a range in which nothing fits: the report has the error",
         f"{why}\n{said}",
     )
     status, text, _ = neuroshard("plan", DLRM, "--gpus", "2", "--memory=4GiB")
@@ -573,8 +573,8 @@ def check_reports():
 
 
 def check_movement():
-    """What moves is what diff says of the two plans, and within the limit;
-    the rest is the plan."""
+    """The migration equals that of diff for the two plans and is within the
+    limit; the other members equal the plan."""
     line = ["plan", DLRM, "--gpus", "7", "--from", "p.json", *PLAN]
     line += ["--move-limit", "60GiB", "-o", "moved.json", "--json"]
     plan = json.loads(neuroshard(*line)[1])
@@ -584,14 +584,14 @@ def check_movement():
         all(movement[key] == diff[key] for key in ("bytes", "gpus", "moves"))
         and 0 < movement["bytes"]["moved"] <= movement["limit_bytes"]
         and plan == json.loads(Path("moved.json").read_text(encoding="utf-8")),
-        "plan --from: the movement is what diff says",
+        "plan --from: the movement equals that of diff",
         str(movement)[:2000],
     )
 
 
 def check_learning():
-    """A learning curve ends with what a training on all samples gives, comes
-    down to it, and is refused where there is none."""
+    """A learning curve ends at the result of a training on all samples,
+    decreases towards it, and is refused for models that have none."""
     data = str(ROOT / "data/measurements/cpu-amd-epyc-2t.db")
     neuroshard("train", "--db", data, "-o", "r.nsm", "--kind", "roofline")
     line = ["eval", "--db", data, "--model", "r.nsm", "--learning-curve", "90"]
@@ -611,14 +611,14 @@ def check_learning():
 
 
 def worked_s(pid):
-    """The seconds of a processor that a process has had."""
+    """CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def check_interrupts():
-    """What an interrupt leaves is one document that says so: a report with
-    the error, or a plan whose `stopped` tells."""
+    """An interrupt leaves one document that reports it: a report with the
+    error, or a plan whose `stopped` says so."""
     line = [os.environ["NEUROSHARD"], "plan", DLRM, "--json", "--gpus"]
     for name, options in (
         ("plan range", ["2..64"]),
@@ -680,7 +680,8 @@ def check_csv():
 
 
 def check_rival_cost():
-    """Who plans by a cost plans by the one asked for."""
+    """A rival that plans by a cost model uses the one given by
+    --rival-cost."""
     found = {}
     for rival in (None, "roofline:h100", "torchrec:intra=1"):
         line = ["compare", DLRM, "--gpus", "4", "--effort", "100", "--cost"]
@@ -711,8 +712,8 @@ def check_rival_cost():
 
 
 def check_trace():
-    """The best so far only falls, ends as the plan does, and depends on no
-    number of threads."""
+    """The incumbent's cost in a trace never rises, ends at the plan's cost,
+    and is independent of the number of threads."""
     traces = []
     for threads in ("1", "3"):
         _, text, _ = neuroshard(
@@ -731,12 +732,12 @@ def check_trace():
         and len(points) > 2
         and points[-1][0] <= plan["n_evaluations"]
         and abs(points[-1][1] / plan["total_ms"] - 1) < 1e-9,
-        "--trace falls to what the plan costs",
+        "--trace falls to the cost of the plan",
         str(points),
     )
     for row in traces[0] + traces[1]:
         row.pop("seconds")
-    ok(traces[0] == traces[1], "whatever the number of threads", str(traces))
+    ok(traces[0] == traces[1], "--trace: any number of threads", str(traces))
 
 
 def main():

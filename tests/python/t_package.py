@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The package beside the command: the same plans, prices, tables and texts
-from tables in Python as from files. Speaks TAP; NEUROSHARD is the program."""
+"""The package gives the same plans, prices, tables and texts as the command,
+with tables in Python and in files. Speaks TAP; NEUROSHARD is the program."""
 import copy
 import csv
 import inspect
@@ -24,7 +24,7 @@ MANUAL = DATA / ".." / "man"
 LIST = DATA / "tables" / "meta_tbe_eeg_example_5.csv"
 QUICK = {"effort": 2000, "cost": "roofline:h100"}
 QUICK_ARGS = ("--effort", "2000", "--cost", "roofline:h100")
-# What says where tables came from.
+# Members that name the origin of the tables.
 LEFT_OUT = ("source",)
 
 
@@ -117,18 +117,18 @@ def check_tables():
     got = plan.json["tables"][1]
     ok(
         got["num_embeddings"] == 7 and got["zipf_alpha"] == 0.5,
-        "a mapping beside it, too",
+        "a mapping next to it arrives, too",
     )
     refused(
         lambda: neuroshard.plan([{**some, "num_embeddings": 8}], 1),
         1,
         "are the same thing",
-        "rows beside num_embeddings",
+        "rows and num_embeddings",
     )
     plan = neuroshard.plan([{"name": "c", "rows": 7, "dim": 8, "x": 1}], 1)
     ok(
         len(plan.warnings) == 2 and "'x'" in plan.warnings[0],
-        "what the program warns of is kept",
+        "warnings of the program are kept",
         f"{plan.warnings}",
     )
     names = ["#t", " a ", "-", "name", "1", "x" * 300]
@@ -205,7 +205,7 @@ def check_options(plan):
     plan = neuroshard.plan(LIST, 2, shard=["table", "row"], seed=None, **QUICK)
     ok(plan.json["kinds"] == ["table", "row"], "a list is joined by commas")
     plan = neuroshard.plan(LIST, "1..2", **QUICK)
-    ok(plan.json["cluster"]["gpus"] == 1, "gpus='1..2' is the fewest that do")
+    ok(plan.json["cluster"]["gpus"] == 1, "gpus='1..2': the fewest that fit")
 
 
 def check_refusals():
@@ -250,8 +250,8 @@ def check_refusals():
 
 
 def check_sentences():
-    """Errors and warnings name what the caller knows: a table, an option, no
-    line of standard input and no file of the call."""
+    """Errors and warnings name a table or an option that the caller knows, not
+    a line of standard input or a temporary file."""
     good, bad = Table("good, one", 10, 4), Table("bad", 10, 10**7)
     hosts = {"hosts": [{"gpus": 4, "memory": ["1GiB", "2GiB"]}]}
     for call, start in (

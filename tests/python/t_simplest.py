@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""plan --simplest-within: on every other shipped list (TEST_SIZE=full: on
-every one) and on drawn ones the step stays within what was asked for, and
-there are no more pieces than without; how many fewer is said. From another
-plan nothing moves beyond the limit. Speaks TAP; NEUROSHARD is the program.
+"""plan --simplest-within on every other shipped list (TEST_SIZE=full: on every
+one) and on random lists. The step stays within the allowed share, and there
+are no more pieces than without the option; the test prints how many fewer.
+From another plan, migration stays within the limit. Speaks TAP; NEUROSHARD is
+the program.
 """
 import json
 import os
@@ -33,7 +34,7 @@ def plan(tables, n_gpus, cost, *options):
 
 
 def n_recut(free, simple):
-    """Tables cut by rows that are cut into fewer."""
+    """Number of row-wise tables that are cut into fewer pieces."""
     of = [{}, {}]
     for pieces, found in zip(of, (free, simple)):
         for shard in found["shards"]:
@@ -45,8 +46,8 @@ def n_recut(free, simple):
 
 
 def check(name, tables, n_gpus, cost, *options):
-    """Returns how many pieces there are within each of PERCENTS, and how many
-    tables the last cuts by fewer rows."""
+    """Returns the number of pieces for each of PERCENTS, and the number of
+    tables that the last one cuts into fewer rows."""
     free = plan(tables, n_gpus, cost, *options)
     n_pieces = [len(free["shards"])]
     most = 0
@@ -69,7 +70,8 @@ def check(name, tables, n_gpus, cost, *options):
 
 
 def check_more(tables, n_gpus, *options):
-    """Who allows more has no more pieces, nor as many that cost more."""
+    """A larger allowance never gives more pieces, or as many that cost
+    more."""
     found = []
     for percent in (0, 2, 4, 5, 8, 10, 15, 20):
         simple = plan(
@@ -93,7 +95,7 @@ def draw(rng, path):
 
 
 def check_from(rng, name, cost):
-    """What is planned from a plan for other GPUs moves no more either."""
+    """Migration is not larger either if a plan for other GPUs is replaced."""
     n_gpus = rng.choice((2, 4, 6))
     draw(rng, "drawn.csv")
     plan("drawn.csv", n_gpus, cost, "-o", "old.json")
@@ -150,11 +152,11 @@ def main():
         n_pieces = [len(found["shards"]) for found in (free, simple)]
         ok(
             n_pieces[0] > n_pieces[1] == len(simple["tables"]),
-            f"{LISTS[0].stem}, where its host binds: {n_pieces} pieces",
+            f"{LISTS[0].stem}, bound by its host: {n_pieces} pieces",
             str(n_pieces),
         )
-        # 130 where a table's pieces do not become fewer one by one, 65 where
-        # the others do not settle in between.
+        # It would be 130 pieces if the pieces of a table could not decrease
+        # one by one, and 65 if the other tables were not settled in between.
         dcnv2 = ROOT / "data/tables/mlperf_dlrm_dcnv2_multihot.csv"
         simple = plan(dcnv2, 16, COSTS[0], "--simplest-within", "10%")
         n_pieces = len(simple["shards"])
@@ -168,7 +170,7 @@ def main():
             )
             for threads in (1, 3)
         ]
-        ok(both[0] == both[1], "whatever the number of threads")
+        ok(both[0] == both[1], "the same plan with 1 and 3 threads")
         for text in ("1", "%", "-1%", "101%", "x%"):
             said = plan("drawn.csv", 4, "torchrec", "--simplest-within", text)
             ok("'--simplest-within' takes" in said, f"not '{text}'", str(said))
@@ -176,7 +178,7 @@ def main():
             *["drawn.csv", 4, "torchrec", "--simplest-within", "1%"],
             *["--search", "grid"],
         )
-        ok("needs the full search" in said, "nor of another search", str(said))
+        ok("needs the full search" in said, "only a full search", str(said))
         os.chdir(ROOT)
     finish()
 

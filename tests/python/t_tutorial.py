@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every command of neuroshard-tutorial(7) runs, one behind the other as they
-are typed, and prints the lines that stand below it there: in their order, and
-of a line that ends in "..." its begin. So does the command of the README whose
-report stands there. Speaks TAP; NEUROSHARD is the program.
+"""Runs every command of neuroshard-tutorial(7) in sequence and checks that it
+prints the lines below it in the manual, in order. A line that ends in "..."
+shows only its beginning. The same is done for the command of the README whose
+report is shown there. Speaks TAP; NEUROSHARD is the program.
 
-The job runs where TorchRec is, as t_examples.py runs it in test-torchrec.
+The job runs if TorchRec is installed, as t_examples.py runs it in
+test-torchrec.
 """
 import os
 import re
@@ -19,7 +20,7 @@ from tap import finish, ok
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "man/neuroshard-tutorial.7"
 VENV = Path(os.environ.get("TORCHREC_VENV", ROOT / "build/torchrec"))
-# What the reader has: the list that the page prints, and times of a job.
+# Files of the reader: the list that the page prints, and times of a job.
 TIMES = "step,rank,phase,ms\n" + "".join(
     f"{step},{rank},forward,0.48\n{step},{rank},backward,1.55\n"
     for step in range(1, 9)
@@ -28,7 +29,7 @@ TIMES = "step,rank,phase,ms\n" + "".join(
 
 
 def examples():
-    """The commands, each with the lines below it."""
+    """Returns the commands, each with the lines below it."""
     found = []
     text = PAGE.read_text(encoding="utf-8")
     for block in re.findall(r"^\.Bd -literal\n(.*?)^\.Ed$", text, re.M | re.S):
@@ -42,7 +43,7 @@ def examples():
 
 
 def readme():
-    """The command of the README that has a report below it, and its lines."""
+    """Returns the command of the README that has a report, and its lines."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = re.search(
         r"^    \$ \./(neuroshard plan .*)\n((?:    .*\n|\n)+)", text, re.M
@@ -51,7 +52,7 @@ def readme():
 
 
 def is_like(line, shown):
-    """Blanks count once; "..." ends what is shown of a line."""
+    """Whether a line matches. Blanks count once; "..." ends the shown part."""
     line, shown = " ".join(line.split()), " ".join(shown.split())
     if shown.endswith("..."):
         return line.startswith(shown[:-3].rstrip())
@@ -59,7 +60,8 @@ def is_like(line, shown):
 
 
 def missing(lines, shown):
-    """The first line that is not among the others, in their order."""
+    """Returns the first shown line that is missing, taking lines in order, or
+    None."""
     at = 0
     for wanted in shown:
         while at < len(lines) and not is_like(lines[at], wanted):
@@ -71,7 +73,8 @@ def missing(lines, shown):
 
 
 def run(command, folder):
-    """What a command prints; a folder that it leaves for another is next."""
+    """Runs a command; returns status, output, and the folder of the next
+    command."""
     script = command
     if command.startswith("cd "):
         return 0, "", folder / command[3:]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the program says of a plan that would be otherwise is what `cost` says
-of that plan, to 1e-9. Speaks TAP; NEUROSHARD is the program.
+"""Predictions for changed plans equal the answer of `cost` for these plans, to
+1e-9. Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import os
@@ -18,12 +18,13 @@ KAGGLE = ROOT / "data/tables/criteo_kaggle_26.csv"
 
 
 def answer(*line):
-    """The document, which may be an error."""
+    """Returns the document, which may be an error."""
     return json.loads(neuroshard(*map(str, line), "--json")[1])
 
 
 def price(plan, *options):
-    """What `cost` says of a plan whose shards or problem were edited."""
+    """Returns the answer of `cost` for a plan with edited shards or
+    problem."""
     edited = {**plan, "total_ms": None}
     edited.pop("devices", None)
     Path("edited.json").write_text(json.dumps(edited), encoding="utf-8")
@@ -35,8 +36,8 @@ def is_same(a, b):
 
 
 def check_cost(name, plan):
-    """Options of `cost` beside the same said by the plan; two hosts of one
-    domain are as one."""
+    """Options of `cost` equal the same settings in the plan. Two hosts of one
+    domain are equivalent to one host."""
 
     def cluster(**what):
         return {**plan, "cluster": {**plan["cluster"], **what}}
@@ -84,7 +85,7 @@ def check_cost(name, plan):
 
 
 def shifted(plan, shift):
-    """The plan whose pieces stand where a suggestion has them."""
+    """Returns the plan after a suggested move or swap of pieces."""
     shards = [dict(shard) for shard in plan["shards"]]
     if shift["other"] is not None:
         shards[shift["other"]]["device"] = shards[shift["shard"]]["device"]
@@ -93,14 +94,14 @@ def shifted(plan, shift):
 
 
 def replaced(plan, way):
-    """The plan in which a table stands as a way has it."""
+    """Returns the plan with a table placed as an alternative has it."""
     tables = {shard["table"] for shard in way["shards"]}
     kept = [shard for shard in plan["shards"] if shard["table"] not in tables]
     return {**plan, "shards": kept + way["shards"]}
 
 
 def is_kept(now, edited, promised):
-    """Whether `cost` says what was promised, refusals too."""
+    """Whether `cost` confirms a prediction, including a refusal."""
     said = price(edited)
     if promised.get("why_not"):
         return "error" in said
@@ -110,7 +111,7 @@ def is_kept(now, edited, promised):
 
 
 def check_suggestions(name, plan, counts):
-    """Each move, exchange and way of each GPU's pieces, applied."""
+    """Applies each move, swap and alternative of each GPU's pieces."""
     n_gpus = plan["cluster"]["gpus"]
     now = answer("cost", name)["total_ms"]
     for gpu in range(0, n_gpus, max(1, n_gpus // 4)):
@@ -165,7 +166,7 @@ def check_suggestions(name, plan, counts):
 
 
 def check_best(name, plan, gpu):
-    """No move or exchange of a GPU's pieces beats the first suggestion."""
+    """No move or swap of a GPU's pieces beats the first suggestion."""
     shards = plan["shards"]
     gains = answer("explain", name, "--device", gpu)["gains"]
     best = answer("cost", name)["total_ms"]
@@ -192,8 +193,8 @@ def check_best(name, plan, gpu):
 
 
 def check_anew(name):
-    """A search gains nothing on a plan that it has found, and is never
-    dearer where there is more memory."""
+    """A search gains nothing on a plan that it has found itself, and its plan
+    never costs more with more memory."""
     asked = answer("explain", name, "--anew")
     now, more, half = asked["anew"]
     ok(
@@ -210,8 +211,8 @@ def check_anew(name):
 
 
 def check_rivals(name, *options):
-    """What others would do with a plan's tables, read back from its file, is
-    what `compare` says of the list; TorchRec's planner may be cut short."""
+    """The rivals' plans in a report of a plan equal those of `compare` for its
+    list. TorchRec's planner may be cut short."""
     neuroshard("report", name, "-o", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
     data = re.search(r'<script type="application/json".*?>(.*)</script>', page)
@@ -231,8 +232,8 @@ def check_rivals(name, *options):
 
 
 def check_emitted(name, tables, plan):
-    """A plan written for TorchRec and read back costs the same, whatever that
-    has no word for: what updates replicas."""
+    """A plan written for TorchRec and read back costs the same, except for
+    facts that TorchRec's format lacks: the optimizer of replicas."""
     neuroshard("emit", name, "--format", "torchrec", "-o", "torchrec.json")
     options = ["--cost", "roofline:h100"]
     now = answer("cost", name, *options)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Headless Chromium, driven over its debugging pipe by Python alone.
+"""Headless Chromium, driven over its debugging pipe with Python alone.
 
-Messages are JSON, a NUL behind each: what goes to the browser through its
-descriptor 3, what comes from it through 4.
+Messages are JSON, each followed by a NUL. The browser reads from its
+descriptor 3 and writes to its descriptor 4.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import tempfile
 import time
 from typing import Any
 
-ANSWER_S = 60.0  # a busy machine takes its time
+ANSWER_S = 60.0  # long, for busy machines
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def find() -> str | None:
-    """The browser's program; the variable CHROMIUM says another."""
+    """Returns the path of the browser; the variable CHROMIUM can name another
+    one."""
     for name in (os.environ.get("CHROMIUM", ""), *NAMES):
         path = shutil.which(name) if name else None
         if path:
@@ -32,7 +33,7 @@ def find() -> str | None:
 
 
 def _high(descriptor: int) -> int:
-    """The same above those that the browser's are."""
+    """Returns a duplicate above the descriptors that the browser uses."""
     high = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 5)
     os.close(descriptor)
     return high
@@ -135,7 +136,7 @@ class Browser:
             self._events.append(message)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """What the browser answers to a method of its protocol."""
+        """Calls a method of the browser's protocol; returns the answer."""
         self._n += 1
         message = {"id": self._n, "method": method, "params": params}
         if self._session:
@@ -154,7 +155,7 @@ class Browser:
             return result
 
     def open(self, path: str, width: int, scheme: str = "light") -> None:
-        """Loads a file, as wide and as light as asked for."""
+        """Loads a file with a window width and a colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -179,15 +180,15 @@ class Browser:
         )
 
     def worked_ms(self) -> float:
-        """What the page's main thread has computed since it was opened, which
-        is no more on a busy machine."""
+        """CPU time of the page's main thread since it was opened, in ms; it
+        does not grow on a busy machine."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return 1000 * next(
             one["value"] for one in metrics if one["name"] == "ThreadTime"
         )
 
     def run(self, code: str) -> Any:
-        """What an expression of JavaScript comes to in the page."""
+        """Returns the value of a JavaScript expression in the page."""
         answer = self.call(
             "Runtime.evaluate",
             expression=code,
@@ -199,7 +200,7 @@ class Browser:
         return answer["result"].get("value")
 
     def key(self, key: str) -> None:
-        """Presses a key and lets it go."""
+        """Presses and releases a key."""
         codes = {
             "Tab": 9,
             "Enter": 13,
@@ -223,7 +224,7 @@ class Browser:
             )
 
     def point(self, x: float, y: float, click: bool = False) -> None:
-        """Moves the pointer, and presses its button."""
+        """Moves the pointer; clicks if asked to."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased") if click else ():
             self.call(
@@ -236,7 +237,7 @@ class Browser:
             )
 
     def picture(self, path: str) -> None:
-        """All of the page, as a PNG."""
+        """Saves the whole page as a PNG."""
         answer = self.call(
             "Page.captureScreenshot",
             captureBeyondViewport=True,

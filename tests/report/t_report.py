@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Pages of `neuroshard report` in headless Chromium, as people have them: wide
-and narrow, light and dark. Speaks TAP; NEUROSHARD is the program, SHOTS a
-folder for pictures of the pages.
+"""Tests pages of `neuroshard report` in headless Chromium: wide and narrow,
+light and dark. Speaks TAP; NEUROSHARD is the program, SHOTS a folder for
+screenshots.
 """
 import itertools
 import json
@@ -18,10 +18,10 @@ from tap import finish, neuroshard, ok
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = ROOT / "data/tables"
 MOST_BYTES = 2 << 20
-MOST_MS = 1000  # until it is painted
-LEAST_CONTRAST = 4.5  # of text; of what is drawn 3
+MOST_MS = 1000  # main-thread time until painted
+LEAST_CONTRAST = 4.5  # for text; graphics need 3
 LOOKS = [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
-LOOKED_AT = ("small", "large", "compare")  # the others at both ends
+LOOKED_AT = ("small", "large", "compare")  # in all LOOKS; others in two
 HOSTILE = [
     "</script><script>document.title = 'PWNED'</script>",
     "<img src=x onerror=\"document.title = 'PWNED'\">",
@@ -30,7 +30,7 @@ HOSTILE = [
     "{{7*7}} ${7*7} &lt;b&gt;",
 ]
 
-# Of each text in the page that is seen: its contrast to what is behind it.
+# For each visible text in the page: its contrast to its background.
 CONTRASTS = """(() => {
   const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
   const light = ([r, g, b]) => [.2126, .7152, .0722].reduce((sum, k, i) => {
@@ -68,9 +68,10 @@ CONTRASTS = """(() => {
 })()"""
 
 PHASES = ("input", "forward", "output", "gradient", "backward", "replicas")
-# What of red, green and blue who lacks a kind of cone sees, of linear light
-# (Machado, Oliveira and Fernandes 2009), and how far apart two colours then
-# are in Lab, at least: a step of 2 or 3 can just be seen.
+# Colours seen by people who lack one kind of cone: matrices for linear red,
+# green and blue (Machado, Oliveira and Fernandes 2009). LEAST_DISTANCE is the
+# smallest distance of two such colours in Lab; a step of 2 or 3 is just
+# visible.
 LEAST_DISTANCE = 10
 CONES = {
     "red": (
@@ -89,7 +90,7 @@ CONES = {
         (0.004733, 0.691367, 0.303900),
     ),
 }
-# Of linear light to XYZ, over that of white.
+# From linear light to XYZ, relative to white.
 XYZ = (
     (0.4338910, 0.3762349, 0.1899060),
     (0.2126729, 0.7151522, 0.0721750),
@@ -97,7 +98,7 @@ XYZ = (
 )
 
 
-# What the pages are of.
+# Commands that make the files of the pages.
 COMMANDS = """
 plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 8 --trace trace -o small
 plan lists/mlperf_dlrm_dcnv2_multihot.csv -g 6 -o six
@@ -124,7 +125,7 @@ PAGES = (
 
 
 def make_pages(folder):
-    """The pages by name."""
+    """Makes the pages; returns their paths by name."""
     (folder / "lists").symlink_to(LISTS)
     for name in (
         "models/cpu-amd-epyc-2t.nsm",
@@ -169,7 +170,8 @@ def make_pages(folder):
 
 
 def look(page, name, path, width, scheme):
-    """What is asked of every page, at every width and in every light."""
+    """Checks that apply to every page, at every width and in every colour
+    scheme."""
     page.said.clear()
     page.open(path, width, scheme)
     worked_ms = page.worked_ms()
@@ -205,7 +207,7 @@ def times(matrix, vector):
 
 
 def lab(light):
-    """Of linear light, each part from 0 to 1."""
+    """Lab of linear light, each part from 0 to 1."""
     x, y, z = (
         part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116
         for part in times(XYZ, [min(1, max(0, part)) for part in light])
@@ -214,7 +216,7 @@ def lab(light):
 
 
 def check_colours(page, path):
-    """Phases are told apart by who lacks a kind of cone, too."""
+    """Phases stay distinguishable for people who lack one kind of cone."""
     for scheme in ("light", "dark"):
         page.open(path, 1280, scheme)
         colours = {}
@@ -242,7 +244,7 @@ def check_colours(page, path):
 
 
 def centre(page, selector):
-    """Where it is, once it is in the middle of the window."""
+    """Scrolls an element to the middle of the window; returns its centre."""
     page.run(
         f"document.querySelector({json.dumps(selector)})"
         ".scrollIntoView({block: 'center'}); new Promise(done =>"
@@ -262,7 +264,7 @@ TIP = (
 
 
 def check_binding(page, path):
-    """What binds a plan is what the report in words says."""
+    """The page names the same bottleneck as the text report."""
     page.open(path, 1280)
     said = page.run("document.body.innerText")
     _, text, _ = neuroshard("cost", path[: -len(".html")])
@@ -281,7 +283,7 @@ def check_binding(page, path):
 
 
 def check_pointer(page, plan):
-    """What is under the pointer says its figure."""
+    """Pointing at an element shows its figure."""
     page.point(*centre(page, ".bars .seg"))
     tip = page.run(TIP)
     want = f"{plan['devices'][0]['phases_ms']['input']:.3f} ms"
@@ -291,14 +293,14 @@ def check_pointer(page, plan):
         f"{tip!r}, not {want}",
     )
     page.point(2, 2)
-    ok(page.run(TIP) == "", "pointing elsewhere takes it away")
+    ok(page.run(TIP) == "", "pointing elsewhere hides the figure")
     page.point(*centre(page, ".plot[role=application]"))
     tip = page.run(TIP)
-    ok("GPU" in tip, "a cell says what it holds", repr(tip))
+    ok("GPU" in tip, "pointing at a cell shows its content", repr(tip))
 
 
 def check_keys(page):
-    """Tab goes to a figure, arrows inside it."""
+    """Tab moves to a figure, arrow keys move inside it."""
     page.run("document.activeElement.blur(); scrollTo(0, 0)")
     focused = "document.activeElement.getAttribute('aria-label') || ''"
     for _ in range(40):
@@ -307,29 +309,29 @@ def check_keys(page):
             break
     first = page.run(focused)
     ok(first.startswith("GPU 0: input"), "Tab goes to the first bar", first)
-    ok("GPU 0: input" in page.run(TIP), "which says its figure")
+    ok("GPU 0: input" in page.run(TIP), "the focused bar shows its figure")
     page.key("ArrowRight")
     ok(
         page.run(focused).startswith("GPU 0: forward"),
-        "an arrow to the next",
+        "an arrow goes to the next bar",
         page.run(focused),
     )
     page.key("ArrowDown")
     ok(
         page.run(focused).startswith("GPU 1: forward"),
-        "and to the next row",
+        "an arrow goes to the next row",
         page.run(focused),
     )
     page.key("Home")
     ok(
         page.run(focused).startswith("GPU 1: input"),
-        "Home to its first",
+        "Home goes to the first bar of the row",
         page.run(focused),
     )
     outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
-    ok(outline == "solid", "what has the focus is seen", outline)
+    ok(outline == "solid", "the focused element is outlined", outline)
     page.key("Escape")
-    ok(page.run(TIP) == "", "Escape takes the figure away")
+    ok(page.run(TIP) == "", "Escape hides the figure")
     page.key("Tab")
     ok(not page.run(focused).startswith("GPU 1"), "Tab leaves the bars")
     page.run("document.querySelector('.plot[role=application]').focus()")
@@ -346,10 +348,10 @@ def check_keys(page):
 
 
 def check_sorting(page, plan):
-    """A heading sorts all rows, not only those that are shown."""
+    """A column header sorts all rows, not only the visible ones."""
 
     def column(name):
-        """What is shown of it."""
+        """Visible cells of a column."""
         return page.run(
             "(root => { const i = [...root.querySelectorAll('th button')]"
             f".findIndex(button => button.textContent === {name!r});"
@@ -373,20 +375,20 @@ def check_sorting(page, plan):
         f"{shown[:5]}",
     )
     sort = press.format("rows") + ".parentElement.getAttribute('aria-sort')"
-    ok(page.run(sort) == "descending", "and says so")
+    ok(page.run(sort) == "descending", "the heading shows the order")
     page.run(press.format("rows") + ".focus()")
     page.key("Enter")
     shown = [int(text.replace(",", "")) for text in column("rows")]
     ok(
         shown == rows[::-1][: len(shown)] and page.run(sort) == "ascending",
-        "by a key the other way",
+        "a key reverses the order",
         f"{shown[:5]}",
     )
     page.run(press.format("table") + ".click()")
     names = column("table")
     ok(
         page.run(sort) == "none" and names[0] == "cat_0",
-        "one at a time",
+        "only one column sorts at a time",
         f"{names[:3]}",
     )
     page.run(
@@ -403,7 +405,7 @@ def check_sorting(page, plan):
 
 
 def check_hostile(page, path):
-    """Names of tables are text and nothing else."""
+    """Names of tables are text, not markup."""
     page.open(path, 1280)
     page.key("Tab")
     names = page.run(
@@ -412,7 +414,7 @@ def check_hostile(page, path):
     )
     ok(
         sorted(names) == sorted(HOSTILE),
-        "hostile names are as they were",
+        "hostile names are shown unchanged",
         "\n".join(names),
     )
     ok(
@@ -428,7 +430,7 @@ def check_hostile(page, path):
 
 
 def check_folding(page, path):
-    """Many GPUs share rows, none is missing."""
+    """Many GPUs share rows, and all of them are there."""
     page.open(path, 1280)
     rows = page.run(
         "[...document.querySelectorAll('[aria-label=\"phases by "
@@ -439,11 +441,11 @@ def check_folding(page, path):
     )
     ok(n == 96 and len(rows) < 33, "96 GPUs in a few rows", f"{rows}")
     n = page.run("document.querySelectorAll('*').length")
-    ok(n < 6000, "a large plan is no large page", f"{n} elements")
+    ok(n < 6000, "the page of a large plan is small", f"{n} elements")
 
 
 def check_print(page, path):
-    """On paper: black on white, nothing cut off."""
+    """In print: black on white, and nothing is cut off."""
     page.open(path, 1280, "dark")
     page.call(
         "Emulation.setEmulatedMedia",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models, topologies and planners that tests of NeuroShardPlanner share."""
+"""Models, topologies and planners shared by tests of NeuroShardPlanner."""
 import csv
 import logging
 import os
@@ -28,7 +28,7 @@ SHARDERS = [EmbeddingBagCollectionSharder(), EmbeddingCollectionSharder()]
 
 
 class Log(logging.Handler):
-    """Lines of the logger, while it is entered."""
+    """Collects lines of the logger while it is entered."""
 
     def __init__(self):
         super().__init__()
@@ -61,7 +61,8 @@ def collection(*configs):
 
 
 def shipped(name):
-    """A shipped list as a collection on no device, and its constraints."""
+    """Returns a shipped list as a collection on the meta device, and its
+    constraints."""
     path = f"{os.environ['NEUROSHARD_DATA']}/tables/{name}.csv"
     configs, constraints = [], {}
     with open(path, encoding="utf-8") as file:
@@ -98,7 +99,8 @@ def stock_arguments(constraints=None, **more):
 
 
 def planned(model, sharders=None, constraints=None, arguments=(), **more):
-    """Tables by name, and the planner. arguments: of TorchRec's planner."""
+    """Returns tables by name, and the planner. arguments: for TorchRec's
+    planner."""
     planner = NeuroShardPlanner(
         **stock_arguments(constraints, **dict(arguments)),
         **{**QUICK, **more},

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What each rank of a job does with an emitted plan, or with one that
-NeuroShardPlanner makes there: loads it with the emitted loader, trains two
-steps in TorchRec's DistributedModelParallel, and holds all outputs and updated
-weights against an unsharded collection that sees the samples of all ranks."""
+"""Body of each rank of a job with an emitted plan, or with a plan that
+NeuroShardPlanner makes in the job. The rank loads the plan with the emitted
+loader and trains two steps in TorchRec's DistributedModelParallel. All outputs
+and updated weights are compared with an unsharded collection that gets the
+samples of all ranks."""
 import importlib.util
 import json
 import os
@@ -30,10 +31,10 @@ from neuroshard.torchrec import (
     dump,
 )
 
-BATCH = 6  # samples of a rank
+BATCH = 6  # samples per rank
 STEPS = 2
 LEARNING_RATE = 0.5
-EPSILON = 1e-8  # TorchRec's default, of row-wise Adagrad
+EPSILON = 1e-8  # TorchRec's default for row-wise Adagrad
 OPTIMIZERS = {
     "sgd": EmbOptimType.EXACT_SGD,
     "rowwise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD,
@@ -42,7 +43,7 @@ OPTIMIZERS = {
 
 
 def _names(table):
-    """Of its features, as many as it has outputs a sample."""
+    """Names of a table's features, one per output of a sample."""
     n = round(table.get("num_outputs", 1))
     return [f"{table['name']}_{i}" for i in range(n)]
 
@@ -73,7 +74,8 @@ class Model(torch.nn.Module):
             )
 
     def forward(self, features):
-        """{feature: its vectors}; the order of the keys is the plan's."""
+        """Returns {feature: its vectors}; the plan determines the order of the
+        keys."""
         found = {}
         if hasattr(self, "ebc"):
             found.update(self.ebc(features).to_dict())
@@ -84,17 +86,17 @@ class Model(torch.nn.Module):
 
 
 def _table(name):
-    """Of a parameter's name, ....TABLE.weight."""
+    """Table of a parameter named ....TABLE.weight."""
     return name.split(".")[-2]
 
 
 def _weights(model):
-    """{table: a tensor, or a sharded one}."""
+    """Returns {table: a tensor, or a sharded one}."""
     return {_table(name): w for name, w in model.state_dict().items()}
 
 
 def _features(tables, step, rank):
-    """The look-ups of the rank's samples: 0 to 3 for each feature."""
+    """Lookups of the rank's samples: 0 to 3 for each feature."""
     rng = torch.Generator().manual_seed(1009 * step + rank)
     keys = {name: t["num_embeddings"] for t in tables for name in _names(t)}
     lengths = torch.randint(0, 4, [len(keys), BATCH], generator=rng)
@@ -110,7 +112,7 @@ def _features(tables, step, rank):
 
 
 def _loss(found):
-    """Has another gradient for each sample and column."""
+    """A loss with a different gradient for each sample and column."""
     total = torch.zeros(())
     for vectors in found.values():
         factors = torch.arange(vectors.numel()).remainder(11) / 7 - 1
@@ -119,9 +121,9 @@ def _loss(found):
 
 
 class Reference:
-    """The unsharded tables, trained by what neuroshard-emit(1) says of
-    TorchRec: row-wise Adagrad has a mean for each piece of columns, and a
-    replica the dense optimizer, here SGD."""
+    """The unsharded tables, trained by the rules for TorchRec in
+    neuroshard-emit(1). Row-wise Adagrad has a mean for each column shard; the
+    dense optimizer, here SGD, updates replicas."""
 
     def __init__(self, tables, entries, optimizer):
         self.model = Model(tables)
@@ -130,7 +132,7 @@ class Reference:
         self._moments = {}  # (table, first column): [rows]
 
     def step(self, batches):
-        """One batch a rank; their gradients are averaged."""
+        """Trains on one batch per rank; gradients are averaged over ranks."""
         self.model.zero_grad()
         for batch in batches:
             (_loss(self.model(batch)) / len(batches)).backward()
@@ -154,7 +156,8 @@ class Reference:
 
 
 def _pieces(weights, reference):
-    """Pairs of what this rank holds and the same of the reference."""
+    """Yields pairs of a shard on this rank and the same part of the
+    reference."""
     for name, here in weights.items():
         whole = reference[name]
         if not hasattr(here, "local_shards"):
@@ -167,7 +170,8 @@ def _pieces(weights, reference):
 
 
 def _check_parameters(model, weights):
-    """A table's parameter is its pieces on this rank and nothing else."""
+    """Checks that a table's parameter holds exactly its shards on this
+    rank."""
     for name, parameter in model.named_parameters():
         here = weights[_table(name)]
         if hasattr(here, "local_shards"):
@@ -260,7 +264,7 @@ def _inputs(case, n_ranks):
 
 
 def _planned(case, model, n_ranks):
-    """The plan that the job makes itself."""
+    """Returns the plan that the job makes itself."""
     os.environ["NEUROSHARD"] = case.get("program", os.environ["NEUROSHARD"])
     planner = NeuroShardPlanner(**_inputs(case, n_ranks), **case["planner"])
     plan = planner.collective_plan(model, sharders(case["optimizer"]))
@@ -271,7 +275,8 @@ def _planned(case, model, n_ranks):
 
 
 def _offered(case, model, n_ranks):
-    """What the stock planner makes of the case's plan: the same."""
+    """Loads the case's plan into the stock planner, which must return the same
+    plan."""
     some = sharders(case["optimizer"])
     planner = EmbeddingShardingPlanner(**_inputs(case, n_ranks))
     planner.plan_loader = NeuroShardPlanLoader(
@@ -308,7 +313,7 @@ def _run_case(case, loader, rank, n_ranks):
 
 
 def start(rank, job, work):
-    """Joins the others; what the rank says goes to a file."""
+    """Joins the other ranks; the output of the rank goes to a file."""
     os.environ.update(
         RANK=str(rank),
         WORLD_SIZE=str(job.n_ranks),
@@ -330,8 +335,9 @@ def start(rank, job, work):
 
 
 def run(rank, job, work, cases):
-    """Writes a line of JSON a case to work/results: what each rank got, or
-    one error; after an error the others' next exchange fails."""
+    """Writes one line of JSON per case to work/results: the result of each
+    rank, or one error. After an error the next exchange of the other ranks
+    fails."""
     start(rank, job, work)
     path = f"{work}/loader.py"
     loader = _loader(path) if os.path.exists(path) else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""TorchRec's planner tests with NeuroShardPlanner in the place of the stock
-planner: suite.py CHECKOUT ours|stock. Each file runs in a process of its own."""
+"""Runs TorchRec's planner tests with NeuroShardPlanner in place of the stock
+planner: suite.py CHECKOUT ours|stock. Each file runs in its own process."""
 import collections
 import glob
 import json
@@ -12,13 +12,13 @@ import unittest
 
 import torchrec.distributed
 
-PLANS = {"asked": 0, "ours": 0}  # calls of plan(), and those that the program
-# has planned
+# Calls of plan(), and those that the program planned.
+PLANS = {"asked": 0, "ours": 0}
 
 
 def replace_planner():
-    """The name that tests import. NeuroShardPlanner keeps the stock class as
-    its base."""
+    """Replaces the class that tests import. NeuroShardPlanner keeps the stock
+    class as its base."""
     from neuroshard.torchrec import NeuroShardPlanner
     from torchrec.distributed import planner
     from torchrec.distributed.planner import planners
@@ -36,7 +36,7 @@ def replace_planner():
 
 
 def add_tests(checkout):
-    """Puts the packages `tests`, which wheels lack, behind the installed
+    """Adds the packages `tests`, which wheels lack, after the installed
     ones."""
     import torchrec.distributed.planner as planner
 
@@ -91,7 +91,7 @@ def main():
     print(f"{n_tests - n_bad} of {n_tests}")
 
 
-# A test starts processes, which import this file with its arguments.
+# A test starts processes, which import this file with the same arguments.
 if len(sys.argv) > 3:
     add_tests(sys.argv[1])
     if sys.argv[2] == "ours":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Checkpoints under another plan, as neuroshard-torchrec(7) has it: trained
-under one plan and saved by torch.distributed.checkpoint, loaded under another,
-and back, on 2 processes. Speaks TAP; NEUROSHARD is the program.
+"""Checkpoints across plans, as described in neuroshard-torchrec(7): trained
+with one plan and saved by torch.distributed.checkpoint, loaded with another
+plan, and the reverse, on 2 processes. Speaks TAP; NEUROSHARD is the program.
 """
 import json
 import logging
@@ -45,13 +45,14 @@ def train(model, tables, rank):
 
 
 def states(model):
-    """{table: its state}, of this rank."""
+    """Returns {table: its state} of this rank."""
     state = model.fused_optimizer.state_dict()["state"]
     return {key.split(".")[-2]: (key, part) for key, part in state.items()}
 
 
 def here(tensor):
-    """[first row, first column, values] of each piece; a replica is one."""
+    """Returns [first row, first column, values] of each shard; a replica is
+    one shard."""
     if not hasattr(tensor, "local_shards"):
         return [[[0] * tensor.dim(), tensor.detach().tolist()]]
     return [
@@ -61,7 +62,8 @@ def here(tensor):
 
 
 def whole(parts):
-    """What all ranks hold, put together: a list of numbers by their place."""
+    """Combines the shards of all ranks: a list of numbers by their
+    position."""
     found = {}
     for offsets, values in (piece for part in parts for piece in part):
         for i, row in enumerate(values):
@@ -72,7 +74,7 @@ def whole(parts):
 
 
 def gathered(mine):
-    """{table: whole} of what the ranks have by tables."""
+    """Returns {table: whole} from the shards of each rank."""
     parts = [None] * JOB.n_ranks
     dist.all_gather_object(parts, mine)
     names = sorted({name for part in parts for name in part})
@@ -80,7 +82,7 @@ def gathered(mine):
 
 
 def content(model):
-    """Weights, and state, by table."""
+    """Returns weights and optimizer state, by table."""
     weights = {n: here(w) for n, w in ranks._weights(model).items()}
     moments = {
         name: here(moment)
@@ -91,7 +93,7 @@ def content(model):
 
 
 def load_state(model, table, path):
-    """Whether that table's can be loaded."""
+    """Whether the state of a table can be loaded."""
     mine = states(model)
     key, part = mine.get(table, (None, None))
     wanted = {"optim": {"state": {key: part} if key else {}}}
@@ -103,7 +105,7 @@ def load_state(model, table, path):
 
 
 def load_partly(model, path):
-    """All state that is there."""
+    """Loads all state that exists; returns whether that works."""
     wanted = {"optim": model.fused_optimizer.state_dict()}
     planner = DefaultLoadPlanner(allow_partial_load=True)
     try:
@@ -114,7 +116,7 @@ def load_partly(model, path):
 
 
 def change(case, i, path, rank):
-    """From one of the case's plans to the other."""
+    """Saves under plan i of the case and loads under the other plan."""
     model = model_of(case, 1, case["plans"][i])
     train(model, case["tables"], rank)
     saved = {
@@ -147,16 +149,16 @@ def run(rank, work, cases):
     dist.destroy_process_group()
 
 
-# --- What the manual says ---------------------------------------------------
+# --- Behaviour described in the manual ---------------------------------------
 
 
 def n_columns(shown):
-    """Column pieces; 0 of a replica."""
+    """Number of column shards; 0 for a replica."""
     return len({s["shard_offsets"][1] for s in shown.get("shards", ())})
 
 
 def expected(optimizer, before, after):
-    """Whether state loads."""
+    """Whether the manual says that state can be loaded."""
     if optimizer == "sgd" or "shards" not in after:
         return True
     if "shards" not in before:
@@ -183,9 +185,9 @@ def judge(case, i, found):
             wrong.append((name, before, after))
     ok(
         not wrong and found["partly"] == is_partly,
-        f"{case['name']}, {'and back' if i else 'there'}: weights are the "
-        f"same, and state, but that of {n_lost} of {len(case['tables'])} "
-        "tables",
+        f"{case['name']}, {'and back' if i else 'there'}: weights and "
+        f"state are kept, except the state of {n_lost} of "
+        f"{len(case['tables'])} tables",
         f"{wrong}\n{found}",
     )
 
@@ -213,7 +215,7 @@ def drawn_case(seed, optimizer):
 
 
 def planned_case(seed, optimizer, **options):
-    """TorchRec's own plan, and ours."""
+    """A case with TorchRec's own plan, and ours."""
     rng = random.Random(f"planned {seed}")
     tables = drawn_tables(rng, 10, optimizer)
     inputs = {
@@ -240,8 +242,8 @@ def planned_case(seed, optimizer, **options):
 
 
 def widths_case():
-    """As many pieces of other widths: state loads by their number, though it
-    is of other columns."""
+    """A case with the same number of shards but other widths. State loads,
+    because only the number counts, although it belongs to other columns."""
     table = {
         **drawn_tables(random.Random(1), 1, "rowwise_adagrad")[0],
         "dim": 24,

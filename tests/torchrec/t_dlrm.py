@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The script of `emit --format dlrm` in facebookresearch/dlrm's own
-dlrm_main.py, which DLRM_DIR names: tables as planned, of several widths, fp16,
-replicated, in jobs of 2 and 4 processes; losses and weights after some steps
-against the model that is not sharded. Speaks TAP; NEUROSHARD is the program.
+"""Runs the script of `emit --format dlrm` in dlrm_main.py of
+facebookresearch/dlrm, whose folder is DLRM_DIR. Tables are as planned, with
+several widths, fp16 and replicas, in jobs of 2 and 4 processes. Losses and
+weights after some steps are compared with the unsharded model. Speaks TAP;
+NEUROSHARD is the program.
 """
 import copy
 import json
@@ -18,7 +19,8 @@ STEPS = 3
 RATE, EPSILON = 0.05, 0.01
 BATCH = 16
 TOLERANCE = 5e-6
-HALF_TOLERANCE = 2.0**-12  # half a step of fp16 between 1/4 and 1/2, thrice
+# three times half a step of fp16 between 1/4 and 1/2
+HALF_TOLERANCE = 2.0**-12
 TABLES = """name,num_embeddings,dim,pooling_factor,precision,sharding,optimizer
 cat_0,4000,16,3,fp32,column,{0}
 cat_1,50,16,1,fp32,replicate,{0}
@@ -28,7 +30,7 @@ cat_4,700,4,1,fp32,table,{0}
 cat_5,60,8,4,fp32,replicate,{0}
 cat_6,60,12,4,fp16,replicate,{0}
 """
-# Keeps what the script hands to torchrun.
+# A fake torchrun that keeps the files and arguments that it gets.
 TORCHRUN = """#!/bin/sh
 for arg; do
     case $arg in
@@ -67,7 +69,8 @@ def batch_of(rank, step, device):
 
 
 def compare(optimizer_name, whole, model, optimizer):
-    """Trains both, in the place of dlrm_main's train_val_test."""
+    """Replaces dlrm_main's train_val_test: trains the sharded and the whole
+    model."""
     import torch
     import torch.distributed as dist
     from neuroshard.torchrec import dump
@@ -122,7 +125,7 @@ def compare(optimizer_name, whole, model, optimizer):
 
 
 def run_rank(work, optimizer_name, results):
-    """What a rank does, which torchrun started."""
+    """Body of a rank that torchrun started."""
     import torch
     import torch.distributed as dist
 
@@ -156,7 +159,7 @@ def run_rank(work, optimizer_name, results):
 
 
 def emitted(folder, name, optimizer, n_ranks, options):
-    """The folder of what the script would have run."""
+    """Returns the folder with the files that the script would have run."""
     tables, plan, script = (
         folder / f"{name}.{ext}" for ext in ("csv", "json", "sh")
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The worked example before and after its one line, and in shadow mode, in
-jobs of 2 and 4 processes: what is predicted and the weights after some steps
-against the model that is not sharded. Speaks TAP; NEUROSHARD is the program.
+"""The worked example before and after its one changed line, and in shadow
+mode, in jobs of 2 and 4 processes. Predictions and weights after some steps
+are compared with the unsharded model. Speaks TAP; NEUROSHARD is the program.
 """
 import copy
 import difflib
@@ -31,7 +31,7 @@ def imported(path):
 
 
 def run_rank(path, results):
-    """What a rank does, which torchrun started."""
+    """Body of a rank that torchrun started."""
     import torch
     import torch.distributed as dist
     from neuroshard.torchrec import dump
@@ -52,7 +52,7 @@ def run_rank(path, results):
     entries = {name: e for part in modules for name, e in part.items()}
     whole = kept[0]
     whole.sparse_arch.to_empty(device=CPU)
-    torch.manual_seed(1)  # all ranks had other tables to draw before
+    torch.manual_seed(1)  # reseed: ranks have drawn other tables
     for weights in whole.parameters():
         torch.nn.init.uniform_(weights, -0.1, 0.1)
     reference = Unsharded(
@@ -91,7 +91,7 @@ def run_rank(path, results):
 
 
 def run_example(folder, path, n_ranks):
-    """What the ranks found, and what the job said."""
+    """Returns the results of the ranks, and the output of the job."""
     results = Path(folder) / "results"
     results.unlink(missing_ok=True)
     done = subprocess.run(
@@ -112,7 +112,7 @@ def run_example(folder, path, n_ranks):
 
 
 def check_example(folder, path, n_ranks):
-    """Returns the plan of the job, and what it said."""
+    """Returns the plan of the job, and its output."""
     found, said = run_example(folder, path, n_ranks)
     name = f"{Path(path).stem}, {n_ranks} ranks"
     if not found:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""TorchRec's plans as neuroshard reads them: what the stock planner made,
-dumped or printed, priced as its estimator prices it; and constraints that make
-its own plans better. Speaks TAP; variables as in t_planner.py.
+"""TorchRec's plans as input of neuroshard: plans of the stock planner, dumped
+or printed, are priced as its estimator prices them. Constraints improve
+TorchRec's own plans. Speaks TAP; variables as in t_planner.py.
 """
 import json
 import logging
@@ -25,7 +25,7 @@ from t_planner import BATCH, drawn, printed, read_list, shipped, write_list
 from tap import finish, ok
 
 COSTS_TOLERANCE = 1e-9
-PRINTED_TOLERANCE = 1e-3  # of look-ups in three decimals
+PRINTED_TOLERANCE = 1e-3  # lookups are printed with three decimals
 TYPES = (
     "table_wise",
     "column_wise",
@@ -38,7 +38,7 @@ TYPES = (
 
 
 class Model(nn.Module):
-    """With the tables of a list."""
+    """A model with the tables of a list."""
 
     def __init__(self, rows):
         super().__init__()
@@ -59,7 +59,7 @@ class Model(nn.Module):
 
 
 class Lines(logging.Handler):
-    """What is logged, as text with a logger's prefix."""
+    """Collects logged lines as text with the logger's prefix."""
 
     def __init__(self):
         super().__init__()
@@ -70,7 +70,7 @@ class Lines(logging.Handler):
 
 
 class Stock:
-    """A plan of the stock planner, what it printed, and each rank's ms."""
+    """A plan of the stock planner, its printed form, and each rank's ms."""
 
     def __init__(self, path, n_ranks, n_local, constraints):
         lines = Lines()
@@ -119,7 +119,7 @@ def write(path, text):
 
 
 def priced(path, *args):
-    """The ms of each rank, by neuroshard; [] where it fails."""
+    """Returns the ms of each rank by neuroshard; [] if it fails."""
     text = printed(
         *("cost", path, "--cost", "torchrec", "--json"),
         *("--memory", "80GiB", "--reserve", "0", *args),
@@ -157,7 +157,7 @@ def check_plan(work, name, path, shape, constraints):
 
 
 def check_types(work, draw):
-    """Each sharding type by itself, on two hosts of four."""
+    """Each sharding type alone, on two hosts of four."""
     path = drawn(work, "types", 10, draw, dims=(64, 128, 256))
     for kind in TYPES:
         constraints = {
@@ -181,7 +181,7 @@ def check_types(work, draw):
 
 
 def with_constraints(work, path, shape):
-    """Its plan with the constraints of ours."""
+    """TorchRec's plan with the constraints from our plan."""
     ours, constraints = work + "/ours.json", work + "/constraints.json"
     printed(
         *("plan", path, "--gpus", str(shape[0]), "--cost", "torchrec"),
@@ -203,7 +203,8 @@ def with_constraints(work, path, shape):
 
 
 def check_constraints(work, name, path, shape):
-    """Without any, with look-ups alone, and with all that is emitted."""
+    """Plans without constraints, with lookups only, and with all that is
+    emitted."""
     given = ("--tables", path, "--batch", str(BATCH))
     plain = Stock(path, *shape, None)
     dumped = write(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Memory of plans against the tensors that FBGEMM's training operator makes,
-for each optimizer and number format, whole tables and column and row pieces.
-The operator is built on the meta device, as on a GPU, without one. Speaks TAP;
-NEUROSHARD is the program, NEUROSHARD_DATA its data.
+"""Compares the memory of plans with the tensors of FBGEMM's training operator,
+for each optimizer and precision, for whole tables, columns and rows. The
+operator is built as for a GPU, but on the meta device, so no GPU is needed.
+Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA its data.
 """
 import json
 import os
@@ -65,7 +65,7 @@ def n_bytes(tensor):
 
 
 def allocated(shapes, optimizer, precision):
-    """Bytes of weights and of state, as FBGEMM has them."""
+    """Bytes of weights and of optimizer state that FBGEMM allocates."""
     cache = SparseType.FP32 if precision in NEEDS_CACHE else None
     made = operator(
         shapes, OPTIMIZERS[optimizer], PRECISIONS[precision], cache
@@ -80,7 +80,7 @@ def allocated(shapes, optimizer, precision):
 
 
 def planned(optimizer, precision, kind, work, columns=""):
-    """The plan of one table on two GPUs."""
+    """Returns the plan of one table on two GPUs."""
     path = f"{work}/list.csv"
     names, cells = "", ""
     for column in filter(None, columns.split(",")):
@@ -136,8 +136,8 @@ def check_bytes(work):
 
 
 def check_adama(work):
-    """AdamA (arXiv:2305.19982) accumulates gradients in Adam's two states:
-    FBGEMM has no such operator, and two fp32 values an element are those."""
+    """AdamA (arXiv:2305.19982) accumulates gradients in Adam's two states.
+    FBGEMM has no such operator; the states are two fp32 values per element."""
     for precision in PRECISIONS:
         adam, adama = (
             planned(name, precision, "table", work) for name in ("adam", "adama")
@@ -154,7 +154,7 @@ def check_adama(work):
 
 
 def check_overhead(work):
-    """Each row of each piece has it."""
+    """The overhead counts for each row of each shard."""
     for kind in KINDS:
         plain = planned("adam", "fp16", kind, work)
         more = planned("adam", "fp16", kind, work, "row_overhead_bytes=24")
@@ -172,7 +172,8 @@ def check_overhead(work):
 
 
 def check_cache(work):
-    """What the loader gives FBGEMM so that the operator can be made."""
+    """The cache parameters that the loader gives FBGEMM make the operator
+    work."""
     for precision in PRECISIONS:
         plan = planned("adam", precision, "table", work)
         if plan is None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What neuroshard says of TorchRec's planner, held against the planner itself:
-every GPU's costs of emitted plans against its estimator (1e-12), and the plan
-that `compare` has for it against its own (0.1 %). Speaks TAP; NEUROSHARD is the
-program, NEUROSHARD_DATA its data, NEUROSHARD_SHARED the reference data, and
-TEST_SIZE=full runs the planner on the lists that take it minutes, too.
+"""Compares neuroshard's model of TorchRec's planner with the planner itself:
+every GPU's costs of emitted plans with its estimator (1e-12), and the plan of
+`compare` for this planner with its own plan (0.1 %). Speaks TAP; NEUROSHARD is
+the program, NEUROSHARD_DATA its data, NEUROSHARD_SHARED the reference data.
+With TEST_SIZE=full the planner also runs on lists that take it minutes.
 """
 import csv
 import json
@@ -60,7 +60,8 @@ ELEMENT_BYTES = {"fp32": torch.float32, "fp16": torch.float16}
 
 
 def printed(*args):
-    """What neuroshard prints; None, and why, where it fails."""
+    """Returns the output of neuroshard; if it fails, None, and prints the
+    reason."""
     status, text, why = neuroshard(*args)
     if status:
         print("# " + why.strip())
@@ -89,7 +90,8 @@ def shipped(name):
 
 
 def drawn(work, name, n_tables, draw, dims=(8, 16, 32, 64, 128, 256, 512)):
-    """Rows from 3 to 2 10^7, evenly by their logarithm."""
+    """Draws a list with 3 to 2 10^7 rows per table, uniform in the
+    logarithm."""
     return write_list(
         work,
         name,
@@ -106,7 +108,8 @@ def drawn(work, name, n_tables, draw, dims=(8, 16, 32, 64, 128, 256, 512)):
 
 
 def mixed(work, name, n_tables, draw):
-    """Sequences, half precision and less than one look-up a sample as well."""
+    """Draws a list with sequences, half precision and less than one lookup per
+    sample."""
     rows = read_list(drawn(work, name, n_tables, draw))
     for row in rows:
         row["precision"] = row["comm_precision"] = draw.choice(
@@ -121,7 +124,7 @@ def mixed(work, name, n_tables, draw):
 
 
 def few_rows(work, name, draw):
-    """20 tables of fewer rows than 8 ranks, and 20 others."""
+    """20 tables with fewer rows than 8 ranks, and 20 others."""
     rows = read_list(drawn(work, name, 40, draw))
     for row in rows[::2]:
         row["num_embeddings"] = draw.randint(2, 7)
@@ -129,7 +132,7 @@ def few_rows(work, name, draw):
 
 
 def of_pool(work, name, draw):
-    """100 of the reference pool's tables that are looked up; None: no pool."""
+    """100 tables of the reference pool that have lookups; None: no pool."""
     shared = os.environ.get("NEUROSHARD_SHARED", "../shared")
     path = f"{shared}/data/tables/dlrm_t856_calibrated.csv"
     if not os.path.exists(path):
@@ -181,7 +184,7 @@ SHARDERS = build_sharder_data_map(
 
 
 def sharding_option(table, entry, n_ranks):
-    """A table of the plan as it was emitted, blocks of no rows too."""
+    """A table of the emitted plan, including row blocks that are empty."""
     size = (table["num_embeddings"], table["dim"])
     shards = [
         Shard(size=s["shard_sizes"], offset=s["shard_offsets"], rank=rank)
@@ -229,7 +232,8 @@ def estimated(plan, emitted):
 
 
 def check_costs(work, name, path, n_ranks, n_local):
-    """All kinds, and each that has a plan by itself."""
+    """Compares costs with all kinds allowed, and with each kind alone that has
+    a plan."""
     worst, kinds = 0.0, set()
     for allowed in KINDS:
         plan_path, emitted_path = work + "/plan.json", work + "/emitted.json"

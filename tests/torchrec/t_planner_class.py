@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""NeuroShardPlanner in the place of TorchRec's own: what it reads of a model,
-and that a fault of whatever kind leaves the job with the stock planner's plan
-and one line in the log. Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA
-its data.
+"""NeuroShardPlanner in place of TorchRec's own planner: the facts that it
+reads from a model, and that after any fault the job gets the stock planner's
+plan and one line in the log. Speaks TAP; NEUROSHARD is the program,
+NEUROSHARD_DATA its data.
 """
 import contextlib
 import json
@@ -69,7 +69,7 @@ from planner_models import (
 )
 from tap import finish, ok
 
-# --- What is read -----------------------------------------------------------
+# --- Input of the planner ---------------------------------------------------
 
 
 def check_tables():
@@ -182,7 +182,7 @@ def check_modules():
     found = planner.neuroshard_plan.json["tables"]
     names = [table["name"] for table in found]
     want = ["user.a", "user.b", "history.h", "item.0.a"]
-    ok(names == want, "which have tables of one name", str(names))
+    ok(names == want, "tables of one name in two modules", str(names))
     has(found[2], "a sequence", output="sequence", num_embeddings=400)
     planner = NeuroShardPlanner(**stock_arguments())
     nothing = planner.plan(torch.nn.Linear(2, 2), SHARDERS)
@@ -201,7 +201,7 @@ def check_topology():
     plan = planner.plan(model, SHARDERS)
     json = planner.neuroshard_plan.json
     has(
-        *(json["cluster"], "ranks, hosts, memory and what is reserved of it"),
+        *(json["cluster"], "ranks, hosts, memory and its reserve"),
         gpus=8,
         gpus_per_host=2,
         pod_size=2,
@@ -212,7 +212,7 @@ def check_topology():
     ok(json["batch"] == 8 * 128, "the batch", str(json["batch"]))
     shape = {**dump(plan, planner._topology), "plan": None}
     want = {"world_size": 8, "local_world_size": 2, "pod_size": 2}
-    ok(shape == {**want, "plan": None}, "its dump has them", str(shape))
+    ok(shape == {**want, "plan": None}, "the dump's shape", str(shape))
     planner = NeuroShardPlanner(
         topology=topology(
             4, local_world_size=2, intra_host_bw=4e8, inter_host_bw=2.5e7
@@ -247,7 +247,7 @@ def check_usage(work):
 
 
 def check_constraints():
-    """What a plan of TorchRec's takes from them."""
+    """Properties of a TorchRec plan that constraints determine."""
     model = collection(
         bags("a", 4000, 128), bags("b", 5000, 16), bags("c", 6000, 16)
     )
@@ -264,15 +264,15 @@ def check_constraints():
     plan = planner.plan(model, SHARDERS).plan[""]
     kinds = [plan[name].sharding_type for name in "abc"]
     want = ["column_wise", "table_wise", "table_row_wise"]
-    ok(kinds == want, "only what they allow", f"{kinds}")
-    ok(plan["b"].stochastic_rounding is True, "what they say of kernels")
+    ok(kinds == want, "only sharding types that they allow", f"{kinds}")
+    ok(plan["b"].stochastic_rounding is True, "their kernel settings")
 
 
 # --- Shadow -----------------------------------------------------------------
 
 
 def estimated_ms(options):
-    """The slowest rank's, as TorchRec's planner itself has estimated it."""
+    """Time of the slowest rank, as estimated by TorchRec's planner itself."""
     ranks = {}
     for shard in (shard for option in options for shard in option.shards):
         ranks[shard.rank] = ranks.get(shard.rank, 0.0) + shard.perf.total
@@ -280,7 +280,7 @@ def estimated_ms(options):
 
 
 def check_rows_over():
-    """Rows over all ranks, or over those of a host, where only that is
+    """Rows over all ranks, or over those of a host, if only that is
     allowed."""
     model = collection(*(bags(f"t{i}", 10**6, 64) for i in range(8)))
     allowed = ("row_wise", "table_row_wise")
@@ -303,7 +303,8 @@ def check_rows_over():
 
 
 def check_two_dimensions():
-    """The plan of one group as DMPCollection deals it to the other."""
+    """The plan of one group, as DMPCollection assigns it to the other
+    group."""
     model = collection(bags("a", 4000, 64), bags("b", 10**6, 64))
     planner = NeuroShardPlanner(
         **stock_arguments(topology=topology(4, local_world_size=2)),
@@ -340,7 +341,7 @@ def check_shadow(name, **more):
         **arguments, callbacks=[lambda plan: plans.append(plan) or plan]
     )
     want = str(stock.plan(model, SHARDERS))
-    # The time of a host would hide what plans differ by.
+    # A host time would hide the difference between plans.
     planner = NeuroShardPlanner(**arguments, **QUICK, mode="shadow", host_ms=0)
     state = torch.get_rng_state()
     with Log() as log:
@@ -351,7 +352,7 @@ def check_shadow(name, **more):
         str(plan) == want and plan is shadow.stock,
         f"shadow, {name}: the plan is the stock one",
     )
-    ok(str(shadow.ours) != want, "and ours is another")
+    ok(str(shadow.ours) != want, "our plan is another one")
     ok(
         torch.equal(state, torch.get_rng_state()),
         "no random numbers were drawn",
@@ -385,7 +386,7 @@ def check_shadow(name, **more):
 
 
 def check_dump(planner, model, constraints):
-    """TorchRec's plan as the program reads it, with list and batch."""
+    """The program reads TorchRec's plan with its table list and batch."""
     hosts, shadow = planner._topology, planner.shadow
     found = _model.tables(model, SHARDERS, constraints, JOB)
     with tempfile.TemporaryDirectory() as work:
@@ -410,7 +411,7 @@ def check_dump(planner, model, constraints):
 
 
 def check_twice(planner, model, constraints, ours):
-    """Our plan as if it were TorchRec's, too."""
+    """Compares our plan with itself, passed as TorchRec's plan."""
     found = _model.tables(model, SHARDERS, constraints, JOB)
     both = _shadow.compare(
         *(planner, model, SHARDERS, [planner.shadow.ours] * 2),
@@ -421,8 +422,8 @@ def check_twice(planner, model, constraints, ours):
 
 
 def check_estimate():
-    """The step by cost="torchrec" is TorchRec's estimate, whatever the format
-    of the weights and of the exchange."""
+    """The step by cost="torchrec" equals TorchRec's estimate, for any
+    precision of the weights and of the exchange."""
     qcomms = QCommsConfig(CommType.BF16, CommType.BF16)
     codecs = get_qcomm_codecs_registry(qcomms)
     for name, sharder in (
@@ -473,8 +474,8 @@ def check_shadow_fault():
 
 
 def check_plan_loader(work):
-    """A plan of whole tables, rows and replicas is one that it could have
-    made itself."""
+    """A plan of whole tables, rows and replicas is one that the stock planner
+    could have made itself."""
     model, constraints = shipped("nvidia_synthetic_tiny_v3")
     kinds = ("table_wise", "row_wise", "data_parallel", None)
     for i, constraint in enumerate(constraints.values()):
@@ -498,13 +499,13 @@ def check_plan_loader(work):
         got == want and len(kinds) >= 3,
         f"the stock planner loads {', '.join(sorted(kinds))}",
     )
-    ok(loader.get_plan_id() == "monday", "which has a name")
+    ok(loader.get_plan_id() == "monday", "the plan has a name")
     other = EmbeddingShardingPlanner(
         **{**arguments, "batch_size": 7, "plan_loader": loader}
     )
     try:
         other.plan(model, SHARDERS)
-        ok(False, "with another batch it does not")
+        ok(False, "another batch: the plan is refused")
     except PlannerError as error:
         ok("input context mismatch" in str(error), "with another batch not")
     planner = NeuroShardPlanner(
@@ -518,11 +519,11 @@ def check_plan_loader(work):
         ok(str(error).count("is column_wise (fused) in") > 5, str(error)[:200])
 
 
-# --- What is TorchRec's own around the search --------------------------------
+# --- TorchRec's own parts around the search ----------------------------------
 
 
 class Lines:
-    """A Stats that keeps what it is called with."""
+    """A Stats that keeps the arguments of its calls."""
 
     def __init__(self):
         self.calls = []
@@ -532,7 +533,7 @@ class Lines:
 
 
 def check_around():
-    """Callbacks, stats and the selected options have our plan."""
+    """Callbacks, stats and the selected options get our plan."""
     model, constraints = shipped("criteo_kaggle_26")
     seen, stats = [], Lines()
     planner = NeuroShardPlanner(
@@ -594,7 +595,7 @@ def check_around():
 
 
 def check_resumed():
-    """Our planner plans by its plan_loader, and refuses a stale one."""
+    """Our planner uses its plan_loader, and refuses a stale one."""
     model, constraints = shipped("criteo_kaggle_26")
     arguments = stock_arguments(constraints)
     want = EmbeddingShardingPlanner(**arguments).plan(model, SHARDERS)
@@ -603,7 +604,7 @@ def check_resumed():
     planner.plan_loader = NeuroShardPlanLoader(planner, model, SHARDERS, want)
     got = planner.plan(model, SHARDERS)
     ok(str(got) == str(want) != free, "our planner loads a plan")
-    ok(planner.neuroshard_plan is None, "which is not of the program")
+    ok(planner.neuroshard_plan is None, "the plan is not the program's")
     other = NeuroShardPlanner(
         **{
             **arguments,
@@ -614,20 +615,20 @@ def check_resumed():
     )
     try:
         other.plan(model, SHARDERS)
-        ok(False, "with another batch it refuses it")
+        ok(False, "another batch: the plan is refused")
     except PlannerError as error:
         ok("input context mismatch" in str(error), "with another batch not")
 
 
 def check_left_to_job():
-    """A module that no sharder asks for is not planned, and the rest is."""
+    """A module without a sharder is not planned; the rest is."""
     planner = NeuroShardPlanner(**stock_arguments(), **QUICK, fallback=False)
     plan = planner.plan(Two(), [EmbeddingBagCollectionSharder()])
     ok(set(plan.plan) == {"user", "item.0"}, "a module without a sharder")
 
 
 def check_whole_sentence():
-    """A reason is whole, however wide the terminal is."""
+    """A reason is complete, however wide the terminal is."""
     model = collection(bags("a", 10**6, 64), bags("b", 10**6, 64))
     arguments = stock_arguments(topology=topology(2, hbm_cap=1 << 20))
     lines = []
@@ -646,7 +647,8 @@ def check_whole_sentence():
 
 
 def check_no_memory_left():
-    """A PlannerError of TorchRec's is an answer: the stock planner's, too."""
+    """A PlannerError of TorchRec counts as an answer; the stock planner gives
+    the same."""
 
     class Nothing(FixedPercentageStorageReservation):
         def reserve(self, *_, **__):
@@ -676,7 +678,7 @@ def check_no_memory_left():
     line = "".join(log.lines)
     ok(
         "too large; TorchRec's own" in line and "as it was" not in line,
-        "a PlannerError is no TorchRec that has changed",
+        "a PlannerError does not blame TorchRec",
         line,
     )
 
@@ -686,7 +688,8 @@ def check_no_memory_left():
 
 @contextlib.contextmanager
 def program(text):
-    """A script instead of it, but for its version; PROGRAM is the real one."""
+    """Replaces the program, except for its version, by a script; PROGRAM is
+    the real one."""
     with tempfile.TemporaryDirectory() as work:
         path = f"{work}/neuroshard"
         with open(path, "w", encoding="utf-8") as file:
@@ -702,7 +705,7 @@ def program(text):
 
 @contextlib.contextmanager
 def moved(planner):
-    """As if TorchRec had renamed a property."""
+    """Simulates a TorchRec that renamed a property."""
 
     class Moved(Topology):
         def __getattribute__(self, name):
@@ -722,7 +725,8 @@ def refusing_loader():
 
 
 def least_kib():
-    """In which the program starts; it does not plan in that."""
+    """Smallest memory limit in KiB with which the program starts; planning
+    needs more."""
     for kib in range(2000, 1000000, 1000):
         done = subprocess.run(
             f"ulimit -v {kib}; exec '{os.environ['NEUROSHARD']}' --version",
@@ -786,7 +790,7 @@ def stock_plan(model, constraints):
 
 
 def check_fault(model, constraints, name, fault, part, **options):
-    """The plan of the stock planner, and one line."""
+    """A fault gives the stock planner's plan, and one line in the log."""
     options = {**QUICK, "timeout_s": 5, **options}
     arguments = stock_arguments(constraints)
     planner = NeuroShardPlanner(**arguments, **options)
@@ -835,7 +839,7 @@ def check_faults():
         line = "".join(log.lines)
         ok(
             part in line and "as it was" not in line,
-            "a bad list of usage is no TorchRec that has changed",
+            "a bad list of usage does not blame TorchRec",
             line,
         )
     planner = NeuroShardPlanner(
@@ -852,7 +856,7 @@ def check_faults():
 
 
 def check_unknown():
-    """What is not placed."""
+    """Tables that the program cannot place."""
     tables = [bags("a", 100, 16)]
     bag = EmbeddingBagCollection(
         tables, device=torch.device("meta"), is_weighted=True

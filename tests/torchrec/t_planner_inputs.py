@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What NeuroShardPlanner does with each argument of TorchRec's planner, member
-of a topology and of constraints, and with the use of tables: it is honoured,
-refused by name, or irrelevant, which the manual says in one table. Speaks TAP;
-NEUROSHARD is the program, NEUROSHARD_DATA its data.
+"""Effect of each argument of TorchRec's planner, each member of a topology and
+of constraints, and the usage of tables, in NeuroShardPlanner. Each is
+honoured, refused by name, or irrelevant; a table in the manual says which.
+Speaks TAP; NEUROSHARD is the program, NEUROSHARD_DATA its data.
 """
 import inspect
 import logging
@@ -77,7 +77,7 @@ def refused(name, part, model=None, constraints=None, **more):
 
 
 def lines(model, **more):
-    """Of the log of a plan, the levels, and the planner."""
+    """Returns the log of a plan, its levels, and the planner."""
     with Log() as log:
         _, planner = planned(model, **more)
     return "\n".join(log.lines), log.levels, planner
@@ -136,7 +136,8 @@ def check_gpu():
 
 
 def check_line():
-    """One line in every mode, a warning if something is assumed or changes."""
+    """One line in every mode; a warning if something is assumed or training
+    changes."""
     whole = {"arguments": {"proposer": None}, "shard": "table"}
     with on_gpu("NVIDIA H200"):
         line, levels, planner = lines(one(), **whole)
@@ -159,10 +160,10 @@ def check_line():
     step = f"a step of {planner.neuroshard_plan.step_ms:.4g} ms"
     ok(
         levels == ["INFO"] and step in line and "TorchRec's planner: " in line,
-        "the line of a plan that changes nothing",
+        "the line of a plan that does not change training",
         f"{levels} {line}",
     )
-    ok("wait for their host" in host, "which says what binds", host)
+    ok("wait for their host" in host, "the line names the bottleneck", host)
     ok(
         cut_levels == ["WARNING"]
         and "row-wise Adagrad goes by pieces of rows, not by rows, in 1" in cut
@@ -173,7 +174,7 @@ def check_line():
     )
     ok(
         "\n    planned by" in shadow and "TorchRec's planner:" not in shadow,
-        "the same in a shadow, whose table has the gain",
+        "the line of a shadow, without the gain",
         shadow,
     )
 
@@ -237,7 +238,7 @@ def check_by_feature():
         ("num_poolings", [1.0] * 4),
         ("batch_sizes", [512, 512]),
     ):
-        # TorchRec itself asks for as many of each.
+        # TorchRec itself requires the same number of each.
         same = {"pooling_factors": [1.0] * len(values), member: values}
         refused(
             f"{len(values)} {member}",
@@ -297,8 +298,8 @@ def check_kinds():
 
 
 def check_kept():
-    """What constraints say of kernels goes to the plan, as TorchRec's own
-    planner has it."""
+    """Kernel settings of constraints go to the plan, as in TorchRec's own
+    planner."""
     for member, value in (
         ("cache_params", CacheParams(load_factor=0.5)),
         ("enforce_hbm", True),
@@ -328,7 +329,7 @@ def check_kept():
         one(),
         constraints={"a": ParameterConstraints(output_dtype=DataType.FP16)},
     )
-    has(found["a"], "output_dtype is that of the exchange", **FP16)
+    has(found["a"], "output_dtype sets comm_precision", **FP16)
 
 
 WHOLE = {"a": ParameterConstraints(sharding_types=["table_wise"])}
@@ -348,7 +349,7 @@ def check_weighted():
             cost="torchrec",
         )
         line, _, _ = lines(model, constraints=constraints)
-        ok("1 weighted tables are priced without" in line, "else it is told")
+        ok("1 weighted tables are priced without" in line, "a note")
 
 
 def check_constraint_names():
@@ -363,7 +364,7 @@ def check_constraint_names():
     given = {"else": ParameterConstraints(pooling_factors=[9.0])}
     line, _, _ = lines(model, constraints=given)
     text = "constraints has a name that the model has not (else)"
-    ok(text in line, "of one that is not close", line)
+    ok(text in line, "constraints of an unknown table", line)
     given = {"user_id": ParameterConstraints(feature_names=["user_id_g"])}
     refused("another feature", "did you mean 'user_id_f'?", model, given)
     given = {"user_id": ParameterConstraints(feature_names=["user_id_f"])}
@@ -558,7 +559,7 @@ def check_bandwidths():
         cluster = planner.neuroshard_plan.json["cluster"]
         has(cluster, f"{list(given)}", intra_gbps=400, inter_gbps=25)
     refused(
-        "a model of exchanges beside TorchRec's",
+        "another model of exchanges than TorchRec's",
         "generalized_comms_bandwidths of the topology is a Measured",
         arguments={"topology": topology(**given)},
         cost="torchrec",
@@ -566,7 +567,7 @@ def check_bandwidths():
 
 
 def check_estimate():
-    """cost="torchrec" is TorchRec's estimate, whatever the topology says."""
+    """cost="torchrec" equals TorchRec's estimate, for any topology."""
     model = collection(bags("a", 40000, 64), bags("b", 20000, 128, "fg"))
     constraints = {"b": ParameterConstraints(pooling_factors=[3.0, 4.0])}
     for given in (
@@ -590,7 +591,8 @@ def check_estimate():
 
 
 def check_irrelevant():
-    """Of what is not planned, and of TorchRec's own search."""
+    """Arguments about unplanned parts and about TorchRec's own search have no
+    effect."""
     model = one()
     _, planner = planned(model)
     want = str(planner.plan(model, SHARDERS))
@@ -668,11 +670,11 @@ def check_arguments():
     )
     ok(planner._options["time_limit"] == 60, "the time limit of the search")
     planner = NeuroShardPlanner(hosts, timeout_seconds=60, time_limit=3)
-    ok(planner._options["time_limit"] == 3, "and an option wins")
+    ok(planner._options["time_limit"] == 3, "an option takes precedence")
 
 
 def check_loader():
-    """A plan of ours is loaded whatever its pieces are."""
+    """A plan of ours can be loaded with any shards."""
     model = collection(bags("a", 4000, 96), bags("b", 9000, 64, "fg"))
     given = {
         "a": ParameterConstraints(sharding_types=["column_wise"]),
@@ -744,7 +746,7 @@ def check_loader():
 
 
 def check_sentences():
-    """No file of a call, no line of standard input."""
+    """Messages name no temporary file and no line of standard input."""
     refused(
         "too many columns",
         "table 'a': dim",
@@ -812,8 +814,8 @@ TOPOLOGY = {
 
 
 def check_table():
-    """All that the TorchRec that is installed takes is in the table, and the
-    manual has that table."""
+    """The table has all arguments of the installed TorchRec, and the manual
+    has the same table."""
     text = MANUAL.read_text(encoding="utf-8")
     section = text.split('.Ss "Arguments, one by one"')[-1].split("\n.Ss ")[0]
     shown = dict(re.findall(r"^\.It Li (\w+) Ta (\w+)", section, re.M))
@@ -833,8 +835,8 @@ def check_table():
             for name, (verdict, _) in table.items()
             if shown.pop(name, None) != verdict
         }
-        ok(not wrong, "and in the manual", f"{wrong}")
-    ok(not shown, "which has no others", f"{shown}")
+        ok(not wrong, "the manual's table agrees", f"{wrong}")
+    ok(not shown, "the manual has no other rows", f"{shown}")
 
 
 def main():

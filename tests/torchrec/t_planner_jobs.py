@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""NeuroShardPlanner in jobs of several processes: rank 0 plans, all get the
-plan, and train by it; see ranks.py for what is held against what. Speaks TAP;
+"""NeuroShardPlanner in jobs of several processes: rank 0 plans, all ranks get
+the plan and train with it; ranks.py describes the comparisons. Speaks TAP;
 NEUROSHARD is the program, and TEST_SIZE=full runs more models.
 """
 import os
@@ -12,9 +12,9 @@ from t_plans import JOBS, Job, run_job
 
 
 def drawn_tables(rng, n_tables, optimizer):
-    """Pooled ones and sequences of one width. On a CPU TorchRec pools
-    replicated sequences and wants rows on all ranks, so that there are
-    many."""
+    """Draws pooled tables, and sequences of one width. Tables have many rows,
+    because on a CPU TorchRec pools replicated sequences and needs rows on all
+    ranks."""
     tables = []
     for i in range(n_tables):
         is_sequence = rng.random() < 0.25
@@ -69,7 +69,7 @@ def cases(job):
 
 
 def column_case():
-    """All tables in pieces."""
+    """A case with all tables in column shards."""
     tables = drawn_tables(random.Random(1), 6, "rowwise_adagrad")
     for table in tables:
         table.update(dim=24, output="pooled")
@@ -109,7 +109,8 @@ def fault_cases(work):
 
 
 def entry(kind, ranks, shards):
-    """As emit writes it; shards are (first row, column, rows, columns)."""
+    """An entry as emit writes it; shards are (first row, column, rows,
+    columns)."""
     shown = {
         "sharding_type": kind,
         "compute_kernel": "dense" if kind == "data_parallel" else "fused",
@@ -131,7 +132,7 @@ PIECE = 8
 
 
 def drawn_entry(rng, table, n_ranks):
-    """One of what TorchRec's enumerator offers on a CPU."""
+    """Draws one of the entries that TorchRec's enumerator offers on a CPU."""
     rows, dim = table["num_embeddings"], table["dim"]
     whole = (0, 0, rows, dim)
     if table["output"] == "sequence":
@@ -179,7 +180,7 @@ def offered_case(seed, job):
 
 
 def refused_case(name, shown, refusal, **constraint):
-    """A table of 40 rows, 24 columns, as it is not offered."""
+    """A table of 40 rows and 24 columns with an entry that is not offered."""
     table = drawn_tables(random.Random(1), 1, "sgd")[0]
     table.update(num_embeddings=40, dim=24, output="pooled")
     return {

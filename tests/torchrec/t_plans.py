@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Plans of neuroshard in the real TorchRec, on processes of this machine's CPU;
-see ranks.py for what is held against what. Speaks TAP; NEUROSHARD is the
-program, NEUROSHARD_DATA its data, and TEST_SIZE=full runs more random plans.
+"""Plans of neuroshard in the real TorchRec, on CPU processes of this machine;
+ranks.py describes the comparisons. Speaks TAP; NEUROSHARD is the program,
+NEUROSHARD_DATA its data, and TEST_SIZE=full runs more random plans.
 """
 import csv
 import json
@@ -18,7 +18,7 @@ from tap import finish, neuroshard, ok
 
 class Job(NamedTuple):
     n_ranks: int
-    n_local: int  # of a host
+    n_local: int  # ranks of a host
     pod_size: int = 1  # hosts of an NVLink domain
 
 
@@ -60,7 +60,8 @@ def path_of(work, name, job):
 
 
 def capped_list(work, name, optimizer):
-    """Writes the list with few rows; returns its path and bytes of weights."""
+    """Writes the list with few rows; returns its path and the bytes of its
+    weights."""
     path = f"{work}/{name}.csv"
     source = f"{os.environ['NEUROSHARD_DATA']}/tables/{name}.csv"
     with open(source, encoding="utf-8") as file:
@@ -76,7 +77,8 @@ def capped_list(work, name, optimizer):
 
 
 def emitted(plan_path, name, optimizer):
-    """The plan as a case for the ranks; NEUROSHARD refused it: None."""
+    """Returns the plan as a case for the ranks; None if NEUROSHARD refused
+    it."""
     path = plan_path + ".torchrec"
     status, _, why = neuroshard(
         "emit", plan_path, "--format", "torchrec", *MODULES, "-o", path
@@ -95,7 +97,8 @@ def emitted(plan_path, name, optimizer):
 
 
 def planned_cases(work, job):
-    """Room for 1.4 times the weights keeps tables from being replicated."""
+    """Plans with memory for 1.4 times the weights, so that tables are not
+    replicated."""
     for name in LISTS:
         for kinds in KINDS:
             optimizer = "rowwise_adagrad" if "column" in kinds else "sgd"
@@ -118,8 +121,9 @@ def planned_cases(work, job):
 
 
 def random_widths(rng, way, table, n_places):
-    """Column ranges as [(place, width)]; those of one place are of one width,
-    and all pieces of sequences. A pooled table gets its dim from them."""
+    """Draws column ranges as [(place, width)]. All ranges of one place have
+    the same width, and so have all shards of sequences. The dim of a pooled
+    table is the sum of its widths."""
     if way not in ("column", "grid"):
         return [(rng.randrange(n_places), table["dim"])]
     if table["output"] == "sequence":
@@ -159,7 +163,8 @@ def random_shards(rng, table, job):
 
 
 def plan_of(job, tables, pieces):
-    """A plan as by hand; pieces are (table, rows, columns, rank)."""
+    """Returns a plan as written by hand; pieces are (table, rows, columns,
+    rank)."""
     return {
         "neuroshard_plan": 1,
         "batch": 64,
@@ -185,9 +190,9 @@ def plan_of(job, tables, pieces):
 
 
 def random_plan(rng, job, optimizer):
-    """Pooled tables and sequences of one width, each cut in its own way. FBGEMM
-    on a CPU fails where a rank has no rows at all of what is cut, and pools
-    the sequences that are replicated: so there is neither."""
+    """Draws a plan of pooled tables and of sequences of one width, each cut in
+    its own way. It has no replicated sequences and no rank without rows of a
+    cut table: on a CPU FBGEMM pools the former and fails with the latter."""
     tables, pieces = [], []
     for i in range(rng.randint(1, 12)):
         is_sequence = rng.random() < 0.3
@@ -217,7 +222,7 @@ def random_cases(work, job):
         yield emitted(path, f"random plan {seed}, {optimizer}", optimizer)
 
 
-# --- What must be refused ---------------------------------------------------
+# --- Plans that must be refused --------------------------------------------
 
 
 def cut_plan(work, job, widths):
@@ -243,7 +248,7 @@ def cut_plan(work, job, widths):
 
 
 def check_unequal_plan(work):
-    """Two pieces of the same table on one rank, not of one width."""
+    """Two shards of one table on one rank with different widths."""
     status, _, why = neuroshard(
         *("emit", cut_plan(work, Job(2, 2), (12, 4)), "--format", "torchrec")
     )
@@ -257,7 +262,7 @@ def refused_case(work, job, name, refusal):
 
 
 def unequal_case(work):
-    """The same in a file that was edited."""
+    """The same unequal shards in an edited file."""
     case = refused_case(
         *(work, Job(2, 2), "the loader refuses unequal pieces"),
         "cut: pieces of 12 and of 4 columns on rank 0, where TorchRec wants "
@@ -287,8 +292,8 @@ def judge(case, results):
 
 
 def run_job(work, job, cases):
-    """A case that ends the job is the first without results; the rest gets
-    another job."""
+    """Runs the cases. A case that ends the job is the first one without
+    results; the remaining cases get another job."""
     while cases:
         results, why = [], ""
         for name in ("results", "meeting"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What `neuroshard.data.profile` measures in batches of KeyedJaggedTensors of
-the real TorchRec, beside counting in Python. Speaks TAP; NEUROSHARD is the
-program.
+"""Compares the figures of `neuroshard.data.profile`, for batches of
+KeyedJaggedTensors of the real TorchRec, with counting in Python. Speaks TAP;
+NEUROSHARD is the program.
 """
 import collections
 import dataclasses
@@ -45,7 +45,7 @@ class Batch:
 
 
 def draw(rng, stride=STRIDE, dtype=torch.int64):
-    """A batch, and the ids of each table in it."""
+    """Returns a batch, and the ids of each table in it."""
     ids, lengths = {}, []
     for feature in FEATURES:
         own = [rng.randrange(4) for _ in range(stride)]
@@ -104,7 +104,7 @@ def check_counts(rng, dtype, wrap):
 
 
 def check_configs(rng):
-    """What a plan has to know of the tables beside their size."""
+    """Properties of tables, other than their size, that a plan needs."""
     configs = [
         dataclasses.replace(CONFIGS[0], name="#", data_type=DataType.FP16),
         EmbeddingConfig(
@@ -126,7 +126,7 @@ def check_configs(rng):
 
 
 def check_features(rng):
-    """One that two tables have, and one that none has."""
+    """A feature that two tables share, and one without a table."""
     configs = [
         dataclasses.replace(CONFIGS[0], name=name, feature_names=features)
         for name, features in (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A job of real TorchRec on this machine's CPU that is timed by the lines of
-neuroshard-record(1), and profiled, whose traces its other lines read; both are
-read back by `neuroshard record`. Speaks TAP; NEUROSHARD is the program,
-NEUROSHARD_DATA its data.
+"""A job of the real TorchRec on this machine's CPU. The lines of
+neuroshard-record(1) time it; it is also profiled, and other lines of that page
+read the traces. `neuroshard record` reads both results. Speaks TAP; NEUROSHARD
+is the program, NEUROSHARD_DATA its data.
 """
 import csv
 import json
@@ -27,7 +27,7 @@ MAX_ROWS = 1500
 
 
 def page_lines():
-    """What the manual would have a job run, and make of its traces."""
+    """Returns the code of the manual: for a job, and for its traces."""
     page = os.environ["NEUROSHARD_DATA"] + "/../man/neuroshard-record.1"
     with open(page, encoding="utf-8") as file:
         return re.findall(r"^import .*?(?=^\.Ed)", file.read(), re.M | re.S)
@@ -99,7 +99,8 @@ def prepare(work):
 
 
 def recorded(work, name, *files):
-    """Phases that the files, which are called so, tell."""
+    """Records the files under this name; returns the phases that were
+    found."""
     status, out, why = neuroshard(
         *("record", f"{work}/plan.json", *files[1:]),
         *("--times", files[0], "--db", f"{work}/{name}.db"),
@@ -109,7 +110,7 @@ def recorded(work, name, *files):
     found = json.loads(out) if status == 0 else {"phases": []}
     print("# " + json.dumps(found, indent=1).replace("\n", "\n# "))
     ok(found.get("steps") == STEPS - 3, "all steps but the first three")
-    ok(found.get("stored") == N_RANKS, "a sample a rank")
+    ok(found.get("stored") == N_RANKS, "one sample per rank")
     ok(found.get("exchanges") == 1, "and the exchange of outputs")
     ok(
         all(p["measured_ms"] > 0 for p in found["phases"]),
@@ -126,7 +127,7 @@ def check(work):
     found = recorded(
         work, "watched", *(f"{work}/times_{r}.csv" for r in range(N_RANKS))
     )
-    ok(found == want, "of each phase that is watched", str(found))
+    ok(found == want, "every watched phase is recorded", str(found))
     traces = [f"{work}/trace_{r}.json" for r in range(N_RANKS)]
     with open(f"{work}/traces.csv", "w", encoding="utf-8") as file:
         subprocess.run(
@@ -136,7 +137,7 @@ def check(work):
         )
     want |= {("all", "input"), ("all", "gradient")}
     found = recorded(work, "profiled", f"{work}/traces.csv")
-    ok(found == want, "of each phase that TorchRec names", str(found))
+    ok(found == want, "every phase of the trace is recorded", str(found))
 
 
 if __name__ == "__main__":

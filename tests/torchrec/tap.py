@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests in Python share: TAP, and the program that NEUROSHARD names."""
+"""Functions shared by the tests in Python: TAP, and calls of the program
+NEUROSHARD."""
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def finish():
 
 
 def neuroshard(*args):
-    """Returns its status, what it prints, and what it says on stderr."""
+    """Runs the program; returns its status, stdout and stderr."""
     done = subprocess.run(
         [os.environ["NEUROSHARD"], *args],
         capture_output=True,

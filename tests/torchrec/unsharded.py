@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""A DLRM that is not sharded, beside which sharded ones are held: trained with
-the batches of all ranks, its tables by the rules that neuroshard-emit(1) says
-of TorchRec."""
+"""An unsharded DLRM for comparison with sharded ones. It is trained with the
+batches of all ranks. Its tables are updated by the rules for TorchRec in
+neuroshard-emit(1)."""
 from ranks import EPSILON
 
 
 def table_of(parameter_name):
-    """'' of a weight of the dense part."""
+    """Name of the table; '' for a weight of the dense part."""
     parts = parameter_name.split(".")
     return parts[-2] if "embedding_bags" in parts else ""
 
 
 class Unsharded:
-    """train    -- the DLRMTrain
-    entries  -- {table: its entry of the plan's JSON}
-    optimizer -- "sgd" or "rowwise_adagrad", of tables
-    dense    -- makes the optimizer of the dense part
-    are_dense -- whether replicas are updated by that
+    """train     -- the DLRMTrain
+    entries   -- {table: its entry in the plan's JSON}
+    optimizer -- "sgd" or "rowwise_adagrad", for tables
+    dense     -- makes the optimizer of the dense part
+    are_dense -- whether the dense optimizer updates replicas
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Unsharded:
         self.dense = dense(rest)
 
     def _pieces(self, table, weights):
-        """First column and width of each."""
+        """First column and width of each shard."""
         shards = self.entries[table].get("shards")
         if shards is None:
             return () if self.are_dense else ((0, weights.shape[1]),)
@@ -52,7 +52,7 @@ class Unsharded:
         )
 
     def step(self, batches):
-        """One batch a rank. Returns the mean loss."""
+        """Trains on one batch per rank. Returns the mean loss."""
         self.train.zero_grad()
         loss = sum(self.train(batch)[0] for batch in batches) / len(batches)
         loss.backward()

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The wheel, installed in an environment of its own without network, compiler
-or anything else on the path: it is what its name says, it plans as the program
-that went in, and it goes without a trace. Speaks TAP; WHEEL is the file.
+"""The wheel, installed in a separate environment without network, compiler or
+other programs on the path. Its content matches its name, it plans like the
+program that was packed, and it can be removed without a trace. Speaks TAP;
+WHEEL is the file.
 """
 import json
 import os
@@ -22,7 +23,7 @@ DATA = Path(os.environ["NEUROSHARD_DATA"])
 LIST = DATA / "tables" / "criteo_kaggle_26.csv"
 INTERPRETER, DYNAMIC, NOTE = 3, 2, 4
 ABI_TAG = 1
-# glibc 2.17 is of December 2012, Linux 3.7 too.
+# glibc 2.17 and Linux 3.7 are both of December 2012.
 KERNEL = (3, 7)
 SECONDS = 10
 
@@ -40,7 +41,7 @@ def segments(program):
 
 
 def least_kernel(notes):
-    """That of the GNU ABI tag, or None."""
+    """Oldest kernel version of the GNU ABI tag, or None."""
     for note in notes:
         at = 0
         while at + 12 <= len(note):
@@ -70,7 +71,7 @@ def check_file():
         == ["py3", "none", "manylinux_2_17_x86_64.whl"]
         and kernel is not None
         and kernel <= KERNEL,
-        f"and Linux {kernel}, which is older than what its tag says",
+        f"Linux {kernel} suffices, older than its tag says",
         WHEEL.name,
     )
     shipped = {
@@ -78,16 +79,17 @@ def check_file():
         for path in DATA.rglob("*")
         if path.is_file() and "measurements" not in path.parts
     }
-    ok(shipped < names, "its data are there", f"{shipped - names}")
+    ok(shipped < names, "the data are in it", f"{shipped - names}")
     ok(
         sum("/LICENSE" in name for name in names) > 3,
-        "and the licences of what it is linked with",
+        "the licences of linked libraries are in it",
     )
 
 
 def check_tag(folder):
-    """What .ci/wheel-tag says of other programs: the newest glibc symbol
-    of one that is linked with libc alone, nothing of one with more."""
+    """Checks .ci/wheel-tag on other programs: it prints the newest glibc
+    symbol of a program that is linked with libc only, and nothing if other
+    libraries are linked."""
     tag = [str(DATA / ".." / ".ci" / "wheel-tag")]
     source = folder / "program.c"
     source.write_text("int main(void) { return 0; }\n", encoding="ascii")
@@ -120,7 +122,7 @@ def check_tag(folder):
 
 
 class Environment:
-    """A virtual environment, and nothing but it on the path."""
+    """A virtual environment, with nothing else on the path."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -165,7 +167,7 @@ def check_installed(folder):
         err,
     )
     _, beside, _ = neuroshard("plan", str(LIST), "--gpus", "4", "--json")
-    ok(planned == beside, "the plan of the program that went in, its bytes")
+    ok(planned == beside, "the plan of the packed program, byte for byte")
     script = (
         "import json, neuroshard, sys\n"
         f"plan = neuroshard.plan({str(LIST)!r}, 4)\n"
@@ -191,7 +193,7 @@ def check_installed(folder):
         for path in sorted(environment.folder.rglob("*"))
         if "__pycache__" not in path.parts
     ]
-    ok(not set(after) - set(before), "it goes without a trace")
+    ok(not set(after) - set(before), "it is removed without a trace")
 
 
 def main():

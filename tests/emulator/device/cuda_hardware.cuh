@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-/* What src/device/cuda_hardware.cuh has, emulated. */
+/* Emulated versions of the definitions in src/device/cuda_hardware.cuh. */
 
 #define DYNAMIC_SHARED(type, name) \
     type *name = (type *)emulated_dynamic_shared()

@@ -41,7 +41,8 @@ static void test_clock(void)
     ok(strlen(buf) == 20 && zone == 'Z', "and is 20 characters long");
 }
 
-/* The signal that ends a child which raises the two; 0 if it lives on. */
+/* Returns the signal that ends a child which raises the two signals, or 0 if
+ * the child survives. */
 static int child_killed_by(int first, int second)
 {
     int status = 0;
@@ -69,8 +70,9 @@ static void test_interrupt(void)
     is_i64(child_killed_by(SIGINT, SIGTERM), SIGTERM, "whichever it is");
 }
 
-/* Runs a progress of two lines in a child whose stderr is fd. False where the
- * machine took so long between the two that the second had to be drawn. */
+/* Runs a progress display with two updates in a child whose stderr is fd.
+ * Returns false if the machine was so slow between the two that the second
+ * update had to be drawn. */
 static bool show_progress(int fd)
 {
     int status = 0;
@@ -95,8 +97,8 @@ static bool show_progress(int fd)
     return status == 0;
 }
 
-/* What a terminal gets, until its other end is closed: it may come in parts.
- * False where there is no pseudo terminal. */
+/* Reads all that a terminal receives until its other end is closed; the output
+ * may arrive in parts. Returns false if there is no pseudo terminal. */
 static bool read_terminal(char *text, size_t size)
 {
     int unlock = 0, slave, master = open("/dev/ptmx", O_RDWR | O_NOCTTY);

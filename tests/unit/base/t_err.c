@@ -48,7 +48,7 @@ static void test_long(void)
            "a prefix that is too long is cut as well");
 }
 
-/* An err that nobody zeroed, as one on the stack may be. */
+/* Setting a struct err that was never zeroed, as on the stack, must work. */
 static void test_not_zeroed(void)
 {
     struct err err;
@@ -63,7 +63,7 @@ static void test_not_zeroed(void)
        "a long prefix ends inside an err that was not zeroed");
 }
 
-/* Whatever was put into a sentence, it is one line of plain text. */
+/* A message is one line of plain text, whatever is inserted into it. */
 static void test_hostile(void)
 {
     struct err err = {0};

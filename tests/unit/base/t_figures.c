@@ -54,7 +54,7 @@ int main(void)
     figures_row(figures, &rows[1], &out);
     is_str(strstr(out.data, "      -"),
            "      -       -      -     -   no  no: it is full\n",
-           "dashes for what is not known, and a note");
+           "dashes for unknown values, and a note");
     buf_release(&out);
     is_str(text,
            "[{\"name\":\"\xc3\xa4"

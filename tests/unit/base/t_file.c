@@ -13,7 +13,8 @@
 
 #include "tests/tap.h"
 
-/* The tests run in an empty folder, which they leave empty. */
+/* Returns the number of files in the working folder. The tests start in an
+ * empty folder and must leave it empty. */
 static int n_files_here(void)
 {
     DIR *dir = opendir(".");
@@ -23,7 +24,7 @@ static int n_files_here(void)
         n++;
     if (dir)
         closedir(dir);
-    return n - 2; /* . and .. */
+    return n - 2; /* without . and .. */
 }
 
 static mode_t mode_of(const char *path)
@@ -108,7 +109,8 @@ static void test_modes(void)
     unlink("a");
 }
 
-/* Links to files that are not there yet: in a folder, by another link. */
+/* Writes through links to files that do not exist yet: a link into a folder,
+ * and a link to a link. */
 static void test_dangling(void)
 {
     struct err err = {0};
@@ -152,7 +154,7 @@ static void test_special(void)
            "says so");
 }
 
-/* stdin and stdout by "-", in a child. */
+/* Reads stdin and writes stdout by the name "-", in a child. */
 static void test_standard(void)
 {
     int in[2], out[2], status = -1;
@@ -221,7 +223,7 @@ static void test_write_errors(void)
     is_str(err.msg, "cannot write '.': Is a directory", "says so");
 }
 
-/* A limit on the size of files makes write fail half way. */
+/* A limit on the file size makes write fail half way. */
 static void test_failing_write(void)
 {
     struct rlimit old, limit;
@@ -244,7 +246,7 @@ static void test_failing_write(void)
     mem_free(data);
 }
 
-/* A reader that takes texts beginning with 'o'. */
+/* A reader that accepts only texts that begin with 'o'. */
 static int check_first(const char *text, size_t len, const char *source,
                        struct arena *arena, struct err *err)
 {
@@ -274,7 +276,7 @@ static void test_checked(void)
     unlink("a");
 }
 
-/* A number that belongs to no process: a child's that is gone. */
+/* Returns the id of a process that no longer exists: a child that has ended. */
 static long dead_pid(void)
 {
     pid_t child = fork();
@@ -292,7 +294,7 @@ static void make_file(const char *path)
     ok(fd >= 0 && !close(fd), "there is '%s'", path);
 }
 
-/* What a process killed in the middle of a write left behind. */
+/* Files that a process left behind when it was killed during a write. */
 static void test_orphans(void)
 {
     char orphan[64], names[4][64];

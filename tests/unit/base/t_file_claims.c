@@ -29,7 +29,7 @@ static int is_refused(int rc)
     return rc == -1 && err.code == ERR_OVERWRITE;
 }
 
-/* A name for each way to a file. */
+/* Each name reaches the same file by another path or link. */
 static void test_output(void)
 {
     static const char *const names[] = {"a", "./a", "sub/../a", "hard", "soft"};
@@ -50,7 +50,7 @@ static void test_output(void)
     }
 }
 
-/* Also where nobody claimed it: what was read is not written. */
+/* A file that was read must not be written, even if nobody claimed it. */
 static void test_input(void)
 {
     file_claims_begin();
@@ -63,7 +63,7 @@ static void test_input(void)
     ok(!file_write("b", "y", 1, &err), "nothing lasts beyond the command");
 }
 
-/* A file that is read, replaced by somebody else, read again and replaced. */
+/* A file is read, replaced by another program, read again and then replaced. */
 static void test_update(void)
 {
     file_claims_begin();

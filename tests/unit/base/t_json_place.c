@@ -31,8 +31,8 @@ static const struct place_field fields[] = {
 
 static const struct place_field *const kind_field = &fields[6];
 
-/* Each value in the place of few's, and what is said of it by a strict reader
- * and by another. */
+/* Puts each value into member `few` and compares the messages of a strict and a
+ * tolerant reader. */
 static void test_whole_numbers(void)
 {
     static const struct {
@@ -119,8 +119,8 @@ static void test_fields(struct arena *arena)
     }
 }
 
-/* What was read is written in the order of the table and reads back the same;
- * what JSON lacks is null, a string of digits, or quoted. */
+/* Members are written in the order of the table and read back unchanged. Values
+ * that JSON lacks are written as null, a string of digits, or a quoted word. */
 static void test_writing(struct arena *arena)
 {
     static const struct {
@@ -164,7 +164,7 @@ static void test_writing(struct arena *arena)
     json_decref(list);
 }
 
-/* A place says the whole way. */
+/* Messages contain the full path to a value. */
 static void test_places(struct arena *arena)
 {
     static const char text[] = "{\"a\": {\"list\": [1, {\"kind\": \"dog\"}]}}";

@@ -26,8 +26,8 @@ static bool exists(const char *path)
     return !lstat(path, &st);
 }
 
-/* A process that takes the lock, or a part of it, says so and holds it until it
- * is killed. */
+/* Starts a process that takes the lock, or one part of it, reports this and
+ * holds it until it is killed. */
 static pid_t hold_part(const char *path, uint64_t part)
 {
     struct lock lock;
@@ -79,7 +79,7 @@ static void test_take(void)
     lock_release(&lock);
     take_ok(&lock, "/dev/null");
     ok(!exists("-.lock") && !exists("/dev/null.lock"),
-       "what is no file needs no lock");
+       "a path that is not a file needs no lock");
     lock_release(&lock);
 }
 
@@ -111,7 +111,7 @@ static void test_held(void)
     unlink("model");
 }
 
-/* Parts of one file: of others they are told by their numbers alone. */
+/* Locks parts of one file; parts differ only in their numbers. */
 static void test_parts(void)
 {
     const uint64_t parts[] = {4, 1ull << 40, UINT64_MAX};
@@ -138,7 +138,8 @@ static void test_parts(void)
     ok(!exists("db.lock"), "removes the file");
 }
 
-/* Some processes go through one list of parts: who gets one marks it. */
+/* Several processes walk through one list of parts. The process that gets a
+ * part marks it. */
 static void test_shared(void)
 {
     enum { N_PROCESSES = 4, N_PARTS = 400 };
@@ -176,7 +177,7 @@ static void test_shared(void)
     ok(!exists("list.lock"), "and no lock is left");
 }
 
-/* Some processes add to a number in a file, one after the other. */
+/* Several processes take turns at incrementing a number in a file. */
 static void test_turns(void)
 {
     enum { N_PROCESSES = 4, N_TURNS = 25 };
@@ -227,7 +228,7 @@ static void test_refused(void)
     unlink("trap.lock");
 }
 
-/* Last, as the flag stays. */
+/* Runs last, as the interrupt flag stays set. */
 static void test_interrupt(void)
 {
     const pid_t child = hold("model");

@@ -55,7 +55,7 @@ static void test_arena(void)
     ok(is_aligned(big) && is_zero(big, (size_t)3 << 20),
        "a block larger than the arena's own is zeroed");
     arena_rewind(&arena, mark);
-    ok(second[0] == 'x' && second[99] == 'x', "what is older outlives it");
+    ok(second[0] == 'x' && second[99] == 'x', "older allocations survive it");
     ok(arena_alloc(&arena, 50, 1) == again, "a rewind gives memory back");
     ok(is_zero(again, 50), "and it comes zeroed again");
     arena_release(&arena);
@@ -150,8 +150,8 @@ static void overflow_arena(void)
     arena_alloc(&arena, SIZE_MAX / 8, 8);
 }
 
-/* What belongs to a child is released with the child: by a rewind, and with
- * all. Sanitizers tell if something stays. */
+/* A child arena's memory is released with the child, both by a rewind and by
+ * the release of the parent. Sanitizers report leaks. */
 static void check_children(void)
 {
     struct arena arena = {0};
@@ -168,13 +168,13 @@ static void check_children(void)
         if (round < 99)
             arena_rewind(&arena, mark);
     }
-    is_str(last, "second", "a child keeps what it holds");
+    is_str(last, "second", "a child keeps its allocations");
     arena_release(&arena);
     ok(!arena.head, "children go with all else");
 }
 
-/* All that an arena holds lives on in the one that adopts it, above what that
- * one has and below what it gets. */
+/* An arena that adopts another keeps all its memory: above its own earlier
+ * allocations and below its later ones. */
 static void check_adoption(void)
 {
     struct arena arena = {0}, from = {0}, none = {0};
@@ -187,7 +187,7 @@ static void check_adoption(void)
     arena_adopt(&arena, &none);
     ok(!from.head && !none.head, "who is adopted is empty");
     behind = arena_strdup(&arena, "behind");
-    is_str(within, "within", "what was adopted is as it was");
+    is_str(within, "within", "adopted memory is unchanged");
     is_str(behind, "behind", "more is added behind it");
     arena_rewind(&arena, mark);
     is_str(before, "before", "a mark from before is before it");

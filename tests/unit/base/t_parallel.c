@@ -28,7 +28,8 @@ static void count_task(void *ctx, size_t task, unsigned thread)
         atomic_fetch_add(&tally->n_bad_threads, 1);
 }
 
-/* Whether tasks below n_tasks ran n_times each and the others never did. */
+/* Returns true if the tasks below n_tasks ran n_times each and the others never
+ * ran. */
 static bool each_ran(struct tally *tally, size_t n_tasks, int n_times)
 {
     for (size_t i = 0; i < N_TASKS; i++)
@@ -53,7 +54,8 @@ static void test_runs(unsigned n_threads)
     pool_close(pool);
 }
 
-/* Many short runs back to back, with rests that let the workers sleep. */
+/* Runs many short batches of tasks back to back, with pauses that let the
+ * workers sleep. */
 static void test_many_runs(unsigned n_threads, int n_runs, int rest_every)
 {
     struct pool *pool = pool_open(n_threads);
@@ -69,7 +71,7 @@ static void test_many_runs(unsigned n_threads, int n_runs, int rest_every)
     pool_close(pool);
 }
 
-/* Plain stores: a run must publish what its tasks wrote. */
+/* Stores without atomics: a run must publish all that its tasks wrote. */
 static void store_square(void *ctx, size_t task, unsigned thread)
 {
     (void)thread;
@@ -107,7 +109,7 @@ static void test_no_pool(void)
     pool_close(pool);
 }
 
-/* The answer of cpu_count in a child that is bound to one processor. */
+/* Returns cpu_count() of a child that is bound to one processor. */
 static int count_bound_to_one(void)
 {
     int status = -1;

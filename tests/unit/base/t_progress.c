@@ -13,8 +13,8 @@ static void tell(const void *ctx, struct buf *out)
     buf_printf(out, ", %s", (const char *)ctx);
 }
 
-/* What an update says on a stderr that is a file, so many seconds after the
- * start and the last line. */
+/* Returns the text of an update on a stderr that is a file; `spent_s` seconds
+ * have passed since the start and since the last line. */
 static const char *said(struct progress *progress, uint64_t done,
                         double spent_s)
 {

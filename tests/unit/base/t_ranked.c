@@ -22,8 +22,8 @@ static void test_order(void)
     is_i64(ranked_compare(b, a, 3), 1, "either way");
 }
 
-/* Runs cover the order, are no more than asked for, each within the share; and
- * half the share would have been too many. */
+/* Runs cover the order, are at most as many as requested, and each stays within
+ * the given share. A limit of half the share would need too many runs. */
 static void test_runs(void)
 {
     struct ranked order[N_MOST];
@@ -57,8 +57,8 @@ static void test_runs(void)
     is_i64(n_idle, 0, "by no more of a share than that takes");
 }
 
-/* Long orders, which another algorithm sorts, of keys of any sign and size,
- * many of them equal; indices rise or do not. */
+/* Long orders use another sort algorithm. Keys have any sign and size, and many
+ * are equal; indices ascend or are in no order. */
 static void test_long(void)
 {
     enum { N = 3000 };

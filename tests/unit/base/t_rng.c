@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* First outputs of the authors' reference code. */
+/* The first outputs of the authors' reference code. */
 static void test_known(void)
 {
     struct rng rng = {{1, 2, 3, 4}};
@@ -41,7 +41,8 @@ static void test_streams(void)
     ok(rng_u64(&a) != rng_u64(&b), "seed and stream do not swap");
 }
 
-/* Chi squared of n draws in n_bins; about n_bins when all is well. */
+/* Returns chi squared of n draws in n_bins; about n_bins if draws are
+ * uniform. */
 static double chi_squared(const int *count, int n_bins, int n)
 {
     double sum = 0, want = (double)n / n_bins;
@@ -60,9 +61,9 @@ static void test_below(void)
     rng_init(&rng, 1, 0);
     for (int i = 0; i < 100000; i++)
         count[rng_below(&rng, 10)]++;
-    /* 99.99% of chi squared with 9 degrees of freedom */
+    /* 99.99% quantile of chi squared with 9 degrees of freedom */
     ok(chi_squared(count, 10, 100000) < 33.7, "rng_below(10) is uniform");
-    /* x % n would put half of the draws into the first third. */
+    /* x % n would put half of the draws into the first third */
     for (int i = 0; i < 30000; i++)
         n_high += rng_below(&rng, n) >= n / 3;
     is_near(n_high, 20000, 500, "rng_below has no modulo bias");
@@ -126,14 +127,14 @@ static void test_shuffle(void)
         uint32_t idx[3] = {0, 1, 2};
 
         rng_shuffle(&rng, idx, 3);
-        /* 0 1 2, 0 2 1, 1 0 2, 1 2 0, 2 0 1, 2 1 0 */
+        /* the order's index: 0 1 2, 0 2 1, 1 0 2, 1 2 0, 2 0 1, 2 1 0 */
         count[idx[0] * 2 + (idx[1] > idx[2])]++;
     }
-    /* 99.99% of chi squared with 5 degrees of freedom */
+    /* 99.99% quantile of chi squared with 5 degrees of freedom */
     ok(chi_squared(count, 6, 60000) < 25.7, "all orders are as likely");
     rng_shuffle(&rng, one, 1);
     rng_shuffle(&rng, one, 0);
-    is_i64(one[0], 42, "one or none is left alone");
+    is_i64(one[0], 42, "shuffling one or no element changes nothing");
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static void test_empty(void)
        "nothing has no statistics");
 }
 
-/* Kendall's tau-b from its definition. */
+/* Returns Kendall's tau-b computed from its definition. */
 static double tau_by_pairs(const double *x, const double *y, int n)
 {
     double sum = 0, not_tied_x = 0, not_tied_y = 0;
@@ -70,7 +70,7 @@ static void test_tau(void)
             x[j] = (double)rng_below(&rng, n_values);
             y[j] = x[j] + (double)rng_below(&rng, n_values);
         }
-        x[0] = y[0] = -1; /* never all tied */
+        x[0] = y[0] = -1; /* prevents that all values are tied */
         worst = tap_worst(worst, fabs(stats_kendall_tau(x, y, (size_t)n) -
                                       tau_by_pairs(x, y, n)));
     }

@@ -207,7 +207,7 @@ static void test_utf8(void)
         {"\xed\xa0\x80", false},     /* surrogate */
         {"\xed\x9f\xbf", true},
         {"\xee\x80\x80", true},
-        {"\xe2\x82", false}, /* cut */
+        {"\xe2\x82", false}, /* truncated */
         {"\xf0\x9f\x98", false},
         {"\x80", false},
         {"a\xffz", false},
@@ -259,8 +259,9 @@ static void test_quote(void)
     }
 }
 
-/* Of any bytes: printable, quoted into itself, no longer than said; and cut to
- * its beginning where room is short. */
+/* Quotes random bytes: the result is printable, is unchanged by quoting it
+ * again and is no longer than declared. If the buffer is short, it holds the
+ * beginning of the result. */
 static void test_quote_random(void)
 {
     static const char *const pieces[] = {
@@ -295,9 +296,9 @@ static void test_shown(void)
     struct arena arena = {0};
     const char *text = "plain";
 
-    ok(text_shown(text, &arena) == text, "what is printable is shown as it is");
+    ok(text_shown(text, &arena) == text, "printable text is shown unchanged");
     is_str(text_shown("a\n\n\n", &arena), "a\\u000a\\u000a\\u000a",
-           "what is not, quoted");
+           "other text is quoted");
     arena_release(&arena);
 }
 
@@ -414,13 +415,13 @@ static void test_nearest(void)
                                         "h100",    "h100-pcie", "h20",
                                         "mi300x",  NULL};
     static const struct {
-        const char *name, *near; /* NULL: none */
+        const char *name, *near; /* expected suggestion; NULL: none */
     } cases[] = {
         {"h100", "h100"},
-        {"H100-PCIe", "h100-pcie"}, /* of two the one that is nearer */
+        {"H100-PCIe", "h100-pcie"}, /* the nearer one of two candidates */
         {"h100_pcle", "h100-pcie"},
         {"2080 Ti", "2080-ti"},
-        {"h10", "h100"}, /* begins two, the shorter one */
+        {"h10", "h100"}, /* a prefix of two names: the shorter one */
         {"a100-40", "a100-40gb"},
         {"H100-SXM", "h100"},
         {"h20e", "h20"},

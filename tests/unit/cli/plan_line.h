@@ -2,8 +2,9 @@
 #ifndef NEUROSHARD_TESTS_UNIT_CLI_PLAN_LINE_H
 #define NEUROSHARD_TESTS_UNIT_CLI_PLAN_LINE_H
 
-/* Parses "plan LINE", whose words stand apart by blanks; at most 23 words. The
- * result lives in the arena. Returns NULL if it is refused, err says why. */
+/* Parses the command line "plan LINE" of at most 23 words, separated by blanks.
+ * The result lives in the arena. Returns NULL and sets err if the line is
+ * refused. */
 
 #include "base/cli.h"
 #include "cli/command.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options whose choices are read by number (cli_choice) list them as their enum
- * has them, in every command that has the option.
+ * Options whose choices are read by number (cli_choice) must list them in the
+ * order of their enum, in every command that has the option.
  */
 #include "base/text.h"
 #include "cli/planning.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The problem, the job and the search that each command line comes to, or why
- * there is none; beside a plan that stands, too. */
+/* The problem, the job and the search options that result from each command
+ * line, or the error. Also for command lines that re-plan a current plan. */
 #include "cli/planning.h"
 
 #include <fcntl.h>
@@ -23,8 +23,9 @@ static struct cli *parse(const char *list, const char *line)
                      &err);
 }
 
-/* A plan that stands: its rows of "a" have a seed of their own, "b" had other
- * rows, and its job and least width are not the usual ones. */
+/* A current plan for re-planning. The rows of "a" have their own seed, "b" had
+ * a different number of rows, and the job and the minimum width are not the
+ * defaults. */
 static struct table old_tables[2];
 static struct shard old_shards[2];
 
@@ -246,7 +247,7 @@ static void test_search(void)
     }
 }
 
-/* Which cost model is opened, and which kinds it has to price. */
+/* Which cost model is opened, and which shard kinds it must price. */
 static void test_oracle(void)
 {
     static const char *const costs[] = {
@@ -265,7 +266,7 @@ static void test_oracle(void)
     const int keep = dup(STDERR_FILENO);
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-    dup2(null, STDERR_FILENO); /* warnings */
+    dup2(null, STDERR_FILENO); /* discards warnings */
     for (size_t i = 0; i < sizeof(costs) / sizeof(*costs); i++) {
         struct cli *cli = parse(plain, costs[i]);
         struct oracle *oracle = NULL;

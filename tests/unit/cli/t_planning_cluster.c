@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cluster that options, a file and a plan that stands come to: hosts,
- * memory, what is kept free, bandwidths and the batch, or why there is none. */
+/* The cluster that results from options, a file and the current plan: hosts,
+ * memory, reserve, bandwidths and batch, or the error. */
 #include "cli/planning.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static struct arena arena;
 static struct err err;
 static char folder[] = "/tmp/t_planning_cluster_XXXXXX";
 
-/* The command line in words; NULL if it is refused. */
+/* Splits the command line into words and parses it; NULL if it is refused. */
 static struct cli *parse(const char *line)
 {
     return plan_line(arena_printf(&arena, "list.csv %s", line), &arena, &err);
@@ -36,7 +36,8 @@ static void describe(struct buf *out, const struct problem *problem)
     buf_printf(out, " batch %llu", (unsigned long long)problem->batch);
 }
 
-/* The cluster of the command line, for a plan of `like`; a text. */
+/* Returns a text that describes the cluster of the command line; `like` is the
+ * cluster of the current plan. */
 static const char *cluster_of(const char *line, const struct cluster *like,
                               enum memory_model memory_model)
 {
@@ -57,8 +58,9 @@ static const char *cluster_of(const char *line, const struct cluster *like,
     return text;
 }
 
-/* What "like" the plan that stands is, by the first letter of a line: none,
- * four GPUs of one host, eight of two, and eight of two that NVLink joins. */
+/* The clusters of the current plan, by the first letter of a line: none, four
+ * GPUs of one host, eight GPUs of two hosts, and eight GPUs of two hosts that
+ * NVLink joins. */
 static const struct cluster likes[] = {
     {0},
     {.n_devices = 4, .devices_per_host = 4, .hosts_per_domain = 1},
@@ -132,7 +134,7 @@ static const char *const options[] = {
     "--batch 7",
 };
 
-/* What each comes to, one behind the other. */
+/* The expected text of each line, in order. */
 static const char *const want[] = {
     "option '--gpus' is needed: how many GPUs to plan for",
     "h100: 1/1/0 79.65-11.947 nccl 0.000 batch 65536",
@@ -382,7 +384,7 @@ static const char *const want[] = {
 };
 static size_t n_got;
 
-/* Compares with the next. */
+/* Compares the text with the next expected one. */
 static void is_next(const char *got, const char *name)
 {
     const size_t i = n_got++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The command run: which plans it takes, what it warns of, what it says and
- * stores, and its exit codes. */
+/* The run command: the plans that it accepts, its warnings, its output, the
+ * samples that it stores, and its exit codes. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 static char folder[] = "/tmp/t_run_XXXXXX";
 static struct arena arena;
 static struct err err;
-/* What the last command printed, and said beside it. */
+/* The last command's standard output and standard error. */
 static const char *printed, *said;
 
 static const char *in_folder(const char *name)
@@ -23,8 +23,8 @@ static const char *in_folder(const char *name)
     return arena_printf(&arena, "%s/%s", folder, name);
 }
 
-/* Nothing disturbs this machine, and finding out would take most of the time.
- */
+/* Replaces the interference probe: nothing disturbs this machine, and a probe
+ * would take most of the test's time. */
 int canary_open(struct canary **out, struct device *device, struct err *e)
 {
     (void)device, (void)e;
@@ -111,7 +111,8 @@ static int run(const struct command *command, const char *const *words)
 #define RUN(command, ...) \
     run(&(command), (const char *const[]){__VA_ARGS__, NULL})
 
-/* A copy of the plan in which one text stands for another. */
+/* Writes a copy of the plan in which text `is` replaces `was`; returns its
+ * path. */
 static const char *edited(const char *from, const char *was, const char *is)
 {
     const char *text = text_of(in_folder(from)), *at = strstr(text, was);
@@ -127,7 +128,8 @@ static const char *edited(const char *from, const char *was, const char *is)
     return path;
 }
 
-/* "plan.json", which waits for its host, and "free.json", which does not. */
+/* Makes "plan.json", a plan that waits for its host, and "free.json", one that
+ * does not. */
 static void make_plans(void)
 {
     static const char list[] = "name,num_embeddings,dim,pooling_factor\n"
@@ -154,8 +156,8 @@ static int run_plan(const char *path, const char *option)
                "--no-check", option);
 }
 
-/* Figures that were measured elsewhere are warned of: the device's name has to
- * be the same as a whole, and the instruction set. */
+/* Costs that were measured on another machine cause a warning. Both the whole
+ * device name and the instruction set have to match. */
 static void test_other_device(void)
 {
     struct device *device;
@@ -194,7 +196,7 @@ static void test_other_device(void)
     }
 }
 
-/* Samples go into a database, and only there. */
+/* Samples are stored in a database, and nowhere else. */
 static void test_stored(void)
 {
     const char *db = in_folder("costs.db");
@@ -220,7 +222,7 @@ static void test_stored(void)
     store_close(store);
 }
 
-/* Another job is priced anew, by the plan's own cost model. */
+/* Running another job prices the plan anew, with the plan's own cost model. */
 static void test_job(void)
 {
     const char *line =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train, eval and retrain on a database of samples whose law is known: exit
- * codes, and what becomes of the files. */
+/* train, eval and retrain on a database of samples with a known cost function:
+ * their exit codes and the files that they write. */
 #include "cli/training.h"
 
 #include <fcntl.h>
@@ -24,11 +24,11 @@ static const char *in_folder(const char *name)
     return arena_printf(&arena, "%s/%s", folder, name);
 }
 
-/* What train and retrain are given besides: a net alone, so that they do not
- * take the time to choose between kinds; or NULL. */
+/* An option for train and retrain: train only a net, which saves the time of
+ * choosing between kinds of models. NULL lets them choose. */
 static const char *kind = "--kind=net";
 
-/* Runs a command line of words and paths; what it prints is dropped. */
+/* Runs a command line of words and paths; discards its output. */
 static int run(const struct command *command, const char *const *words)
 {
     int argc = 0, rc, keep = dup(STDOUT_FILENO);
@@ -58,8 +58,8 @@ static int run(const struct command *command, const char *const *words)
 #define RUN(command, ...) \
     run(&(command), (const char *const[]){__VA_ARGS__, NULL})
 
-/* Sums: each case is as dear as its tables alone, and no net can do better than
- * to add them up. */
+/* are_sums: each case costs the sum of its single tables, so no net can beat
+ * adding them up. */
 static void fill_store(const char *path, const struct sample_setting *setting,
                        size_t n_cases, bool are_sums)
 {
@@ -315,7 +315,7 @@ static void test_refusals(const char *db)
            "no held-out case");
 }
 
-/* Last, as the flag stays. */
+/* Runs last, as the interrupt flag stays set. */
 static void test_interrupt(const char *db)
 {
     const char *model = in_folder("first.nsm");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a memo says is what its oracle says, whether it was asked before or not,
- * and whatever fell together; and it is not asked again for the latest lanes.
+ * A memo returns the same prices as its oracle: for lanes that it has seen or
+ * not, and whichever lanes collide in a memo entry. It does not ask the oracle
+ * again for the latest lanes.
  */
 #include "core/bwd_memo.h"
 
@@ -16,7 +17,7 @@ struct counting {
     size_t *n_asked;
 };
 
-/* Lanes in another order, or of another sign, give something else. */
+/* A price function that changes if lanes change their order or sign. */
 static void count_bwd(const struct oracle *oracle, size_t n,
                       const double *lanes, double *bwd_ms)
 {
@@ -32,7 +33,8 @@ static void count_bwd(const struct oracle *oracle, size_t n,
                 lanes[i * n_devices + (r + 1) % n_devices];
 }
 
-/* Batches of lanes that have so many values each; counts wrong answers. */
+/* Prices batches of lanes that have n_values different values each. Returns the
+ * number of batches with a wrong answer. */
 static size_t ask(struct bwd_memo *memo, struct counting *counting,
                   uint32_t n_values, size_t n_batches, struct rng *rng)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The contents of tables, the seeds of their rows and the order that follows.
- */
+/* Comparison of tables by content, the seeds of their rows, and the canonical
+ * order that follows. */
 #include "core/canonical.h"
 
 #include "base/hash.h"
@@ -30,8 +30,8 @@ static void is_contents(const struct table *table, const char *want)
     buf_release(&out);
 }
 
-/* One table for each thing that tells tables apart, all else as in the first.
- */
+/* One table for each property that distinguishes tables; all its other
+ * properties are those of the first table. */
 enum { N_OTHERS = 19 };
 static void make_others(struct table others[N_OTHERS + 1])
 {
@@ -81,7 +81,7 @@ static void test_contents(void)
                         "sharding=5 rows_over=all device=3 group");
     table = make_table("a", 1, 4);
     table.has_bins = true;
-    table.zipf_alpha = 0.5; /* bins win */
+    table.zipf_alpha = 0.5; /* ignored: bins take precedence */
     table.bins[0] = 1;
     is_contents(&table, "num_embeddings=1 dim=4 pooling_factor=1 bin_0=1 "
                         "bin_1=0 bin_2=0 bin_3=0 bin_4=0 bin_5=0 bin_6=0 "
@@ -135,8 +135,8 @@ static void test_order(void)
     is_i64(order[2], 1, "but by the seed before that");
 }
 
-/* Two tables stand the same way round, whichever is the first in the list and
- * whatever they are called. */
+/* Two tables sort the same way, whichever comes first in the list and whatever
+ * their names are. */
 static void test_contents_first(void)
 {
     struct table others[N_OTHERS + 1];
@@ -160,8 +160,8 @@ static void test_contents_first(void)
     is_i64((int64_t)n_wrong, 0, "contents come first");
 }
 
-/* Tables that are alike stand in the order of what is in their groups, whatever
- * those are called. */
+/* Tables of equal content sort by the content of their groups, whatever the
+ * names of the groups are. */
 static void test_groups(void)
 {
     for (int way = 0; way < 4; way++) {
@@ -170,7 +170,8 @@ static void test_groups(void)
         static uint32_t first;
         uint32_t order[4];
 
-        /* a and b are alike; c is with a, or every other way with b */
+        /* a and b are equal; c is grouped with a, or in every other way with
+         * b */
         for (int t = 0; t < 4; t++) {
             const bool is_with_a = t < 2 ? t == 0 : (t == 2) == (way % 2 == 0);
 

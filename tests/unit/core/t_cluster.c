@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hosts and NVLink domains of a cluster: in words, checked, and resized. */
+/* Hosts and NVLink domains of a cluster: their description, check and
+ * resizing. */
 #include "core/problem.h"
 
 #include "base/mem.h"
@@ -82,7 +83,8 @@ static void test_check(void)
     }
 }
 
-/* Hosts that nobody gave have the largest size that divides. */
+/* If the user gave no host size, hosts get the largest size that divides the
+ * number of GPUs. */
 static void test_assumed(void)
 {
     static const struct {
@@ -102,25 +104,27 @@ static void test_resized(void)
         struct cluster cluster;
         uint32_t n, per_host, per_domain, whole;
     } cases[] = {
-        /* one host stays one */
+        /* a cluster of one host stays a cluster of one host */
         {{.n_devices = 8, .devices_per_host = 8}, 12, 12, 0, 12},
-        /* hosts stay as large as they are */
+        /* hosts keep their size */
         {{.n_devices = 16, .devices_per_host = 8}, 17, 8, 0, 24},
         {{.n_devices = 16, .devices_per_host = 8}, 4, 4, 0, 4},
-        /* and so do domains */
+        /* domains keep their size */
         {{.n_devices = 16, .devices_per_host = 4, .hosts_per_domain = 2},
          17,
          4,
          2,
          24},
-        /* assumed ones are what divides, unless that is one GPU */
+        /* an assumed host size becomes the largest divisor, unless that is one
+         * GPU */
         {{.n_devices = 16, .devices_per_host = 8, .host_size = 8},
          17,
          1,
          0,
          18},
         {{.n_devices = 4, .devices_per_host = 4, .host_size = 8}, 5, 5, 0, 5},
-        /* asked for, of which there was but a part */
+        /* the requested host size counts, though the cluster was smaller than a
+         * host */
         {{.n_devices = 4, .devices_per_host = 4, .asked_host = 8}, 9, 8, 0, 16},
     };
 
@@ -136,7 +140,8 @@ static void test_resized(void)
     }
 }
 
-/* GPUs that are there keep their memory; a share that is reserved grows. */
+/* Existing GPUs keep their memory. A reserve given as a fraction grows with the
+ * cluster. */
 static void test_memory(void)
 {
     uint64_t memory[] = {100, 200}, reserve[] = {10, 20};

@@ -15,9 +15,9 @@ static double sum_of(const double bins[REUSE_BINS], bool is_uses)
     return sum;
 }
 
-/* Where ids are left out no row is lost, and of the uses the share is left
- * that is kept, as far as bins tell, which is to a factor of two; or one a
- * row. */
+/* Tests that dropping ids (de-duplication) loses no row. The remaining uses are
+ * the kept share, to a factor of two, the resolution of the bins; each row
+ * keeps at least one use. */
 static void test_keep(void)
 {
     size_t n_lost = 0, n_wrong = 0, n_less = 0;
@@ -53,8 +53,8 @@ static void test_keep(void)
     ok(n_less > 150, "%zu of 300 are used less", n_less);
 }
 
-/* How often each of n rows is used where each of n_hosts local batches has its
- * id but once, in uses[]; all of them together. */
+/* Stores in uses[n] the uses of each row if each of n_hosts local batches keeps
+ * an id only once; returns the sum. */
 static double use_once(double *uses, uint64_t n, double alpha, double n_lookups,
                        double n_hosts)
 {
@@ -68,8 +68,8 @@ static double use_once(double *uses, uint64_t n, double alpha, double n_lookups,
     return all;
 }
 
-/* The limit and the blocks' shares are those that follow row by row, also where
- * hot rows are used more often than the last bin says. */
+/* The limit and the shares of the blocks agree with a row-by-row computation,
+ * also if hot rows are used more often than the last bin can express. */
 static void check_shares(const struct table *table, double n_lookups,
                          double n_hosts)
 {

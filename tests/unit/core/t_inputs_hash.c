@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hashes of inputs stay as they are in plans that were written long ago: of a
- * plain problem, and with each member changed alone. */
+/* Hashes of inputs never change, so that plans written long ago stay valid. The
+ * test hashes a plain problem, and the same problem with each member changed
+ * alone. */
 #include "core/plan.h"
 #include "tests/tap.h"
 
@@ -39,7 +40,7 @@ static void init(void)
 static struct table *const table = &tables[0];
 static struct problem *const problem = &plan.problem;
 
-/* What is changed, and the hash it leads to. */
+/* Each change and the hash that results. */
 #define CHANGES(CHANGE)                                                      \
     CHANGE((void)0, "5e817487f194efd5")                                      \
     CHANGE(table->name = "c", "b592944d86eb2a42")                            \

@@ -5,16 +5,20 @@
 #include "tests/tap.h"
 
 /*
- * What a step holds, against what was published:
+ * Memory of a training step, compared with published measurements.
  *
  * The audit of memory in TorchRec's train pipelines,
  * https://github.com/meta-pytorch/torchrec/pull/4067, measured jobs whose batch
- * is a KJT of 1.5 GB a GPU, and of 2 GB permuted, as some features are sent to
- * several column pieces: that of TrainPipelineSparseDist as it ships reserves
- * 10.5 GB more ("3x KJT + 3x permuted KJT") than the least that two batches
- * need, which is 2 GB ("1x permuted KJT") above the job without a pipeline. Of
- * SDD's peak of allocations 5 GB are due to the pipeline, of what the allocator
- * keeps 11.5 ("1x KJT + 5x permuted KJT").
+ * is a KJT of 1.5 GB per GPU. Permuted, the batch is 2 GB, as some features are
+ * sent to several column pieces. The audit's figures:
+ *
+ *     2 GB     least extra memory that two batches need over the job
+ *              without a pipeline ("1x permuted KJT")
+ *     10.5 GB  reserved beyond that least by TrainPipelineSparseDist as it
+ *              ships ("3x KJT + 3x permuted KJT")
+ *     5 GB     part of SDD's peak of allocations due to the pipeline
+ *     11.5 GB  part of SDD's reserved memory due to the pipeline
+ *              ("1x KJT + 5x permuted KJT")
  *
  * https://github.com/NVIDIA/nccl/issues/1685: the first all-to-all takes 3.28
  * GB of each of 8 H100 (1.06 to 4.34), in buffers of 10 MiB and 2 MiB, for each
@@ -26,7 +30,8 @@ enum { N_TABLES = 3 };
 static struct table tables[N_TABLES];
 static uint64_t memory_bytes[64], reserve_bytes[64];
 
-/* Three tables of 500 B of ids and lengths a sample, 0.5 GB a batch. */
+/* Three tables with 500 B of ids and lengths per sample each, 0.5 GB per
+ * batch. */
 static struct problem make_problem(enum pipeline pipeline)
 {
     for (int i = 0; i < N_TABLES; i++) {
@@ -47,7 +52,8 @@ static struct problem make_problem(enum pipeline pipeline)
                             .job = {.pipeline = pipeline}};
 }
 
-/* Of all tables on one device, the last one in two column pieces: GB. */
+/* Returns the input memory, in GB, of all tables on one device. The last table
+ * is cut into two column pieces. */
 static double input_gb(enum pipeline pipeline)
 {
     struct problem problem = make_problem(pipeline);
@@ -73,12 +79,13 @@ static void test_pipelines(void)
 
     is_near(input_gb(PIPELINE_NONE), kjt + permuted, 1e-9, "one of each");
     is_near(sdd, 10.5 + 2, 1e-9,
-            "SDD: what it reserves above the least, and "
-            "what that keeps of another batch");
+            "SDD: 10.5 GB reserved above the least, and "
+            "2 GB that the least keeps of another batch");
     printf("# the pipeline takes %.1f GB, 5 at the peak of allocations, 11.5 "
            "reserved\n",
            more);
-    ok(more > 5 && more < 11.5, "between what is allocated and reserved");
+    ok(more > 5 && more < 11.5,
+       "between the published allocated and reserved bytes");
     is_near(input_gb(PIPELINE_PREFETCH), sdd + kjt + 2 * permuted, 1e-9,
             "a batch further ahead");
     is_near(input_gb(PIPELINE_SEMISYNC), sdd + kjt + 2 * permuted, 1e-9,
@@ -102,7 +109,7 @@ static void test_nccl(void)
            "an NVLink domain is one host");
 }
 
-/* What is left for shards is the same for all ways to ask. */
+/* Usable memory for shards is the same however it is computed. */
 static void test_room(void)
 {
     struct problem problem = make_problem(PIPELINE_SDD);
@@ -136,7 +143,7 @@ static void test_room(void)
     is_i64((int64_t)sample_memory(&problem).total, 0, "weights are all");
 }
 
-/* A larger batch takes no less, of no item; a longer pipeline neither. */
+/* A larger batch or a longer pipeline never reduces any memory item. */
 static void test_monotone(void)
 {
     struct rng rng;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of loads beyond what was measured, and how a step is summed. */
+/* Warnings for loads outside the measured range, and the sums that make a
+ * step. */
 #include "core/oracle.h"
 
 #include "base/mem.h"
 #include "tests/tap.h"
 
-/* The three farthest are named, and that there are more. */
+/* The warning names the three entries that are farthest outside and says if
+ * there are more. */
 static void test_outside(void)
 {
     static const struct cost_outside outside[] = {
@@ -35,13 +37,14 @@ static void test_outside(void)
         buf_add(&want, "", 1);
         cost_print_outside(&cost, &out);
         buf_add(&out, "", 1);
-        is_str(out.data, want.data, "what is farthest");
+        is_str(out.data, want.data, "the loads farthest outside");
         buf_release(&want);
         buf_release(&out);
     }
 }
 
-/* The slowest GPU counts, after the host; what is no number is no cost. */
+/* The slowest GPU determines the total; the host may be slower still. A cost
+ * that is not a number makes the total not finite. */
 static void test_total(void)
 {
     const double compute_ms[] = {1, 3}, bwd_ms[] = {2, 1}, fwd_ms[] = {4, 2};
@@ -59,8 +62,8 @@ static void test_total(void)
     is_near(oracle_queued_ms(&oracle, 10), 10, 0, "the GPUs are");
 }
 
-/* Grids are barred where hosts share an NVLink domain and a table has row-wise
- * Adagrad, unless somebody asks for them. */
+/* Grid shards are not used if hosts share an NVLink domain and a table has
+ * row-wise Adagrad, unless the user asks for them. */
 static void test_kinds(void)
 {
     static const struct {

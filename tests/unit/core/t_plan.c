@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "tests/tap.h"
 
-/* A cost model of two lanes: look-ups x width, and the floor. */
+/* A cost model of two lanes: lookups x width, and a floor. */
 struct fake {
     struct oracle oracle;
     double floor_ms;
@@ -138,7 +138,8 @@ static void test_price(struct arena *arena)
     is_i64(plan.n_floored, 2, "and counted again");
 }
 
-/* Devices take what they took; the job waits, and nothing else binds. */
+/* The devices keep their times; the step waits for the host, which is the only
+ * limit. */
 static void test_host(struct arena *arena)
 {
     const double devices_ms = sqrt(23) + 3;
@@ -169,7 +170,7 @@ static void test_host(struct arena *arena)
     is_near(plan_error_frac(&plan), 0.3, 1e-12, "all is look-ups");
 }
 
-/* 4 ms of look-ups and 3 of exchanges are exposed. */
+/* Exposed times are 4 ms of lookups and 3 ms of exchanges. */
 static void test_error(void)
 {
     struct plan plan = {
@@ -229,7 +230,7 @@ static bool comes_after(const struct shard *a, const struct shard *b)
     return a->device > b->device;
 }
 
-/* By table, then column, row and device, each with its cost. */
+/* Sorts shards by table, then column, row and device; each keeps its cost. */
 static void test_sort_any(void)
 {
     struct shard any[100], before[100];
@@ -294,7 +295,8 @@ static void test_refusals(struct arena *arena)
         "with a sentence");
 }
 
-/* Halves of rows by ranks are of the two of one host, in their order. */
+/* With rows cut by ranks, the two halves must be on the two GPUs of one host,
+ * in their order. */
 static void test_hosts(struct arena *arena)
 {
     static uint64_t four_gib[4] = {1ull << 32, 1ull << 32, 1ull << 32,
@@ -325,7 +327,8 @@ static void test_hosts(struct arena *arena)
         }
 }
 
-/* Tables that differ in how their numbers are kept are not alike. */
+/* Tables that differ in precision, optimizer or the like have different
+ * hashes. */
 static void test_hash_of_numbers(struct arena *arena)
 {
     enum { MANY = 2 * 3 * 3 * 2 };
@@ -394,8 +397,8 @@ static void test_hash(struct arena *arena)
         }
 }
 
-/* Any input that becomes another one changes the hash, and all of them change
- * it to other ones. */
+/* Changing any single input changes the hash, and different changes give
+ * different hashes. */
 static void test_each_input(struct arena *arena)
 {
     static struct table other;
@@ -406,7 +409,7 @@ static void test_each_input(struct arena *arena)
     struct fake fake;
     const struct {
         void *at;
-        const void *other; /* its like elsewhere */
+        const void *other; /* value to replace it with */
         size_t size;
     } inputs[] = {
 #define OF_TABLE(member) {&table->member, &other.member, sizeof(other.member)}
@@ -464,7 +467,8 @@ static void test_each_input(struct arena *arena)
     size_t n_equal = 0;
 
     make_plan(&plan, &fake);
-    tables[1].num_embeddings *= 2; /* no other input changes their order */
+    /* changes the order of tables, as no other input does */
+    tables[1].num_embeddings *= 2;
     other = tables[1];
     other.name = "third";
     other.num_embeddings++;
@@ -482,7 +486,8 @@ static void test_each_input(struct arena *arena)
     other.dedup = 0.5;
     other.rows_over = ROWS_OVER_HOST;
     tables[0].has_bins = true;
-    job->dense_ms[0] = job->dense_ms[1] = 1; /* a default job is left out */
+    /* without this, a default job is not hashed */
+    job->dense_ms[0] = job->dense_ms[1] = 1;
     hashes[N] = plan_inputs_hash(&plan, arena);
     for (size_t i = 0; i < N; i++) {
         char was[16];
@@ -501,8 +506,9 @@ static void test_each_input(struct arena *arena)
     is_i64((int64_t)n_equal, 0, "each input counts");
 }
 
-/* Four of ten rows from here on, in two pieces of columns on a device: they
- * become one where rows may be cut, and else two that are even. */
+/* Cuts four of ten rows, from row_begin on, into two uneven column pieces on
+ * one device. They merge into one piece if rows may be cut, and otherwise
+ * become two even pieces. */
 static void check_block_join(uint64_t row_begin, unsigned kinds, size_t n_want,
                              struct arena *arena)
 {
@@ -523,7 +529,7 @@ static void check_block_join(uint64_t row_begin, unsigned kinds, size_t n_want,
     is_i64((int64_t)plan.n_shards, (int64_t)n_want, "columns of a block");
 }
 
-/* Columns that have to be cut stay cut, but evenly. */
+/* Column pieces that cannot merge stay two, but get equal widths. */
 static void test_join(struct arena *arena)
 {
     struct plan plan;
@@ -546,7 +552,7 @@ static void test_join(struct arena *arena)
     }
 }
 
-/* Whether two pieces on a device are of two widths. */
+/* Returns true if two pieces on one device differ in width. */
 static bool is_uneven(const struct shard *pieces, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -558,9 +564,10 @@ static bool is_uneven(const struct shard *pieces, size_t n)
     return false;
 }
 
-/* Columns on random devices: those that touch become one; where some that meet
- * are of two widths then, each device has one piece, and else nothing more is
- * done. Each device keeps as many columns as it had. */
+/* Places column pieces on random devices. Adjacent pieces on one device merge.
+ * If a device then holds pieces of different widths, each device gets a single
+ * piece; otherwise nothing else changes. Each device keeps its number of
+ * columns. */
 static void test_random_join(struct arena *arena)
 {
     size_t n_wrong = 0, n_uneven = 0, n_kept = 0;

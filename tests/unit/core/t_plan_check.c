@@ -10,8 +10,8 @@
 #define N_TABLES 7
 #define MAX_SHARDS 32
 
-/* A plan with one table of each kind, a pin and a group, in fixed arrays so
- * that each case starts from a fresh copy. */
+/* A plan with one table of each shard kind, a pin and a group. It lives in
+ * fixed arrays, so that each case starts from a fresh copy. */
 struct fixture {
     struct table tables[N_TABLES];
     struct shard shards[MAX_SHARDS];
@@ -65,48 +65,51 @@ static void fixture_init(struct fixture *f)
     add_table(f, "mate", 200, 12);
     f->tables[FRIEND].device = 2;
     f->tables[FRIEND].group = f->tables[MATE].group = "pals";
-    /* 0 */
+    /* shard 0 */
     add_shard(f, (struct shard){WHOLE, SHARD_TABLE, 0, 1000, 0, 64, 0});
-    /* 1 to 3, out of order */
+    /* shards 1 to 3, out of order */
     add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 96, 128, 3});
     add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 0, 64, 1});
     add_shard(f, (struct shard){WIDE, SHARD_COLUMN, 0, 2000, 64, 96, 3});
-    /* 4 to 6 */
+    /* shards 4 to 6 */
     add_shard(f, (struct shard){TALL, SHARD_ROW, 0, 1500, 0, 32, 0});
     add_shard(f, (struct shard){TALL, SHARD_ROW, 1500, 3999, 0, 32, 1});
     add_shard(f, (struct shard){TALL, SHARD_ROW, 3999, 4000, 0, 32, 1});
-    /* 7 to 11: a pinwheel, which no guillotine cuts make */
+    /* shards 7 to 11: a pinwheel, which guillotine cuts cannot produce */
     add_shard(f, (struct shard){SQUARE, SHARD_GRID, 0, 400, 0, 40, 0});
     add_shard(f, (struct shard){SQUARE, SHARD_GRID, 0, 600, 40, 64, 1});
     add_shard(f, (struct shard){SQUARE, SHARD_GRID, 600, 1000, 20, 64, 2});
     add_shard(f, (struct shard){SQUARE, SHARD_GRID, 400, 1000, 0, 20, 3});
     add_shard(f, (struct shard){SQUARE, SHARD_GRID, 400, 600, 20, 40, 0});
-    /* 12 to 15 */
+    /* shards 12 to 15 */
     for (uint32_t r = 0; r < N_DEVICES; r++)
         add_shard(f, (struct shard){SMALL, SHARD_REPLICATE, 0, 10, 0, 6, r});
-    /* 16, 17 */
+    /* shards 16 and 17 */
     add_shard(f, (struct shard){FRIEND, SHARD_TABLE, 0, 100, 0, 10, 2});
     add_shard(f, (struct shard){MATE, SHARD_TABLE, 0, 200, 0, 12, 2});
 }
 
-/* Of each GPU's 256 samples of seven tables, 3 look-ups and a bag each: ids of
- * 8 B and lengths of 4 B three times, outputs and gradients once. */
+/* Bytes for the 256 samples of each GPU, with seven tables and 3 lookups and
+ * one bag per table. Ids of 8 B and lengths of 4 B are held three times,
+ * outputs and gradients once each. */
 #define OWN_INPUT (3 * 7 * 256 * (3 * 8 + 4))
 #define OWN_OUTPUTS (2 * 256 * (64 + 128 + 32 + 64 + 6 + 10 + 12) * 4)
-/* Of pieces that serve all 1024 samples, four times, of rows five times. */
+/* Bytes of input for pieces that serve all 1024 samples. It is held four times,
+ * that of row pieces five times. */
 #define INPUT (4 * 1024 * (3 * 8 + 4))
 #define LENGTHS (1024 * 4)
 #define SMALL_INPUT (4 * 256 * (3 * 8 + 4))
 
-/* Costs of some size; memory is counted by hand: bytes of weights, of
- * row-wise Adagrad's state, of input, of outputs and gradients. */
+/* Adds costs of plausible size. Memory is counted by hand, in bytes: weights,
+ * row-wise Adagrad's state, input, and outputs with gradients. */
 static void add_costs(struct fixture *f)
 {
     static const struct memory_items memory[N_DEVICES] = {
         {.weights = 1000 * 64 * 4 + 1500 * 32 * 4 + 400 * 40 * 4 +
                     200 * 20 * 4 + 10 * 6 * 4,
          .optimizer = 4 * (1000 + 1500 + 400 + 200 + 10),
-         /* whole, tall, square twice, small with its dense gradient */
+         /* in order: whole, tall, square twice, small with its dense
+          * gradient */
          .input = OWN_INPUT + INPUT + 5 * (1152 * 8 + LENGTHS) + 69632 + 45056 +
                   SMALL_INPUT,
          .outputs = OWN_OUTPUTS + 2 * 1024 * 64 * 4 + 2 * 1024 * 32 * 4 +
@@ -175,7 +178,7 @@ static void change_bound(struct fixture *f)
     f->shard_ms[3] = NAN;
 }
 
-/* Sums of rounded parts differ by a millionth at most. */
+/* Sums of rounded parts may differ by one millionth. */
 static void change_rounded(struct fixture *f)
 {
     add_costs(f);
@@ -197,8 +200,8 @@ static void change_negative_part(struct fixture *f)
     f->devices[2].fwd_comm_ms = 4;
 }
 
-/* Bins may be off by a hundredth in either direction. A table that is never
- * looked up has none. */
+/* The sum of bins may be off by one hundredth in either direction. A table that
+ * is never looked up has no bins. */
 static void change_bins(struct fixture *f)
 {
     f->tables[WIDE].has_bins = true;
@@ -210,7 +213,7 @@ static void change_bins(struct fixture *f)
     f->tables[WHOLE].pooling_factor = 0;
 }
 
-/* The largest device needs exactly what it has: device 1. */
+/* Device 1, which needs most memory, has exactly that memory. */
 static void change_memory_fits(struct fixture *f)
 {
     add_costs(f);
@@ -238,7 +241,7 @@ static void change_one_device(struct fixture *f)
     f->shards[0].kind = SHARD_REPLICATE;
 }
 
-/* Weights alone: what lies on device 0 in five pieces. */
+/* Counts weights only; device 0 holds five pieces. */
 static void change_weights_only(struct fixture *f)
 {
     add_costs(f);
@@ -252,7 +255,8 @@ static void change_weights_only(struct fixture *f)
     }
 }
 
-/* As plans with `io` count: 8 B a look-up and outputs of the shards. */
+/* Counts memory as older plans with the item `io` do: 8 B per lookup and the
+ * outputs of the shards. */
 static void change_batch_only(struct fixture *f)
 {
     static const uint64_t n_ids[N_DEVICES] = {
@@ -273,12 +277,13 @@ static void change_batch_only(struct fixture *f)
     }
 }
 
-/* One table, by precision, optimizer and output: 1000 x 64 on device 0. */
+/* Puts a single table of 1000 x 64 on device 0; precision, optimizer and output
+ * vary. */
 static void set_single(struct fixture *f, enum precision precision,
                        enum precision comm, enum optimizer optimizer,
                        enum table_output output, struct memory_items items)
 {
-    /* A quarter of the samples each; all of them on device 0. */
+    /* each device has a quarter of the samples; device 0 serves all of them */
     const uint64_t input = 640 * 8 + 512 * 4, outputs = items.outputs / 4;
 
     f->plan.problem.n_tables = 1;
@@ -326,7 +331,7 @@ static void change_adagrad(struct fixture *f)
                                      .outputs = 2 * 2048 * 64 * 4});
 }
 
-/* NCCL's buffers are part of the reserve, as far as it goes. */
+/* NCCL's buffers use up the reserve first. */
 static void change_nccl(struct fixture *f)
 {
     add_costs(f);
@@ -340,7 +345,7 @@ static void change_nccl(struct fixture *f)
     f->devices[1].memory.total += 400;
 }
 
-/* A batch is kept as it comes, and as it is permuted. */
+/* The pipeline holds `delivered` batches as they arrive and `permuted` ones. */
 static void set_pipeline(struct fixture *f, enum pipeline pipeline,
                          int delivered, int permuted)
 {
@@ -373,7 +378,8 @@ static void change_semisync(struct fixture *f)
     set_pipeline(f, PIPELINE_SEMISYNC, 4, 6);
 }
 
-/* The replicas of 10 x 6 have another state than row-wise Adagrad's. */
+/* Gives the replicas of 10 x 6 another optimizer than row-wise Adagrad, and
+ * hence another state. */
 static void set_dense(struct fixture *f, enum dense_optimizer optimizer,
                       uint64_t state_bytes)
 {
@@ -496,7 +502,7 @@ BREAK(hole_in_rows, f->shards[5].row_end = 3998)
 BREAK(overlap_in_rows, f->shards[5].row_begin = 1499)
 BREAK(whole_twice, f->shards[f->plan.n_shards] = f->shards[0];
       f->shards[f->plan.n_shards++].device = 1)
-/* The same area and bounding box as the pinwheel. */
+/* a hole and an overlap: area and bounding box equal those of the pinwheel */
 BREAK(hole_and_overlap, f->shards[11].row_begin = 200;
       f->shards[11].row_end = 400)
 BREAK(kind_of_one, f->shards[2].kind = SHARD_TABLE)
@@ -719,8 +725,8 @@ static void test_broken(void)
     }
 }
 
-/* Cuts a table again and again at random places; the pieces must tile, and
- * must not where one of them is moved by one row or lost. */
+/* Cuts a table repeatedly at random places. The pieces must tile the table.
+ * They must be refused after one piece is moved by one row or removed. */
 static void test_random_tilings(void)
 {
     struct rng rng;
@@ -782,8 +788,9 @@ static void test_random_tilings(void)
     is_i64(n_wrong, 0, "500 random tilings, seed 7: legal until one is moved");
 }
 
-/* Blocks over all devices, or a host's, stand there in order and nowhere else:
- * by one device beside it is not the plan that was asked for. */
+/* Row blocks that must be over all devices, or over one host's, are accepted
+ * only on exactly these devices, in order. A plan with one block on another
+ * device is refused. */
 static void test_rows_over(void)
 {
     enum { N = 8, HOST = 4 };
@@ -837,7 +844,7 @@ static void test_rows_over(void)
            "rows over all, or a host: in their places alone, in any order");
 }
 
-/* 10,000 tables in 100,000 shards, and one table in 100,000. */
+/* 10,000 tables in 100,000 shards, and one table in 100,000 shards. */
 static void test_large(void)
 {
     enum { N = 10000, CUTS = 10 };

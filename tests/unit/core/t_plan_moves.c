@@ -32,7 +32,7 @@ static void make_problem(struct problem *problem, uint32_t n_devices, size_t n,
     }
 }
 
-/* A plan of one table on n_devices; pieces are {row, row, col, col, device}. */
+/* A piece of the plan's only table: rows, columns and device. */
 struct cells {
     uint64_t row_begin, row_end;
     uint32_t col_begin, col_end, device;
@@ -74,7 +74,8 @@ static const struct cells twice[] = {{0, 100, 0, 16, 0}, {0, 100, 0, 16, 1}};
 static const struct cells thrice[] = {
     {0, 100, 0, 16, 0}, {0, 100, 0, 16, 1}, {0, 100, 0, 16, 2}};
 
-/* Row-wise Adagrad: 4 B a weight and 4 B a row of what moves. */
+/* Bytes moved with row-wise Adagrad: 4 B per weight and 4 B of state per
+ * row. */
 static void check_cells(struct arena *arena)
 {
     static const struct {
@@ -89,9 +90,9 @@ static void check_cells(struct arena *arena)
         {"moves", whole_0, whole_1, 1, 1, 6800, 0, 1, FATE_MOVED},
         {"is halved", whole_0, halves, 1, 2, 3600, 3600, 1, FATE_MOVED},
         {"is merged", halves, whole_1, 2, 1, 3600, 3600, 1, FATE_MOVED},
-        /* 0-8 from 0 to 1, 8-12 stays on 1, 12-16 from 1 to 0 */
+        /* columns 0-8 go from 0 to 1, 8-12 stay on 1, 12-16 go from 1 to 0 */
         {"is recut", halves, thirds, 2, 2, 3600 + 2000, 2000, 2, FATE_MOVED},
-        /* columns 8-16 of rows 0-60, columns 0-8 of rows 60-100 */
+        /* columns 8-16 of rows 0-60 move, and columns 0-8 of rows 60-100 */
         {"columns become rows", halves, rows, 2, 2, 60 * 36 + 40 * 36,
          60 * 36 + 40 * 36, 2, FATE_MOVED},
         {"is replicated", whole_1, twice, 1, 2, 6800, 6800, 1, FATE_MOVED},
@@ -106,7 +107,8 @@ static void check_cells(struct arena *arena)
             make_plan(3, cases[i].after, cases[i].n_after, arena);
         struct plan_moves moves;
 
-        /* of two devices, or a replica would not be one */
+        /* a table is only replicated if it is on all devices, so use two
+         * devices */
         if (cases[i].before != thrice && cases[i].before == twice)
             before.problem.cluster.n_devices = 2;
         moves = find(&before, &after, arena);
@@ -120,13 +122,15 @@ static void check_cells(struct arena *arena)
     }
 }
 
-/* What moves is what the GPU that gets it then holds, as shard_memory counts,
- * but for the batch: and state only where one optimizer updates both. */
+/* The migrated bytes are those that the receiving GPU holds afterwards, as
+ * counted by shard_memory without the batch. State migrates only if the same
+ * optimizer updates the table before and after. */
 static void check_replicas(struct arena *arena)
 {
     static const struct {
         enum dense_optimizer before, after;
-        uint64_t n_times; /* the weights, that the state of a replica is */
+        /* bytes of a replica's state / bytes of its weights */
+        uint64_t n_times;
     } cases[] = {{DENSE_ADAM, DENSE_ADAM, 2},
                  {DENSE_ADAGRAD, DENSE_ADAGRAD, 1},
                  {DENSE_SGD, DENSE_SGD, 0},
@@ -219,9 +223,9 @@ static void check_formats(struct arena *arena)
     is_i64((int64_t)moves.bytes.added, 50 * 16 * 2, "further ones are new");
 }
 
-/* A table of 100 x 16 that grows to 150 x 24 has as much that is new, however
- * the old one was cut: 50 rows with their state, and 8 columns of the others;
- * a second new piece brings a state of each row of its own. */
+/* A table of 100 x 16 grows to 150 x 24. However the old table was cut, the
+ * same number of bytes is new: 50 rows with their state, and 8 columns of the
+ * old rows. A second new piece adds a state per row of its own. */
 static void check_growth(struct arena *arena)
 {
     static const struct cells quarters[] = {{0, 100, 0, 4, 0},
@@ -248,12 +252,13 @@ static void check_growth(struct arena *arena)
             after.problem.tables[0].dim = 24;
             plan_derive_kinds(&after);
             is_i64((int64_t)find(&before, &after, arena).bytes.added,
-                   (int64_t)(weights + n * states), "what is new");
+                   (int64_t)(weights + n * states),
+                   "bytes of new weights and states");
         }
 }
 
-/* Column pieces of one GPU become one piece: cells stay where they are, though
- * their rows' overhead is there only once. */
+/* Column pieces on one GPU merge into one piece. Nothing moves, though the
+ * merged rows have their overhead only once. */
 static void check_merged(struct arena *arena)
 {
     static const struct cells apart[] = {{0, 100, 0, 8, 0}, {0, 100, 8, 16, 0}};
@@ -289,7 +294,8 @@ static void check_tables(struct arena *arena)
     is_str(moves.tables[0].name, "another", "the new plan's first");
 }
 
-/* Random columns, rows or grids of one table, or a replica, on any devices. */
+/* Places a table at random: as columns, rows, a grid or a replica, on any
+ * devices. */
 static void place_at_random(struct plan *plan, uint32_t table, struct rng *rng)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
@@ -311,7 +317,8 @@ static void place_at_random(struct plan *plan, uint32_t table, struct rng *rng)
             };
 }
 
-/* Of the six tables of each plan those of one name are one. */
+/* Makes a random plan of six tables. Tables of both plans are the same table if
+ * they have the same name. */
 static struct plan random_plan(struct rng *rng, struct arena *arena)
 {
     struct plan plan = {.total_ms = NAN, .bound_ms = NAN};
@@ -340,7 +347,8 @@ static uint64_t held_bytes(const struct plan *plan)
     return sum;
 }
 
-/* Each cell of the new plan stays or comes; nothing is counted twice. */
+/* Returns true if each cell of the new plan either stays or arrives, and is
+ * counted once. */
 static bool tiles(const struct plan_moves *moves, const struct plan *after)
 {
     uint64_t sent = 0, received = 0, moved = 0;
@@ -369,8 +377,8 @@ static bool has_table(const struct plan *plan, const char *name)
     return false;
 }
 
-/* The tables of the new plan, then those that are no more, each with its share
- * of the bytes. */
+/* Returns true if the moves list the tables of the new plan, then the removed
+ * ones, and their bytes add up to the total. */
 static bool lists_all(const struct plan_moves *moves, const struct plan *before,
                       const struct plan *after)
 {
@@ -429,9 +437,10 @@ static void check_random(void)
         n_back += has_replica || there.bytes.moved == back.bytes.moved;
         arena_release(&arena);
     }
-    is_i64((int64_t)n_bad, 0, "what stays and what moves tile the new plan");
-    ok(n_new > 300 && !n_lost, "what comes goes on the way back, %zu times",
-       n_new);
+    is_i64((int64_t)n_bad, 0,
+           "bytes that stay and that move tile the new plan");
+    ok(n_new > 300 && !n_lost,
+       "the reverse change sends the received bytes, %zu times", n_new);
     is_i64((int64_t)n_unlisted, 0, "all tables are listed with their bytes");
     is_i64((int64_t)n_same, 500, "a plan is itself");
     is_i64((int64_t)n_back, 500, "without replicas the way back is as long");

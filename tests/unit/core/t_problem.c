@@ -104,7 +104,8 @@ static void test_memory_of_formats(void)
     is_i64((int64_t)items.total, 1000 * 32 * 2, "weights only");
 }
 
-/* By bytes of state a byte of weights; whole shards keep the table's own. */
+/* Optimizer state of replicas, as bytes of state per byte of weights. Shards
+ * that are not replicas keep the table's optimizer. */
 static void test_memory_of_replicas(void)
 {
     static const struct {
@@ -123,8 +124,9 @@ static void test_memory_of_replicas(void)
 
     replica.kind = SHARD_REPLICATE;
     items = shard_memory(&problem, &replica);
-    is_i64((int64_t)items.optimizer, 4000, "as the table's, where not said");
-    is_str(dense_optimizer_names[DENSE_AS_TABLE], "table", "so it is called");
+    is_i64((int64_t)items.optimizer, 4000, "the table's optimizer by default");
+    is_str(dense_optimizer_names[DENSE_AS_TABLE], "table",
+           "name of the default");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         problem.dense_optimizer = cases[i].optimizer;
         is_str(dense_optimizer_names[cases[i].optimizer], cases[i].name,
@@ -133,17 +135,18 @@ static void test_memory_of_replicas(void)
         is_near((double)items.optimizer, cases[i].factor * 1000 * 32 * 4, 0,
                 "a state of full size");
         items = shard_memory(&problem, &whole);
-        is_i64((int64_t)items.optimizer, 4000, "of replicas only");
+        is_i64((int64_t)items.optimizer, 4000,
+               "whole shards keep the table's optimizer");
     }
 }
 
-/* Bytes by FBGEMM's layout, from FBGEMM's own tensors
- * (tests/torchrec/t_memory): elements are fp32 in the state whatever they are
- * in the weights. */
+/* Bytes of FBGEMM's memory layout, taken from FBGEMM's own tensors
+ * (tests/torchrec/t_memory). State elements are fp32 whatever the precision of
+ * the weights. */
 static void test_layout(void)
 {
     static const struct {
-        uint64_t elements, rows; /* values of state */
+        uint64_t elements, rows; /* state values per weight and per row */
     } states[N_OPTIMIZERS] = {{0, 0}, {0, 1}, {1, 0}, {2, 0},
                               {2, 0}, {2, 0}, {1, 1}, {1, 1}};
     static const uint64_t row_bytes[N_PRECISIONS] = {32 * 4, 32 * 2, 32 * 2,
@@ -181,7 +184,7 @@ static void test_layout(void)
 }
 
 /* The memory of row blocks adds up to that of the whole table. Column pieces
- * take more: each has its own copy of what is kept per row. */
+ * take more, because each has its own copy of per-row data. */
 static void test_layout_adds_up(void)
 {
     struct table table = make_table("t", 1000, 64, 0);
@@ -267,7 +270,8 @@ static void test_row_ranks(void)
     }
 }
 
-/* Hosts that nobody names: the largest divisor up to as many as one holds. */
+/* The host size assumed if the user gives none: the largest divisor of the
+ * number of GPUs that is at most the usual host size. */
 static void test_assumed_hosts(void)
 {
     static const uint32_t cases[][2] = {
@@ -300,8 +304,8 @@ static void test_raise_memory(void)
     is_i64((int64_t)reserve[0], 307, "a size stays as it is");
 }
 
-/* GPUs that come are like one that is there; those that stay keep what is their
- * own. */
+/* New GPUs are copies of an existing one. GPUs that remain keep their own
+ * values. */
 static void test_grow(void)
 {
     uint64_t memory[] = {1000, 3000}, reserve[] = {100, 200};
@@ -358,12 +362,18 @@ static void test_min_width(void)
         enum table_output output;
         uint32_t want;
     } cases[] = {
-        {32, 0, 0, OUTPUT_POOLED, 4},     {32, 8, 0, OUTPUT_POOLED, 8},
-        {32, 8, 4, OUTPUT_POOLED, 8},     {32, 8, 13, OUTPUT_POOLED, 16},
-        {32, 0, 1, OUTPUT_POOLED, 4},     {32, 0, 17, OUTPUT_SEQUENCE, 32},
-        {32, 0, 0, OUTPUT_SEQUENCE, 16},  {32, 16, 0, OUTPUT_SEQUENCE, 16},
-        {32, 20, 0, OUTPUT_SEQUENCE, 32}, /* half would be too narrow, */
-        {12, 0, 0, OUTPUT_SEQUENCE, 12},  /* or no vectors of four */
+        {32, 0, 0, OUTPUT_POOLED, 4},
+        {32, 8, 0, OUTPUT_POOLED, 8},
+        {32, 8, 4, OUTPUT_POOLED, 8},
+        {32, 8, 13, OUTPUT_POOLED, 16},
+        {32, 0, 1, OUTPUT_POOLED, 4},
+        {32, 0, 17, OUTPUT_SEQUENCE, 32},
+        {32, 0, 0, OUTPUT_SEQUENCE, 16},
+        {32, 16, 0, OUTPUT_SEQUENCE, 16},
+        /* half the columns would be below min_width */
+        {32, 20, 0, OUTPUT_SEQUENCE, 32},
+        /* half the columns are not vectors of four */
+        {12, 0, 0, OUTPUT_SEQUENCE, 12},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -378,7 +388,8 @@ static void test_min_width(void)
     }
 }
 
-/* The share of the k row blocks of the table; returns the largest. */
+/* Stores each row block's share of the lookups in share[k]; returns the
+ * largest. */
 static double cut_into(double *share, struct problem *problem, uint64_t k)
 {
     const uint64_t rows = problem->tables[0].num_embeddings;
@@ -408,10 +419,10 @@ static double sum_of(const double *x, uint64_t n)
     return sum;
 }
 
-/* Blocks of a table of 40 million rows, Zipf 1.05. Where ids are hashed, the
- * hottest row alone makes its block 1.57 times the mean of 8 (here the third
- * hottest is there too), and 8.8 times that of 96; the first of 8 blocks has
- * 0.925 of all in the order of frequency. */
+/* Row blocks of a table of 40 million rows, Zipf 1.05. With hashed ids, the
+ * block of the hottest row has at least 1.57 times the mean of 8 blocks (here
+ * it also has the third hottest row), and 8.8 times the mean of 96 blocks. In
+ * the order of frequency, the first of 8 blocks has 0.925 of all lookups. */
 static void test_blocks(void)
 {
     struct table table;
@@ -426,22 +437,25 @@ static void test_blocks(void)
     table.zipf_alpha = 1.05;
     table.pooling_factor = 10;
     is_near(cut_into(share, &problem, 8), 0.125, 0,
-            "alike, where nobody looked");
+            "equal shares while hot rows are unknown");
     problem_find_hot_rows(&problem, &arena);
-    is_near(cut_into(share, &problem, 8) * 8, 1.8, 0.03, "hashed, of 8 blocks");
+    is_near(cut_into(share, &problem, 8) * 8, 1.8, 0.03,
+            "hashed: largest of 8 blocks");
     ok(share[8296814 / 5000000] * 8 > 1.5, "the one that has the hottest row");
     is_near(sum_of(share, 8), 1, 1e-12, "8 blocks add up");
-    is_near(cut_into(share, &problem, 96) * 96, 8.8, 0.3, "of 96 blocks");
+    is_near(cut_into(share, &problem, 96) * 96, 8.8, 0.3,
+            "hashed: largest of 96 blocks");
     is_near(sum_of(share, 96), 1, 1e-12, "96 blocks add up");
     table.row_order = ROW_ORDER_UNIFORM;
     problem_find_hot_rows(&problem, &arena);
     is_near(cut_into(share, &problem, 8), 0.125 + 0.82 * 0.08, 0.01,
-            "dealt evenly, but for single rows");
+            "uniform order, except for single rows");
     is_near(sum_of(share, 8), 1, 1e-12, "which add up");
     table.row_order = ROW_ORDER_FREQUENCY;
     problem_find_hot_rows(&problem, &arena);
-    is_near(cut_into(share, &problem, 8), 0.925, 0.001, "sorted: the most");
-    is_near(share[0], 0.925, 0.001, "has the first");
+    is_near(cut_into(share, &problem, 8), 0.925, 0.001,
+            "frequency order: the largest share");
+    is_near(share[0], 0.925, 0.001, "is that of the first block");
     is_near(sum_of(share, 8), 1, 1e-12, "and all add up");
     table.row_order = ROW_ORDER_HASHED;
     table.zipf_alpha = 0;
@@ -450,7 +464,7 @@ static void test_blocks(void)
             "alike without skew");
     table.has_bins = true;
     table.bins[0] = 1 - 1e-4;
-    table.bins[12] = 1e-4; /* 3,072 look-ups each */
+    table.bins[12] = 1e-4; /* 3,072 lookups of each row */
     table.row_order = ROW_ORDER_FREQUENCY;
     problem_find_hot_rows(&problem, &arena);
     is_near(cut_into(share, &problem, 8) - share[7], 0.307 / 1.307, 0.01,
@@ -458,7 +472,7 @@ static void test_blocks(void)
     arena_release(&arena);
 }
 
-/* What blocks use of rows adds up to what the table does. */
+/* The uses of rows in the blocks add up to those of the table. */
 static void test_use(enum row_order order, bool has_bins, enum dedup dedup)
 {
     struct table table;
@@ -499,7 +513,8 @@ static void test_use(enum row_order order, bool has_bins, enum dedup dedup)
     arena_release(&arena);
 }
 
-/* A table of one of a few contents, so that many are used alike. */
+/* Draws the table's properties from a few values, so that many tables are used
+ * alike. */
 static void draw_use(struct table *table, struct rng *rng)
 {
     table_init(table);
@@ -516,7 +531,7 @@ static void draw_use(struct table *table, struct rng *rng)
         table->output = OUTPUT_SEQUENCE;
 }
 
-/* Those worked out together are those worked out one by one. */
+/* Computing the use of all tables together gives the same as one by one. */
 static void test_use_all(void)
 {
     enum { N = 500 };
@@ -542,8 +557,8 @@ static void test_use_all(void)
     }
 }
 
-/* Look-ups, bags and output vectors of a table, of what they are without
- * de-duplication. */
+/* Checks the lookups, bags and output vectors of a table, as fractions of those
+ * without de-duplication. */
 static void check_kept(const struct problem *problem, uint32_t t,
                        double lookups, double bags, double outputs)
 {
@@ -564,7 +579,7 @@ static double uses_of(const struct table_use *use)
     return uses;
 }
 
-/* A sequence and a pooled table of which a fifth is unique. */
+/* A sequence table and a pooled table, each with one fifth of unique ids. */
 static void test_dedup(void)
 {
     struct table tables[2];

@@ -7,16 +7,17 @@
 #define MAX_IDS 700000
 #define MAX_DRAWN_IDS 20000
 
-/* Samples with their ids, one behind the other. */
+/* Samples with their ids, concatenated. */
 struct data {
     int64_t ids[MAX_IDS];
-    uint64_t begin[MAX_IDS + 1]; /* [n_samples + 1] */
+    /* offset of each sample's first id, [n_samples + 1] */
+    uint64_t begin[MAX_IDS + 1];
     size_t n_samples;
 };
 
 struct expected {
     uint64_t rows[REUSE_BINS], n_ids, n_unique, n_local_unique, n_batches;
-    uint64_t *counts; /* of each row */
+    uint64_t *counts; /* uses of each row */
 };
 
 static struct err err;
@@ -28,7 +29,8 @@ static int by_value(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-/* Different ids among n; adds how often each is there to the histogram. */
+/* Returns the number of different ids among n. Adds the number of their
+ * occurrences to the histogram `rows` unless it is NULL. */
 static uint64_t runs(const int64_t *ids, uint64_t n, uint64_t *rows)
 {
     int64_t *sorted = malloc((n + 1) * sizeof(*sorted));
@@ -47,7 +49,7 @@ static uint64_t runs(const int64_t *ids, uint64_t n, uint64_t *rows)
     return n_unique;
 }
 
-/* What the header says, sample by sample. */
+/* Computes the result that the header promises, sample by sample. */
 static void expect(struct expected *want, const struct data *data,
                    uint64_t batch, uint64_t local)
 {
@@ -74,7 +76,8 @@ static void expect(struct expected *want, const struct data *data,
         want->counts[data->ids[i]]++;
 }
 
-/* Adds all samples, the ids of a local batch in pieces. */
+/* Adds all samples to the profile; the ids of a local batch arrive in
+ * pieces. */
 static void feed(struct profile *profile, const struct data *data,
                  struct rng *rng)
 {
@@ -99,7 +102,8 @@ static void feed(struct profile *profile, const struct data *data,
     }
 }
 
-/* Row uses of one to very many a batch: some rows are taken again and again. */
+/* Draws ids so that rows are used from once to very often per batch: a few hot
+ * rows occur again and again. */
 static void draw(struct data *data, struct rng *rng, uint64_t n_rows)
 {
     const uint64_t hot = 1 + rng_below(rng, 50), most = rng_below(rng, 7);
@@ -136,7 +140,7 @@ static bool same_bins(const struct expected *want,
     return true;
 }
 
-/* The hottest, by looking for each through all. */
+/* Compares the hottest rows with those that a search through all rows finds. */
 static bool same_hottest(struct expected *want, uint64_t n_rows,
                          size_t n_hottest, const struct profile_result *got)
 {
@@ -161,7 +165,7 @@ static bool same_hottest(struct expected *want, uint64_t n_rows,
     return true;
 }
 
-/* Feeds the profile that the options say, and compares all that it says. */
+/* Feeds a profile with these options and compares all of its results. */
 static void check(const struct data *data,
                   const struct profile_options *options, struct rng *rng)
 {
@@ -209,8 +213,8 @@ static void check_drawn(uint64_t seed, struct data *data)
     check(data, &options, &rng);
 }
 
-/* A batch of more ids than the second cache holds, in local batches whose
- * numbers have room above the 18 bits of rows, and in more. */
+/* A batch with more ids than the second-level cache holds. Its local batches
+ * have numbers that fit above the 18 bits of a row, and numbers that do not. */
 static void check_large(struct data *data)
 {
     static const uint64_t n_locals[] = {1, 512, 1 << 14, 1 << 15, 1 << 17};
@@ -233,7 +237,7 @@ static void check_large(struct data *data)
     }
 }
 
-/* A histogram that is known: row r is used so many times a batch. */
+/* A known histogram: row r is used uses[r] times per batch. */
 static void check_known(void)
 {
     static const uint32_t uses[] = {1, 1, 2, 3, 4, 5, 8, 9, 40000, 1, 2, 33000};
@@ -270,8 +274,8 @@ static void check_known(void)
     arena_release(&arena);
 }
 
-/* The exponent that samples of a law with few rows have, all of them in the
- * right proportion. */
+/* The Zipf exponent found in samples of a law with few rows, in which each row
+ * occurs in its exact proportion. */
 static void check_zipf(double alpha, uint32_t n_rows, double n_ids,
                        bool is_backwards)
 {
@@ -349,13 +353,14 @@ static void check_refused(void)
         const int64_t ids[] = {0, cases[i].id, 1};
 
         ok(!profile_add(profile, ids, 1, &err), "a row");
-        ok(profile_add(profile, ids, 3, &err), "one that is none");
+        ok(profile_add(profile, ids, 3, &err), "an id that is not a row");
         is_str(err.msg, cases[i].want, "is refused");
         profile_close(profile);
     }
 }
 
-/* That of 5001 rows after batches of so many ids of so many rows. */
+/* Returns the memory of a profile of 5001 rows after batches of n_ids ids,
+ * which use n_used rows. */
 static uint64_t memory(size_t n_ids, int64_t n_used)
 {
     const struct profile_options options = {

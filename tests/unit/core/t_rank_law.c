@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Shares of single ranks, at the ends of runs and of what is summed exactly. */
+/* Shares of single ranks: at the ends of runs, and at the end of the ranks that
+ * are summed exactly. */
 #include "core/rank_law.h"
 
 #include "tests/tap.h"
 
-/* Ranks 0 and 1 have a quarter each, 2 to 4 a tenth, 5 to 9 a 25th. */
+/* Ranks 0 and 1 have a share of 1/4 each, ranks 2 to 4 of 1/10, and ranks 5 to
+ * 9 of 1/25. */
 static void test_runs(void)
 {
     static const struct {
@@ -26,7 +28,7 @@ static void test_runs(void)
     }
 }
 
-/* The sum of all is 1, whether or not an integral is a part of it. */
+/* The shares add up to 1, whether or not the tail is an integral. */
 static void test_zipf(void)
 {
     static const uint64_t n_rows[] = {1, 127, 128, 129, 1000000};
@@ -86,7 +88,7 @@ static void test_apportion(void)
     }
 }
 
-/* A row that many local batches use is sent but once by each. */
+/* Each local batch sends a row only once, even if it uses the row often. */
 static void test_uses(void)
 {
     is_near(law_uses(3, 0), 3, 0, "no limit");

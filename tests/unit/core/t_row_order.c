@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders of rows are permutations, and the hashed one is that of the manual. */
+/* Orders of rows are permutations, and the hashed order is the one that the
+ * manual defines. */
 #include "core/row_order.h"
 
 #include "base/hash.h"
@@ -9,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* --- as man/neuroshard-tables.5 has it --- */
+/* --- hash as defined in man/neuroshard-tables.5 --- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -99,8 +100,8 @@ static void test_permutation(enum row_order order, uint64_t n)
     mem_free(seen);
 }
 
-/* Of any number of ranks from the hottest on, each eighth of the table has its
- * eighth, within what a few single rows make. */
+/* In the uniform order, the hottest `ranks` rows spread evenly over the eighths
+ * of the table, up to a few single rows. This holds for any number of ranks. */
 static void test_even(uint64_t n)
 {
     struct row_map map;

@@ -7,8 +7,8 @@
 
 #define N_MAX 40u
 
-/* Sentinels of drawn times, with what else was measured among them, and some
- * that tell no time. Returns the number of samples. */
+/* Makes reference cases with random times, mixed with other samples; some have
+ * no time. Stores the times in ms[n] and returns the number of samples. */
 static size_t scatter(struct sample *samples, double *ms, size_t n,
                       struct rng *rng)
 {

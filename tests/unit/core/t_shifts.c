@@ -6,10 +6,10 @@
 
 #define MAX_GAINING 512
 
-/* What each move and exchange comes to, tried one by one. */
+/* Results of all moves and swaps of a GPU's pieces, each priced on its own. */
 struct brute {
     uint64_t n_moves, n_swaps;
-    double least_ms[2 * N_TABLES]; /* of each piece, where it goes alone */
+    double least_ms[2 * N_TABLES]; /* best step after moving each piece alone */
     double gaining_ms[MAX_GAINING];
     size_t n;
 };
@@ -72,7 +72,7 @@ static bool is_close(double a, double b)
     return fabs(a - b) <= 1e-9 * b;
 }
 
-/* The name of the piece's table; NULL where there is none. */
+/* Returns the name of the shard's table, or NULL for NO_SHARD. */
 static const char *name_of(const struct plan *plan, size_t shard)
 {
     return shard == NO_SHARD
@@ -86,8 +86,8 @@ static bool is_named(const struct plan *plan, const struct shift *shift)
            shift->other_table == name_of(plan, shift->other);
 }
 
-/* How many of the shifts found are not as they come to one by one, or not of
- * their tables. */
+/* Returns the number of shifts whose time differs from the individually priced
+ * one or whose table is wrong. */
 static size_t count_wrong(const struct shifts *shifts,
                           const struct brute *brute, const struct plan *plan)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The step's closed forms against a simulation of ranks and their streams. */
+/* Compares the closed forms of a step with a simulation of ranks and their
+ * streams. */
 #include "core/step.h"
 
 #include "base/mem.h"
@@ -9,16 +10,16 @@
 #define MOST_RANKS 64u
 #define MOST_CHUNKS 8u
 #define MOST_BATCHES 2000u
-/* Times repeat when for so many batches each is later than the one `period`
- * before by the same. */
+/* Number of consecutive batches after which times count as periodic: each must
+ * be later than the batch `period` before it by the same amount. */
 #define STEADY 16u
 #define MOST_PERIOD 3u
-/* Batches that a host queues ahead of its device. */
+/* Number of batches that a host may queue ahead of its device. */
 #define MOST_AHEAD 4u
 #define N_KEPT (MOST_AHEAD + 1)
 
-/* What happens in a batch. Chunks of look-ups and of their exchange are events
- * of their own, and so is the dense part, which all ranks begin together. */
+/* Events of a batch. The chunks of a lookup and of its exchange are separate
+ * events. So is the dense part, which all ranks begin together. */
 enum event {
     INPUT,
     PERMUTE,
@@ -29,7 +30,7 @@ enum event {
     GRADIENT,
     UPDATE,
     BACKWARD,
-    /* What hosts do: nothing runs on a device that they have not queued. */
+    /* Work of the hosts: a device runs nothing that its host has not queued. */
     QUEUE_INPUT,
     QUEUE_LOOKUP,
     QUEUE_BACKWARD,
@@ -40,28 +41,29 @@ struct job {
     struct step step;
     uint32_t n_ranks;
     double phases[MOST_RANKS][N_PHASES];
-    /* What a host takes of what its device does, not the same: it would take
-     * many batches to tell. Of that, what input and look-up are queued in. */
+    /* Host time as a share of the device's time. It differs from 1, since equal
+     * times would need many batches to become periodic. The other two are the
+     * shares of host time that queue the input and the lookup. */
     double host, host_input, host_lookup;
-    /* Their ends, of the last batches. */
+    /* End times of the last batches' events. */
     double ends[N_KEPT][N_EVENTS][MOST_RANKS];
 };
 
-/* Ends of an event `ago` batches before. */
+/* Returns the end times of an event, `ago` batches before this one. */
 static double *ends_of(struct job *job, unsigned batch, unsigned ago,
                        enum event event)
 {
     return job->ends[(batch - ago) % N_KEPT][event];
 }
 
-/* Nothing of a rank begins before the end of another event of it. */
+/* Delays each rank's begin to the end of another event of the same rank. */
 static void after(struct job *job, double *begin, const double *end)
 {
     for (uint32_t r = 0; r < job->n_ranks; r++)
         begin[r] = fmax(begin[r], end[r]);
 }
 
-/* All ranks arrive. */
+/* Delays all ranks to the one that arrives last. */
 static void meet(struct job *job, double *begin)
 {
     double latest = 0;
@@ -81,7 +83,7 @@ static double slowest(const struct job *job, enum phase phase)
     return ms;
 }
 
-/* Begins become ends: of an exchange, all together. */
+/* Turns begins into ends of an exchange: all ranks start together. */
 static void exchange(struct job *job, double *begin, double ms)
 {
     meet(job, begin);
@@ -95,7 +97,7 @@ static void work(struct job *job, double *begin, enum phase phase, double share)
         begin[r] += share * job->phases[r][phase];
 }
 
-/* A host works on one batch after the other, as far ahead as it may. */
+/* A host works on one batch after the other, at most MOST_AHEAD ahead. */
 static void simulate_host(struct job *job, unsigned batch)
 {
     const double shares[] = {job->host_input, job->host_lookup,
@@ -114,7 +116,8 @@ static void simulate_host(struct job *job, unsigned batch)
     }
 }
 
-/* Input of a batch: how far it runs ahead of the backward of others. */
+/* The input of a batch, which may run ahead of the backward of earlier
+ * batches. */
 static void simulate_input(struct job *job, unsigned batch)
 {
     static const unsigned ahead[] = {[PIPELINE_NONE] = 1,
@@ -138,7 +141,7 @@ static void simulate_input(struct job *job, unsigned batch)
     }
 }
 
-/* Look-ups on one stream, their exchanges on another. */
+/* Lookups run on one stream, their exchanges on another. */
 static void simulate_lookup(struct job *job, unsigned batch)
 {
     const int is_semisync = job->step.pipeline == PIPELINE_SEMISYNC;
@@ -191,8 +194,8 @@ static void simulate_rest(struct job *job, unsigned batch)
     work(job, backward, PHASE_BACKWARD, 1);
 }
 
-/* By how much all times are later than `period` batches before; NAN where some
- * are not as much later as others. */
+/* Returns the increase of all times over `period` batches, per batch; NAN if
+ * times increase by different amounts. */
 static double increment(struct job *job, unsigned batch, unsigned period)
 {
     double least = INFINITY, most = 0;
@@ -211,7 +214,8 @@ static double increment(struct job *job, unsigned batch, unsigned period)
     return most - least <= 4e-9 * most ? most / period : NAN;
 }
 
-/* Batches until all times repeat; NAN where they do not. */
+/* Runs batches until all times are periodic. Returns the time per batch, in ms;
+ * NAN if times do not become periodic. */
 static double simulate(struct job *job)
 {
     unsigned steady[MOST_PERIOD + 1] = {0};
@@ -310,7 +314,7 @@ static void test_simulation(size_t n_problems)
     mem_free(job);
 }
 
-/* A pipeline drawn, and what its phases cost others. */
+/* Draws a pipeline, and the slow-down that each phase causes in others. */
 static void draw_pipeline(struct job *job, struct rng *rng)
 {
     draw_job(job, rng);
@@ -319,9 +323,9 @@ static void draw_pipeline(struct job *job, struct rng *rng)
         job->step.overlap_cost[p] = rng_uniform(rng);
 }
 
-/* More work is no shorter step: neither a phase of a rank nor the dense part,
- * nor what overlap costs. And what no other phase hides makes the step as much
- * longer. */
+/* More work never shortens the step, be it in a phase of a rank, in the dense
+ * part or by a larger cost of overlap. Work that no other phase hides lengthens
+ * the step by its full time. */
 static void test_rises(size_t n_problems)
 {
     size_t n_fallen = 0, n_hidden = 0;
@@ -352,8 +356,8 @@ static void test_rises(size_t n_problems)
     mem_free(job);
 }
 
-/* One phase after the other, and one rank: all of each is exposed. With sdd the
- * input is hidden, as long as it is the shorter. */
+/* Without a pipeline, with one rank, every phase is exposed in full. With sdd
+ * the input is hidden while it is the shorter one. */
 static void test_exposed(void)
 {
     struct step step = {
@@ -368,20 +372,22 @@ static void test_exposed(void)
     is_near(exposed[STEP_BACKWARD], 2, 1e-12, "as is its backward");
     step.pipeline = PIPELINE_SDD;
     step_exposed(&step, 1, phases, exposed);
-    is_near(step_of_ranks(&step, 1, phases), 3.5, 1e-12, "input beside it");
-    is_near(exposed[STEP_INPUT], 0, 1e-12, "which nobody waits for then");
+    is_near(step_of_ranks(&step, 1, phases), 3.5, 1e-12,
+            "the input overlaps with the rest");
+    is_near(exposed[STEP_INPUT], 0, 1e-12, "and is not waited for");
     step.overlap_cost[PHASE_INPUT] = 0.4;
     step_exposed(&step, 1, phases, exposed);
-    is_near(exposed[STEP_INPUT], 0.1, 1e-12, "but for what overlap costs");
+    is_near(exposed[STEP_INPUT], 0.1, 1e-12, "except for the cost of overlap");
     step.pipeline = PIPELINE_SEMISYNC;
     is_near(step_of_ranks(&step, 1, phases), 3.1, 1e-12,
-            "look-ups beside dense part and backward");
+            "lookups overlap with dense part and backward");
     step.overlap_cost[PHASE_FORWARD] = 1;
     is_near(step_of_ranks(&step, 1, phases), 3.6, 1e-12,
-            "which are no gain where they slow them as much");
+            "no gain if they slow these by as much");
 }
 
-/* Chunks hide the shorter of look-up and exchange but for one part of it. */
+/* With n chunks, the shorter one of lookup and exchange is hidden except for
+ * 1/n of it. */
 static void test_chunks(void)
 {
     struct step step = {.n_chunks = 4, .chunk_ms = 0.125};
@@ -396,7 +402,7 @@ static void test_chunks(void)
             "each look-up is an operation of its own");
     step.overlap_cost[PHASE_OUTPUT] = 1;
     is_near(step_of_ranks(&step, 2, phases), 2 + 0.75 + 1 + 4 * 0.125, 1e-12,
-            "which, as latencies, are lost where nothing runs beside others");
+            "without overlap all latencies and extra lookups count");
     step.n_chunks = 1;
     is_near(step_of_ranks(&step, 2, phases), 3, 1e-12, "one: all of it");
 }

@@ -24,7 +24,8 @@ static unsigned bin_of(uint64_t count)
     return k;
 }
 
-/* The definition: every rank, every count, Poisson terms by lgamma. */
+/* The definition of reuse: sums over every rank and every count, with Poisson
+ * terms by lgamma. */
 static double reuse_brute(uint64_t n_rows, double alpha, double n_lookups,
                           double bins[REUSE_BINS])
 {
@@ -50,9 +51,9 @@ static double reuse_brute(uint64_t n_rows, double alpha, double n_lookups,
     return unique;
 }
 
-/* Part of a sum over ranks by the midpoint rule, in the logarithm of the rank:
- * of rank^-alpha, or of the rows looked up at least once where it is given how
- * often the first is. */
+/* Integrates over ranks by the midpoint rule in the logarithm of the rank. The
+ * integrand is rank^-alpha. If n_first > 0, the expected lookups of the first
+ * rank, it is the probability that a row is looked up at least once. */
 static double sum_far(double begin, double end, double alpha, double n_first)
 {
     enum { N_STEPS = 100000 };
@@ -66,7 +67,8 @@ static double sum_far(double begin, double end, double alpha, double n_first)
     return sum;
 }
 
-/* Too many rows to add them up: the first ones are, the others integrated. */
+/* Unique rows of a table with too many rows to sum: the first rows are summed,
+ * the others integrated. */
 static double unique_of_many(double n_rows, double alpha, double n_lookups)
 {
     enum { N_NEAR = 10000 };
@@ -133,8 +135,8 @@ static void test_uniform(void)
             "used three or four times");
 }
 
-/* Where all rows are used alike their counts are Poisson, and nothing blurs how
- * well it is approximated. */
+/* If all rows are used alike, their counts are Poisson, and the error of the
+ * approximation is not blurred by a mix of rows. */
 static void test_poisson(void)
 {
     struct table table = zipf_table(2, 0);
@@ -175,7 +177,7 @@ static void test_edges(void)
     is_near(bins_sum(bins), 1, 1e-12, "2^64 rows: shares add up to 1");
 }
 
-/* More look-ups or more rows give more unique rows, more skew fewer. */
+/* More lookups or more rows give more unique rows; more skew gives fewer. */
 static void test_monotone(void)
 {
     double bins[REUSE_BINS], last = 0, now;
@@ -199,7 +201,7 @@ static void test_monotone(void)
         struct table table = zipf_table((uint64_t)rows, 0.9);
 
         now = table_reuse(&table, 1e5, bins);
-        rising &= now > last * (1 - 1e-6); /* bucket edges move */
+        rising &= now > last * (1 - 1e-6); /* tolerance, as bucket edges move */
         last = now;
     }
     ok(rising, "unique rows rise with the rows");
@@ -222,7 +224,7 @@ static void test_own_bins(void)
 
     table.has_bins = true;
     table.bins[0] = 0.5;
-    table.bins[3] = 0.499; /* as printed with few digits */
+    table.bins[3] = 0.499; /* sum below 1, as printed with few digits */
     mean = (0.5 * 1 + 0.499 * 6) / 0.999;
     is_near(table_reuse(&table, 350, bins), 350 / mean, 1e-9,
             "own bins: look-ups over mean use");
@@ -244,7 +246,8 @@ static void test_bin_counts(void)
                 "the middle of a bin");
 }
 
-/* Time is printed, not judged; 5e9 rows one by one would take a minute. */
+/* The time is printed, not checked. A row-by-row sum over 5e9 rows would take a
+ * minute. */
 static void test_speed(void)
 {
     struct table table = zipf_table(5000000000, 1.05);

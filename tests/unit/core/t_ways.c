@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ways of a table against all places that there are, on random plans. */
+/* Compares the ways to place a table with all possible places, on random
+ * plans. */
 #include "core/ways.h"
 
 #include "base/text.h"
@@ -33,8 +34,8 @@ static struct shard *add(struct plan *plan, uint32_t table,
     return shard;
 }
 
-/* Whole, in two to four columns, in three row blocks anywhere, or
- * replicated. */
+/* Places a table at random: whole, as two or more column pieces, as three row
+ * blocks on any GPUs, or replicated. */
 static void place(struct scene *scene, uint32_t t)
 {
     struct plan *plan = &scene->plan;
@@ -70,7 +71,7 @@ static void place(struct scene *scene, uint32_t t)
     }
 }
 
-/* Of a group, on its GPU: whole, or in two pieces. */
+/* Places a table of a group on the group's GPU: whole, or in two pieces. */
 static void place_grouped(struct scene *scene, uint32_t t, uint32_t device,
                           bool is_cut)
 {
@@ -82,7 +83,8 @@ static void place_grouped(struct scene *scene, uint32_t t, uint32_t device,
     add(&scene->plan, t, SHARD_COLUMN, device)->col_begin = shard[0].col_end;
 }
 
-/* False where the plan exceeds the memory: then so do its ways. */
+/* Makes a random plan. Returns false if the plan exceeds the memory, because
+ * all its ways would exceed it too. */
 static bool scene_open(struct scene *scene, uint64_t seed)
 {
     const uint32_t dims[N_TABLES] = {16, 32, 64, 128, 32};
@@ -106,7 +108,7 @@ static bool scene_open(struct scene *scene, uint64_t seed)
     scene->plan = (struct plan){.problem = scene->problem};
     scene->plan.shards =
         ARENA_NEW(&scene->arena, struct shard, N_TABLES * N_GPUS);
-    /* what lies behind the shards is none */
+    /* fills the memory behind the shards with invalid ones */
     memset(scene->plan.shards, 0xff,
            N_TABLES * N_GPUS * sizeof(*scene->plan.shards));
     for (uint32_t t = 0; t < N_TABLES; t++)
@@ -133,7 +135,7 @@ static void scene_close(struct scene *scene)
     arena_release(&scene->arena);
 }
 
-/* One of all places, by brute force. */
+/* One possible place of the table, priced by brute force. */
 struct spot {
     bool fits;
     double total_ms;
@@ -177,8 +179,8 @@ static size_t count(const struct ways *ways, const char *begin)
     return n;
 }
 
-/* The best of these are listed, as ways whose names begin so, at their price;
- * equals may stand for each other. */
+/* The n_best cheapest spots must be listed as ways whose names begin with
+ * `begin`, at the same price. Spots of equal price may replace each other. */
 static void check_best(const struct ways *ways, struct spot *spots, size_t n,
                        const char *begin, size_t n_best, struct tally *tally)
 {
@@ -199,7 +201,8 @@ static void check_best(const struct ways *ways, struct spot *spots, size_t n,
     tally->n_wrong += next != n_listed;
 }
 
-/* All shards of the table and its group. */
+/* Stores the indices of all shards of the table and its group in gone[];
+ * returns their number. */
 static size_t shards_of(const struct scene *scene, uint32_t table, size_t *gone)
 {
     size_t n = 0;
@@ -234,7 +237,7 @@ static void check_whole(struct scene *scene, const struct ways *ways,
     check_best(ways, spots, n, "whole on GPU ", N_BEST, tally);
 }
 
-/* Earlier, the pieces on GPUs that are ready later. */
+/* Sorts pieces on GPUs that are ready later first. */
 static int compare_pieces(const void *left, const void *right)
 {
     const struct spot *a = left, *b = right;
@@ -244,7 +247,8 @@ static int compare_pieces(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* One piece to any other GPU; of many, of those that are ready last. */
+/* Ways that move one piece to another GPU. If there are more than N_MOVED
+ * pieces, only those on the GPUs that are ready last are moved. */
 static void check_moves(struct scene *scene, const struct ways *ways,
                         uint32_t table, enum shard_kind kind, const char *begin,
                         struct tally *tally)
@@ -256,7 +260,7 @@ static void check_moves(struct scene *scene, const struct ways *ways,
     size_t n = 0;
 
     if (scene->problem.tables[table].group)
-        n_gone = 0; /* which stays on one GPU */
+        n_gone = 0; /* a group stays on one GPU */
     for (size_t i = 0; i < n_gone; i++) {
         const struct device_cost *cost =
             &scene->plan.devices[scene->plan.shards[gone[i]].device];
@@ -280,7 +284,8 @@ static void check_moves(struct scene *scene, const struct ways *ways,
     check_best(ways, spots, n, begin, N_BEST, tally);
 }
 
-/* Column pieces go where least is to compute with the first of them. */
+/* Column pieces must go to the GPUs that would have the least compute time with
+ * the first of these pieces. */
 static void check_columns(struct scene *scene, const struct ways *ways,
                           uint32_t table, struct tally *tally)
 {
@@ -319,7 +324,8 @@ static void check_columns(struct scene *scene, const struct ways *ways,
     }
 }
 
-/* Rows over the best host: the cheapest of those that fit. */
+/* The row blocks over one host's GPUs: only the cheapest host that fits is
+ * listed. */
 static void check_hosts(struct scene *scene, const struct ways *ways,
                         uint32_t table, struct tally *tally)
 {
@@ -345,7 +351,8 @@ static void check_hosts(struct scene *scene, const struct ways *ways,
     check_best(ways, spots, N_GPUS / PER_HOST, "rows over GPUs ", 1, tally);
 }
 
-/* Column pieces of one width or one step more, on GPUs of their own. */
+/* Returns true if the column pieces have equal widths, or differ by one width
+ * step, and are on different GPUs. */
 static bool are_even(const struct way *way, uint32_t table)
 {
     uint32_t used = 0, least = UINT32_MAX, most = 0;
@@ -379,7 +386,8 @@ static bool is_same(const struct plan *a, const struct plan *b)
     return same;
 }
 
-/* Whether a shard of the table begins there on that GPU. */
+/* Returns true if a shard of the table begins at this row and column on this
+ * GPU. */
 static bool has(const struct way *way, uint32_t table, uint64_t row,
                 uint32_t col, uint32_t device)
 {
@@ -393,7 +401,7 @@ static bool has(const struct way *way, uint32_t table, uint64_t row,
     return false;
 }
 
-/* Whether the table stands where the way's name says. */
+/* Returns true if the table is placed as the way's name claims. */
 static bool is_well_named(const struct way *way, uint32_t table)
 {
     unsigned a, b, c, n_there = 0;
@@ -417,7 +425,7 @@ static bool is_well_named(const struct way *way, uint32_t table)
            has(way, table, a, b, c);
 }
 
-/* Of the first GPU that is short. */
+/* Returns true if the message names the first GPU that is short of memory. */
 static bool says_shortage(const struct way *way, struct arena *arena)
 {
     const struct cluster *cluster = &way->plan.problem.cluster;
@@ -434,8 +442,8 @@ static bool says_shortage(const struct way *way, struct arena *arena)
                                 text));
 }
 
-/* Each way is a plan, priced and judged as any is; the others' shards are as
- * they were. */
+/* Each way is a plan that is priced and checked like any other. Shards of other
+ * tables are unchanged. */
 static void check_each(struct scene *scene, const struct ways *ways,
                        uint32_t table, struct tally *tally)
 {
@@ -474,7 +482,7 @@ static void check_each(struct scene *scene, const struct ways *ways,
     }
 }
 
-/* Just what the cost model can price is tried. */
+/* Only shard kinds that the cost model can price are tried. */
 static void check_kinds(struct scene *scene, const struct ways *ways,
                         uint32_t table, struct tally *tally)
 {
@@ -496,8 +504,9 @@ static void check_kinds(struct scene *scene, const struct ways *ways,
                       (is_one && (kinds & SHARD_COLUMN));
 }
 
-/* Each kind is what the table is now, among the ways, or not tried, with the
- * reason: no price, or the group, before any other. */
+/* Each shard kind is either the table's current one, or is among the ways, or
+ * is listed as not tried with the reason. The reasons "no price" and "group"
+ * take precedence over all others. */
 static void check_untried(struct scene *scene, const struct ways *ways,
                           uint32_t table, struct tally *tally)
 {
@@ -533,7 +542,8 @@ static void check_untried(struct scene *scene, const struct ways *ways,
     }
 }
 
-/* The step without the table, as if it were never looked up. */
+/* The time of the step without the table equals that of a plan in which the
+ * table is never looked up. */
 static void check_without(struct scene *scene, const struct ways *ways,
                           uint32_t table, struct tally *tally)
 {
@@ -545,7 +555,8 @@ static void check_without(struct scene *scene, const struct ways *ways,
     tally->n_wrong += !(fabs(ways->without_ms - want_ms) <= 1e-9 * want_ms);
 }
 
-/* A third piece on a GPU has no price: all ways that bring it there say so. */
+/* A third piece on a GPU has no price: all ways that place one there must
+ * report this. */
 static void check_unpriced(void)
 {
     const uint32_t device_of[] = {0, 1, 1};
@@ -569,8 +580,8 @@ static void check_unpriced(void)
         n_unpriced += isnan(ways.ways[i].total_ms) &&
                       !ways.ways[i].is_allowed && ways.ways[i].why_not &&
                       strstr(ways.ways[i].why_not, "no finite cost");
-    ok(ways.n > 1 && n_unpriced == ways.n, "of %zu ways %zu are not", ways.n,
-       n_unpriced);
+    ok(ways.n > 1 && n_unpriced == ways.n, "of %zu ways, %zu have no price",
+       ways.n, n_unpriced);
     what_if_release(&what_if);
     arena_release(&arena);
 }
@@ -605,7 +616,8 @@ int main(void)
         n_copies += count(&ways, "replicated");
         scene_close(&scene);
     }
-    is_i64((int64_t)tally.n_wrong, 0, "ways are what they say, and the best");
+    is_i64((int64_t)tally.n_wrong, 0,
+           "ways match their names and are the cheapest");
     ok(tally.n > 4 * n && tally.n_refused > n / 4 && tally.n_places > 2 * n,
        "of %zu ways %zu are refused, %zu are places", tally.n, tally.n_refused,
        tally.n_places);

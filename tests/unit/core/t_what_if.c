@@ -4,7 +4,8 @@
 #include "core/plan_check.h"
 #include "tests/unit/core/what_if_fixture.h"
 
-/* A table goes whole, or replicated, or in thirds of its rows. */
+/* Returns a random edit of a plan: a table becomes whole, replicated, or split
+ * into thirds of its rows. */
 static struct edit random_edit(const struct plan *plan, struct rng *rng,
                                struct arena *arena)
 {
@@ -35,7 +36,7 @@ static struct edit random_edit(const struct plan *plan, struct rng *rng,
     return edit;
 }
 
-/* The whole plan fits the memory, by the judge; where the others fit. */
+/* Returns true if the whole plan fits the memory by plan_check. */
 static bool is_legal(const struct plan *plan)
 {
     struct err err = {0};
@@ -43,8 +44,8 @@ static bool is_legal(const struct plan *plan)
     return !plan_check(plan, &err) || err.code != ERR_NO_PLAN;
 }
 
-/* Whether it fits where each GPU has just the memory that the edited plan
- * takes, and does not where one that gets a piece has a byte less. */
+/* Returns true if the edit fits GPUs with exactly the memory of the edited
+ * plan, and does not fit if a GPU that receives a piece has one byte less. */
 static bool fits_exactly(struct fixture *fixture, const struct edit *edit,
                          const struct plan *edited)
 {
@@ -103,13 +104,13 @@ static void check_random(void)
         arena_release(&arena);
     }
     is_i64((int64_t)n_far, 0,
-           "an edit costs what the edited plan costs, as "
-           "a plan without a table does");
-    is_i64((int64_t)n_wrong, 0, "and fits where the judge finds it so");
+           "an edit has the step time of the edited plan, "
+           "and so has a plan without a table");
+    is_i64((int64_t)n_wrong, 0, "and fits exactly if plan_check accepts it");
     ok(n_fit > 20 && n_unfit > 20, "%zu fit, %zu do not", n_fit, n_unfit);
 }
 
-/* Of GPU 1 alone, which does not wait. */
+/* Only GPU 1, which does not wait, has a cost that is not a number. */
 static void nan_comm(const struct oracle *oracle, size_t n, const double *sums,
                      const double *compute_ms, double *fwd_ms, double *bwd_ms)
 {
@@ -132,7 +133,7 @@ static void check_no_number(void)
     fixture.oracle.ops = &ops;
     what_if_init(&what_if, &fixture.plan, &fixture.oracle);
     ok(what_if_step(&what_if, &nothing) == INFINITY,
-       "what has no cost is no cheap edit");
+       "an edit without a cost is not a cheap edit");
     what_if_release(&what_if);
     arena_release(&arena);
 }
@@ -146,8 +147,9 @@ static void counting_embed(const struct oracle *oracle,
     fake_embed(oracle, shards, n, out);
 }
 
-/* A run of shards that differ by their GPUs at most is embedded once: a table
- * replicated, one in blocks, one whole, all tables over again. */
+/* Consecutive shards that differ at most in their GPU are embedded once. All
+ * tables get new shards: one table is replicated, one is in row blocks, one in
+ * column pieces, and two are whole. */
 static void check_runs(void)
 {
     static const struct oracle_ops ops = {

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_TESTS_UNIT_CORE_WHAT_IF_FIXTURE_H
 #define NEUROSHARD_TESTS_UNIT_CORE_WHAT_IF_FIXTURE_H
 
-/* Random plans with a price. Include in one file only. */
+/* Random plans with prices. Include in one file only. */
 
 #include "base/rng.h"
 #include "core/plan.h"
@@ -11,7 +11,8 @@
 #define N_TABLES 5u
 #define N_DEVICES 3u
 
-/* Not additive, and a GPU waits for the others: width^0.8, and the widest. */
+/* A cost model that is not additive: a sum to the power of 0.8. Each GPU waits
+ * for the slowest one. */
 static void fake_embed(const struct oracle *oracle, const struct shard *shards,
                        size_t n, double *out)
 {
@@ -52,7 +53,8 @@ struct fixture {
     struct oracle oracle;
 };
 
-/* Tables whole or halved, at random, on GPUs of different memory. */
+/* Makes a plan whose tables are whole or halved at random, on GPUs of different
+ * memory sizes. */
 static void fixture_init(struct fixture *fixture, struct rng *rng,
                          struct arena *arena)
 {

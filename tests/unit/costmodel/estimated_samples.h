@@ -2,8 +2,9 @@
 #ifndef NEUROSHARD_TESTS_UNIT_COSTMODEL_ESTIMATED_SAMPLES_H
 #define NEUROSHARD_TESTS_UNIT_COSTMODEL_ESTIMATED_SAMPLES_H
 
-/* Simulated samples[n], in the arena, with the times that the roofline of this
- * GPU estimates, in place of measured ones. Include in one file only. */
+/* Returns n simulated samples, allocated in the arena. Their times are not
+ * measured: the roofline of the given GPU estimates them. Include in one file
+ * only. */
 
 #include "costmodel/estimate.h"
 #include "costmodel/roofline.h"

@@ -2,7 +2,8 @@
 #ifndef NEUROSHARD_TESTS_UNIT_COSTMODEL_LEARNED_FIXTURE_H
 #define NEUROSHARD_TESTS_UNIT_COSTMODEL_LEARNED_FIXTURE_H
 
-/* What tests of the learned oracle share. Include in one file only. */
+/* Helpers shared by the tests of the learned oracle. Include in one file
+ * only. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ open_model(const char *model_path, const struct problem *problem,
     return oracle;
 }
 
-/* Compute time of a device that holds these shards. */
+/* Returns the compute time of one device that holds these n shards, in ms. */
 __attribute__((unused)) static double
 device_ms(const struct oracle *oracle, const struct shard *shards, size_t n)
 {

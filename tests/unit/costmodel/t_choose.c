@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Intervals by cross-validation, of a simulated GPU (tests/few_gpus.h) of which
- * there are too few samples for a net: reckoned again here from fitted
- * rooflines, with Burman's correction for what the folds did not see.
- */
+/* Error intervals from cross-validation, for a simulated GPU (tests/few_gpus.h)
+ * with too few samples for a net. The test computes them again from rooflines
+ * fitted to each fold. It applies Burman's correction, because each fold's
+ * model is trained on fewer samples than the final model. */
 #include "base/stats.h"
 #include "costmodel/choose.h"
 #include "costmodel/gemm.h"
@@ -25,7 +24,9 @@ static double mape(const struct model *model, const struct sample *known,
     return sum / (double)n;
 }
 
-/* That of all classes, of samples none of which is held out. */
+/* Returns the relative error of the interval for all classes, recomputed from
+ * the known samples. None of these samples may be held out. Burman's correction
+ * factor is stored in *scale. */
 static double reckon(const struct sample *known, size_t n,
                      const struct train_options *options, double *scale,
                      struct arena *arena)
@@ -85,8 +86,9 @@ static void test_corrected(char gpu)
     if (!ok(!train_choose(&model, samples, N_SAMPLES, &options, &arena, &err),
             "%c: chosen%s", gpu, err.msg))
         goto out;
-    is_i64((int64_t)model.training.n_folds, N_FOLDS, "by ten folds");
-    is_i64((int64_t)model.intervals.at[0].n, (int64_t)n, "of all that judge");
+    is_i64((int64_t)model.training.n_folds, N_FOLDS, "ten folds are used");
+    is_i64((int64_t)model.intervals.at[0].n, (int64_t)n,
+           "the interval counts all judging samples");
     if (!options.gpu &&
         train_gpu(&options.gpu, known, n, &options, &arena, &err))
         goto out;
@@ -98,7 +100,8 @@ out:
     arena_release(&arena);
 }
 
-/* A kind that is taken for its simplicity errs by a tenth more at most. */
+/* train_choose may prefer a simpler kind of model if its error is at most a
+ * tenth above the best one. */
 static void check_kind(const struct model *model)
 {
     const double own = model->choice.at[model_kind(model)].mape;
@@ -110,9 +113,10 @@ static void check_kind(const struct model *model)
        model_kind_names[model_kind(model)], own / best);
 }
 
-/* How many folds judge, and whether nets are tried, by the number of samples of
- * which a tenth is held out. Nets of few epochs: only the counts are of
- * interest, and once, where noise hides what kinds differ by, the kind. */
+/* Checks how the number of samples decides the number of folds and whether nets
+ * are tried. A tenth of the samples is held out. The nets train for few epochs,
+ * because mostly the counts matter. In the one case with high noise, the kinds
+ * of models have nearly equal errors, so the chosen kind is checked, too. */
 static void test_counts(void)
 {
     static const struct {
@@ -123,7 +127,7 @@ static void test_counts(void)
         {110, 99, 10, 1, 1, 0.03}, /* fewer than 100 known: no nets */
         {112, 101, 10, 3, 4, 0.4}, /* 10 folds at most */
         {370, 333, 5, 3, 1,
-         0.03}, /* about 2,000 samples in all folds, but not 6 */
+         0.03}, /* 5 folds train on about 2,000 samples in all, but not 6 */
         {556, 501, 1, 3, 1, 0.03}, /* more than 500 known: one fold */
     };
 

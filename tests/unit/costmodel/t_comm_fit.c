@@ -9,7 +9,7 @@
 
 #define MAX_SAMPLES 800
 
-/* A list of exchanges whose times follow a law. */
+/* Exchanges whose times follow a known law. */
 struct list {
     struct comm_sample at[MAX_SAMPLES];
     size_t n;
@@ -28,7 +28,8 @@ static void add(struct list *list, const char *kind, uint32_t n_ranks,
     list->at[list->n++] = sample;
 }
 
-/* Loads of 4 B to 512 MiB, from even to all on one of the ranks. */
+/* Draws a load of 4 B to 512 MiB. The busiest rank's share of it varies from an
+ * even share to all bytes. */
 static void draw(struct rng *rng, uint32_t n_ranks, double *total, double *port)
 {
     *total = floor(4 * pow(2, 27 * rng_uniform(rng)));
@@ -48,14 +49,15 @@ static void test_lines(struct arena *arena)
     ok(comm_fit_samples(&fit, list.at, 2, arena), "two sizes make a line");
     is_near(fit.curves[0].us[0], 30, 1e-6, "with its latency");
     list.at[1].total_bytes = list.at[0].total_bytes + 4;
-    ok(!comm_fit_samples(&fit, list.at, 2, arena), "unless they are alike");
+    ok(!comm_fit_samples(&fit, list.at, 2, arena),
+       "but not if the sizes are equal");
     list.at[1].total_bytes = 4 * list.at[0].total_bytes;
     ok(comm_fit_samples(&fit, list.at, list.n, arena), "copies");
     is_i64(fit.n_curves, 1, "one curve");
     is_i64(fit.curves[0].n_knots, 2, "a line is enough");
     is_near(fit.curves[0].us[0], 30, 1e-6, "its latency");
     is_near(comm_curve_gbps(&fit.curves[0]), 8, 1e-6, "its bandwidth");
-    ok(fit.form == COMM_TOTAL, "of one memory");
+    ok(fit.form == COMM_TOTAL, "the form is that of one memory");
     is_str(fit.source, "measured all-to-all (copies between ranks), 5 sizes",
            "and its source");
     for (uint64_t bytes = 1 << 16; bytes <= 1 << 24; bytes *= 16)
@@ -87,8 +89,9 @@ static void test_odd_times(struct arena *arena)
     ok(!comm_fit_samples(&fit, list.at, list.n, arena), "no times at all");
 }
 
-/* Latency, then a cache's speed, then a memory's, by all bytes, with noise and
- * now and then a disturbed measurement. */
+/* Returns the time of an exchange through host memory, in us: a latency, then
+ * the rate of a cache for the first bytes and of memory for the rest. The time
+ * has 3 % noise, and one measurement in 40 is disturbed. */
 static double host_us(struct rng *rng, double total)
 {
     double us = 0.5 + total / 60e3 + fmax(total - 2e6, 0) / 25e3;
@@ -162,22 +165,23 @@ static void test_groups(struct arena *arena)
     ok(comm_fit_samples(&fit, list.at, list.n, arena), "4 and 8 ranks");
     is_i64(fit.n_curves, 2, "a curve each");
     ok(fit.form == COMM_PORT,
-       "whatever the kind, what predicts better decides: the port");
+       "the form that predicts better is chosen, for any kind: the port");
     ok(comm_fit_samples(&fit, list.at, 18, arena) && fit.form == COMM_TOTAL,
-       "of few the kind does");
-    ok(comm_fit_samples(&fit, list.at, list.n, arena), "all of them again");
+       "with few exchanges, the kind decides");
+    ok(comm_fit_samples(&fit, list.at, list.n, arena), "all exchanges again");
     is_i64(fit.curves[0].n_ranks, 8, "the first that was seen");
     is_near(fit.curves[0].us[0], 8, 0.01, "its latency");
     is_near(comm_curve_gbps(&fit.curves[1]), 2.5, 0.01, "the other's rate");
     comm_fit_validate(&errors, list.at, list.n, &list.at[1]);
     is_i64((int64_t)errors.n, 100, "one group is judged");
-    ok(errors.p90_frac < 0.01, "by what it is told");
+    ok(errors.p90_frac < 0.01, "the judged group has small errors");
     comm_fit_validate(&errors, list.at, 2, &list.at[1]);
     ok(!errors.n && isnan(errors.median_frac), "too few to judge");
 }
 
-/* An exchange is judged by a line through the others if there are three or
- * more. No two of these are of one tenth. */
+/* An exchange is validated by a line fitted to the other exchanges if there are
+ * at least three others. Exchanges are held out by tenths; no two of these five
+ * fall into the same tenth. */
 static void test_few_others(void)
 {
     static const uint64_t max_mib[] = {1, 2, 3, 4, 5};
@@ -199,7 +203,8 @@ static void test_few_others(void)
     }
 }
 
-/* A line for each kind, number of ranks and number of hosts. */
+/* The report has one line for each kind, number of ranks and number of
+ * hosts. */
 static void test_report(void)
 {
     static const char *const names[] = {"nccl, 4 ranks, 1 host ",
@@ -231,7 +236,8 @@ static void test_report(void)
     buf_release(&out);
 }
 
-/* Across hosts a port carries what leaves its host, whatever the kind. */
+/* Across hosts, a port is charged only for the bytes that leave its host. This
+ * holds for every kind of exchange. */
 static void test_hosts(struct arena *arena)
 {
     static const char *const kinds[] = {"nccl", "mpi"};
@@ -254,8 +260,8 @@ static void test_hosts(struct arena *arena)
     }
 }
 
-/* A line under much noise: more knots would fit what is there better, and
- * predict what is held out worse. */
+/* A straight line with strong noise. More knots would fit these samples better,
+ * but would predict held-out samples worse. */
 static void test_noise(struct arena *arena)
 {
     struct list list = {.n = 0};
@@ -273,8 +279,8 @@ static void test_noise(struct arena *arena)
     ok(fit.curves[0].n_knots <= 4, "needs no %u knots", fit.curves[0].n_knots);
 }
 
-/* What a sample is judged by has not seen it, so it is off by more than what
- * has. */
+/* Each sample is validated by a fit without it. So the validated error is
+ * larger than the error of a fit to all samples. */
 static void test_held_out(void)
 {
     double fitted = 0, held_out = 0;
@@ -284,7 +290,8 @@ static void test_held_out(void)
 
     rng_init(&rng, 8, 0);
     for (unsigned round = 0; round < 50; round++) {
-        const uint64_t n_busy = round % 2 ? 2 : 4; /* of four: uneven, even */
+        /* busy ranks of four: two (uneven) or all (even) */
+        const uint64_t n_busy = round % 2 ? 2 : 4;
         struct list list = {.n = 0};
         struct comm_errors errors;
         struct comm_fit fit;
@@ -323,8 +330,8 @@ static void test_held_out(void)
     arena_release(&arena);
 }
 
-/* Fits of one line each: 8 ranks 1 us, 2 ranks 2 us, 4 ranks 3 us, and 8 ranks
- * on 2 hosts 4 us. */
+/* A fit with one line per group. The latencies are 1 us for 8 ranks, 2 us for 2
+ * ranks, 3 us for 4 ranks, and 4 us for 8 ranks on 2 hosts. */
 static struct comm_fit make_fit(uint32_t n_curves)
 {
     static const uint32_t n_ranks[] = {8, 2, 4, 8};
@@ -371,12 +378,13 @@ static void test_apply(struct arena *arena)
                model.inter.us[0] == cases[i].inter_us &&
                (model.form == COMM_TOTAL) == (cases[i].n_devices > 1),
            "%s", cases[i].what);
-        is_str(model.source, cases[i].source, "and so it says");
+        is_str(model.source, cases[i].source, "the source says so");
     }
 }
 
-/* Of a fit of one level alone the other keeps what it had, form and all, and
- * where that is all there is nothing is called measured. */
+/* If a fit covers only one level (inside a host or across hosts), the other
+ * level keeps its published curve and form. If the fit covers no level that the
+ * cluster uses, nothing is called measured. */
 static void test_one_level(struct arena *arena)
 {
     static const struct {
@@ -408,14 +416,17 @@ static void test_one_level(struct arena *arena)
                model.form == cases[i].form,
            "%s alone, hosts of %u", cases[i].is_inter ? "across" : "inside",
            cases[i].per_host);
-        is_str(model.source, cases[i].source, "as it says");
+        is_str(model.source, cases[i].source, "the source says so");
     }
 }
 
-/* One law for all ranks and hosts, measured in few groups and sizes. */
+/* A law for all numbers of ranks and hosts. The tests measure it for a few
+ * groups and sizes. */
 struct law {
-    double alpha_us, rank_us; /* latency: of none, and of each rank */
-    double gbps, doubling;    /* of a byte's time at one host */
+    double alpha_us, rank_us; /* latency: constant part, and per rank */
+    /* rate at one host; relative growth of a byte's time at each doubling of
+     * hosts */
+    double gbps, doubling;
 };
 
 static double law_us(const struct law *law, double n_ranks, double n_hosts,
@@ -425,7 +436,8 @@ static double law_us(const struct law *law, double n_ranks, double n_hosts,
            1e-3 * bytes / law->gbps * (1 + law->doubling * log2(n_hosts));
 }
 
-/* Even exchanges of hosts of 8, of sizes that nccl-tests would print. */
+/* Adds even exchanges on hosts of 8 ranks, for message sizes as nccl-tests
+ * prints them. */
 static void add_group(struct list *list, const struct law *law,
                       uint32_t n_hosts, unsigned n_sizes, double noise,
                       struct rng *rng)
@@ -443,8 +455,9 @@ static void add_group(struct list *list, const struct law *law,
     }
 }
 
-/* The worst relative error across hosts, from 2 to 128 of them; INFINITY for a
- * time that is none or falls with the bytes. */
+/* Returns the largest relative error across hosts, for 2 to 128 hosts. Returns
+ * INFINITY if a predicted time is not finite and positive, or does not grow
+ * with the bytes. */
 static double worst_across(const struct comm_fit *fit, const struct law *law,
                            struct arena *arena)
 {
@@ -473,7 +486,8 @@ static double worst_across(const struct comm_fit *fit, const struct law *law,
 
 static void test_growth(void)
 {
-    struct law published = {30, 0.6, 40, 0.294}; /* what one group grows by */
+    /* growth to assume if only one group was measured */
+    struct law published = {30, 0.6, 40, 0.294};
     struct arena arena = {0};
     struct rng rng;
 
@@ -515,7 +529,8 @@ static void test_growth(void)
     arena_release(&arena);
 }
 
-/* Of as many ranks the curve of as many hosts. */
+/* If two groups have the same number of ranks, the group with the cluster's
+ * number of hosts is used. */
 static void test_alike(struct arena *arena)
 {
     const struct cluster cluster = {.n_devices = 16, .devices_per_host = 4};
@@ -533,7 +548,7 @@ static void test_alike(struct arena *arena)
            "which needs no label");
 }
 
-/* Inside a host, any number of ranks that was not measured. */
+/* Inside a host, for any number of ranks that was not measured. */
 static void test_inside(struct arena *arena)
 {
     struct list list = {.n = 0};

@@ -72,7 +72,7 @@ static void check_embed(void)
     for (shard.row_end = 10; shard.row_end <= 50; shard.row_end += 10) {
         comm_embed(&problem, &shard, &ids, lanes);
         is_near(lanes[COMM_LANE_BUCKETIZE], (2 * 1000 * 2 + 3 * 1000) / 4.0, 0,
-                "what it sends is told apart by blocks, whichever it has");
+                "bucketizing the ids costs the same for each block");
         shard.row_begin = shard.row_end;
     }
     problem.hot = NULL;
@@ -92,8 +92,10 @@ static void check_embed(void)
             "a sequence sends a vector a look-up");
 }
 
-/* sums[R][WIDTH]: foreign lanes first, more than there are of exchanges, of
- * which one is compute in units that no other lane has. */
+/* sums[R][WIDTH] holds one row per device. N_FOREIGN lanes that the
+ * communication model does not know come first. There are more of them than
+ * exchange lanes, and the first one is compute time in units of 1 / FOREIGN ms,
+ * which no other lane uses. */
 #define FOREIGN 1e30
 #define N_FOREIGN (COMM_LANES + 1)
 #define WIDTH (N_FOREIGN + COMM_LANES)
@@ -126,7 +128,7 @@ static void foreign_compute(const struct oracle *oracle, const double *sums,
         compute_ms[i] = sums[i * oracle->width] / FOREIGN;
 }
 
-/* An oracle of such vectors, which does no more than communicate. */
+/* Makes an oracle over these rows that only communicates. */
 static void make_oracle(struct comm_oracle *oracle,
                         const struct comm_model *model,
                         const struct problem *problem)
@@ -136,7 +138,8 @@ static void make_oracle(struct comm_oracle *oracle,
     comm_oracle_init(oracle, &(struct oracle_ops){.compute = foreign_compute});
 }
 
-/* Of hosts_per_domain hosts NVLink makes one group. */
+/* Prices a cluster in which NVLink joins hosts_per_domain hosts to one
+ * domain. */
 static void price_domains(const struct comm_model *model, uint32_t n_devices,
                           uint32_t per_host, uint32_t hosts_per_domain,
                           const struct load *load, double *fwd, double *bwd)
@@ -171,7 +174,7 @@ static void check_price(void)
     price(&port, 2, 2, &two, fwd, bwd);
     /* device 1 sends half of 300 MB at 100 GB/s */
     is_near(fwd[0], 1.51, 1e-12, "the busiest port decides");
-    is_near(bwd[0], 1.51, 1e-12, "as many bytes backward");
+    is_near(bwd[0], 1.51, 1e-12, "the same bytes backward");
     is_near(fwd[1], 1.51 + 3, 1e-12, "the early device waits");
     is_near(5 + bwd[0] + fwd[0], 2 + bwd[1] + fwd[1], 1e-12,
             "all are done together");
@@ -179,8 +182,9 @@ static void check_price(void)
     price(&total, 2, 2, &two, fwd, bwd);
     is_near(fwd[0], 4.01, 1e-12, "all bytes through one memory");
 
-    /* inside: device 3 sends a quarter of 120; 1 gets a quarter of 80.
-     * across: 3 sends half of 120, hosts get 80 / 4 and 160 / 4: 60 MB. */
+    /* Inside a host: device 3 sends a quarter of 120 MB, and device 1 receives
+     * a quarter of 80 MB. Across hosts: device 3 sends half of 120 MB, that is
+     * 60 MB, and a device receives 80 / 4 or 160 / 4 MB. */
     price(&port, 4, 2, &four, fwd, bwd);
     is_near(fwd[0], 6.04, 1e-12, "two hosts: the network is slower");
     price(&port, 4, 4, &four, fwd, bwd);
@@ -196,8 +200,11 @@ static void check_price(void)
     is_near(fwd[0] + bwd[0], 0, 0, "one device talks to nobody");
 }
 
-/* 120 MB a device, hosts of two. Of two hosts a device sends 30 MB inside and
- * 60 MB across; of four 15 MB and 90 MB. */
+/* 120 MB per device, 2 devices per host. Bytes that a device sends:
+ *
+ *   hosts   inside   across
+ *     2      30 MB    60 MB
+ *     4      15 MB    90 MB */
 static void check_levels(void)
 {
     struct load load = {.bytes = {0}};
@@ -212,7 +219,7 @@ static void check_levels(void)
     is_str(model.source,
            "a host and a slower network; but 300 GB/s across hosts, as asked "
            "for",
-           "and it says so");
+           "the source says so");
     price(&model, 4, 2, &load, fwd, bwd);
     is_near(fwd[0], 0.31, 1e-12, "two hosts: 30 MB inside are slower");
     is_near(bwd[0], 0.31, 1e-12, "backward as forward");
@@ -221,7 +228,7 @@ static void check_levels(void)
     cluster.inter_gbps = 600;
     comm_model_ask(&model, &cluster, &arena);
     price(&model, 8, 2, &load, fwd, bwd);
-    is_near(fwd[0], 0.19, 1e-12, "twice as fast but for the latency");
+    is_near(fwd[0], 0.19, 1e-12, "twice as fast, except for the latency");
     cluster = (struct cluster){.intra_gbps = 50};
     comm_model_ask(&model, &cluster, &arena);
     price(&model, 8, 2, &load, fwd, bwd);
@@ -229,7 +236,7 @@ static void check_levels(void)
     arena_release(&arena);
 }
 
-/* What is fast inside a host is fast inside a domain of hosts. */
+/* A domain of hosts uses the same fast links as the inside of one host. */
 static void check_domains(void)
 {
     const struct load four = {.bytes = {80 * MB, 0, 40 * MB, 120 * MB},
@@ -238,7 +245,8 @@ static void check_domains(void)
     struct load eight = {.compute_ms = {3, 1, 4, 1, 5, 9, 2, 6}};
     double fwd[8], bwd[8], want_fwd[8], want_bwd[8];
 
-    /* forward 120 MB of device 3 as by hosts of two, resp. as by one */
+    /* forward: the 120 MB of device 3, as with hosts of two devices, then as
+     * with one host */
     price_domains(&model, 4, 1, 2, &four, fwd, bwd);
     is_near(fwd[0], 6.04, 1e-12, "two domains of two hosts: 60 MB across");
     is_near(bwd[0], 6.04 + 9.64, 1e-12, "and the ring as well");
@@ -282,8 +290,8 @@ static void random_load(struct load *load, struct rng *rng)
 
 enum level { SENT_INSIDE, RECEIVED_INSIDE, SENT_ACROSS, RECEIVED_ACROSS };
 
-/* Bytes at the busiest device by all that it sends and receives: a device keeps
- * 1/R of what it has. */
+/* Counts the bytes of the busiest device at each level, from all pairs of
+ * devices. A device keeps 1/R of its own bytes. */
 static void count_bytes(const double *bytes, uint32_t n, uint32_t per_group,
                         double most[4])
 {
@@ -305,9 +313,10 @@ static void count_bytes(const double *bytes, uint32_t n, uint32_t per_group,
     }
 }
 
-/* An exchange takes what the busiest device sends or receives, by all pairs.
- * What it receives counts across only, and only if the last group is smaller:
- * no other term of it can be the largest. */
+/* The time of an exchange is set by the bytes that the busiest device sends or
+ * receives, counted over all pairs. Received bytes matter only across groups,
+ * and only if the last group is smaller than the others. In all other cases the
+ * sent bytes are at least as large. */
 static void check_received(void)
 {
     size_t n_inside = 0, n_even = 0, n_uneven = 0;
@@ -340,7 +349,8 @@ static void check_received(void)
     }
     is_near(worst, 0, 1e-9, "the busiest device decides");
     is_i64((int64_t)(n_inside + n_even), 0,
-           "in equal groups what is sent is never less than what comes");
+           "in equal groups no device receives more bytes than the busiest one "
+           "sends");
     ok(n_uneven > 10, "a smaller last group receives more %zu times", n_uneven);
 }
 
@@ -357,7 +367,8 @@ static void random_job(struct job *job, struct comm_model *model,
         model->overlap_cost[p] = rng_uniform(rng);
 }
 
-/* The total less what the largest of each term come to, relative. */
+/* Returns the relative difference between the total step time and the total
+ * computed from the largest value of each term. */
 static double terms_error(const struct comm_model *model,
                           const struct problem *problem,
                           const struct load *load)
@@ -380,8 +391,9 @@ static double terms_error(const struct comm_model *model,
     return fabs(oracle_terms_total_ms(&oracle.base, largest) - total) / total;
 }
 
-/* On hosts of one size the terms tell all: the total is what the largest of
- * each come to. Sends, replicas, links and jobs of every proportion. */
+/* If all hosts have the same size, the terms determine the total: it equals the
+ * total of the largest value of each term. Drawn with random sends, replicas,
+ * links and jobs. */
 static void check_terms(void)
 {
     struct rng rng;
@@ -403,12 +415,13 @@ static void check_terms(void)
         if (problem.cluster.n_devices > 1)
             worst = tap_worst(worst, terms_error(&model, &problem, &load));
     }
-    is_near(worst, 0, 1e-12, "the largest terms come to the total");
+    is_near(worst, 0, 1e-12, "the largest terms give the total");
 }
 
-/* With sdd, no replicas, no dense part, overlap that is free and an input that
- * is shorter than compute it is the largest compute and two exchanges: of few
- * ids the input takes its latency. */
+/* With sdd, no replicas, no dense part, free overlap, and an input exchange
+ * shorter than compute, the step is the largest compute time plus two
+ * exchanges. If there are few ids, the input exchange costs only its
+ * latency. */
 static void check_hidden(void)
 {
     double worst = 0;
@@ -439,8 +452,9 @@ static void check_hidden(void)
     is_near(worst, 0, 1e-12, "a hidden input leaves look-ups and exchanges");
 }
 
-/* Phases of what four devices take, by hand; they come to the total, and each
- * device's, with its waiting, to no more. */
+/* Phases of four devices, computed by hand. The largest values of the phases
+ * add up to the total step time. The phases of one device, including its
+ * waiting, add up to no more than the total. */
 static void check_phases(void)
 {
     const struct load load = {.bytes = {80 * MB, 0, 40 * MB, 120 * MB},
@@ -462,7 +476,7 @@ static void check_phases(void)
     oracle.ops.phases(&oracle.base, sums, load.compute_ms, phases);
     oracle.ops.comm(&oracle.base, 1, sums, load.compute_ms, fwd, bwd);
     is_near(phases[1][PHASE_INPUT], 0.01 + 8 * 10 * 0.75e-2, 1e-12,
-            "80 MB of ids come to device 0, of which it has a quarter");
+            "device 0 receives 80 MB of ids and already has a quarter");
     is_near(phases[0][PHASE_PERMUTE], 0.02 + 4, 1e-12, "8 million ids");
     is_near(phases[2][PHASE_PERMUTE], 0, 0, "no ids, nothing to do");
     is_near(phases[0][PHASE_FORWARD], 2, 1e-12, "forward");
@@ -475,7 +489,7 @@ static void check_phases(void)
             1e-12, "one after the other: the largest between two exchanges");
 }
 
-/* A curve that bends keeps its latency and its bend. */
+/* If a curve bends, a requested bandwidth keeps its latency and its bend. */
 static void check_ask(void)
 {
     const struct cluster both = {.intra_gbps = 9, .inter_gbps = 5};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which samples a model learns from, is validated by and is judged by. */
+/* Split of the samples into training, validation and held-out samples. */
 #include "costmodel/dataset.h"
 
 #include "tests/tap.h"
@@ -47,7 +47,7 @@ static void test_trains(void)
         {SAMPLE_FUSED, 1, 0.99e-6, 0, false, "less than that"},
         {SAMPLE_FUSED, 1, 0, 0, false, "no time"},
         {SAMPLE_FUSED, 1, NAN, 0, false, "a time that is no number"},
-        {SAMPLE_FUSED, 1, INFINITY, 0, false, "nor is that"},
+        {SAMPLE_FUSED, 1, INFINITY, 0, false, "an infinite time"},
         {SAMPLE_FUSED, 1, 1, SAMPLE_THROTTLED, false, "a disturbed one"},
     };
 
@@ -61,8 +61,9 @@ static void test_trains(void)
     }
 }
 
-/* Checks of ids, which FBGEMM runs and a job may not, are taken off the
- * forward pass and the whole of what FBGEMM measured; no time is below 0. */
+/* FBGEMM checks the bounds of ids, and a job may have switched that off.
+ * Therefore the time of the checks is subtracted from the forward time and the
+ * total time of FBGEMM samples, but no time falls below 0. */
 static void test_checks(void)
 {
     static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which changes of a simulated GPU are drift, and which samples count then. */
+/* Detection of drift on a simulated GPU, and the samples that count
+ * afterwards. */
 #include "costmodel/drift.h"
 
 #include "costmodel/train.h"
@@ -7,13 +8,15 @@
 #include "tests/tap.h"
 
 #define N 600
-#define N_SEEN 300 /* of the first nights, some of them held out */
+#define N_SEEN 300 /* samples of the first nights, some of them held out */
 #define PER_NIGHT 20
 
-/* Samples of a GPU that stays as it is, and a model of the first ones. */
+/* Samples of a GPU that does not change, and a model trained on the first
+ * ones. */
 struct scene {
-    struct sample_setting settings[2]; /* of samples, and one to spare */
-    struct sample *samples;            /* [N] */
+    /* setting of the samples, and a spare one */
+    struct sample_setting settings[2];
+    struct sample *samples; /* [N] */
     struct model model;
     struct arena *arena;
 };
@@ -55,7 +58,7 @@ static struct sample *copy(const struct scene *scene)
     return samples;
 }
 
-/* All times from there on. */
+/* Multiplies the times of all samples from index `from` on by `times`. */
 static struct sample *slow(struct sample *samples, size_t from, double times)
 {
     for (size_t i = from; i < N; i++)
@@ -63,7 +66,7 @@ static struct sample *slow(struct sample *samples, size_t from, double times)
     return samples;
 }
 
-/* That there is a change at that sample, or with N none. */
+/* Checks that drift is seen at sample `at`, or not at all if at is N. */
 static void sees(const struct scene *scene, struct sample *samples, size_t at,
                  const char *name)
 {
@@ -99,7 +102,7 @@ static void test_changes(const struct scene *scene)
     sees(scene, slow(samples, 400, 0.85), 400, "do not hide a change");
 }
 
-/* What is no change of the device. */
+/* Changes of the samples that are not drift of the device. */
 static void test_others(struct scene *scene)
 {
     struct sample_setting *other = &scene->settings[1];
@@ -125,15 +128,16 @@ static void test_others(struct scene *scene)
     samples = slow(copy(scene), 400, 1.4);
     for (size_t i = 400; i < N; i++)
         samples[i].kind = SAMPLE_SINGLE;
-    sees(scene, samples, N, "nor do single tables");
+    sees(scene, samples, N, "single tables are no drift");
     samples = copy(scene);
     for (size_t i = 0; i < 200; i++)
         if (samples[i].case_idx % 10 != 9)
             samples[i].total.median_ms *= 1.5;
-    sees(scene, samples, N, "nor what the model has learned from");
+    sees(scene, samples, N,
+         "samples that the model was trained on are no drift");
 }
 
-/* A model that was trained behind a drift. */
+/* A model that was trained on samples after a drift. */
 static void test_follower(const struct scene *scene)
 {
     struct scene later = *scene;
@@ -145,7 +149,7 @@ static void test_follower(const struct scene *scene)
         samples[i].total.median_ms *= 2;
     samples[3].started_at = NULL;
     drift_find(&drift, &later.model, samples, N);
-    ok(!drift.is_seen, "what is older is no drift");
+    ok(!drift.is_seen, "samples before the training data are no drift");
     is_i64((int64_t)drift_weigh(drift.since, samples, N), N - 160,
            "and does not count");
     drift_find(&drift, &later.model, samples, 0);
@@ -164,8 +168,9 @@ static void test_classes(const struct scene *scene)
        "held-out samples then, all since the drift now");
     ok(classes[0].then.mape < 0.05, "then the model was good: %g",
        classes[0].then.mape);
-    is_near(classes[0].now.mape, 1 / 0.85 - 1, 0.02, "now it says too much");
-    is_near(classes[0].ratio, 0.85, 0.01, "by so much");
+    is_near(classes[0].now.mape, 1 / 0.85 - 1, 0.02,
+            "now it predicts too much");
+    is_near(classes[0].ratio, 0.85, 0.01, "by this ratio");
     for (unsigned c = 1; c < MAX_INTERVALS; c++) {
         is_str(classes[c].now.name, interval_classes[c], "a class");
         n_then += classes[c].then.n;
@@ -184,8 +189,9 @@ static void test_classes(const struct scene *scene)
        "nothing since");
 }
 
-/* Samples of one case, all measured after the model was trained. Noise is 1 %:
- * faster, none and slower in turn. The last ones are slower by a factor. */
+/* Samples of one case, all measured after the model was trained. With 1 %
+ * noise, samples are faster, exact and slower in turn. The last n_last samples
+ * are slower by a factor. */
 static void test_thresholds(const struct scene *scene)
 {
     enum { N_ALIKE = 200 };
@@ -224,8 +230,8 @@ static void test_thresholds(const struct scene *scene)
     }
 }
 
-/* Times that hardly vary, as those of a GPU with locked clocks, and that the
- * model knows: a change is one all the same, and what is less is none. */
+/* The times hardly vary, as on a GPU with locked clocks, and the model predicts
+ * them well. A large change is still drift, and a small one is still not. */
 static void test_quiet(struct arena *arena)
 {
     static const double noises[] = {0.003, 0};

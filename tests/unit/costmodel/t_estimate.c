@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The linear estimate: rates of a known law are found, none is negative, and
- * an answer stays within what was measured. */
+/* The linear estimate. It recovers the rates of a known law, no rate is
+ * negative, and a prediction stays within the measured range of times. */
 #include "costmodel/estimate.h"
 
 #include "base/rng.h"
@@ -40,7 +40,8 @@ static void test_values(void)
         {"gather_lines", 4096}, {"unique_lines", 1024}, {"over_32", 0},
         {"over_64", 0},         {"over_128", 0},        {"over_256", 0},
     };
-    /* Lines of 64 bytes that a row of so many touches: walked along. */
+    /* Cache lines of 64 bytes that a row of this many bytes touches, counted by
+     * walking along the rows. */
     static const unsigned row_bytes[] = {4, 8, 16, 48, 64, 80, 112, 120, 512};
     struct feature_input stateless = input, row = {.n_lookups = 1};
     struct feature_set set;
@@ -69,8 +70,8 @@ static void test_values(void)
     ok(!total_set_add(&set, "row"), "no unknown total");
 }
 
-/* Devices of 2 us, 3 us a table and 5 ns a look-up, with totals that cost
- * nothing beside them. */
+/* Devices that take 2 us, 3 us per table and 5 ns per lookup. They have further
+ * totals that cost nothing. */
 static void test_fit(void)
 {
     static double sums[N * MAX_TOTALS], ms[N];
@@ -89,8 +90,8 @@ static void test_fit(void)
     }
     estimate_fit(&estimate, sums, ms, N);
     is_near(estimate.base_ms, 0.002, 2e-5, "the constant");
-    is_near(estimate.totals.at[0].rate_ms, 0.003, 3e-5, "of a table");
-    is_near(estimate.totals.at[3].rate_ms, 5e-6, 5e-8, "of a look-up");
+    is_near(estimate.totals.at[0].rate_ms, 0.003, 3e-5, "rate of a table");
+    is_near(estimate.totals.at[3].rate_ms, 5e-6, 5e-8, "rate of a lookup");
     for (unsigned k = 0; k < estimate.totals.n; k++) {
         least = fmin(least, estimate.totals.at[k].rate_ms);
         other += k == 0 || k == 3 ? 0 : estimate.totals.at[k].rate_ms;
@@ -118,8 +119,9 @@ static void test_fit(void)
     is_near(estimate.ratio_max, 0.5, 1e-9, "and a half at most");
 }
 
-/* A column that lowers the time would get a negative rate from plain least
- * squares; and one sample, or columns of zeros, are no trouble. */
+/* Plain least squares would give a negative rate to a column that lowers the
+ * time; the estimate gives it 0. A single sample and columns of zeros are
+ * accepted, too. */
 static void test_edges(void)
 {
     double sums[3 * MAX_TOTALS] = {0}, ms[3] = {3, 2, 1};
@@ -132,7 +134,8 @@ static void test_edges(void)
     estimate_fit(&estimate, sums, ms, 3);
     is_near(estimate.totals.at[0].rate_ms, 0, 0,
             "more tables, less time: no rate");
-    is_near(estimate.totals.at[1].rate_ms, 0, 0, "nor for what is never there");
+    is_near(estimate.totals.at[1].rate_ms, 0, 0,
+            "no rate for a column of zeros");
     ok(estimate.base_ms > 0.5 && estimate.base_ms < 3, "but a constant, %.3f",
        estimate.base_ms);
     is_near(estimate.totals.at[1].std, 1, 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model is judged by: the paired test of two models, and the net against
- * the sum of single tables. */
+/* Evaluation of models: the paired test of two models, and the net against the
+ * sum of single tables. */
 #include "costmodel/evaluate.h"
 
 #include "costmodel/dataset.h"
@@ -25,7 +25,8 @@ static void train(struct model *model, const struct sample *samples, size_t n,
     }
 }
 
-/* By the definition, from what each model says of all samples. */
+/* Computes the paired test by its definition, from both models' predictions of
+ * all samples. */
 static struct paired by_hand(const struct model *old_model,
                              const struct model *new_model,
                              const struct sample *samples, size_t n,
@@ -69,7 +70,8 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     struct sample *twice;
     double needed;
 
-    for (size_t i = 0; i < n; i++) /* a disturbed machine on two of them */
+    /* the machine was disturbed during two of the samples */
+    for (size_t i = 0; i < n; i++)
         if (samples[i].case_idx % 100 == 19)
             samples[i].flags = SAMPLE_THROTTLED;
     train(&poor, samples, n, 1, arena);
@@ -78,16 +80,16 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     evaluate_pair(&paired, &poor, &good, samples, n);
     is_i64((int64_t)paired.n, N_CASES / 10 - N_CASES / 100, "held-out cases");
     is_i64((int64_t)evaluate_n_held_out(samples, n), (int64_t)paired.n,
-           "as many as counted");
+           "both counts are equal");
     is_near(paired.old_mape, want.old_mape, 1e-6, "error of the old model");
-    is_near(paired.new_mape, want.new_mape, 1e-6, "of the new one");
+    is_near(paired.new_mape, want.new_mape, 1e-6, "error of the new model");
     is_near(paired.gain, want.gain, 1e-6, "the gain");
     is_near(paired.gain_se, want.gain_se, 1e-6, "its standard error");
     ok(paired.gain > 2 * paired.gain_se, "more training is better: %g +- %g",
        paired.gain, paired.gain_se);
     ok(paired_suffices(&paired, &(struct least_gain){2, true}, &needed),
        "better by two standard errors");
-    is_near(needed, 2 * paired.gain_se, 1e-12, "which that comes to");
+    is_near(needed, 2 * paired.gain_se, 1e-12, "the gain that is needed");
     ok(!paired_suffices(&paired, &(struct least_gain){1, false}, &needed) &&
            needed == 1,
        "not by a hundred points");
@@ -99,7 +101,8 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     memcpy(twice + n, samples, n * sizeof(*twice));
     evaluate_pair(&paired, &poor, &good, twice, 2 * n);
     is_i64((int64_t)paired.n, 2 * (int64_t)want.n, "each sample twice");
-    is_near(paired.gain_se, want.gain_se, 1e-6, "says no more than once");
+    is_near(paired.gain_se, want.gain_se, 1e-6,
+            "twice the samples give the same standard error");
     evaluate_pair(&paired, &good, &good, samples, n);
     ok(paired.gain == 0 && paired.gain_se == 0, "a model against itself");
     ok(!paired_suffices(&paired, &(struct least_gain){0, false}, &needed),
@@ -108,7 +111,8 @@ static void test_pair(struct sample *samples, size_t n, struct arena *arena)
     ok(!paired.n && isnan(paired.gain), "nothing held out, nothing gained");
 }
 
-/* All samples but those of one kind. */
+/* Copies all samples except those of the given kind, and returns their
+ * number. */
 static size_t without(struct sample *out, const struct sample *samples,
                       size_t n, enum sample_kind kind)
 {
@@ -131,7 +135,8 @@ static double sum_of(const json_t *list, const char *key)
     return sum;
 }
 
-/* The list of held-out samples has the work of each, and the errors. */
+/* The list of held-out samples contains the work (lookups, columns, bytes) and
+ * the error of each. */
 static void test_held_out(const struct model *model,
                           const struct sample *samples, size_t n,
                           const struct evaluation *evaluation)
@@ -170,7 +175,8 @@ static void test_held_out(const struct model *model,
     json_decref(list);
 }
 
-/* Mean error of adding up what the model says of each table alone. */
+/* Returns the mean error of predicting a case as the sum of the model's
+ * single-table predictions. */
 static double error_of_singles(const struct model *model,
                                const struct sample *samples, size_t n)
 {
@@ -210,7 +216,7 @@ static void test_singles(const struct sample *samples, size_t n,
     test_held_out(&model, samples, n, &evaluation);
     is_near(evaluation.errors[PREDICTOR_PREDICTED_SINGLES].mape,
             error_of_singles(&model, samples, n), 1e-5,
-            "the sum of what the net says of each");
+            "the sum of the net's single-table predictions");
     ok(evaluation.singles.is_measured &&
            evaluation.singles.net_mape < evaluation.singles.sum_mape,
        "%.1f %% on %zu cases of several tables, where a sum is %.1f %% off",
@@ -225,14 +231,15 @@ static void test_singles(const struct sample *samples, size_t n,
     n_some = without(some, samples, n, SAMPLE_SINGLE);
     evaluate_model(&evaluation, &model, some, n_some);
     ok(!evaluation.singles.is_measured && evaluation.singles.n > 20,
-       "without single tables, against what the net says of them");
+       "without measured single tables, their predictions are used");
     n_some = without(some, samples, n, SAMPLE_FUSED);
     evaluate_model(&evaluation, &model, some, n_some);
     ok(!evaluation.singles.n && !evaluation_lost_text(&evaluation, arena),
        "nothing to compare");
 }
 
-/* What a net may learn from, and what tells how well a case repeats. */
+/* Samples that a net may learn from, and samples that show how well a
+ * measurement repeats. */
 static void test_kept(const struct sample *samples, size_t n,
                       struct arena *arena)
 {
@@ -250,10 +257,11 @@ static void test_kept(const struct sample *samples, size_t n,
                kind != SAMPLE_REPEAT && kind != SAMPLE_SENTINEL,
                sample_kind_names[sample.kind]);
         sample.flags = SAMPLE_THROTTLED;
-        ok(!sample_trains(&sample), "not of a disturbed machine");
+        ok(!sample_trains(&sample),
+           "a sample of a disturbed machine does not train");
         sample.flags = 0;
         sample.total.median_ms = 0;
-        ok(!sample_trains(&sample), "nor without a time");
+        ok(!sample_trains(&sample), "a sample without a time does not train");
     }
     train(&model, samples, n, 1, arena);
     memcpy(some, samples, n * sizeof(*some));
@@ -264,12 +272,13 @@ static void test_kept(const struct sample *samples, size_t n,
             some[i].flags = SAMPLE_THROTTLED;
     evaluate_model(&evaluation, &model, some, n);
     is_i64((int64_t)evaluation.repeats.n, N_CASES / 4 - N_CASES / 12,
-           "those of a disturbed machine do not count");
+           "repeats on a disturbed machine do not count");
     for (size_t i = 0; i < n; i++)
         if (some[i].kind == SAMPLE_FUSED)
             some[i].flags = SAMPLE_THROTTLED;
     evaluate_model(&evaluation, &model, some, n);
-    is_i64((int64_t)evaluation.repeats.n, 0, "nor of disturbed cases");
+    is_i64((int64_t)evaluation.repeats.n, 0,
+           "repeats of disturbed cases do not count");
     is_i64((int64_t)evaluation.errors[PREDICTOR_NET].n, 0,
            "which judge nothing");
 }
@@ -327,8 +336,8 @@ static void test_classes(const struct sample *samples, size_t n,
     json_decref(root);
 }
 
-/* The same cases measured on a second host, three times slower: single tables
- * and repeats are compared with what was measured beside them. */
+/* The same cases measured on a second host, three times slower. Single tables
+ * and repeats are compared with measurements from the same host. */
 static void test_hosts(const struct sample *samples, size_t n,
                        struct arena *arena)
 {
@@ -349,11 +358,11 @@ static void test_hosts(const struct sample *samples, size_t n,
     is_i64((int64_t)two.repeats.n, 2 * (int64_t)one.repeats.n, "two hosts");
     is_near(two.repeats.mape, one.repeats.mape, 1e-9, "repeats as far apart");
     is_near(two.singles.sum_mape, one.singles.sum_mape, 1e-9,
-            "single tables add up to as much");
+            "single tables have the same error");
 }
 
-/* What all features add to the time of a case, each at a rate of its own, the
- * linear model finds out. */
+/* Each feature adds time at its own rate. The linear model recovers this
+ * law. */
 static void test_linear(const struct sample *samples, size_t n,
                         struct arena *arena)
 {
@@ -385,8 +394,9 @@ static void test_linear(const struct sample *samples, size_t n,
     is_near(evaluation.errors[PREDICTOR_LINEAR].mape, 0, 1e-5, "is found");
 }
 
-/* Before a model has intervals nothing is covered; those that it gets are of
- * its held-out errors, and kept where it has some of more samples. */
+/* A model without intervals covers nothing. evaluation_store gives it intervals
+ * from its held-out errors, but keeps existing intervals that were made from
+ * more samples. */
 static void test_intervals(const struct sample *samples, size_t n,
                            struct arena *arena)
 {
@@ -404,7 +414,8 @@ static void test_intervals(const struct sample *samples, size_t n,
     evaluation_store(&model, &evaluation);
     is_i64((int64_t)model.intervals.n, (int64_t)evaluation.intervals.n,
            "which the model gets");
-    for (size_t i = 0; i < model.intervals.n; i++) /* none is on the edge */
+    /* widened a little, so that no sample lies on the edge */
+    for (size_t i = 0; i < model.intervals.n; i++)
         model.intervals.at[i].error_frac *= 1 + 1e-4;
     evaluate_model(&evaluation, &model, samples, n);
     predict_samples(&model, samples, n, says);
@@ -426,7 +437,7 @@ static void test_intervals(const struct sample *samples, size_t n,
 
         is_i64((int64_t)covered->n, (int64_t)n_of[c], covered->class);
         is_near(covered->within_frac, (double)n_within_of[c] / (double)n_of[c],
-                1e-12, "those of the class within");
+                1e-12, "share of the class within its interval");
     }
     is_str(evaluation.covered.at[0].class, "all", "then all are covered");
     is_i64((int64_t)evaluation.covered.at[0].n, (int64_t)n_held_out,
@@ -439,10 +450,12 @@ static void test_intervals(const struct sample *samples, size_t n,
     model.intervals.at[0].n = n_held_out + 1;
     model.intervals.at[0].error_frac = 7;
     evaluation_store(&model, &evaluation);
-    is_near(model.intervals.at[0].error_frac, 7, 0, "of more samples: kept");
+    is_near(model.intervals.at[0].error_frac, 7, 0,
+            "an interval of more samples is kept");
     model.intervals.at[0].n = n_held_out;
     evaluation_store(&model, &evaluation);
-    ok(model.intervals.at[0].error_frac < 7, "of as many: replaced");
+    ok(model.intervals.at[0].error_frac < 7,
+       "an interval of as many samples is replaced");
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static float *random_floats(struct rng *rng, size_t n, double scale,
     return x;
 }
 
-/* The same net in double; also the sum of magnitudes, for the tolerance. */
+/* Evaluates the same net in double precision. */
 static void eval_double(const struct net_case *c,
                         const struct mlp_layer *layers, const float *in,
                         double *out)
@@ -74,7 +74,7 @@ static double worst_error(const struct net_case *c,
     return worst;
 }
 
-/* Any split of the rows into batches gives the same bits. */
+/* Splitting the rows into batches of any size gives the same bits. */
 static int batches_agree(const struct fast_mlp *mlp, const float *in,
                          const float *want, float *out)
 {
@@ -147,8 +147,8 @@ static void test_nan(void)
     arena_release(&arena);
 }
 
-/* The logarithm of the last inputs, from nothing to more than any device
- * holds, the same bits on every instruction set. */
+/* Logarithm of the last inputs, from 0 to more than any device holds. Each
+ * instruction set gives the same bits. */
 static void test_logs(void)
 {
     enum { N = 40, N_INPUTS = 3 };
@@ -200,7 +200,7 @@ static void test_warning(void)
     const char *warning = fast_mlp_warning(CPU_PORTABLE);
 
     ok(!fast_mlp_warning(CPU_AVX2) && !fast_mlp_warning(CPU_AVX512),
-       "nothing is said of instruction sets that fuse");
+       "no warning for instruction sets with fused multiply-add");
 #ifdef __x86_64__
     is_str(warning,
            "without AVX2, which this machine lacks or may not use, cost models "
@@ -211,7 +211,8 @@ static void test_warning(void)
 #endif
 }
 
-/* A product that is rounded before it is added gives 0 here. */
+/* Checks for fused multiply-add: if the product were rounded before the
+ * addition, the result would be 0. */
 static void test_fused(void)
 {
     const float x = 1 + 0x1p-12F, weight = x, bias = -(1 + 0x1p-11F);

@@ -16,7 +16,8 @@ static double value_of(const char *name, const struct feature_input *input)
     return out;
 }
 
-/* 2^20 rows x 16 fp32; 4,096 look-ups of 1,024 rows a batch of 512. */
+/* 2^20 rows x 16 fp32; a batch of 512 with 4,096 lookups of 1,024 distinct
+ * rows. */
 static struct feature_input example(void)
 {
     struct feature_input input = {.batch = 512,
@@ -30,8 +31,8 @@ static struct feature_input example(void)
                                   .n_outputs = 512,
                                   .row_bytes = 64};
 
-    input.bins[0] = 0.5; /* once */
-    input.bins[3] = 0.5; /* six times */
+    input.bins[0] = 0.5; /* half of the rows are used once */
+    input.bins[3] = 0.5; /* the other half six times */
     return input;
 }
 
@@ -86,7 +87,7 @@ static void test_sets(void)
     is_str(set.at[0].name, "bin_0", "bin_0 first");
     is_str(set.at[19].name, "row", "row last");
     feature_set_init(&set, FEATURES_ROOFLINE);
-    is_i64(set.n, 20, "what a net on a roofline sees has 20 features");
+    is_i64(set.n, 20, "a net on a roofline has 20 features");
     is_str(set.at[0].name, "log2_dim", "log2_dim first");
     is_str(set.at[19].name, "hot_issue", "hot_issue last");
     feature_set_init(&set, FEATURES_STANDARD);

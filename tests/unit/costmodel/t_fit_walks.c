@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What fits come to, in five digits: of all-to-alls and of a roofline, on
- * samples that are drawn. Folds, reweightings, knots, dampings and pulls show
- * here: whoever changes one of them changes a line, and reads whether the new
- * line is better.
- */
+/* Results of fits on random samples, to five digits: all-to-all curves and a
+ * roofline. Folds, reweightings, knots, dampings and pulls affect these
+ * results. A change of any of them changes a line here, so its author can judge
+ * whether the new line is better. */
 #include "base/rng.h"
 #include "costmodel/comm_fit.h"
 #include "costmodel/dataset.h"
@@ -19,11 +17,12 @@
 static struct arena arena;
 static struct err err;
 
-/* Exchanges of which kind, of how many groups of ranks, and how noisy. */
+/* Kind of exchange, number of samples and of rank groups, and noise. */
 struct scene {
     const char *kind;
     uint32_t n_samples, n_groups;
-    double noise, bend_bytes; /* above these a byte takes twice as long; 0 */
+    /* beyond bend_bytes a byte takes twice as long; 0: no bend */
+    double noise, bend_bytes;
     bool by_port;
 };
 
@@ -92,8 +91,8 @@ static const char *comm_walk(const struct scene *scene, uint64_t seed)
                         comm_fit_apply(&fit, &cluster, &arena, &model));
 }
 
-/* Samples of a GPU that is slower than its figures say, with noise; what is
- * found of them. */
+/* Fits a roofline to noisy samples of a GPU that is slower than its figures.
+ * Returns the fitted values as text. */
 static const char *roofline_walk(const struct gpu_spec *figures, size_t n,
                                  double noise)
 {

@@ -18,8 +18,8 @@ static const struct gpu_spec *get(const char *name)
     return gpu_spec_get(&spec, name, &arena, &err) ? NULL : spec;
 }
 
-/* The first ones: memory as drivers report it, in MiB, and the hash of what
- * prices go by, which plans hold. */
+/* Shipped GPUs of the first release: memory as drivers report it, in MiB, and
+ * the hash of the figures that prices depend on. Plans store this hash. */
 static void test_first(void)
 {
     static const struct {
@@ -52,7 +52,8 @@ static void test_first(void)
     }
 }
 
-/* "80" of "NVIDIA H100 SXM5 80GB". */
+/* Returns 80 for "NVIDIA H100 SXM5 80GB", or 0 if the name does not end in
+ * GB. */
 static double gb_of_name(const char *full_name)
 {
     const char *word = strrchr(full_name, ' ');
@@ -65,7 +66,8 @@ static double gb_of_name(const char *full_name)
     return strcmp(end, "GB") ? 0 : gb;
 }
 
-/* What a unit that is mistaken would break, in each file that ships. */
+/* Checks, for each shipped GPU file, relations that a mistaken unit would
+ * break. */
 static void test_all(void)
 {
     const char *const *names = gpu_names(&arena);
@@ -110,7 +112,7 @@ static void test_all(void)
 static void test_names(void)
 {
     static const struct {
-        const char *name, *want; /* NULL: the sentence */
+        const char *name, *want; /* want: NULL to expect the message */
     } cases[] = {
         {"H100", "h100"},
         {"V100-32GB", "v100-32gb"},
@@ -184,8 +186,8 @@ static void test_devices(void)
     }
 }
 
-/* A whole file with another text in the place of one in the line of a member:
- * a line a member, the first one is that of the name. */
+/* Returns a complete file in which one text is replaced within a member's line.
+ * Each member has a line of its own, and the name is on the first. */
 static const char *changed(const char *from, const char *to)
 {
     static const char *const members[] = {
@@ -308,7 +310,8 @@ static void test_refused(void)
     ok(read_text(&spec, ""), "nothing: %s", err.msg);
 }
 
-/* However many hosts it has, a domain is as a host of as many GPUs. */
+/* A domain is priced as one host with the same number of GPUs, for any number
+ * of hosts in the domain. */
 static void test_domains(void)
 {
     const struct gpu_spec *spec = get("b200");
@@ -333,7 +336,7 @@ static void test_domains(void)
             n_wrong += comm_curve_us(&apart.inter, 1e8) !=
                        comm_curve_us(&together.inter, 1e8);
         }
-    is_i64(n_wrong, 0, "a domain is priced as a host of so many GPUs");
+    is_i64(n_wrong, 0, "a domain is priced as a host with as many GPUs");
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #define MAX_SAMPLES 200
 #define MAX_TABLES 8
 
-/* Samples of a class, by what makes it one. */
+/* Samples for each class, with the properties that decide the class. */
 static const struct kind {
     const char *class;
     uint32_t n_tables, dim, batch;
@@ -22,7 +22,7 @@ static const struct kind {
 };
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
-/* What a model says of so many samples. */
+/* Measured times of n samples and the model's predictions of them. */
 struct said {
     struct sample samples[MAX_SAMPLES];
     struct sample_setting settings[MAX_SAMPLES];
@@ -84,8 +84,11 @@ static void test_classes(void)
     }
 }
 
-/* Errors of 1 % to 20 % of few tables, as many too high as too low, of 1 to 9
- * hundredths of that of usual ones, and 14 of wide rows. */
+/* Errors by class:
+ *
+ *   few tables   20 samples   1 % to 20 %, half too high, half too low
+ *   usual        29 samples   0 % to 0.28 %
+ *   wide rows    14 samples   100 % */
 static void test_by_class(void)
 {
     static struct said said;
@@ -101,10 +104,10 @@ static void test_by_class(void)
     for (int i = 0; i < 14; i++)
         add(&said, &kinds[6], 1, 2);
     intervals = make(&said);
-    is_i64((int64_t)intervals.n, 3, "of all and of two classes");
+    is_i64((int64_t)intervals.n, 3, "one interval for all and two for classes");
     few = interval_find(&intervals, "few tables");
     usual = interval_find(&intervals, "usual");
-    is_i64((int64_t)few->n, 20, "of its samples");
+    is_i64((int64_t)few->n, 20, "the class counts its samples");
     is_near(few->error_frac, 0.19, 1e-12, "the 19th of 20, too high or low");
     halved =
         intervals_make("samples", said.list, said.ms, said.says, said.n, 0.5);
@@ -112,18 +115,20 @@ static void test_by_class(void)
             "errors that count half");
     is_near(interval_find(&halved, "few tables")->pair_error_frac,
             few->pair_error_frac / 2, 1e-12, "and those of pairs");
-    is_i64((int64_t)usual->n, 29, "of its samples");
+    is_i64((int64_t)usual->n, 29, "the class counts its samples");
     is_near(usual->error_frac, 0.0026, 1e-12, "the 27th of 29");
     ok(interval_find(&intervals, "wide rows") == intervals.at &&
            intervals.at[0].n == 63,
        "14 have no interval of their own, but that of all");
-    is_near(intervals.at[0].error_frac, 1, 1e-12, "in which they count");
+    is_near(intervals.at[0].error_frac, 1, 1e-12,
+            "the interval of all includes them");
     intervals.n = 0;
     ok(!interval_find(&intervals, INTERVAL_ALL), "none where there are none");
 }
 
-/* Two classes in turns, one said half too much of and one too little, each
- * second of either 2 % less. */
+/* Samples of two classes alternate. The model predicts 1.5 times the measured
+ * time for one class and 1 / 1.5 of it for the other. Every second sample of
+ * each class is measured 2 % lower. */
 static void test_pairs(void)
 {
     static struct said said;
@@ -141,16 +146,17 @@ static void test_pairs(void)
     ok(intervals.at[1].error_frac >= 0.47 && intervals.at[2].error_frac >= 0.47,
        "times are off by a half");
     is_near(intervals.at[1].pair_error_frac, 0.02, 1e-12,
-            "those of a class alike");
-    is_near(intervals.at[2].pair_error_frac, 0.02, 1e-12, "of the other, too");
+            "pair error within one class");
+    is_near(intervals.at[2].pair_error_frac, 0.02, 1e-12,
+            "pair error within the other class");
     is_near(intervals.at[0].pair_error_frac, 1.5 * 1.5 * 1.02 - 1, 1e-12,
-            "of all they are not");
+            "pair error of all classes");
     said.n = 14;
     intervals = make(&said);
     is_i64((int64_t)intervals.n, 0, "14 samples are too few");
 }
 
-/* A net may say less than nothing. */
+/* A net may predict a negative time. */
 static void test_below_zero(void)
 {
     static struct said said;
@@ -162,11 +168,12 @@ static void test_below_zero(void)
     intervals = make(&said);
     is_i64((int64_t)intervals.n, 2, "an interval all the same");
     is_near(intervals.at[0].error_frac, 1e6, 1e-3, "as wide as they get");
-    ok(interval_error(1, NAN) <= 1e6, "nor is it bothered by NaN");
+    ok(interval_error(1, NAN) <= 1e6, "NaN is accepted, too");
 }
 
-/* However errors are distributed, that of one more lies within in nine cases
- * of ten, of few samples too: to 3.2 standard errors of so many draws. */
+/* For any distribution of errors, the error of one more sample lies within the
+ * interval in nine of ten cases, even if there are few samples. The tolerance
+ * is 3.2 standard errors for this number of draws. */
 static void test_conformal(void)
 {
     static const char *const laws[] = {"normal", "Cauchy's", "two-valued"};

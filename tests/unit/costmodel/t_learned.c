@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The learned oracle: its sums are what the trained net says of the fused
- * tables, pieces are seen as defined, the floor holds. */
+/* The learned oracle: its sums equal the net's predictions for fused tables,
+ * pieces get the features that their definition gives, and no price falls below
+ * the floor. */
 #include "costmodel/oracles.h"
 #include "costmodel/roofline.h"
 
@@ -23,7 +24,7 @@
 
 static char model_path[] = "/tmp/t_learned_XXXXXX";
 
-/* A problem of synthetic tables, at the batch of the samples. */
+/* Fills a problem with synthetic tables and the batch size of the samples. */
 static void fill_problem(struct problem *problem, struct sample_table *tables,
                          struct arena *arena)
 {
@@ -50,7 +51,8 @@ static void fill_problem(struct problem *problem, struct sample_table *tables,
     }
 }
 
-/* What the model says of these tables by its own way of predicting. */
+/* Predicts the time of these tables with the model's own prediction function,
+ * in ms. */
 static double sample_ms(const struct model *model, struct sample_table *tables,
                         uint32_t n)
 {
@@ -100,7 +102,7 @@ static void test_shards(const struct model *model, struct arena *arena)
     shards[2].kind = SHARD_REPLICATE;
     want = device_ms(oracle, shards, 2) + device_ms(oracle, &shards[2], 1);
     is_near(device_ms(oracle, shards, 3), want, 1e-12 * want,
-            "a replica is looked up beside fused tables");
+            "a replica is looked up separately from fused tables");
     job_embed(shipped_gpu("cpu", arena), &problem, &shards[2],
               use_tables(&problem, (double)problem.batch, arena) + 2, job);
     want = job[JOB_REPLICAS] + job_added_ms(shipped_gpu("cpu", arena), job);
@@ -145,11 +147,12 @@ static void test_facts(struct arena *arena)
     problem.batch /= 3;
     problem.tables[5].precision = PRECISION_FP16;
     oracle = open_model(model_path, &problem, arena);
-    is_i64(oracle->cost.basis, BASIS_MODELLED, "nor is another precision");
+    is_i64(oracle->cost.basis, BASIS_MODELLED,
+           "another precision is modelled, too");
 }
 
-/* n random sums: what embeds and computes gives the same bits in any batch and
- * on any instruction set. */
+/* n random sums: embed and compute give the same bits for any batch size and on
+ * any instruction set. */
 static void test_bits(struct arena *arena)
 {
     static const char *const isas[] = {"portable", "avx2", "avx512"};
@@ -217,7 +220,7 @@ static void test_comm(const struct model *trained, struct arena *arena)
     is_str(oracle->cost.comm,
            "copies, measured; forward and backward are told apart by "
            "roofline:cpu",
-           "where it comes from");
+           "the source is named");
     sums = ARENA_NEW(arena, double, N_DEVICES * oracle->width);
     for (uint32_t r = 0; r < N_DEVICES; r++) {
         const struct shard shard = shard_whole(&problem, r, r);
@@ -237,10 +240,11 @@ static void test_comm(const struct model *trained, struct arena *arena)
     is_near(bwd[3] + fwd[3] + ms[3],
             step_of_ranks(oracle->step, N_DEVICES,
                           (const double(*)[N_PHASES])phases),
-            1e-12, "phases come to the step");
+            1e-12, "phases give the step");
 }
 
-/* That of all devices, before there is a plan (t_trust has one). */
+/* Error interval for all devices, before there is a plan (t_trust tests it with
+ * a plan). */
 static void test_error(const struct model *trained, struct arena *arena)
 {
     struct sample_table tables[N_TABLES];
@@ -265,20 +269,20 @@ static void test_error(const struct model *trained, struct arena *arena)
         (struct interval){"usual", "held-out samples", 15, 0.5, 0.5, 0};
     ok(!model_save(&model, model_path, &err), "saved: %s", err.msg);
     error = open_model(model_path, &problem, arena)->cost.lookup_error;
-    is_near(error.frac, 0.25, 0, "that of all");
-    is_near(error.pair_frac, 0.375, 0, "and of pairs");
-    is_str(error.of, "20 held-out samples (all)", "which they are");
+    is_near(error.frac, 0.25, 0, "error of the class 'all'");
+    is_near(error.pair_frac, 0.375, 0, "error of pairs");
+    is_str(error.of, "20 held-out samples (all)", "the samples are named");
 
     problem.cluster.gpu = "h200";
     error = open_model(model_path, &problem, arena)->cost.lookup_error;
-    ok(error.frac == 0, "of another GPU they say nothing");
+    ok(error.frac == 0, "no error for another GPU");
     problem.cluster.gpu = NULL;
     problem.batch *= 4;
     error = open_model(model_path, &problem, arena)->cost.lookup_error;
-    ok(error.frac == 0, "nor of a batch that was not trained on");
+    ok(error.frac == 0, "no error for a batch outside the training range");
 }
 
-/* A model of a CPU is for that CPU with those instructions. */
+/* A CPU model is valid only for the same CPU with the same instruction set. */
 static void test_doubt(const struct model *trained, struct arena *arena)
 {
     const char *isa = cpu_isa_name(cpu_isa_best());
@@ -311,8 +315,8 @@ static void test_doubt(const struct model *trained, struct arena *arena)
     }
 }
 
-/* A name without a '/' is a shipped model's, whatever lies in the current
- * folder. */
+/* A name without a '/' means a shipped model, even if the current folder has a
+ * file of that name. */
 static void test_shipped(struct model *model, struct arena *arena)
 {
     char folder[] = "/tmp/t_learned_folder_XXXXXX";
@@ -339,12 +343,12 @@ static void test_shipped(struct model *model, struct arena *arena)
                !oracle_open(&again, first->cost.name, &problem, arena, &err),
            "its name opens it from another folder: %s", err.msg);
         ok(again && !strcmp(first->cost.hash, again->cost.hash),
-           "the same one");
+           "it is the same model");
     }
     ok(!chdir("..") &&
            oracle_open(&here, "model:./cpu-x.nsm", &problem, arena, &err) &&
            err.code == ERR_INPUT,
-       "a '/' says that it is the one here: %s", err.msg);
+       "a name with '/' is a path: %s", err.msg);
     if (ok(!oracle_open(&here, arena_printf(arena, "model:%s", model_path),
                         &problem, arena, &err),
            "a path is a path"))

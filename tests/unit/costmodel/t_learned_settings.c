@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One model for all settings of a GPU: batch, precision and optimizer of the
- * plan are what the net is asked for; outside of its training the nearest is,
- * and the plan is no longer called measured. */
+/* One model for all settings of a GPU. The net is evaluated with the plan's
+ * batch, precision and optimizer. If these are outside the training range,
+ * the nearest trained setting is used, and the plan is no longer called
+ * measured. */
 #include "costmodel/oracles.h"
 
 #include <sys/stat.h>
@@ -21,7 +22,7 @@
 static char folder[] = "/tmp/t_learned_settings_XXXXXX";
 static char model_path[64];
 
-/* A problem of tables as the samples have them. */
+/* Fills a problem with tables like those of the samples. */
 static void fill_problem(struct problem *problem, uint64_t batch,
                          enum precision precision, enum optimizer optimizer,
                          struct arena *arena)
@@ -46,7 +47,7 @@ static void fill_problem(struct problem *problem, uint64_t batch,
     }
 }
 
-/* The whole tables on one device, as the oracle prices them. */
+/* Returns the oracle's price of all whole tables on one device, in ms. */
 static double whole_ms(const struct problem *problem, struct arena *arena)
 {
     const struct oracle *oracle = open_model(model_path, problem, arena);
@@ -57,7 +58,8 @@ static double whole_ms(const struct problem *problem, struct arena *arena)
     return device_ms(oracle, shards, N_TABLES);
 }
 
-/* The first n tables as a sample, by the model's own way of predicting. */
+/* Predicts the first n tables as one sample with the model's own prediction
+ * function. */
 static double sample_ms(const struct model *model,
                         const struct problem *problem, uint32_t n,
                         uint32_t batch)
@@ -90,7 +92,7 @@ static enum cost_basis basis_of(const struct problem *problem,
     return open_model(model_path, problem, arena)->cost.basis;
 }
 
-/* What was trained on is asked for as it is. */
+/* A trained setting is evaluated without changes. */
 static void test_inside(const struct model *model, struct arena *arena)
 {
     double seen[4];
@@ -122,7 +124,8 @@ static void test_inside(const struct model *model, struct arena *arena)
            "each table may have its own");
 }
 
-/* What was not is clamped to what was, and scaled. */
+/* A setting outside the training range is clamped to it, and the time is
+ * scaled. */
 static void test_outside(struct arena *arena)
 {
     struct problem problem, other;
@@ -147,8 +150,8 @@ static void test_outside(struct arena *arena)
     want = whole_ms(&other, arena);
     ok(whole_ms(&problem, arena) > 1.02 * want &&
            whole_ms(&problem, arena) < 4 * want,
-       "Adam is taken as what else keeps a state, and its update is the "
-       "roofline's: %.3f ms of %.3f",
+       "Adam is priced as another optimizer with state, plus the roofline's "
+       "update: %.3f ms of %.3f",
        whole_ms(&problem, arena), want);
     is_i64(basis_of(&problem, arena), BASIS_MODELLED, "and modelled");
     fill_problem(&problem, 8192, PRECISION_BF16, OPTIMIZER_SGD, arena);
@@ -158,7 +161,8 @@ static void test_outside(struct arena *arena)
     is_i64(basis_of(&problem, arena), BASIS_MODELLED, "and modelled");
 }
 
-/* 0 < cost, and it grows with the tables, also where no sample is like it. */
+/* 0 < cost, and the cost grows with the number of tables, even far beyond all
+ * samples. */
 static void test_large_devices(struct arena *arena)
 {
     struct problem problem;
@@ -184,7 +188,7 @@ static void test_large_devices(struct arena *arena)
     ok(grows, "twice the tables cost more, up to 1,024: %.1f ms", before);
 }
 
-/* The file named as the GPU is what a plan for that GPU is priced by. */
+/* A model file with the name of a GPU prices the plans for that GPU. */
 static void test_default(struct model *model, struct arena *arena)
 {
     struct problem problem;
@@ -211,7 +215,7 @@ static void test_default(struct model *model, struct arena *arena)
     problem.cluster.gpu = "l40s";
     ok(!model_save(model, model_path, &err) &&
            !oracle_open(&oracle, "model:h200", &problem, arena, &err),
-       "of a GPU without figures%s", err.msg);
+       "a model of a GPU without figures%s", err.msg);
     ok(!strncmp(oracle->cost.comm,
                 "published figures of l40s, in the place of an unknown device",
                 60),
@@ -219,11 +223,12 @@ static void test_default(struct model *model, struct arena *arena)
     is_str(oracle->warning,
            "cost model 'h200' was measured on 'cuda:NVIDIA H999', but the plan "
            "is for 'l40s'",
-           "which is said");
+           "the message says so");
     is_i64(oracle->cost.basis, BASIS_MODELLED, "and it is not called measured");
 }
 
-/* A model makes its name that of a GPU: the one it was measured on. */
+/* A model file makes its own name usable as a GPU. The name then stands for the
+ * GPU that the model was measured on. */
 static void test_named(struct model *model, struct arena *arena)
 {
     const char *path = arena_printf(arena, "%s/models/mybox.nsm", folder);
@@ -241,7 +246,7 @@ static void test_named(struct model *model, struct arena *arena)
        "a model's name is a GPU's%s", err.msg);
     is_str(mine ? mine->name : "", "mybox", "as it is called");
     is_i64(mine ? (int64_t)mine->memory_bytes : 0, (int64_t)memory_bytes,
-           "with the figures of what was measured");
+           "with the figures of the measured GPU");
     if (ok(!oracle_open_for_gpu(&oracle, "mybox", &problem, arena, &err),
            "which prices it%s", err.msg)) {
         is_str(oracle->cost.name, "model:mybox.nsm", "by that model");
@@ -257,7 +262,7 @@ static void test_named(struct model *model, struct arena *arena)
     is_str(err.msg,
            "no figures for a GPU 'mybox': its model was measured on "
            "'cuda:NVIDIA H999', and there are none for that either",
-           "which is said");
+           "the message says so");
     unlink(path);
 }
 
@@ -281,7 +286,8 @@ int main(void)
     snprintf(model_path, sizeof(model_path), "%s/models/h200.nsm", folder);
     if (!ok(!model_save(&model, model_path, &err), "a model%s", err.msg))
         return tap_done();
-    is_i64((int64_t)model.ranges.n, 4, "of two precisions and two optimizers");
+    is_i64((int64_t)model.ranges.n, 4,
+           "it covers two precisions and two optimizers");
     test_inside(&model, &arena);
     test_outside(&arena);
     test_large_devices(&arena);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of tables that nobody measured, and what a Gaussian process says that
- * they take, of a simulated GPU whose roofline is not right. */
+/* Pseudo-labels: sets of tables that nobody measured, with times predicted by a
+ * Gaussian process. The simulated GPU does not follow the roofline exactly. */
 #include "costmodel/lessons.h"
 
 #include "base/stats.h"
@@ -15,7 +15,7 @@
 
 static struct arena arena;
 
-/* What B takes for it. */
+/* Returns the exact time of the sample on simulated GPU B, in ms. */
 static double truth(const struct sample *sample)
 {
     double sums[FEW_LANES] = {0}, most = 0;
@@ -39,7 +39,8 @@ static struct sample *known_samples(void)
     return few_samples('B', N_KNOWN, 0.03, 1, &arena);
 }
 
-/* Known samples and lessons, with the roofline that is fitted to the former. */
+/* Makes a data set of known samples followed by pseudo-labels, and a roofline
+ * fitted to the known samples. */
 static void make(struct dataset *dataset, struct model *model,
                  struct sample *samples)
 {
@@ -83,11 +84,12 @@ static void test_sets(void)
     for (size_t i = 0; i < N_KNOWN; i += 3)
         samples[i].setting = &other;
     make(&dataset, &model, samples);
-    is_i64((int64_t)dataset.n_samples, N_ALL, "lessons behind what is known");
+    is_i64((int64_t)dataset.n_samples, N_ALL,
+           "pseudo-labels follow the known samples");
     for (size_t i = 0; i < N_KNOWN; i++)
         n_same += dataset.ms[i] == samples[i].total.median_ms &&
                   dataset.samples[i]->tables == samples[i].tables;
-    is_i64((int64_t)n_same, N_KNOWN, "which is as it was");
+    is_i64((int64_t)n_same, N_KNOWN, "the known samples are unchanged");
     for (size_t i = N_KNOWN; i < dataset.n_samples; i++) {
         const struct sample *set = dataset.samples[i];
 
@@ -97,11 +99,12 @@ static void test_sets(void)
         }
     }
     is_i64((int64_t)n_cut, (int64_t)n_tables, "no wider than their first");
-    is_i64((int64_t)n_known, (int64_t)n_tables, "of tables of their setting");
+    is_i64((int64_t)n_known, (int64_t)n_tables,
+           "they consist of tables of their setting");
 }
 
-/* The mean errors of what is said of lessons and, in *rough, of the roofline.
- */
+/* Returns the mean error of the pseudo-labels, and in *rough that of the
+ * roofline. */
 static double judge(struct sample *samples, double *rough)
 {
     double want[N_LESSONS], apes[N_LESSONS], *ms;

@@ -16,8 +16,8 @@ static double predict(const double *w, const double *x, size_t n_columns)
     return y;
 }
 
-/* Largest slope of what is minimised, over the largest of its parts: it is flat
- * at the least. */
+/* Returns the largest slope of the minimised function, relative to the sum of
+ * the magnitudes of its terms. The slope is 0 at the minimum. */
 static double slope_of(const double *w, const double *x, const double *y,
                        size_t n_rows, size_t n_columns, double ridge)
 {
@@ -62,7 +62,7 @@ int main(void)
         smallest = fmin(
             smallest, slope_of(w, x, y, n_rows, n_columns, ridges[round % 4]));
     }
-    ok(worst < 1e-6, "the fit is where all is flat, to %.1e", worst);
-    ok(smallest > 1e-6, "and nothing beside it is: %.1e", smallest);
+    ok(worst < 1e-6, "the slope is 0 at the fit, to %.1e", worst);
+    ok(smallest > 1e-6, "the slope is not 0 elsewhere: %.1e", smallest);
     return tap_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The net of training against plain double precision: outputs, the gradient of
- * every layer against central differences, Adam's steps. */
+/* The training net against plain double precision: outputs, the gradient of
+ * every layer against central differences, and the steps of Adam. */
 #include "costmodel/mlp.h"
 
 #include "costmodel/gemm.h"
@@ -23,7 +23,8 @@ struct fixture {
     float totals[N_SAMPLES * N_TOTALS];
 };
 
-/* As published, or with totals beside a weighted sum. */
+/* Sets up the published net, or one with a weighted sum and additional
+ * totals. */
 static void set_up(struct fixture *f, uint64_t seed, bool has_totals)
 {
     const struct mlp_shape shape = {5, 9, 4, 6, has_totals ? N_TOTALS : 0};
@@ -55,7 +56,8 @@ static void layer(double *out, const double *in, const double *weight,
     }
 }
 
-/* The net in double; params in the block's order. */
+/* Evaluates the net in double precision; params are in the order of the
+ * block. */
 static void forward(const struct fixture *f, const double *params, double *y)
 {
     const struct mlp_shape *s = &f->mlp.shape;
@@ -147,7 +149,7 @@ static void test_gradients(uint64_t seed, bool has_totals)
     arena_release(&f.arena);
 }
 
-/* gemm in plain C with double sums. */
+/* gemm in plain C, with sums in double precision. */
 static void plain_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
                        size_t k, const float *a, const float *b, float *c)
 {
@@ -180,7 +182,7 @@ static void test_gemm(void)
         double worst = 0;
 
         for (size_t i = 0; i < M * N; i++)
-            c[i] = want[i] = NAN; /* which is not read */
+            c[i] = want[i] = NAN; /* gemm must not read the old values */
         gemm(op & 1, op & 2, M, N, K, a, b, c);
         plain_gemm(op & 1, op & 2, M, N, K, a, b, want);
         for (size_t i = 0; i < M * N; i++)

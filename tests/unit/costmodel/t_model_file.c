@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Model files: what is written is read back, what is broken is explained. */
+/* Model files: a written file reads back the same, and a broken one gives a
+ * message that explains the error. */
 #include "costmodel/model_file.h"
 
 #include <unistd.h>
@@ -122,7 +123,8 @@ static void test_round_trip(void)
            again.intervals.at[0].error_frac == 1.0 / 7 &&
            again.intervals.at[0].pair_error_frac == 0.2,
        "one");
-    is_str(again.intervals.at[1].class, "wide rows", "of a class");
+    is_str(again.intervals.at[1].class, "wide rows",
+           "the class of an interval");
     is_str(again.intervals.at[1].of, "held-out samples", "and of what");
     is_near(again.estimate.totals.at[0].max, 20, 0, "the most of a total");
     ok(!memcmp(again.mlp.params, model.mlp.params,
@@ -163,9 +165,9 @@ static void test_files(void)
     ok(again.hash == model.hash, "the hash is that of the file");
     model.features.at[0].std = 0;
     ok(model_save(&model, path, &err) == -1 && err.code == ERR_INPUT,
-       "what could not be loaded is not saved: %s", err.msg);
+       "a model that could not be loaded is not saved: %s", err.msg);
     ok(!model_load(&again, path, &arena, &err) && again.features.at[0].std > 0,
-       "and the old model stands");
+       "the old file is unchanged");
     unlink(path);
     ok(model_load(&again, path, &arena, &err) && err.code == ERR_IO,
        "no file: %s", err.msg);
@@ -174,8 +176,8 @@ static void test_files(void)
     arena_release(&arena);
 }
 
-/* An own writer, by the format's text: the header given, the weights of the
- * model, n_params as claimed. */
+/* A second writer, made from the description of the format. It writes the given
+ * header, the model's weights and the given n_params. */
 static const char *write_by_hand(const char *header, const struct model *model,
                                  uint64_t n_params, size_t *len,
                                  struct arena *arena)
@@ -198,7 +200,7 @@ static const char *write_by_hand(const char *header, const struct model *model,
     return out;
 }
 
-/* The header with the first `from` replaced by `to`. */
+/* Returns the header with the first `from` replaced by `to`. */
 static const char *edited(const char *header, const char *from, const char *to,
                           struct arena *arena)
 {
@@ -226,7 +228,8 @@ static void refuses(const char *data, size_t len, const char *want,
         printf("# got: %s\n", err.msg);
 }
 
-/* Each text of the header in turn, made one that no terminal should see. */
+/* Replaces each text of the header in turn by one that must not reach a
+ * terminal. */
 static void test_hostile_texts(void)
 {
     struct model model, ours;
@@ -374,7 +377,7 @@ static void test_version_1(void)
     model_to_bytes(&model, &data, &len, &arena);
     ok(!model_parse(&again, data, len, "m", &arena, &err),
        "written again, in this version's format%s", err.msg);
-    is_i64(again.format, MODEL_VERSION, "which it says");
+    is_i64(again.format, MODEL_VERSION, "the file states this version");
     ok(!memcmp(again.mlp.params, model.mlp.params,
                model.mlp.n_params * sizeof(float)),
        "with the same weights");
@@ -383,7 +386,8 @@ static void test_version_1(void)
     arena_release(&arena);
 }
 
-/* Where there are more than a file holds, the first ones are kept. */
+/* If there are more environments than a file can hold, the first ones are
+ * kept. */
 static void test_environments(void)
 {
     struct sample_setting setting = {.driver = "570.86.15", .cuda = "12.8"};
@@ -493,7 +497,7 @@ static void test_broken_frames(void)
     arena_release(&arena);
 }
 
-/* What a person reads of it. */
+/* The report of a model for people. */
 static void test_print(void)
 {
     static const char *const lines[] = {
@@ -516,8 +520,7 @@ static void test_print(void)
     small_model(&model, &arena);
     model_print(&model, "small.nsm", &arena, &out);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        ok(strstr(out.data, lines[i]) != NULL, "part %zu of what is printed",
-           i);
+        ok(strstr(out.data, lines[i]) != NULL, "line %zu is printed", i);
     buf_release(&out);
     arena_release(&arena);
 }

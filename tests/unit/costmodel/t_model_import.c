@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A reference net as a model file answers what the reference net answers. */
+/* An imported reference net gives the same answers as the reference net
+ * itself. */
 #include "costmodel/model_file.h"
 
 #include <unistd.h>
@@ -9,7 +10,7 @@
 
 #include "tests/golden.h"
 
-/* Largest relative difference from predict_compute.json. */
+/* Returns the largest relative difference from predict_compute.json. */
 static double worst_answer(const char *path, struct arena *arena)
 {
     json_t *list = golden_json("golden/predict_compute.json", arena), *one;
@@ -45,7 +46,7 @@ static double worst_answer(const char *path, struct arena *arena)
     return worst;
 }
 
-/* A net whose layers have other names is of another kind. */
+/* A net whose layers have other names is refused as another kind of net. */
 static void check_names(const char *golden, struct arena *arena)
 {
     static const char *const names[] = {"t_hidden.0", "t_hidden.1",
@@ -94,8 +95,8 @@ int main(void)
     ok(fd >= 0 && !close(fd), "a file to write to");
     ok(!model_import(&model, dir, &arena, &err), "imported%s", err.msg);
     is_i64(model.basis, BASIS_MODELLED, "a modelled cost");
-    is_i64(model.features.n, 20, "of the published features");
-    is_str(model.setting.device, "reference net", "of no device");
+    is_i64(model.features.n, 20, "the published features");
+    is_str(model.setting.device, "reference net", "no device");
     is_str(model.setting.isa, "unknown", "and no instruction set");
     is_str(model.source, "imported from a reference net", "its source");
     is_str(model.training.loss, "squared", "its loss");
@@ -103,7 +104,7 @@ int main(void)
            !model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 65535) &&
            !model_covers(&model, PRECISION_FP32, OPTIMIZER_SGD, 65537) &&
            !model_covers(&model, PRECISION_FP16, OPTIMIZER_SGD, 65536),
-       "of one setting");
+       "it covers one setting only");
     ok(!model_save(&model, path, &err), "saved%s", err.msg);
     worst = worst_answer(path, &arena);
     ok(worst < 1e-4, "answers as the reference does: off by %.1e", worst);

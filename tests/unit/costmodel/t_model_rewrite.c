@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/*
- * A model file that is read can be written and read again, with the same bytes:
- * tried on the headers of the corpus, each of their values in turn replaced by
- * those at and beyond the ends of ranges, or taken away.
- */
+/* A model file that can be read can be written and read again, with the same
+ * bytes. The test takes the headers of the fuzzing corpus and replaces each
+ * value in turn by values at and beyond the ends of ranges, or removes it. */
 #include "costmodel/model_file.h"
 
 #include "base/file.h"
@@ -12,7 +10,7 @@
 #include "base/json.h"
 #include "tests/tap.h"
 
-/* A file taken apart: its version, header and weights. */
+/* Contents of a model file: version, header and weights. */
 struct parts {
     uint32_t version;
     json_t *header;
@@ -59,7 +57,7 @@ static const char *put_together(const struct parts *parts, size_t *len,
     return out;
 }
 
-/* What becomes of a file. */
+/* Outcome of reading, writing and reading a file again. */
 enum fate { REFUSED, SAME_AGAIN, LOST, N_FATES };
 
 static enum fate fate_of(const struct parts *parts, struct err *err)
@@ -84,7 +82,7 @@ static enum fate fate_of(const struct parts *parts, struct err *err)
     return fate;
 }
 
-/* The values to try, as JSON; "" takes the value away. */
+/* Values to try, as JSON; "" removes the node. */
 static const char *const values[] = {
     "0",
     "-0.0",
@@ -122,8 +120,8 @@ static const char *const values[] = {
 
 static const size_t n_values = sizeof values / sizeof *values;
 
-/* Puts the value in the place of the node that *n counts down to, in the order
- * of a walk; true once it is there. */
+/* Replaces the n-th node in the order of a walk by the value, counting *n down.
+ * NULL removes the node. Returns true once it is replaced. */
 static bool replace(json_t *node, size_t *n, json_t *value)
 {
     const char *key;
@@ -150,7 +148,8 @@ static bool replace(json_t *node, size_t *n, json_t *value)
     return false;
 }
 
-/* n_tried of the values for each node, others for the next. */
+/* Tries n_tried of the values for each node, starting at a different value for
+ * each node. */
 static void try_values(const char *path, size_t n_tried)
 {
     struct arena arena = {0};
@@ -190,7 +189,8 @@ static void try_values(const char *path, size_t n_tried)
     arena_release(&arena);
 }
 
-/* A header that has room for the text but not for how it is laid out. */
+/* Tries texts that fit into the limit of a header, but not together with the
+ * header's formatting. */
 static void try_long_texts(const char *path)
 {
     struct arena arena = {0};
@@ -224,7 +224,7 @@ int main(void)
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "tests/fuzz/corpus/model/%s.nsm", names[i]);
-        /* the first one is small, and has a line of version 1 */
+        /* The first file is small and has a header line of version 1. */
         try_values(path, i ? tap_size(5, n_values) : n_values);
     }
     try_long_texts(path);

@@ -3,7 +3,8 @@
 
 #include "tests/tap.h"
 
-/* What the problem bars, an oracle does not price. */
+/* An opened oracle does not offer shard kinds and row cuts that the problem
+ * bars. */
 static void check_kept(const struct problem *problem, unsigned barred,
                        enum row_cut row_cut, const char *what,
                        struct arena *arena)
@@ -60,7 +61,7 @@ static void test_gpu(struct arena *arena)
         {"model:cpu-amd-epyc-2t", "cpu"},
         {"torchrec", NULL},
         {"reference:nets", NULL},
-        {"roofline:", NULL}, /* which is none, as oracle_open says */
+        {"roofline:", NULL}, /* no GPU given: oracle_open reports it */
         {"model:", NULL},
     };
     struct err err = {0};
@@ -94,7 +95,7 @@ int main(void)
         is_str(err.msg,
                arena_printf(&arena, "no cost model '%s'; there are %s",
                             unknown[i], ORACLE_CHOICES),
-               "which lists what there is");
+               "the message lists the cost models");
     }
     ok(strstr(ORACLE_CHOICES, "model:FILE, roofline:NAME, ") == ORACLE_CHOICES,
        "%s, each as it is asked for", ORACLE_CHOICES);

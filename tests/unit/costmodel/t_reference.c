@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference oracle against what the published nets answered. */
+/* The reference oracle against recorded answers of the published nets. */
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -54,7 +54,8 @@ static void check_compute(const char *dir, const struct table *pool,
     json_decref(cases);
 }
 
-/* sums whose compute is whatever we say: only the width lane counts. */
+/* Compares one case of communication. The test chooses the compute times
+ * itself, so that only the width lane of the sums counts. */
 static double check_comm_case(const char *dir, const struct table *pool,
                               const json_t *item, struct arena *arena)
 {
@@ -77,7 +78,7 @@ static double check_comm_case(const char *dir, const struct table *pool,
     for (uint32_t r = 0; r < n; r++)
         sums[(r + 1) * oracle->width - 1] = json_number_value(
             json_array_get(json_object_get(item, "dim_sums"), r));
-    /* start = compute + bwd: ask for bwd first, then set compute. */
+    /* start = compute + bwd, so first get bwd, then set compute. */
     memset(compute, 0, sizeof(compute));
     oracle->ops->comm(oracle, 1, sums, compute, fwd, bwd);
     for (uint32_t r = 0; r < n; r++)
@@ -115,7 +116,7 @@ static void check_comm(const char *dir, const struct table *pool,
     json_decref(cases);
 }
 
-/* One device talks to nobody. */
+/* A single device communicates with nobody. */
 static void check_alone(const char *dir, struct arena *arena)
 {
     double sums[256] = {0}, compute[2] = {1, 2};
@@ -136,7 +137,8 @@ static void check_alone(const char *dir, struct arena *arena)
        "communicates in no time");
 }
 
-/* A folder with net_compute.json of this text; the message that it gives. */
+/* Writes a folder whose net_compute.json has this text, opens it and returns
+ * the error message. */
 static const char *message_of(const char *text, struct arena *arena)
 {
     char dir[] = "/tmp/neuroshard-reference-XXXXXX";
@@ -170,8 +172,8 @@ static const char *message_of(const char *text, struct arena *arena)
     "\"dim\",\"pooling_factor\",\"row\"]"
 #define TWENTY "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
 
-/* A folder with nets for two devices whose last layers say less than 0 of
- * everything; NULL where it cannot be written. */
+/* Returns a folder with nets for two devices whose last layers always predict
+ * less than 0, or NULL if it cannot be written. */
 static const char *negative_nets(struct arena *arena)
 {
     static const char *const nets[][2] = {
@@ -205,7 +207,7 @@ static const char *negative_nets(struct arena *arena)
     return dir;
 }
 
-/* A layer inside of a net is cut off at 0; its last one is not. */
+/* Inner layers of a net are cut off at 0; the last layer is not. */
 static void check_negative(struct arena *arena)
 {
     const char *dir = negative_nets(arena);
@@ -280,7 +282,7 @@ static void add_numbers(struct buf *text, const char *number, unsigned n)
         buf_printf(text, "%s%s", i ? "," : "", number);
 }
 
-/* An oracle's vector has room for 64 outputs of a table's net. */
+/* An oracle's vector has space for 64 outputs of a table's net. */
 static void check_width(struct arena *arena)
 {
     static const char wide[] = "net_compute.json: a compute net has layers";

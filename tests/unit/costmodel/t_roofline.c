@@ -31,7 +31,7 @@ static struct problem make_problem(struct table *tables, size_t n,
         .cluster = {.n_devices = n_devices, .devices_per_host = n_devices}};
 }
 
-/* Compute of one device with these shards. */
+/* Returns the compute time of one device with these shards, in ms. */
 static double compute_ms(const char *gpu, const struct problem *problem,
                          const struct shard *shards, size_t n)
 {
@@ -60,8 +60,8 @@ static double whole_ms(const char *gpu, struct table table)
     return compute_ms(gpu, &problem, &shard, 1);
 }
 
-/* Of a batch of 65,536 and 20 look-ups a sample: 14 us, a warp for each bag,
- * and the ids read. */
+/* Returns the time of the checks of ids for a batch of 65,536 samples with 20
+ * lookups each, in ms: 14 us, one warp per bag, and reading the ids. */
 static double checks_ms(const struct gpu_spec *gpu)
 {
     const double bags = 65536, ids = 20 * bags;
@@ -73,8 +73,8 @@ static double checks_ms(const struct gpu_spec *gpu)
                                       ids * 0.00223 * 2900 / gpu->dram_gbps));
 }
 
-/* Prices of look-ups as they were when the figures stood in the program, and
- * the check of their ids. */
+/* Prices of lookups as they were when the figures of the GPUs were still
+ * compiled in, plus the check of ids. */
 static void check_gpus(void)
 {
     static const struct {
@@ -159,8 +159,8 @@ static void check_shape(void)
     ok(costs[3] > 0 && costs[3] < 0.2, "no look-ups: launches and outputs");
 }
 
-/* Each row is used 12 times, or 6144 times: only of the latter rows all are in
- * cache. The others come from memory at each look-up but a few. */
+/* Each row is used 12 times or 6144 times. Only rows used 6144 times fit into
+ * the cache. The others come from memory at nearly every lookup. */
 static void check_cache(void)
 {
     struct table table = make_table(20000000, 128, 200);
@@ -179,8 +179,9 @@ static void check_cache(void)
        from_cache);
 }
 
-/* FBGEMM's updates as an H100 ranks them, of eight tables of 10^6 rows x 16: a
- * state by row, by element with second moments by row, and all of Adam's. */
+/* Ranks FBGEMM's optimizers by update time as an H100 does, for eight tables of
+ * 10^6 rows x 16: state per row, then state per element with second moments per
+ * row, then the full state of Adam. */
 static void check_optimizers(void)
 {
     static const enum optimizer rising[] = {OPTIMIZER_SGD,
@@ -213,14 +214,15 @@ static void check_order(void)
         ok(whole_ms(gpus[i], table) < whole_ms(gpus[i + 1], table),
            "%s is faster than %s", gpus[i], gpus[i + 1]);
     /* Two threads of the EPYC read random rows of 512 B at 45 GB/s
-     * (tests/bench/bench_lookup.c): the forward alone. */
+     * (tests/bench/bench_lookup.c). That covers only the forward pass. */
     table = make_table(10000000, 128, 20);
     table.zipf_alpha = 0;
     ok(whole_ms("cpu", table) > 512 / 45e6 * 65536 * 20,
        "a CPU step takes longer than its measured gather");
 }
 
-/* One head prices what fused tables share: launches, sort passes. */
+/* Fused tables share their launches and sort passes, so they cost less than
+ * single tables. */
 static void check_fusion(void)
 {
     struct table tables[8];
@@ -239,8 +241,8 @@ static void check_fusion(void)
        single);
 }
 
-/* Fused tables read and write each row that is used; a replica's backward only
- * writes it, as its update is counted apart. */
+/* Fused tables read and write each used row. The backward pass of a replica
+ * only writes it, because its update is counted separately. */
 static void check_replica_traffic(void)
 {
     static const double row_bytes[] = {64, 128, 512};
@@ -280,7 +282,7 @@ static void check_replica_traffic(void)
     arena_release(&arena);
 }
 
-/* Bytes an element and kernels, as measured on an H100. */
+/* Bytes per element and number of kernels, as measured on an H100. */
 static void check_replica_update(void)
 {
     static const struct {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the rooflines say of single loads, in ms: each figure of a GPU and each
- * constant of costmodel/roofline.c decides some of them. They were fitted to
- * measurements (tests/prop/t_measured, tests/prop/t_anchors); whoever fits them
- * again writes the new times here.
- */
+/* Roofline times of single loads, in ms. Each figure of a GPU and each constant
+ * of costmodel/roofline.c affects some of them. The constants were fitted to
+ * measurements (tests/prop/t_measured, tests/prop/t_anchors). If you fit them
+ * again, write the new times here. */
 #include "costmodel/gpu_file.h"
 #include "costmodel/oracles.h"
 #include "tests/shipped_gpu.h"

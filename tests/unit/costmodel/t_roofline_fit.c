@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A roofline that samples correct: what it finds, what it leaves, the file that
- * keeps it, and that it prices as the roofline does. */
+/* A roofline corrected by samples: the figures it finds, the figures it leaves,
+ * the file that stores it, and that it prices as the roofline does. */
 #include "costmodel/roofline_fit.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static void test_fit(const struct gpu_spec *h100)
     is_near(same.gpu.hot_rows, 0, 1e-3, "also in hot rows");
 }
 
-/* A power has no effect beyond the totals that were measured. */
+/* A power has no effect outside the measured range of its total. */
 static void test_powers(const struct gpu_spec *h100)
 {
     struct estimate estimate = {.gpu = *h100};
@@ -99,7 +99,8 @@ static void test_powers(const struct gpu_spec *h100)
     is_near(estimate_added_ms(&estimate, sums), 0, 0, "no table, no time");
 }
 
-/* The parts of a table are what of its time each takes. */
+/* The parts of a table are the shares of its time by cause, such as issuing
+ * rows or hot rows. */
 static void test_parts(const struct gpu_spec *h100)
 {
     const double slower[N_SLOWED] = {1, 1e6, 1, 1, 1};
@@ -123,7 +124,7 @@ static void test_parts(const struct gpu_spec *h100)
     ok(input.parts[0] > 0.01 && input.parts[1] > 0.01 &&
            input.parts[2] > 0.01 && input.parts[3] > 0.01 &&
            input.parts[4] > 0.01,
-       "each takes some of a table's time: %.3f %.3f %.3f %.3f %.3f",
+       "each part is a share of a table's time: %.3f %.3f %.3f %.3f %.3f",
        input.parts[0], input.parts[1], input.parts[2], input.parts[3],
        input.parts[4]);
     estimate_fill(&slow, &input, lanes);
@@ -147,7 +148,7 @@ static int save(struct model *model, char path[], const char **bytes,
     return model_save(model, path, &err);
 }
 
-/* The model is the roofline that its samples are of. */
+/* The fitted model prices like the roofline that made its samples. */
 static void test_prices(const struct gpu_spec *h100)
 {
     const uint64_t memory[2] = {(uint64_t)1 << 40, (uint64_t)1 << 40};
@@ -160,10 +161,11 @@ static void test_prices(const struct gpu_spec *h100)
                     .devices_per_host = 2,
                     .memory_bytes = (uint64_t *)(uintptr_t)memory,
                     .reserve_bytes = (uint64_t *)(uintptr_t)reserve},
-        .batch = 12345, /* of no sample */
+        .batch = 12345, /* a batch that no sample has */
         .kinds = SHARD_ALL_KINDS};
     char path[] = "/tmp/t_roofline_fit_XXXXXX";
-    /* Of ids alone, as gpu_spec.c has it: a batch of 12,345, 33 look-ups. */
+    /* Check of the ids alone, as in gpu_spec.c: a batch of 12,345 with 33
+     * lookups per sample in all. */
     const double check_ms = 0.014 + 1e-6 * (ceil(12345 * (0.2304 + 0.00223)) +
                                             ceil(12345 * (0.2304 + 0.02453)) +
                                             ceil(12345 * (0.2304 + 0.04683)));
@@ -176,7 +178,7 @@ static void test_prices(const struct gpu_spec *h100)
 
     train_options_init(&options);
     options.kind = MODEL_ROOFLINE;
-    options.totals.n = 1; /* a model needs some */
+    options.totals.n = 1; /* a model needs at least one total */
     ok(!train_fit(&model, estimated_samples(h100, N_SAMPLES, &arena), N_SAMPLES,
                   &options, &arena, &err),
        "fitted%s", err.msg);
@@ -191,7 +193,8 @@ static void test_prices(const struct gpu_spec *h100)
     ok(!save(&model, path, &bytes, &len) &&
            !model_parse(&read, bytes, len, "m", &arena, &err),
        "written and read%s", err.msg);
-    is_i64((int64_t)model_kind(&read), MODEL_ROOFLINE, "as what it is");
+    is_i64((int64_t)model_kind(&read), MODEL_ROOFLINE,
+           "it is read as a roofline");
     is_str(model_kind_text(&read, &arena), "fitted roofline of h100",
            "by name");
     is_str(choice_text(&read, &arena),
@@ -229,13 +232,12 @@ static void test_prices(const struct gpu_spec *h100)
     is_near(ms[0][0], ms[1][0], 1e-12 * ms[1][0],
             "it prices as the roofline does, at a batch of no sample");
     is_near(ms[2][0] + check_ms, ms[1][0], 1e-12 * ms[1][0],
-            "but for the check of ids, which this program's look-ups leave "
-            "out");
+            "without the check of ids, which this program's lookups leave out");
     is_near(ms[0][1], 0, 0, "and a device of nothing as nothing");
     unlink(path);
 }
 
-/* The tables of a sample as those of a job of one device. */
+/* Returns a problem with the tables of a sample on one device. */
 static struct problem problem_of(const struct sample *sample)
 {
     struct problem problem = {
@@ -263,7 +265,8 @@ static struct problem problem_of(const struct sample *sample)
     return problem;
 }
 
-/* A net on a roofline sees its parts, in training, from a file, in a search. */
+/* A net on a roofline gets the parts of its tables as inputs: in training, from
+ * a file and in a search. */
 static void test_net(const struct gpu_spec *h100)
 {
     struct sample *samples = estimated_samples(h100, N_SAMPLES, &arena);
@@ -291,11 +294,11 @@ static void test_net(const struct gpu_spec *h100)
     is_i64((int64_t)model.training.best_epoch, options.epochs,
            "and ends with its last epoch");
     model.floor_gbps = 0;
-    model.estimate.gpu.hot_rows += 0.5; /* also where none are found */
+    model.estimate.gpu.hot_rows += 0.5; /* also if none were found */
     alone = model;
     alone.mlp.n_params = 0;
     ok(!save(&model, path, &bytes, &len), "and is written%s", err.msg);
-    for (size_t i = 0; i < 8; i++) { /* none of them held out */
+    for (size_t i = 0; i < 8; i++) { /* none of them is held out */
         const struct problem problem = problem_of(&samples[i]);
         struct oracle *oracle = NULL;
         double *sums, *vectors, ms, want;
@@ -427,7 +430,8 @@ static void test_figures(const struct gpu_spec *h100)
     unlink(path);
 }
 
-/* Times that one GPU explains are its own, though another is better known. */
+/* The GPU whose roofline explains the times is chosen, even if another GPU is
+ * better known. */
 static void test_gpu(const char *name)
 {
     const struct gpu_spec *gpu, *found = NULL;
@@ -475,7 +479,8 @@ static void test_alike(const struct gpu_spec *h100)
     rmdir(folder);
 }
 
-/* Names tell the GPU, or the times do; and too few are refused. */
+/* The GPU is chosen by the device name or, without one, by the times. Too few
+ * samples are refused. */
 static void test_choice(const struct gpu_spec *h100)
 {
     struct sample *samples = estimated_samples(h100, N_SAMPLES, &arena);
@@ -489,10 +494,11 @@ static void test_choice(const struct gpu_spec *h100)
            "few samples make a roofline");
     is_i64((int64_t)model.choice.n, 1, "and no net is tried");
     is_i64((int64_t)model.choice.at[0].n, N_SAMPLES * 9 / 10,
-           "all but the held-out cases judge");
+           "all cases except the held-out ones judge");
     ok(model.choice.at[0].mape < 0.03, "well: %.2f %%",
        100 * model.choice.at[0].mape);
-    is_str(model.estimate.gpu.name, "h100", "of the GPU that explains them");
+    is_str(model.estimate.gpu.name, "h100",
+           "the GPU that explains the samples");
     ok(train_choose(&model, samples, 7, &options, &arena, &err) != 0, "seven");
     is_str(err.msg,
            "too few samples to fit a roofline to: 7 that are not held out, "

@@ -4,13 +4,13 @@
 #include "core/plan.h"
 #include "tests/tap.h"
 
-/* So many samples that a byte of each is a MiB. */
+/* Batch size of 2^20 samples, so that a byte per sample makes one MiB. */
 #define BATCH (UINT64_C(1) << 20)
 #define ROWS (UINT64_C(1) << 20)
 #define MAX_RANKS 32
 
-/* By hand from the formulas: MiB over the HBM, and over the links in and across
- * hosts. */
+/* Volumes computed by hand from the formulas, in MiB: through the HBM, over the
+ * links inside a host, and over those across hosts. */
 struct volumes {
     double compute_hbm;
     double fwd_intra, fwd_inter;
@@ -20,12 +20,14 @@ struct volumes {
 struct shard_case {
     const char *name;
     uint32_t n_ranks, n_local;
-    uint32_t pod_size;  /* hosts; 0: no pods */
-    struct table table; /* with what differs from a float table, one output */
+    uint32_t pod_size; /* hosts; 0: no pods */
+    /* only members that differ from a float table with one output */
+    struct table table;
     enum shard_kind kind;
-    uint32_t row_parts, col_parts; /* the shard is the first of so many */
-    struct volumes want;           /* new outputs */
-    struct volumes legacy;         /* where they differ */
+    /* the shard is the first of row_parts x col_parts */
+    uint32_t row_parts, col_parts;
+    struct volumes want;   /* with outputs=new */
+    struct volumes legacy; /* with outputs=legacy, if different */
 };
 
 static const struct shard_case cases[] = {
@@ -85,9 +87,9 @@ static const struct shard_case cases[] = {
      .row_parts = 8, .col_parts = 2,
      .want = {3 * (4 + 128 + 256), .fwd_intra = 256, .fwd_inter = 32,
               .bwd_intra = 256, .bwd_inter = 32, .bwd_hbm = 2.455 * 256}},
-    /* A pod is what rows are cut over, but a link is fast inside a host only:
-     * TorchRec 1.9.2's own figures for Topology(16, local_world_size=4 or 2,
-     * pod_size=2 or 8) are these. */
+    /* Rows are cut over a pod, but only links inside a host are fast. These
+     * values are TorchRec 1.9.2's own figures for Topology(16,
+     * local_world_size=4 or 2, pod_size=2 or 8). */
     {"a table in a pod of hosts", 16, 2, .pod_size = 8,
      .table = {.dim = 128, .pooling_factor = 4}, .kind = SHARD_TABLE,
      .want = {3 * (32 + 2048 + 512), .fwd_inter = 512, .bwd_inter = 512}},
@@ -105,7 +107,7 @@ static const struct shard_case cases[] = {
      .table = {.dim = 128, .pooling_factor = 4}, .kind = SHARD_REPLICATE,
      .want = {2 * 3 * (2 + 128 + 32), .bwd_inter = 2 * 512 * 1.5 / 4,
               .bwd_hbm = 2 * 9.22 * 512}},
-    /* 512 MiB of weights, dense kernels at half the bandwidth */
+    /* 512 MiB of weights; dense kernels run at half the bandwidth */
     {"replicated on one host", 8, 8, .table = {.dim = 128, .pooling_factor = 4},
      .kind = SHARD_REPLICATE,
      .want = {2 * 3 * (4 + 256 + 64), .bwd_inter = 512 / 8.0,
@@ -162,7 +164,7 @@ static double mib_ms(double mib, double gibps)
     return mib / 1024 / gibps * 1000;
 }
 
-/* By these bandwidths. */
+/* Converts volumes to times with these bandwidths and compares them. */
 #define BANDWIDTHS "hbm=100,intra=20,inter=4"
 static void check_volumes(const double *vector, const struct volumes *want,
                           const char *name)
@@ -213,7 +215,8 @@ static void check_case(const struct shard_case *test)
     arena_release(&arena);
 }
 
-/* Ranks add up, whatever stands on the others. */
+/* The step of a rank is the sum of its own terms, regardless of the other
+ * ranks. */
 static void check_head(void)
 {
     struct table table = make_table(&cases[0].table);
@@ -293,7 +296,8 @@ static void check_settings(void)
         is_str(oracle->cost.name, "torchrec", "named as asked");
         is_str(again->cost.name, "torchrec:hbm=897,intra=600,inter=12.5",
                "with its settings");
-        is_str(again->cost.hash, oracle->cost.hash, "those are the defaults");
+        is_str(again->cost.hash, oracle->cost.hash,
+               "these settings are the defaults");
     }
     if (ok(!oracle_open(&again, "torchrec:outputs=legacy", &problem, &arena,
                         &err),
@@ -317,7 +321,8 @@ static struct oracle *must_open(const char *cost, const struct problem *problem,
     return oracle;
 }
 
-/* The factor is of all computing but the fixed work of a backward pass. */
+/* The backward factor multiplies all computing except the fixed work of a
+ * backward pass. */
 static void check_backward(void)
 {
     static const enum shard_kind kinds[] = {SHARD_TABLE, SHARD_ROW,
@@ -346,8 +351,8 @@ static void check_backward(void)
     arena_release(&arena);
 }
 
-/* What the cluster asks for stands in the place of TorchRec's defaults, in its
- * unit: 2^30 bytes a second. */
+/* A bandwidth requested for the cluster replaces TorchRec's default, in
+ * TorchRec's unit of 2^30 bytes per second. */
 static void check_asked(void)
 {
     struct table table = make_table(&cases[0].table);
@@ -361,11 +366,11 @@ static void check_asked(void)
     set = must_open("torchrec:inter=12.5", &asking, &arena);
     same = must_open("torchrec:inter=25", &problem, &arena);
     is_str(asked->cost.hash, same->cost.hash,
-           "what is asked for is as a setting");
+           "a requested bandwidth has the effect of a setting");
     is_str(asked->cost.comm,
            "TorchRec's formulas, 600 GiB/s inside a host, 25 GiB/s across, as "
            "asked for",
-           "and it is said");
+           "the text says so");
     is_str(set->cost.comm,
            "TorchRec's formulas, 600 GiB/s inside a host, 12.5 GiB/s across",
            "but a setting wins");
@@ -383,7 +388,8 @@ static void check_asked(void)
     arena_release(&arena);
 }
 
-/* 10 rows on 2 hosts of 2: {device, first row, end}, ended by no rows. */
+/* 10 rows on 2 hosts of 2 devices: {device, first row, end}; no rows end the
+ * list. */
 struct row_case {
     const char *name;
     bool is_priced;
@@ -431,14 +437,16 @@ static void check_rows(void)
                    "and why not");
         else
             ok(plan.shard_ms[0] == plan.shard_ms[plan.n_shards - 1],
-               "a shorter last block costs as much as TorchRec thinks");
+               "a shorter last block costs as much as the others, as in "
+               "TorchRec");
     }
     arena_release(&arena);
 }
 
-/* 2 hosts of 4; a table of `rows` in blocks of one row from rank `first` on:
- * all ranks from `begin` to `end` cost as much as TorchRec's estimator says of
- * one of as many blocks, those without a row too. */
+/* 2 hosts of 4 devices; a table of `rows` rows in blocks of one row, starting
+ * at rank `first`. Each rank from `begin` to `end` costs as much as TorchRec's
+ * estimator predicts for one of n_full blocks that all have a row, even if the
+ * rank has none. */
 static void check_few_rows(uint64_t rows, uint32_t first, uint32_t begin,
                            uint32_t end, uint32_t n_full)
 {

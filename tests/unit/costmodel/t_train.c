@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training and judging on samples whose law is known. */
+/* Training and evaluation on samples that follow a known law. */
 #include "costmodel/train.h"
 
 #include "costmodel/choose.h"
@@ -37,7 +37,7 @@ static void test_split(struct arena *arena)
     }
     ok(together, "a case's samples are on one side");
     ok(!sample_trains(&samples[0]), "a throttled sample does not train");
-    ok(!sample_trains(&samples[1]), "nor one without a time");
+    ok(!sample_trains(&samples[1]), "a sample without a time does not train");
     is_i64((int64_t)dataset.n_samples, (int64_t)n_train,
            "fused and single samples, no repeats, no sentinels");
     is_i64((int64_t)dataset.first[dataset.n_samples], (int64_t)n_tables,
@@ -86,7 +86,7 @@ static void test_fit(struct arena *arena)
        "highest rate of a sample: %.1f GB/s", model.floor_gbps);
 }
 
-/* As published: a head that sees the sum only, and says ms. */
+/* The published net: its head sees only the sum and predicts ms. */
 static void test_published(struct arena *arena)
 {
     struct train_options options;
@@ -107,7 +107,7 @@ static void test_published(struct arena *arena)
        100 * e.errors[PREDICTOR_NET].mape);
 }
 
-/* Few samples go in batches of 32, where nobody says otherwise. */
+/* Few samples are trained in batches of 32 by default. */
 static void test_batches(struct arena *arena)
 {
     static const unsigned sizes[] = {0, 32, 64};
@@ -128,11 +128,11 @@ static void test_batches(struct arena *arena)
     n_bytes = models[0].mlp.n_params * sizeof(float);
     ok(!memcmp(models[0].mlp.params, models[1].mlp.params, n_bytes) &&
            memcmp(models[1].mlp.params, models[2].mlp.params, n_bytes) != 0,
-       "32 alike, 64 otherwise");
+       "the default equals 32 and differs from 64");
 }
 
-/* What a model says that it was trained on leaves out samples of a disturbed
- * machine: their settings, their dates, and those that were held out. */
+/* A model's description of its training samples (settings, dates, held-out
+ * samples) leaves out samples of a disturbed machine. */
 static void test_described(struct arena *arena)
 {
     struct sample_setting other = synthetic_setting;
@@ -227,10 +227,10 @@ static int stop_at_three(void *ctx, unsigned epoch, unsigned epochs,
     return epoch == 3 || !isfinite(train_loss) || !isfinite(validation_loss);
 }
 
-/* Losses as they come, and where to stop. */
+/* Losses of a training run, and the epoch at which to stop it. */
 struct losses {
     unsigned stop, best, n_negative;
-    double least, last, change; /* change: of the last epoch, relative */
+    double least, last, change; /* change: relative, from the epoch before */
 };
 
 static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
@@ -249,7 +249,7 @@ static int watch(void *ctx, unsigned epoch, unsigned epochs, double train_loss,
     return epoch == losses->stop;
 }
 
-/* 40 epochs of large steps, watched. */
+/* Returns options for 40 epochs with large steps, whose losses are recorded. */
 static struct train_options watched(struct losses *losses)
 {
     struct train_options options;
@@ -263,8 +263,8 @@ static struct train_options watched(struct losses *losses)
     return options;
 }
 
-/* The weights are those that the net had after its best epoch: a training
- * that is stopped there has them, too. */
+/* A trained model has the weights of its best epoch. A training stopped at that
+ * epoch gives the same weights. */
 static void test_best_epoch(struct arena *arena)
 {
     struct losses losses = {.stop = 0};
@@ -275,7 +275,8 @@ static void test_best_epoch(struct arena *arena)
     size_t n;
 
     samples = synthetic_samples(&n, 60, 3, arena);
-    options.decay = false; /* its course does not depend on the epochs */
+    /* so that the losses do not depend on the number of epochs */
+    options.decay = false;
     if (train_fit(&whole, samples, n, &options, arena, &err)) {
         ok(0, "%s", err.msg);
         return;
@@ -293,8 +294,8 @@ static void test_best_epoch(struct arena *arena)
            "whose weights are taken");
 }
 
-/* The rate falls to 0, so the last epochs change next to nothing; half way it
- * is half of what it was, so there they do. */
+/* The learning rate falls to 0. Therefore the last epochs hardly change the
+ * loss. Half way the rate is half of its start, so the loss still changes. */
 static void test_decay(struct arena *arena)
 {
     struct losses losses = {.stop = 0}, half = {.stop = 20};
@@ -313,7 +314,8 @@ static void test_decay(struct arena *arena)
        100 * losses.change, 100 * half.change);
 }
 
-/* What a model says of its samples it still says when they are gone. */
+/* The model keeps its own copy of its samples' texts, so they remain valid
+ * after the samples are gone. */
 static void test_owned(struct arena *arena)
 {
     char device[] = "cpu:imaginary", isa[] = "avx512", driver[] = "Linux 6.1.0";
@@ -360,8 +362,9 @@ static void test_owned(struct arena *arena)
     is_str(model.environments[0].cuda, "13.0", "its CUDA");
 }
 
-/* Whatever the number of folds (here 8 as 9 is none, 10, 7 and again 8), none
- * has the whole validation side. */
+/* No fold holds out all validation cases, for any number of folds. Nine folds
+ * would, so 8 are used instead. The numbers of folds here are 8 (instead of 9),
+ * 10, 7 and again 8. */
 static void test_folds(struct arena *arena)
 {
     static const size_t sizes[] = {240, 120, 300, 276};
@@ -388,8 +391,9 @@ static void test_folds(struct arena *arena)
     }
 }
 
-/* Ten cases, each measured in twelve settings: all that validates is of one, so
- * no net is judged by folds that lack it. */
+/* Ten cases, each measured in twelve settings. All validation samples belong to
+ * one case. The fold that holds out this case would have no validation samples,
+ * so no net is tried. */
 static void test_few_cases(struct arena *arena)
 {
     enum { CASES = 10, TIMES = 12 };
@@ -438,12 +442,13 @@ static void test_refusals(struct arena *arena)
     ok(!train_fit(&model, samples, n, &options, arena, &err),
        "stopped, with the best so far");
     is_i64(last, 3, "after three epochs");
-    is_i64((int64_t)model.training.epochs, 3, "as the model says");
+    is_i64((int64_t)model.training.epochs, 3,
+           "the model has the number of epochs");
     options.on_epoch = NULL;
     options.time_limit_s = 1e-9;
     ok(!train_fit(&model, samples, n, &options, arena, &err),
        "a time limit keeps the best so far");
-    is_i64((int64_t)model.training.epochs, 1, "of one epoch");
+    is_i64((int64_t)model.training.epochs, 1, "it stops after one epoch");
     options.learning_rate = 1e30;
     options.time_limit_s = 0;
     options.decay = false;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How far a net on a roofline goes from it, by the number of samples that it
- * learns from: what holds it back, the lessons, and when training ends decide.
- * The figures are those of the constants in costmodel/train.c and lessons.c,
- * which t_few_samples in its full size chose; whoever changes one looks there
- * and then writes the new figure here.
- */
+/* Distance between a net on a roofline and that roofline, by number of samples.
+ * Regularisation, pseudo-labels and the end of training decide it. The figures
+ * depend on the constants in costmodel/train.c and lessons.c, which the full
+ * run of t_few_samples chose. If you change one, look there first and then
+ * write the new figure here. */
 #include "costmodel/train.h"
 
 #include "costmodel/dataset.h"
@@ -16,7 +14,8 @@
 
 #define N_JUDGES 200
 
-/* Mean distance, as a logarithm, and the mean error of both. */
+/* Computes the mean distance between net and roofline, as a logarithm, and the
+ * mean error of each. */
 static void compare(const struct model *net, const struct model *roofline,
                     double figures[3])
 {
@@ -37,7 +36,8 @@ static void compare(const struct model *net, const struct model *roofline,
     arena_release(&arena);
 }
 
-/* On another processor sums are rounded otherwise, which many steps amplify. */
+/* The tolerance allows for other processors: they round sums differently, and
+ * many training steps amplify that. */
 static void test_size(size_t n, double tolerance, double distance, double error,
                       double estimate)
 {
@@ -69,8 +69,8 @@ out:
     arena_release(&arena);
 }
 
-/* No time may be less than the bytes of a load at the highest rate of any
- * sample that counts. */
+/* No predicted time may be less than the bytes of a load at the highest rate of
+ * any valid sample. */
 static void test_floor(void)
 {
     struct arena arena = {0};
@@ -104,8 +104,8 @@ static void test_floor(void)
     arena_release(&arena);
 }
 
-/* Without samples to validate by the last epoch counts, be its loss the least
- * or, as at this rate, not. */
+/* Without validation samples the weights of the last epoch are kept. This holds
+ * even if, as at this learning rate, its loss is not the least. */
 static void test_unvalidated(void)
 {
     struct arena arena = {0};
@@ -129,7 +129,8 @@ static void test_unvalidated(void)
     options.decay = false;
     if (ok(!train_fit(&net, samples, 60, &options, &arena, &err), "a net%s",
            err.msg)) {
-        is_i64((int64_t)net.training.best_epoch, 12, "of the last epoch");
+        is_i64((int64_t)net.training.best_epoch, 12,
+               "the weights are those of the last epoch");
         compare(&net, &roofline, figures);
         ok(figures[0] > 1e-3, "which has learned: %.4f from the roofline",
            figures[0]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Training on part of the reference samples: what the shape of the net is for
- * (a fused cost is no sum), and the same bytes from the same seed. */
+/* Training on a part of the reference samples. The net predicts fused costs
+ * better than a sum of single costs does, and the same seed gives the same
+ * bytes. */
 #include "costmodel/dataset.h"
 #include "costmodel/evaluate.h"
 #include "costmodel/train.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What prices by a model of few samples are worth: the class of the slowest
- * device, inputs outside of what was measured, and what those widen. */
+/* Error intervals of prices from a model of few samples: the interval class of
+ * the slowest device, inputs outside the measured range, and how much they
+ * widen the interval. */
 #include "costmodel/trust.h"
 
 #include "core/plan.h"
@@ -19,8 +20,8 @@
 
 static char model_path[] = "/tmp/t_trust_XXXXXX";
 
-/* Tables as the samples have them, table t on device t % 4, where each may be
- * outside of nothing but its own. */
+/* Tables like those of the samples. Table t is on device t % 4. Only a planted
+ * table may lie outside the measured range. */
 struct task {
     struct problem problem;
     struct table tables[MOST_TABLES];
@@ -73,8 +74,8 @@ static double log_between(struct rng *rng, double lo, double hi)
     return few_log_uniform(rng, lo, hi);
 }
 
-/* Makes one figure of a table at least twice what samples were drawn from, or
- * at most half; returns its name. */
+/* Makes one property of a table at least twice the maximum of the samples, or
+ * at most half of the minimum. Returns the name of the property. */
 static const char *plant(struct table *table, struct rng *rng)
 {
     switch (rng_below(rng, 4)) {
@@ -152,13 +153,14 @@ static void test_planted(size_t n_samples)
         arena_rewind(&arena, mark);
     }
     is_i64((int64_t)n_named, N_TASKS, "each planted input is named");
-    ok(n_false <= 2, "%zu of %d tasks as measured are said to be outside",
+    ok(n_false <= 2,
+       "%zu of %d tasks inside the measured range are reported as outside",
        n_false, N_TASKS);
     arena_release(&arena);
 }
 
-/* Of 200 samples, with intervals by hand: the slowest GPU's class, and how
- * octaves widen it. */
+/* A model of 200 samples with intervals set by hand. The slowest GPU decides
+ * the class, and octaves outside the range widen the interval. */
 static void test_intervals(void)
 {
     static struct task task;
@@ -182,23 +184,23 @@ static void test_intervals(void)
     is_near(cost->lookup_error.frac, 0.2, 1e-12, "two tables a GPU are few");
     is_near(cost->lookup_error.pair_frac, 0.3, 1e-12, "for pairs, too");
     is_str(cost->lookup_error.of, "30 held-out samples (few tables)",
-           "of what");
+           "the source is named");
     draw(&task, 40, 1, &arena);
     cost = price(&task, &arena);
     is_near(cost->lookup_error.frac, 0.1, 1e-12,
-            "ten are of a class that has no interval: that of all");
-    is_str(cost->lookup_error.of, "100 samples (all)", "of what");
+            "a class without an interval uses that of all");
+    is_str(cost->lookup_error.of, "100 samples (all)", "the source is named");
     is_i64((int64_t)cost->n_outside, 0, "all is inside");
 
     for (uint32_t t = 0; t < 40; t++)
         task.tables[t].dim = t == 7 ? 1024 : t == 4 ? 512 : task.tables[t].dim;
     cost = price(&task, &arena);
-    is_i64((int64_t)cost->n_outside, 2, "two are outside");
-    is_str(cost->outside[0].table, "t7", "which");
-    is_str(cost->outside[1].table, "t4", "the farthest first");
-    is_str(cost->outside[0].feature, "columns", "in what");
-    is_near(cost->outside[0].value, 1024, 0, "how many");
-    is_near(cost->outside[0].most, 128, 1e-9, "of what is known");
+    is_i64((int64_t)cost->n_outside, 2, "two tables are outside");
+    is_str(cost->outside[0].table, "t7", "the first table is named");
+    is_str(cost->outside[1].table, "t4", "the farthest table comes first");
+    is_str(cost->outside[0].feature, "columns", "the feature");
+    is_near(cost->outside[0].value, 1024, 0, "its value");
+    is_near(cost->outside[0].most, 128, 1e-9, "the largest measured value");
     task.tables[7].dim = 512;
     task.tables[4].pooling_factor = 0;
     task.tables[4].dim = 4;
@@ -206,13 +208,14 @@ static void test_intervals(void)
     cost = price(&task, &arena);
     octaves = log2((1 + 512.) / (1 + 128.));
     is_near(cost->lookup_error.frac, pow(1.1, 1 + octaves) - 1, 1e-9,
-            "so much wider where the slowest GPU has it");
-    is_str(cost->lookup_error.of, "100 samples (all), widened", "and says so");
+            "wider by the octaves of the slowest GPU");
+    is_str(cost->lookup_error.of, "100 samples (all), widened",
+           "the text says so");
     is_near(cost->lookup_error.pair_frac, pow(1.14, 1 + octaves) - 1, 1e-9,
             "and so are differences");
     task.problem.batch *= 2;
     cost = price(&task, &arena);
-    ok(cost->lookup_error.frac == 0, "of another batch nothing is known");
+    ok(cost->lookup_error.frac == 0, "no error for another batch");
     while (i < cost->n_outside && strcmp(cost->outside[i].feature, "batch"))
         i++;
     ok(i < cost->n_outside && !cost->outside[i].table &&

@@ -6,8 +6,8 @@
 #include "device/device.h"
 #include "tests/tap.h"
 
-/* The devices that a test runs on: CPUs of some threads each, and the first
- * GPU, real or emulated. */
+/* Devices to run tests on: CPUs with different numbers of threads, and the
+ * first GPU, real or emulated. */
 
 struct test_device {
     const char *name;
@@ -23,7 +23,8 @@ static const struct test_device TEST_DEVICES[] = {
 };
 #define N_TEST_DEVICES (sizeof TEST_DEVICES / sizeof TEST_DEVICES[0])
 
-/* NULL, with a skipped test, where there is no such device. */
+/* Opens a device. Returns NULL, and skips a test, if there is no such
+ * device. */
 __attribute__((unused)) static struct device *
 test_device_open(const struct test_device *which)
 {
@@ -39,7 +40,7 @@ test_device_open(const struct test_device *which)
     return device;
 }
 
-/* A copy in the host's memory; mem_free it. */
+/* Returns a copy in host memory; release it with mem_free. */
 __attribute__((unused)) static void *
 test_device_copy(struct device *device, const void *d_src, size_t n_bytes)
 {

@@ -3,9 +3,9 @@
 #define NEUROSHARD_TESTS_LOOKUP_CASE_H
 
 /*
- * Cases for the lookup tests: a few tables, random weights and look-ups, all
- * in host memory, so that any body and the reference can run on copies of it.
- * Each can be had in several modes.
+ * Cases for the lookup tests: a few tables with random weights and lookups. All
+ * data are in host memory, so that any implementation and the reference can run
+ * on copies of them. Each case can be made in several modes.
  */
 
 #include <stdbool.h>
@@ -20,26 +20,28 @@
 #include "device/lookup.h"
 
 #define CASE_MAX_TABLES 72
-/* A table of more rows has memory for those that are looked up only. */
+/* Largest number of rows for which a table gets memory for all rows. A larger
+ * table has memory only for the rows that are looked up. */
 #define CASE_MAX_ROWS 10000000
 
 struct case_table {
     uint64_t n_rows;
     uint32_t dim;
-    double pooling; /* mean; bags vary from 0 to twice that */
+    double pooling; /* mean; bags have 0 to twice as many lookups */
     enum precision precision;
-    uint64_t n_hot; /* only these rows are looked up; 0: all */
+    uint64_t n_hot; /* number of rows that are looked up; 0: all */
 };
 
 struct case_mode {
     const char *name;
     enum optimizer optimizer;
-    enum precision output; /* and of gradients */
-    bool wide;             /* indices */
-    uint32_t n_before;     /* look-ups before the batch's first, not its own */
+    enum precision output; /* precision of outputs and gradients */
+    bool wide;             /* true: 64-bit indices */
+    /* lookups in front of the batch's first, which belong to other batches */
+    uint32_t n_before;
 };
 
-/* The first is what most tests use. */
+/* Most tests use the first mode. */
 static const struct case_mode MODES[] = {
     {"sgd", OPTIMIZER_SGD, PRECISION_FP32, false, 0},
     {"adagrad", OPTIMIZER_ROWWISE_ADAGRAD, PRECISION_FP32, false, 0},
@@ -53,7 +55,7 @@ static const struct case_mode MODES[] = {
 struct lookup_case {
     const char *name;
     uint32_t batch;
-    struct case_table tables[CASE_MAX_TABLES]; /* ends at n_rows 0 */
+    struct case_table tables[CASE_MAX_TABLES]; /* terminated by n_rows 0 */
 };
 
 static const struct lookup_case CASES[] = {
@@ -106,15 +108,15 @@ struct case_data {
     struct lookup_table tables[CASE_MAX_TABLES];
     uint32_t n_tables, batch, out_dim;
     struct lookup_batch lookups;
-    struct lookup_spec spec; /* of the tables above */
+    struct lookup_spec spec; /* describes the tables above */
     uint32_t *indices;
     uint64_t *wide_indices;
     uint64_t *offsets;
-    float *grad;         /* [batch][out_dim]; in mode fp16, values of fp16 */
-    uint16_t *half_grad; /* the same */
+    float *grad;         /* [batch][out_dim]; in mode fp16, rounded to fp16 */
+    uint16_t *half_grad; /* grad in fp16 */
 };
 
-/* Rows that have memory. */
+/* Returns the number of rows that have memory. */
 static uint64_t case_rows(const struct lookup_table *table)
 {
     return table->n_rows < CASE_MAX_ROWS ? table->n_rows : 1000;
@@ -231,8 +233,8 @@ case_open(const struct lookup_case *lookup_case, const struct case_mode *mode,
     return data;
 }
 
-/* How often each row of a table is looked up: around the ends of pieces and
- * parts, and as often as in no batch. */
+/* Number of lookups of each row of a table. The numbers lie around the sizes of
+ * pieces and parts of runs; some are larger than in any real batch. */
 static const uint32_t RUNS[] = {
     1,    2,    31,   32,   33,    63,    64,    65,     1023,   1024,
     1025, 2047, 2048, 2049, 2080,  2081,  4095,  4096,   4097,   4128,
@@ -243,9 +245,9 @@ static const uint32_t RUNS[] = {
 #define RUNS_BATCH 4096
 
 /*
- * One table whose row r is looked up min(RUNS[r], longest) times, in any
- * order; its weights and states are zero, so that a step of SGD at rate 1
- * leaves the rows' negative sums.
+ * Returns one table whose row r is looked up min(RUNS[r], longest) times, in
+ * random order. Its weights and states are zero, so that one SGD step at rate 1
+ * leaves the negative sums of the rows' gradients.
  */
 __attribute__((unused)) static struct case_data
 case_open_runs(uint32_t dim, uint32_t longest, const struct case_mode *mode,
@@ -299,7 +301,7 @@ __attribute__((unused)) static void case_close(struct case_data *data)
     mem_free(data->grad);
 }
 
-/* The bodies to try: what NEUROSHARD_ISA may say. */
+/* Implementations to test: values of NEUROSHARD_ISA. */
 static const char *const ISAS[] = {"avx512", "avx2", "portable"};
 static const unsigned THREADS[] = {1, 2, 5};
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plainest code that does what lookup.h says; slow and obviously right. */
+/* Reference implementation of lookup.h: plain, slow and obviously correct. */
 
 static double load(const struct lookup_table *table, uint64_t at)
 {

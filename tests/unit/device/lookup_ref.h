@@ -4,10 +4,11 @@
 
 #include "device/lookup.h"
 
-/* Forward and backward in plain C, double accumulation, no threads: what every
- * body is checked against. All pointers are host pointers; weights fp32 or
- * fp16. out and grad as above; updated rows are written back rounded to the
- * table's precision. */
+/* Reference forward and backward in plain C, with double accumulation and no
+ * threads. Every implementation is checked against it. All pointers are host
+ * pointers; weights are fp32 or fp16. out and grad have the layout that
+ * device/lookup.h defines. Updated rows are written back rounded to the table's
+ * precision. */
 void lookup_forward_ref(const struct lookup_table *tables, uint32_t n_tables,
                         uint32_t batch, const struct lookup_batch *lookups,
                         double *out);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * A device that does nothing but note what it is asked for, a letter a call,
- * and that takes the time it is told:
+ * A device that only records its calls, one letter per call, and that reports
+ * the times the test prepared:
  *
  *     a alloc   x free     F fill     D draw    c copy    h hold   r release
  *     ~ flush   0 1 marks  e elapsed  p probe   s scratch l open   L close
@@ -22,9 +22,9 @@ struct recorded {
     struct device device;
     char calls[4096];
     size_t n_calls;
-    size_t n_taken, n_blocks; /* of recorded_memory */
-    char failing;             /* this call fails; 0: none does */
-    char *block;              /* what was allocated last */
+    size_t n_taken, n_blocks; /* bytes and blocks taken from recorded_memory */
+    char failing;             /* letter of the call that fails; 0: none */
+    char *block;              /* block allocated last */
     size_t n_bytes;
     struct fill_window fill;
     struct stream streams[8];
@@ -32,25 +32,28 @@ struct recorded {
     void *d_drawn[8], *d_offsets;
     unsigned n_drawn;
     size_t copied[2];
-    struct probe_job job; /* of the last probe */
+    struct probe_job job; /* job of the last probe */
     struct lookup shape;
-    struct lookup_table tables[8];             /* of it */
-    const void *d_sets[4096], *d_out, *d_grad; /* looked up, one by one */
+    struct lookup_table tables[8]; /* tables of `shape` */
+    /* addresses passed to the lookups, in call order */
+    const void *d_sets[4096], *d_out, *d_grad;
     unsigned n_forward, phases;
     float rate, dense_rate;
-    /* The time of each lap: ms[i % n_ms]. */
+    /* Time of repetition i: ms[i % n_ms]. */
     const double *ms;
     unsigned n_ms, n_elapsed;
-    /* The time between two marks, or the next of ms where it is 0. */
+    /* Time between two marks; if 0, the next time of ms is used. */
     double marked_ms[8][8];
-    unsigned all_phases[64], n_phases; /* of each backward */
+    unsigned all_phases[64], n_phases; /* phases of each backward */
     uint64_t free_bytes;
-    struct sample_health health, later; /* the latter from the second look on,
-                                           where its clock is not 0 */
+    /* `later` replaces `health` from the second measurement on, unless its
+     * clock is 0 */
+    struct sample_health health, later;
     unsigned n_looks;
 };
 
-/* Memory that nobody touches, behind each other until all is free. */
+/* Untouched memory from which blocks are taken one after another. It starts
+ * again when all blocks are free. */
 static char recorded_memory[96 << 20] __attribute__((aligned(4096)));
 
 static inline int note(struct device *device, char call, struct err *err)
@@ -296,8 +299,8 @@ static inline void recorded_release(struct recorded *own)
     mem_free(own->device.blocks);
 }
 
-/* Whether the calls since the last look are these, in which "(...)N" stands for
- * N times what is inside. */
+/* Returns true if the calls since the last check equal `want`, in which
+ * "(...)N" repeats its content N times. */
 static inline bool asked(struct recorded *own, const char *want)
 {
     char all[4096] = "";

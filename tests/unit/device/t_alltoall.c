@@ -5,7 +5,7 @@
 #include "tests/processes.h"
 #include "tests/tap.h"
 
-/* Exchanges whose every element says where it comes from, against a plain
+/* Tests exchanges whose every element identifies its origin, against a plain
  * double loop over samples and columns. */
 
 #define MAX_RANKS 8
@@ -28,7 +28,7 @@ static const struct exchange EXCHANGES[] = {
 };
 #define N_EXCHANGES (sizeof EXCHANGES / sizeof EXCHANGES[0])
 
-/* What a rank looked up, the low bytes of a number. */
+/* Value of an element of a rank's lookup output; buffers hold its low bytes. */
 static uint32_t element_of(uint32_t rank, uint32_t sample, uint32_t column)
 {
     return rank * 0x51ed2701u + sample * 0x9e3779b1u + column * 0x85ebca6bu;
@@ -76,7 +76,7 @@ static void buffers_release(struct buffers *buffers)
     }
 }
 
-/* Whether rank `to` has all outputs of its samples. */
+/* Returns true if rank `to` has all outputs of its samples. */
 static bool is_received(const struct alltoall *alltoall, uint32_t to,
                         const void *recv)
 {
@@ -98,7 +98,7 @@ static bool is_received(const struct alltoall *alltoall, uint32_t to,
     return same;
 }
 
-/* The samples of `send` part by part, and in each rank by rank. */
+/* Reorders the samples of `send` by part, and within a part by rank. */
 static void order_parts(const struct alltoall *alltoall, uint32_t rank,
                         const char *send, char *parts)
 {
@@ -117,8 +117,9 @@ static void order_parts(const struct alltoall *alltoall, uint32_t rank,
         }
 }
 
-/* All parts are under way before the first is waited for. Leaves what was to be
- * sent back over what was. */
+/* Exchanges in parts: all parts are started before the first is waited for.
+ * Overwrites `back`, the buffer for sending back, with the reordered
+ * samples. */
 static bool is_received_in_parts(struct comm *comm, struct alltoall alltoall,
                                  struct buffers *buffers)
 {
@@ -144,7 +145,7 @@ static bool is_received_in_parts(struct comm *comm, struct alltoall alltoall,
     return is_fine;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or a description of the error. */
 static const char *try_exchange(struct comm *comm,
                                 const struct exchange *exchange,
                                 uint32_t element_bytes)
@@ -224,7 +225,7 @@ static void test_copies(struct world *world, unsigned n_threads)
     device_close(device);
 }
 
-/* One of several processes. */
+/* Main function of each of several processes. */
 static int be_process(void)
 {
     struct world *world = the_world();

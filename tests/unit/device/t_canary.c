@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-/* Whatever the machine does, judging ends. */
+/* Judging ends, however busy the machine is. */
 static void test_judge(struct canary *canary)
 {
     enum canary_verdict verdict;

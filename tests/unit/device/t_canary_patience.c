@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a canary has measurements repeated, and what it makes of a machine
- * that is busy from the start, by a clock that this test moves: each look at it
- * takes look_ms. */
+/* Tests how long the interference probe has measurements repeated, and its
+ * verdicts on a machine that is busy from the start. The test replaces the
+ * clock: each reading of it takes look_ms. */
 #include "device/canary.h"
 
 #include "base/clock.h"
@@ -13,8 +13,7 @@
 #define N_MOST 50
 
 static double now_ms, look_ms = 1;
-/* The number of the measurement behind which the machine is quiet for a moment.
- */
+/* Number of the measurement after which the machine is quiet for a moment. */
 static unsigned moment = N_MOST;
 
 double clock_ms(void)
@@ -35,8 +34,9 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     return 0;
 }
 
-/* Measures until one is kept; says how often, and how much of the patience of
- * 2 s and half of the time since then was left before the last. */
+/* Measures until a measurement is kept, and returns the number of repetitions.
+ * Stores in *left_ms the patience left before the last one. The patience is 2 s
+ * plus half of the time since the probe was opened. */
 static unsigned measure(struct canary *canary, double opened_ms,
                         enum canary_verdict *verdict, double *left_ms)
 {
@@ -76,8 +76,8 @@ static int put_canary(void *ctx, const struct sample_setting *setting,
     return 0;
 }
 
-/* Opened on a busy machine by who knows nothing, and by who was told of a
- * quieter time. */
+/* Opens the probe on a busy machine: first without an earlier best time, then
+ * after it learned one from a quieter time. */
 static void test_steady(struct device *device, struct canary *quiet)
 {
     double best_ms = 0, opened_ms = now_ms, left_ms, quiet_ms;
@@ -92,7 +92,7 @@ static void test_steady(struct device *device, struct canary *quiet)
 
     ok(!canary_teach(quiet, &sink, NULL, &err) && best_ms > 0 &&
            !canary_teach(quiet, &sink, NULL, &err),
-       "what is known is told once");
+       "a learned time is stored once");
     quiet_ms = best_ms;
     look_ms = 2;
     if (!ok(!canary_open(&canary, device, &err), "a canary %s", err.msg))
@@ -101,24 +101,25 @@ static void test_steady(struct device *device, struct canary *quiet)
     ok(n == 0 && verdict == CANARY_QUIET, "a steady load seems quiet");
     ok(!canary_learn(canary, &none, NULL, &err) &&
            !canary_teach(canary, &none, NULL, &err),
-       "where nothing is kept");
-    ok(!canary_learn(canary, &sink, NULL, &err), "who learns better");
+       "with a sink that stores nothing");
+    ok(!canary_learn(canary, &sink, NULL, &err),
+       "with a sink that has a better time");
     n = measure(canary, opened_ms, &verdict, &left_ms);
     ok(n > 0 && n < N_MOST && verdict == CANARY_DISTURBED,
-       "sees it, from the first measurement on");
-    now_ms += 1e4; /* for new patience */
+       "the load is noticed from the first measurement on");
+    now_ms += 1e4; /* time passes, which renews the patience */
     moment = 1;
     n = measure(canary, opened_ms, &verdict, &left_ms);
     ok(n > 2 && verdict == CANARY_DISTURBED,
-       "also where it seems quiet for a moment");
+       "also if the machine seems quiet for a moment");
     moment = N_MOST;
     ok(!canary_teach(canary, &sink, NULL, &err) && best_ms == quiet_ms,
-       "and has nothing to tell");
+       "nothing new is stored");
     look_ms = 0.5;
     n = measure(canary, opened_ms, &verdict, &left_ms);
     ok(n == 1 && verdict == CANARY_QUIET, "quieter than ever");
     ok(!canary_teach(canary, &sink, NULL, &err) && best_ms < quiet_ms,
-       "which is told");
+       "the new best time is stored");
     canary_close(canary);
 }
 
@@ -135,14 +136,15 @@ int main(void)
     opened_ms = now_ms;
     ok(!canary_open(&canary, device, &err), "a canary %s", err.msg);
     n = measure(canary, opened_ms, &verdict, &left_ms);
-    ok(n == 0 && verdict == CANARY_QUIET, "what is quiet is kept at once");
+    ok(n == 0 && verdict == CANARY_QUIET,
+       "a quiet measurement is kept at once");
     look_ms = 1.2;
     n = measure(canary, opened_ms, &verdict, &left_ms);
-    ok(n == 0 && verdict == CANARY_QUIET, "so is what is hardly slower");
+    ok(n == 0 && verdict == CANARY_QUIET, "so is a slightly slower one");
     look_ms = 2;
     n = measure(canary, opened_ms, &verdict, &left_ms);
     ok(n > 1 && n < N_MOST && verdict == CANARY_DISTURBED,
-       "what is disturbed is repeated, %u times", n);
+       "a disturbed measurement is repeated %u times", n);
     ok(left_ms < MEASUREMENT_MS && left_ms > -MEASUREMENT_MS,
        "until patience ends: %g ms are left", left_ms);
     look_ms = 1;

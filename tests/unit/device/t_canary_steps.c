@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a canary asks of its device, call by call, and its verdict on each pair
- * of checks; by a clock that this test moves. */
+/* Tests which calls the interference probe makes on its device, and its verdict
+ * on each pair of checks. The test moves the clock. */
 #include "tests/unit/device/recorded_device.h"
 
 #include "base/clock.h"
@@ -30,9 +30,10 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     return 0;
 }
 
-/* Times of a check: four that warm up, and seven with a median of 4. */
+/* Times of one check: four warm-up times, and seven whose median is 4. */
 static const double check_ms[] = {90, 91, 92, 93, 4, 1, 2, 3, 9, 8, 7};
-/* The first checks, the quietest in the middle, and then those of the test. */
+/* Times of the first checks, the quietest in the middle, and then of one check
+ * by the test. */
 static double first_ms[110 + 11];
 
 static int put_canary(void *ctx, const struct sample_setting *setting,
@@ -117,7 +118,7 @@ static void test_open(enum device_kind kind, uint32_t batch)
     recorded_release(&own);
 }
 
-/* One check more takes this median. */
+/* Runs one more check whose median time is `ms`. */
 static enum canary_verdict judge(struct canary *canary, double ms,
                                  double begin_ms)
 {
@@ -132,9 +133,9 @@ static enum canary_verdict judge(struct canary *canary, double ms,
     return verdict;
 }
 
-/* A measurement counts if both checks around it took less than 1.25 times the
- * best, and patience is 2 s and half of the time since the canary was opened.
- */
+/* A measurement counts if the checks before and after it both take less than
+ * 1.25 times the best. The patience is 2 s plus half of the time since the
+ * probe was opened. */
 static void test_verdicts(void)
 {
     static const struct {
@@ -163,7 +164,7 @@ static void test_verdicts(void)
 
 static void test_patience(void)
 {
-    /* What has been waited for, and the time since then. */
+    /* time waited so far, and time that passes afterwards, in ms */
     static const struct {
         double waited, passed;
         enum canary_verdict verdict;
@@ -187,13 +188,13 @@ static void test_patience(void)
     }
 }
 
-/* What is learned is the best if it is better; it is told if it is better than
- * what was known. */
+/* A learned time becomes the best if it is better than the probe's own. The
+ * best is stored if it is better than the stored one. */
 static void test_learned(void)
 {
     static const struct {
-        double known, told; /* 0: nothing */
-        double limit_ms;    /* from which on it is disturbed */
+        double known, told; /* best time stored before and after; 0: none */
+        double limit_ms;    /* from this time on a check counts as disturbed */
     } CASES[] = {{0, 4, 5}, {2, 2, 2.5}, {4, 4, 5}, {8, 4, 5}};
     struct recorded own;
 
@@ -208,10 +209,10 @@ static void test_learned(void)
         ok(!canary_learn(canary, &sink, NULL, &err) &&
                !canary_teach(canary, &sink, NULL, &err) &&
                known == CASES[i].told,
-           "known %g, told %g", CASES[i].known, known);
+           "stored before %g, after %g", CASES[i].known, known);
         known = -1;
         ok(!canary_teach(canary, &sink, NULL, &err) && known == -1,
-           "it is told once");
+           "it is stored once");
         (void)judge(canary, CASES[i].limit_ms * 0.999, now_ms);
         ok(judge(canary, CASES[i].limit_ms * 0.999, now_ms) == CANARY_QUIET &&
                judge(canary, CASES[i].limit_ms, now_ms) == CANARY_AGAIN,
@@ -221,7 +222,7 @@ static void test_learned(void)
     }
 }
 
-/* A call that fails ends the canary, and leaves nothing. */
+/* If a call fails, opening the probe fails and releases all memory. */
 static void test_failures(void)
 {
     static const struct {

@@ -7,15 +7,16 @@
 #include "tests/tap.h"
 
 /*
- * Moves and sums of pseudo-random buffers. What each rank has to end up with
- * is computed by a plain loop, in every process, so that the ranks of one
- * process and the ranks of several are held to the same bits.
+ * Tests moves and sums of pseudo-random buffers. Every process computes the
+ * expected result of each rank by a plain loop, so that the ranks of one
+ * process and the ranks of several processes must give the same bits.
  */
 
 #define MAX_RANKS 7
 #define MAX_FLOATS 2100
 
-/* All ranks' values, whoever has them; the sum needs rounding. */
+/* Value of a rank's element, computable in every process. Sums of the values
+ * need rounding. */
 static float value_of(uint32_t rank, uint64_t i)
 {
     return (float)((double)(mix64(rank * 1000003 + i) >> 11) * 0x1p-53 *
@@ -75,7 +76,8 @@ static void buffers_close(struct buffers *buffers)
     }
 }
 
-/* Whether the data of the ranks here is the sum in the order of ranks. */
+/* Returns true if the data of the ranks in this process is the sum taken in
+ * rank order. */
 static bool is_summed(const struct buffers *buffers)
 {
     struct comm *comm = buffers->comm;
@@ -114,8 +116,8 @@ static bool try_sum(struct comm *comm, uint64_t n)
     return fine;
 }
 
-/* Rank r gives rank q the floats [40 q, 40 q + r + q) of its own, which come
- * to lie at 40 r of its scratch: all lengths differ, one is 0. */
+/* Rank r sends its floats [40 q, 40 q + r + q) to rank q, which receives them
+ * at 40 r of its scratch. All lengths differ, and one is 0. */
 #define STRIDE 40
 static size_t n_given(uint32_t from, uint32_t to)
 {
@@ -165,7 +167,7 @@ static bool try_move(struct comm *comm, bool is_reversed)
 static const uint64_t LENGTHS[] = {1, 2, 5, 6, 100, 1000, MAX_FLOATS};
 #define N_LENGTHS (sizeof LENGTHS / sizeof *LENGTHS)
 
-/* One of several processes: its rank, and no more. */
+/* Main function of each of several processes, which has only its own rank. */
 static int be_process(struct world *world, const char *kind)
 {
     uint32_t n_ranks = world->size;

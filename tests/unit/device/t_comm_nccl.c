@@ -10,11 +10,11 @@
 #include "tests/tap.h"
 
 /*
- * Our side of NCCL, between processes on CPUs: with a stand-in for the library
- * (tests/fake/fake_nccl.c) and for what it asks of a GPU.
+ * Tests our side of NCCL between processes on CPUs. Stand-ins replace the
+ * library (tests/fake/fake_nccl.c) and the GPU functions that it needs.
  */
 
-/* What rank `from` gives to rank `to`. */
+/* Value that rank `from` sends to rank `to`. */
 static float value_of(uint32_t from, uint32_t to, size_t i)
 {
     return (float)(from * 10000 + to * 100) + (float)i;
@@ -22,7 +22,7 @@ static float value_of(uint32_t from, uint32_t to, size_t i)
 
 #define N_FLOATS 50
 
-/* Every rank gives every rank N_FLOATS; then all add them up. */
+/* Every rank sends N_FLOATS to every rank; then all ranks sum them. */
 static bool try_exchange(struct comm *comm)
 {
     uint32_t n = comm->n_ranks, own = comm->world->rank;
@@ -70,7 +70,8 @@ static bool try_exchange(struct comm *comm)
     return fine;
 }
 
-/* What each process finds, against what it is told to expect. */
+/* Compares the kind of communicator that each process gets with the expected
+ * one. */
 static int be_process(const char *expected)
 {
     struct comm shape = {0};

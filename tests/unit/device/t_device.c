@@ -126,7 +126,7 @@ static void test_memory(struct device *device)
                !device_download(device, out, ptr, n, &err) &&
                !memcmp(in, out, n),
            "there and back");
-        if (i % 2) /* the others are left to device_close */
+        if (i % 2) /* device_close must release the others */
             device_free(device, ptr);
         mem_free(in);
         mem_free(out);
@@ -140,7 +140,8 @@ static void test_memory(struct device *device)
        "says so: %s", err.msg);
 }
 
-/* More copies than one launch takes, of all alignments, with an empty one. */
+/* Copies more blocks than one launch takes, of all alignments, with an empty
+ * one. */
 static void test_copy(struct device *device)
 {
     enum { N = 300, STRIDE = 6000 };
@@ -211,7 +212,7 @@ static void test_fill(struct device *device)
     device_free(device, d_half);
 }
 
-/* Windows of all shapes, a row across two tasks among them. */
+/* Fills windows of all shapes; in one, a row is split between two tasks. */
 static void test_window(struct device *device)
 {
     static const struct fill_window WINDOWS[] = {
@@ -297,7 +298,7 @@ static void test_marks(struct device *device)
     device_free(device, d_data);
 }
 
-/* Work done behind a hold, and by whom it is let go. */
+/* Work that is queued behind a hold, and the calls that release it. */
 static void test_hold(struct device *device)
 {
     enum { N = 1000 };
@@ -319,7 +320,7 @@ static void test_hold(struct device *device)
     out = test_device_copy(device, d_data, N * sizeof(float));
     ok(out[0] == 3 && out[N - 1] == 3, "its work is done");
     mem_free(out);
-    /* Whoever forgets to release waits, but not for himself. */
+    /* calls that wait release a hold that the caller forgot to release */
     ok(!device_hold(device, &err) && !device_hold(device, &err) &&
            !device_add(device, d_data, d_one, N, &err) &&
            !device_mark(device, 1, &err) &&
@@ -379,7 +380,8 @@ static void test_health(void)
     ok(!device_was_throttled(&device, &cool, &other), "three quarters");
 }
 
-/* All 65536 values of fp16, and the floats between and beside them. */
+/* All 65536 values of fp16, and the floats midway between two and next to
+ * those. */
 static void test_fp16(void)
 {
     int back = 1, ordered = 1, ties = 1;
@@ -395,14 +397,14 @@ static void test_fp16(void)
         back &= fp16_from_float(value) == half;
         if ((i & 0x7fff) >= 0x7bff)
             continue;
-        middle = (value + fp16_to_float(next)) / 2; /* exact in float */
+        middle = (value + fp16_to_float(next)) / 2; /* representable in float */
         ties &= fp16_from_float(middle) == (half & 1 ? next : half);
         ordered &= fp16_from_float(nextafterf(middle, value)) == half &&
                    fp16_from_float(nextafterf(middle, 2 * middle)) == next;
     }
     ok(back, "every fp16 value survives a float");
     ok(ties, "the middle goes to the even one");
-    ok(ordered, "what lies nearer goes to the nearer one");
+    ok(ordered, "other values round to the nearest one");
     is_i64(fp16_from_float(65519.996f), 0x7bff, "the largest fp16");
     is_i64(fp16_from_float(65520), 0x7c00, "infinity from 65520 on");
     is_i64(fp16_from_float(-1e30f), 0xfc00, "minus infinity");

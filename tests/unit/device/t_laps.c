@@ -18,10 +18,11 @@ static void test_timing(void)
     is_near(timing_of(pair, 2).median_ms, 1.5, 1e-12, "of two");
 }
 
-/* Laps that say their number, and how many they are. */
+/* Repetitions that report their own number, and count themselves. */
 struct counted {
     unsigned fails_at, n;
-    bool is_steady; /* all 1 ms, but for one; else longer and longer */
+    /* true: all take 1 ms except one; false: increasing times */
+    bool is_steady;
 };
 
 static int count(void *ctx, unsigned number, double *ms, struct err *err)
@@ -44,8 +45,8 @@ static void test_laps(void)
     struct err err = {0};
 
     ok(!laps_time(parts, &laps, &err), "laps %s", err.msg);
-    ok(counted.n == 7 && laps.n == 5, "those that are asked for");
-    is_near(parts[0].median_ms, 104, 1e-12, "what warms up does not count");
+    ok(counted.n == 7 && laps.n == 5, "the requested number of repetitions");
+    is_near(parts[0].median_ms, 104, 1e-12, "warm-up repetitions do not count");
     is_near(parts[1].median_ms, 1, 1e-12, "each part by itself");
     laps.n_most = 9;
     ok(!laps_time(parts, &laps, &err) && laps.n == 5,

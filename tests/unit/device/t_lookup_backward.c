@@ -5,8 +5,8 @@
 #include "lookup_case.h"
 #include "lookup_ref.h"
 
-/* Two steps, so that the second one reads what the first one wrote; its phases
- * are run one by one. */
+/* Runs two steps, so that the second reads the weights that the first wrote.
+ * Its phases run one by one. */
 static void backward(struct case_data *data, const char *isa,
                      unsigned n_threads)
 {
@@ -35,7 +35,8 @@ static double weight_at(const struct lookup_table *table, uint64_t i)
     return (double)((const float *)table->d_weight)[i];
 }
 
-/* Sum of |gradient| of each row: what an error in its sum is measured by. */
+/* Returns the sum of |gradient| of each row, the scale for an error of its
+ * sum. */
 static double *gradient_masses(const struct case_data *data, uint32_t t)
 {
     const struct lookup_table *table = &data->tables[t];
@@ -55,8 +56,9 @@ static double *gradient_masses(const struct case_data *data, uint32_t t)
     return mass;
 }
 
-/* Largest error of a weight over its limit: 1e-5 (|want| + largest |w|) plus
- * the float rounding of the gradient's sum, plus one fp16 step. */
+/* Returns the largest error of a weight, divided by its limit. The limit is
+ * 1e-5 (|want| + largest |w|), plus the float rounding of the gradient's sum,
+ * plus one fp16 step. */
 static double worst_error(const struct case_data *got,
                           const struct case_data *want, double *state_error)
 {
@@ -132,7 +134,7 @@ static void test_case(const struct lookup_case *lookup_case,
     case_close(&want);
 }
 
-/* The sum of n gradients, of one part of a run. */
+/* Returns the sum of n gradients, which are one part of a run. */
 static float part_sum(const float *grad, int n, int stride)
 {
     float sum = 0;
@@ -147,8 +149,8 @@ static float part_sum(const float *grad, int n, int stride)
     return sum;
 }
 
-/* One row looked up by bags of one look-up each, and nothing else: the order
- * of additions that lookup.h promises, done here by hand. */
+/* One row is looked up by bags of one lookup each. The test adds the gradients
+ * by hand in the order that lookup.h promises. */
 static void test_order(void)
 {
     enum { N = 2 * LOOKUP_RUN_PART + 3 * LOOKUP_RUN_PIECE + 17, DIM = 4 };
@@ -191,7 +193,8 @@ static void test_order(void)
     mem_free(grad);
 }
 
-/* Sums of runs of any length: of what is added up, a float's few roundings. */
+/* Sums of runs of any length are correct to a few float roundings of the summed
+ * values. */
 static void test_runs(void)
 {
     struct case_data want = case_open_runs(8, UINT32_MAX, &MODES[0], 11);
@@ -208,7 +211,8 @@ static void test_runs(void)
         worst = tap_worst(worst, fabs(weight_at(&first.tables[0], i) -
                                       weight_at(&want.tables[0], i)) /
                                      (0.15 * mass[i / 8] + 1e-30));
-    ok(worst <= 3e-7, "runs of 1 to 10^6: %.2g of what is added", worst);
+    ok(worst <= 3e-7, "runs of 1 to 10^6: error %.2g of the summed values",
+       worst);
     for (size_t i = 1; i < 3; i++) {
         struct case_data data = case_open_runs(8, UINT32_MAX, &MODES[0], 11);
 

@@ -12,7 +12,9 @@ static uint32_t vec_bytes(enum lookup_vec vec)
     return vec == LOOKUP_VEC_FP16_SHORT ? 8 : 16;
 }
 
-/* What one block's lanes do, counted in visits[table's column vec][bag]. */
+/* Simulates the lanes of one block and counts them in visits[vector][bag],
+ * where vectors are numbered over all tables. Returns false if the block is
+ * wrong. */
 static int count_block(const struct lookup_classes *classes,
                        const struct lookup_slice *slices,
                        const struct lookup_table *tables,
@@ -140,7 +142,8 @@ static void test_walks(void)
            "the sentence");
 }
 
-/* Each look-up in one span, of its own table; a number for each piece. */
+/* Each lookup is in exactly one span, and the span belongs to the lookup's
+ * table; each piece has a number. */
 static void test_spans(uint32_t n_tables, uint32_t batch, uint32_t size,
                        uint64_t seed)
 {

@@ -4,9 +4,9 @@
 #include "lookup_case.h"
 
 /*
- * A GPU gives the bits that a CPU gives, which t_lookup_forward and
- * t_lookup_backward hold against the reference. Cases are small: this also
- * runs where the GPU is emulated.
+ * A GPU must give the same bits as a CPU, which t_lookup_forward and
+ * t_lookup_backward compare with the reference. Cases are small, because the
+ * test also runs with an emulated GPU.
  */
 
 #define FP32 PRECISION_FP32
@@ -65,7 +65,7 @@ static const struct lookup_case GPU_CASES[] = {
 };
 #define N_GPU_CASES (sizeof GPU_CASES / sizeof GPU_CASES[0])
 
-/* Memory of a device that was filled from here. */
+/* Returns device memory that holds a copy of the host data. */
 static void *copied(struct device *device, const void *data, size_t n_bytes)
 {
     void *d_ptr = NULL;
@@ -91,9 +91,9 @@ static void fetch(struct device *device, void *data, void *d_ptr,
     device_free(device, d_ptr);
 }
 
-/* Two forwards into `out` (with the first weights, then with the last) and two
- * backwards between them, the second phase by phase; all in the memory of the
- * device, the data's own tables get the result. */
+/* Runs forward, backward, forward into the two halves of `out`, and then a
+ * second backward phase by phase. All data are in device memory; the caller
+ * copies the result to its own tables. */
 static int step_twice(struct device *device, struct lookup *lookup,
                       const struct lookup_batch *batch, void *d_out,
                       size_t out_bytes, const void *d_grad, struct err *err)
@@ -155,7 +155,7 @@ static void run_on(struct device *device, struct case_data *data, void *out)
     device_free(device, d_grad);
 }
 
-/* Index of the first table that differs, or n_tables. */
+/* Returns the index of the first table that differs, or n_tables. */
 static uint32_t first_difference(const struct case_data *a,
                                  const struct case_data *b)
 {
@@ -200,7 +200,7 @@ static void test_case(struct device *cpu, struct device *gpu,
     compare(cpu, gpu, &want, &got, lookup_case->name, mode);
 }
 
-/* Groups of all sizes; those of one lane with the longest runs. */
+/* Tests lane groups of all sizes; groups of one lane have the longest runs. */
 static void test_runs(struct device *cpu, struct device *gpu)
 {
     static const uint32_t DIMS[] = {4, 8, 16, 32, 64, 100, 260};
@@ -218,7 +218,7 @@ static void test_runs(struct device *cpu, struct device *gpu)
     }
 }
 
-/* Any shape that small memory holds. */
+/* Tests a random case, of any shape that fits a small memory. */
 static void test_random(struct device *cpu, struct device *gpu, uint64_t seed)
 {
     static const uint64_t ROWS[] = {1, 2, 30, 500};
@@ -243,7 +243,7 @@ static void test_random(struct device *cpu, struct device *gpu, uint64_t seed)
     test_case(cpu, gpu, &lookup_case, &MODES[rng_below(&rng, N_MODES)], seed);
 }
 
-/* A dense gradient, of which half of the rows are zero of either sign. */
+/* Applies a dense gradient; half of its rows are zeros, of either sign. */
 static void apply_on(struct device *device, struct case_data *data,
                      float *dense)
 {

@@ -5,7 +5,7 @@
 
 #define RATE 0.1f
 
-/* A gradient of which some rows are zero, of either sign. */
+/* Returns a dense gradient. Some of its rows are zero, of either sign. */
 static float *dense_gradient(const struct lookup_table *table, uint64_t seed)
 {
     float *dense = mem_alloc(table->n_rows * table->dim, sizeof *dense);
@@ -23,12 +23,12 @@ static float *dense_gradient(const struct lookup_table *table, uint64_t seed)
             default:
                 dense[row * table->dim + c] = case_value(&rng);
             }
-    if (table->n_rows > 5) /* a single element is enough */
+    if (table->n_rows > 5) /* a single nonzero element makes a row count */
         dense[5 * table->dim + table->dim - 1] = 1;
     return dense;
 }
 
-/* The same by a backward: one bag for each row that is used. */
+/* Applies the same gradient by a backward: one bag for each nonzero row. */
 static int step_by_backward(struct device *device, struct lookup_table *table,
                             const float *dense, enum optimizer optimizer,
                             struct err *err)

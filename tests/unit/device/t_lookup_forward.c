@@ -4,8 +4,9 @@
 #include "lookup_case.h"
 #include "lookup_ref.h"
 
-/* Largest |got - want| over its limit 1e-5 (|want| + largest |weight| summed
- * in that place, 0.5 here), and half a step of fp16. */
+/* Returns the largest |got - want| divided by its limit. The limit is 1e-5
+ * (|want| + sum of the largest |weight| per lookup, 0.5 here), plus half a step
+ * of fp16. */
 static double worst_error(const void *got, enum precision precision,
                           const double *want, size_t n)
 {
@@ -75,7 +76,7 @@ static void test_case(const struct lookup_case *lookup_case,
     case_close(&data);
 }
 
-/* Offsets need not start at 0: a rank may look its part of a batch up. */
+/* Offsets need not start at 0: a rank may look up its part of a batch. */
 static void test_part(void)
 {
     struct case_data data = case_open(&CASES[0], &MODES[0], 3), part = data;

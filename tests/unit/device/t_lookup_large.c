@@ -6,9 +6,9 @@
 #include "devices.h"
 
 /*
- * A table of more than 2^31 elements, and 2^33 bytes: look-ups and updates of
- * its first and its last rows, and of those where 32 bits of an element's or a
- * byte's number overflow. Needs 12 GiB of a GPU.
+ * Tests a table of more than 2^31 elements and 2^33 bytes. It looks up and
+ * updates the first and last rows, and the rows at which an element's or a
+ * byte's index overflows 32 bits. Needs 12 GiB of a GPU.
  */
 
 #define DIM 128
@@ -17,8 +17,8 @@
 #define N_PLACES 9
 #define RATE 0.5f
 
-/* Rows on both sides of 2^31 and 2^32 bytes and of 2^31 elements (2^33
- * bytes); none twice. */
+/* Rows on both sides of 2^31 bytes, 2^32 bytes and 2^31 elements (2^33 bytes);
+ * all different. */
 static const uint32_t places[N_PLACES] = {
     0,
     ((uint64_t)1 << 31) / (DIM * 4) - 1,
@@ -47,7 +47,8 @@ static float filled(uint32_t bag, uint32_t column)
     return stream_fill_value(SEED, (uint64_t)places[bag] * DIM + column);
 }
 
-/* Bags of one look-up each, so that an output is a row. */
+/* Looks up bags of one lookup each, so that an output is a row. Returns the
+ * number of wrong elements, or -1. */
 static int count_rows_off(struct device *device, struct lookup *lookup,
                           const struct lookup_batch *batch, float *d_out,
                           float gradient)

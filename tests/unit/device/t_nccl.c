@@ -38,7 +38,7 @@ static void test_real(void)
        "it has a version");
     ok(version >= 21300, "%d", version);
     ok(!nccl_check(&nccl, NCCL_IN_PROGRESS, "ncclSend", &err),
-       "what goes on has not failed");
+       "an operation in progress has not failed");
     ok(nccl_check(&nccl, nccl.comm_init_rank(NULL, 2, (struct nccl_id){{0}}, 0),
                   "ncclCommInitRank", &err),
        "nowhere to put a communicator");

@@ -5,8 +5,8 @@
 #include "device/nvml.h"
 
 /*
- * The library that nvml_open finds in this program itself: one GPU, whose
- * power is not to be had. These are NVML's own names and types.
+ * A fake library, in this program itself, for nvml_open to find. It has one
+ * GPU, which cannot report its power. Names and types are NVML's.
  */
 static char GPU;
 static int n_starts;
@@ -56,7 +56,7 @@ int nvmlDeviceGetPowerUsage(void *handle, unsigned *milliwatts)
 {
     (void)handle;
     *milliwatts = 123456;
-    return 3; /* not supported */
+    return 3; /* NVML's code for "not supported" */
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle,
@@ -86,7 +86,7 @@ static void test_health(void)
     is_near(health.sm_mhz, 1755, 0, "clock");
     is_near(health.memory_mhz, 2619, 0, "of the memory");
     is_near(health.temperature_c, 61, 0, "temperature");
-    is_near(health.power_w, -1, 0, "what is not said stays as it was");
+    is_near(health.power_w, -1, 0, "values that cannot be read stay unchanged");
     is_i64((int64_t)health.throttle_reasons, 0x20, "throttle reasons");
     ok(health.throttle_reasons & NVML_REASONS_SLOWED,
        "heat is one that counts");

@@ -19,10 +19,10 @@ static void test_bytes(void)
          {PROBE_GATHER, 1 << 20, 100, 512, 0},
          51600,
          (1 << 20) + 400},
-        /* 8 bytes a pair; 17 bits are three passes */
+        /* 8 bytes per pair; 17 bits need three passes */
         {"sort", {PROBE_SORT, 0, 1000, 0, 17}, 48000, 24000 + 1000 + (1 << 20)},
         {"sort", {PROBE_SORT, 0, 1000, 0, 32}, 64000, 24000 + 1000 + (1 << 20)},
-        /* 12 bytes a pair, five passes */
+        /* 12 bytes per pair, five passes */
         {"sort",
          {PROBE_SORT, 0, 1000, 0, 33},
          120000,
@@ -61,7 +61,8 @@ static void test_timings(struct device *device)
     const size_t n = sizeof PROBES / sizeof PROBES[0];
     uint64_t n_free = 0;
 
-    /* Once more, as CUDA itself keeps some memory of the first round. */
+    /* runs all twice, because CUDA itself keeps some memory in the first
+     * round */
     for (size_t i = 0; i < 2 * n; i++) {
         const struct probe *probe = &PROBES[i % n];
         struct ceiling ceiling = {.n_iterations = 0};
@@ -80,7 +81,8 @@ static void test_timings(struct device *device)
            "nothing is left behind");
 }
 
-/* Whether the body's sort sorts: stably, by the bits that it is told. */
+/* Tests that the device's sort is stable and sorts by exactly the given
+ * bits. */
 static void test_sort(struct device *device, uint32_t n, unsigned key_bits)
 {
     const struct probe probe = {
@@ -97,7 +99,8 @@ static void test_sort(struct device *device, uint32_t n, unsigned key_bits)
     int in_order = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t key = stream_random(1, i) & ~0x38ull; /* some are equal */
+        /* clears some bits, so that some keys are equal */
+        uint64_t key = stream_random(1, i) & ~0x38ull;
 
         memcpy(keys + i * key_bytes, &key, key_bytes);
         values[i] = i;
@@ -115,7 +118,7 @@ static void test_sort(struct device *device, uint32_t n, unsigned key_bits)
     job.d_scratch = test_device_alloc(device, job.scratch_bytes);
     pairs->d_temp = test_device_alloc(device, pairs->temp_bytes);
     ok(!device->ops->probe(device, &job, &err), "sorted %s", err.msg);
-    /* Which of the two buffers it ended in shows by its being sorted. */
+    /* the result is in one of two buffers; the sorted one shows which */
     for (unsigned i = 0; i < 2 && !in_order; i++) {
         uint32_t *got =
             test_device_copy(device, pairs->d_values[i], n * sizeof *got);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a probe asks of its device, call by call: what it prepares, which runs
- * are held back and timed, what it leaves. */
+/* Tests which calls a probe makes on its device: its preparations, the runs
+ * that are held and timed, and its cleanup. */
 #include "tests/unit/device/recorded_device.h"
 
 #include "tests/tap.h"
@@ -12,7 +12,7 @@ struct part {
     size_t n;
 };
 
-/* Whether parts lie in the block, whole and beside each other. */
+/* Returns true if all parts lie within the block and do not overlap. */
 static bool are_apart(const struct recorded *own, const struct part *parts,
                       size_t n)
 {
@@ -40,7 +40,7 @@ static void run(struct recorded *own, const struct probe *probe,
        err.msg);
     ok(ceiling.probe.kind == probe->kind && ceiling.n_iterations == 3 &&
            !ceiling.flags && ceiling.timing.median_ms == 2,
-       "the median of what is timed: %g", ceiling.timing.median_ms);
+       "the median of the timed runs: %g", ceiling.timing.median_ms);
 }
 
 static void test_kinds(void)
@@ -137,7 +137,7 @@ static void test_sort(void)
     }
 }
 
-/* A call that fails ends the probe, and its memory is freed. */
+/* If a call fails, the probe ends and its memory is freed. */
 static void test_failures(void)
 {
     static const struct probe gather = {PROBE_GATHER, 6400, 500, 64, 0},
@@ -176,7 +176,7 @@ static void test_failures(void)
     }
 }
 
-/* Clocks that were lowered are noted. */
+/* Lowered clocks are recorded as a flag. */
 static void test_flags(void)
 {
     static const struct probe launch = {PROBE_LAUNCH, 0, 0, 0, 0};
@@ -193,8 +193,8 @@ static void test_flags(void)
     recorded_release(&own);
 }
 
-/* A region is allocated anew if it has fewer bytes than are needed; otherwise
- * it stays as it is. */
+/* A region is allocated again if it has fewer bytes than needed; otherwise it
+ * is reused. */
 static void test_region(void)
 {
     static const struct {
@@ -215,9 +215,9 @@ static void test_region(void)
     own.failing = 'a';
     ok(device_reserve(&own.device, &region, 5000, &err) == -1 &&
            !region.d_ptr && !region.n_bytes && asked(&own, "xa"),
-       "what does not fit leaves nothing");
+       "a region that does not fit is not allocated");
     device_free(&own.device, &own);
-    ok(asked(&own, ""), "what was never there is not freed");
+    ok(asked(&own, ""), "a missing region is not freed");
     recorded_release(&own);
 }
 

@@ -6,13 +6,13 @@
 #include "device/stream.h"
 #include "device/stream_math.h"
 
-/* Shares of unique rows by bin, as production tables and odd corners have
- * them. */
+/* Shares of unique rows per bin, from production tables and for corner
+ * cases. */
 static const struct {
     const char *name;
     double bins[REUSE_BINS];
     uint64_t n_lookups, n_rows;
-    int is_exact; /* every bin can be hit */
+    int is_exact; /* every bin can be met exactly */
 } HISTOGRAMS[] = {
     {"mild skew",
      {.473, .152, .139, .112, .072, .032, .011, .005, .002, .001, .0005, .0003},
@@ -54,8 +54,8 @@ static struct stream binned(const double bins[REUSE_BINS], uint64_t n_lookups,
     return stream;
 }
 
-/* The histogram that stream_fill makes against law_apportion, and both
- * against the shares that were asked for. */
+/* Compares the histogram that stream_fill makes with law_apportion, and both
+ * with the requested shares. */
 static void test_histogram(const char *name, const double bins[REUSE_BINS],
                            uint64_t n, uint64_t n_rows, int is_exact)
 {
@@ -97,7 +97,7 @@ static void test_histogram(const char *name, const double bins[REUSE_BINS],
     mem_free(indices);
 }
 
-/* Every file of the published locality table. */
+/* Every fourth file of the published locality table. */
 static void test_published(void)
 {
     const char *folder = getenv("NEUROSHARD_SHARED");
@@ -126,7 +126,8 @@ static void test_published(void)
             else if (column >= 5 && column < 5 + REUSE_BINS)
                 bins[column - 5] = strtod(at, NULL);
         }
-        /* a header, a comment, and every fourth file for time */
+        /* skips the header and comments; to save time, it tests only every
+         * fourth file */
         if (!name || n_indices <= 0 || n_unique <= 0 || n++ % 4)
             continue;
         test_histogram(name, bins, 1036017, 4000000, 1);
@@ -190,8 +191,8 @@ static void test_permutation(void)
     }
 }
 
-/* Pearson's chi-square of Zipf draws against r^-alpha; ranks that expect few
- * are taken together. Five deviations above the mean is a defect. */
+/* Pearson's chi-square of Zipf draws against r^-alpha. Ranks with few expected
+ * draws share a cell. More than five deviations above the mean is a failure. */
 static void test_zipf(double alpha, uint32_t n_rows)
 {
     enum { N = 1000000 };
@@ -230,7 +231,7 @@ static void test_zipf(double alpha, uint32_t n_rows)
     mem_free(offsets);
 }
 
-/* Over nearly 2^32 rows: the share of the first thousand ranks. */
+/* Tests the share of the first thousand ranks of nearly 2^32 rows. */
 static void test_zipf_large(double alpha)
 {
     enum { N = 400000, HEAD = 1000 };
@@ -351,8 +352,8 @@ static void test_seeds(int use_bins)
     ok(hottest(a, N) != hottest(d, N), "another table has another");
 }
 
-/* stream_fill takes many look-ups at a time, differently on each instruction
- * set; stream_row, one. */
+/* stream_fill computes many lookups at a time, with different code for each
+ * instruction set; stream_row computes one. They must agree. */
 static void test_bodies(struct stream stream, const char *name)
 {
     static const char *const ISAS[] = {"avx512", "avx2", "portable"};
@@ -405,8 +406,8 @@ static void test_all_bodies(void)
     test_bodies(stream, "one look-up");
 }
 
-/* A batch of streams of all kinds, on a device: the bits of stream_fill, and
- * the counts of stream_histogram. */
+/* A batch of streams of all kinds is drawn on a device. It must have the bits
+ * of stream_fill and the counts of stream_histogram. */
 enum { N_DRAWN = 9, DRAWN_BATCH = 257 };
 
 static void make_streams(struct stream streams[N_DRAWN])

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-/* A text of a length and content that the rank decides. */
+/* Makes a text whose length and content depend on the rank. */
 static void text_of(struct buf *text, uint32_t rank)
 {
     for (uint32_t i = 0; i < rank * 1000; i++)
@@ -63,7 +63,7 @@ static void check_world(struct world *world)
     mem_free(all);
 }
 
-/* More than fits anywhere on its way. */
+/* Broadcasts more data than any buffer on the way holds. */
 static void check_much(struct world *world)
 {
     const size_t n = (size_t)3 << 20;
@@ -79,7 +79,7 @@ static void check_much(struct world *world)
     mem_free(words);
 }
 
-/* One of several processes. */
+/* Main function of each of several processes. */
 static int be_process(struct world *world, const char *argument)
 {
     struct err err = {0};
@@ -90,7 +90,7 @@ static int be_process(struct world *world, const char *argument)
     if (!strcmp(argument, "abort")) {
         if (world->rank == 1)
             world_abort(world, 3);
-        /* Would wait for ever for the one that is gone. */
+        /* rank 1 is gone, so without the abort this would wait forever */
         CHECK(world_barrier(world, &err));
     }
     if (!strcmp(argument, "killed"))
@@ -113,7 +113,7 @@ static int open_and_be(const char *argument)
     return be_process(world, argument);
 }
 
-/* What the process that forks them is told. */
+/* Checks the error that the forking process gets. */
 static void test_forked(uint32_t n, const char *argument, enum err_code code,
                         const char *sentence)
 {
@@ -127,7 +127,7 @@ static void test_forked(uint32_t n, const char *argument, enum err_code code,
         exit(be_process(world, argument));
     ok(!rc == !code && err.code == code && !world, "%u processes: %s", n,
        argument);
-    is_str(err.msg, sentence, "which is said");
+    is_str(err.msg, sentence, "error message");
 }
 
 static void test_alone(void)
@@ -138,7 +138,7 @@ static void test_alone(void)
     ok(!world_open(&world, &err), "a world of one");
     is_i64(world->size, 1, "process");
     check_world(world);
-    world_abort(world, 1); /* which has nobody to take along */
+    world_abort(world, 1); /* ends nobody, as there are no other processes */
     check_world(world);
     world_close(world);
     world_close(NULL);

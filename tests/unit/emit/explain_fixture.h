@@ -2,15 +2,15 @@
 #ifndef NEUROSHARD_TESTS_UNIT_EMIT_EXPLAIN_FIXTURE_H
 #define NEUROSHARD_TESTS_UNIT_EMIT_EXPLAIN_FIXTURE_H
 
-/* A cost model that is easily checked by hand, plans priced by it, and what is
- * explained of them. Include in one file only. */
+/* A cost model that is easily checked by hand, plans priced with it, and their
+ * explanations. Include in one file only. */
 
 #include "emit/explain.h"
 #include "tests/unit/emit/fixture.h"
 
-/* A GPU computes for a millisecond a column and look-up of a sample, and sends
- * a tenth of that a column; where GPUs wait, for all at the pace of the one
- * that sends most. */
+/* Computing takes 1 ms per column and lookup of a sample; sending takes 0.1 ms
+ * per column. If GPUs wait, each exchange takes as long as on the GPU that
+ * sends most. */
 enum { WORK, OUTPUT, WIDTH };
 
 static void plain_embed(const struct oracle *oracle, const struct shard *shards,
@@ -40,7 +40,7 @@ static void waiting_comm(const struct oracle *oracle, size_t n,
     uint32_t n_devices = oracle->problem->cluster.n_devices;
     double most = 0, last = 0;
 
-    (void)n; /* is 1 */
+    (void)n; /* n is always 1 */
     for (uint32_t r = 0; r < n_devices; r++) {
         most = fmax(most, sums[r * WIDTH + OUTPUT]);
         last = fmax(last, compute_ms[r]);
@@ -92,7 +92,7 @@ static struct oracle make_oracle(const struct problem *problem, bool waits)
                            .floor_lane = -1};
 }
 
-/* GPU 1 is last; GPU 2 has little memory, and most to send. */
+/* GPU 1 is ready last. GPU 2 has little memory and sends most. */
 __attribute__((unused)) static struct plan make_plan(void)
 {
     struct plan plan = fixture_plan(3, 3, 64);
@@ -104,9 +104,9 @@ __attribute__((unused)) static struct plan make_plan(void)
     fixture_table(&plan, "wide", 500, 48, 0.25);
     fixture_shard(&plan, 0, 500, 0, 16, 1);
     fixture_shard(&plan, 0, 500, 16, 48, 2);
-    memory[0] = 300000; /* 32000 of it are taken */
-    memory[1] = 400000; /* 160000 */
-    memory[2] = 100000; /* 64000 */
+    memory[0] = 300000; /* 32000 bytes are used */
+    memory[1] = 400000; /* 160000 bytes are used */
+    memory[2] = 100000; /* 64000 bytes are used */
     fixture_finish(&plan);
     return plan;
 }

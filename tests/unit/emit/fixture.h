@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_TESTS_UNIT_EMIT_FIXTURE_H
 #define NEUROSHARD_TESTS_UNIT_EMIT_FIXTURE_H
 
-/* Plans put together by hand, in one arena. Include in one file only. */
+/* Plans made by hand, in one arena. Include in one file only. */
 
 #include <math.h>
 
@@ -58,7 +58,7 @@ fixture_table(struct plan *plan, const char *name, uint64_t rows, uint32_t dim,
     return table;
 }
 
-/* A piece of the table added last. */
+/* Adds a piece of the table that was added last. */
 __attribute__((unused)) static void
 fixture_shard(struct plan *plan, uint64_t row_begin, uint64_t row_end,
               uint32_t col_begin, uint32_t col_end, uint32_t device)
@@ -73,7 +73,7 @@ fixture_shard(struct plan *plan, uint64_t row_begin, uint64_t row_end,
     };
 }
 
-/* A whole table on one device. */
+/* Adds a whole table on one device. */
 __attribute__((unused)) static void
 fixture_whole(struct plan *plan, const char *name, uint64_t rows, uint32_t dim,
               double pooling, uint32_t device)
@@ -82,7 +82,7 @@ fixture_whole(struct plan *plan, const char *name, uint64_t rows, uint32_t dim,
     fixture_shard(plan, 0, rows, 0, dim, device);
 }
 
-/* Puts shards in order, names their kinds and has the plan judged. */
+/* Sorts the shards, derives their kinds and checks the plan. */
 __attribute__((unused)) static void fixture_finish(struct plan *plan)
 {
     struct err err = {0};
@@ -93,7 +93,8 @@ __attribute__((unused)) static void fixture_finish(struct plan *plan)
         printf("# %s\n", err.msg);
 }
 
-/* Named by the first line of what is looked for. */
+/* Tests that the text contains `part`. The test is named by the first line of
+ * `part`. */
 __attribute__((unused)) static void is_in(const char *text, const char *part)
 {
     const char *line = part + strspn(part, "\n");

@@ -6,7 +6,8 @@
 #define MAX_TASKS 4
 #define MAX_PLANNERS 3
 
-/* Totals in ms by task and planner, 0 for no plan; the last planner is ours. */
+/* Total times in ms by task and planner; 0 means no plan. The last planner is
+ * ours. */
 struct means_case {
     const char *name;
     size_t n_tasks, n_planners;
@@ -177,8 +178,8 @@ static const char failed_json[] =
     "\"max_over_mean\":1.11111,\"memory_frac\":0.75,"
     "\"search_ms\":0.0,\"significant\":false,\"cut_short_by\":null}]}";
 
-/* Of each part the GPU counts where it takes longest; of who has none there is
- * no line. */
+/* Each part is that of the GPU that takes longest in it. A planner without
+ * parts has no line. */
 static const char parts_text[] =
     "1 table on 2 GPUs, 1 host, batch 64, cost model plain (analytic)\n"
     "\n"
@@ -214,8 +215,8 @@ static const char parts_json[] =
     "\"input\":0.25,\"forward\":0.5,\"output\":0.3,\"gradient\":0.3,"
     "\"backward\":0.7,\"replicas\":0.125}}]}";
 
-/* A line a task and planner below one heading; who has no plan has a reason,
- * and no figures. */
+/* One heading, then one line per task and planner. A planner without a plan has
+ * a reason instead of figures. */
 static const char csv[] =
     "task,planner,valid,total_ms,gain_error_frac,compute_ms,bwd_comm_ms,"
     "fwd_comm_ms,max_over_mean,memory_frac,search_ms,significant,cut_short_by,"
@@ -226,7 +227,7 @@ static const char csv[] =
     "second,other,0,,,,,,,,,0,,,,,,,,no memory\n"
     "second,ours,1,4,,1,1.5,2,1.25,0.75,0,0,,,0,0,0,0,0,\n";
 
-/* The job that totals are of is named in the first line. */
+/* The first line describes the job that the totals belong to. */
 static void test_job(struct comparison *comparison)
 {
     static const struct job job = {.dense_ms = {1, 2}};
@@ -242,7 +243,8 @@ static void test_job(struct comparison *comparison)
     buf_release(&out);
 }
 
-/* Of our plan in the table, of each in JSON. */
+/* The warning of loads outside the measured range: in the table for our plan,
+ * in JSON for each plan. */
 static void test_outside(void)
 {
     static struct cost_outside outside[] = {{"t", "rows", 4e9, 10, 2e8}};
@@ -271,13 +273,13 @@ static void test_outside(void)
     compare_print(&comparison, &out);
     ok(strstr(out.data, "\n        outside of what was measured: rows of table "
                         "'t' 4e+09 (10 to 2e+08)\n") != NULL,
-       "what is outside is named: %s", out.data);
+       "loads outside are named: %s", out.data);
     ok(strstr(out.data, "\nwhere ours takes 2.000 ms it waits for the host") !=
            NULL,
-       "and the host that ours waits for");
+       "and that ours waits for the host");
     planners = json_object_get(root, "planners");
     ok(!json_object_get(json_array_get(planners, 0), "outside"),
-       "of who has nothing nothing");
+       "no list for a plan without such loads");
     is_str(json_string_value(json_object_get(
                json_array_get(
                    json_object_get(json_array_get(planners, 1), "outside"), 0),
@@ -287,7 +289,7 @@ static void test_outside(void)
     buf_release(&out);
 }
 
-/* Two planners on two tasks; the first fails on the second. */
+/* Two planners on two tasks; the first planner fails on the second task. */
 static void test_print(void)
 {
     uint64_t memory[] = {1000, 4000};
@@ -351,7 +353,7 @@ static void test_print(void)
     says(&comparison, parts_text, parts_json);
     comparison.tasks = tasks;
     comparison.n_tasks = 2;
-    for (size_t p = 0; p < 4; p++) /* what few digits say */
+    for (size_t p = 0; p < 4; p++) /* a value that few digits represent */
         entries[p / 2][p % 2].max_over_mean = 1.25;
     memcpy(entries[0][1].parts_ms,
            (double[]){0.25, 0.5, 0.375, 0.375, 0.75, 0.125},
@@ -361,7 +363,7 @@ static void test_print(void)
     buf_release(&out);
 }
 
-/* Against ours, of 3 ms of look-ups and 1 ms of exchanges. */
+/* Gains over our plan, which has 3 ms of lookups and 1 ms of exchanges. */
 static void test_gains(void)
 {
     static const struct {
@@ -404,7 +406,7 @@ static void test_gains(void)
     }
 }
 
-/* Two plans are compared if both are there. */
+/* Two plans are compared only if both are valid. */
 static void test_valid(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -422,7 +424,7 @@ static void test_valid(void)
     }
 }
 
-/* What a plan is compared by is of the plan. */
+/* The figures that are compared come from the plan. */
 static void test_fill(void)
 {
     struct plan plan = fixture_plan(2, 2, 64);

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "emit/formats.h"
 
-/* The script and the Python in it are also run through the tools that know
- * their languages, where those are installed. */
+/* The emitted script and the Python in it are also checked with tools for their
+ * languages, if these are installed. */
 static char dir[] = "/tmp/t_dlrm.XXXXXX";
 
 static const char *emitted(const struct emitter *format,
@@ -39,7 +39,7 @@ static const char *written(const char *name, const char *text)
     return path;
 }
 
-/* The lines of a here-document of the script. */
+/* Returns the lines of a here-document of the script. */
 static const char *here_document(const char *script, const char *file)
 {
     const char *start = strstr(
@@ -67,7 +67,7 @@ static struct plan criteo_plan(void)
 {
     struct plan plan = fixture_plan(8, 4, 65536);
 
-    /* Not in the order of DLRM's features. */
+    /* tables in another order than DLRM's features */
     fixture_whole(&plan, "cat_2", 17295, 128, 1, 2);
     fixture_whole(&plan, "cat_0", 40000000, 128, 3.4, 0);
     fixture_table(&plan, "cat_1", 39060, 128, 1.6);
@@ -122,7 +122,8 @@ static void test_script(void)
            "the same plan, the same text");
 }
 
-/* Two names of one number tell no order: that of the list stays. */
+/* Two names with the same number do not determine an order, so the order of the
+ * list stays. */
 static void test_same_numbers(void)
 {
     struct plan plan = fixture_plan(2, 2, 64);
@@ -135,7 +136,8 @@ static void test_same_numbers(void)
           "--num_embeddings_per_feature \"300,700\"\n");
 }
 
-/* Names are no words of the template. */
+/* Table names are not expanded, even if they look like words of the
+ * template. */
 static void test_names(void)
 {
     struct plan plan = fixture_plan(1, 1, 8);
@@ -187,7 +189,8 @@ static void test_other_lists(void)
     runs("shellcheck", "shellcheck", written("domains.sh", script));
 }
 
-/* A Slurm of two hosts, of which this is the second; what is run there. */
+/* A fake Slurm of two hosts; the script runs on the second one and starts
+ * torchrun there. */
 static const char slurm[] =
     "bin() { cat >\"$1/bin/$2\" && chmod 755 \"$1/bin/$2\"; }\n"
     "cd \"$(dirname \"$1\")\" && mkdir bin && : >dlrm_main.py\n"
@@ -209,7 +212,8 @@ static void test_slurm(void)
          written("job.sh", emitted(&emit_dlrm, &plan, &err)));
 }
 
-/* The model's own switch, for either Adagrad and for nothing else. */
+/* The script has the model's --adagrad switch for both kinds of Adagrad, and
+ * for no other optimizer. */
 static void test_optimizers(void)
 {
     for (unsigned i = 0; i < N_OPTIMIZERS; i++) {
@@ -232,7 +236,8 @@ static void test_optimizers(void)
     }
 }
 
-/* TorchRec as far as the loader sees it, and a model of three tables. */
+/* A stand-in for the parts of TorchRec that the loader uses, and a model of
+ * three tables. */
 static const char stand_in[] =
     "import json, os, sys, types\n"
     "from dataclasses import asdict, dataclass\n"
@@ -300,7 +305,7 @@ static const char stand_in[] =
     "\n"
     "from loader import load_plan\n";
 
-/* What is taken as it is, and what is refused. */
+/* Plans that load unchanged, and plans that are refused. */
 static const char loads[] =
     "FQN = 'model.sparse_arch.embedding_bag_collection'\n"
     "sizes = {'cat_0': 40000000, 'cat_1': 39060, 'cat_2': 17295}\n"

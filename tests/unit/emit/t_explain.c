@@ -246,7 +246,8 @@ static void test_own(void)
     what_if_release(&explained.what_if);
 }
 
-/* A step that waits for its host can be no shorter. */
+/* A step that waits for its host cannot become shorter: the bound is
+ * reached. */
 static void test_host(void)
 {
     struct plan plan = make_plan();
@@ -259,8 +260,8 @@ static void test_host(void)
     what_if_release(&explained.what_if);
 }
 
-/* Where the error of a gain is known, what is within it is no gain: of moves
- * the best saves 14 %. */
+/* If the error of a gain is known, a smaller saving does not count as a gain.
+ * The best move here saves 14 %. */
 static void test_error(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -271,7 +272,8 @@ static void test_error(void)
 
         open_explained(&explained, &plan, &oracle);
         memset(plan.exposed_ms, 0, sizeof(plan.exposed_ms));
-        plan.exposed_ms[STEP_FORWARD] = plan.total_ms; /* all of it look-ups */
+        /* the whole step is lookups */
+        plan.exposed_ms[STEP_FORWARD] = plan.total_ms;
         plan.cost.lookup_error.pair_frac = i ? 0.3 : 0.01;
         text = plan_text(&explained);
         is_in(text, i ? "; none gain more than\n"
@@ -282,7 +284,7 @@ static void test_error(void)
     }
 }
 
-/* GPU 0 has room for nothing more. */
+/* GPU 0 has no memory left for another piece. */
 static void test_waiting(void)
 {
     struct plan plan = make_plan();
@@ -303,7 +305,8 @@ static void test_waiting(void)
     what_if_release(&explained.what_if);
 }
 
-/* More pieces and GPUs than are shown, equal ones; nothing but one GPU. */
+/* More pieces and GPUs than are shown, many of them equal; all pieces except
+ * replicas are on one GPU. */
 static void test_many(void)
 {
     struct plan plan = fixture_plan(40, 40, 64);
@@ -327,7 +330,7 @@ static void test_many(void)
     what_if_release(&explained.what_if);
 }
 
-/* A table is cut in 16 pieces at most. */
+/* A table is cut into at most 16 pieces. */
 static void test_cuts(void)
 {
     struct plan plan = fixture_plan(40, 40, 64);
@@ -345,8 +348,8 @@ static void test_cuts(void)
     what_if_release(&explained.what_if);
 }
 
-/* A piece is tried on the 32 GPUs that are ready soonest, and in exchange for
- * what the first 8 of them hold. */
+/* Each piece is tried on the 32 GPUs that are ready soonest, and swapped with
+ * the pieces on the first 8 of these. */
 static void test_tried(void)
 {
     static const struct {
@@ -374,13 +377,14 @@ static void test_tried(void)
     }
 }
 
-/* Ten pieces are shown at most, of those that save a thousandth of the step or
- * more: here so many of 4 s each, then as many of about 1 ms. */
+/* At most ten pieces are shown, each of which saves at least a thousandth of
+ * the step. Here n_large pieces cost 4 s each, then n_small pieces cost about 1
+ * ms. */
 static void test_pieces(void)
 {
     static const struct {
         uint32_t n_large, n_small;
-        bool is_twice; /* another GPU is as slow: nothing is saved */
+        bool is_twice; /* true: another GPU is as slow, so nothing is saved */
         const char *want, *not ;
     } cases[] = {
         {10, 0, false, "t9 ", "... and "},
@@ -418,7 +422,7 @@ static void test_pieces(void)
     }
 }
 
-/* Replicas send nothing forward, and nobody is said to. */
+/* Replicas send nothing forward, and the text names no sender. */
 static void test_copies(void)
 {
     struct plan plan = fixture_plan(2, 2, 64);

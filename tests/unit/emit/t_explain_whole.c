@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Explanations word by word: what is said of errors, of pieces that cost
- * little, of memory, and of plans made anew. */
+/* Complete texts of explanations: errors, pieces that cost little, memory, and
+ * plans that a new search would find. */
 #include "tests/unit/emit/explain_fixture.h"
 
 static void same(const char *got, const char *want, const char *name)
@@ -9,8 +9,8 @@ static void same(const char *got, const char *want, const char *name)
         printf("---\n%s---\n", got);
 }
 
-/* A step that is known to some percent, and what another GPU would bring: of
- * three gains one is below the error, and one was not found. */
+/* A step whose error is known, and the gains of three new plans. One gain is
+ * below the error, and one plan was not found. */
 static void test_anew(void)
 {
     struct plan plan = make_plan();
@@ -106,8 +106,8 @@ static void test_anew(void)
     what_if_release(&explained.what_if);
 }
 
-/* The pieces of a GPU that does not bind: they cost nothing, and no memory is
- * free elsewhere. */
+/* The pieces of a GPU that does not limit the step cost nothing. No other GPU
+ * has free memory. */
 static void test_other_gpu(void)
 {
     struct plan plan = make_plan();
@@ -186,7 +186,7 @@ static void test_other_gpu(void)
     what_if_release(&explained.what_if);
 }
 
-/* Two of two GPUs, one of which holds nothing. */
+/* A plan on two GPUs, one of which holds nothing. */
 static void test_nothing(void)
 {
     struct plan plan = fixture_plan(2, 2, 64);
@@ -223,8 +223,8 @@ static void test_nothing(void)
     what_if_release(&explained.what_if);
 }
 
-/* So many are tried, and no more: 700 pieces on 32 other GPUs would be 22,400.
- */
+/* At most 20,000 moves are tried; 700 pieces on 32 other GPUs would be
+ * 22,400. */
 static void test_most(void)
 {
     struct plan plan = fixture_plan(33, 33, 64);

@@ -7,7 +7,8 @@
 
 #define N_GPUS 6
 
-/* What the shards of a plan are folded to, as its text. */
+/* Returns, as text, the pieces into which the page folds the shards of a
+ * plan. */
 static const char *folded(struct plan *plan)
 {
     json_t *content = json_pack("{s:i, s:[]}", "neuroshard_plan", 1, "shards");
@@ -27,8 +28,8 @@ static const char *folded(struct plan *plan)
     return text;
 }
 
-/* A table in `n` row blocks of ten from `first` on, on GPUs one behind the
- * other. */
+/* Adds a table cut into `n` row blocks of ten rows each, on consecutive GPUs
+ * from `first` on. */
 static void add_rows(struct plan *plan, const char *name, uint32_t n,
                      uint32_t first)
 {
@@ -37,8 +38,8 @@ static void add_rows(struct plan *plan, const char *name, uint32_t n,
         fixture_shard(plan, 10 * r, 10 * r + 10, 0, 8, first + r);
 }
 
-/* Rows that go on and replicas are one piece of many shards, where they are
- * more than a few; what only looks alike is not. */
+/* Adjacent row blocks, or replicas, are folded into one piece if there are more
+ * than a few. Shards that are merely similar are not folded. */
 static void test_fold(void)
 {
     struct plan plan = fixture_plan(N_GPUS, N_GPUS, 64);
@@ -70,7 +71,8 @@ static void test_fold(void)
            "a few are as they are");
 }
 
-/* The page with one document, which it is to be read from. */
+/* Prints a page with one document and returns the documents read back from
+ * it. */
 static json_t *read_back(json_t *content)
 {
     json_t *documents =
@@ -82,7 +84,7 @@ static json_t *read_back(json_t *content)
 
     page_print(documents, &out);
     begin = strstr(out.data, "{\"neuroshard_report\":");
-    if (begin) /* the document's own text has no '<' */
+    if (begin) /* the document's own text contains no '<' */
         root = json_loadb(begin, strcspn(begin, "<"), 0, &error);
     ok(root != NULL, "the page has its documents");
     buf_release(&out);
@@ -90,7 +92,7 @@ static json_t *read_back(json_t *content)
     return root;
 }
 
-/* What a document holds can be read from the page as it was. */
+/* The content of a document can be read back from the page unchanged. */
 static void test_content(void)
 {
     json_t *want = json_pack("{s:[{s:f, s:s}, {s:n}]}", "list", "third",

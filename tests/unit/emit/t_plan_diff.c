@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* Before and after: one table stays, one goes whole, one is cut, one grows, one
- * is new, one is no more. Weights alone, as none has an optimizer's state. */
+/* A plan before or after changes: one table stays, one moves whole, one is cut,
+ * one grows, one is new, and one is removed. Migrated bytes are weights only,
+ * because no table's optimizer has state. */
 static struct plan make_plan(bool is_after)
 {
     struct plan plan = fixture_plan(is_after ? 3 : 2, is_after ? 3 : 2, 64);
@@ -45,7 +46,7 @@ static const char *text_of(const struct plan_diff *diff)
     return text;
 }
 
-/* The totals of two plans, by these models. */
+/* Gives both plans a total time, and the cost model of this name and hash. */
 static void price(struct plan_diff *diff, const char *name, const char *hash)
 {
     for (int i = 0; i < 2; i++) {
@@ -133,7 +134,7 @@ static void test_whole(void)
     json_decref(root);
 }
 
-/* Sums saturate, and stay numbers that are not negative. */
+/* Sums saturate and never become negative. */
 static void test_large(void)
 {
     struct plan_diff diff = {.paths = {"old.json", "new.json"}};
@@ -172,7 +173,8 @@ static void test_prices(void)
             diff.plans[i].exposed_ms[p] = p == STEP_FORWARD;
         diff.plans[i].cost.lookup_error.pair_frac = 0.1;
     }
-    /* Of 4 ms, over 3; and as a fraction of what was. */
+    /* errors are 10 % of 4 ms and 3 ms; the gain is a fraction of the old
+     * total */
     is_in(text_of(&diff), "step    -1.0000 ms, -25.00 % +-7.50 %\n");
     ok(plan_diff_is_priced(&diff), "one model");
     price(&diff, "other", "00");
@@ -189,7 +191,7 @@ static void test_prices(void)
     is_in(text_of(&diff), "step    +3.0000 ms\n");
 }
 
-/* More GPUs, tables and pieces than are shown, and large ones. */
+/* More GPUs, tables and pieces than are shown, and large numbers. */
 static void test_many(void)
 {
     struct plan_diff diff = {.paths = {"old.json", "new.json"}};
@@ -212,7 +214,7 @@ static void test_many(void)
        "and so ends");
 }
 
-/* What is of no table is not said. */
+/* Fates that no table has are not listed. */
 static void test_same(void)
 {
     struct plan_diff diff = {.paths = {"old.json", "new.json"},

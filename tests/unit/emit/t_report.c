@@ -6,7 +6,7 @@
 
 #define MAX_COLUMNS 80
 
-/* Of a plan, that waits or not, in so many columns. */
+/* Returns the report of a plan, with the given options. */
 static const char *report_in(const struct plan *plan,
                              const struct report_options *options)
 {
@@ -19,8 +19,8 @@ static const char *report_in(const struct plan *plan,
     return text;
 }
 
-/* Without a table the step is as much shorter as a tenth of what its shards
- * cost alone. */
+/* Returns the step time without each table. It is shorter by a tenth of the
+ * standalone cost of the table's shards. */
 static const double *without(const struct plan *plan)
 {
     double *without_ms = ARENA_NEW(&arena, double, plan->problem.n_tables);
@@ -40,8 +40,9 @@ static const char *report_of(const struct plan *plan)
     return report_in(plan, &options);
 }
 
-/* Made-up costs: a shard alone costs a millisecond a million look-up columns;
- * compute is 0.6 of their sum, and every GPU waits for the last one. */
+/* Gives a plan made-up costs. A shard alone costs 1 ms per million lookups
+ * times columns. Compute is 0.6 of the sum of these, and every GPU waits for
+ * the last one. */
 static void price(struct plan *plan)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
@@ -114,8 +115,8 @@ static void is_not_in(const char *text, const char *part)
     ok(!strstr(text, part), "does not say: %s", part + strspn(part, "\n"));
 }
 
-/* Wrapped, no line is wider than a terminal, and none ends in a blank; what is
- * empty is one line between others. */
+/* Tests the wrapped report: no line is wider than a terminal, no line ends in a
+ * blank, and there is no empty line at the end or next to another. */
 static void fits(const char *report)
 {
     size_t widest = 0, n_trailing = 0, n_empty = 0;
@@ -141,11 +142,19 @@ static void fits(const char *report)
     is_i64((int64_t)n_empty, 0, "nothing is missing");
 }
 
-/* Compute is 0.6 of: users 3 x 128 x 65536 columns, 25.166 ms, on GPU 0; items
- * 20 x 64, 83.886 ms, on GPUs 1 and 2; pages 0.5 x 64, 2.097 ms, on each; the
- * last 1 x 8, 0.524 ms, on GPU 3. So 16.358, 51.590, 51.590 and 1.573 ms; ready
- * last is GPU 1 after 51.840 ms; GPU 3 ends 0.53 later. A sample has 26
- * look-ups in 4 bags, and each of two hosts half of them. */
+/*
+ * Expected report. The standalone costs of the shards are:
+ *
+ *     table  lookups x columns   ms of a shard  on GPU
+ *     users   3   x 128 x 65536  25.166         0
+ *     items   20  x 64  x 65536  83.886         1 and 2
+ *     pages   0.5 x 64  x 65536   2.097         each
+ *     last    1   x 8   x 65536   0.524         3
+ *
+ * Compute is 0.6 of their sum: 16.358, 51.590, 51.590 and 1.573 ms. GPU 1 is
+ * ready last, after 51.840 ms; GPU 3 ends 0.53 ms later. A sample has 26
+ * lookups in 4 bags, and each of the two hosts serves half of them.
+ */
 static const char mixed_text[] =
     "step    52.370 ms\n"
     "        pipeline sdd, dense part not known\n"
@@ -212,8 +221,8 @@ static void test_mixed(void)
     is_str(report_of(&plan), text, "the same plan, the same report");
 }
 
-/* The first of four blocks in the order of frequency has most of all, and is
- * named where all wait for it. */
+/* In the order of frequency, the first of four row blocks has most lookups. The
+ * report names it if all GPUs wait for its GPU. */
 static void test_hot_block(void)
 {
     struct plan plan = mixed_plan();
@@ -225,8 +234,8 @@ static void test_hot_block(void)
     is_in(report_of(&plan),
           "\nnote    GPU 0, ready last, has a hot row block of table 'pages', "
           "with 3.73 times the mean look-ups\n");
-    /* Of two that are hot, the one with more look-ups above the mean: 20 of
-     * them, not 2. */
+    /* if two tables are hot, the report names the one with more lookups above
+     * the mean (20 per sample, not 2) */
     plan.problem.tables[1].row_order = ROW_ORDER_FREQUENCY;
     plan.shards[1].row_end = plan.shards[2].row_end = 5000000;
     plan.shards[1].device = 0;
@@ -253,7 +262,7 @@ static void test_stopped_and_analytic(void)
     is_in(report_of(&plan), "\nbound   none is");
 }
 
-/* Of 101.25 ms of look-ups and 50.625 of exchanges that are exposed. */
+/* Exposed times are 101.25 ms of lookups and 50.625 ms of exchanges. */
 static void test_errors(void)
 {
     struct plan plan = mixed_plan();
@@ -271,7 +280,8 @@ static void test_errors(void)
     is_in(text, "step    52.370 ms +-21 %\n");
 }
 
-/* The three that are farthest, of all that there are. */
+/* The report lists the three loads that are farthest outside the measured
+ * range. */
 static void test_outside(void)
 {
     static struct cost_outside outside[] = {{"t1", "rows", 4e9, 10, 2e8},
@@ -297,7 +307,8 @@ static void test_outside(void)
     is_not_in(text, "'t3'");
 }
 
-/* The rows of a table are as wide as its heading; what is exposed has fewer. */
+/* Tests that the rows of a printed table are as wide as its heading. The line
+ * of exposed times has fewer columns and ends the test. */
 static void keeps_columns(const char *report, const char *heading)
 {
     const char *line = strstr(report, heading);
@@ -325,7 +336,7 @@ static void test_large_times(void)
     }
 }
 
-/* What the host takes stands beside the pipeline, where it takes anything. */
+/* The host time is shown after the pipeline, unless it is 0. */
 static void test_host(void)
 {
     struct plan plan = mixed_plan();
@@ -335,7 +346,7 @@ static void test_host(void)
     is_in(report_of(&plan), ", dense part not known, host 0.25 ms\n");
 }
 
-/* Whether de-duplication costs more than it saves. */
+/* The report warns if de-duplication costs more than it saves. */
 static void test_dedup(void)
 {
     static const char note[] = "note    de-duplication costs more than it "
@@ -359,7 +370,7 @@ static void test_made_by_hand(void)
     is_in(report_of(&plan), "search  none: the plan was made by hand\n");
 }
 
-/* Of GPUs that hold some of some kinds, and of one that holds nothing. */
+/* One GPU holds shards of several kinds, the other holds nothing. */
 static void test_kinds(void)
 {
     struct plan plan = fixture_plan(2, 2, 65536);
@@ -379,8 +390,8 @@ static void test_kinds(void)
     is_in(text, "  \nmean ");
 }
 
-/* Where no phases are known, GPUs may well differ in what their step takes: it
- * waits for the one that is ready last, or for the slowest. */
+/* If no phases are known, GPUs may differ in step time. The step then waits for
+ * the GPU that is ready last, or for the slowest one. */
 static void test_unlike_totals(void)
 {
     struct plan plan = mixed_plan();
@@ -428,7 +439,7 @@ static void test_rivals(void)
           "\nrivals  A's planner: no step to compare\n");
 }
 
-/* Where there is room there are more columns, and names are whole. */
+/* A wider terminal shows more columns and full names. */
 static void test_wide(void)
 {
     static const char name[] = "a name longer than the thirty-two columns it "
@@ -451,7 +462,7 @@ static void test_wide(void)
     is_in(text, "  24.30  TW 1 RW 1\n");
 }
 
-/* GPUs that hold a table are named once each, in the order of its pieces. */
+/* Each GPU that holds a table is named once, in the order of its pieces. */
 static void test_holders(void)
 {
     struct plan plan = fixture_plan(2, 2, 65536);
@@ -464,7 +475,7 @@ static void test_holders(void)
     is_in(report_of(&plan), "  CW 3    0 1\n");
 }
 
-/* No one table stands out where all GPUs have as much to do. */
+/* No single table stands out if all GPUs have equal work. */
 static void test_even(void)
 {
     struct plan plan = fixture_plan(2, 2, 65536);
@@ -528,9 +539,9 @@ static void test_many_gpus(void)
          at = strchr(at + 1, '\n'))
         n_lines++;
     ok(n_lines <= 16,
-       "a heading, 12 rows, their mean, what is exposed, a legend (%d)",
-       n_lines);
-    /* Look-ups of 1 + i: 62 is later than the others by a 64th, or less. */
+       "a heading, 12 rows, their mean, exposed times, a legend (%d)", n_lines);
+    /* table i has 1 + i lookups: GPU 62 is later than the others by a 64th or
+     * less */
     is_in(text, "\n63 +");
     is_not_in(text, "\n62");
     is_in(text, " about alike, in the mean\n");
@@ -542,10 +553,8 @@ static void test_many_gpus(void)
     is_not_in(text, " about alike");
 }
 
-/* The first lines tell what stays free, and that hosts are assumed; amounts
- * keep to their columns beside a reserve that is much larger. */
-/* Lines behind the first that begins so, as long as they begin with a digit.
- */
+/* Returns the number of lines that begin with a digit, directly below the first
+ * line that begins with `heading`. */
 static size_t count_lines(const char *text, const char *heading)
 {
     const char *at = strstr(text, heading);
@@ -557,8 +566,8 @@ static size_t count_lines(const char *text, const char *heading)
     return n;
 }
 
-/* Of GPUs that all differ up to 12 have a row each, of more some share one; in
- * more than a thousand columns each has its own. */
+/* Up to 12 different GPUs have a row each. With more GPUs, some share a row,
+ * unless the report has more than a thousand columns. */
 static void test_rows(void)
 {
     static const struct {
@@ -586,9 +595,9 @@ static void test_rows(void)
     }
 }
 
-/* The name of a table has what the other columns leave, of which there are more
- * from 100 on. Ten tables are shown, with a name for kinds from 132 columns
- * on. */
+/* A table's name gets the width that other columns leave; there are more other
+ * columns from 100 columns on. Ten tables are shown; from 132 columns on the
+ * kinds of shards are named. */
 static void test_columns(void)
 {
     static const struct {
@@ -652,6 +661,8 @@ static void test_tables_shown(void)
     }
 }
 
+/* The first lines show the memory that stays free and that hosts are assumed.
+ * Amounts stay within their columns if the reserve is much larger. */
 static void test_reserve(void)
 {
     struct plan plan = mixed_plan();

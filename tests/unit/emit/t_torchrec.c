@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "emit/formats.h"
 
-/* Appends or fails; the text lives in the arena. */
+/* Returns the emitted text, which lives in the arena, or NULL and an error. */
 static const char *emitted(const struct plan *plan,
                            const struct emit_options *options, struct err *err)
 {
@@ -20,14 +20,14 @@ static const char *emitted(const struct plan *plan,
     return text;
 }
 
-/* A table of 8 rows that is on one rank. */
+/* The entry of a table of 8 rows that is whole on one rank. */
 #define WHOLE(type, rank, width)                                        \
     "{\"sharding_type\": \"" type "\", \"compute_kernel\": \"fused\", " \
     "\"ranks\": [" #rank "], \"shards\": [{\"shard_offsets\": [0, 0], " \
     "\"shard_sizes\": [8, " #width "], \"placement\": \"rank:" #rank    \
     "/cuda:" #rank "\"}]}"
 
-/* 2 hosts of 4: one table of each sharding type. */
+/* Returns a plan on 2 hosts of 4 GPUs: one table of each sharding type. */
 static struct plan mixed_plan(void)
 {
     struct plan plan = fixture_plan(8, 4, 65536);
@@ -37,10 +37,12 @@ static struct plan mixed_plan(void)
     fixture_shard(&plan, 0, 39060, 0, 64, 0);
     fixture_shard(&plan, 0, 39060, 64, 96, 5);
     fixture_shard(&plan, 0, 39060, 96, 128, 5);
-    fixture_table(&plan, "t_rows", 20, 16, 2); /* blocks of 3, the last of 2 */
+    /* blocks of 3 rows, the last of 2 */
+    fixture_table(&plan, "t_rows", 20, 16, 2);
     for (uint32_t r = 0; r < 7; r++)
         fixture_shard(&plan, 3 * r, r == 6 ? 20 : 3 * r + 3, 0, 16, r);
-    fixture_table(&plan, "t_host", 5, 8, 1); /* 2, 2, 1, 0 on host 1 */
+    /* blocks of 2, 2, 1 and 0 rows on host 1 */
+    fixture_table(&plan, "t_host", 5, 8, 1);
     fixture_shard(&plan, 0, 2, 0, 8, 4);
     fixture_shard(&plan, 2, 4, 0, 8, 5);
     fixture_shard(&plan, 4, 5, 0, 8, 6);
@@ -199,8 +201,9 @@ static void test_two_modules(void)
     json_decref(root);
 }
 
-/* Re-reads a table's entry as TorchRec does: the shards tile the table, stand
- * in the order of the ranks, and each has its rank's place. */
+/* Reads a table's entry as TorchRec does. Returns true if the shards tile the
+ * table, are in the order of the ranks, and each is placed on its rank's
+ * device. */
 static bool entry_is_sound(const struct plan *plan, const struct table *table,
                            const json_t *entry)
 {
@@ -244,9 +247,9 @@ static bool entry_is_sound(const struct plan *plan, const struct table *table,
     return area == (json_int_t)table->num_embeddings * table->dim;
 }
 
-/* Random tables on random clusters, cut in each way that TorchRec knows. A
- * rank's pieces of a table are of one width, those of another rank of another.
- */
+/* Adds a random table on a random cluster, cut in a way that TorchRec supports.
+ * All pieces of the table on one rank have one width; different ranks may have
+ * different widths. */
 static void add_random_table(struct plan *plan, struct rng *rng)
 {
     uint32_t n_devices = plan->problem.cluster.n_devices;
@@ -343,7 +346,7 @@ static const struct refused_piece half_grid[] = {
     "table 'rows': TorchRec cuts rows only into equal blocks in the order " \
     "of the ranks, over all "
 
-/* One table of these pieces. */
+/* A table of these pieces, and the message with which it is refused. */
 static const struct refused_cut {
     uint32_t n_ranks, n_local;
     const char *name;
@@ -415,8 +418,9 @@ static void test_refused_modules(void)
                    "width");
 }
 
-/* Names with dots say the module; whole tables are of the type of the column
- * pieces of their own module alone, and widths must agree within one. */
+/* Dots in a table's name give its module. Whether a whole table gets the type
+ * of column pieces depends only on the tables in its own module. Widths must
+ * agree only within a module. */
 static void test_named_modules(void)
 {
     struct plan plan = fixture_plan(2, 2, 64);
@@ -478,7 +482,7 @@ static void test_named_modules(void)
            "in one");
 }
 
-/* A ModuleDict of torch's takes no such names. */
+/* A torch ModuleDict does not accept these names. */
 static void test_refused_names(void)
 {
     struct plan plan = fixture_plan(1, 1, 64);
@@ -503,7 +507,7 @@ static void test_refused_names(void)
     refuses(&plan, "table 'user' has more rows than TorchRec can count");
 }
 
-/* Pieces of the columns of two sequence tables; a third is whole. */
+/* Two sequence tables are cut by columns; a third is whole. */
 static void test_sequence_pieces(void)
 {
     struct plan plan = fixture_plan(4, 4, 64);
@@ -527,8 +531,8 @@ static void test_sequence_pieces(void)
                    "tables must have one width");
 }
 
-/* What the emitter takes is just what TorchRec takes: the pieces of each rank
- * are equally wide. */
+/* The emitter accepts exactly the cuts that TorchRec accepts: all pieces on one
+ * rank have the same width. */
 static void test_random_widths(void)
 {
     struct rng rng;
@@ -562,7 +566,8 @@ static void test_random_widths(void)
     ok(n_refused > 50 && n_refused < 250, "%d of them refused", n_refused);
 }
 
-/* Rows on the right ranks in the wrong order, whichever two change places. */
+/* Row blocks on the right ranks, but in the wrong order: any two of them are
+ * swapped. */
 static void test_order_of_ranks(void)
 {
     struct emit_options options = {0};
@@ -579,7 +584,8 @@ static void test_order_of_ranks(void)
                     uint32_t rank = r == a ? b : r == b ? a : r;
 
                     fixture_shard(&plan, 4 * r, 4 * r + 4, 0, 8, rank);
-                    if (cols == 16) /* a grid, of which only one is wrong */
+                    /* a grid, of which only one column block is wrong */
+                    if (cols == 16)
                         fixture_shard(&plan, 4 * r, 4 * r + 4, 8, 16, 4 + r);
                 }
                 plan_sort_shards(&plan);
@@ -590,7 +596,7 @@ static void test_order_of_ranks(void)
     is_i64(n_wrong, 0, "row blocks stand in the order of the ranks");
 }
 
-/* What a sequence may be cut into, of all that a pooled table may. */
+/* A sequence table can be cut in only some of the ways of a pooled table. */
 static void test_outputs(void)
 {
     struct emit_options options = {0};
@@ -619,8 +625,8 @@ static void test_outputs(void)
     }
 }
 
-/* An NVL72 of 18 hosts: a rank's device is that of its host, blocks of rows are
- * over the whole domain, and the job is told. */
+/* An NVL72 of 18 hosts. A rank's device is its number within its host. Row
+ * blocks are over the whole NVLink domain. The job gets the domain's size. */
 static void test_domains(void)
 {
     struct plan plan = fixture_plan(144, 4, 65536);
@@ -670,8 +676,11 @@ static void test_text_format(void)
     for (size_t i = 0; i < out.len; i++)
         n_lines += out.data[i] == '\n';
     is_i64((int64_t)n_lines, (int64_t)plan.n_shards + 1, "a line a shard");
-    /* 39060 x 64 x 4 + 39060 x 4 + 4 x (8 x 131072 + 4 x 65536) +
-     * 2 x 65536 x 64 x 4 */
+    /*
+     * bytes of weights, state, input, and outputs with gradients:
+     *     39060 x 64 x 4 + 39060 x 4 + 4 x (8 x 131072 + 4 x 65536) +
+     *     2 x 65536 x 64 x 4
+     */
     ok(strstr(out.data, "\nt_b\tcolumn\t0\t39060\t0\t64\t0\t48952912\t-\n") !=
            NULL,
        "a shard with its memory");

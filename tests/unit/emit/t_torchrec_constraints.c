@@ -17,9 +17,10 @@ static const char *emitted(const struct plan *plan, const char *prefix)
     return text;
 }
 
-/* Features share the look-ups of their table, as equals; what is pooled more
- * or less than once a sample says so. Columns of 40 in three are 16, 16, 8;
- * what is whole may be cut, but where the list does not allow it. */
+/* Expected constraints. Features of a table share its lookups equally. A table
+ * whose number of poolings per sample is not 1 states this number. 40 columns
+ * in three pieces are 16, 16 and 8. A whole table may be cut, unless the table
+ * list forbids it. */
 static const char text[] =
     "{\"p_whole\": {\"sharding_types\": [\"table_wise\", \"column_wise\"], "
     "\"compute_kernels\": [\"fused\"], \"pooling_factors\": [3.0]},\n"

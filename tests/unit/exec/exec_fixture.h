@@ -10,9 +10,9 @@
 #include "core/plan.h"
 #include "device/comm.h"
 
-/* What the executor's tests share: plans made by hand, piece by piece, on a
- * device: a CPU with two threads, unless the test asks for a GPU. One process
- * is all ranks. */
+/* Shared fixture of the executor's tests. Plans are made by hand, piece by
+ * piece. They run on a CPU with two threads, unless the test asks for a GPU.
+ * One process has all ranks. */
 
 struct fixture {
     struct arena arena;
@@ -81,7 +81,8 @@ static inline uint32_t last_table(const struct fixture *fixture)
     return (uint32_t)fixture->plan.problem.n_tables - 1;
 }
 
-/* Pieces of the table added last. */
+/* Add a piece to the table that was added last: whole, columns, rows, or a
+ * replica on every device. */
 static inline struct shard *add_whole(struct fixture *fixture, uint32_t device)
 {
     struct shard *shard = &fixture->shards[fixture->plan.n_shards++];

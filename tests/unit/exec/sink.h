@@ -4,7 +4,7 @@
 
 #include "core/sample.h"
 
-/* Of a sink that is empty and that keeps no exchanges. */
+/* Callbacks of a sample sink that has no samples and stores no exchanges. */
 static inline int keep_comm(void *ctx, const struct sample_setting *setting,
                             const struct comm_sample *sample, struct err *err)
 {

@@ -21,7 +21,8 @@ static int run(struct fixture *fixture, struct exec_result *result,
                     options, &fixture->arena, err);
 }
 
-/* Runs the plan; everything must agree with the reference within `limit`. */
+/* Runs the plan and tests that all results agree with the reference within
+ * `limit`. */
 static void run_and_check(struct fixture *fixture, struct exec_result *result,
                           double scale_rows, double limit, const char *what)
 {
@@ -101,7 +102,7 @@ static void test_row_wise(void)
     fixture_init(&fixture, 4, 256);
     add_table(&fixture, "rows", 10000, 32, 5);
     add_rows(&fixture, 0, 0, 2500);
-    add_rows(&fixture, 1, 2500, 2501); /* hardly ever looked up */
+    add_rows(&fixture, 1, 2500, 2501); /* a row that is hardly ever looked up */
     add_rows(&fixture, 3, 2501, 10000);
     add_table(&fixture, "grid", 999, 24, 7);
     for (uint32_t i = 0; i < 4; i++) {
@@ -115,7 +116,7 @@ static void test_row_wise(void)
     fixture_release(&fixture);
 }
 
-/* Half of the samples are of sessions that others are of. */
+/* Half of the samples belong to sessions of other samples. */
 static void test_sessions(void)
 {
     struct fixture fixture;
@@ -152,7 +153,7 @@ static void test_replicated(enum optimizer optimizer, uint32_t n_ranks)
     fixture_release(&fixture);
 }
 
-/* Gradients and dense sums of more than is sent at a time. */
+/* Gradients and dense sums that are larger than one transfer. */
 static void test_chunks(void)
 {
     struct fixture fixture;
@@ -194,7 +195,7 @@ static void test_poolings(void)
     struct fixture fixture;
     struct exec_result result = {0};
 
-    fixture_init(&fixture, 8, 509); /* no multiple of 8 */
+    fixture_init(&fixture, 8, 509); /* not a multiple of 8 */
     add_table(&fixture, "none", 1000, 16, 0);
     add_whole(&fixture, 5);
     add_table(&fixture, "rare", 1000, 16, 0.3);
@@ -280,8 +281,8 @@ static void test_comm_fp16(void)
     fixture_release(&fixture);
 }
 
-/* A plan of every kind of piece, on ranks of different sizes; rank 3 has only
- * its replica, rank 4 nothing but that either. */
+/* Makes a plan with every kind of piece, on ranks of different sizes. Ranks 3
+ * and 4 have only their replica. */
 static void make_mixed(struct fixture *fixture, enum device_kind kind)
 {
     fixture_init_on(fixture, kind, 5, 203);
@@ -342,7 +343,8 @@ static void test_hashes(void)
        "a GPU has the same bits");
 }
 
-/* Chunks are of other samples in each rank's part, some of none. */
+/* A chunk has different numbers of samples in each rank's part; some chunks are
+ * empty. */
 static void test_in_chunks(enum device_kind kind)
 {
     static const uint32_t n_chunks[] = {2, 3, 8, 64};
@@ -357,7 +359,7 @@ static void test_in_chunks(enum device_kind kind)
     }
 }
 
-/* Weights of all ranks take 1.1 MB; what else is needed, about 64 MB. */
+/* The weights of all ranks take 1.1 MB, all other memory about 64 MB. */
 static void test_turns(void)
 {
     struct exec_result whole = {0}, turns = {0};
@@ -390,7 +392,7 @@ static void test_turns(void)
     is_i64(n, 2, "two and three turns were tried");
 }
 
-/* The step of the ranks' phases, as `step` has it. */
+/* Returns the time of a step composed from the ranks' phases, in ms. */
 static double composed_ms(const struct exec_result *result, uint32_t n_ranks,
                           const struct step *step)
 {
@@ -401,8 +403,8 @@ static double composed_ms(const struct exec_result *result, uint32_t n_ranks,
     return step_of_ranks(step, n_ranks, (const double(*)[N_PHASES])phases_ms);
 }
 
-/* A GPU that is every rank measures no communication: it is what the plan
- * predicts, or nothing. */
+/* One GPU that plays all ranks cannot measure communication. Its times are
+ * those that the plan predicts; without predictions there are none. */
 static void test_gpu_comm(void)
 {
     static struct device_cost costs[] = {
@@ -441,7 +443,7 @@ static void test_gpu_comm(void)
     ok(!run(&fixture, &result, &options, &err) &&
            result.comm == EXEC_COMM_MODELLED,
        "one with costs has theirs %s", err.msg);
-    /* Predicted waiting: none for rank 0, 1.5 ms for rank 1. */
+    /* predicted waiting is 0 for rank 0 and 1.5 ms for rank 1 */
     ok(result.ranks[0].phases_ms[PHASE_OUTPUT] == 2 &&
            result.ranks[1].phases_ms[PHASE_OUTPUT] == 1.5 &&
            result.ranks[0].phases_ms[PHASE_GRADIENT] == 1,
@@ -495,7 +497,8 @@ static void test_scaled(void)
     add_table(&fixture, "cut", 1000003, 16, 8);
     for (uint32_t i = 0; i < 4; i++)
         add_rows(&fixture, i, i * 250001, i < 3 ? (i + 1) * 250001 : 1000003);
-    add_table(&fixture, "vanishing", 4, 16, 8); /* one row for four pieces */
+    /* one row per piece for four pieces */
+    add_table(&fixture, "vanishing", 4, 16, 8);
     for (uint32_t i = 0; i < 4; i++)
         add_rows(&fixture, i, i, i + 1);
     run_and_check(&fixture, &result, 1e-5, 1e-5, "rows scaled to a 100000th");
@@ -530,7 +533,7 @@ static void check_definitions(const struct exec_result *result)
                  cost->fwd_comm_ms) < 1e-9;
     }
     ok(real, "each phase has been measured");
-    ok(same, "forward communication is what is left, totals are the step");
+    ok(same, "forward communication is the rest, totals are the step");
 }
 
 static void test_definitions(void)
@@ -561,7 +564,7 @@ static void test_definitions(void)
     is_str(result.comm_basis,
            "copies between rank buffers of one process; waiting computed from "
            "the ranks' own times",
-           "what communication is based on");
+           "the basis of communication times");
     fixture_release(&fixture);
 }
 
@@ -583,7 +586,8 @@ static void test_no_check(void)
     fixture_release(&fixture);
 }
 
-/* Quiet or not, the figures and the count of disturbed ranks fit together. */
+/* Whether or not the machine is quiet, times are measured and the number of
+ * disturbed ranks agrees with the ranks' flags. */
 static void test_quiet(void)
 {
     struct fixture fixture;
@@ -599,7 +603,7 @@ static void test_quiet(void)
     options.wait_for_quiet = true;
     ok(!run(&fixture, &result, &options, &err) &&
            result.ranks[1].compute.median_ms > 0,
-       "timed beside a canary %s", err.msg);
+       "timed with an interference probe %s", err.msg);
     for (uint32_t r = 0; r < 2; r++)
         n += result.ranks[r].disturbed;
     is_i64(result.n_disturbed, n, "disturbed ranks are counted");
@@ -607,7 +611,7 @@ static void test_quiet(void)
     fixture_release(&fixture);
 }
 
-/* A sink that keeps what it is given. */
+/* A sample sink that stores all samples it receives. */
 struct kept {
     unsigned n, n_comm;
     struct comm_sample comm;
@@ -717,7 +721,7 @@ static void test_samples(void)
     fixture_release(&fixture);
 }
 
-/* One more table, before all others. */
+/* Adds one more table, in front of all others. */
 static void add_before(struct fixture *fixture)
 {
     struct table *tables = fixture->tables;
@@ -733,8 +737,9 @@ static void add_before(struct fixture *fixture)
         fixture->shards[i].table = (fixture->shards[i].table + 1) % (last + 1);
 }
 
-/* One table on two ranks, changed by `spoil`, or another and that one, and the
- * whole message. */
+/* Tests that a plan is refused, with the complete message. The plan has one
+ * table on two ranks, which `spoil` changes; the second time another table
+ * comes first. */
 static void reject(void (*spoil)(struct fixture *), const char *want)
 {
     for (int is_second = 0; is_second < 2; is_second++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU that is every rank: which phases are measured, which are the plan's,
- * and what they come to; on a device that takes the time it is told. */
+/* One GPU that plays all ranks: which phases are measured, which are
+ * predicted by the plan, and the totals. The device reports times that the
+ * test prepared. */
 #include "exec/exec.h"
 
 #include "exec_fixture.h"
@@ -12,8 +13,13 @@ static struct recorded device;
 static struct fixture fixture;
 static struct device_cost predicted[2];
 
-/* The plan's ranks: compute 10 and 8 ms, backward communication 3 and 2,
- * forward communication 5 and 8 with what is waited for the other. */
+/*
+ * Makes a plan of two ranks. Their predicted times are, in ms:
+ *
+ *         compute  backward comm.  forward comm. with waiting
+ *     0      10          3                   5
+ *     1       8          2                   8
+ */
 static void begin(bool is_priced, bool has_parts)
 {
     struct err err = {0};
@@ -113,7 +119,7 @@ static void test_parts(void)
                phases_ms[PHASE_GRADIENT] == parts_ms[STEP_GRADIENT],
            "exchanges of GPU %u", r);
         is_near(phases_ms[PHASE_REDUCE], r ? 0 : 1.75, 1e-12,
-                "what is left of the backward communication reduces replicas");
+                "the rest of the backward communication reduces replicas");
         ok(phases_ms[PHASE_FORWARD] == 2 && phases_ms[PHASE_BACKWARD] == 5,
            "look-ups are measured");
         is_near(result.costs[r].bwd_comm_ms,
@@ -126,8 +132,9 @@ static void test_parts(void)
     leave();
 }
 
-/* Without parts the forward exchange is what is not waited: of 13 ms until the
- * last is ready GPU 1 waits 3, and of GPU 0's 5 ms none. */
+/* Without predicted parts, the forward exchange is the forward communication
+ * less waiting. The last GPU is ready after 13 ms; GPU 1 waits 3 ms for it, and
+ * GPU 0 waits for none of its 5 ms. */
 static void test_no_parts(void)
 {
     struct exec_result result;
@@ -152,14 +159,15 @@ static void test_no_parts(void)
     leave();
 }
 
-/* The slowest is the one with most compute, the first of those. */
+/* The slowest GPU is the first one of those with most compute. */
 static void test_slowest(void)
 {
     static const double ms[] = {1, 1, 1, 1, 1, 1, 1, 4, 4, 4, 4, 4, 4, 4};
     struct exec_result result;
 
     begin(true, true);
-    device.marked_ms[0][1] = 0; /* seven laps of each rank, by these times */
+    /* seven repetitions of each rank, timed by ms[] */
+    device.marked_ms[0][1] = 0;
     device.ms = ms;
     device.n_ms = 14;
     result = run();
@@ -169,7 +177,7 @@ static void test_slowest(void)
     leave();
 }
 
-/* What nobody says. */
+/* The default options. */
 static void test_options(void)
 {
     struct exec_options options;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes of one rank each do what one process does of all ranks. */
+/* Several processes of one rank each get the same results as one process of all
+ * ranks. */
 #include "exec/exec.h"
 
 #include <sys/mman.h>
@@ -9,7 +10,7 @@
 
 #define N_RANKS 3
 
-/* What the processes found, or this one. */
+/* Results of the processes, or of this one. */
 struct found {
     bool is_right, is_timed, is_chunked;
     uint64_t output_hash, weight_hash;
@@ -62,7 +63,7 @@ static void run_plan(struct found *found, struct world *world,
     arena_release(&fixture.arena);
 }
 
-/* By so many processes; 1: this one. */
+/* Runs the plan with n processes; n = 1 uses this process. */
 static struct found run(uint32_t n, uint32_t n_chunks)
 {
     struct found *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
@@ -86,7 +87,7 @@ static struct found run(uint32_t n, uint32_t n_chunks)
     return copy;
 }
 
-/* The memory of a host is that of all its processes. */
+/* The memory limit of a host applies to the sum of its processes. */
 static void test_memory(uint64_t memory_bytes, bool fits)
 {
     struct world *world = NULL;
@@ -110,7 +111,8 @@ int main(void)
 
     test_memory(UINT64_C(1) << 20, false);
     test_memory(UINT64_C(1) << 32, true);
-    alone = run(1, 1); /* the last, as this process then had threads */
+    /* runs last, because this process has threads from then on */
+    alone = run(1, 1);
     ok(alone.output_hash && alone.output_hash == whole.output_hash &&
            alone.output_hash == chunks.output_hash,
        "the same outputs");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a report says, by what there was to measure and to compare with. */
+/* Lines of a report, depending on the measurements and predictions that
+ * exist. */
 #include "exec/exec_report.h"
 
 #include "exec_fixture.h"
@@ -14,7 +15,8 @@ struct report {
     struct exec_report report;
 };
 
-/* GPU 1 is measured as the slower one: 5 ms in all, of which 3 of compute. */
+/* Makes a report in which GPU 1 is the slower one: 5 ms in total, including 3
+ * ms of compute. */
 static void report_init(struct report *of)
 {
     memset(of, 0, sizeof(*of));
@@ -47,7 +49,7 @@ static void report_init(struct report *of)
                                       &of->result,        &of->fixture.arena};
 }
 
-/* The plan has costs: 4 ms on GPU 1. */
+/* Adds predicted costs to the plan: 4 ms on GPU 1. */
 static void add_prediction(struct report *of)
 {
     memcpy(of->predicted, of->costs, sizeof(of->predicted));
@@ -57,7 +59,7 @@ static void add_prediction(struct report *of)
     of->fixture.plan.cost.name = "plain";
 }
 
-/* What the report has, and has not; ends it. */
+/* Tests that the report contains `want` but not `not`; then ends the report. */
 static void says(struct report *of, const char *want, const char * not )
 {
     struct buf out = {0};

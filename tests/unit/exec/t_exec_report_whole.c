@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports word by word, as text and as JSON: what is said follows from what
- * there was to measure, and every line has its figures. */
+/* Complete reports, as text and as JSON. Their lines depend on the measurements
+ * that exist, and every line has its figures. */
 #include "exec/exec_report.h"
 
 #include "exec_fixture.h"
@@ -12,7 +12,7 @@ static struct exec_rank ranks[2];
 static struct device_cost measured[2], predicted[2];
 static struct exec_result result;
 
-/* Figures that are all different. */
+/* Fills in figures that are all different. */
 static void set_figures(void)
 {
     for (unsigned r = 0; r < 2; r++) {
@@ -88,7 +88,7 @@ static void same(const char *got, const char *want, const char *name)
         printf("---\n%s---\n", got);
 }
 
-/* Ends it. */
+/* Compares both texts of the report, then ends it. */
 static void says(const char *name, const char *text, const char *json)
 {
     const struct exec_report now = {&fixture.plan,  fixture.world,
@@ -112,7 +112,7 @@ static void says(const char *name, const char *text, const char *json)
     fixture_release(&fixture);
 }
 
-/* One process, a plan without costs, nothing exchanged. */
+/* One process, a plan without costs, and no exchanges. */
 static void test_bare(void)
 {
     begin();
@@ -162,8 +162,8 @@ static void test_bare(void)
          "p\":null,\"turns\":1}}");
 }
 
-/* Two processes on a host, costs with all that they may say, exchanges as
- * predicted. */
+/* Two processes on one host, costs with all optional members, and predicted
+ * exchanges. */
 static void test_priced(void)
 {
     begin();
@@ -247,7 +247,7 @@ static void test_priced(void)
          "bed\":true,\"p10_ms\":8.5,\"p90_ms\":9.5},\"turns\":3}}");
 }
 
-/* Processes with GPUs on two hosts, whose exchanges were measured. */
+/* Processes with GPUs on two hosts; the exchanges are measured. */
 static void test_gpus(void)
 {
     begin();

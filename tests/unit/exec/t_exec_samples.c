@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The number that a rank's work has among samples is that of its work, whatever
- * else there is. */
+/* The case number of a rank's work depends on the work alone, not on the rest
+ * of the plan. */
 #include "exec/exec_samples.h"
 
 #include "exec/exec.h"
@@ -32,8 +32,8 @@ static int keep(void *ctx, const struct sample_setting *setting,
     return 0;
 }
 
-/* A table on each rank; what is told of them is as it was, but for one
- * thing. */
+/* Work of a rank: one table. Variants of it differ in one property, and their
+ * case numbers must differ accordingly. */
 struct work {
     uint64_t n_rows, batch;
     double pooling, skew;
@@ -43,8 +43,8 @@ struct work {
     enum precision comm_precision;
 };
 
-/* What is expected of the plan is what was realised, about, and is the same
- * case. */
+/* The sample that is derived from the plan has the same case number as the
+ * measured sample, and about the same figures. */
 static void compare_planned(const struct kept *kept, struct fixture *fixture)
 {
     for (uint32_t r = 0; r < N_RANKS; r++) {
@@ -112,8 +112,8 @@ static struct kept run(const struct work *works)
     return kept;
 }
 
-/* Bytes of each rank's own pieces, of which the most and all count; replicas
- * send nothing, nor does who is alone. */
+/* An exchange's sizes, in bytes: the largest rank's pieces, and the sum of all
+ * ranks. Replicas send nothing, and a single rank sends nothing. */
 static void check_exchange(void)
 {
     struct comm_sample sample = {0};

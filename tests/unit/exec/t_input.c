@@ -5,9 +5,9 @@
 #include "tests/tap.h"
 
 /*
- * The ids that ranks send each other: as many as there are, to everyone who
- * looks them up, and in the right order; and a check that can fail. On a GPU
- * too, if there is one.
+ * The ids that ranks send each other: complete, sent to every rank that looks
+ * them up, and in the right order. Each check is also tested to fail. Runs on a
+ * GPU too, if there is one.
  */
 struct stage {
     struct fixture fixture;
@@ -16,9 +16,9 @@ struct stage {
     struct input input;
 };
 
-/* Tables of 4 and 3 look-ups a bag, of two outputs with 2 each, and copies.
- * The columns of "cut" are on ranks 0 and 1, of "rows" on 0 and 2; ranks have
- * 33, 34 and 34 samples. */
+/* Makes tables of 4 and 3 lookups per bag, one with two outputs of 2 lookups
+ * each, and replicas. The columns of "cut" are on ranks 0 and 1, the rows of
+ * "rows" on 0 and 2. The ranks have 33, 34 and 34 samples. */
 static void stage_open(struct stage *stage, enum device_kind kind)
 {
     struct fixture *fixture = &stage->fixture;
@@ -56,7 +56,8 @@ static void pack(struct stage *stage)
         input_pack(&stage->input, r);
 }
 
-/* What the check says of what was packed. */
+/* Exchanges the packed ids and returns the failure that the check finds, or
+ * NULL. */
 static const char *failure_of(struct stage *stage)
 {
     static struct verify verify;
@@ -75,7 +76,7 @@ static uint64_t size_of(const struct stage *stage, uint32_t from, uint32_t to)
     return stage->input.sizes[from * 3 + to];
 }
 
-/* 8 bytes an id, 4 a length, up to the next multiple of 8. */
+/* 8 bytes per id and 4 per length, rounded up to a multiple of 8. */
 static void test_sizes(const struct stage *stage)
 {
     for (uint32_t from = 0; from < 3; from++) {
@@ -93,7 +94,7 @@ static void test_sizes(const struct stage *stage)
     }
 }
 
-/* One more in a word of a message, and `delta` less in the next. */
+/* Adds 1 to a word of a message and subtracts `delta` from the next word. */
 static void spoil(struct stage *stage, uint32_t from, uint32_t to, uint64_t at,
                   int delta, const char *want, const char *name)
 {
@@ -106,7 +107,7 @@ static void spoil(struct stage *stage, uint32_t from, uint32_t to, uint64_t at,
     is_str(failure_of(stage), want, name);
 }
 
-/* Messages are written anew where they stand: GPUs know these places. */
+/* Messages are written again at the same addresses, because GPUs know them. */
 static void test_places(struct stage *stage)
 {
     char *before[9];
@@ -127,11 +128,11 @@ static void test_device(enum device_kind kind)
     test_sizes(&stage);
     test_places(&stage);
     pack(&stage);
-    is_str(failure_of(&stage), NULL, "what came is what is looked up");
+    is_str(failure_of(&stage), NULL, "received ids are those looked up");
     spoil(&stage, 2, 1, 0, 1,
           "table 'cut': the ids that came to GPU 1 are not those that it looks "
           "up",
-          "two bags that share their ids otherwise are noticed");
+          "wrong lengths of two bags are noticed");
     spoil(&stage, 2, 1, 34 * 4 + 8, 0,
           "table 'cut': the ids that came to GPU 1 are not those that it looks "
           "up",
@@ -141,7 +142,7 @@ static void test_device(enum device_kind kind)
           "looks up",
           "of a row piece too");
     pack(&stage);
-    is_str(failure_of(&stage), NULL, "and nothing is once it is mended");
+    is_str(failure_of(&stage), NULL, "no failure after repair");
     stage_close(&stage);
 }
 
@@ -155,9 +156,9 @@ static void add_piece(struct fixture *fixture, uint32_t device,
     shard->col_end = col_end;
 }
 
-/* However pieces tile their table: blocks of all sizes, some of which have no
- * row left, a grid, a grid that is none by rows, and several pieces on a rank.
- */
+/* All tilings of a table work: blocks of all sizes, some without a row after
+ * scaling, a grid, a tiling that is not a grid by rows, and several pieces on
+ * one rank. */
 static void test_tilings(double scale_rows)
 {
     static const uint64_t ends[] = {1, 2, 700, 701, 702, 990, 991, 1000};

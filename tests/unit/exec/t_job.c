@@ -10,11 +10,11 @@
 #define N_WARM_UP 3
 #define MAX_TIMES (MAX_RANKS * N_STEPS * N_STEP_PARTS)
 
-/* A plan that predicts, and the times of a job that follows a law. */
+/* A plan with predictions, and times of a simulated job. */
 struct planted {
     struct plan plan;
     struct device_cost devices[MAX_RANKS];
-    /* What each rank really takes, without noise, and each exchange. */
+    /* True time of each part on each rank, without noise, in ms. */
     double ms[MAX_RANKS][N_STEP_PARTS];
     struct part_time times[MAX_TIMES];
     size_t n;
@@ -25,7 +25,7 @@ static bool is_compute(enum step_part part)
     return part == STEP_FORWARD || part == STEP_BACKWARD;
 }
 
-/* The median that stands for a rank's part. */
+/* Returns the median time of a rank's compute part, or that of an exchange. */
 static double measured_ms(const struct job_times *job, uint32_t r,
                           enum step_part part)
 {
@@ -54,9 +54,9 @@ static void predict(struct planted *planted, uint32_t n_ranks, struct rng *rng)
         }
 }
 
-/* Each exchange ends on all ranks together, and one of them came last; the
- * dense part makes others late. Now and then a phase is disturbed; the first
- * steps are slow. */
+/* Simulates the job. Each exchange ends on all ranks together; one rank arrives
+ * last, the others are delayed by the dense part. Sometimes a phase is
+ * disturbed, and the first steps are slow. */
 static void run(struct planted *planted, double noise, struct rng *rng)
 {
     const uint32_t n_ranks = planted->plan.problem.cluster.n_devices;
@@ -87,7 +87,7 @@ static int learn(struct job_times *job, const struct planted *planted,
                           N_WARM_UP, arena, err);
 }
 
-/* Constants of ranks, a straggler among them, found again from noisy steps. */
+/* Tests that the ranks' times and a straggler are found from noisy steps. */
 static void test_planted(void)
 {
     static struct planted planted;
@@ -109,7 +109,8 @@ static void test_planted(void)
         predict(&planted, n_ranks, &rng);
         factor = 1.3 + rng_uniform(&rng);
         for (uint32_t r = 0; r < n_ranks; r++) {
-            /* what its tables cost more than was thought, in each phase */
+            /* factor by which the rank's tables cost more than predicted, per
+             * phase */
             const double forward = 1.2 + 0.12 * rng_uniform(&rng);
             const double slow = r == straggler ? factor : 1;
 
@@ -145,7 +146,8 @@ static void test_planted(void)
     arena_release(&arena);
 }
 
-/* Of ranks that all are as slow, the factor is the planted one. */
+/* If all ranks are equally slow, the straggler's factor is the simulated
+ * one. */
 static void test_factor(void)
 {
     static struct planted planted;
@@ -164,7 +166,8 @@ static void test_factor(void)
             for (unsigned p = STEP_FORWARD; p < N_STEP_PARTS; p++)
                 if (is_compute(p))
                     planted.ms[r][p] *= r == 5 ? 1.6 * 1.25 : 1.25;
-        /* one phase makes no straggler, nor do two that differ */
+        /* not stragglers: one slow phase, or two phases with different
+         * factors */
         planted.ms[2][STEP_BACKWARD] *= 1.5;
         planted.ms[3][STEP_FORWARD] *= 1.3;
         planted.ms[3][STEP_BACKWARD] *= 2;
@@ -186,8 +189,8 @@ static void test_factor(void)
     arena_release(&arena);
 }
 
-/* Where each rank has a factor of its own, and nothing else is wrong, ranks
- * are the cause of all of it, whether the input is measured or not. */
+/* If each rank has its own factor and there is no other error, ranks explain
+ * the whole difference, whether the input is measured or not. */
 static void test_ranks_alone(void)
 {
     static struct planted planted;
@@ -221,7 +224,7 @@ static void test_ranks_alone(void)
     arena_release(&arena);
 }
 
-/* Rank 0 is slower by these factors, the others are as predicted. */
+/* Rank 0 is slower by these factors; the others take the predicted times. */
 static void test_thresholds(void)
 {
     static const struct {
@@ -265,7 +268,8 @@ static void test_thresholds(void)
     }
 }
 
-/* Steps in any order, of which the first do not count; 0 ms are known. */
+/* Steps may be in any order. The first steps do not count, and times of 0 ms
+ * do. */
 static void test_steps(void)
 {
     static struct planted planted;
@@ -323,7 +327,7 @@ static void test_refused(void)
     refuse(&planted, "most ranks have no times in most of 1 steps");
 }
 
-/* Times and steps that others have. */
+/* Times or whole steps are missing on some ranks. */
 static void test_missing(void)
 {
     static struct planted planted;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory that an execution needs, figure by figure, and what follows from
- * it: how many ranks share a turn, and which --scale-rows would fit. */
+/* The memory that an execution needs, item by item, and its consequences: the
+ * number of ranks that share a turn, and the --scale-rows that would fit. */
 #include "exec/placement.h"
 
 #include "device/canary.h"
@@ -11,8 +11,8 @@
 
 #define BATCH 9 /* rank 0 has 4 samples, rank 1 has 5 */
 
-/* Look-ups of "rows": few, so that the work of a rank is the largest need; or
- * many, so that the input is. */
+/* Size of table "rows". With few lookups a rank's work needs most memory; with
+ * many lookups the input does. */
 struct size {
     uint64_t n_rows;
     double pooling;
@@ -24,7 +24,7 @@ struct stage {
     struct placement placement;
 };
 
-/* Every kind of piece on two ranks. */
+/* Makes a plan with every kind of piece on two ranks. */
 static void stage_open(struct stage *stage, struct size size)
 {
     struct fixture *fixture = &stage->fixture;
@@ -55,7 +55,7 @@ static void stage_close(struct stage *stage)
     fixture_release(&stage->fixture);
 }
 
-/* Look-ups of a batch that each piece serves, in the order of the plan. */
+/* Lookups of a batch that each piece serves, in plan order. */
 static void test_lookups(struct stage *stage, struct size size)
 {
     const double want[] = {20 * BATCH,
@@ -74,7 +74,8 @@ static void test_lookups(struct stage *stage, struct size size)
                 1e-9, "look-ups of a piece");
 }
 
-/* One group's share: batches of bags and look-ups, and scratch to sort them. */
+/* One group's share of the work: batches of bags and lookups, and scratch
+ * memory to sort them. */
 struct work {
     double n_bags, n_lookups;
     uint32_t max_dim;
@@ -91,8 +92,8 @@ static double work_bytes(const struct work *works, size_t n, unsigned n_sets)
     return bytes;
 }
 
-/* The larger of the ranks' work. Replicas have three batches' look-ups: their
- * own, and both ranks'. */
+/* Returns the larger one of the two ranks' work, in bytes. Replicas hold the
+ * lookups of three batches: their own, and both ranks'. */
 static double largest_work(const struct placement *placement, struct size size)
 {
     const double quarter = size.pooling / 4 * BATCH;
@@ -106,10 +107,11 @@ static double largest_work(const struct placement *placement, struct size size)
                 work_bytes(second, 3, rank_work_n_cold_sets(placement, 1)));
 }
 
-/* Dense gradients of "copied" on each rank. */
+/* Bytes of the dense gradients of "copied" on each rank. */
 #define DENSE_BYTES (50 * 8 * 4.0)
-/* What is looked up and what comes: 208 and 128 columns of rank 0 and 1's
- * groups of one output, 16 of two; 8 copied, which are not sent. */
+/* Bytes of outputs that are computed and received. Groups of one output have
+ * 208 columns on rank 0 and 128 on rank 1, that of two outputs 16. The 8 copied
+ * columns are not sent. */
 #define OUTPUT_BYTES (4.0 * BATCH * (2 * (208 + 160 + 2 * 16) + 8))
 
 static void test_need(struct size size, bool is_input)
@@ -136,7 +138,7 @@ static void test_need(struct size size, bool is_input)
     is_near(need.batch_bytes, fixed + fmax(work, 4 * input), 1e-3,
             "input or work, outputs, sums, the canary, the reference");
 
-    /* Whole and in chunks, where there are several processes. */
+    /* Several processes also compare the whole batch with chunks. */
     placement->n_chunks = 2;
     placement_need(&need, placement);
     is_near(need.batch_bytes, fixed + fmax(work, 4 * input), 1e-3,
@@ -149,13 +151,13 @@ static void test_need(struct size size, bool is_input)
     placement_need(&need, placement);
     if (!is_input)
         is_near(need.batch_bytes, fixed + work, 1e-3,
-                "of one chunk they have nothing to compare");
+                "with one chunk there is nothing to compare");
     placement->comm->world->size = 1;
     stage_close(&stage);
 }
 
-/* A GPU sorts with more scratch, has four batches, and shares no memory with
- * the reference. */
+/* A GPU needs more scratch memory to sort, holds four batches, and shares no
+ * memory with the reference. */
 static void test_gpu(void)
 {
     struct stage stage;
@@ -178,8 +180,9 @@ static void test_gpu(void)
     stage_close(&stage);
 }
 
-/* Who is not here has neither weights nor outputs here, but half of the samples
- * are drawn here, and what is here gets the ids of all. */
+/* A rank of another process has no weights and outputs here. Half of the
+ * samples are drawn here, and the rank that is here receives the ids of all
+ * samples. */
 static void test_here(void)
 {
     const double lookups = 10000 * BATCH;
@@ -210,8 +213,8 @@ static void test_here(void)
     stage_close(&stage);
 }
 
-/* Rows by how often they are used: a block's share of the look-ups, unless rows
- * are scaled, which are taken to be used evenly. */
+/* With rows in the order of frequency, a block has its share of the lookups. If
+ * rows are scaled, they are assumed to be used evenly. */
 static void test_hot(void)
 {
     for (unsigned scaled = 0; scaled < 2; scaled++) {
@@ -250,13 +253,14 @@ static void test_hot(void)
     }
 }
 
-/* The reference counts the table whose look-ups and bags take most. */
+/* The reference is sized for the table whose lookups and bags need most
+ * memory. */
 static void test_reference(void)
 {
     static const struct {
         double pooling[2];
         uint32_t n_outputs[2];
-        double bytes; /* a sample */
+        double bytes; /* bytes per sample */
     } CASES[] = {
         {{2, 1}, {1, 1}, 2 * 28 + 8},
         {{1, 2}, {1, 1}, 2 * 28 + 8},
@@ -294,10 +298,12 @@ static void test_reference(void)
     }
 }
 
-/* Ranks share a turn while their weights fit beside what stays. */
+/* Ranks share a turn as long as their weights fit into the memory that the
+ * other items leave. */
 static void test_turns(void)
 {
-    /* Weights of ranks in thousands of rows, and of what is left for them. */
+    /* each rank's weights, and the memory left for them, in thousands of
+     * rows */
     static const struct {
         unsigned rows[4], room;
         unsigned n_turns, ends[4];
@@ -341,8 +347,8 @@ static void test_turns(void)
     }
 }
 
-/* 95 % of what is free can be used, to the byte; beyond it the sentence gives
- * the scale that fits, rounded down to three digits. */
+/* 95 % of the free memory can be used, to the byte. If more is needed, the
+ * message gives the scale that fits, rounded down to three digits. */
 static void test_limit(void)
 {
     struct placement_need need;

@@ -34,7 +34,7 @@ static void test_scaled_rows(void)
     ok(tiles, "scaled row ranges tile the scaled table");
 }
 
-/* 2 ranks; a table of 4 Mi rows x 64 takes 1 GiB and 16 MiB of state. */
+/* Places 2 ranks; a table of 4 Mi rows x 64 takes 1 GiB and 16 MiB of state. */
 static void place_gib(struct fixture *fixture, struct placement *placement,
                       double scale_rows)
 {
@@ -87,7 +87,7 @@ static void test_memory(void)
     fixture_release(&fixture);
 }
 
-/* A replica has a dense gradient on each rank; ranks take turns with the
+/* A replica has a dense gradient on each rank. Ranks take turns only with the
  * weights. */
 static void test_dense(void)
 {
@@ -117,8 +117,8 @@ static void test_dense(void)
             "and three dense gradients");
 }
 
-/* What an execution has on a rank of ids, and of outputs with those that it
- * receives, is part of the memory that a plan counts for the rank. */
+/* The memory that a plan counts for a rank covers an execution's ids and
+ * outputs on this rank, including received outputs. */
 static void test_counted(void)
 {
     static const uint64_t memory[4] = {1 << 30, 1 << 30, 1 << 30, 1 << 30};
@@ -159,7 +159,7 @@ static void test_counted(void)
             double bag_bytes = 4.0 * group->out_dim;
             struct index_batch batch;
 
-            used += bag_bytes * group->n_bags / 4; /* received */
+            used += bag_bytes * group->n_bags / 4; /* received outputs */
             if (group->rank != r)
                 continue;
             used += bag_bytes * group->n_bags;
@@ -175,13 +175,13 @@ static void test_counted(void)
         most = fmax(most, used);
     }
     ok(least >= 1 && most <= 2,
-       "counted: %.2f to %.2f of what an execution has", least, most);
+       "counted: %.2f to %.2f times an execution's bytes", least, most);
     placement_release(&placement);
     fixture_release(&fixture);
 }
 
-/* Which table comes first and which rank has which does not change what is
- * needed in all. */
+/* The order of the tables, and which rank has which table, do not change the
+ * total memory. */
 static void test_order(void)
 {
     struct placement_need need[4];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run makes of a machine that is disturbed, by a canary that says what
- * the test has it say. */
+/* How a run treats a disturbed machine. The test replaces the interference
+ * probe, which gives the verdicts that the test prepared. */
 #include "exec/exec.h"
 
 #include "device/canary.h"
@@ -8,7 +8,7 @@
 #include "sink.h"
 #include "tests/tap.h"
 
-static const enum canary_verdict *verdicts; /* one a measurement */
+static const enum canary_verdict *verdicts; /* one per measurement */
 
 int canary_open(struct canary **out, struct device *device, struct err *err)
 {
@@ -32,7 +32,7 @@ static int keep(void *ctx, const struct sample_setting *setting,
     return 0;
 }
 
-/* How often a run asked for what is known of it. */
+/* Number of times that a run asked for earlier results of the probe. */
 static int n_learned;
 
 int canary_learn(struct canary *canary, const struct sample_sink *sink,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the timing of a rank asks of its device, call by call, and what it makes
- * of the times. */
+/* Tests which calls the timing of a rank makes on its device, and the times
+ * that it derives. */
 #include "exec/timing.h"
 
 #include "base/interrupt.h"
@@ -36,8 +36,8 @@ static void begin(struct stage *stage, uint32_t n_ranks, uint64_t batch)
         fixture_bail(&err);
 }
 
-/* Tables of 1, 2 ... n outputs on rank 0: a group each; and replicas in so many
- * groups. */
+/* Adds tables of 1, 2 ... n outputs on rank 0, each a group of its own; and
+ * replicas in n_replica_groups groups. */
 static void add_groups(struct stage *stage, unsigned n, unsigned n_replicas,
                        unsigned n_replica_groups)
 {
@@ -152,8 +152,9 @@ static void test_replicas(void)
     leave(&stage);
 }
 
-/* A lap is held unless it is more than 256 pieces of work: 8, 20 a group,
- * and 20 more a group of replicas and one a replica for their update. */
+/* A repetition is held unless it is more than 256 pieces of work. It has 8,
+ * plus 20 per group, plus 20 more per group of replicas and one per replica for
+ * its update. */
 static void test_held(void)
 {
     static const struct {
@@ -178,7 +179,8 @@ static void test_held(void)
     }
 }
 
-/* A rank without samples looks its replicas up for nobody, and updates them. */
+/* A rank without samples skips the forward of its replicas, but updates
+ * them. */
 static void test_no_samples(void)
 {
     struct stage stage;
@@ -200,7 +202,7 @@ static void test_no_samples(void)
     leave(&stage);
 }
 
-/* A call that fails ends the timing, and what was held is released. */
+/* If a call fails, the timing ends and a hold is released. */
 static void test_failures(void)
 {
     static const struct {
@@ -228,7 +230,7 @@ static void test_failures(void)
         char want[200];
         size_t n = 0;
 
-        /* Two groups look up: each letter of a forward stands for both. */
+        /* two groups are looked up, so each 'f' stands for two calls */
         for (const char *at = CASES[i].calls; *at; at++) {
             want[n++] = *at;
             if (*at == 'f' && CASES[i].failing != 'f')
@@ -246,7 +248,7 @@ static void test_failures(void)
     }
 }
 
-/* Each phase's exchange is timed for itself, in the order of a step. */
+/* Each phase's exchange is timed on its own, in the order of a step. */
 static void test_exchanges(void)
 {
     struct timing exchanges[N_PHASES] = {{0}};
@@ -263,7 +265,8 @@ static void test_exchanges(void)
         fixture_bail(&err);
     ok(input.host && input.d_sent == input.sent,
        "one process sends ids from host to host");
-    device.marked_ms[0][1] = 0; /* but 1, 2, 3 and 4 in turn */
+    /* times are taken from ms[]: 1, 2, 3 and 4 in turn */
+    device.marked_ms[0][1] = 0;
     ok(!timing_exchanges(exchanges, &set, &input, 5, &err), "timed %s",
        err.msg);
     ok(exchanges[PHASE_INPUT].median_ms == 1 &&

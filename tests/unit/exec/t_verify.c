@@ -9,9 +9,9 @@
 #include "tests/tap.h"
 
 /*
- * The check must be able to fail: a step is run in its parts and something is
- * spoiled between them; on a GPU too, if there is one. All rows of the tables
- * are touched.
+ * Tests that the comparison can fail: a step runs in parts, and the test
+ * changes numbers between them. Runs on a GPU too, if there is one. All rows of
+ * the tables are touched.
  */
 struct stage {
     struct fixture fixture;
@@ -20,8 +20,8 @@ struct stage {
     struct verify verify;
 };
 
-/* Rank 0: columns 0..12 of "cut", rows 0..8 of "rows"; rank 1: the rest;
- * "copied" on both. */
+/* Makes a plan of two ranks. Rank 0 has columns 0..12 of "cut" and rows 0..8 of
+ * "rows", rank 1 has the rest; "copied" is on both. */
 static void stage_open(struct stage *stage, enum device_kind kind,
                        enum precision precision)
 {
@@ -76,7 +76,8 @@ static void backward(struct stage *stage)
         fixture_bail(&err);
 }
 
-/* A fresh comparison of the outputs, or of the weights. */
+/* Compares all outputs or all weights from scratch. Returns the name of the
+ * table that fails, or NULL. */
 static const char *failed_table(struct stage *stage, enum verify_what what)
 {
     static char name[80];
@@ -104,7 +105,7 @@ static struct piece *find_piece(struct stage *stage, const char *table,
     return NULL;
 }
 
-/* One number of the device's memory plus `delta`. */
+/* Adds `delta` to one number in device memory. */
 static void change(struct stage *stage, float *d_number, float delta)
 {
     struct device *device = stage->fixture.device;
@@ -118,8 +119,8 @@ static void change(struct stage *stage, float *d_number, float delta)
         fixture_bail(&err);
 }
 
-/* Adds `delta` to one number, checks that it is noticed, and by the hash of
- * its rank too, takes it back. */
+/* Adds `delta` to one number and tests that the comparison fails and the hash
+ * of its rank changes. Then restores the number. */
 static void spoil(struct stage *stage, float *d_number, float delta,
                   enum verify_what what, uint32_t rank, const char *table,
                   const char *name)
@@ -140,11 +141,11 @@ static void spoil(struct stage *stage, float *d_number, float delta,
        rank);
     if (device_upload(device, d_number, &sound, sizeof(sound), &err))
         fixture_bail(&err);
-    is_str(failed_table(stage, what), NULL, "... and not once it is mended");
-    ok((*ranks)[rank].hashes[what] == hash, "... nor by the hash");
+    is_str(failed_table(stage, what), NULL, "... and not after repair");
+    ok((*ranks)[rank].hashes[what] == hash, "... and the hash is restored");
 }
 
-/* Element `column` of the piece's output of the receiver's `bag`. */
+/* Returns element `column` of the piece's output in the receiver's `bag`. */
 static float *output_at(struct stage *stage, const struct piece *piece,
                         uint32_t receiver, size_t bag, uint32_t column)
 {
@@ -254,7 +255,7 @@ static void test_fp16(enum device_kind kind)
     stage_close(&stage);
 }
 
-/* Pieces and the unsharded table have the same numbers. */
+/* Pieces and the unsharded table get the same initial values. */
 static void test_values(void)
 {
     float whole[64], part[16], copy[16];
@@ -269,7 +270,7 @@ static void test_values(void)
     values_load(copy, halves, 16, PRECISION_FP16);
     values_weights(part, 9, 1037, 16, PRECISION_FP16);
     ok(!memcmp(part, copy, sizeof(part)),
-       "fp16 weights are what is stored of them");
+       "fp16 weights have the stored, rounded values");
     values_gradient(whole, 9, 5, 0, 64, PRECISION_FP32);
     values_gradient(part, 9, 5, 40, 16, PRECISION_FP32);
     ok(!memcmp(whole + 40, part, sizeof(part)), "so are gradients");
@@ -278,7 +279,7 @@ static void test_values(void)
        "which are these for ever");
 }
 
-/* States are of the size of a gradient's square, give or take a half. */
+/* Initial states are as large as a squared gradient, within a half. */
 static void test_state_values(void)
 {
     double square = 0, least = INFINITY, most = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The comparison in more parts than one: outputs in chunks, touched rows in
- * windows and in runs that are downloaded together; and pieces of every shape.
- * Each number is compared once, and the hashes are of the bytes that the plan
- * alone puts in order. */
+/* The comparison in several parts: outputs in chunks, touched rows in windows
+ * and in runs that are downloaded together, and pieces of every shape. Each
+ * number is compared once. The hashes cover the bytes in an order that depends
+ * only on the plan. */
 #include "base/hash.h"
 #include "device/device_ops.h"
 #include "exec/rank_work.h"
@@ -52,7 +52,8 @@ static void leave(struct stage *stage)
     fixture_release(&stage->fixture);
 }
 
-/* The number that was compared, where all agree. */
+/* Compares outputs or weights, which must agree. Returns the number of values
+ * compared. */
 static uint64_t n_compared(struct stage *stage, enum verify_what what)
 {
     struct err err = {0};
@@ -67,8 +68,9 @@ static uint64_t n_compared(struct stage *stage, enum verify_what what)
     return stage->verify.found.tallies[what].n;
 }
 
-/* 8200 columns of one output and 20 of two are 32,960 bytes a sample, which 16
- * MiB hold 509 times, and one more. */
+/* Number of samples per chunk. 8200 columns of one output and 20 of two are
+ * 32,960 bytes per sample; 16 MiB hold 509 samples, and a chunk has one
+ * more. */
 #define CHUNK 510
 
 static void test_chunks(uint64_t batch)
@@ -101,11 +103,11 @@ static void test_chunks(uint64_t batch)
        "hashed chunk by chunk, %llu samples", (unsigned long long)batch);
     update(&stage);
     ok(n_compared(&stage, VERIFY_WEIGHTS) <= 3 * 8200 + 30 * 20,
-       "what nobody looks up is not compared");
+       "unused rows are not compared");
     leave(&stage);
 }
 
-/* Downloads are counted on their way. */
+/* A device that counts the downloads. */
 static struct device_ops counting_ops;
 static const struct device_ops *real_ops;
 static unsigned n_transfers;
@@ -119,7 +121,8 @@ static int count_transfer(struct device *device, void *dst, const void *src,
     return real_ops->transfer(device, dst, src, n_bytes, err);
 }
 
-/* Rows of a table that the step touches, ascending. */
+/* Stores the rows of a table that the step touches, ascending, in rows[];
+ * returns their number. */
 static size_t list_touched(const struct placement *placement, size_t table,
                            uint64_t *rows)
 {
@@ -140,8 +143,8 @@ static size_t list_touched(const struct placement *placement, size_t table,
     return n;
 }
 
-/* How often rows are downloaded that lie at most `gap` from the one before, and
- * less than `span` from the first. */
+/* Returns the number of downloads. A download continues if the next row is at
+ * most `gap` after the previous one and less than `span` after the first. */
 static unsigned count_runs(const uint64_t *rows, size_t n, uint64_t gap,
                            uint64_t span)
 {
@@ -156,8 +159,8 @@ static unsigned count_runs(const uint64_t *rows, size_t n, uint64_t gap,
     return runs;
 }
 
-/* Rows of 4096 bytes: 17 rows apart come together from a GPU, 1 on the host,
- * and 1025 in all at most. */
+/* Rows have 4096 bytes. Rows up to 17 apart are downloaded together from a GPU,
+ * up to 1 apart on the host, and at most 1025 rows at a time. */
 static void test_runs(enum optimizer optimizer)
 {
     static uint64_t rows[8000];
@@ -199,7 +202,7 @@ static void test_runs(enum optimizer optimizer)
     leave(&stage);
 }
 
-/* The longest run there may be: all rows are touched. */
+/* The longest possible run: all rows are touched. */
 static void test_span(void)
 {
     struct stage stage = {0};
@@ -227,7 +230,7 @@ static void test_span(void)
     leave(&stage);
 }
 
-/* More touched rows than a window of 32 MiB holds. */
+/* More touched rows than fit a window of 32 MiB. */
 static void test_windows(void)
 {
     static uint64_t rows[2900];
@@ -270,8 +273,8 @@ static void add_piece(struct fixture *fixture, uint32_t device,
     shard->col_end = col_end;
 }
 
-/* Pieces that cut the columns of some rows otherwise than of others: each has
- * its own state. And the same by a rule without one. */
+/* Tiles in which some rows are cut into other columns than others. Each piece
+ * has its own state, or none, depending on the optimizer. */
 static void test_wheel(enum optimizer optimizer, enum precision precision)
 {
     static uint64_t rows[90];
@@ -294,17 +297,17 @@ static void test_wheel(enum optimizer optimizer, enum precision precision)
     n = list_touched(&stage.placement, 0, rows);
     is_i64((int64_t)n_compared(&stage, VERIFY_WEIGHTS), (int64_t)(12 * n),
            "every column of each touched row, once");
-    /* Only rank 1's are here: columns 8 to 12 above, 4 to 12 below. */
+    /* keeps only rank 1's pieces: columns 8 to 12 above, 4 to 12 below */
     for (size_t i = 0; i < stage.placement.n_pieces; i++)
         if (stage.placement.pieces[i].rank != 1)
             stage.placement.pieces[i].d_weight = NULL;
     for (size_t i = 0; i < n; i++)
         n_compared_each += rows[i] < 60 ? 4 : 8;
     is_i64((int64_t)n_compared(&stage, VERIFY_WEIGHTS),
-           (int64_t)n_compared_each, "those that are here, once");
+           (int64_t)n_compared_each, "values of local pieces, once");
     ok(!stage.ranks[0].hashes[VERIFY_WEIGHTS] &&
            stage.ranks[1].hashes[VERIFY_WEIGHTS],
-       "of that rank");
+       "only rank 1 has a hash");
     leave(&stage);
 }
 

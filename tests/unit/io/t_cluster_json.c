@@ -33,12 +33,12 @@ static void test_two_gpus(void)
     is_i64((int64_t)cluster.memory_bytes[1], (int64_t)(40 * GIB), "in bytes");
     is_i64((int64_t)cluster.reserve_bytes[0], 0, "nothing used");
     is_i64((int64_t)cluster.reserve_bytes[1], (int64_t)(3 * GIB / 2),
-           "what is used is not to be used");
+           "used memory is reserved");
     ok(!cluster.gpu && !cluster.reserve, "no kind of GPU, no reserve");
     is_near(cluster.intra_gbps + cluster.inter_gbps, 0, 0, "nor bandwidths");
 }
 
-/* Runs of equal hosts, of which the last has one GPU that differs. */
+/* Many equal hosts, and a last host in which one GPU differs. */
 static void test_many_gpus(void)
 {
     bool is_alike = true;
@@ -198,7 +198,7 @@ static void test_file(void)
        "a file that is not there");
 }
 
-/* What is wrong with a file begins with its path. */
+/* A message about a file begins with the file's path. */
 static void test_load(void)
 {
     static const char text[] = "{\"hosts\": [{\"count\": 2, \"gpus\": 3}]}";

@@ -35,7 +35,7 @@ static void draw(struct data *data, struct rng *rng, size_t pooling)
     }
 }
 
-/* A file of NumPy; `is_narrow`: of 32 bits. */
+/* Writes an array as a NumPy file; is_narrow selects 32-bit integers. */
 static void add_array(struct buf *out, const int64_t *numbers, size_t n_rows,
                       size_t n_columns, bool is_narrow)
 {
@@ -85,7 +85,8 @@ static void save(const char *path, struct buf *text)
     buf_release(text);
 }
 
-/* Two results are the same, to the last bit. */
+/* Returns true if the result equals, to the last bit, that of the same data in
+ * a plain profile. */
 static bool is_same(const struct profile_result *got, const struct data *data,
                     struct arena *arena)
 {
@@ -134,8 +135,9 @@ static void check_file(const char *name, const char *table,
     ids_release(&tables);
 }
 
-/* Frames of two tables in turn, each of as many samples as there is room for,
- * or fewer, and their ids in two. */
+/* Sends frames of two tables alternately. Each frame has a random number of
+ * samples, at most as many as fit the local batch; their ids come in two
+ * frames. */
 static void check_stream(const struct data data[2], struct rng *rng,
                          struct arena *arena)
 {
@@ -202,7 +204,7 @@ static void check_names(struct arena *arena)
     ok(dup2(input, STDIN_FILENO) == STDIN_FILENO && !close(input), "back");
 }
 
-/* The same samples by every way in. */
+/* All input formats give the same result for the same samples. */
 static void check_drawn(uint64_t seed)
 {
     struct arena arena = {0};
@@ -239,8 +241,8 @@ static void check_drawn(uint64_t seed)
     arena_release(&arena);
 }
 
-/* Parts of a table come one behind the other, in folders of their own; lengths
- * are of the ids beside them. */
+/* The files of a table are parts that follow each other, each in its own
+ * folder. Lengths belong to the ids in the same folder. */
 static void check_parts(void)
 {
     static const struct {
@@ -294,8 +296,9 @@ static int measure_list(struct id_tables *tables, struct table *lines, size_t n,
     return ids_measure(tables, (char *[]){b, c}, 2, &err);
 }
 
-/* Of a list each table takes its own line, wherever that stands; what has none
- * is refused, and so is a table of more rows than are counted. */
+/* With a table list, each table gets the line of its own name, in any order. A
+ * table without a line is refused. So is a table with more rows than can be
+ * counted. */
 static void check_list(void)
 {
     const int64_t ids[] = {1, 2};
@@ -332,7 +335,7 @@ static void check_list(void)
     arena_release(&arena);
 }
 
-/* An archive of no arrays. */
+/* An archive without arrays. */
 static void check_none(void)
 {
     static const char empty[22] = "PK\005\006";

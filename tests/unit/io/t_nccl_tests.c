@@ -25,7 +25,8 @@ static int parse(struct nccl_tests *out, const char *text, struct arena *arena,
     return nccl_tests_parse(out, text, strlen(text), "a.txt", arena, err);
 }
 
-/* Ranks, hosts, device, and the rows out of place; what is empty is none. */
+/* Checks ranks, hosts, device and the out-of-place rows; an empty text has none
+ * of these. */
 static void check_good(const char *text, uint32_t n_hosts, const char *name)
 {
     struct nccl_tests out;
@@ -35,11 +36,11 @@ static void check_good(const char *text, uint32_t n_hosts, const char *name)
     if (ok(!parse(&out, text, &arena, &err), "%s: %s", name, err.msg)) {
         is_str(out.device, "NVIDIA H100 80GB HBM3", "the device of rank 0");
         is_i64(out.n_ranks, 2, "two ranks");
-        is_i64(out.n_hosts, n_hosts, "on so many hosts");
+        is_i64(out.n_hosts, n_hosts, "number of hosts");
         ok(out.n_rows == 2 && out.rows[0].bytes == 1048576 &&
                out.rows[0].us == 100 && out.rows[1].bytes == 4194304 &&
                out.rows[1].us == 200,
-           "of %zu rows both are measured", out.n_rows);
+           "%zu rows, of which two are expected", out.n_rows);
     }
     arena_release(&arena);
 }
@@ -132,12 +133,13 @@ static void check_faults(void)
         ok(parse(&out, faults[i].text, &arena, &err) == -1 &&
                err.code == ERR_INPUT,
            "refused");
-        is_str(err.msg, faults[i].want, "and why is said");
+        is_str(err.msg, faults[i].want, "with the reason");
         arena_release(&arena);
     }
 }
 
-/* Rows as old versions print them: redop and root blank, errors as 0e+00. */
+/* Rows as old versions print them: redop and root are blank, errors are
+ * 0e+00. */
 static void test_versions(void)
 {
     check_good(RANKS "# size count type redop time algbw busbw error time "
@@ -154,7 +156,7 @@ static void test_versions(void)
         2, "redop and root are blank; a count of all elements");
 }
 
-/* What collectors of logs put before each line. */
+/* Prefixes that log collectors put in front of each line. */
 static void test_prefixes(void)
 {
     check_good("0: " FOUR "1: WARNING: something 1 2 3\n"

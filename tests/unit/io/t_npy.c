@@ -8,8 +8,8 @@
 #define HEADER(type, order, shape) \
     "{'descr': " type ", 'fortran_order': " order ", 'shape': " shape ", }"
 
-/* A file with this header behind the version, which says how long the length
- * is. */
+/* Makes a file of this version and header. The size of the header's length
+ * field depends on the version. */
 static size_t make_npy(char text[NPY_HEAD_MAX], int version, const char *header)
 {
     const size_t n = strlen(header), n_length = version == 1 ? 2 : 4;
@@ -109,7 +109,8 @@ static void check_arrays(void)
            "is refused");
 }
 
-/* A header with one extra field in front of the sizes', if they are wide. */
+/* Makes a member's zip header. If is_wide, sizes are 64-bit in an extra field,
+ * and another extra field precedes it. */
 static size_t make_member(char text[256], const char *name, unsigned flags,
                           unsigned method, uint64_t bytes, bool is_wide)
 {

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* A plan as it is written, with every key. Two GPUs, three tables. */
+/* A plan as the program writes it, with every key: two GPUs, three tables. */
 static const char full[] =
     "{\n"
     "  \"neuroshard_plan\": 1,\n"
@@ -101,7 +101,7 @@ static const char full[] =
     "  \"bound_ms\": 1.75\n"
     "}\n";
 
-/* As little as a hand-made plan may have. */
+/* The smallest plan that can be made by hand. */
 static const char small[] =
     "{\"neuroshard_plan\": 1, \"batch\": 64,\n"
     " \"cluster\": {\"gpus\": 2, \"memory_bytes\": [1000000, 1000000]},\n"
@@ -260,7 +260,7 @@ static void test_full(void)
     ok(plan.cost.n_outside == 2 && !plan.cost.outside[1].table &&
            plan.cost.outside[1].least == 128 &&
            plan.cost.outside[0].value == 2000,
-       "what is outside");
+       "loads outside the measured range");
     ok(plan.shards[2].col_begin == 96 && plan.shards[2].device == 1, "shard");
     ok(plan.shard_ms[1] == 0.625 && isnan(plan.shard_ms[2]), "alone_ms");
     ok(plan.devices[1].bwd_comm_ms == 0.25 &&
@@ -277,10 +277,10 @@ static void test_full(void)
            plan.problem.tables[0].dedup == 0.25,
        "job");
     is_near(plan.devices[0].parts_ms[STEP_INPUT], 0.375, 0, "a phase");
-    is_near(plan.exposed_ms[STEP_REPLICAS], 0.125, 0, "what is exposed");
+    is_near(plan.exposed_ms[STEP_REPLICAS], 0.125, 0, "exposed time");
 }
 
-/* Of any size that may be given, for the cluster as for all. */
+/* Bandwidths of any allowed size survive writing and reading. */
 static void test_bandwidths(void)
 {
     struct plan plan, again;
@@ -298,7 +298,8 @@ static void test_bandwidths(void)
     is_i64(n_wrong, 0, "any bandwidth comes back");
 }
 
-/* Files of before the search's time was left out. */
+/* Unknown keys are ignored. Older files have the search time, which newer files
+ * leave out. */
 static void test_unknown_keys(void)
 {
     struct plan plan = {0}, again = {0};
@@ -314,7 +315,7 @@ static void test_unknown_keys(void)
     is_str(plan_to_json(&plan, &arena), full, "the time is not written");
 }
 
-/* Shards that were edited by hand, out of order, keep their costs. */
+/* Shards that were edited by hand and are out of order keep their costs. */
 static void test_moved(void)
 {
     static const char text[] =
@@ -369,7 +370,7 @@ static void test_small(void)
        "without devices there is no total");
 }
 
-/* `from` in the text becomes `to`. */
+/* Replaces `from` in the text by `to`; `want` is the error. */
 struct edit {
     const char *from, *to, *want;
 };
@@ -384,7 +385,8 @@ static const char *edited(const char *text, const struct edit *edit)
                         at + strlen(edit->from));
 }
 
-/* Plans of before input and outputs were told apart say what they said. */
+/* Plans that are older than the items `input` and `outputs` keep their total
+ * `io`. */
 static void test_io(void)
 {
     static const struct edit edits[] = {
@@ -417,7 +419,7 @@ static void test_io(void)
        "which is checked");
 }
 
-/* Edits that leave a plan. */
+/* Edits after which the plan is still valid. */
 static const struct edit tolerated[] = {
     {"\"batch\": 1024", "\"batch\": 1024.0", NULL},
     {"\"batch\": 1024", "\"batch\": \"1024\"", NULL},
@@ -455,8 +457,8 @@ static void test_tolerated(void)
     }
 }
 
-/* Every key missing, of another type and out of its range; the whole sentence
- * after "plan.json: ". */
+/* Every key is removed, changed to another type and to a value out of range.
+ * `want` is the whole message after "plan.json: ". */
 static const struct edit refused[] = {
     {"\"neuroshard_plan\": 1,", "", "neuroshard_plan is missing"},
     {"_plan\": 1", "_plan\": \"one\"",
@@ -794,7 +796,7 @@ static void test_not_json(void)
     }
 }
 
-/* Positive and finite, over the whole range of exponents. */
+/* Returns a positive finite number; exponents cover the whole range. */
 static double random_double(struct rng *rng)
 {
     uint64_t bits = rng_u64(rng) >> 1;
@@ -804,7 +806,7 @@ static double random_double(struct rng *rng)
     return isfinite(x) ? x : 0.1;
 }
 
-/* Any bits that make a number of the range. */
+/* Returns a number from 0 to max, with random bits. */
 static double random_within(double max, struct rng *rng)
 {
     double x = random_double(rng);
@@ -812,7 +814,7 @@ static double random_within(double max, struct rng *rng)
     return x <= max ? x : fmod(x, max);
 }
 
-/* Shares that add up to 1. */
+/* Draws shares that add up to 1. */
 static void random_bins(double bins[REUSE_BINS], struct rng *rng)
 {
     double sum = 0;
@@ -904,7 +906,7 @@ static void test_round_trip(void)
         random_plan(&plan, &rng);
         text = plan_to_json(&plan, &arena);
         if (plan_check(&plan, &err) || read_text(&again, text, &err)) {
-            /* Saturated sizes do not fit even the largest memory. */
+            /* saturated sizes do not fit even the largest memory */
             n_wrong += err.code != ERR_NO_PLAN;
             continue;
         }
@@ -914,8 +916,9 @@ static void test_round_trip(void)
     is_i64(n_wrong, 0, "500 random plans, seed 11: the same to the last bit");
 }
 
-/* Each text in turn, made one that no terminal should see: refused, unless it
- * is a member's name that nobody asks for, and then not kept. */
+/* Replaces each text of the file, in turn, by one that a terminal must not
+ * receive. The plan is refused, unless the text is the name of an unknown
+ * member. That name is not written back. */
 static void test_hostile_texts(void)
 {
     const char *text;
@@ -951,7 +954,8 @@ static void test_foreign_bytes(void)
            "with a source that is no UTF-8 made so");
 }
 
-/* A plan that was read knows its hot rows, and the host's time goes with it. */
+/* A plan that was read has its hot rows. The host time is written and read
+ * back. */
 static void test_kept(void)
 {
     struct plan plan, again;

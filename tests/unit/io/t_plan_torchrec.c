@@ -3,7 +3,7 @@
 
 #include "tests/tap.h"
 
-/* The last reading. */
+/* Results of the last plan that was read. */
 static struct arena arena;
 static struct plan plan;
 static struct err err;
@@ -41,7 +41,7 @@ static int read_plan(const char *text, bool has_list)
                               &arena, &err);
 }
 
-/* "a 0:10x0:8@3" for each piece, or why not. */
+/* Returns "a 0:10x0:8@3" for each piece, or the error message. */
 static const char *pieces(const char *text, bool has_list)
 {
     const char *all = "";
@@ -159,7 +159,7 @@ static void test_json_refused(void)
            "tables are to be given");
 }
 
-/* A report whose ranks have these shards. */
+/* A planner report; the arguments are the ranks' shards. */
 #define TITLE "# --- Planner Statistics --- #\n"
 #define RANKS(s0, s1, s2, s3)                        \
     "#   Rank   HBM (GB)   Perf (ms)   Shards   #\n" \
@@ -308,7 +308,8 @@ static void test_stats_refused(void)
     "Pooling Factor   Num Poolings   Output   Features   Emb Dim   "          \
     "Hash Size   Ranks   #\n"
 
-/* Versions 0.3 to 1.0 print no look-ups, and no width of column pieces. */
+/* Versions 0.3 to 1.0 print neither the lookups nor the width of column
+ * pieces. */
 static void test_old_stats(void)
 {
     is_str(pieces(TITLE RANKS("CW: 1", "CW: 1", "", "") OLD_HEADING
@@ -336,7 +337,8 @@ static void test_old_stats(void)
 #define BROKEN \
     HEAD("TW: 1", "TW: 1", "", "") ROW("c", "TW", "fused", "48", "7", "0")
 
-/* A log of several, with other lines between. */
+/* A log with several reports and lines of other programs. The last complete
+ * report is read. */
 static void test_log(void)
 {
     is_str(pieces(BROKEN GOOD, true), "a 0:10x0:8@0", "the last is whole");
@@ -345,9 +347,9 @@ static void test_log(void)
     is_str(warning,
            "plan:19: rank 1 has 1 TW shards by its row, but tables list 0 on "
            "it; the report of line 15 is not whole, the one of line 1 is read",
-           "which is said");
+           "with a warning");
     is_str(pieces(GOOD TITLE, true), "a 0:10x0:8@0", "the last is cut");
-    ok(strstr(warning, "of line 15 is not whole") != NULL, "which is said: %s",
+    ok(strstr(warning, "of line 15 is not whole") != NULL, "with a warning: %s",
        warning);
     is_str(
         pieces("[0]: I0101 12:00 x.py] " TITLE RANKS(
@@ -360,7 +362,7 @@ static void test_log(void)
     is_str(warning, "", "and no warning");
 }
 
-/* A list needs no kernel. */
+/* A table list can be made from a report whose kernels a plan cannot have. */
 static void test_list(void)
 {
     static const struct tables_options options = {0};
@@ -394,7 +396,7 @@ static void test_list(void)
         SHARD_B0 SHARD_B1
 #define PIECES "a 0:10x0:8@3, m.b 0:100x0:40@1, m.b 0:100x40:64@2"
 
-/* print(plan) */
+/* output of print(plan) */
 static void test_printed(void)
 {
     static const struct {
@@ -451,7 +453,7 @@ static void test_printed(void)
 #define REPR_A \
     REPR_TABLE("a", "table_wise", "3", REPR_SPEC("0", "0", "10", "8", "3"))
 
-/* repr(plan.plan) */
+/* output of repr(plan.plan) */
 static void test_repr(void)
 {
     static const struct {
@@ -486,7 +488,7 @@ static void test_repr(void)
     "\"" name "\": {\"sharding_type\": \"" type \
     "\", \"compute_kernel\": \"fused\", \"ranks\": " ranks "}"
 
-/* Plans that do not say of how many ranks, or of which shards. */
+/* Plans that lack the number of ranks or the shards. */
 static void test_json_short(void)
 {
     is_str(

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Arithmetic as bash does it (each value that is known is bash's own), and what
- * is left unknown, though bash may know it. */
+/* Shell arithmetic. Each known value equals that of bash. Some expressions stay
+ * unknown although bash can evaluate them. */
 #include "io/shell_private.h"
 #include "tests/tap.h"
 
 #define LONGEST \
     "a_name_of_sixty_three_letters_is_the_longest_that_is_read_here_"
 
-/* W and G are whole numbers; the others are no numbers that count. */
+/* W, G and the variable with the longest name are whole numbers. X and WORD are
+ * not, and BIG is too large. */
 static struct shell_variable variables[] = {
     {"W", "8", false},
     {"G", "64", false},
@@ -169,7 +170,7 @@ static void test_expressions(void)
     }
 }
 
-/* Brackets and signs go so deep, and no deeper. */
+/* Brackets and signs may be nested 63 deep, but not deeper. */
 static void test_depth(void)
 {
     struct shell shell = {0};
@@ -189,7 +190,7 @@ static void test_depth(void)
         ok(shell_calculate(&shell, signs, &value) == (depth < 64), "%u signs",
            depth);
     }
-    /* What is done counts no longer. */
+    /* only nesting counts: the length of an expression is not limited */
     {
         char text[400] = "1";
         int64_t value = 0;

@@ -41,7 +41,7 @@ static struct timing random_timing(struct rng *rng)
     return (struct timing){median_ms, median_ms * 0.9, median_ms * 1.3};
 }
 
-/* A sample whose every field carries something of its own. */
+/* Returns a sample in which every field has a different value. */
 static struct sample make_sample(struct arena *arena, enum sample_kind kind,
                                  uint64_t case_idx, uint32_t part,
                                  uint32_t n_tables)
@@ -174,7 +174,7 @@ static void holds(const char *held, const char *path, struct arena *arena)
         is_str(held, text, path);
 }
 
-/* The program holds this very file. */
+/* The schema compiled into the program is the text of this file. */
 static void test_schema(struct arena *arena)
 {
     holds(store_schema_sql, "data/schema.sql", arena);
@@ -284,7 +284,7 @@ static void test_comm(struct arena *arena)
     is_i64((int64_t)n, 3, "a pattern is kept once");
     ok(store_sink(store).has_comm(store, &setting, &in[1]) &&
            store_sink(store).has_comm(store, &setting, &in[3]),
-       "what was put is there");
+       "the stored row is found");
     ok(!store_sink(store).has_comm(store, &other_setting, &in[1]),
        "not of another setting");
     for (int i = 0; i < 5; i++) {
@@ -324,7 +324,7 @@ static void test_comm(struct arena *arena)
     store_close(store);
 }
 
-/* A file that somebody prepared: what is in its schema is not run. */
+/* A manipulated file: triggers and views in its schema are not executed. */
 static void test_prepared(struct arena *arena)
 {
     struct sample sample = make_sample(arena, SAMPLE_FUSED, 1, 0, 1), *out;
@@ -366,7 +366,7 @@ static void test_prepared(struct arena *arena)
     store_close(store);
 }
 
-/* No fault of the file goes unexplained. */
+/* Every defect of the file has its own message. */
 static void test_refused(void)
 {
     char path[128], want[256];
@@ -422,7 +422,8 @@ static void test_refused(void)
     opening_fails(path, STORE_WRITE, ERR_INPUT, want);
 }
 
-/* Two writers and a reader of one file, each sees what the others stored. */
+/* Two writers and a reader use one file; each sees the samples of the
+ * others. */
 static void test_shared(struct arena *arena)
 {
     struct store *stores[2], *reader;
@@ -452,7 +453,7 @@ static void test_shared(struct arena *arena)
     store_close(stores[1]);
 }
 
-/* A process that was killed leaves its log behind; a reader copes with it. */
+/* A killed process leaves its log behind; the next reader recovers from it. */
 static void test_killed(struct arena *arena)
 {
     struct sample sample = make_sample(arena, SAMPLE_FUSED, 0, 0, 2);
@@ -473,7 +474,7 @@ static void test_killed(struct arena *arena)
             if (store_sink(store).put(store, &setting, &sample, &err))
                 _exit(1);
         }
-        _exit(0); /* nothing is closed */
+        _exit(0); /* ends without closing the database */
     }
     waitpid(child, NULL, 0);
     snprintf(log, sizeof(log), "%s-wal", path);
@@ -488,8 +489,9 @@ static void test_killed(struct arena *arena)
     ok(access(log, F_OK) != 0, "a writer clears it up");
 }
 
-/* Two that change at once how the file is logged: the second must let go first.
- * Here it is one that reads, then writes a little later. */
+/* Two processes change the file's journal mode at once: the second must first
+ * release its lock. Here one process holds a write transaction and commits a
+ * little later. */
 static void test_waits(void)
 {
     static const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
@@ -572,7 +574,7 @@ static void test_disk_full(struct arena *arena)
     open_ok(&store, path, STORE_WRITE);
     ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err),
        "reads");
-    is_i64((int64_t)n, n_good, "what was acknowledged is there, no more");
+    is_i64((int64_t)n, n_good, "exactly the acknowledged samples are stored");
     put_ok(store, &setting, &sample);
     ok(!store_samples(store, &setting, STORE_SETTING, &out, &n, arena, &err) &&
            (int64_t)n == n_good + 1,
@@ -580,7 +582,8 @@ static void test_disk_full(struct arena *arena)
     store_close(store);
 }
 
-/* A database whose constraints were circumvented is explained, not believed. */
+/* If a database's constraints were bypassed, its wrong values cause an
+ * error. */
 static void test_damaged(struct arena *arena)
 {
     static const struct {
@@ -618,7 +621,7 @@ static void test_damaged(struct arena *arena)
         ok(store_samples(store, &setting, STORE_SETTING, &out, &n, arena,
                          &err) == -1,
            "is refused");
-        /* want has one %s, for the path. */
+        /* want contains one %s, for the path */
         snprintf(want, sizeof(want), "%.15s%s%s", cases[i].want, path,
                  strchr(cases[i].want, '%') + 2);
         is_str(err.msg, want, "message");
@@ -627,7 +630,7 @@ static void test_damaged(struct arena *arena)
     }
 }
 
-/* 20,000 samples of 8 tables; the time is printed, not judged. */
+/* 20,000 samples of 8 tables; the time is printed, not checked. */
 static void test_many(struct arena *arena)
 {
     struct sample sample = make_sample(arena, SAMPLE_FUSED, 0, 0, 8);
@@ -673,7 +676,8 @@ static void remove_dir(void)
     ok(!rmdir(dir), "no stray files");
 }
 
-/* The settings of an open database: a file that others made runs nothing. */
+/* The settings of an open database, which prevent that a foreign file executes
+ * anything. */
 static void test_defended(void)
 {
     static const struct {

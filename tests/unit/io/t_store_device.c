@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-/* What is read for a whole device: samples of all its settings, ceilings; and
- * samples as CSV. */
+/* Reading all data of a device: samples of all its settings, and ceilings. Also
+ * the export of samples as CSV. */
 
 static char path[] = "/tmp/t_device.XXXXXX";
 
@@ -120,16 +120,16 @@ static void test_csv(struct store *store, struct arena *arena)
         n++;
     is_i64((int64_t)n, 8, "the heading and all samples");
     ok(!csv_check(text.data, text.len, "s.csv", arena, &err),
-       "what is written passes the check: %s", err.msg);
+       "the written CSV passes the check: %s", err.msg);
     buf_add(&text, "1,2\n", 4);
     ok(csv_check(text.data, text.len, "s.csv", arena, &err) == -1,
        "a line of two fields does not");
     is_str(err.msg, "s.csv:9: 2 fields, but the header has 36",
-           "and that is said");
+           "with a message");
     buf_release(&text);
 }
 
-/* Seeds are ordered as numbers without a sign, kinds as they are counted. */
+/* Seeds are sorted as unsigned numbers, kinds by their enum value. */
 static void test_csv_order(void)
 {
     struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);
@@ -209,7 +209,8 @@ static void test_ceilings(struct store *store, struct arena *arena)
            "which the message says");
 }
 
-/* Of a machine, whatever the setting; other machines have their own. */
+/* Best times of the interference probe are kept per machine, whatever the
+ * setting; each machine has its own. */
 static void test_canaries(struct store *store)
 {
     struct sample_setting setting = setting_of("cuda:A", 1024, PRECISION_FP16);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program takes from a row and what data/schema.sql lets into one are
- * the same, field by field; and nothing else is taken from a row of a file that
- * was made otherwise. */
+/* The values that the program accepts when reading and those that
+ * data/schema.sql accepts when writing are the same, field by field. Values in
+ * files with another schema are refused. */
 #include "io/store_private.h"
 #include "tests/tap.h"
 
@@ -26,7 +26,7 @@ static void must(int rc, const struct err *err)
     }
 }
 
-/* A database with one row in each table. */
+/* Returns a database with one row in each table. */
 static struct store *open_rows(void)
 {
     struct sample_table table = {
@@ -61,13 +61,13 @@ static void run(struct store *store, const char *sql)
     }
 }
 
-/* A column that is checked. */
+/* A column with a checked range. */
 struct field {
     const char *table, *column;
     struct store_column is;
 };
 
-/* All of them; returns how many. */
+/* Lists all such columns; returns their number. */
 static size_t list_fields(struct field *fields)
 {
     size_t n = 0;
@@ -83,8 +83,9 @@ static size_t list_fields(struct field *fields)
     return n;
 }
 
-/* Puts a value, an SQL expression, into a field; whether the schema lets it.
- * Where not it is put all the same, as nothing keeps a file from having it. */
+/* Stores a value, an SQL expression, in a field; returns true if the schema
+ * allows it. If not, the value is stored all the same, because a file may
+ * contain it. */
 static int is_stored(struct store *store, const struct field *field,
                      const char *value)
 {
@@ -156,7 +157,8 @@ static void try_texts(struct store *store, const struct field *field)
                  0);
 }
 
-/* The schema says how long bins are, the reader what is in them, too. */
+/* The schema checks the length of bins. The reader also checks their
+ * contents. */
 static void try_shares(struct store *store, const struct field *field)
 {
     static const double odd[] = {-1e-9, 1.1, NAN, INFINITY};
@@ -216,8 +218,8 @@ static void test_fields(void)
     unlink(path);
 }
 
-/* Every column that is read has its range, but keys and what is one of a few
- * words. */
+/* Every column that is read has a range, except keys and columns with a few
+ * allowed words. */
 static void test_all_fields(void)
 {
     struct store *store = open_rows();
@@ -253,7 +255,7 @@ static void test_all_fields(void)
     unlink(path);
 }
 
-/* Every list is read through the check. */
+/* Every function that reads a list checks its values. */
 static void test_lists(void)
 {
     static const char *const bad[] = {
@@ -294,8 +296,8 @@ static void test_lists(void)
     }
 }
 
-/* A sample whose second table is refused leaves nothing of itself behind, and
- * the store goes on. */
+/* If a sample's second table is refused, nothing of the sample is stored, and
+ * the store remains usable. */
 static void test_refused_sample(void)
 {
     struct sample_table tables[2] = {
@@ -332,7 +334,7 @@ static void test_refused_sample(void)
     unlink(path);
 }
 
-/* A file whose tables take any type in any column. */
+/* A file whose tables accept any type in any column. */
 static void test_types(void)
 {
     struct buf schema = {0};
@@ -369,7 +371,7 @@ static void test_types(void)
     unlink(path);
 }
 
-/* A table of others may have more columns than any of ours. */
+/* A table in a foreign file may have more columns than any of our tables. */
 static void test_wide_table(void)
 {
     struct store *store = open_rows();

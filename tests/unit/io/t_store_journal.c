@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Databases of a process that was killed between writing pages and removing its
- * rollback journal: the next reader rolls back, or says why it cannot.
+ * Databases of a process that was killed after writing pages and before
+ * removing its rollback journal. The next reader rolls back, or reports why it
+ * cannot.
  */
 #include "io/store_private.h"
 #include "tests/tap.h"
@@ -21,7 +22,8 @@ static const struct sample_setting setting = {
 static char dir[] = "/tmp/t_store_journal.XXXXXX";
 static char path[64], journal[80];
 
-/* Ends the test as failed: nothing that follows would say anything. */
+/* Ends the program with a failed test, because later tests would be
+ * meaningless. */
 static void bail(const char *why)
 {
     ok(0, "%s", why);
@@ -48,7 +50,7 @@ static void fill(void)
     store_close(store);
 }
 
-/* Ends in the middle of a transaction, half of which is in the file. */
+/* Ends in the middle of a transaction; half of it is in the file. */
 static void die_writing(void)
 {
     sqlite3 *db;
@@ -75,7 +77,8 @@ static void leave_journal(void)
     ok(!status && access(journal, F_OK) == 0, "a journal is left");
 }
 
-/* Reads all samples, of which none has the value of the half transaction. */
+/* Reads all samples. Returns true if none has a value of the unfinished
+ * transaction. */
 static bool read_whole(struct err *err)
 {
     struct arena arena = {0};
@@ -125,7 +128,8 @@ static void test_readers_at_once(void)
     is_i64(n_good, 6, "readers at once all find what was committed");
 }
 
-/* In a child that is nobody, as the superuser may write anything. */
+/* Tests in a child that runs as user nobody, because the superuser may write
+ * anything. */
 static bool is_refused(mode_t file_mode, mode_t dir_mode, struct err *err)
 {
     int status = 1, message[2];
@@ -179,7 +183,8 @@ static void test_not_writable(void)
     ok(read_whole(&(struct err){0}), "nothing was lost by trying");
 }
 
-/* Bytes of a page that are overwritten: whoever opens the file hears of it. */
+/* If bytes of a page are overwritten, every process that opens the file gets an
+ * error. */
 static void test_damaged_page(void)
 {
     const size_t page_bytes = 4096;

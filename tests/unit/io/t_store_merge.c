@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define N_STORES 5
-#define N_PUT 60 /* in each */
+#define N_PUT 60 /* samples in each database */
 
 static void must(int rc, const struct err *err)
 {
@@ -48,7 +48,7 @@ static uint64_t hash_of(struct store *store)
     return hash;
 }
 
-/* What must be there in the end: the least of what was put of a key. */
+/* The expected final sample of a key: the least one of those stored. */
 struct expected {
     uint32_t setting, case_idx, kind;
     unsigned flags;
@@ -76,7 +76,7 @@ static void expect(uint32_t setting, const struct sample *sample)
         expected[i] = new;
 }
 
-/* Settings that differ in one thing each. */
+/* Returns settings that each differ from setting 0 in one member. */
 static struct sample_setting make_setting(uint32_t idx)
 {
     return (struct sample_setting){.device = "cpu:Some CPU",
@@ -88,7 +88,8 @@ static struct sample_setting make_setting(uint32_t idx)
                                    .host = idx == 3 ? "box" : ""};
 }
 
-/* Few values, so that much is equal: key, flags, time, all but the tables. */
+/* Stores a sample. Its values are drawn from few, so that keys, flags and times
+ * are often equal and only the tables differ. */
 static void put_sample(struct store *store, struct rng *rng)
 {
     static const char *const times[] = {"2026-11-21T04:05:06Z",
@@ -164,8 +165,8 @@ static bool is_there(struct store *store, const struct expected *row)
     return found;
 }
 
-/* Five databases, in any order and some of them twice, are the same one, in
- * which nothing lacks. */
+/* Five databases, merged in any order and some of them twice, give the same
+ * content, and nothing is missing. */
 static void test_any_order(unsigned n_orders)
 {
     struct store *stores[N_STORES], *all = NULL, *sorted;
@@ -203,7 +204,8 @@ static void test_any_order(unsigned n_orders)
     is_i64(n_same, n_orders, "any order, some twice: the same content");
     for (size_t i = 0; i < n_expected; i++)
         n_there += is_there(all, &expected[i]);
-    is_i64((int64_t)n_there, (int64_t)n_expected, "of each key the best");
+    is_i64((int64_t)n_there, (int64_t)n_expected,
+           "the expected sample of each key");
     must(store_sorted(&sorted, all, &err), &err);
     must(store_merge(stores[0], sorted, &err), &err);
     ok(hash_of(stores[0]) == hash, "one of them becomes all of them");
@@ -225,7 +227,7 @@ static int64_t ask(struct store *store, const char *sql)
     return number;
 }
 
-/* A value of its own in each column of the schema. */
+/* Fills each column of the schema with its own value. */
 static void fill_all(struct store *store)
 {
     execute(
@@ -365,7 +367,7 @@ static void test_refused(struct arena *arena)
         read_fails(cases[i].text, cases[i].want, arena);
 }
 
-/* What a file of another schema, or one that was changed by hand, may hold. */
+/* Values that a file with another schema, or one edited by hand, may hold. */
 static void test_verify(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which row is the same as another, which of two stays, in which order they
- * come, and what is refused: kind of row by kind of row. */
+/* For each kind of row: which rows count as equal, which of two equal rows is
+ * kept, their order, and which rows are refused. */
 #include "io/store_private.h"
 #include "tests/tap.h"
 
@@ -23,7 +23,8 @@ static const struct sample_setting usual = {
 };
 #define N_SETTINGS 9
 
-/* The usual one, but for one member; behind the last the usual one itself. */
+/* Returns the usual setting with member i changed. i = N_SETTINGS is the usual
+ * setting itself. */
 static struct sample_setting other_setting(unsigned i)
 {
     struct sample_setting setting = usual;
@@ -68,7 +69,7 @@ static void run(struct store *store, const char *sql)
     }
 }
 
-/* One number or text that the database answers. */
+/* Returns the single number or text that a query gives. */
 static const char *ask(struct store *store, const char *sql)
 {
     static char answer[200];
@@ -128,7 +129,7 @@ static struct sample *read_all(struct store *store, enum store_scope scope,
     return samples;
 }
 
-/* A sample is there by its setting and the four of its key. */
+/* A sample is found by its setting and the four members of its key. */
 static void test_same_sample(void)
 {
     static const struct key key = {1, 2, SAMPLE_SINGLE, 3};
@@ -142,7 +143,7 @@ static void test_same_sample(void)
 
     ok(!has(store, &usual, key), "nothing is there");
     put(store, &usual, key, 2);
-    ok(has(store, &usual, key), "what was put is");
+    ok(has(store, &usual, key), "the stored row is found");
     for (size_t i = 0; i < 4; i++)
         ok(!has(store, &usual, others[i]), "another key: member %zu", i);
     for (unsigned i = 0; i < N_SETTINGS; i++) {
@@ -153,7 +154,7 @@ static void test_same_sample(void)
     put(store, &usual, key, 1);
     samples = read_all(store, STORE_SETTING, &n);
     ok(n == 1 && samples[0].n_tables == 2 && samples[0].tables[1].n_rows == 31,
-       "put once more the first stays, with its tables");
+       "stored twice: the first one and its tables stay");
     is_str(ask(store, "SELECT count(*) FROM sample_table"), "2",
            "and no others");
     is_str(ask(store, "SELECT count(*) FROM setting"), "1",
@@ -161,7 +162,8 @@ static void test_same_sample(void)
     store_close(store);
 }
 
-/* By setting, oldest first, then by seed, case, kind and part. */
+/* Samples are sorted by setting, oldest first, then by seed, case, kind and
+ * part. */
 static void test_order(void)
 {
     static const struct key want[] = {
@@ -197,7 +199,8 @@ static void test_order(void)
     store_close(store);
 }
 
-/* Devices are told by name, threads and instruction set; settings by all. */
+/* Devices are equal if name, threads and instruction set are equal; settings if
+ * all members are. */
 static void test_scopes(void)
 {
     struct store *store = open_store();
@@ -215,12 +218,12 @@ static void test_scopes(void)
     store_close(store);
 }
 
-/* Samples whose tables are not all there. */
+/* Samples with missing tables. */
 static void test_lacking(void)
 {
     static const struct {
         const char *sql;
-        unsigned lacks; /* this sample does; 0: none */
+        unsigned lacks; /* number of the sample with missing tables; 0: none */
     } CASES[] = {
         {"SELECT 1", 0},
         {"DELETE FROM sample_table WHERE sample_id = 2", 2},
@@ -267,10 +270,11 @@ static struct comm_sample comm_of(unsigned i)
                                 .time = {1, 1, 1}};
 }
 
-/* An exchange is there by its setting and its five; a later one replaces it. */
+/* An exchange is found by its setting and its own five members. A later equal
+ * one replaces it. */
 static void test_comm(void)
 {
-    /* By kind, ranks, hosts and bytes: "copy" before "shm". */
+    /* sorted by kind ("copy" before "shm"), ranks, hosts and bytes */
     static const unsigned order[] = {5, 4, 3, 2, 1, 0};
     const struct comm_sample first = comm_of(5);
     struct store *store = open_store();
@@ -284,7 +288,7 @@ static void test_comm(void)
 
     ok(!sink.has_comm(store, &usual, &first), "no exchange is there");
     must(sink.put_comm(store, &usual, &first, &err), &err);
-    ok(sink.has_comm(store, &usual, &first), "what was put is");
+    ok(sink.has_comm(store, &usual, &first), "the stored row is found");
     for (unsigned i = 0; i < 5; i++) {
         const struct comm_sample other = comm_of(i);
 
@@ -323,7 +327,8 @@ static void test_comm(void)
     store_close(store);
 }
 
-/* Whether another process gets the case while this one has the usual one's. */
+/* Returns true if another process can claim the case while this process holds
+ * case 2 of seed 1 of the usual setting. */
 static bool is_claimed(struct store *store,
                        const struct sample_setting *setting, uint64_t seed,
                        uint64_t case_idx)
@@ -347,7 +352,7 @@ static bool is_claimed(struct store *store,
     return status == 1 << 8;
 }
 
-/* A case is another's by its setting, seed and number. */
+/* Cases are different if their setting, seed or number differs. */
 static void test_claims(void)
 {
     struct store *store = open_store();
@@ -369,7 +374,7 @@ static void test_claims(void)
     store_close(store);
 }
 
-/* The log says which model stands. */
+/* The training log records which model is in use. */
 static void test_verdicts(void)
 {
     struct model_verdict verdict = {.model_path = "m.nsm",
@@ -400,7 +405,8 @@ static void test_verdicts(void)
     store_close(store);
 }
 
-/* Ceilings of every kind come back, in the order that they were put. */
+/* Ceilings of every kind are read back in the order in which they were
+ * stored. */
 static void test_ceilings(void)
 {
     struct store *store = open_store();
@@ -425,7 +431,7 @@ static void test_ceilings(void)
     store_close(store);
 }
 
-/* Rows of no kind that is known; a file may have them. */
+/* Rows of unknown kinds, which a file may contain. */
 static void test_unknown(void)
 {
     static const char *const bad[] = {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * Old databases. One is made by the schema of version 1, tests/unit/io/
- * schema_1.sql, with what was measured for the shipped one.
+ * Databases of older versions. The test makes one with the schema of version 1,
+ * tests/unit/io/schema_1.sql, and samples from the shipped database.
  */
 #define OLD_SCHEMA "tests/unit/io/schema_1.sql"
 #define SHIPPED "data/measurements/cpu-amd-epyc-2t.db"
@@ -67,7 +67,8 @@ static int64_t ask(const char *path, const char *sql)
 struct contents {
     size_t n_settings, n_samples, n_comm;
     double total_ms, comm_ms;
-    int n_odd; /* new fields that are not what an old file says nothing of */
+    /* new fields that are not empty, although an old file lacks them */
+    int n_odd;
 };
 
 static struct contents read_all(struct store *store)
@@ -126,7 +127,7 @@ static int same_contents(const struct contents *a, const struct contents *b)
            a->comm_ms == b->comm_ms && a->n_odd == b->n_odd;
 }
 
-/* A small database of version 1, with samples of the shipped one. */
+/* Makes a small database of version 1 with samples of the shipped database. */
 static void make_old(const char *path, struct arena *arena)
 {
     struct err err = {0};
@@ -194,7 +195,7 @@ static void test_write(const char *old, struct arena *arena)
     ok(same_contents(&before, &after), "as does the next reader");
 }
 
-/* An upgraded file has the columns of a new one. */
+/* An upgraded file has the same columns as a new one. */
 static void test_same_schema(void)
 {
     static const char columns[] =
@@ -229,7 +230,7 @@ static void test_same_schema(void)
     }
 }
 
-/* --- killed in the middle */
+/* --- killed during the upgrade */
 
 static int die(void *unused)
 {
@@ -238,8 +239,8 @@ static int die(void *unused)
     return 1;
 }
 
-/* For sqlite3_auto_extension, which has no room for an argument. */
-static int n_instructions; /* 0: at the commit */
+/* Global because a sqlite3_auto_extension callback has no user argument. */
+static int n_instructions; /* 0: die at the commit */
 
 static int arm(sqlite3 *db, char **message, const void *api)
 {
@@ -252,8 +253,8 @@ static int arm(sqlite3 *db, char **message, const void *api)
     return 0;
 }
 
-/* Opens path for writing in a process that dies after n virtual instructions
- * of SQLite, or at its first commit. True where it died. */
+/* Opens path for writing in a process that dies after n virtual instructions of
+ * SQLite, or, if n is 0, at its first commit. Returns true if it died. */
 static bool dies_upgrading(const char *path, int n)
 {
     struct store *store;
@@ -293,7 +294,7 @@ static void test_killed(const char *old, struct arena *arena)
     }
     ok(n_deaths > 15, "killed %d times", n_deaths);
     ok(n_old >= n_deaths, "an upgrade is done at once or not at all");
-    is_i64(n_bad, 0, "what there was is there each time, and is upgraded");
+    is_i64(n_bad, 0, "all data survive each kill and are upgraded");
 }
 
 static void remove_dir(void)

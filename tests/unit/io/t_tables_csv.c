@@ -14,7 +14,7 @@
 #define BINS_HEAD "name,rows,dim,pooling_factor," BINS_HEADER "\n"
 #define ZEROS_14 ",0,0,0,0,0,0,0,0,0,0,0,0,0,0"
 
-/* The last reading: its list or its error, and what it warned of. */
+/* Results of the last list that was read: tables or error, and warnings. */
 static struct arena arena;
 static struct table_list list;
 static struct err err;
@@ -250,7 +250,7 @@ static void test_defaults(void)
     is_str(warnings.data,
            "t.csv:1: no column 'pooling_factor', so one look-up a sample is "
            "assumed for every table\n",
-           "an assumed pooling factor is told");
+           "an assumed pooling factor causes a warning");
 
     is_i64(read_text("name,rows,dim,optimizer,precision\n"
                      "a,1141730.0,16.00,EXACT_row_wise_adagrad,FP16\n"
@@ -342,7 +342,7 @@ static void test_dialects(void)
     is_str(table(2)->name, "\xc3\xa4", "UTF-8");
 }
 
-/* A list of 100,000 tables; time is printed, not judged. */
+/* A list of 100,000 tables; the time is printed, not checked. */
 static void test_long_list(void)
 {
     struct buf text = {0};
@@ -366,7 +366,7 @@ static void test_long_list(void)
     buf_release(&text);
 }
 
-/* The list as text, and what that text is read as. */
+/* Returns the list as CSV text. */
 static const char *written(void)
 {
     static struct buf text;
@@ -376,7 +376,8 @@ static const char *written(void)
     return text.data;
 }
 
-/* Only columns that say something, cells that are the default empty. */
+/* Only columns with information are written, and cells with default values are
+ * empty. */
 static void test_written(void)
 {
     is_i64(read_text("dim,rows,name,hotness,num_outputs\n4,1,a,1.5,1\n"
@@ -414,7 +415,7 @@ static void test_written(void)
            "is written with them");
 }
 
-/* A list of somebody else, whose columns an import is told. */
+/* Imports a list from another program; `columns` gives its column names. */
 static int import_text(const char *text, const char *columns)
 {
     const struct tables_options options = {
@@ -481,7 +482,7 @@ static void test_asked_columns(void)
            "which is left out");
 }
 
-/* Every list that comes with the program can be read. */
+/* Every shipped table list can be read. */
 static void test_shipped_lists(void)
 {
     DIR *dir = opendir("data/tables");
@@ -505,7 +506,8 @@ static void test_shipped_lists(void)
     ok(n_lists > 0, "there are lists in data/tables");
 }
 
-/* Files beside the project: lists in other columns, and what is no list. */
+/* Files outside the repository: lists with other columns, and files that are
+ * not lists. */
 static void test_shared_files(void)
 {
     static const struct {
@@ -562,7 +564,7 @@ static void test_load(void)
     is_i64(err.code, ERR_IO, "is ERR_IO");
 }
 
-/* A pin names a device that there is. */
+/* A pin must name an existing device. */
 static void test_pins(void)
 {
     unsigned n_wrong = 0;
@@ -583,7 +585,7 @@ static void test_pins(void)
         }
     is_i64(n_wrong, 0, "pins are to devices that there are");
     is_str(err.msg, "t.csv:2: device '5' is not a whole number from 0 to 3",
-           "others are told which those are");
+           "the error lists the existing devices");
 }
 
 int main(void)

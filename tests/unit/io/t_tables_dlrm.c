@@ -3,7 +3,7 @@
 
 #include "tests/tap.h"
 
-/* The last reading. */
+/* Results of the last script that was read. */
 static struct arena arena;
 static struct table_list list;
 static struct err err;
@@ -22,7 +22,7 @@ static int import(const char *text, const char *names)
                             &arena, &err);
 }
 
-/* As CSV without the notes, or why not. */
+/* Returns the tables as CSV without the notes, or the error message. */
 static const char *imported(const char *text)
 {
     static struct buf csv;
@@ -92,7 +92,8 @@ static void test_s(void)
            "10 by default");
 }
 
-/* The mean of what its loader draws: max(1, r * most), rounded. */
+/* The pooling factor is the mean of the loader's draws: max(1, r * most),
+ * rounded. */
 static void test_draws(void)
 {
     double sum = 0;
@@ -202,7 +203,7 @@ static void test_refused(void)
     ok(!import("--num_embeddings 1\n--num_embeddings=1\n--batch_size 2\n"
                "--batch_size 2",
                NULL),
-       "what is given twice alike is taken");
+       "an option may be given twice with one value");
     ok(!import("python prepare.py --batch_size 7\npython dlrm_main.py "
                "--num_embeddings 1 --batch_size 2\npython test.py "
                "--batch_size 3 --num_embeddings 4",
@@ -211,7 +212,8 @@ static void test_refused(void)
        "other programs are passed over %s", err.msg);
 }
 
-/* Rows of the only table, by the shell; 0: unknown, -1: refused. */
+/* Returns the rows of the only table; 0 if only a shell knows them, -1 if the
+ * script is refused. */
 static int64_t rows_of(const char *script)
 {
     if (import(script, NULL))
@@ -320,7 +322,8 @@ static void test_shell(void)
     }
 }
 
-/* So many times `text`, then "run 4" and what closes it; how many rows. */
+/* Makes a script of n times `text`, then "run 4", then n times `close`; returns
+ * the rows. */
 static int64_t rows_after(const char *text, unsigned n, const char *close)
 {
     struct buf script = {0};
@@ -338,12 +341,12 @@ static int64_t rows_after(const char *text, unsigned n, const char *close)
     return rows;
 }
 
-/* How much of everything is read, and that one more is not. */
+/* Limits of the reader: the most of each that is read, and one more. */
 static void test_limits(void)
 {
     static const struct {
         const char *text, *close;
-        unsigned most; /* that are read */
+        unsigned most; /* largest number that is read */
         const char *what;
     } cases[] = {
         {"if a; then\n", "fi\n", 64, "an if in another"},
@@ -360,7 +363,7 @@ static void test_limits(void)
         is_i64(rows_after(cases[i].text, cases[i].most + 1, cases[i].close), -1,
                "and no more");
     }
-    /* Variables: of the 1024th the value is known, of the next not. */
+    /* the value of the 1024th variable is known, that of the next one is not */
     for (int last = 1023; last < 1026; last++) {
         n = 0;
         for (int i = 1; i <= last; i++)
@@ -370,7 +373,7 @@ static void test_limits(void)
                  "dlrm_main.py --num_embeddings $V%d\n", last);
         is_i64(rows_of(script), last <= 1024 ? last : 0, "variables");
     }
-    /* A default in a default, sixteen deep. */
+    /* nested defaults, at most sixteen deep */
     for (int depth = 14; depth < 19; depth++) {
         n = snprintf(script, sizeof(script), "dlrm_main.py --num_embeddings ");
         for (int i = 0; i < depth; i++)
@@ -383,7 +386,7 @@ static void test_limits(void)
     }
 }
 
-/* What is not known stays empty, and a comment names it. */
+/* Unknown values stay empty, and a comment names them. */
 static void test_unknown(void)
 {
     is_str(imported("dlrm_main.py --num_embeddings_per_feature 5,6 "

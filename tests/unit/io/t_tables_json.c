@@ -127,8 +127,8 @@ static void test_refused(void)
     }
 }
 
-/* What the JSON library refuses; the words after "not valid JSON: " are its
- * own. */
+/* Texts that the JSON library refuses. The words after "not valid JSON: " come
+ * from the library. */
 static void test_not_json(void)
 {
     static const struct {
@@ -231,7 +231,7 @@ static void test_long_list(void)
     buf_release(&text);
 }
 
-/* tables_load tells the forms apart by the first character. */
+/* tables_load recognizes the format by the first character. */
 static void test_load(void)
 {
     static const struct {
@@ -254,12 +254,12 @@ static void test_load(void)
         ok(!tables_load(&list, path, &options, &arena, &err) &&
                list.n_tables == 1 && list.tables[0].num_embeddings == 10 &&
                !strcmp(list.source, path),
-           "%s is told", cases[i].name);
+           "%s is recognized", cases[i].name);
         unlink(path);
     }
 }
 
-/* The warning lists members that nobody knows. */
+/* The warning lists unknown members. */
 static void test_hostile_texts(void)
 {
     struct arena texts = {0};
@@ -278,7 +278,7 @@ static void test_hostile_texts(void)
     arena_release(&texts);
 }
 
-/* Lists of NeuroShard and DreamShard, and sizes by name. */
+/* Table lists of NeuroShard and DreamShard, and sizes by name. */
 static void test_forms(void)
 {
     static const char bins[] =

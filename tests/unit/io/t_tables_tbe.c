@@ -4,7 +4,7 @@
 #include "core/rank_law.h"
 #include "tests/tap.h"
 
-/* The last reading. */
+/* Results of the last report that was read. */
 static struct arena arena;
 static struct table_list list;
 static struct err err;
@@ -48,7 +48,7 @@ static void test_same(void)
        "a plain Zipf law stays one");
 }
 
-/* What a report says of itself. */
+/* A report must agree with the sums that it contains. */
 static void test_agrees(void)
 {
     static const struct {
@@ -92,13 +92,14 @@ static void test_features(void)
     ok(table(0)->num_embeddings == 7 && table(0)->dim == 4, "of their size");
     is_near(table(0)->pooling_factor, 850.0 / 200, 1e-15,
             "with the look-ups of both in a mean batch");
-    is_near(table(0)->num_outputs, 2.5, 1e-15, "their outputs likewise");
+    is_near(table(0)->num_outputs, 2.5, 1e-15, "and the outputs of both");
     is_near(table(1)->pooling_factor, 1.5, 1e-15, "the other one too");
     ok(table(0)->zipf_alpha == 3 && table(1)->zipf_alpha == 2,
        "and the skew of the one that looks up most");
 }
 
-/* Expected rows by how often a batch uses them: Poisson counts of each. */
+/* Computes the expected shares of rows by uses per batch, with Poisson counts
+ * of each row. */
 static void expect_bins(double want[REUSE_BINS], const double *share,
                         size_t n_rows, double n_lookups)
 {
@@ -120,8 +121,8 @@ static void expect_bins(double want[REUSE_BINS], const double *share,
         want[k] /= sum;
 }
 
-/* Against the law itself, row by row: p(k) as (k + q)^-s behind the rows that
- * have their own share. */
+/* Compares the bins with the law, row by row: p(k) is (k + q)^-s after the rows
+ * that have their own share. */
 static void test_skew(double q, double s)
 {
     enum { N_ROWS = 5000 };

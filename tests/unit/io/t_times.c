@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times of a job's steps: what is taken, and what each refusal names. */
+/* Measured times of a job's steps: which files are accepted, and the message of
+ * each refusal. */
 #include "io/times.h"
 #include "tests/tap.h"
 
@@ -9,7 +10,7 @@ static void test_texts(void)
 {
     static const struct {
         const char *text;
-        const char *want; /* of the error; NULL: taken */
+        const char *want; /* expected error; NULL: accepted */
         size_t n;
         bool is_cut;
     } CASES[] = {
@@ -69,7 +70,8 @@ static void test_texts(void)
     }
 }
 
-/* Files add up, and each figure is where it belongs. */
+/* Times of several files are combined, and each figure is stored in its
+ * place. */
 static void test_values(void)
 {
     static const char first[] = HEAD "7,1,input,2.5\n",

@@ -3,17 +3,18 @@
 #define NEUROSHARD_TESTS_UNIT_MICROBENCH_FAKE_BENCH_H
 
 /*
- * A clock, a rig and a canary that replace the real ones, for tests of the
- * order in which a bench measures. The test defines rig_measure and moves
- * now_ms on. Include in one file only.
+ * Replacements for the clock, the bench setup and the interference probe, for
+ * tests of the order in which a benchmark measures. The test defines
+ * rig_measure and advances now_ms. Include in one file only.
  */
 
 #include "base/clock.h"
 #include "microbench/rig.h"
 #include "tests/tap.h"
 
-static double now_ms;             /* what clock_ms returns */
-static unsigned n_rigs, n_taught; /* calls of rig_open and canary_teach */
+static double now_ms; /* time that clock_ms returns */
+/* numbers of calls of rig_open and canary_teach */
+static unsigned n_rigs, n_taught;
 
 double clock_ms(void)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which cases of a list a bench measures, in which order, as what, and where it
- * ends: by a rig, a canary and a clock of this test's own. */
+/* Tests which cases of a list a benchmark measures, in which order and as which
+ * kind of sample, and when it ends. The bench setup, the interference probe and
+ * the clock are replaced. */
 #include "device/device_ops.h"
 #include "tests/unit/microbench/fake_bench.h"
 
 static double case_ms;
-static uint64_t flagged; /* samples of this case are */
+static uint64_t flagged; /* number of the case whose samples are flagged */
 
 int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
                 const struct bench_case *what, uint64_t stream_seed,
@@ -17,17 +18,19 @@ int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
     sample->n_tables = what->n_tables;
     sample->flags =
         sample->version && sample->case_idx == flagged ? SAMPLE_THROTTLED : 0;
-    now_ms += sample->version ? case_ms : 0; /* settling has none */
+    now_ms += sample->version ? case_ms : 0; /* warm-up takes no time */
     return 0;
 }
 
-/* What was put, a letter a kind with its case: F9 is fused, 1/9 the first table
- * of it alone, R9 a repeat, S0 a sentinel. "F9+" goes on with all its singles.
- */
+/* Samples that were stored, as text: a letter for the kind, and the case
+ * number. F9 is fused case 9, R9 a repetition, and S0 a reference case. The
+ * first and the last single table of a case are noted as "+" each; the other
+ * single tables are not noted. "F9++" is thus case 9 with all its single
+ * tables. */
 struct kept {
     struct buf text;
-    uint64_t known; /* fused cases below this one are there already */
-    uint64_t busy;  /* another process is at this case */
+    uint64_t known; /* fused cases below this number are already stored */
+    uint64_t busy;  /* number of the case that another process measures */
     uint32_t n_tables;
 };
 
@@ -86,9 +89,9 @@ static struct bench_result run(struct kept *kept,
     return result;
 }
 
-/* Each tenth case is measured table by table as well, unless it has only one,
- * is of a designed list, or of a mixed one and large; each hundredth begins
- * with the sentinel; repeats are alone. */
+/* Every tenth case is also measured table by table, unless it has only one
+ * table, belongs to a designed list, or is a large case of a mixed list. Every
+ * hundredth case begins with the reference case. Repetitions have neither. */
 static void test_order(void)
 {
     static const struct {
@@ -129,7 +132,8 @@ static void test_order(void)
     }
 }
 
-/* Tenth cases of a mixed list, which may be large: singles of up to 15. */
+/* Every tenth case of a mixed list. Up to 15 tables are also measured one by
+ * one; larger cases are not. */
 static void test_large(void)
 {
     unsigned n_small = 0, n_large = 0, n_wrong = 0;
@@ -157,8 +161,8 @@ static void test_large(void)
        n_small, n_large, n_wrong);
 }
 
-/* What is there is passed over; a rig is opened for what is not. What another
- * process is at is left to it. */
+/* Stored cases are skipped, and no bench setup is opened if nothing is missing.
+ * Cases that another process measures are left to it. */
 static void test_resumed(void)
 {
     struct kept kept = {.known = 3, .busy = 4};
@@ -171,7 +175,7 @@ static void test_resumed(void)
     flagged = 5;
     result = run(&kept, &options);
     flagged = UINT64_MAX;
-    is_str(kept.text.data, " F3 F5", "what is not there");
+    is_str(kept.text.data, " F3 F5", "only missing cases are measured");
     ok(result.n_resumed == 2 && result.n_left == 1 && result.n_cases == 5 &&
            result.n_measured == 2 && result.n_flagged == 1 && n_rigs == 1,
        "counted: there %u, left %u, flagged %u", (unsigned)result.n_resumed,
@@ -183,7 +187,8 @@ static void test_resumed(void)
     buf_release(&kept.text);
 }
 
-/* The time ends with the case that exceeds it, unless that is the last. */
+/* The run ends with the case that exceeds the time limit, unless this is the
+ * last case anyway. */
 static void test_time(void)
 {
     static const struct {
@@ -218,7 +223,7 @@ static void test_time(void)
     case_ms = 0;
 }
 
-/* A designed list ends by itself. */
+/* A designed list has an end. */
 static void test_end(void)
 {
     const uint64_t n = designed_n_cases();
@@ -254,12 +259,13 @@ static uint64_t say_free(const struct device *device)
     return free_bytes;
 }
 
-/* Memory that is free less what cases take, in steps of a sixteenth at most. */
+/* Memory for tables: the free memory less the need of the cases, rounded down
+ * to steps of at most one sixteenth. */
 static void test_memory(void)
 {
     static const struct device_ops ops = {.free_bytes = say_free};
     static const struct {
-        uint64_t free, want; /* 0: too little */
+        uint64_t free, want; /* 0: the free memory is too small */
     } CASES[] = {
         {(16 << 20) + 1000, 16 << 20}, {(16 << 20) + 999, 0},
         {(17 << 20) + 999, 16 << 20},  {(17 << 20) + 1000, 17 << 20},
@@ -275,7 +281,7 @@ static void test_memory(void)
         bench_options_init(&options);
         ok(!bench_fit_memory(&options, &device, &err) &&
                options.memory_bytes == (uint64_t)4 << 30,
-           "what was asked for stays");
+           "the requested size stays");
         options.memory_bytes = 0;
         free_bytes = CASES[i].free;
         if (CASES[i].want)
@@ -290,7 +296,7 @@ static void test_memory(void)
     }
 }
 
-/* Memory for tables has a least. */
+/* There is a lower limit on the memory for tables. */
 static void test_options(void)
 {
     struct bench_options options;

@@ -40,7 +40,8 @@ static bool is_kept(void *ctx, const struct sample_setting *setting,
     return false;
 }
 
-/* Each probe once, within the memory, and of every kind. */
+/* Tests that the list has each probe once, that each fits the memory, and that
+ * all kinds occur. */
 static void test_list(bool is_host, uint64_t max_bytes, size_t n_at_least)
 {
     struct probe probes[CEILINGS_MAX];
@@ -77,7 +78,7 @@ static void test_gathers(void)
     }
     is_i64(widths, 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048, "widths");
     ok(least == MIB && most >= (uint64_t)100 << 30,
-       "from what a cache holds to nearly all memory");
+       "from the size of a cache to nearly all memory");
     is_i64(n_bad, 0, "rows are counted in 32 bits");
 }
 
@@ -117,7 +118,7 @@ static void test_run(struct device *device, uint64_t memory_bytes)
     kept->ceilings[3].probe.n_bytes = 1;
     run_ok(&result, device, &options, kept);
     ok(result.n_measured == 1 && result.n_resumed == n - 1,
-       "only what is missing is measured");
+       "only missing probes are measured");
     kept->n = 0;
     options.repeat = true;
     options.time_limit_s = 1e-9;

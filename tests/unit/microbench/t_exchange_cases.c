@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* All-to-alls and ceilings that a bench measures, on a device that takes the
- * time it is told: which patterns, how often, which time counts, and where it
- * ends. */
+/* All-to-alls and ceilings that a benchmark measures: which patterns, how many
+ * repetitions, which time counts, and when it ends. The device reports times
+ * that the test prepared. */
 #include "tests/unit/device/recorded_device.h"
 
 #include "base/clock.h"
@@ -26,7 +26,8 @@ const char *clock_utc(char buf[CLOCK_TEXT_MAX])
 
 #define MAX_KEPT 400
 static struct comm_sample kept[MAX_KEPT];
-static unsigned n_kept, n_known; /* so many of the first are there already */
+/* the first n_known patterns are already stored */
+static unsigned n_kept, n_known;
 
 static int put(void *ctx, const struct sample_setting *setting,
                const struct comm_sample *sample, struct err *err)
@@ -75,7 +76,7 @@ static void set_options(struct bench_options *options, uint64_t n_cases)
     options->n_cases = n_cases;
 }
 
-/* The patterns of a list are the same on every machine, for ever. */
+/* The patterns of a list are the same on every machine and never change. */
 static void test_patterns(void)
 {
     static const struct {
@@ -107,7 +108,8 @@ static void test_patterns(void)
     recorded_release(&own);
 }
 
-/* Copies are held, forward and backward in turn; small ones run more often. */
+/* Copies are held and timed, forward and backward alternately. Small exchanges
+ * get more repetitions. */
 static void test_laps(void)
 {
     struct bench_options options;
@@ -143,10 +145,11 @@ static void test_laps(void)
     recorded_release(&own);
 }
 
-/* The first calm round counts, or else the fastest of six. */
+/* The first quiet round counts. If no round is quiet, the fastest of six
+ * does. */
 static void test_rounds(void)
 {
-    /* Each round's times: two that warm up, then alike but for two. */
+    /* times per round: two warm-up times, then two different values */
     static double ms[6 * 66];
     static const struct {
         double low[6], high[6];
@@ -168,7 +171,7 @@ static void test_rounds(void)
 
         recorded_init(&own, DEVICE_CPU, steady, 1);
         set_options(&options, 1);
-        options.first_case = 3; /* a small one */
+        options.first_case = 3; /* a small exchange */
         (void)exchange(&own, 4, &options);
         n = kept[0].n_iterations + 2;
         for (unsigned k = 0; k < 6 * n && n == 66; k++)
@@ -187,7 +190,7 @@ static void test_rounds(void)
     }
 }
 
-/* What is there is not measured again; time that is up ends it. */
+/* Stored patterns are not measured again, and the time limit ends the run. */
 static void test_ends(void)
 {
     struct bench_options options;
@@ -202,7 +205,9 @@ static void test_ends(void)
            result.n_cases == 5 && !result.out_of_time,
        "two are there");
     options.time_limit_s = 1;
-    look_ms = 300; /* a look at the beginning, and one a pattern and a round */
+    /* time of each clock reading; there is one at the start, and one per
+     * pattern and round */
+    look_ms = 300;
     options.n_cases = 0;
     result = exchange(&own, 4, &options);
     look_ms = 0;
@@ -237,8 +242,8 @@ static bool has_ceiling(void *ctx, const struct sample_setting *setting,
     return probe->kind == PROBE_LAUNCH;
 }
 
-/* Which probes there are follows from the memory: what is free less a
- * sixteenth, or what the options name. */
+/* The list of probes depends on the memory: the free memory less a sixteenth,
+ * or the size that the options give. */
 static void test_ceilings(void)
 {
     static const struct {
@@ -283,7 +288,8 @@ static void test_ceilings(void)
     }
 }
 
-/* Time that is up ends it before the next, and a slow clock is counted. */
+/* The time limit ends the run before the next probe. Samples with a lowered
+ * clock are flagged and counted. */
 static void test_late(void)
 {
     struct ceiling_sink sink = {.put = put_ceiling, .has = has_ceiling};

@@ -38,14 +38,15 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     return 0;
 }
 
-/* A sink in memory. */
+/* A sample sink in memory. */
 struct fake {
-    struct sample samples[MAX_SAMPLES]; /* strings are not kept */
+    struct sample samples[MAX_SAMPLES]; /* strings are not copied */
     struct sample_table tables[MAX_SAMPLES][BENCH_MAX_TABLES];
     struct comm_sample comm[MAX_SAMPLES];
     size_t n, n_comm;
-    size_t fail_at;      /* put number that fails; 0: none */
-    size_t interrupt_at; /* put number that raises SIGINT; 0: none */
+    size_t fail_at; /* number of the sample that fails to be stored; 0: none */
+    /* number of the sample at which SIGINT is raised; 0: none */
+    size_t interrupt_at;
     double canary_ms;
 };
 
@@ -152,7 +153,7 @@ static int is_timing(const struct timing *timing)
            timing->median_ms <= timing->p90_ms && timing->p90_ms < 1e4;
 }
 
-/* What any sample must be, whatever was measured. */
+/* Returns true if the sample is plausible, whatever was measured. */
 static int is_sound(const struct sample *sample)
 {
     for (uint32_t t = 0; t < sample->n_tables; t++) {
@@ -220,7 +221,7 @@ static void test_run(struct device *device, struct fake *fake)
     struct bench_options options = small_options();
     struct bench_result result;
     struct bench_case drawn;
-    size_t n_expected = 1; /* the sentinel */
+    size_t n_expected = 1; /* the reference case */
     int n_unsound = 0, n_singles = 0;
 
     run_ok(&result, device, &options, fake);
@@ -269,7 +270,7 @@ static void test_resume(struct device *device, struct fake *fake)
     is_i64((int64_t)result.n_resumed, (int64_t)n, "all is there");
     fake->samples[7].case_idx = 1000000;
     run_ok(&result, device, &options, fake);
-    is_i64((int64_t)result.n_measured, 1, "what is missing is measured");
+    is_i64((int64_t)result.n_measured, 1, "missing samples are measured");
     ok(fake->samples[n].case_idx == taken.case_idx &&
            fake->samples[n].kind == taken.kind &&
            fake->samples[n].part == taken.part,
@@ -313,8 +314,8 @@ static void test_formats(struct device *device, struct fake *fake)
     ok(result.n_cases == 1 && result.out_of_time, "the time limit ends it");
 }
 
-/* A canary whose times are kept, and a machine on which it was faster once than
- * it can ever be. */
+/* The sink keeps the interference probe's best time. Then a stored time that
+ * can never be reached makes the machine look busy. */
 static void test_canary(struct device *device, struct fake *fake)
 {
     struct bench_options options = small_options();
@@ -336,7 +337,7 @@ static void test_canary(struct device *device, struct fake *fake)
            (fake->samples[fake->n - 1].flags & SAMPLE_THROTTLED),
        "a machine that is busy from the start: the first sample is flagged %s",
        err.msg);
-    ok(fake->canary_ms == 1e-9, "which is no better canary");
+    ok(fake->canary_ms == 1e-9, "the best time of the probe stays");
 }
 
 static void test_refused(void)
@@ -362,7 +363,7 @@ static void test_sink_fails(struct device *device, struct fake *fake)
     ok(bench_lookup(&result, device, &options, &sink, &err) == -1,
        "a sink that fails ends the run");
     is_str(err.msg, "the sink is full", "message");
-    is_i64((int64_t)fake->n, 3, "what it took stays");
+    is_i64((int64_t)fake->n, 3, "samples stored before stay");
 }
 
 static void test_exchange(struct device *device, struct fake *fake)
@@ -403,7 +404,7 @@ static void test_exchange(struct device *device, struct fake *fake)
     world_close(world);
 }
 
-/* Last, as an interrupt cannot be taken back. */
+/* Runs last, as an interrupt cannot be undone. */
 static void test_interrupt(struct device *device, struct fake *fake)
 {
     struct bench_options options = small_options();
@@ -413,7 +414,7 @@ static void test_interrupt(struct device *device, struct fake *fake)
     fake->interrupt_at = 5;
     run_ok(&result, device, &options, fake);
     ok(result.interrupted, "an interrupt ends the run");
-    is_i64((int64_t)result.n_measured, 5, "what was measured is kept");
+    is_i64((int64_t)result.n_measured, 5, "samples measured before are kept");
     is_i64((int64_t)fake->n, 5, "and nothing more is");
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists of what is measured, number by number: databases name a case by its
- * list and number, so a list that changes needs another name (case_list_id).
- * Whoever changes how cases are drawn writes the new sums here.
+ * Hashes of the lists of cases, number by number. A database names a case by
+ * its list and number, so a changed list needs another name (case_list_id). If
+ * you change how cases are drawn, write the new hashes here.
  */
 #include "base/hash.h"
 #include "microbench/ceilings.h"
@@ -131,7 +131,8 @@ static void test_ceilings(void)
     }
 }
 
-/* Says that each exchange is there already, so that none is measured. */
+/* Hashes the exchange and returns 1, "already stored", so that it is not
+ * measured. */
 static int note_exchange(void *ctx, const struct sample_setting *setting,
                          const struct comm_sample *sample)
 {
@@ -183,7 +184,7 @@ static void test_exchanges(void)
     }
 }
 
-/* The published tasks, of a made-up pool. */
+/* The tasks of the published benchmark, with a made-up table pool. */
 static void test_tasks(void)
 {
     struct arena arena = {0};

@@ -7,10 +7,11 @@
 
 #include <inttypes.h>
 
-/* A mixed list end to end, on the CPU and, where there is one, on a GPU. */
+/* Measures a mixed list end to end, on the CPU and on a GPU if there is one. */
 
 #define MAX_SAMPLES 200
-/* With a held-out case and one before which a sentinel is due. */
+/* The range of cases includes a held-out case, and one that is preceded by the
+ * reference case. */
 #define FIRST_CASE 98
 #define N_CASES 4
 
@@ -21,7 +22,7 @@ struct kept {
 };
 
 struct memory_sink {
-    struct kept kept[MAX_SAMPLES]; /* strings are not kept */
+    struct kept kept[MAX_SAMPLES]; /* strings are not copied */
     size_t n;
 };
 
@@ -102,7 +103,8 @@ static int is_ordered(const struct timing *timing)
            timing->median_ms <= timing->p90_ms;
 }
 
-/* The phases are timed on GPUs only; the rest everywhere. */
+/* Returns true if the sample is plausible. The phases of the backward are timed
+ * on GPUs only. */
 static int is_sound(const struct sample *sample, enum device_kind kind)
 {
     int has_phases = is_ordered(&sample->sort) && is_ordered(&sample->update) &&
@@ -135,7 +137,7 @@ static int is_case(const struct kept *kept, const struct bench_case *drawn)
 static void test_run(struct device *device, struct memory_sink *memory)
 {
     struct bench_options options = tiny_options();
-    size_t n_expected = 1; /* the sentinel */
+    size_t n_expected = 1; /* the reference case */
     unsigned precisions = 0, optimizers = 0;
     struct bench_result result;
     struct bench_case drawn;

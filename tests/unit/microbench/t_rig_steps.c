@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a rig asks of its device, call by call: which memory it takes, what a
- * lap is on a GPU and on a CPU, and what of it is said in a sample. */
+/* Tests which calls a bench setup makes on its device: the memory that it
+ * takes, one repetition on a GPU and on a CPU, and the figures of the
+ * sample. */
 #include "tests/unit/device/recorded_device.h"
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@
 
 static const double times[] = {1};
 
-/* Two tables, of 100 rows by 8 and 50 by 16. */
+/* Two tables: 100 rows by 8 and 50 rows by 16. */
 static const struct bench_case usual = {
     .batch = 4,
     .tables =
@@ -35,7 +36,8 @@ static struct rig *open_rig(struct recorded *own, enum device_kind kind,
     return rig;
 }
 
-/* Which weights and states are there, and what a mixed list does to them. */
+/* Tests which weights and optimizer states are allocated, and how a mixed list
+ * differs. */
 static void test_memory(void)
 {
     static const struct {
@@ -189,8 +191,9 @@ static void test_places(void)
     recorded_release(&own);
 }
 
-/* A GPU's lap: flushed before each of its two, held once it is warm; and five
- * more of the phases. Its total is the sum. */
+/* One repetition on a GPU. The cache is flushed before each of the two parts,
+ * and the repetition is held after the warm-up. Five more repetitions time the
+ * phases. The total is the sum of the parts. */
 static void test_gpu_lap(void)
 {
     struct bench_options options;
@@ -245,14 +248,14 @@ static void test_gpu_lap(void)
        "and the second");
     ok(own.shape.n_tables == 2 && own.shape.batch == 4 &&
            own.shape.out_dim == 24 && own.shape.max_lookups == 14,
-       "what is looked up");
+       "shape of the lookup");
     ok(own.batch_seeds[0] == 7 && own.batch_seeds[3] == 10,
        "each set has a seed");
     for (unsigned i = 0; i < 15; i++)
         is_right &= own.d_sets[i] == own.d_drawn[i % 4];
     ok(is_right, "and sets take turns");
 
-    /* Room that is there is taken again, and filled once. */
+    /* allocated memory is reused and not filled again */
     ok(!rig_measure(rig, NULL, &sample, &usual, 8, &err) &&
            asked(&own, "DDDDml"
                        "(~0f1~2b3ree)3(h~0f1~2b3ree)12"
@@ -263,7 +266,8 @@ static void test_gpu_lap(void)
     recorded_release(&own);
 }
 
-/* A CPU's: both together, by the marks around them, and no phases. */
+/* One repetition on a CPU: both parts are timed together, by the outer marks.
+ * Phases are not timed. */
 static void test_cpu_lap(void)
 {
     struct bench_options options;
@@ -290,12 +294,12 @@ static void test_cpu_lap(void)
     ok(sample.forward.median_ms == 2 && sample.backward.median_ms == 5 &&
            sample.total.median_ms == 100 && sample.sort.median_ms == 0,
        "a step is timed as a whole");
-    ok(isnan(tables[0].zipf_alpha), "bins are no skew");
+    ok(isnan(tables[0].zipf_alpha), "a table with bins has no Zipf exponent");
     rig_close(rig);
     recorded_release(&own);
 }
 
-/* Times that are unsteady get more laps, up to the most. */
+/* If times vary, there are more repetitions, up to the maximum. */
 static void test_unsteady(void)
 {
     static const double unsteady[] = {1, 2, 3, 4, 5, 6, 7};
@@ -320,7 +324,8 @@ static void test_unsteady(void)
     recorded_release(&own);
 }
 
-/* The worse of before and after; a lowered clock flags the sample. */
+/* The sample has the worse health of before and after. A lowered clock flags
+ * it. */
 static void test_health(void)
 {
     static const struct sample_health a = {1000, 3000, 40, 500, 1},

@@ -78,7 +78,7 @@ static void test_pure(void)
     ok(case_list_id(&list) >> 63 == 0, "a list's name fits a signed integer");
 }
 
-/* Every value of every case is one that can be measured. */
+/* Returns true if every value of the case can be measured. */
 static int is_valid(const struct bench_case *drawn,
                     const struct bench_options *list)
 {
@@ -146,7 +146,7 @@ static void test_ranges(void)
     }
 }
 
-/* Reuse histograms need no more rows than the table has. */
+/* Reuse histograms never need more rows than the table has. */
 static void test_bins_fit(void)
 {
     struct bench_options list = usual_list();
@@ -276,7 +276,8 @@ static uint64_t state_bytes(const struct bench_case *drawn)
     return n_rows * sizeof(float);
 }
 
-/* Of a case's tables: look-ups, outputs, the widest. */
+/* Returns the totals of a case's tables: lookups, bags, outputs and the largest
+ * dim. */
 static struct case_bounds extent_of(const struct bench_case *drawn)
 {
     struct case_bounds extent = {0};
@@ -437,8 +438,8 @@ static void test_mixed_distribution(void)
     is_share(work / n / list.work_bytes, 0.05, 0.2, "mean work of a case");
 }
 
-/* The bits of the first cases, everywhere and for good: a change of this
- * constant is a change of what stored samples mean. */
+/* A hash of the first cases. It must be the same everywhere and forever: if it
+ * changes, stored samples change their meaning. */
 static void test_mixed_bits(void)
 {
     struct bench_options list = mixed_list(), other = list;
@@ -479,7 +480,7 @@ static void test_mixed_bits(void)
        "the sentinel is at the published setting");
 }
 
-/* What each case of the list says of a device at its full size. */
+/* Tests each case of the designed list for a device of its full size. */
 static void test_designed(void)
 {
     struct bench_options list = designed_list((uint64_t)76 << 30, 65536);
@@ -509,7 +510,8 @@ static void test_designed(void)
     is_i64(n_published, 2, "the published case, Adagrad and SGD");
 }
 
-/* A small device or batch cuts them down, but they can still be measured. */
+/* The cases are reduced for a small device or batch, but can still be
+ * measured. */
 static void test_designed_small(void)
 {
     struct bench_options large = designed_list((uint64_t)76 << 30, 65536);

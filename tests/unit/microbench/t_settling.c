@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a machine is given to settle before the first sample counts: by a
- * clock, a rig and a canary of this test's own. */
+/* Tests how long a machine warms up before the first sample counts. The clock,
+ * the bench setup and the interference probe are replaced. */
 #include "tests/unit/microbench/fake_bench.h"
 
-/* What a measurement of the sentinel takes: the first n_falling each less than
- * the one before by this factor, the others as much as the last of them. */
+/* Times of the reference case. Each of the first n_falling repetitions takes
+ * `factor` times the previous one; later ones take as long as the last of
+ * these. */
 static struct {
-    double factor, pass_ms; /* the latter by the clock */
+    double factor, pass_ms; /* clock time that passes per repetition, in ms */
     unsigned n_falling;
 } scene;
 static unsigned n_measured, n_before_first;

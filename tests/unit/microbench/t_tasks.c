@@ -8,7 +8,8 @@
 #define N_POOL 3
 #define N_DEVICES 4
 
-/* Four GPUs of 4 GiB, and tables of so many rows. */
+/* Makes a pool of tables and four GPUs of 4 GiB; table i has n_rows * (i + 1)
+ * rows. */
 static void make_pool(struct problem *pool, uint64_t n_rows,
                       struct arena *arena)
 {
@@ -39,7 +40,7 @@ static double weight_bytes(const struct problem *task)
     return bytes;
 }
 
-/* What each task must be, however large its tables are. */
+/* Tests the properties of each task, however large its tables are. */
 static void test_tasks(uint64_t n_rows, struct arena *arena)
 {
     struct err err = {0};

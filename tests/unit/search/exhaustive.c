@@ -7,14 +7,15 @@
 
 #include "base/clock.h"
 
-#define BATCH 256 /* plans that are priced together */
+#define BATCH 256 /* plans priced in one call */
 
 /* One way to place one table. */
 struct way {
     struct way *next;
     struct shard *shards; /* [n_shards] */
     uint32_t n_shards;
-    double *vectors; /* [R][width]: what it adds to the devices */
+    /* [R][width]: its contribution to the sums of each device */
+    double *vectors;
     uint64_t *bytes; /* [R] */
 };
 
@@ -31,13 +32,14 @@ struct exhaustive {
     size_t vector_size; /* R * width */
     uint64_t *room_bytes;
 
-    /* The plan in hand: what stands on the devices after the first t tables. */
-    const struct way **ways; /* [n_tables]: the first of each table */
+    /* The current partial plan: sums and bytes of the devices after the first t
+     * tables. */
+    const struct way **ways; /* [n_tables]: the first way of each table */
     const struct way **chosen;
     double *sums;   /* [n_tables + 1][R][width] */
     uint64_t *used; /* [n_tables + 1][R] */
 
-    /* Plans that wait to be priced. */
+    /* Complete plans that wait to be priced. */
     const struct way **waiting;           /* [BATCH][n_tables] */
     double *batch_sums;                   /* [BATCH][R][width] */
     double *compute_ms, *fwd_ms, *bwd_ms; /* [BATCH][R] */
@@ -110,8 +112,8 @@ static bool is_half(uint32_t width, uint32_t dim)
     return dim == width;
 }
 
-/* Each multiset of (width, device) whose widths make up the dim, once: pieces
- * go by width, widest first, then by device. */
+/* Adds each multiset of (width, device) whose widths add up to the dim, exactly
+ * once. Pieces are ordered by width, widest first, then by device. */
 static void add_columns(struct exhaustive *all, struct way_list *list,
                         struct shard *pieces, uint32_t n, uint32_t t)
 {
@@ -142,8 +144,8 @@ static void add_columns(struct exhaustive *all, struct way_list *list,
     }
 }
 
-/* Over the devices of the mask, in their order; blocks of no rows are left
- * out. */
+/* Adds a row cut over the devices of the mask, in their order. Blocks without
+ * rows are left out. */
 static void add_rows_over(struct exhaustive *all, struct way_list *list,
                           uint32_t t, uint64_t devices, uint32_t n_devices)
 {
@@ -201,7 +203,7 @@ static void add_replicas(struct exhaustive *all, struct way_list *list,
         add_way(all, list, pieces, n);
 }
 
-/* All ways of a table. */
+/* Lists all ways to place a table. */
 static struct way_list list_ways(struct exhaustive *all, uint32_t t)
 {
     const struct table *table = &all->problem->tables[t];
@@ -267,8 +269,8 @@ static void wait_to_be_priced(struct exhaustive *all)
         price_waiting(all);
 }
 
-/* Stands the way on the devices after the first t tables; false where one has
- * no room. */
+/* Places table t in this way on top of the first t tables. Returns false if a
+ * device has not enough memory. */
 static bool put(struct exhaustive *all, uint32_t t, const struct way *way)
 {
     uint32_t n_devices = all->problem->cluster.n_devices;
@@ -364,7 +366,7 @@ static void fill_plan(struct plan *plan, const struct exhaustive *all,
     for (size_t t = 0, i = 0; t < n_tables; i += all->best[t++]->n_shards)
         memcpy(&plan->shards[i], all->best[t]->shards,
                all->best[t]->n_shards * sizeof(*plan->shards));
-    plan->shard_ms = NULL; /* of other shards */
+    plan->shard_ms = NULL; /* belongs to other shards */
     plan_sort_shards(plan);
     plan->search = "exhaustive";
     plan->stopped = "done";

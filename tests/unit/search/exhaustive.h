@@ -5,41 +5,40 @@
 #include "core/oracle.h"
 #include "core/plan.h"
 
-/*
- * Every plan of a tiny problem, priced: what other searches are judged by. A
- * table may stand
+/* Prices every plan of a tiny problem, as a reference for the other searches. A
+ * table may be
  *
  *   - whole on any device;
- *   - cut into columns, all widths that are multiples of 4 (or halves of
- *     halves only), each piece on any device, several on one too;
+ *   - cut into columns, all widths that are multiples of 4 (or only repeated
+ *     halves), each piece on any device, also several on one device;
  *   - cut into rows, blocks of ceil(rows / k) over any k >= 2 devices in their
- *     order (all devices or one host's where the oracle asks for that);
+ *     order (all devices or those of one host, if the oracle requires it);
  *   - replicated;
  *
- * as far as problem, table and oracle allow; no grids, groups are refused, a
- * pinned table's pieces all stand on its device, sequences are cut as the
- * search cuts them. Devices are not taken for alike, as communication may tell
- * them apart. Nothing is bounded either: so it is right for any oracle, and
- * takes time and memory of the product of the tables' possibilities (a dim of
- * 16 on 3 devices: 51 for table and column).
- */
+ * as far as problem, table and oracle allow. There are no grids, and groups are
+ * refused. All pieces of a pinned table are on its device. Sequences are cut as
+ * the search cuts them. Devices are never treated as interchangeable, because
+ * communication may distinguish them. There is no pruning, so the result is
+ * right for any oracle. Time and memory grow with the product of the tables'
+ * possibilities (a dim of 16 on 3 devices: 51 for table and column). */
 
 struct exhaustive_options {
-    uint64_t max_plans; /* more are refused; 10^7 takes seconds */
-    bool halves_only;   /* a column piece is dim / 2^h wide */
+    uint64_t max_plans; /* limit on the number of plans; 10^7 take seconds */
+    bool halves_only;   /* column pieces are dim / 2^h wide */
 };
-/* 10^7, all widths. */
+/* Sets max_plans to 10^7 and allows all widths. */
 void exhaustive_options_init(struct exhaustive_options *options);
 
-/* Plans that there are, those that exceed the memory included; saturates. */
+/* Returns the number of plans, including plans that exceed the memory;
+ * saturates. */
 uint64_t exhaustive_count(const struct problem *problem,
                           const struct oracle *oracle,
                           const struct exhaustive_options *options);
 
-/* Fills a plan whose problem is set with the best one, as search_reference
- * does (search/search.h); plan_price prices it. Of equal totals the one that
- * was first met wins. ERR_NO_PLAN where none fits, ERR_USAGE where there are
- * more than max_plans or a group, ERR_INPUT for a cost that is not finite. */
+/* Fills a plan whose problem is set with the best plan, as search_reference
+ * does (search/search.h); plan_price prices it. The first of several plans with
+ * equal totals wins. Returns ERR_NO_PLAN if no plan fits, ERR_USAGE if there
+ * are more than max_plans or a group, ERR_INPUT if a cost is not finite. */
 int search_exhaustive(struct plan *plan, const struct oracle *oracle,
                       const struct exhaustive_options *options,
                       struct arena *arena, struct err *err) MUST_CHECK;

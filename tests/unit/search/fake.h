@@ -2,12 +2,11 @@
 #ifndef NEUROSHARD_TESTS_UNIT_SEARCH_FAKE_H
 #define NEUROSHARD_TESTS_UNIT_SEARCH_FAKE_H
 
-/*
- * A cost model that anybody can check by hand, and random problems for it.
+/* A cost model that can be checked by hand, and random problems for it.
  *
- *     compute = 1 + (look-ups x width)^0.8 / 100, 0.5 where empty
+ *     compute = 1 + (lookups x width)^0.8 / 100, or 0.5 without pieces
  *     bwd     = largest output width / 100
- *     fwd     = waiting for the last one + the same
+ *     fwd     = waiting for the last device + largest output width / 100
  *
  * Include in one file only.
  */
@@ -52,7 +51,7 @@ static void fake_nan_compute(const struct oracle *oracle, const double *sums,
             compute_ms[i] = NAN;
 }
 
-/* By the widest outputs, a float as oracle.h wants it. */
+/* Returns the widest output / 100, rounded to float as oracle.h requires. */
 static double fake_bwd_ms(const double *outputs, size_t n, size_t stride)
 {
     double widest = 0;
@@ -122,7 +121,8 @@ fake_oracle(const struct problem *problem)
                            .floor_lane = -1};
 }
 
-/* NaN for every device of more than two pieces. */
+/* Returns an oracle that gives NaN for each device with more than two
+ * pieces. */
 __attribute__((unused)) static struct oracle
 fake_nan_oracle(const struct problem *problem)
 {
@@ -146,7 +146,8 @@ static void fake_cluster(struct problem *problem, uint32_t n_devices,
         problem->cluster.memory_bytes[r] = memory_bytes;
 }
 
-/* n tables of rows[i] x dims[i] fp32, weights only, on equal devices. */
+/* Fills a problem with n tables of rows[i] x dims[i] fp32 (memory counts
+ * weights only) on equal devices. */
 __attribute__((unused)) static void
 fake_problem(struct problem *problem, const uint64_t *rows,
              const uint32_t *dims, size_t n, uint32_t n_devices,
@@ -168,8 +169,8 @@ fake_problem(struct problem *problem, const uint64_t *rows,
     fake_cluster(problem, n_devices, memory_bytes, arena);
 }
 
-/* Equal tables of 1000 x 16, to be placed whole, on devices with room for all.
- */
+/* Fills a problem with n equal tables of 1000 x 16 that must stay whole. Each
+ * device has enough memory for all tables. */
 __attribute__((unused)) static void fake_equal_problem(struct problem *problem,
                                                        size_t n,
                                                        uint32_t n_devices,
@@ -186,7 +187,7 @@ __attribute__((unused)) static void fake_equal_problem(struct problem *problem,
     problem->kinds = SHARD_TABLE;
 }
 
-/* The plan of these shards. */
+/* Returns a plan with these shards. */
 __attribute__((unused)) static struct plan
 fake_plan(const struct problem *problem, const struct shard *shards, size_t n,
           struct arena *arena)
@@ -200,7 +201,7 @@ fake_plan(const struct problem *problem, const struct shard *shards, size_t n,
     return plan;
 }
 
-/* The first n tables, each whole on its device. */
+/* Returns a plan of the first n tables, each whole on its device. */
 __attribute__((unused)) static struct plan
 fake_whole_plan(const struct problem *problem, const uint32_t *device_of,
                 uint32_t n, struct arena *arena)
@@ -215,8 +216,9 @@ fake_whole_plan(const struct problem *problem, const uint32_t *device_of,
     return plan;
 }
 
-/* Up to 30 tables of all sorts on up to 6 devices of uneven memory that is
- * `slack` times what the tables need in all. */
+/* Fills a problem with up to 30 different tables and up to 6 devices of uneven
+ * memory. Together the devices have `slack` times the bytes that the tables
+ * need. */
 __attribute__((unused)) static void fake_random(struct problem *problem,
                                                 struct rng *rng, double slack,
                                                 struct arena *arena)

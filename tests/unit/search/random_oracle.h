@@ -2,15 +2,15 @@
 #ifndef NEUROSHARD_TESTS_UNIT_SEARCH_RANDOM_ORACLE_H
 #define NEUROSHARD_TESTS_UNIT_SEARCH_RANDOM_ORACLE_H
 
-/*
- * Cost models drawn at random, which price every kind of shard:
+/* Cost models with random coefficients, which price every kind of shard:
  *
- *     work    = look-ups x max(width, narrow) x a + vectors x width x b + c
+ *     work    = lookups x max(width, narrow) x a + vectors x width x b + c
  *     compute = work (additive), or work^power + launch
- *     bwd     = output x d + dense gradient x e, of the device (additive), or
- *               of the largest one
- *     fwd     = output x d likewise; where not additive, and the waiting
+ *     bwd     = output x d + dense gradient x e
+ *     fwd     = output x d
  *
+ * bwd and fwd are those of the device itself if the model is additive.
+ * Otherwise they are the largest of all devices, and fwd includes waiting.
  * Include in one file only.
  */
 
@@ -106,7 +106,8 @@ static void random_terms(const struct oracle *oracle, const double *sums,
     }
 }
 
-/* Additive, or not, or not and priced by comm alone. */
+/* Makes an oracle that is additive, or not additive with terms, or not additive
+ * with comm alone. */
 static void random_oracle_init(struct random_oracle *oracle,
                                const struct problem *problem, struct rng *rng)
 {

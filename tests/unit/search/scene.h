@@ -2,10 +2,9 @@
 #ifndef NEUROSHARD_TESTS_UNIT_SEARCH_SCENE_H
 #define NEUROSHARD_TESTS_UNIT_SEARCH_SCENE_H
 
-/*
- * Six tables on four devices with room for all, a random cost model of the sort
- * that is asked for, and a layout that fits. Include in one file only.
- */
+/* Six tables on four devices with enough memory for all, a random cost model of
+ * the requested sort, and a starting assignment that fits. Include in one file
+ * only. */
 
 #include "search/fit.h"
 #include "tests/tap.h"

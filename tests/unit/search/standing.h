@@ -2,11 +2,9 @@
 #ifndef NEUROSHARD_TESTS_UNIT_SEARCH_STANDING_H
 #define NEUROSHARD_TESTS_UNIT_SEARCH_STANDING_H
 
-/*
- * Seven tables that stand on six devices, cut in every way; they have grown or
- * shrunk since, and the devices have the memory that is asked for. Include in
- * one file only.
- */
+/* A current plan of seven tables on six devices, with every kind of shard. The
+ * tables have grown or shrunk since, and the devices have the requested memory.
+ * Include in one file only. */
 
 #include "search/movement.h"
 #include "search/trial.h"
@@ -17,7 +15,7 @@
 #define STANDING_TABLES 7
 #define STANDING_GPUS 6
 
-/* What stands, and a layout that starts there. */
+/* The current plan, and an assignment that starts from it. */
 struct standing {
     struct arena arena;
     struct rng rng;
@@ -30,8 +28,9 @@ struct standing {
     struct tryout tryout;
 };
 
-/* A grid, row blocks, columns, a replica and whole tables, two of which are to
- * be together; three hosts of two where blocks have to be those of a host. */
+/* Places a grid, row blocks, columns, a replica and whole tables, two of which
+ * form a group. If row blocks must be those of a host, there are three hosts of
+ * two devices. */
 static void place(struct standing *standing)
 {
     const struct shard shards[] = {

@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of what was added and taken away since it was added up afresh. */
+/* Relative tolerance of sums to which pieces were added and subtracted since
+ * they were last computed from scratch. */
 #define ROUNDING 1e-9
-/* Of costs, which follow from sums that were rounded. */
+/* Relative tolerance of costs, which are computed from such rounded sums. */
 #define COST_ROUNDING 1e-6
 
 static int wrong(const char *what, uint32_t idx, struct err *err)
@@ -18,8 +19,8 @@ static int wrong(const char *what, uint32_t idx, struct err *err)
     return err_set(err, ERR_INPUT, "layout: %s (%" PRIu32 ")", what, idx);
 }
 
-/* Where they are no numbers, and differ by none, nothing is said: that is for
- * search/finish.h. Of n values, one every `stride`. */
+/* Compares n values, one every `stride`. NaNs compare as equal, because
+ * search/finish.h reports values that are not finite. */
 static int compare(const char *what, const double *kept, const double *now,
                    uint32_t n, size_t stride, double tolerance, struct err *err)
 {
@@ -45,7 +46,8 @@ static int check_free(const struct layout *layout, struct err *err)
     return 0;
 }
 
-/* A piece of the unit's list, and of its cut. */
+/* Checks one piece: it belongs to its unit's list and to its unit's
+ * sharding. */
 static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
                        struct err *err)
 {
@@ -90,7 +92,8 @@ static int check_lists(const struct layout *layout, struct err *err)
     return check_free(layout, err);
 }
 
-/* The plan that the pieces come to passes the judge, but for memory. */
+/* Checks that the plan made of the pieces passes plan_check, apart from
+ * memory. */
 static int check_tiling(const struct snapshot *pieces,
                         const struct parts *parts, struct err *err)
 {
@@ -107,9 +110,9 @@ static int check_tiling(const struct snapshot *pieces,
     return err->code == ERR_NONE ? 0 : -1;
 }
 
-/* --- what follows from the pieces --- */
+/* --- values computed from the pieces --- */
 
-/* Of n values, one every `stride`. */
+/* Returns the largest magnitude of n values, one every `stride`. */
 static double largest(const double *values, size_t n, size_t stride)
 {
     double most = 0;
@@ -139,7 +142,8 @@ static int check_sums(const struct layout *layout, const struct layout *fresh,
     return 0;
 }
 
-/* Where there are terms to the bit, as the term is that is kept. */
+/* If the oracle has terms, a load must equal the total of the stored terms to
+ * the bit. */
 static int check_loads(const struct layout *layout, const struct layout *fresh,
                        struct err *err)
 {
@@ -158,7 +162,7 @@ static int check_loads(const struct layout *layout, const struct layout *fresh,
     return 0;
 }
 
-/* As the oracle prices the sums that are kept. */
+/* Checks the costs against the oracle's prices of the stored sums. */
 static int check_costs(const struct layout *layout, struct layout *fresh,
                        struct err *err)
 {
@@ -183,7 +187,7 @@ static int check_costs(const struct layout *layout, struct layout *fresh,
     return check_loads(layout, fresh, err);
 }
 
-/* The largest of term k over a block of devices. */
+/* Checks the largest value of term k over a block of devices. */
 static int check_block(const struct layout *layout, uint32_t block, size_t k,
                        struct err *err)
 {
@@ -198,7 +202,8 @@ static int check_block(const struct layout *layout, uint32_t block, size_t k,
                : wrong("the largest of a block", block, err);
 }
 
-/* The first device that none exceeds in term k. */
+/* Checks that the leader of term k is the first device with the largest
+ * value. */
 static int check_leader(const struct layout *layout, size_t k, struct err *err)
 {
     const double *of = layout->terms_ms + k;
@@ -271,7 +276,7 @@ static void check_or_abort(const struct layout *layout)
     }
 }
 
-/* Before any test or command begins. */
+/* Runs before any test or command begins. */
 __attribute__((constructor)) static void install(void)
 {
     layout_checker = check_or_abort;

@@ -4,23 +4,24 @@
 
 #include "search/state.h"
 
-/*
- * A layout keeps lists, sums and totals that each change updates; this works
- * them all out again from the pieces alone and says the first that differs:
+/* An assignment keeps lists, sums and totals that each change updates. This
+ * check computes all of them again from the pieces and reports the first
+ * difference:
  *
- *     lists     each piece is in its unit's list once, on its device in its
+ *     lists     each piece is once in its unit's list, and on its device in its
  *               slot; free pieces are in the free list
- *     tiling    the plan that they come to passes plan_check, memory aside
- *     devices   bytes, excess and moved bytes to the byte; sums, costs and
- *               loads to rounding, as they are added up afresh now and then
- *     totals    the largest of each term, who has it, the total
+ *     tiling    the plan made of the pieces passes plan_check, memory aside
+ *     devices   bytes, excess and moved bytes match exactly; sums, costs and
+ *               loads match within rounding, as updates change them and they
+ *               are computed from scratch only now and then
+ *     totals    the largest of each term, its device, the total
  *
- * Where this is linked, searches do so themselves after every so manieth change
- * of a layout (layout_check_every, 1 in make test-long), and abort where
- * something is wrong.
+ * If this file is linked, searches run the check on every Nth commit of an
+ * assignment (layout_check_every, 1 in make test-long) and abort if it fails.
  */
 
-/* 0, or -1 and ERR_INPUT. The layout was priced, or committed since. */
+/* Returns 0, or -1 and ERR_INPUT. The assignment must have been priced, or
+ * committed since. */
 int layout_check(const struct layout *layout, struct err *err) MUST_CHECK;
 
 #endif

@@ -27,7 +27,7 @@ static int place(struct plan *plan, const char *name, uint64_t seed,
         err);
 }
 
-/* "0 1 1 0": the device of each table. */
+/* Returns the device of each table as text, such as "0 1 1 0". */
 static const char *placement(const char *name, const struct problem *problem,
                              struct arena *arena)
 {
@@ -56,7 +56,8 @@ static void check_figures(void)
         problem.tables[i].pooling_factor = pooling[i];
     /* 64 | 32 16 8 */
     is_str(placement("dim", &problem, &arena), "1 0 1 1", "by dim");
-    /* 320 | 256 64 32: ties of 320 = 320 go to less memory */
+    /* 320 | 256 64 32: the tie of 320 = 320 goes to the device with less memory
+     * in use */
     is_str(placement("lookup", &problem, &arena), "0 1 1 1", "by lookup");
     /* 80000 | 8000 3200 640 rows x dim */
     is_str(placement("size", &problem, &arena), "1 1 1 0", "by size");
@@ -65,7 +66,7 @@ static void check_figures(void)
            "by size and lookup");
     problem.tables[1].device = 1;
     problem.tables[2].group = problem.tables[3].group = "g";
-    /* 64 pinned to 1, 48 as one */
+    /* 64 pinned to device 1; 48 is the group of two */
     is_str(placement("dim", &problem, &arena), "0 1 0 0",
            "pins and groups are kept");
     problem.cluster.memory_bytes[0] = 100;
@@ -74,8 +75,8 @@ static void check_figures(void)
     arena_release(&arena);
 }
 
-/* Of equal tables the later goes first, so on GPUs that are alike the last one
- * goes to the first, and the others in turn. */
+/* If tables are equal, the later one is placed first. On equal GPUs the last
+ * table therefore goes to the first GPU, and the others follow in turn. */
 static void check_ties(void)
 {
     const char *const names[] = {"lookup", "size", "size-lookup", "dim"};
@@ -146,7 +147,7 @@ static void check_errors(void)
            "no plan was found: table 't0' takes 64.0 MiB and no device that it "
            "may "
            "stand on has that left (the emptiest has 22.0 MiB)",
-           "and says what");
+           "the message says which table");
     problem.tables[0].kinds = SHARD_COLUMN;
     ok(place(&plan, "size", 1, &problem, &arena, &err) &&
            err.code == ERR_NO_PLAN,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a bound may not do, whatever the problem: the less a plan may do, the
- * higher it is. */
+/* The lower bound must not fall if a problem is restricted: fewer ways to place
+ * a table or less memory give an equal or higher bound. Random problems check
+ * this. */
 #include "search/search.h"
 
 #include "search/choices.h"
@@ -40,7 +41,7 @@ static void add(struct tally *tally, struct proven loose, struct proven tight)
     tally->n_lower += !(tight.ms >= loose.ms * (1 - 1e-9));
 }
 
-/* Less and less memory. */
+/* Lowers the memory step by step. */
 static void try_memory(struct tally *tally, const struct problem *problem,
                        const struct oracle *oracle, struct arena *arena)
 {
@@ -62,8 +63,8 @@ static void try_memory(struct tally *tally, const struct problem *problem,
     }
 }
 
-/* Few tables on few devices, with memory for all as they are: some could be
- * replicated, too. */
+/* Draws few tables on few devices. The memory holds all tables once, and some
+ * tables could also be replicated. */
 static void draw(struct problem *problem, struct rng *rng, struct arena *arena)
 {
     uint32_t n_devices = 2 + (uint32_t)rng_below(rng, 3);
@@ -97,8 +98,8 @@ static void try_problem(uint64_t seed, struct tally *tally)
     arena_release(&arena);
 }
 
-/* Costs of a whole table, of one of two row blocks, and of a column, of two
- * tables: two row blocks are the cheapest of the first. */
+/* Costs of a whole table, of one of two row blocks, and of one column, for two
+ * tables. Two row blocks are the cheapest sharding of the first table. */
 static const struct {
     double whole, rows, column;
 } planted[] = {{10, 1, 0.1125}, {4, 1, 0.1375}};
@@ -150,12 +151,13 @@ static void planted_problem(struct problem *problem, size_t n,
     problem->kinds = SHARD_TABLE | SHARD_COLUMN | SHARD_ROW;
     for (size_t t = 0; t < n; t++) {
         problem->tables[t].optimizer = OPTIMIZER_SGD;
-        problem->tables[t].pooling_factor = 1; /* outputs outweigh indices */
+        /* so that outputs outweigh indices */
+        problem->tables[t].pooling_factor = 1;
     }
 }
 
-/* Memory is short for the row blocks alone: where a piece limits the plan to
- * columns, a byte has no price any more. */
+/* The memory is too small for the row blocks. As soon as the limit on the
+ * largest piece leaves only columns, memory no longer has a price. */
 static void check_free_bytes(void)
 {
     struct shard blocks = {0, SHARD_ROW, 0, 500, 0, 32, 0};
@@ -174,8 +176,8 @@ static void check_free_bytes(void)
     arena_release(&arena);
 }
 
-/* The second table may not stay whole, and that is what sets the bound; the
- * first one could have fewer bytes, for which nobody asks. */
+/* The second table may not stay whole, and this sets the bound. The first table
+ * could use fewer bytes, but memory is not short. */
 static void check_unit(void)
 {
     struct problem problem;
@@ -185,14 +187,16 @@ static void check_unit(void)
     planted_problem(&problem, 2, &arena);
     problem.tables[1].kinds = SHARD_TABLE | SHARD_COLUMN;
     bound = planted_bound(&problem, &arena);
-    is_near(bound.ms, (2 + 4.4) / 4, 1e-9, "row blocks beside columns");
+    is_near(bound.ms, (2 + 4.4) / 4, 1e-9,
+            "row blocks of one table and columns of the other");
     is_str(bound.term, "largest piece", "by a piece");
-    is_str(bound.table, problem.tables[1].name, "of that table");
+    is_str(bound.table, problem.tables[1].name, "the table is named");
     arena_release(&arena);
 }
 
-/* Two row blocks are cheap and many bytes, the table whole is dear and few:
- * where half of what is between them is missing a bound counts half of each. */
+/* Two row blocks are cheap but use many bytes; the whole table is expensive
+ * and uses few. The memory lies half way between, so the bound counts half of
+ * each. */
 static void check_memory(void)
 {
     struct shard whole = {0, SHARD_TABLE, 0, 1000, 0, 32, 0};
@@ -224,7 +228,8 @@ static void refused_embed(const struct oracle *oracle,
     ok(0, "nothing is priced where nothing can be proven");
 }
 
-/* Of thousands of tables that would take a minute. */
+/* If nothing can be proven, no piece is priced. With thousands of tables that
+ * would take a minute. */
 static void check_unproven(void)
 {
     struct problem problem;
@@ -250,10 +255,10 @@ int main(void)
 
     for (uint64_t seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
-    is_i64(tally.n_lower, 0, "less memory never proves less");
-    is_i64(tally.n_misnamed, 0, "a piece is of a table, and nothing else is");
+    is_i64(tally.n_lower, 0, "less memory never lowers the bound");
+    is_i64(tally.n_misnamed, 0, "only bounds from a piece name a table");
     ok(tally.n_mean && tally.n_piece && tally.n_memory,
-       "of %u bounds %u are by the mean, %u by a piece, %u by memory", tally.n,
+       "%u bounds: %u from the mean, %u from a piece, %u from memory", tally.n,
        tally.n_mean, tally.n_piece, tally.n_memory);
     check_free_bytes();
     check_unit();

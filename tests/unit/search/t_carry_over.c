@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What has to be placed anew is placed in the best of all ways that there are,
- * beside what stays; the rest stands where it stood. */
+/* A unit that must be placed anew gets the best possible placement, given the
+ * units that stay. All other units stay where they are. */
 #include "search/movement.h"
 
 #include "search/moves.h"
@@ -10,8 +10,8 @@
 
 #define N_PROBLEMS 300
 
-/* Whole tables on the devices of today, but for the last one: it is new, or
- * stands on a device that is gone. */
+/* Whole tables on the current devices. The last table is new, or was on a
+ * device that is gone. */
 struct scene {
     struct arena arena;
     struct problem problem;
@@ -66,8 +66,8 @@ static void close_scene(struct scene *scene)
     arena_release(&scene->arena);
 }
 
-/* Puts the last unit beside the others: in this form, or where it stays as it
- * was on this device. */
+/* Adds the last unit to the others: a new unit in sharding number `way`, an old
+ * unit as it was, on device number `way`. */
 static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
 {
     const struct unit *of = &scene->parts.of[scene->last];
@@ -115,7 +115,8 @@ static void try_scene(struct scene *scene, struct tally *tally)
     tryout_init(&tryout, &scene->parts);
     tryout.layout.is_partial = true;
     snapshot_load(&others, &tryout.layout);
-    /* columns are poured in a way that is drawn */
+    /* column shardings are skipped, because rebuild() distributes their pieces
+     * at random */
     for (uint32_t way = 0;
          way < (scene->is_new ? of->n_forms : scene->parts.n_devices); way++) {
         double total_ms;
@@ -137,7 +138,7 @@ static void one_table(struct problem *problem, uint32_t n_devices,
                  n_devices, UINT64_C(1) << 30, arena);
 }
 
-/* A table that must be cut keeps both of its halves where one GPU is left. */
+/* A table that must be cut keeps both of its halves if only one GPU is left. */
 static void test_one_left(void)
 {
     struct arena arena = {0};
@@ -176,7 +177,8 @@ static void test_one_left(void)
     arena_release(&arena);
 }
 
-/* A replica stays one on as many GPUs; on more it would have to be copied. */
+/* A replica stays a replica on the same number of GPUs. On more GPUs it would
+ * have to be copied. */
 static void test_replica(uint32_t n_devices)
 {
     struct arena arena = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whatever the problem: each form is a way to cut its unit, without gaps and
- * overlaps, and its figures are those of its pieces. */
+/* For any problem, each sharding cuts its unit without gaps and overlaps, and
+ * its figures equal those of its pieces. */
 #include "search/choices.h"
 
 #include "search/state.h"
@@ -16,7 +16,8 @@ struct tally {
     unsigned n_now, n_undrawn, n_rare, n_empty, n_odd, n_later, n_short;
 };
 
-/* That very form, or of columns the first. */
+/* True if the piece type belongs to this sharding. For pieces of columns,
+ * parts_form_of must return the unit's first column sharding. */
 static bool is_form_of(const struct parts *parts, uint32_t part,
                        const struct form *form)
 {
@@ -34,8 +35,8 @@ static bool differ(double a, double b)
     return !(fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)));
 }
 
-/* The pieces as shards of the unit's first table; columns one after the other.
- */
+/* Lists the pieces as shards of the unit's first table. Columns follow one
+ * another. */
 static void list_shards(struct shard *shards, const struct parts *parts,
                         uint32_t unit, const struct form *form)
 {
@@ -64,7 +65,8 @@ static bool overlap(const struct shard *a, const struct shard *b)
            a->col_begin < b->col_end && b->col_begin < a->col_end;
 }
 
-/* Whether they are all of the table, each cell once; replicas, all each. */
+/* Returns false if the shards cover each cell of the table exactly once, or if
+ * each replica covers all cells. */
 static bool is_torn(const struct shard *shards, uint32_t n,
                     const struct table *table)
 {
@@ -87,7 +89,8 @@ static bool is_torn(const struct shard *shards, uint32_t n,
     return differ(sum, all);
 }
 
-/* Whether a device is told where it is no choice. */
+/* True if the device of the piece is given whenever the sharding leaves no
+ * choice. */
 static bool is_right_device(const struct parts *parts, uint32_t unit,
                             const struct form *form, uint32_t i)
 {
@@ -107,8 +110,9 @@ static bool is_right_device(const struct parts *parts, uint32_t unit,
     return piece.device == want;
 }
 
-/* Where a rank without rows costs as much, a cut has a block of none for it. A
- * cut over a host that would be one over all is none on the first host. */
+/* If the oracle prices ranks without rows like the others, each such rank has
+ * an empty block. A cut over one host that would be read as a cut over all
+ * ranks is not offered on the first host. */
 static void check_ranks(const struct parts *parts, const struct unit *unit,
                         const struct form *form, struct tally *tally)
 {
@@ -140,8 +144,8 @@ static void check_ranks(const struct parts *parts, const struct unit *unit,
     }
 }
 
-/* Whether the bytes of a form are not those of its pieces. A cut of rows may
- * have three bytes a piece less, and a millionth, but never more. */
+/* True if the bytes of a sharding do not match those of its pieces. A row cut
+ * may have up to three bytes per piece and a millionth less, but never more. */
 static bool is_off(double bytes, const struct form *form)
 {
     if (form->kind != FORM_CUT)
@@ -173,7 +177,7 @@ static void check_form(const struct parts *parts, uint32_t unit,
                      : (double)part->bytes;
         peak_ms = fmax(peak_ms, parts->alone_ms[p]);
         peak_bytes = part->bytes > peak_bytes ? part->bytes : peak_bytes;
-        /* of blocks that are alike the hottest counts */
+        /* a piece type of blocks counts the bytes of its hottest block */
         tally->n_bytes += of->n_tables == 1 && (shard_cuts_rows(part->kind)
                                                     ? part->bytes < all_bytes
                                                     : part->bytes != all_bytes);
@@ -196,7 +200,7 @@ static void check_form(const struct parts *parts, uint32_t unit,
     tally->n_sorts += form->last - form->part > 1;
 }
 
-/* What a part costs, and weighs, is what its tables do. */
+/* Cost and bytes of a piece type must equal those of its tables. */
 static void check_part(const struct parts *parts, const struct part *part,
                        struct tally *tally)
 {
@@ -225,7 +229,7 @@ static void check_part(const struct parts *parts, const struct part *part,
                           : part->bytes < least;
 }
 
-/* Of each width the part that is so wide, or none. */
+/* For each width there is the piece type of that width, or none. */
 static void check_widths(const struct parts *parts, uint32_t unit,
                          struct tally *tally)
 {
@@ -252,14 +256,15 @@ static void check_widths(const struct parts *parts, uint32_t unit,
     }
 }
 
-/* What a piece is of is the form that it was put in; all are drawn, and whole
- * and replica at least a quarter of the times each. */
+/* Each piece belongs to the sharding it was made for. All shardings are drawn;
+ * whole and replica have a probability of at least a quarter each. */
 static void check_forms(const struct parts *parts, uint32_t unit,
                         struct rng *rng, struct tally *tally)
 {
     const struct unit *of = &parts->of[unit];
     const uint32_t n = 40 * of->n_forms;
-    uint32_t n_even = 0; /* of 2, 3 ... as many as there are devices */
+    /* even column cuts: 2, 3, ... up to the number of devices */
+    uint32_t n_even = 0;
     unsigned *n_drawn = mem_alloc(of->n_forms, sizeof(*n_drawn));
 
     for (uint32_t f = 0; f < of->n_forms; f++) {
@@ -285,8 +290,8 @@ static void check_forms(const struct parts *parts, uint32_t unit,
     mem_free(n_drawn);
 }
 
-/* Five rows, over up to six ranks: with other ways to be placed, and without.
- */
+/* Turns tables into tables of five rows, to be cut over up to six ranks, with
+ * and without other ways to place them. */
 static void add_few_rows(struct problem *problem)
 {
     static const unsigned kinds[] = {SHARD_ROW, SHARD_ROW | SHARD_COLUMN,
@@ -337,8 +342,8 @@ static void try_problem(uint64_t seed, struct tally *tally)
     arena_release(&arena);
 }
 
-/* Four columns, or so many that a wide table has no more than 64 widths; and
- * the fewest that do. */
+/* The width step is four columns. For a wide table it is the smallest step that
+ * leaves at most 64 widths. */
 static void check_quanta(void)
 {
     const uint64_t rows[] = {10, 10, 10, 10, 10};
@@ -371,24 +376,24 @@ int main(void)
     ok(tally.n_forms[FORM_WHOLE] && tally.n_forms[FORM_COLUMNS] &&
            tally.n_forms[FORM_REPLICA] && tally.n_forms[FORM_CUT] &&
            tally.n_host && tally.n_sorts,
-       "of forms %u are whole, %u columns, %u replicas, %u cuts, of which %u "
-       "fill a host and %u have several sorts of blocks",
+       "shardings: %u whole, %u columns, %u replicas, %u cuts; %u fill a host, "
+       "%u have several piece types",
        tally.n_forms[FORM_WHOLE], tally.n_forms[FORM_COLUMNS],
        tally.n_forms[FORM_REPLICA], tally.n_forms[FORM_CUT], tally.n_host,
        tally.n_sorts);
-    is_i64(tally.n_torn, 0,
-           "pieces are all of their table, and do not overlap");
-    is_i64(tally.n_figure, 0, "the figures of a form are those of its pieces");
-    is_i64(tally.n_bytes, 0, "pieces weigh what the memory model says");
-    is_i64(tally.n_cost, 0, "and cost what the oracle says");
-    is_i64(tally.n_device, 0, "devices are told where there is no choice");
+    is_i64(tally.n_torn, 0, "pieces cover their table and do not overlap");
+    is_i64(tally.n_figure, 0,
+           "the figures of a sharding equal those of its pieces");
+    is_i64(tally.n_bytes, 0, "bytes of pieces match the memory model");
+    is_i64(tally.n_cost, 0, "costs of pieces match the oracle");
+    is_i64(tally.n_device, 0, "devices are given if there is no choice");
     is_i64(tally.n_movable, 0, "and such pieces do not move");
     ok(tally.n_empty && tally.n_short && tally.n_later,
        "%u blocks have no rows; %u cuts have none for some ranks, %u none on "
        "the first host",
        tally.n_empty, tally.n_short, tally.n_later);
-    is_i64(tally.n_odd, 0, "blocks are as many as the oracle takes them for");
-    is_i64(tally.n_width, 0, "of each width there is the part, or none");
+    is_i64(tally.n_odd, 0, "the oracle sees the same number of blocks");
+    is_i64(tally.n_width, 0, "each width has its piece type, or none");
     is_i64(tally.n_now, 0, "a piece is of the form that it was put in");
     is_i64(tally.n_undrawn, 0, "each form is drawn");
     is_i64(tally.n_rare, 0, "whole and replica often");

@@ -67,7 +67,7 @@ static void check_counts(void)
     }
 }
 
-/* Tiny problems of all sorts; memory is tight where slack is small. */
+/* Makes tiny random problems. A small slack makes the memory tight. */
 static void make_tiny(struct problem *problem, struct rng *rng, size_t n,
                       uint32_t n_devices, double slack, struct arena *arena)
 {
@@ -94,7 +94,8 @@ static double price(struct plan *plan, const struct oracle *oracle,
     return judge_plan(plan, oracle, arena, &err) ? NAN : plan->total_ms;
 }
 
-/* The least total of whole tables, by counting through all devices. */
+/* Returns the least total of plans of whole tables, by enumerating all
+ * devices. */
 static double best_whole(const struct problem *problem,
                          const struct oracle *oracle, struct arena *arena)
 {
@@ -150,7 +151,7 @@ static void check_whole(void)
     ok(n_none > 10 && n_same > 100, "%u found, %u do not fit", n_same, n_none);
 }
 
-/* What the published search finds is among them. */
+/* The plan of the published search is one of the enumerated plans. */
 static void check_search(void)
 {
     unsigned n_no_worse = 0, n_better = 0, n_found = 0;
@@ -187,8 +188,8 @@ static void check_search(void)
        n_found);
 }
 
-/* One hot table of 8 rows on two devices: half the rows each is best. The fake
- * oracle does not look at rows; this one does. */
+/* One hot table of 8 rows on two devices: half the rows on each is best. The
+ * fake oracle ignores rows; this oracle counts them. */
 static void row_embed(const struct oracle *oracle, const struct shard *shards,
                       size_t n, double *out)
 {
@@ -228,7 +229,7 @@ static void check_rows(void)
                 "half of both tables on each");
         is_i64(plan.shards[0].kind, SHARD_ROW, "by rows");
         is_str(plan.search, "exhaustive", "and says so");
-        is_i64((int64_t)plan.n_evaluations, 9, "of nine plans");
+        is_i64((int64_t)plan.n_evaluations, 9, "nine plans were priced");
     }
     arena_release(&arena);
 }

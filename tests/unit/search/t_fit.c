@@ -31,7 +31,8 @@ static bool is_packed(const struct packing *packing)
     return true;
 }
 
-/* Tries every assignment of the items from i on. */
+/* Returns true if the items from index i on fit into the bins, by trying all
+ * ways. */
 static bool has_packing(struct packing *packing, uint32_t i)
 {
     if (i == packing->n)
@@ -56,7 +57,8 @@ static enum bins_answer ask(struct packing *packing)
                      packing->rooms, packing->n_bins, WORK);
 }
 
-/* Sizes up to `most`, and rooms that hold them when drawn; then some less. */
+/* Draws sizes up to `most`, and bins that hold them exactly. Then changes each
+ * bin's space by up to `less` bytes. */
 static void draw(struct packing *packing, struct rng *rng, uint32_t max_items,
                  uint32_t max_bins, uint64_t most, uint64_t less)
 {
@@ -75,7 +77,7 @@ static void draw(struct packing *packing, struct rng *rng, uint32_t max_items,
     }
 }
 
-/* The answer is that of trying everything. */
+/* The answer equals that of exhaustive search. */
 static void check_small(void)
 {
     unsigned n_packed = 0, n_none = 0, n_wrong = 0;
@@ -106,7 +108,7 @@ static void check_small(void)
        "small ones: %u packed, %u not, %u wrong", n_packed, n_none, n_wrong);
 }
 
-/* Nothing is left over, so that there is one packing or hardly more. */
+/* No space is left over, so there is one packing or hardly more. */
 static void check_full(void)
 {
     struct packing packing;
@@ -121,8 +123,8 @@ static void check_full(void)
     ok(n_packed == 50, "%u of 50 packed with nothing left over", n_packed);
 }
 
-/* Too much to be ruled out, and there is a packing: whatever is found, none is
- * no answer. */
+/* The problem is too large to be ruled out, and a packing exists. The search
+ * may fail to find it, but must not answer that no packing exists. */
 static void check_large(void)
 {
     struct packing packing;
@@ -170,13 +172,14 @@ static void check_odd(void)
     ok(ask(&packing) != BINS_PACKED, "very many give no wrong answer");
 }
 
-/* --- layouts --- */
+/* --- assignments --- */
 
-/* From where on some need to be annealed. */
+/* First seed; from here on some problems need annealing. */
 #define FIRST_TIGHT 8
 #define N_TIGHT 6
 
-/* Whatever way was taken, what is found is a layout, and keeps the memory. */
+/* Each assignment found is valid and fits in memory, whichever method found
+ * it. */
 static void check_layouts(double slack, unsigned kinds)
 {
     unsigned n_found = 0, n_wrong = 0, n_untold = 0, n = 0;
@@ -214,12 +217,12 @@ static void check_layouts(double slack, unsigned kinds)
         arena_release(&arena);
     }
     ok(n_found > 0, "with a slack of %g %u of %u fit", slack, n_found, n);
-    is_i64(n_wrong, 0, "what was found is sound and keeps the memory");
-    is_i64(n_untold, 0, "else it is told what is lacking");
+    is_i64(n_wrong, 0, "assignments are valid and fit in memory");
+    is_i64(n_untold, 0, "otherwise the lack is reported");
 }
 
-/* Whole tables of these sizes on devices of these rooms: a layout is found, or
- * it is proven that there is none. */
+/* Whole tables of these sizes on devices of this usable memory: either an
+ * assignment is found, or it is proven that none exists. */
 static void check_proof(void)
 {
     unsigned n_found = 0, n_wrong = 0, n = (unsigned)tap_size(100, 1000);
@@ -255,12 +258,12 @@ static void check_proof(void)
         arena_release(&arena);
     }
     ok(n_found && n_found < n && !n_wrong,
-       "of %u lists of whole tables %u fit, %u answers are wrong", n, n_found,
+       "%u lists of whole tables: %u fit, %u wrong answers", n, n_found,
        n_wrong);
 }
 
-/* Whole tables fill the devices to the byte, and a table that is cut takes
- * more: they are found, and never proven not to be. */
+/* Whole tables fill the devices to the byte, and cut tables need more. The
+ * assignment is found and never proven impossible. */
 static void check_whole(void)
 {
     unsigned n_found = 0, n_wrong = 0, n = (unsigned)tap_size(60, 600);
@@ -305,8 +308,8 @@ static void check_whole(void)
         snapshot_release(&found);
         arena_release(&arena);
     }
-    ok(n_found == n && !n_wrong, "of %u %u fit, %u are said not to", n, n_found,
-       n_wrong);
+    ok(n_found == n && !n_wrong, "%u lists: %u fit, %u are reported not to fit",
+       n, n_found, n_wrong);
 }
 
 int main(void)

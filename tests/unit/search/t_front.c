@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which points a front of replan takes, and which one a full front drops. */
+/* Which points replan's Pareto front accepts, and which point a full front
+ * drops. */
 #include "search/movement.h"
 
 #include "tests/tap.h"
 
-/* The points that should stand, in order. */
+/* The points that should remain, in order. */
 struct expected {
     uint64_t moved_bytes[FRONT_MAX + 1];
     double total_ms[FRONT_MAX + 1];
@@ -19,8 +20,8 @@ static void offer(struct front *front, uint64_t moved_bytes, double total_ms)
         room->total_ms = total_ms;
 }
 
-/* Points at 10, 20, 30 ... bytes. Point i is 1 ms cheaper than the one before
- * it, point `little` only by `little_ms`. */
+/* Adds points at 10, 20, 30 ... bytes. Point i is 1 ms cheaper than the point
+ * before it; point `little` is only `little_ms` cheaper. */
 static void fill(struct front *front, uint32_t n, uint32_t little,
                  double little_ms)
 {
@@ -66,8 +67,7 @@ static bool stands(const struct front *front, const struct expected *expected)
     return is_same;
 }
 
-/* Point `at` is the one behind which the new point goes, `better_ms` cheaper.
- */
+/* The new point is inserted after point `at` and is `better_ms` cheaper. */
 static void test_full(void)
 {
     static const struct {
@@ -120,7 +120,7 @@ static void test_room(void)
     front_release(&front);
 }
 
-/* Of a front with one point of 100 bytes and 50 ms. */
+/* A front with one point of 100 bytes and 50 ms receives a second point. */
 static void test_taken(void)
 {
     static const struct {
@@ -130,15 +130,15 @@ static void test_taken(void)
         uint32_t n;       /* points afterwards */
         double within_ms; /* the cheapest within 100 bytes */
     } cases[] = {
-        {"as dear, as many bytes", 100, 50, 1, 50},
-        {"dearer, more bytes", 200, 51, 1, 50},
-        {"as dear, more bytes", 200, 50, 1, 50},
-        {"cheaper by rounding, more bytes", 200, 50 - 5e-9, 1, 50},
-        {"cheaper than by rounding, more bytes", 200, 50 - 5e-7, 2, 50},
-        {"cheaper, as many bytes", 100, 49, 1, 49},
-        {"cheaper, fewer bytes", 90, 49, 1, 49},
-        {"as dear, fewer bytes", 90, 50, 1, 50},
-        {"dearer, fewer bytes", 90, 51, 2, 50},
+        {"equal cost, equal bytes", 100, 50, 1, 50},
+        {"higher cost, more bytes", 200, 51, 1, 50},
+        {"equal cost, more bytes", 200, 50, 1, 50},
+        {"lower cost by rounding, more bytes", 200, 50 - 5e-9, 1, 50},
+        {"lower cost by more than rounding, more bytes", 200, 50 - 5e-7, 2, 50},
+        {"lower cost, equal bytes", 100, 49, 1, 49},
+        {"lower cost, fewer bytes", 90, 49, 1, 49},
+        {"equal cost, fewer bytes", 90, 50, 1, 50},
+        {"higher cost, fewer bytes", 90, 51, 2, 50},
     };
 
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
@@ -156,7 +156,8 @@ static void test_taken(void)
     }
 }
 
-/* Points of 100 ms, then of these; what is left at 1 %. */
+/* Starts with a point of 100 ms, then adds points of these times. Checks which
+ * points remain after thinning at 1 %. */
 static void test_thin(void)
 {
     static const struct {

@@ -13,13 +13,13 @@
 #define GIB (UINT64_C(1) << 30)
 #define ROOMY (64 * GIB)
 
-/* Look-ups x width, nothing else; additive. */
+/* Returns an additive oracle that prices only lookups x width. */
 static struct random_oracle plain_oracle(const struct problem *problem)
 {
     struct random_oracle oracle;
     struct rng rng;
 
-    /* an additive one, whatever its figures */
+    /* any additive oracle; its coefficients are replaced below */
     for (uint64_t seed = 0; !seed || !oracle.base.is_additive; seed++) {
         rng_init(&rng, 1, seed);
         random_oracle_init(&oracle, problem, &rng);
@@ -56,7 +56,8 @@ static int search(struct plan *plan, const struct problem *problem,
     return search_by_rows(plan, problem, ROW_CUT_ANY, effort, arena, err);
 }
 
-/* One table of twice the others' load is cut so that all are even: proven. */
+/* The load of one table equals that of the two others together. Cutting it
+ * balances all devices, and the bound proves that this is optimal. */
 static void check_even(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000};
@@ -70,15 +71,16 @@ static void check_even(void)
     problem.kinds = SHARD_TABLE | SHARD_COLUMN;
     ok(!search(&plan, &problem, 20000, &arena, &err), "a plan: %s", err.msg);
     is_near(plan.total_ms, 64 * 10 * 32 * 1e-3, 1e-9, "even");
-    is_near(plan.bound_ms, plan.total_ms, 1e-6, "and the bound says so");
+    is_near(plan.bound_ms, plan.total_ms, 1e-6, "the bound equals the total");
     is_str(plan.bound_term, "mean load", "by the mean");
     is_str(plan.stopped, "done", "so it stops");
     is_str(plan.search, "full", "and has a name");
     arena_release(&arena);
 }
 
-/* A table that may not be cut sets the bound, with what stands on every device
- * and so beside it; rows that may be cut over some devices need not. */
+/* A table that may not be cut sets the bound, together with the shards on every
+ * device, which share its device. Row blocks that may be cut over only some
+ * devices need not share it. */
 static void check_piece(unsigned kinds, enum row_cut row_cut,
                         double everywhere_ms)
 {
@@ -96,13 +98,14 @@ static void check_piece(unsigned kinds, enum row_cut row_cut,
     ok(!search_by_rows(&plan, &problem, row_cut, 1000, &arena, &err),
        "a plan: %s", err.msg);
     is_near(plan.bound_ms, 64 * 10 * 64 * 1e-3 + everywhere_ms, 1e-6,
-            "a piece, and what is everywhere");
-    is_near(plan.total_ms, plan.bound_ms, 1e-6, "which is so");
-    is_str(plan.bound_term, "largest piece", "as a piece is limited");
+            "a piece, and the shards on every device");
+    is_near(plan.total_ms, plan.bound_ms, 1e-6, "the plan reaches the bound");
+    is_str(plan.bound_term, "largest piece",
+           "the largest piece limits the plan");
     arena_release(&arena);
 }
 
-/* Rows may be cut only together with columns: the bound counts that cut. */
+/* Rows may be cut only together with columns: the bound counts grids, too. */
 static void check_grid(void)
 {
     const uint64_t rows[] = {1000};
@@ -124,7 +127,8 @@ static void check_grid(void)
     arena_release(&arena);
 }
 
-/* Too tall for columns of four: rows it must be, and grids need not. */
+/* The table has too many rows for pieces of four columns, so its rows must be
+ * cut. Grids are not needed. */
 static void check_rows_for_memory(void)
 {
     const uint64_t rows[] = {UINT64_C(5000000000), 1000};
@@ -198,7 +202,7 @@ static void check_shortages(void)
     }
 }
 
-/* What has no way to be placed is the caller's mistake. */
+/* A table that cannot be placed in any way is the caller's mistake. */
 static void check_usage(void)
 {
     const char *const nowhere = "table 't0' can be placed in no way that its "
@@ -217,7 +221,7 @@ static void check_usage(void)
         {"no kind is left", SHARD_COLUMN, SHARD_ROW, NULL, -1, ""},
         {"a group is not cut", SHARD_ROW, SHARD_ALL_KINDS, "g", -1,
          ": group 'g' keeps it whole, on one GPU"},
-        {"what is pinned is not cut by rows", SHARD_ROW, SHARD_ALL_KINDS, NULL,
+        {"a pinned table is not cut by rows", SHARD_ROW, SHARD_ALL_KINDS, NULL,
          1, ": it is pinned to GPU 1, whole or cut by columns"},
     };
     const uint64_t rows[] = {10};
@@ -238,7 +242,7 @@ static void check_usage(void)
                err.code == ERR_USAGE,
            "%s", tests[i].why);
         is_str(err.msg, arena_printf(&arena, "%s%s", nowhere, tests[i].also),
-               "and the message says what leaves no way");
+               "the message says why");
         arena_release(&arena);
     }
 }
@@ -279,7 +283,8 @@ static void check_forms(void)
     arena_release(&arena);
 }
 
-/* A search that remembers backward exchanges, and one that has comm alone. */
+/* Compares an oracle whose backward exchange is priced separately and
+ * remembered with an oracle that has only comm. */
 static void check_halves(void)
 {
     const uint64_t rows[] = {1000, 2000, 500, 70, 300, 900, 1200};
@@ -316,8 +321,9 @@ static void check_halves(void)
     arena_release(&arena);
 }
 
-/* A longer search begins as a shorter one does. Terms that are not all there is
- * to a total are left out: the search goes by them. */
+/* A longer search begins with the same steps as a shorter one, so it is never
+ * worse. Oracles with terms that do not make up the whole total are left out,
+ * because the search compares plans by their terms. */
 static void check_effort(void)
 {
     static const uint64_t efforts[] = {0, 700, 4000, 20000, 60000};
@@ -353,12 +359,13 @@ static void check_effort(void)
         arena_release(&arena);
     }
     ok(n > 0 && !n_dearer && n_gain > 0,
-       "of %u searches %u are dearer than one with less effort; %u gain", n,
-       n_dearer, n_gain);
+       "%u searches: %u cost more than with less effort; %u gain", n, n_dearer,
+       n_gain);
 }
 
-/* Stages are as long whether some of each is tempered or all is annealed: of
- * whole tables that cannot be even, so that no bound ends the search. */
+/* Stages price about the same number of assignments if part of each stage uses
+ * tempering as if all of it uses annealing. The whole tables cannot be
+ * balanced, so no bound ends the search. */
 static void check_stages(void)
 {
     uint64_t n_priced[2] = {0};
@@ -394,9 +401,10 @@ static void check_stages(void)
 
 #define MOST_TABLES 700
 
-/* Of two tables of ten and a small one, on two devices, and some that cost
- * nothing: the best is a ten and the small one, which is found at once, and the
- * bound is the mean. */
+/* Returns the number of evaluations for two tables that cost ten each, a small
+ * one, and further tables that cost nothing, on two devices. The best plan puts
+ * the small table with one of the ten; it is found at once. The bound is the
+ * mean load. */
 static uint64_t evaluations_of_gap(double gap, uint32_t n_tables,
                                    struct plan *plan, struct arena *arena)
 {
@@ -420,17 +428,18 @@ static uint64_t evaluations_of_gap(double gap, uint32_t n_tables,
     return plan->n_evaluations;
 }
 
-/* Without effort given, stages go on, each twice as long as the one before,
- * until they gain little: one is enough beside a bound that is near, and in a
- * long list two if the start stays best. If the list is short or the bound is
- * far off there may be more to find, and none is. In a short list the start is
- * annealed before them, for two first stages. */
+/* If no effort is given, stages continue until they gain little, each twice as
+ * long as the one before. One stage is enough if the bound is near. In a long
+ * list, two are enough if the start stays best. If the list is short or the
+ * bound is far off, the search goes on, because there may be more to find; here
+ * there is nothing. In a short list, the start is annealed first, for two first
+ * stages. */
 static void check_gaps(void)
 {
     static const struct {
         double gap;
         uint32_t n_tables;
-        unsigned n_first_stages; /* that it takes as much as */
+        unsigned n_first_stages; /* expected work in units of the first stage */
     } tests[] = {{0.0029, 3, 2 + 1},
                  {0.0031, 3, 64},
                  {0.029, 3, 64},
@@ -449,20 +458,20 @@ static void check_gaps(void)
         n = (double)evaluations_of_gap(tests[i].gap, tests[i].n_tables, &plan,
                                        &arena);
         if (tests[i].n_first_stages == 1)
-            settled = n - first; /* what evening a long list's memory takes */
+            settled = n - first; /* work to balance the memory of a long list */
         n -= settled;
         ok(fabs(n / first - tests[i].n_first_stages) <
                0.04 * tests[i].n_first_stages,
-           "of %u tables and a gap of %g it prices %.0f layouts, in a first "
-           "stage %.0f",
+           "with %u tables and a gap of %g it prices %.0f assignments, in a "
+           "first stage %.0f",
            tests[i].n_tables, tests[i].gap, n, first);
         is_str(plan.stopped, "budget", "and does not say that it is the best");
         arena_release(&arena);
     }
 }
 
-/* Where nothing is proven four stages are enough, too; before them a start is
- * annealed for twice the first. */
+/* If nothing is proven, four stages are enough, too. Before them a start is
+ * annealed for twice the length of the first stage. */
 static void check_unbounded(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000};

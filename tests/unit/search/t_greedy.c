@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The greedy under all caps at once finds what one scan of all devices for each
- * piece finds cap by cap: the same totals, placement and number of assignments,
- * with ties, pins and tight memory. */
+/* Compares two greedy algorithms: one handles all caps at once, the other
+ * handles cap by cap and scans all devices for each piece. Their totals,
+ * placements and numbers of assignments must be equal, with ties, pins and
+ * tight memory. */
 #include "search/greedy.h"
 
 #include "search/state.h"
@@ -45,7 +46,8 @@ static uint32_t naive_choose(const struct naive *naive,
     return chosen;
 }
 
-/* Total of all pieces under one cap; INFINITY if one finds no device. */
+/* Returns the total if all pieces are placed under one cap, or INFINITY if a
+ * piece finds no device. */
 static double naive_place(struct naive *naive,
                           const struct greedy_inputs *inputs,
                           const uint32_t *pieces, size_t n, double cap)
@@ -73,7 +75,8 @@ static double naive_place(struct naive *naive,
     return oracle_comm_total_ms(oracle, naive->sums, naive->compute_ms);
 }
 
-/* From the loosest cap on, as the published search does. */
+/* Compares the results with the naive algorithm, which starts at the loosest
+ * cap as the published search does. */
 static bool is_as_naive(const struct greedy_inputs *inputs,
                         const uint32_t *pieces, size_t n,
                         const struct greedy_found *found, struct tally *tally)
@@ -109,7 +112,7 @@ static bool is_as_naive(const struct greedy_inputs *inputs,
             !memcmp(found->placement, best, n * sizeof(*best)));
 }
 
-/* Each table whole or in halves, or twice in halves that are one piece's. */
+/* Draws each table whole or in two halves that share one entry of `of`. */
 static size_t draw_pieces(struct cuttable *of, uint32_t *pieces,
                           const struct parts *parts, struct rng *rng)
 {
@@ -195,7 +198,8 @@ static void check_one(struct tally *tally, struct rng *rng)
                              ? INFINITY
                              : (1 + 0.05 * c) * output / parts.n_devices;
     greedy_init(&greedy, &inputs);
-    for (unsigned again = 0; again < 2; again++) { /* nothing is left over */
+    /* the second run must not see leftovers of the first */
+    for (unsigned again = 0; again < 2; again++) {
         greedy_place(&greedy, pieces, n, &found);
         tally->n_wrong += !is_as_naive(&inputs, pieces, n, &found, tally);
     }

@@ -6,11 +6,12 @@
 #include "tests/unit/search/standing.h"
 #include "tests/unit/search/state_check.h"
 
-/* Bytes of a device: one has room for all, six for some more than all. */
+/* Usable memory of a device, in bytes. ROOMY: one device holds all tables.
+ * TIGHT: six devices hold slightly more than all tables. */
 #define ROOMY (UINT64_C(1) << 30)
 #define TIGHT 230000
 
-/* By the plan that the layout comes to. */
+/* Returns the bytes that the assignment moves, computed from its plan. */
 static uint64_t moved(struct standing *standing)
 {
     struct plan plan = {.problem = standing->problem};
@@ -25,8 +26,9 @@ static uint64_t moved(struct standing *standing)
     return moves.bytes.moved;
 }
 
-/* A walk of random changes, many of them back home. What a trial says is what
- * is so when it has come true, and what plan_moves finds. */
+/* A random walk in which many changes return a unit to its current plan. The
+ * migration that a candidate predicts must match the assignment after the
+ * commit, and plan_moves. */
 static void check_counts(enum row_cut row_cut, double growth, bool stays,
                          uint64_t memory_bytes, uint64_t limit_bytes,
                          uint64_t seed)
@@ -79,18 +81,18 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     ok(n > 1000 && n_less > 100 && n_grids > 100,
        "%zu changes, %zu move less, %zu with ranges of grids", n, n_less,
        n_grids);
-    is_i64((int64_t)n_trial, 0, "a layout has what the trial said");
-    is_i64((int64_t)n_after, 0, "and so counted afresh");
-    is_i64((int64_t)n_plan, 0, "and so as a plan");
-    ok(!n_wrong, "layouts are right, %zu times not: %s", n_wrong, err.msg);
-    is_i64((int64_t)n_excess, 0, "its excess is what the trial said");
+    is_i64((int64_t)n_trial, 0, "the migration is as the candidate predicted");
+    is_i64((int64_t)n_after, 0, "and as counted afresh");
+    is_i64((int64_t)n_plan, 0, "and as that of the plan");
+    ok(!n_wrong, "assignments are valid, %zu times not: %s", n_wrong, err.msg);
+    is_i64((int64_t)n_excess, 0, "the excess is as the candidate predicted");
     ok((n_over > 100) == (memory_bytes == TIGHT || limit_bytes != COUNT_MOVES),
        "%zu have some", n_over);
     is_i64((int64_t)n_astray, 0, "where there is room, for what moves too far");
     standing_close(&standing);
 }
 
-/* Nothing up to the limit; then the more, the further. */
+/* The excess is 0 up to the limit and grows with the bytes beyond it. */
 static void check_excess(void)
 {
     const uint64_t limit_bytes = 100000;
@@ -111,7 +113,8 @@ static void check_excess(void)
     }
     is_i64((int64_t)n_wrong, 0, "excess begins at the limit, and grows");
     layout->move_limit_bytes = NO_MOVE_LIMIT;
-    ok(homes_excess(layout, UINT64_MAX) == 0, "without a limit there is none");
+    ok(homes_excess(layout, UINT64_MAX) == 0,
+       "without a limit there is no excess");
     standing_close(&standing);
 }
 

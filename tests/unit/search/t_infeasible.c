@@ -9,12 +9,14 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* Two tables of 244.1 MiB that must stay whole, on devices that differ. What
- * a sentence says would do, does. */
+/* Two tables of 244.1 MiB that must stay whole, on devices with different
+ * memory. If the error message names a remedy, a plan must exist with that
+ * remedy. */
 struct uneven {
     const char *name;
     uint64_t memory_mib[2], reserve_mib[2];
-    const char *full, *reference; /* ends of the sentences; NULL: any */
+    /* ends of the messages of search_full and search_reference; NULL: any */
+    const char *full, *reference;
 };
 
 static const struct uneven cases[] = {
@@ -83,8 +85,8 @@ static void check_case(const struct uneven *test)
     arena_release(&arena);
 }
 
-/* All of a group go to one device, which needs the room of all: a MiB more or
- * less decides. */
+/* All tables of a group go to one device, which needs memory for all of them.
+ * One MiB decides whether they fit. */
 static void check_group(void)
 {
     const uint64_t rows[] = {1000000, 1000000, 1000};
@@ -116,7 +118,8 @@ static void check_group(void)
     arena_release(&arena);
 }
 
-/* What takes most of a table is named, with its bytes. */
+/* The message names the largest memory item of a table (weights, optimizer or
+ * outputs), with its bytes. */
 static void check_items(void)
 {
     static const struct {
@@ -160,7 +163,7 @@ static void check_items(void)
     }
 }
 
-/* --- what a sentence says would help does --- */
+/* --- remedies that an error message names --- */
 
 enum remedy {
     MEMORY,
@@ -172,17 +175,18 @@ enum remedy {
     N_REMEDIES
 };
 
-/* A problem without a plan, and how often it was said what would help. */
+/* A problem without a plan, and how often each remedy was named. */
 struct sickness {
     struct problem problem;
     struct random_oracle oracle;
     struct arena arena;
-    unsigned n_none; /* for which there is nothing */
+    unsigned n_none; /* problems without a remedy */
     unsigned n_said[N_REMEDIES], n_helped[N_REMEDIES];
-    unsigned n_scant[N_REMEDIES]; /* of which a little less helps, too */
+    /* remedies that still help with a little less */
+    unsigned n_scant[N_REMEDIES];
 };
 
-/* Whether it packs; or why it does not. */
+/* Returns true if the problem packs into memory; otherwise err says why not. */
 static bool has_plan(const struct problem *problem, struct sickness *sick,
                      struct err *err)
 {
@@ -212,8 +216,8 @@ static unsigned draw_kinds(struct rng *rng)
     return kinds[rng_below(rng, sizeof kinds / sizeof *kinds)];
 }
 
-/* One host, hosts of two, or hosts and domains that were asked for, of which
- * there may be but a part. */
+/* Draws one host, hosts of two devices, or host and domain sizes that the user
+ * asked for. The last of these hosts or domains may be incomplete. */
 static void draw_hosts(struct cluster *cluster, struct rng *rng)
 {
     struct err ignored = {0};
@@ -229,9 +233,9 @@ static void draw_hosts(struct cluster *cluster, struct rng *rng)
     } while (cluster_check_hosts(cluster, &ignored));
 }
 
-/* Tables of a kind or two that take more than there is on devices of uneven
- * memory, some of it reserved, cut over all or over a host where blocks have to
- * be those of the ranks. */
+/* Draws tables with few allowed kinds that need more memory than there is. The
+ * devices have uneven memory, some of it reserved. If row blocks must be those
+ * of the ranks, rows are cut over all devices or over one host. */
 static void fall_ill(struct sickness *sick, struct rng *rng)
 {
     const uint32_t n = 1 + (uint32_t)rng_below(rng, 5);
@@ -250,7 +254,8 @@ static void fall_ill(struct sickness *sick, struct rng *rng)
     problem->kinds = draw_kinds(rng);
     for (uint32_t i = 0; i < n && rng_below(rng, 2); i++) {
         problem->tables[i].kinds = draw_kinds(rng);
-        if (!(problem->tables[i].kinds & problem->kinds)) /* a way it needs */
+        /* it needs an allowed kind */
+        if (!(problem->tables[i].kinds & problem->kinds))
             problem->tables[i].kinds |= problem->kinds;
     }
     for (uint32_t r = 0; r < n_devices; r++) {
@@ -272,7 +277,7 @@ static uint64_t room_of(const struct problem *problem, uint32_t r)
     return problem->cluster.memory_bytes[r] - problem->cluster.reserve_bytes[r];
 }
 
-/* Of the problem, which is what --shard says, or of its tables too. */
+/* Allows more kinds in the problem, as --shard does, or in its tables, too. */
 static void allow(struct problem *problem, unsigned kinds, bool to_all,
                   struct arena *arena)
 {
@@ -286,9 +291,10 @@ static void allow(struct problem *problem, unsigned kinds, bool to_all,
     problem->tables = tables;
 }
 
-/* As one would who was told so much: at least so much memory, or so many
- * devices, further ones like the roomiest and hosts of as many as before, or as
- * asked for. */
+/* Applies a remedy as a user would who reads the message: at least the given
+ * memory on each device, or the given number of devices. Further devices are
+ * like the roomiest one. Hosts keep their size, or the size the user asked
+ * for. */
 static struct problem heal(const struct sickness *sick, enum remedy remedy,
                            uint64_t amount, struct arena *arena)
 {
@@ -323,8 +329,8 @@ static struct problem heal(const struct sickness *sick, enum remedy remedy,
     return problem;
 }
 
-/* With as much as was said, and with a little less: the next figure or two
- * that would be printed, or a host. */
+/* Tries the remedy with the printed amount and with a little less: the next
+ * printed digit or two, or one host. */
 static void take(struct sickness *sick, enum remedy remedy, uint64_t amount,
                  const char *said)
 {
@@ -348,7 +354,8 @@ static void take(struct sickness *sick, enum remedy remedy, uint64_t amount,
     sick->n_scant[remedy] += has_plan(&problem, sick, &err);
 }
 
-/* "with [at least ]445 MiB a device, or 3 devices..., or row cuts allowed" */
+/* Tries all remedies of a message such as "with [at least ]445 MiB a device, or
+ * 3 devices..., or row cuts allowed" */
 static void take_all(struct sickness *sick, const char *said)
 {
     const char *text = strstr(said, "it would fit with ");
@@ -383,7 +390,7 @@ static void take_all(struct sickness *sick, const char *said)
              said);
 }
 
-/* Of fewer not each remedy is said. */
+/* With fewer problems, some remedies are never named. */
 #define ILL_ENOUGH 1500
 
 static void check_remedies(void)
@@ -417,13 +424,13 @@ static void check_remedies(void)
         ok((sick.n_said[i] > 0 || n < ILL_ENOUGH) &&
                sick.n_helped[i] == sick.n_said[i] &&
                sick.n_scant[i] <= sick.n_said[i] / 20,
-           "%s: said %u times, helps %u times; a little less does %u times",
+           "%s: named %u times, helps %u times; a little less helps %u times",
            names[i], sick.n_said[i], sick.n_helped[i], sick.n_scant[i]);
 }
 
-/* One host stays one, however many devices it has: rows are cut over all of
- * them, the smallest as well, not over the roomy ones as a host of their own.
- */
+/* A cluster of one host stays one host when devices are added. Rows are cut
+ * over all of its devices, including the smallest, and not over a host made of
+ * the roomy ones. */
 static void check_one_host(void)
 {
     const uint64_t rows[] = {1000000};
@@ -434,7 +441,8 @@ static void check_one_host(void)
 
     fake_problem(&sick.problem, rows, dims, 1, 2, 300 * MIB, &sick.arena);
     sick.problem.kinds = SHARD_ROW;
-    sick.problem.memory_model = MEMORY_FULL; /* more blocks take more */
+    /* so that more blocks take more memory in all */
+    sick.problem.memory_model = MEMORY_FULL;
     sick.problem.cluster.memory_bytes[0] = 50 * MIB;
     rng_init(&rng, 0, 0);
     random_oracle_init(&sick.oracle, &sick.problem, &rng);
@@ -445,7 +453,8 @@ static void check_one_host(void)
     arena_release(&sick.arena);
 }
 
-/* A table that no memory finds a place for is what is said. */
+/* If a table fits nowhere for any amount of memory, the message names that
+ * table. */
 static void check_nowhere(void)
 {
     const uint64_t rows[] = {10000000, 10};
@@ -464,8 +473,8 @@ static void check_nowhere(void)
     arena_release(&sick.arena);
 }
 
-/* No device of more than 8 PiB is tried, as doubles round such bytes: halving
- * between 4.69 and 9.38 PiB did not end. */
+/* No device of more than 8 PiB is tried, because doubles round such bytes:
+ * halving between 4.69 and 9.38 PiB did not end. */
 static void check_immense(void)
 {
     static const char *const said[] = {
@@ -489,8 +498,9 @@ static void check_immense(void)
     }
 }
 
-/* A table of one row has no halves by rows, which would take nothing but what
- * they put out: what a sentence says that it takes is more than there is. */
+/* A table of one row cannot be halved by rows. If it could, a half would need
+ * memory only for its outputs. The memory that the message names must exceed
+ * the available memory. */
 static void check_one_row(void)
 {
     const uint64_t rows[] = {1000, 1};
@@ -524,8 +534,9 @@ static void check_one_row(void)
     }
 }
 
-/* What a search has ruled out of whole tables is a proof where no table may be
- * cut, whichever. */
+/* A search that rules out all placements of whole tables proves that there is
+ * no plan only if no table may be cut. The test allows cuts for each subset of
+ * tables. */
 static void check_proof(void)
 {
     const uint64_t rows[] = {1000000, 1000000, 1000000};

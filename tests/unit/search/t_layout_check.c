@@ -14,8 +14,8 @@
 
 #define N_STEPS 400
 
-/* What an update may forget, or do twice. A fault that a layout cannot have is
- * not made: false. */
+/* Damages the assignment as a forgotten or repeated update would. Returns
+ * false, without a change, if the assignment cannot have this fault. */
 typedef bool spoil_fn(struct layout *layout, uint32_t piece);
 
 /* --- lists --- */
@@ -160,7 +160,7 @@ static bool spoil_bytes(struct layout *layout, uint32_t piece)
     return true;
 }
 
-/* A look-up that stays behind. */
+/* Leaves a part of a piece's sums on its device. */
 static bool spoil_sums(struct layout *layout, uint32_t piece)
 {
     uint32_t width = layout->parts->oracle->width;
@@ -224,7 +224,8 @@ static bool spoil_leader(struct layout *layout, uint32_t piece)
     return layout->n_devices > 1;
 }
 
-/* What it has is its own, but not the largest. */
+/* Makes another device the leader, with that device's own value, which is not
+ * the largest. */
 static bool spoil_lead(struct layout *layout, uint32_t piece)
 {
     const uint32_t other = (layout->leader[0] + 1) % layout->n_devices;
@@ -243,7 +244,7 @@ static bool spoil_none_leads(struct layout *layout, uint32_t piece)
     return true;
 }
 
-/* Movement is counted where there is a plan to replace. */
+/* Migration is counted only if a plan is replaced. */
 static bool spoil_moved(struct layout *layout, uint32_t piece)
 {
     uint32_t unit = layout->parts->parts[layout->pieces[piece].part].unit;
@@ -264,7 +265,7 @@ static bool spoil_all_moved(struct layout *layout, uint32_t piece)
 static const struct {
     const char *name;
     spoil_fn *spoil;
-    const char *says[2]; /* of what the check speaks then, or else */
+    const char *says[2]; /* text of the check's message, or an alternative */
 } faults[] = {
     {"the first of a unit", spoil_first, {"pieces in lists"}},
     {"the next of a unit", spoil_next, {"pieces in lists"}},
@@ -301,10 +302,10 @@ static const struct {
 };
 #define N_FAULTS (sizeof faults / sizeof *faults)
 
-/* --- the walk --- */
+/* --- the random walk --- */
 
 struct tally {
-    unsigned n_wrong; /* layouts that are refused */
+    unsigned n_wrong; /* assignments that are refused */
     unsigned n_made[N_FAULTS], n_caught[N_FAULTS];
 };
 
@@ -334,7 +335,8 @@ static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
     snapshot_release(&saved);
 }
 
-/* After each step of a random walk the layout is right; spoilt it is not. */
+/* After each step of a random walk the assignment passes the check, and a
+ * damaged one does not. */
 static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
 {
     struct err err = {0};
@@ -378,8 +380,8 @@ static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
     standing_close(&standing);
 }
 
-/* Whether a search would be aborted that has committed n changes of a layout
- * with a byte too many, where every so manieth is checked. */
+/* Returns true if a search would be aborted that commits n changes of an
+ * assignment with one byte too many, if every `every`-th commit is checked. */
 static bool is_aborted(uint32_t every, unsigned n)
 {
     struct standing standing;
@@ -416,7 +418,7 @@ static void check_sometimes(void)
     ok(!is_aborted(3, 2) && is_aborted(3, 3), "or each third");
 }
 
-/* So many tables, whole, on two devices. */
+/* Makes a scene of n whole tables on two devices. */
 static void open_tables(struct scene *scene, uint32_t n)
 {
     uint64_t rows[MAX_TABLES];
@@ -440,9 +442,10 @@ static void open_tables(struct scene *scene, uint32_t n)
        "%u tables: %s", n, err.msg);
 }
 
-/* A device is added up afresh after 64 changes, or as many as it has pieces if
- * that is more. Tables change places; returns how often one of two devices was
- * added up. */
+/* A device's sums are computed from scratch after 64 changes, or after as many
+ * changes as the device has pieces if that is more. Tables are swapped
+ * between two devices. Returns how often the sums of one device were computed
+ * from scratch. */
 static unsigned count_refreshes(uint32_t n_tables)
 {
     struct scene scene;
@@ -483,9 +486,10 @@ static void check_refreshes(void)
     unsigned n_many;
 
     is_i64(count_refreshes(20), 2 * (2000 / 64),
-           "of ten pieces each 64th time");
+           "a device of ten pieces at each 64th change");
     n_many = count_refreshes(MAX_TABLES);
-    ok(n_many >= 6 && n_many <= 8, "of about 500 each 500th: %u", n_many);
+    ok(n_many >= 6 && n_many <= 8,
+       "a device of about 500 pieces at each 500th: %u", n_many);
 }
 
 int main(void)

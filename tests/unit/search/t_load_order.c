@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices stay in the order of their loads whatever changes: by load, bytes and
- * index, up and down, and each is found where it is. */
+/* Devices stay sorted by load, bytes and index after any change, up or down,
+ * and each device is found at its position. */
 #include "search/load_order.h"
 
 #include "base/rng.h"
@@ -24,7 +24,7 @@ static bool is_sorted(const struct load_rank *order, uint32_t n)
     return true;
 }
 
-/* Few different loads and bytes, so that ties are common. */
+/* Draws from few different loads and bytes, so that ties are common. */
 static void draw(struct load_rank *rank, struct rng *rng)
 {
     rank->load = (double)rng_below(rng, 4);
@@ -65,6 +65,6 @@ int main(void)
     for (size_t i = 0; i < tap_size(100, 2000); i++)
         try_order(&rng, &n_wrong, &n_lost);
     is_i64(n_wrong, 0, "devices stay in order");
-    is_i64(n_lost, 0, "each is found where it is");
+    is_i64(n_lost, 0, "each device is found at its position");
     return tap_done();
 }

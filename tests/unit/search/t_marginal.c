@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads of pieces: if comm alone prices the exchange, a load is the rise of the
- * total, and a wider piece counts no less than a narrower one; if there are
- * terms, a load is the cost of the piece alone. */
+/* Loads of pieces. If only comm prices the exchange, a load is the increase of
+ * the total, and a wider piece never counts less than a narrower one. If the
+ * oracle has terms, a load is the standalone cost. */
 #include "search/marginal.h"
 
 #include "tests/unit/search/scene.h"
 
-/* Returns the number of pieces whose load is above their cost alone. */
+/* Returns the number of piece types whose load is above their standalone
+ * cost. */
 static unsigned n_above(const struct parts *parts)
 {
     unsigned n = 0;
@@ -28,7 +29,8 @@ static unsigned n_falling(const struct parts *parts)
     return n;
 }
 
-/* Returns the number of pieces whose load is not the rise of the total. */
+/* Returns the number of piece types whose load is not the increase of the
+ * total. */
 static unsigned n_wrong(const struct parts *parts)
 {
     const struct oracle *oracle = parts->oracle;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each kind of change does what search/tuning.h says of it, where that says it
- * begins, and as often. */
+/* Each kind of change does what search/tuning.h describes, begins where that
+ * file states, and occurs with the frequency given there. */
 #include "search/moves.h"
 
 #include "search/temper.h"
@@ -10,11 +10,11 @@
 
 #define N_TABLES 6
 #define N_DEVICES 4
-#define PINNED 2 /* table, */
+#define PINNED 2 /* table */
 #define ITS_DEVICE 1
 #define N_TRIALS 600
 
-/* Tables, whole or cut by columns, of which one is pinned. */
+/* Tables, whole or cut by columns, one of them pinned. */
 struct site {
     struct arena arena;
     struct problem problem;
@@ -71,8 +71,8 @@ static void site_close(struct site *site)
     arena_release(&site->arena);
 }
 
-/* Only these are proposed from now on, and rebuilds so many times of 1000.
- */
+/* Makes propose() use only this kind of change, and rebuilds in the given
+ * number of 1000 cases. */
 static void allow(struct site *site, enum change_kind kind, uint32_t rebuilds)
 {
     memset(site->tuning.changes, 0, sizeof(site->tuning.changes));
@@ -80,7 +80,7 @@ static void allow(struct site *site, enum change_kind kind, uint32_t rebuilds)
     site->tuning.rebuilds = rebuilds;
 }
 
-/* Some way off, by changes of any kind. */
+/* Changes the assignment by a few random changes of any kind. */
 static void wander(struct site *site)
 {
     site->tuning = tuning_default;
@@ -92,7 +92,7 @@ static void wander(struct site *site)
     }
 }
 
-/* Quanta of each unit on each device, before and after. */
+/* Width steps of each unit on each device, before and after a candidate. */
 struct flow {
     uint32_t before[N_TABLES][N_DEVICES], after[N_TABLES][N_DEVICES];
 };
@@ -117,8 +117,8 @@ static void find_flow(struct flow *flow, const struct site *site)
                 site->parts.parts[walk.piece.part].width / 4;
 }
 
-/* So many quanta of a unit go from a device to another; UINT32_MAX where
- * more of it changes. */
+/* A transfer of n width steps of a unit from one device to another. n is
+ * UINT32_MAX if the unit changes in any other way. */
 struct stream {
     uint32_t unit, from, to, n;
 };
@@ -162,7 +162,7 @@ static bool is_right(enum change_kind kind, const struct flow *flow)
     for (uint32_t i = 0; i < n; i++)
         if (all[i].n == UINT32_MAX)
             return false;
-    /* a table of which pieces of two widths change places is one stream */
+    /* a table whose pieces of two widths are swapped counts as one stream */
     if (!n || n > 2 || (n == 2 && (a->from != b->to || a->to != b->from)))
         return false;
     held = flow->before[a->unit][a->from];
@@ -213,14 +213,15 @@ static void check_kind(struct site *site, enum change_kind kind)
     }
     ok(n_made > N_TRIALS / 8, "%s: %u of %u draws lead to one", names[kind],
        n_made, N_TRIALS);
-    is_i64(n_wrong, 0, "which is what it is to be");
-    is_i64(n_pinned, 0, "and leaves alone what is pinned");
+    is_i64(n_wrong, 0, "each candidate is of this kind");
+    is_i64(n_pinned, 0, "pinned tables do not change");
 }
 
-/* Any number of columns but all of them, of a whole table of 16 quanta. */
+/* Splits and trades take any number of columns, but never all, from a whole
+ * table of 16 width steps. */
 static void check_numbers(struct site *site, enum change_kind kind)
 {
-    unsigned seen = 0; /* a bit a number */
+    unsigned seen = 0; /* one bit per number of width steps */
 
     allow(site, kind, 0);
     for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
@@ -236,7 +237,7 @@ static void check_numbers(struct site *site, enum change_kind kind)
     is_i64(seen & 0xffff, 0xfffe, names[kind]);
 }
 
-/* So many of n, of which `share` are expected. */
+/* Checks that n_got of n draws agree with the expected `share`. */
 static void is_share(unsigned n_got, unsigned n, double share, const char *name)
 {
     ok(fabs(n_got - share * n) <= 4 * sqrt(n * share * (1 - share)),
@@ -261,17 +262,19 @@ static void check_shares(struct site *site)
         n_splits += all[0].n < flow.before[all[0].unit][all[0].from];
     }
     is_share(n_splits, n, 0.75, "three splits a move");
-    allow(site, CHANGE_MERGE, 300); /* which whole tables cannot */
+    allow(site, CHANGE_MERGE, 300); /* which whole tables cannot do */
     for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
         propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
         n_rebuilds += site->tryout.trial.changes.n > 0;
     }
-    /* where a pinned one would be the only one, none is */
+    /* a rebuild whose only table would be pinned is dropped */
     ok(n_rebuilds < 0.33 * 4 * N_TRIALS && n_rebuilds > 0.22 * 4 * N_TRIALS,
-       "of %u trials %u are rebuilds, 30 %% at most", 4 * N_TRIALS, n_rebuilds);
+       "of %u candidates %u are rebuilds, 30 %% at most", 4 * N_TRIALS,
+       n_rebuilds);
 }
 
-/* On a device that leads a term, by how large that is, or at any piece. */
+/* Changes begin on a device that leads a term, in proportion to the size of the
+ * term, or at any piece. */
 static void check_begin(struct site *site, bool anywhere)
 {
     const struct layout *layout = &site->tryout.layout;
@@ -311,7 +314,7 @@ static void check_begin(struct site *site, bool anywhere)
                           : "begins at what sets the total");
 }
 
-/* Of whole tables: how many it takes off, and cuts. */
+/* Checks how many whole tables a rebuild removes, and how many it cuts. */
 static void check_rebuilds(struct site *site, uint32_t recuts)
 {
     unsigned n_of[TUNING_MAX_REBUILT + 1] = {0}, n_pinned = 0, n_cut = 0;

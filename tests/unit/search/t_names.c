@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs that are alike change names such that most stays where it is. */
+/* Equal GPUs exchange their names so that as many bytes as possible stay where
+ * they are. */
 #include "search/movement.h"
 
 #include "tests/tap.h"
@@ -7,7 +8,7 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-/* The best of all permutations of columns from `row` on. */
+/* Returns the best sum over all permutations of columns, from `row` on. */
 static double best_sum(const double *value, uint32_t n, uint32_t row,
                        unsigned used)
 {
@@ -20,7 +21,7 @@ static double best_sum(const double *value, uint32_t n, uint32_t row,
     return best;
 }
 
-/* Whether two rows would better change columns. */
+/* Returns true if swapping the columns of two rows would gain. */
 static bool two_gain(const uint32_t *column_of, const double *value, uint32_t n)
 {
     for (uint32_t a = 0; a < n; a++)
@@ -31,7 +32,8 @@ static bool two_gain(const uint32_t *column_of, const double *value, uint32_t n)
     return false;
 }
 
-/* No swap gains any more, and that is near the best. */
+/* After assign_by_swaps no swap gains any more, and the sum is near the
+ * best. */
 static void check_assignment(void)
 {
     double all = 0, all_best = 0;
@@ -61,7 +63,8 @@ static void check_assignment(void)
        all_best);
 }
 
-/* So many bytes that one more is none: what gains nothing ends. */
+/* With values this large, adding one changes nothing. Swaps that gain nothing
+ * must end the loop. */
 static void check_large_values(void)
 {
     const double huge[] = {1e19, 1e19, 1e19, 1e19};
@@ -74,8 +77,9 @@ static void check_large_values(void)
 
 #define N_NAMED 256u
 
-/* A table on each of many GPUs, whose names then change at random in each host,
- * and those of hosts in turn. All is found under the old ones again. */
+/* One table on each of many GPUs. The names of the GPUs are shuffled within
+ * each host, and the names of the hosts are rotated. rename_gpus must recover
+ * the old names. */
 static void check_many_names(uint32_t n_local)
 {
     uint32_t now[N_NAMED], dims[N_NAMED];

@@ -14,7 +14,7 @@ struct site {
     struct rng rng;
 };
 
-/* All tables stand somewhere. */
+/* Opens a scene with all tables placed. */
 static void site_open(struct site *site, enum scene_sort sort)
 {
     scene_open(&site->scene, sort);
@@ -29,7 +29,8 @@ static void site_close(struct site *site)
     scene_close(&site->scene);
 }
 
-/* Some units, in forms drawn at random, or else poured. */
+/* Rebuilds some units: in random shardings, or poured into the gaps between
+ * device loads (search/moves.h). */
 static void rebuild_some(struct site *site, bool pours)
 {
     const struct form *forms[TUNING_MAX_REBUILT];
@@ -48,7 +49,8 @@ static void rebuild_some(struct site *site, bool pours)
     rebuild(&site->tryout.trial, &site->tryout.layout, forms, n, &site->rng);
 }
 
-/* Whether the loads and bytes that it went by are those of its changes. */
+/* Returns true if the loads and bytes that the rebuild assumed follow from its
+ * changes. */
 static bool knows_loads(const struct trial *trial, const struct layout *layout)
 {
     const struct parts *parts = layout->parts;
@@ -77,7 +79,8 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
     return knows;
 }
 
-/* Whatever is rebuilt, the layout is one, and what it keeps is right. */
+/* After any rebuild the assignment is valid, and its stored values are
+ * right. */
 static void check_layouts(enum scene_sort sort)
 {
     struct err err = {0};
@@ -92,8 +95,8 @@ static void check_layouts(enum scene_sort sort)
         layout_commit(&site.tryout.layout, &site.tryout.trial);
         n_wrong += layout_check(&site.tryout.layout, &err) != 0;
     }
-    ok(!n_wrong, "layouts stay right, %u times not: %s", n_wrong, err.msg);
-    ok(!n_off, "by loads that come true, %u times not", n_off);
+    ok(!n_wrong, "assignments stay valid, %u times not: %s", n_wrong, err.msg);
+    ok(!n_off, "assumed loads match the assignment, %u times not", n_off);
     site_close(&site);
 }
 
@@ -109,7 +112,8 @@ static double most_load(const struct layout *layout, double *mean)
     return most;
 }
 
-/* Those that make the busiest device less busy are kept, the others not. */
+/* Rebuilds that lower the load of the busiest device are committed, the others
+ * are not. */
 static void check_pouring(void)
 {
     struct site site;
@@ -138,8 +142,8 @@ static void check_pouring(void)
     site_close(&site);
 }
 
-/* Whether the whole unit goes where it exceeds the memory least, and of those
- * devices to the one that has least to do. */
+/* Returns true if the whole unit goes to a device with the least excess memory,
+ * and among these to the one with the least load. */
 static bool goes_best(const struct site *site, uint32_t unit)
 {
     const struct layout *layout = &site->tryout.layout;
@@ -196,10 +200,10 @@ static void check_devices(void)
     site_close(&site);
 }
 
-/* Whether the trial puts two pieces on a device. */
+/* Returns true if the candidate puts two pieces on one device. */
 static bool has_two(const struct trial *trial)
 {
-    unsigned used = 0; /* a bit a device */
+    unsigned used = 0; /* one bit per device */
     bool any = false;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
@@ -211,8 +215,8 @@ static bool has_two(const struct trial *trial)
     return any;
 }
 
-/* Column ranges of a grid that fills hosts, each on a host of its own, whatever
- * else stands there: six devices are three. */
+/* The column ranges of a grid that fills hosts go to different hosts,
+ * regardless of the other tables. Six devices make three hosts. */
 static void check_hosts(void)
 {
     struct standing standing;
@@ -234,8 +238,8 @@ static void check_hosts(void)
         n_grids += form->n_ranges > 1;
         n_wrong += has_two(&tryout->trial);
     }
-    ok(n_grids > 50 && !n_wrong, "of %u grids the pieces of %u meet", n_grids,
-       n_wrong);
+    ok(n_grids > 50 && !n_wrong, "%u grids; pieces of %u share a device",
+       n_grids, n_wrong);
     standing_close(&standing);
 }
 

@@ -21,7 +21,7 @@ static struct search_options options_of(void)
     return options;
 }
 
-/* A free plan of the problem. */
+/* Searches for a plan of the problem without a current plan. */
 static int search(struct plan *plan, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err)
@@ -61,10 +61,10 @@ static uint64_t moved(const struct plan *from, const struct plan *to,
 
 static const uint32_t all_on_gpu_0[6];
 
-/* Four tables of which the first three stand on GPU 0, the fourth nowhere. */
+/* Four tables: the first three are on GPU 0, the fourth is new. */
 static void check_by_hand(void)
 {
-    const uint64_t one = 1000 * 17 * 4; /* weights and a state a row */
+    const uint64_t one = 1000 * 17 * 4; /* weights and one state per row */
     struct err err = {0};
     struct problem problem;
     struct oracle oracle;
@@ -88,7 +88,7 @@ static void check_by_hand(void)
     ok(!replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle, &arena, &err),
        "all may move: %s", err.msg);
     is_i64((int64_t)moved(&from, &plan, &arena), (int64_t)one,
-           "what gains nothing stays");
+           "a table whose move gains nothing stays");
     arena_release(&arena);
 }
 
@@ -110,12 +110,13 @@ static void check_too_little(void)
     is_str(err.msg,
            "no plan was found that moves at most 1000 B; the least movement "
            "found that will do is 66.4 KiB, 68000 B",
-           "the least movement is told");
+           "the message names the least migration");
     arena_release(&arena);
 }
 
-/* What has to move is told apart: what stood on a GPU that is gone, and rows
- * that are of other blocks over three ranks than over two. */
+/* The message distinguishes two kinds of bytes that must move: bytes on a GPU
+ * that is gone, and rows whose blocks change because there are three ranks
+ * instead of two. */
 static void check_why_so_much(void)
 {
     const struct shard halves[] = {{0, SHARD_ROW, 0, 500, 0, 16, 0},
@@ -137,12 +138,12 @@ static void check_why_so_much(void)
            err.code == ERR_NO_PLAN,
        "a GPU is gone");
     ok(err.shortage.have_bytes == 512 && err.shortage.need_bytes == 68000,
-       "movement is short, in figures");
+       "the error has the limit and the least migration");
     is_str(err.msg,
            "no plan was found that moves at most 512 B; the least movement "
            "found that will do is 66.4 KiB, 68000 B; 66.4 KiB of it stand on "
            "GPUs that are gone",
-           "with what stood there");
+           "the message names the bytes on GPUs that are gone");
     fake_equal_problem(&old, 1, 2, &arena);
     from = fake_plan(&old, halves, 2, &arena);
     fake_equal_problem(&problem, 1, 3, &arena);
@@ -161,8 +162,8 @@ static void check_why_so_much(void)
     arena_release(&arena);
 }
 
-/* Three tables on two GPUs that hold one each: why is what a free search
- * says. */
+/* Three tables on two GPUs that hold one each: the reason is the same as that
+ * of a free search. */
 static void check_no_plan(void)
 {
     struct search_options options = options_of();
@@ -182,13 +183,13 @@ static void check_no_plan(void)
        "no room");
     ok(replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle, &arena, &err) &&
            err.code == ERR_NO_PLAN,
-       "whatever may move");
+       "even without a limit");
     is_str(err.msg, free_err.msg, "for the same reason");
     arena_release(&arena);
 }
 
-/* Uneven row blocks as the GPUs have room: a free search, which would cut
- * evenly, finds no plan, but what stands is one. */
+/* Row blocks are uneven, to match the memory of the GPUs. A free search cuts
+ * evenly and finds no plan, but the current plan is valid. */
 static void check_only_stands(void)
 {
     const struct shard shards[] = {{0, SHARD_ROW, 0, 100, 0, 16, 0},
@@ -211,16 +212,16 @@ static void check_only_stands(void)
     plan = (struct plan){.problem = problem};
     ok(search_full(&plan, &oracle.base, &options, &arena, &err) &&
            err.code == ERR_NO_PLAN,
-       "a free search finds none: %s", err.msg);
+       "a free search finds no plan: %s", err.msg);
     ok(!replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle.base, &arena,
                &err),
-       "but one stands: %s", err.msg);
+       "but the current plan is valid: %s", err.msg);
     is_i64((int64_t)moved(&from, &plan, &arena), 0, "and stays");
     arena_release(&arena);
 }
 
 /* Column pieces and row blocks of any size, on any GPU, of tables that grow and
- * shrink: all stays. */
+ * shrink. Nothing moves. */
 static void check_grown(void)
 {
     const uint64_t rows[] = {1000, 1000, 500};
@@ -260,8 +261,9 @@ static void check_grown(void)
     arena_release(&arena);
 }
 
-/* The front against all that was ever offered, as long as it has room; then
- * its ends are as good, and no point is worse than another. */
+/* Compares the Pareto front with all points that were ever offered, as long as
+ * it has free space. If it is full, only its ends must be as good. No point may
+ * be dominated. */
 static void check_front(void)
 {
     size_t n_wrong = 0, n_full = 0;
@@ -308,8 +310,8 @@ static void check_front(void)
     ok(n_full > 50, "%zu have no room left", n_full);
 }
 
-/* All on one GPU; without any annealing the way from the free plan back home
- * has a plan for each table less that moves. */
+/* All tables are on one GPU. Even without annealing, the path from the free
+ * plan to the current plan gives a plan for each number of moved tables. */
 static void check_way_home(void)
 {
     const uint64_t one = 1000 * 17 * 4;
@@ -340,12 +342,12 @@ static void check_way_home(void)
         last_ms = plan.total_ms;
         ok(report.n_front == (n ? 4 : 1) && !report.standing.moved_bytes &&
                report.standing.total_ms == report.front[0].total_ms,
-           "the first plan of the front is as all stands");
+           "the first plan of the front is the current plan");
     }
     arena_release(&arena);
 }
 
-/* A table of other columns is placed anew. */
+/* A table whose number of columns changed is placed anew. */
 static void check_other_columns(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000};
@@ -375,7 +377,7 @@ static void check_other_columns(void)
     arena_release(&arena);
 }
 
-/* GPU 0 is full but for 1000 B, of which 20,000 should be free. */
+/* GPU 0 has 1000 B left, but 20,000 should be free. */
 static void check_reserve(void)
 {
     const uint64_t rows[] = {1000, 1000, 200};
@@ -398,12 +400,12 @@ static void check_reserve(void)
     problem.cluster.reserve_bytes[1] = 20000;
     plan.problem = problem;
     ok(!replan(&plan, &problem, &from, 0, &oracle, &arena, &err),
-       "what stands may go on to: %s", err.msg);
+       "tables may stay within the reserve: %s", err.msg);
     is_i64((int64_t)plan.problem.cluster.reserve_bytes[0], 1000,
-           "with the reserve that it leaves");
+           "the reserve shrinks to the free bytes");
     is_i64((int64_t)plan.problem.cluster.reserve_bytes[1], 20000,
            "others keep theirs");
-    is_i64(plan.shards[2].device, 1, "and get what is new");
+    is_i64(plan.shards[2].device, 1, "and the new table goes there");
     ok(!replan(&plan, &problem, &from, NO_MOVE_LIMIT, &oracle, &arena, &err),
        "without a limit: %s", err.msg);
     ok(moved(&from, &plan, &arena) > 0 &&
@@ -414,7 +416,7 @@ static void check_reserve(void)
     ok(search_replan(&plan, &from, NO_MOVE_LIMIT, &oracle, &options, &report,
                      &arena, &err) &&
            plan.problem.cluster.reserve_bytes == problem.cluster.reserve_bytes,
-       "what is new fits nowhere: %s", err.msg);
+       "the new table fits nowhere: %s", err.msg);
     problem.n_tables = 2;
     plan = (struct plan){.problem = problem};
     err = (struct err){0};
@@ -422,11 +424,11 @@ static void check_reserve(void)
                       &arena, &err) &&
            !moved(&from, &plan, &arena) &&
            plan.problem.cluster.reserve_bytes[0] == 1000,
-       "where nothing keeps it what stands does: %s", err.msg);
+       "if no plan keeps the reserve, the current plan is kept: %s", err.msg);
     arena_release(&arena);
 }
 
-/* The best plan there is, but for the names of the GPUs. */
+/* The best plan, except that the names of the GPUs are exchanged. */
 static void check_names(void)
 {
     const uint64_t rows[] = {1000, 1000, 1000, 1000, 1000, 1000};
@@ -448,8 +450,8 @@ static void check_names(void)
        "planned anew: %s", err.msg);
     is_near(plan.total_ms, from.total_ms, 1e-9, "as good as it was");
     is_i64((int64_t)moved(&from, &plan, &arena), 0,
-           "what the search found has the old names");
-    from.shards[3].device = 2; /* and one table elsewhere; no annealing */
+           "the plan found has the old names");
+    from.shards[3].device = 2; /* one table elsewhere, too; no annealing */
     options.effort = 0;
     plan = (struct plan){.problem = problem};
     ok(!search_replan(&plan, &from, NO_MOVE_LIMIT, &oracle, &options, NULL,
@@ -460,7 +462,7 @@ static void check_names(void)
     arena_release(&arena);
 }
 
-/* A limit that is far off is none. */
+/* A time limit far in the future has the same result as no limit. */
 static void check_time(void)
 {
     const uint64_t rows[] = {1000, 2000, 500, 900};
@@ -484,7 +486,7 @@ static void check_time(void)
     }
     is_str(plans[1].stopped, plans[0].stopped, "stopped as without a limit");
     is_i64((int64_t)plans[1].n_evaluations, (int64_t)plans[0].n_evaluations,
-           "after as much");
+           "after as many evaluations");
     arena_release(&arena);
 }
 
@@ -502,8 +504,8 @@ static bool same_shards(const struct plan *a, const struct plan *b)
     return same;
 }
 
-/* Tables that stand anywhere, none replicated, and may not move: the answer is
- * there before anything is searched for. */
+/* Tables are anywhere, without replicas, and may not move. The answer is known
+ * before any search. */
 static void check_at_once(void)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -524,12 +526,13 @@ static void check_at_once(void)
                                &arena);
         ok(!replan(&plan, &problem, &from, 0, &oracle.base, &arena, &err) &&
                same_shards(&from, &plan) && plan.n_evaluations == 1,
-           "seed %d: what stands is the answer: %s", (int)seed, err.msg);
+           "seed %d: the answer is the current plan: %s", (int)seed, err.msg);
         arena_release(&arena);
     }
 }
 
-/* Tables that all GPUs hold, to which any other form is no movement. */
+/* Tables that all GPUs hold. Changing them to another sharding moves
+ * nothing. */
 static void check_replicas_go(void)
 {
     size_t n_gone = 0, n_stay = 0, n_wrong = 0, n = tap_size(20, 60);
@@ -572,7 +575,8 @@ static void check_replicas_go(void)
        n_stay);
 }
 
-/* Fewer or more GPUs, a table less, other loads; random oracles. */
+/* Changes the number of GPUs and the loads, and removes a table; the oracles
+ * are random. */
 static void change(struct problem *problem, const struct problem *old,
                    struct rng *rng, struct arena *arena)
 {
@@ -594,7 +598,7 @@ static void change(struct problem *problem, const struct problem *old,
     fake_cluster(problem, n, 4 * most / n + 1000, arena);
 }
 
-/* What does not change stays as it is, or costs less. */
+/* If nothing changes, the plan stays as it is, or costs less. */
 static void check_same(void)
 {
     size_t n_same = 0, n_other = 0, n = tap_size(8, 25);
@@ -621,7 +625,7 @@ static void check_same(void)
         arena_release(&arena);
     }
     ok(!n_other && n_same > n / 2,
-       "what does not change is the same plan, %zu of %zu times", n_same, n);
+       "without changes the plan stays, %zu of %zu times", n_same, n);
 }
 
 static void check_random(void)
@@ -679,12 +683,14 @@ static void check_random(void)
         arena_release(&arena);
     }
     is_i64((int64_t)n_stay, (int64_t)n,
-           "what may not move stays, and costs no more");
-    is_i64((int64_t)n_bad, 0, "plans, and they pass plan_check");
-    is_i64((int64_t)n_over, 0, "none moves more than it may");
-    is_i64((int64_t)n_worse, 0, "without a limit none is worse than free");
-    ok(n_moved > n_seeds / 2, "of %zu something moves", n_moved);
-    is_i64((int64_t)n_none, 0, "what moves no more than a plan did is found");
+           "tables that may not move stay, and cost no more");
+    is_i64((int64_t)n_bad, 0, "all plans pass plan_check");
+    is_i64((int64_t)n_over, 0, "no plan exceeds its limit");
+    is_i64((int64_t)n_worse, 0,
+           "without a limit no plan is worse than the free one");
+    ok(n_moved > n_seeds / 2, "something moves in %zu plans", n_moved);
+    is_i64((int64_t)n_none, 0,
+           "a limit equal to a plan's migration has a plan");
 }
 
 int main(void)

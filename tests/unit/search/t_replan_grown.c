@@ -7,14 +7,13 @@
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
 
-/*
- * Old plans of all sorts, cut anyhow, whose tables grow, shrink, come and go.
- */
+/* Random current plans with all kinds of cuts, whose tables grow, shrink, come
+ * and go. */
 
 #define EFFORT 4000
-#define MAX_TABLES 30 /* fake_random's */
-/* Its grids of uneven blocks stand on one GPU: equal blocks there would meet.
- */
+#define MAX_TABLES 30 /* the limit of fake_random */
+/* With this seed, grids of uneven blocks are on one GPU. Equal blocks would put
+ * two of the same row block on one GPU. */
 #define ONE_GPU_SEED 2046
 
 struct scene {
@@ -23,10 +22,11 @@ struct scene {
     struct problem old, problem;
     struct random_oracle oracle;
     struct plan from;
-    uint32_t n_ranks[MAX_TABLES]; /* of tables in equal blocks: over so many */
-    struct plan grown; /* `from` with the rows of today, row blocks equal where
-                          they have to be */
-    bool grown_fits;   /* with the new tables somewhere beside it */
+    /* for tables in equal blocks: the number of ranks */
+    uint32_t n_ranks[MAX_TABLES];
+    /* `from` with the current rows; row blocks are equal if they must be */
+    struct plan grown;
+    bool grown_fits; /* true if `grown` fits together with the new tables */
 };
 
 static uint32_t draw(struct scene *scene, uint32_t n)
@@ -34,14 +34,15 @@ static uint32_t draw(struct scene *scene, uint32_t n)
     return (uint32_t)rng_below(&scene->rng, n);
 }
 
-/* --- an old plan --- */
+/* --- a current plan --- */
 
 static void add(struct plan *plan, struct shard shard)
 {
     plan->shards[plan->n_shards++] = shard;
 }
 
-/* Pieces of any widths, those of one GPU of the same, or next to each other. */
+/* Cuts columns into pieces of any widths. Pieces on one GPU have equal widths
+ * or are adjacent. */
 static void cut_columns(struct scene *scene, struct shard piece, uint32_t dim)
 {
     uint32_t n = scene->old.cluster.n_devices, left = dim;
@@ -58,7 +59,7 @@ static void cut_columns(struct scene *scene, struct shard piece, uint32_t dim)
             add(&scene->from, piece);
             continue;
         }
-        piece.col_end -= 4; /* two that touch */
+        piece.col_end -= 4; /* two adjacent pieces */
         add(&scene->from, piece);
         piece.col_begin = piece.col_end;
         piece.col_end += 4;
@@ -66,7 +67,7 @@ static void cut_columns(struct scene *scene, struct shard piece, uint32_t dim)
     }
 }
 
-/* Equal blocks in order, on n GPUs from this one on. */
+/* Adds equal blocks in order, on n GPUs starting at GPU `first`. */
 static void add_blocks(struct plan *plan, struct shard piece, uint64_t rows,
                        uint32_t first, uint32_t n)
 {
@@ -80,7 +81,7 @@ static void add_blocks(struct plan *plan, struct shard piece, uint64_t rows,
     }
 }
 
-/* On all GPUs, or those of a host. */
+/* Cuts rows over all GPUs, or over those of a host. */
 static void cut_ranks(struct scene *scene, struct shard piece)
 {
     const struct cluster *cluster = &scene->old.cluster;
@@ -100,7 +101,7 @@ static void cut_ranks(struct scene *scene, struct shard piece)
     }
 }
 
-/* Blocks of any heights on any GPUs. */
+/* Cuts rows into blocks of any heights on any GPUs. */
 static void cut_rows(struct scene *scene, struct shard piece)
 {
     uint64_t rows = piece.row_end;
@@ -145,7 +146,7 @@ static void cut_table(struct scene *scene, uint32_t t)
     }
 }
 
-/* Some of those that rows do not cut are sequences. */
+/* Makes some of the tables sequences, except those whose rows are cut. */
 static void draw_sequences(struct scene *scene, uint64_t seed)
 {
     const struct plan *from = &scene->from;
@@ -161,10 +162,10 @@ static void draw_sequences(struct scene *scene, uint64_t seed)
             scene->old.tables[from->shards[i].table].output = OUTPUT_POOLED;
 }
 
-/* --- today --- */
+/* --- the new problem --- */
 
-/* Tables with other rows and loads, of which the first may be gone, and up to
- * two that are new; where the GPUs stay, others have been added at most. */
+/* Changes the rows and loads of the tables. The first table may be gone, and
+ * there are up to two new tables. The GPUs stay the same. */
 static void change(struct scene *scene)
 {
     struct problem *now = &scene->problem;
@@ -192,7 +193,7 @@ static void change(struct scene *scene)
     problem_find_hot_rows(now, &scene->arena);
 }
 
-/* What the old plan comes to with the rows of today, table by table. */
+/* Makes the current plan with the new numbers of rows, table by table. */
 static void grow(struct scene *scene)
 {
     const struct problem *old = &scene->old, *now = &scene->problem;
@@ -217,7 +218,7 @@ static void grow(struct scene *scene)
         shard.table -= (uint32_t)gone;
         rows = now->tables[shard.table].num_embeddings;
         if (n_ranks) {
-            if (shard.row_begin == 0) /* for all of its range */
+            if (shard.row_begin == 0) /* once for all blocks of its range */
                 add_blocks(grown, shard, rows, shard.device, n_ranks);
             continue;
         }
@@ -228,7 +229,8 @@ static void grow(struct scene *scene)
     }
 }
 
-/* The new tables whole, each where the most is free. */
+/* Adds the new tables as whole tables, each on the GPU with the most free
+ * memory. */
 static void judge_growth(struct scene *scene)
 {
     const struct cluster *cluster = &scene->problem.cluster;
@@ -302,7 +304,7 @@ static void open_scene(struct scene *scene, uint64_t seed)
     change(scene);
     grow(scene);
     judge_growth(scene);
-    if (draw(scene, 4) == 0) { /* other GPUs, other columns */
+    if (draw(scene, 4) == 0) { /* other GPUs, perhaps other columns */
         scene->grown_fits = false;
         if (draw(scene, 2))
             scene->problem.tables[0].dim = 4 * (1 + draw(scene, 40));
@@ -329,7 +331,7 @@ static int replan(struct plan *plan, struct scene *scene, uint64_t limit_bytes,
     return judge_plan(plan, &scene->oracle.base, &scene->arena, err);
 }
 
-/* "... that will do is 1.00 KiB, 1024 B" */
+/* Returns 1024 for the message "... that will do is 1.00 KiB, 1024 B". */
 static uint64_t least_of(const struct err *err)
 {
     const char *at = strstr(err->msg, "will do is ");
@@ -352,8 +354,9 @@ static uint64_t moved_by(struct scene *scene, const struct plan *plan)
     return moves.bytes.moved;
 }
 
-/* The plan is one of the front, and moves what that says; each other moves more
- * for a gain that is worth it. */
+/* Returns true if the plan is a point of the Pareto front with this migration,
+ * and each point of the front moves more bytes than the one before it for a
+ * sufficient gain. */
 static bool is_of_front(const struct replan_report *report,
                         const struct plan *plan, uint64_t moved)
 {
@@ -371,7 +374,7 @@ static bool is_of_front(const struct replan_report *report,
     return is_found;
 }
 
-/* Whether the device has these columns in place. */
+/* Returns true if the device already holds these columns. */
 static bool stands(const struct scene *scene, const struct shard *piece)
 {
     const struct shard *then = scene->grown.shards;
@@ -385,7 +388,8 @@ static bool stands(const struct scene *scene, const struct shard *piece)
     return true;
 }
 
-/* Column pieces of a sequence are of one width, or all as they stand. */
+/* Returns true if column pieces of a sequence have different widths and are not
+ * all where they were. */
 static bool has_torn_sequence(const struct scene *scene,
                               const struct plan *plan)
 {
@@ -445,8 +449,9 @@ static void try_limits(struct scene *scene, uint64_t seed, struct tally *tally)
     }
 }
 
-/* Nothing has to move where growth in place fits, but what equal row blocks
- * shift; and what is printed as the least will do. */
+/* If the tables fit where they grew, nothing must move except rows that equal
+ * blocks shift. A limit of the least migration that a message names is
+ * enough. */
 static void try_in_place(struct scene *scene, uint64_t seed,
                          struct tally *tally)
 {
@@ -487,12 +492,11 @@ int main(void)
        "%zu of %zu fit as they grew, %zu with row blocks that shift",
        tally.n_fit, n, tally.n_shift);
     is_i64((int64_t)tally.n_refused, 0,
-           "what grew in place and fits stays, or moves what is printed");
+           "tables that fit as grown stay, or move the printed bytes");
     is_i64((int64_t)tally.n_wrong, 0,
-           "plans, as the front has them, or no plan is said");
-    is_i64((int64_t)tally.n_over, 0, "none moves more than it may");
-    is_i64((int64_t)tally.n_torn, 0,
-           "none cuts a sequence into several widths that do not stand");
+           "each answer is a plan of the front, or 'no plan'");
+    is_i64((int64_t)tally.n_over, 0, "no plan exceeds its limit");
+    is_i64((int64_t)tally.n_torn, 0, "new cuts of a sequence have one width");
     is_i64((int64_t)tally.n_lost, 0, "a higher limit finds a plan as well");
     is_i64((int64_t)tally.n_dearer, 0, "and none that costs more");
     return tap_done();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts drawn at random on their way home. */
+/* Random assignments are moved back towards the current plan. */
 #include "search/movement.h"
 
 #include "search/moves.h"
@@ -9,11 +9,11 @@
 #define N_CHANGES 40
 
 struct tally {
-    unsigned n_less; /* moved bytes, as they should */
+    unsigned n_less; /* assignments whose migration shrank, as it should */
     unsigned n_more, n_over, n_left, n_front;
 };
 
-/* A replan of what stands, as search_replan makes it. */
+/* Opens a replan of the current plan, as search_replan makes it. */
 static void replan_open(struct replan *replan, struct standing *standing)
 {
     *replan =
@@ -43,7 +43,8 @@ static void change(struct replan *replan, struct rng *rng)
     }
 }
 
-/* Whether this unit could go home, and with it some of the movement. */
+/* Returns true if returning this unit to the current plan would lower the
+ * migration. */
 static bool could_go(struct replan *replan, uint32_t unit)
 {
     struct tryout *tryout = &replan->tryout;
@@ -74,7 +75,7 @@ static void lessen(struct replan *replan, struct tally *tally)
           replan->front.points[0].moved_bytes <= layout->all_moved_bytes);
 }
 
-/* Where all stands has room, or has not. */
+/* Runs the test with memory that does or does not hold the current plan. */
 static void check(uint64_t memory_bytes, bool fits)
 {
     struct tally tally = {0};
@@ -83,7 +84,7 @@ static void check(uint64_t memory_bytes, bool fits)
 
     standing_open(&standing, 2, ROW_CUT_ANY, 1, memory_bytes);
     replan_open(&replan, &standing);
-    ok(!(replan.tryout.layout.excess > 0) == fits, "what stands %s",
+    ok(!(replan.tryout.layout.excess > 0) == fits, "the current plan %s",
        fits ? "fits" : "does not fit");
     for (unsigned i = 0; i < N_LAYOUTS; i++) {
         change(&replan, &standing.rng);
@@ -99,8 +100,9 @@ static void check(uint64_t memory_bytes, bool fits)
     standing_close(&standing);
 }
 
-/* Two of three tables are away from home, which costs less a byte of one than
- * of the other: that one goes first, so that this layout is on the way. */
+/* Two of three tables have moved. Returning the first costs less per byte than
+ * returning the second, so it is returned first, and that assignment is on the
+ * path. */
 static void check_order(void)
 {
     const uint64_t rows[] = {1000, 1000, 1100};
@@ -142,9 +144,10 @@ static void check_order(void)
     snapshot_load(&away, &replan.tryout.layout);
     (void)replan_offer_layout(&replan);
     replan_lessen(&replan);
-    if (ok(replan.front.n == 3, "three layouts: none, one or two are home"))
+    if (ok(replan.front.n == 3,
+           "three assignments: none, one or both tables returned"))
         is_near(points[1].total_ms / points[2].total_ms, 1.01, 1e-9,
-                "the one costs what the cheaper table does");
+                "the middle one returned the cheaper table");
     snapshot_release(&away);
     replan_close(&replan);
     layout_release(&standing.homes.nearest);

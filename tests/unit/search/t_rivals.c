@@ -7,8 +7,8 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-/* Additive: a shard takes a look-up's work for its share of rows and columns,
- * and one more for being there. */
+/* Additive oracle: a shard costs the work of its share of the table's rows and
+ * columns, plus one. */
 static void shard_embed(const struct oracle *oracle, const struct shard *shards,
                         size_t n, double *out)
 {
@@ -75,7 +75,7 @@ static const struct contender *find(const char *name)
     return NULL;
 }
 
-/* Of the inputs only the limits count. */
+/* Uses only the limits of the inputs. */
 static int place_within(struct plan *plan, const char *name,
                         struct contender_inputs inputs,
                         const struct problem *problem, struct arena *arena,
@@ -101,8 +101,9 @@ static int place(struct plan *plan, const char *name,
                         arena, err);
 }
 
-/* "0 table 3; 1 column 64 0 1": the pieces of each table, and where they are.
- * A cut has the columns or rows of its first piece. */
+/* Returns the sharding and devices of each table as text, such as "0 table 3; 1
+ * column 64 0 1". For cut tables the text has the columns or rows of the first
+ * piece. */
 static const char *describe(const struct plan *plan, struct arena *arena)
 {
     const char *text = "";
@@ -135,7 +136,7 @@ struct rival_case {
     uint64_t rows[4];
     uint32_t dims[4];
     double pooling[4];
-    const char *want; /* the plan, or the reason why there is none */
+    const char *want; /* the plan, or the reason for no plan */
 };
 
 static const struct rival_case cases[] = {
@@ -354,8 +355,8 @@ static void check_cases(void)
     }
 }
 
-/* A hot table on some rank of a host; rows that go on one host go on the other,
- * whichever rank that is. */
+/* A hot table is on some rank of a host. Rows that fit on one host go to the
+ * other host, for each rank of the hot table. */
 static void check_hosts(void)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -372,7 +373,9 @@ static void check_hosts(void)
         problem.tables[0].pooling_factor = 90;
         problem.tables[1].kinds = SHARD_ROW;
         for (uint32_t r = 0; r < 4; r++)
-            if (r != i) /* it has room there alone, rows have it everywhere */
+            /* only rank i has memory for the hot table; all have memory for
+             * rows */
+            if (r != i)
                 problem.cluster.memory_bytes[r] = 1000 * 128 * 4;
         if (ok(!place(&plan, "torchrec", &problem, &arena, &err),
                "a hot table on rank %u %s", i, err.msg))
@@ -384,8 +387,8 @@ static void check_hosts(void)
     }
 }
 
-/* Of ranks that are equally loaded TorchRec takes those first that are first in
- * their hosts, and of these the first. */
+/* If ranks are equally loaded, TorchRec takes those first that have the lowest
+ * rank within their host, and among these the lowest rank. */
 static void check_ties(void)
 {
     struct problem problem;
@@ -404,7 +407,7 @@ static void check_ties(void)
     arena_release(&arena);
 }
 
-/* One rank has nobody to share with: no replicas, no blocks of rows. */
+/* One rank has no other to share with: no replicas, no blocks of rows. */
 static void check_one_rank(void)
 {
     static const unsigned kinds[] = {SHARD_ROW, SHARD_REPLICATE,
@@ -432,7 +435,7 @@ static void check_one_rank(void)
     }
 }
 
-/* Pieces that are narrower than they may be. */
+/* Counts the pieces that are narrower than allowed. */
 static unsigned count_narrow(const struct plan *plan)
 {
     unsigned n = 0;
@@ -516,9 +519,9 @@ static void check_constraints(void)
     arena_release(&arena);
 }
 
-/* HugeCTR's cuts a table of any rows over all GPUs if each gets some, where
- * they have room for no more than an even share; for a byte less it has no
- * plan. */
+/* HugeCTR's planner cuts a table over all GPUs if each of them gets some rows,
+ * even if each GPU holds no more than an even share. With one byte less it
+ * finds no plan. This is tested for many numbers of rows. */
 static void check_all_shares(void)
 {
     const uint32_t dims[] = {128};
@@ -546,7 +549,8 @@ static void check_all_shares(void)
     ok(n_cut > 100 && !n_wrong, "%u row cuts, %u wrong", n_cut, n_wrong);
 }
 
-/* Replicas need room everywhere: one GPU without is enough, whichever. */
+/* Replicas need memory on all GPUs. If any one GPU lacks it, there is no
+ * plan. */
 static void check_replicas(void)
 {
     const uint64_t rows[] = {1000, 1000};
@@ -571,7 +575,7 @@ static void check_replicas(void)
     }
 }
 
-/* The first proposal is placed whatever the limit. */
+/* The first proposal is placed under any limit. */
 static void check_limit(void)
 {
     const uint64_t rows[] = {1000, 1000};
@@ -586,12 +590,12 @@ static void check_limit(void)
                          (struct contender_inputs){.limit_ms = 1e-9}, &problem,
                          &arena, &err),
            "a plan in no time %s", err.msg))
-        is_str(plan.stopped, "time", "which says that it was stopped");
+        is_str(plan.stopped, "time", "the plan says that it was stopped");
     if (ok(!place_within(&plan, "torchrec",
                          (struct contender_inputs){.limit_proposals = 1},
                          &problem, &arena, &err),
            "a plan of few proposals %s", err.msg))
-        is_str(plan.stopped, "proposals", "which says so, too");
+        is_str(plan.stopped, "proposals", "the plan says so, too");
     if (ok(!place(&plan, "torchrec", &problem, &arena, &err), "a plan %s",
            err.msg))
         is_str(plan.stopped, "done", "no limit, none reached");

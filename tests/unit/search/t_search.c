@@ -33,8 +33,9 @@ static double search(struct plan *plan, const struct problem *problem,
     return judged_total(plan, rc, &oracle, arena, &err);
 }
 
-/* The greedy as published, one cap, nothing shared: whole tables, dearest
- * first (of equal ones the later). Tables stand in canonical order. */
+/* The published greedy algorithm with one cap and without shared state: whole
+ * tables in canonical order, the most expensive first, and the later one if
+ * costs are equal. */
 static double plain_greedy(const struct problem *problem, double cap)
 {
     struct oracle oracle = fake_oracle(problem);
@@ -96,8 +97,9 @@ static void sort_tables(struct problem *problem, struct arena *arena)
     problem->tables = sorted;
 }
 
-/* The grid of caps against the greedy, cap by cap: a plan where one finds one,
- * of the least total. */
+/* Returns true if the grid of caps agrees with the greedy algorithm run cap by
+ * cap: it finds a plan if any cap does, and its total is the least of all
+ * caps. */
 static bool grid_agrees(const struct problem *problem, double grid)
 {
     double best = plain_greedy(problem, INFINITY), mean = 0;
@@ -116,7 +118,7 @@ static bool same_shards(const struct plan *a, const struct plan *b)
            !memcmp(a->shards, b->shards, a->n_shards * sizeof(*a->shards));
 }
 
-/* As published. */
+/* The defaults are the published values. */
 static void check_defaults(void)
 {
     struct search_options options;
@@ -170,14 +172,14 @@ static void check_random(void)
     is_i64(n_grid, n, "the grid is the best of all caps");
     is_i64(n_order, n, "grid is no worse than greedy");
     is_i64(n_beam, n, "beam is no worse than grid");
-    is_i64(n_same, n_found, "the same again is the same plan");
+    is_i64(n_same, n_found, "a second search gives the same plan");
     is_i64(n_threads, n_found, "two threads find the plan of one");
     is_i64(n_permuted, n, "a permuted list costs the same");
     pool_close(pool);
 }
 
-/* Pins, groups and allowed kinds at random; the judge knows whether they are
- * kept. */
+/* Adds random pins, groups and allowed kinds. The judge checks that plans
+ * respect them. */
 static void constrain(struct problem *problem, struct rng *rng)
 {
     for (size_t i = 0; i < problem->n_tables; i++) {
@@ -220,7 +222,8 @@ static void check_constrained(void)
         fake_random(&problem, &rng, 1 + 0.2 * (i % 20), &arena);
         constrain(&problem, &rng);
         grid = search(&plan, &problem, 0, NULL, &arena);
-        is_packed = isfinite(grid) && !plan.n_evaluations; /* by memory */
+        /* packed by memory */
+        is_packed = isfinite(grid) && !plan.n_evaluations;
         beam = search(&plan, &problem, 3, NULL, &arena);
         n_found += beam < INFINITY;
         n_beam += is_packed || beam <= grid;
@@ -262,11 +265,12 @@ static void check_constraints(void)
            "a group stays together");
     ok(n_cut[3] >= 2, "a column-only table is cut");
     is_i64(n_cut[4], 1, "a table-only table is not cut");
-    ok(n_cut[5] >= 2, "the dear table is cut");
+    ok(n_cut[5] >= 2, "the expensive table is cut");
     arena_release(&arena);
 }
 
-/* The greedy takes 4, 5, 5, 6 in the wrong order; packing by size fits. */
+/* The greedy algorithm takes 4, 5, 5, 6 in the wrong order. Packing by size
+ * fits. */
 static void check_fall_back(void)
 {
     const uint64_t rows[] = {5, 5, 4, 6};

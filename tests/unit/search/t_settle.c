@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts drawn at random are never worse for having settled. */
+/* Local search never makes a random assignment worse. */
 #include "search/finish.h"
 
 #include "search/moves.h"
@@ -8,14 +8,14 @@
 
 #define N_LAYOUTS 60
 #define N_CHANGES 20
-/* Of a device: six have some more than all tables take. */
+/* Usable memory of a device: six devices hold slightly more than all tables. */
 #define TIGHT 230000
 
 struct tally {
     unsigned n_wrong, n_dearer, n_over, n_cheaper;
 };
 
-/* A little way off. */
+/* Changes the assignment by a few random changes. */
 static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
@@ -61,8 +61,9 @@ int main(void)
                 try_layout(&standing, by_memory, &tally);
             standing_close(&standing);
         }
-        is_i64(tally.n_wrong, 0, "settled layouts are right");
-        is_i64(tally.n_dearer, 0, "none is dearer");
+        is_i64(tally.n_wrong, 0,
+               "assignments after the local search are valid");
+        is_i64(tally.n_dearer, 0, "no assignment costs more");
         is_i64(tally.n_over, 0, "none exceeds the memory more");
         ok(by_memory || tally.n_cheaper > 2 * N_LAYOUTS, "%u are cheaper",
            tally.n_cheaper);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts drawn at random are made simpler: who allows more never has more
- * pieces, and of as many none that cost more. */
+/* Random assignments are simplified. If more cost is allowed, the result never
+ * has more pieces, and with as many pieces it never costs more. */
 #include "search/finish.h"
 
 #include "search/moves.h"
@@ -11,14 +11,16 @@
 
 #define N_LAYOUTS 100
 #define N_CHANGES 20
-/* Of a device: six have nearly twice what all tables take. */
+/* Usable memory of a device: six devices hold nearly twice the bytes of all
+ * tables. */
 #define TIGHT 400000
 
 struct tally {
     unsigned n_wrong, n_over, n_more, n_dearer, n_simpler;
 };
 
-/* A little way off, no fuller. */
+/* Changes the assignment by a few random changes that do not increase the
+ * excess. */
 static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
@@ -114,10 +116,10 @@ int main(void)
                 try_layout(&standing, &tally);
             standing_close(&standing);
         }
-        is_i64(tally.n_wrong, 0, "simpler layouts are right");
-        is_i64(tally.n_over, 0, "all keep within what is allowed");
-        is_i64(tally.n_more, 0, "who allows more has no more pieces");
-        is_i64(tally.n_dearer, 0, "and none as many that cost more");
+        is_i64(tally.n_wrong, 0, "simpler assignments are valid");
+        is_i64(tally.n_over, 0, "all stay within the allowed cost");
+        is_i64(tally.n_more, 0, "a higher allowance never gives more pieces");
+        is_i64(tally.n_dearer, 0, "nor as many pieces at a higher cost");
         ok(tally.n_simpler > N_LAYOUTS, "%u are simpler", tally.n_simpler);
     }
     test_rows();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* More views of what is dear find better starts, and all of them fit. */
+/* More ways to rank tables by cost find better starts, and all starts fit. */
 #include "search/starts.h"
 
 #include "search/tuning.h"
@@ -13,7 +13,8 @@ struct tally {
     unsigned n_barred;
 };
 
-/* Whether the layout is sound, keeps the memory and costs what it says. */
+/* Returns true if the assignment is valid, fits in memory, and its stored cost
+ * is right. */
 static bool is_right(struct snapshot *start, const struct parts *parts)
 {
     const double ms = start->total_ms;
@@ -30,8 +31,9 @@ static bool is_right(struct snapshot *start, const struct parts *parts)
     return right;
 }
 
-/* Whether a start of the family has what that is without: replicas in the
- * second and the last of four, row blocks in the third and the last. */
+/* Returns true if a start contains a kind of shard that its family excludes.
+ * The second and the last of the four families have no replicas, the third and
+ * the last have no row blocks. */
 static bool has_barred(const struct snapshot *start, unsigned family,
                        const struct parts *parts)
 {
@@ -45,7 +47,7 @@ static bool has_barred(const struct snapshot *start, unsigned family,
     return false;
 }
 
-/* The cheapest; INFINITY for none. */
+/* Returns the total of the cheapest start, or INFINITY without a start. */
 static double find(struct parts *parts, const struct tuning *tuning,
                    struct tally *tally)
 {
@@ -98,12 +100,12 @@ static void try_problem(uint64_t seed, struct tally *tally)
     arena_release(&arena);
 }
 
-/* --- by memory alone --- */
+/* --- starts by memory alone --- */
 
 #define TIGHT_DEVICES 3
 
-/* Whole tables on devices that have what some placement of them takes, and two
- * in a hundred more. */
+/* Makes a problem of whole tables on devices that have the memory of some
+ * random placement, plus two per cent. */
 static void plant(struct problem *problem, struct random_oracle *oracle,
                   uint64_t seed, struct arena *arena)
 {
@@ -128,9 +130,9 @@ static void plant(struct problem *problem, struct random_oracle *oracle,
     random_oracle_init(oracle, problem, &rng);
 }
 
-/* What finds no room goes first in the next try, so most are packed, which
- * longest first alone is not up to. Without room for all of it everything is
- * placed, once. */
+/* Tables that do not fit are placed first in the next try. So most problems are
+ * packed, which longest-first alone does not achieve. If memory is too small
+ * for all tables, everything is still placed, once. */
 static void check_by_memory(void)
 {
     const unsigned n = (unsigned)tap_size(100, 1000);
@@ -159,15 +161,15 @@ static void check_by_memory(void)
         snapshot_release(&all);
         arena_release(&arena);
     }
-    is_i64(n_wrong, 0, "what is packed keeps the memory");
+    is_i64(n_wrong, 0, "packed assignments fit in memory");
     is_i64(n_lost, 0, "each table is placed once");
     ok(n_packed > n * 3 / 4, "%u of %u are packed", n_packed, n);
 }
 
 /* --- longest first --- */
 
-/* Look-ups of whole tables that three devices can share evenly, the fewest
- * first; how many each has then. */
+/* Draws the lookups of whole tables that three devices can share evenly, in
+ * increasing order. Returns the load of each device under an even share. */
 static double plant_load(struct problem *problem, struct rng *rng,
                          struct arena *arena)
 {
@@ -206,7 +208,7 @@ static double plant_load(struct problem *problem, struct rng *rng,
     return share * (double)problem->batch;
 }
 
-/* At most 4/3 - 1/3R of the best (Graham 1969). */
+/* The total is at most 4/3 - 1/3R of the best (Graham 1969). */
 static void check_longest_first(void)
 {
     const double most = 4.0 / 3 - 1.0 / (3 * TIGHT_DEVICES);
@@ -248,7 +250,8 @@ static void check_longest_first(void)
        worst, most);
 }
 
-/* Of equal tables the first goes first, of equal devices to the first. */
+/* If tables are equal, the first is placed first; if devices are equal, the
+ * first device is used. */
 static void check_ties(void)
 {
     struct snapshot starts[STARTS_KEPT + 1] = {{0}};
@@ -272,15 +275,16 @@ static void check_ties(void)
         for (uint32_t k = 0; k < starts[i].n; k++)
             n_astray += parts.parts[starts[i].pieces[k].part].unit != k ||
                         starts[i].pieces[k].device != k % TIGHT_DEVICES;
-        is_i64(n_astray, 0, "of equal ones the first comes first");
+        is_i64(n_astray, 0, "among equal tables and devices the first is used");
         snapshot_release(&starts[i]);
     }
     arena_release(&arena);
 }
 
-/* --- what the oracle is asked --- */
+/* --- questions to the oracle --- */
 
-/* How often what no piece has was priced, and how often a layout was. */
+/* Number of priced sums with a lane that no piece has, and number of priced
+ * assignments. */
 static unsigned n_unclean, n_layouts;
 
 static void clean_compute(const struct oracle *oracle, const double *sums,
@@ -299,8 +303,8 @@ static void count_comm(const struct oracle *oracle, size_t n,
     random_comm(oracle, n, sums, compute_ms, fwd_ms, bwd_ms);
 }
 
-/* Devices begin with nothing: a lane that no piece has stays 0 to the bit. And
- * what finds no room, where memory is tight, is not priced. */
+/* Devices start empty, so a lane that no piece uses stays exactly 0. If memory
+ * is tight, starts that do not fit are not priced. */
 static void check_clean(void)
 {
     uint64_t n_priced = 0;
@@ -335,11 +339,11 @@ static void check_clean(void)
             snapshot_release(&starts[i]);
         arena_release(&arena);
     }
-    is_i64((int64_t)n_priced, n_layouts, "as many are priced as it says");
+    is_i64((int64_t)n_priced, n_layouts,
+           "the reported number of assignments was priced");
     ok(n_found > 2 && !n_unclean,
-       "of %u found %u devices have what no piece "
-       "has",
-       n_found, n_unclean);
+       "%u starts found; %u priced sums have a lane that no piece has", n_found,
+       n_unclean);
 }
 
 int main(void)
@@ -348,13 +352,14 @@ int main(void)
 
     for (uint64_t seed = 0; seed < tap_size(30, 2000); seed++)
         try_problem(seed, &tally);
-    ok(tally.n_found > tally.n / 2, "of %u problems %u have starts", tally.n,
+    ok(tally.n_found > tally.n / 2, "%u problems: %u have starts", tally.n,
        tally.n_found);
-    is_i64(tally.n_wrong, 0, "which fit, and cost what they say");
+    is_i64(tally.n_wrong, 0, "starts fit, and their stored cost is right");
     is_i64(tally.n_alike, 0, "no two are alike");
-    is_i64(tally.n_barred, 0, "none has what its family is without");
-    ok(tally.n_several > tally.n / 4, "%u beside the first", tally.n_several);
-    is_i64(tally.n_dearer, 0, "more views are never dearer");
+    is_i64(tally.n_barred, 0, "no start has a kind that its family excludes");
+    ok(tally.n_several > tally.n / 4, "%u have more than one start",
+       tally.n_several);
+    is_i64(tally.n_dearer, 0, "more rankings never give a worse best start");
     ok(tally.n_gain > 0 || tally.n < 30, "and gains %u times", tally.n_gain);
     check_by_memory();
     check_longest_first();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What ends a search, and that it says so: its plan is one all the same, and
- * soon there. */
+/* A search that is stopped reports the reason, returns a valid plan and ends
+ * soon. */
 #include "search/search.h"
 
 #include <signal.h>
@@ -9,7 +9,8 @@
 #include "tests/judge.h"
 #include "tests/unit/search/scene.h"
 
-/* Of the cost model, and the one at which the user has had enough. */
+/* Number of calls of the cost model, and the call at which the user
+ * interrupts. */
 static uint64_t n_calls, interrupted_at = UINT64_MAX;
 
 static void count_call(void)
@@ -36,7 +37,7 @@ static void counting_comm(const struct oracle *oracle, size_t n,
 enum search { FULL, REFERENCE, REPLAN, N_SEARCHES };
 static const char *const names[] = {"full", "reference", "replan"};
 
-/* How many calls it took. */
+/* Returns the number of calls of the cost model. */
 static uint64_t search(const struct scene *scene, enum search search,
                        const struct search_options *options, const char *want)
 {

@@ -8,11 +8,13 @@
 
 #define N_STEPS 3000
 
-/* What is asked of the caller. */
+/* Record of the callback that the annealer calls. */
 struct asking {
-    uint64_t n_asked, n_most; /* questions whether to go on; then no more */
-    uint64_t n_done;          /* as said last */
-    bool is_falling;          /* the steps were said to become fewer */
+    /* calls so far, and the number of calls after which it stops the
+     * annealer */
+    uint64_t n_asked, n_most;
+    uint64_t n_done; /* steps done, as last reported */
+    bool is_falling; /* the reported steps decreased once */
 };
 
 static bool goes_on(void *ctx, uint64_t n_done)
@@ -32,7 +34,7 @@ static void temper_begin(struct temper *temper, const struct scene *scene,
     asking->n_asked = 0;
 }
 
-/* Either schedule on one thread and on two. */
+/* Compares one thread with two, for annealing or parallel tempering. */
 static void check_threads(enum scene_sort sort, bool tempers)
 {
     bool (*walk)(struct temper *, uint64_t, double) =
@@ -75,8 +77,9 @@ static void count_terms(const struct oracle *oracle, const double *sums,
     asked_ops->terms(oracle, sums, n, compute_ms, terms_ms);
 }
 
-/* What is given up before it is priced would not have come true: priced all the
- * same, as where layouts are checked, chains walk alike. */
+/* A candidate that is rejected before pricing would also have been rejected
+ * after pricing. If such candidates are priced anyway, as when assignments are
+ * checked, the chains take the same path. */
 static void check_given_up(enum scene_sort sort)
 {
     const uint32_t every = layout_check_every;
@@ -110,26 +113,28 @@ static void check_given_up(enum scene_sort sort)
 
         n_alike += a->n_pieces == b->n_pieces && a->total_ms == b->total_ms;
     }
-    is_i64(n_alike, TEMPER_CHAINS, "all chains end alike");
+    is_i64(n_alike, TEMPER_CHAINS, "all chains end with the same assignment");
     temper_close(&some);
     temper_close(&all);
     scene_close(&scene);
 }
 
-/* --- what holds between rounds --- */
+/* --- invariants between rounds --- */
 
 struct look {
     struct temper temper;
-    bool tempers; /* and does not anneal */
+    bool tempers; /* tempering instead of annealing */
     double hot_frac;
     uint64_t n_asked;
-    unsigned n_dearer; /* bests that rose */
+    unsigned n_dearer; /* incumbents whose total increased */
     unsigned n_lost, n_uneven, n_hotter;
-    unsigned n_crossed[TEMPER_CHAINS - 1]; /* from place to place */
+    /* chains that moved up by one rung */
+    unsigned n_crossed[TEMPER_CHAINS - 1];
     const struct chain *were[TEMPER_CHAINS];
     double best_ms[TEMPER_CHAINS], set_ms[TEMPER_CHAINS];
-    double first_ms, fall; /* of annealing's temperature: a step, logarithmic */
-    double cold_ms;        /* sum of the totals of the coldest */
+    /* annealing: first temperature, and its logarithmic change per step */
+    double first_ms, fall;
+    double cold_ms; /* sum of the totals of the coldest chain */
 };
 
 static bool differs(double a, double b)
@@ -137,7 +142,8 @@ static bool differs(double a, double b)
     return !(fabs(a - b) <= 1e-9 * fabs(b));
 }
 
-/* The coldest first, in even steps to the hottest. */
+/* Checks the temperatures: the coldest first, then even (geometric) steps up to
+ * the hottest. */
 static void look_at_ladder(struct look *look)
 {
     struct chain *const *chains = look->temper.chains;
@@ -157,7 +163,8 @@ static void look_at_ladder(struct look *look)
     look->cold_ms += chains[0]->at.layout.total_ms;
 }
 
-/* All alike, and it falls alike from step to step. */
+/* Checks that all chains have the same temperature, and that it falls by the
+ * same factor at each step. */
 static void look_at_cooling(struct look *look, uint64_t n_done)
 {
     const double now_ms = look->temper.all[0].temperature_ms;
@@ -213,12 +220,13 @@ static void check_chains(const struct look *look)
 {
     ok(look->n_asked > 10, "in %u rounds", (unsigned)look->n_asked);
     is_i64(look->n_lost, 0, "each chain has one place");
-    is_i64(look->n_dearer, 0, "no best becomes dearer, nothing is below it");
+    is_i64(look->n_dearer, 0,
+           "no incumbent becomes worse, and no total is below it");
     is_i64(look->n_uneven, 0, "temperatures are even");
 }
 
-/* All places of the ladder exchange chains; the coldest hardly leaves the best,
- * which the hottest does. */
+/* Chains move between all rungs of the temperature ladder. The coldest chain
+ * stays near the best total, and the hottest one does not. */
 static void check_ladder(enum scene_sort sort)
 {
     unsigned n_closed = 0, n_changed = 0;
@@ -238,13 +246,14 @@ static void check_ladder(enum scene_sort sort)
     is_i64(n_changed, 0, "no temperature changes in a round");
     cold_ms = look.cold_ms / (double)look.n_asked;
     ok(cold_ms < 1.1 * temper_best(&look.temper)->total_ms,
-       "plans are %g ms where it is cold, the best %g", cold_ms,
+       "the coldest chain averages %g ms, the best is %g", cold_ms,
        temper_best(&look.temper)->total_ms);
     temper_close(&look.temper);
     scene_close(&scene);
 }
 
-/* Of all devices, by what the terms were when the chain started. */
+/* Returns the imbalance penalty of all devices, with the scales that were set
+ * when the chain started. */
 static double heaviness_ms(const struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
@@ -258,7 +267,7 @@ static double heaviness_ms(const struct chain *chain)
     return sum_ms;
 }
 
-/* Where little but heaviness counts, that is what becomes less. */
+/* If the imbalance penalty dominates, annealing lowers it. */
 static void check_cooling(enum scene_sort sort)
 {
     struct tuning heavy = tuning_default;
@@ -284,7 +293,7 @@ static void check_cooling(enum scene_sort sort)
     scene_close(&scene);
 }
 
-/* Chains take the starts in turn, and then go ways of their own. */
+/* Chains take the starts in turn and then follow different paths. */
 static void check_turns(void)
 {
     unsigned n_astray = 0, n_alike = 0, n_of_style[TUNING_STYLES] = {0};
@@ -309,20 +318,20 @@ static void check_turns(void)
     is_i64(n_astray, 0, "chains take starts in turn");
     for (unsigned i = 0; i < TUNING_STYLES; i++)
         is_i64(n_of_style[i], TEMPER_CHAINS / TUNING_STYLES,
-               "and styles, as many each");
+               "and move mixes, equally often");
     temper_start(&temper, starts, 1);
     (void)temper_anneal(&temper, N_STEPS, 0.05);
     for (unsigned c = TUNING_STYLES; c < TEMPER_CHAINS; c++)
         n_alike += temper.all[c].at.n_priced ==
                    temper.all[c - TUNING_STYLES].at.n_priced;
-    ok(n_alike < 2, "of one style %u draw as the one before", n_alike);
+    ok(n_alike < 2, "%u chains of one mix draw like the one before", n_alike);
     for (unsigned i = 0; i < 2; i++)
         snapshot_release(&starts[i]);
     temper_close(&temper);
     scene_close(&scene);
 }
 
-/* What exceeds memory at the start gets out of it. */
+/* A start that exceeds the memory ends without excess. */
 static void check_excess(enum scene_sort sort)
 {
     struct asking asking = {.n_most = UINT64_MAX};
@@ -363,8 +372,8 @@ static double energy_of(const struct chain *chain, const struct scene *scene)
                                            chain->best.total_ms;
 }
 
-/* Chains between which no step is done: all that one exchange may change is
- * who is where. */
+/* Sets random energies of chains that do no steps. So one exchange can only
+ * change the rungs of the chains. */
 static void draw_energies(struct temper *temper, const struct scene *scene,
                           struct rng *rng)
 {
@@ -378,8 +387,9 @@ static void draw_energies(struct temper *temper, const struct scene *scene,
     }
 }
 
-/* Metropolis' rule, with how often neighbours are exchanged: always where the
- * hotter one has the lower energy, else by what both differ. */
+/* Metropolis rule for exchanges of neighbours: always if the hotter chain has
+ * the lower energy, otherwise with a probability that depends on the
+ * differences of energy and temperature. */
 static void check_exchanges(void)
 {
     double want = 0, variance = 0;
@@ -416,17 +426,18 @@ static void check_exchanges(void)
     }
     is_i64(n_astray, 0, "neighbours stay, or exchange places");
     ok(n_sure > N_EXCHANGES && !n_refused,
-       "of %u that lower what is cold %u are refused", n_sure, n_refused);
+       "of %u exchanges that lower the colder chain %u are refused", n_sure,
+       n_refused);
     ok(fabs(n_drawn - want) < 4 * sqrt(variance),
-       "of the others %u are not, %.0f +- %.0f are to be", n_drawn, want,
-       sqrt(variance));
+       "of the others %u are accepted, %.0f +- %.0f are expected", n_drawn,
+       want, sqrt(variance));
     temper_close(&temper);
     scene_close(&scene);
 }
 
-/* --- to and fro --- */
+/* --- pause and continue --- */
 
-/* What is laid by is where chains go on from. */
+/* Chains continue from the snapshots that temper_pause saved. */
 static void check_pause(void)
 {
     struct snapshot first[TEMPER_CHAINS] = {{0}}, second[TEMPER_CHAINS] = {{0}};
@@ -457,7 +468,7 @@ static void check_pause(void)
     scene_close(&scene);
 }
 
-/* The best keeps the limits, or else exceeds them least. */
+/* The best chain keeps the limits, or else has the least excess. */
 static void check_best(void)
 {
     static const struct {
@@ -484,12 +495,13 @@ static void check_best(void)
     scene_close(&scene);
 }
 
-/* The same for any list and cost model, unless it is asked for. */
+/* The effort is the same for any list and cost model, unless the user sets
+ * it. */
 static void check_effort(void)
 {
     is_i64((int64_t)temper_effort(17), 17, "as asked");
     is_i64((int64_t)temper_effort(SEARCH_EFFORT_AUTO), 2400000,
-           "and else as search.h says");
+           "the default is that of search.h");
 }
 
 static void check_stop(void)
@@ -518,8 +530,9 @@ static void check_stop(void)
 #define REPAIR_TABLES 12
 #define REPAIR_DEVICES 3
 
-/* Tables that a device holds all of, where all have room for them in some
- * placement and for so much more; what repair says they lack. */
+/* Repairs an assignment with all tables on one device. All devices together
+ * have the memory of some placement plus the relative slack. Returns the
+ * lacking bytes that temper_repair reports. */
 static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
                        uint64_t *all_room, struct snapshot *io)
 {
@@ -561,8 +574,9 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
     return lacking;
 }
 
-/* What fits to a thousandth is mostly found, and becomes the layout; else the
- * layout stays, and no less is said to be lacking than is. */
+/* Problems that fit to a thousandth are mostly repaired, and the assignment is
+ * replaced. Otherwise the assignment stays, and the reported lack is not below
+ * the true one. */
 static void check_repair(void)
 {
     unsigned n_repaired = 0, n_wrong = 0, n_moved = 0;
@@ -576,7 +590,7 @@ static void check_repair(void)
         n_wrong += (io.excess > 0) != (lacking > 0);
     }
     ok(n_repaired > N_REPAIRS * 9 / 10 && !n_wrong,
-       "of %u that fit closely %u are repaired", N_REPAIRS, n_repaired);
+       "of %u close fits %u are repaired", N_REPAIRS, n_repaired);
     for (unsigned seed = 0; seed < 3; seed++) {
         const uint64_t lacking = repair(-0.1, seed, &bytes, &room, &io);
 
@@ -584,7 +598,7 @@ static void check_repair(void)
         for (uint32_t i = 0; i < io.n; i++)
             n_moved += io.pieces[i].device > 0;
     }
-    ok(!n_wrong && !n_moved, "what cannot fit stays as it is");
+    ok(!n_wrong && !n_moved, "an assignment that cannot fit is unchanged");
     snapshot_release(&io);
 }
 

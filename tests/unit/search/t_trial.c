@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trial is priced alike with others and alone, and what it says is what the
- * layout is once it has come true. */
+/* A candidate has the same price in a batch and alone, and its predicted values
+ * match the assignment after the commit. */
 #include "search/trial.h"
 
 #include "search/moves.h"
@@ -13,10 +13,11 @@
 
 struct tally {
     unsigned n, n_empty;
-    unsigned n_other;    /* whose total alone is another */
-    unsigned n_surprise; /* whose layout is not what they said */
+    unsigned n_other; /* candidates whose total differs if priced alone */
+    /* candidates whose prediction differs from the committed assignment */
+    unsigned n_surprise;
     unsigned n_unsound, n_exceeding, n_miscounted;
-    unsigned n_apart; /* devices that hold something else by themselves */
+    unsigned n_apart; /* devices whose sums differ if computed by themselves */
 };
 
 static void come_true(struct tryout *tryout, struct tally *tally)
@@ -27,7 +28,8 @@ static void come_true(struct tryout *tryout, struct tally *tally)
     struct err err = {0};
 
     layout_commit(layout, &tryout->trial);
-    /* which adds up sums afresh now and then, and the excess always */
+    /* committing computes sums from scratch now and then, and the excess always
+     */
     tally->n_surprise +=
         !(fabs(layout->total_ms - total_ms) <= 1e-9 * fabs(total_ms)) ||
         !(fabs(layout->excess - excess) <= 1e-12);
@@ -36,7 +38,8 @@ static void come_true(struct tryout *tryout, struct tally *tally)
         printf("# %s\n", err.msg);
 }
 
-/* Devices whose sum alone, worked out before, is another. */
+/* Counts the devices whose sum, computed for one device alone beforehand,
+ * differs. */
 static unsigned n_summed_otherwise(struct tryout *tryout)
 {
     const struct layout *layout = &tryout->layout;
@@ -71,7 +74,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
     for (unsigned i = 0; i < N_TOGETHER; i++) {
         struct trial *trial = &tryouts[i]->trial;
         const double together_ms = trial->total_ms;
-        struct pricing alone; /* one that has seen nothing */
+        struct pricing alone; /* without any earlier prices */
 
         tally->n++;
         tally->n_empty += !trial->changes.n;
@@ -86,7 +89,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
     }
 }
 
-/* Layouts that go ways of their own, some of which exceed the memory. */
+/* Random walks of several assignments, some of which exceed the memory. */
 static void walk(const char *name, struct parts *parts,
                  const struct snapshot *start)
 {
@@ -110,19 +113,19 @@ static void walk(const char *name, struct parts *parts,
         step(tryouts, &pricing, &rng, &tally);
     ok(tally.n_empty < tally.n * 3 / 4 && tally.n_exceeding &&
            tally.n_exceeding < tally.n,
-       "%s: of %u trials %u change nothing, %u exceed the memory", name,
+       "%s: %u candidates: %u change nothing, %u exceed the memory", name,
        tally.n, tally.n_empty, tally.n_exceeding);
-    is_i64(tally.n_other, 0, "with others they cost what they do alone");
-    is_i64(tally.n_surprise, 0, "layouts are what they said");
-    is_i64(tally.n_unsound, 0, "and sound");
-    is_i64(tally.n_miscounted, 0, "what changes nothing is not counted");
-    is_i64(tally.n_apart, 0, "a device is summed alike by itself");
+    is_i64(tally.n_other, 0, "a candidate costs the same in a batch and alone");
+    is_i64(tally.n_surprise, 0, "assignments are as the candidates predicted");
+    is_i64(tally.n_unsound, 0, "and valid");
+    is_i64(tally.n_miscounted, 0, "candidates without changes are not counted");
+    is_i64(tally.n_apart, 0, "a device's sums are the same computed alone");
     for (unsigned i = 0; i < N_TOGETHER; i++)
         tryout_release(tryouts[i]);
     pricing_release(&pricing);
 }
 
-/* Comm in halves, of which the backward one is remembered. */
+/* An oracle whose comm is priced in halves; the backward half is remembered. */
 static void walk_by_halves(void)
 {
     struct snapshot start = {0};
@@ -142,10 +145,10 @@ static void walk_by_halves(void)
     scene_close(&scene);
 }
 
-/* --- blocks that meet --- */
+/* --- row blocks on one device --- */
 
-/* Where the pieces of a grid would be, and whether two of one row block would
- * be on one device. */
+/* Computes the devices of a grid's pieces after the candidate. Returns true if
+ * two pieces of one row block would share a device. */
 static bool would_meet(const struct trial *trial, const struct layout *layout)
 {
     const struct part *parts = layout->parts->parts;
@@ -172,8 +175,8 @@ static bool would_meet(const struct trial *trial, const struct layout *layout)
     return false;
 }
 
-/* Some pieces of a grid go somewhere: not to where others of their rows are
- * then, whichever of them is thought of first. */
+/* Some pieces of a grid move to random devices. A candidate is refused if a
+ * piece would join another piece of its rows, in any order of the changes. */
 static void check_meeting(void)
 {
     unsigned n_met = 0, n_wrong = 0, n = 1000;
@@ -200,8 +203,9 @@ static void check_meeting(void)
         n_met += meet;
         n_wrong += trial_join(trial, layout) == meet;
     }
-    ok(n_met > n / 10 && n_met < n * 9 / 10, "of %u trials %u meet", n, n_met);
-    is_i64(n_wrong, 0, "and those are refused");
+    ok(n_met > n / 10 && n_met < n * 9 / 10,
+       "%u candidates: in %u two pieces would share a device", n, n_met);
+    is_i64(n_wrong, 0, "exactly these are refused");
     standing_close(&standing);
 }
 

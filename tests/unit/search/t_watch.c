@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A cost model that answers well so many times, and then once does not: NaN or
- * infinity, from any of its functions, at any call. No search may take that for
- * a plan.
- */
+/* A cost model that answers correctly until one call, whose answer is NaN or
+ * infinity. Any of its functions may give the wrong answer, at any call. No
+ * search may turn such an answer into a plan. */
 #include "search/finish.h"
 #include "search/search.h"
 #include "tests/tap.h"
@@ -13,7 +11,8 @@
 #define N_TABLES 5
 #define N_DEVICES 3
 #define EFFORT 400
-/* Of the calls, so many from the first on, and every GROWTHth of the last. */
+/* Indices of the calls that are tried: 0 to N_FIRST, then each GROWTH times the
+ * one before. */
 #define N_FIRST 3
 #define GROWTH 3.0
 
@@ -26,7 +25,7 @@ struct lapse {
     const struct oracle *oracle;
     enum function function;
     double answer;
-    uint64_t *n_left; /* calls of that function until it lapses */
+    uint64_t *n_left; /* calls of that function before the wrong answer */
 };
 
 static void lapse(const struct oracle *base, enum function function,
@@ -89,7 +88,7 @@ struct scene {
     struct plan from;
 };
 
-/* The error's code; *n_left counts down from first. */
+/* Returns the code of the error; *n_left counts the calls down. */
 static enum err_code run(const struct scene *scene, enum search search,
                          enum function function, double answer,
                          uint64_t *n_left)
@@ -141,7 +140,7 @@ static void try_function(const struct scene *scene, enum search search,
     n_calls = UINT64_MAX - n_left;
     for (uint64_t at = 0; at < n_calls;
          at = at < N_FIRST ? at + 1 : (uint64_t)((double)at * GROWTH))
-        /* From the first call on, and back from the last. */
+        /* Counts from the first call on, and back from the last. */
         for (int is_last = 0; is_last < 2; is_last++) {
             n_left = is_last ? n_calls - 1 - at : at;
             n_passed += run(scene, search, function, answers[n_tried++ % 3],
@@ -180,7 +179,7 @@ static void open_scene(struct scene *scene, bool has_terms, bool is_additive,
     plan_derive_kinds(&scene->from);
 }
 
-/* comm in halves: no search is needed to see what is noted. */
+/* comm in halves: the checked oracle is called directly, without a search. */
 static void check_halves(void)
 {
     const double lanes[2][N_DEVICES] = {{1, 2, 3}, {1, INFINITY, 3}};

@@ -10,7 +10,7 @@ namespace cub
 {
 
 struct DeviceScan {
-    /* Sums have the input's type, as in CUB. */
+    /* Sums are computed in the input's type, as in CUB. */
     template <typename In, typename Out, typename N>
     static cudaError_t ExclusiveSum(void *d_temp, size_t &temp_bytes, In in,
                                     Out out, N n, cudaStream_t stream = 0)
