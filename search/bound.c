@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "search/choices.h"
+#include "search/search_space.h"
 
 #include <math.h>
 #include <string.h>
@@ -51,7 +51,7 @@ struct toll {
 };
 
 struct proof {
-    const struct parts *parts;
+    const struct search_space *space;
     double *everywhere_ms; /* [n_units]: cost of each unit on every device, from
                               find_everywhere */
     double all_everywhere_ms; /* sum of everywhere_ms */
@@ -71,21 +71,21 @@ static double priced(struct toll toll, double price)
 static struct toll cheapest(const struct proof *proof, uint32_t unit,
                             double price, double limit_ms)
 {
-    const struct parts *parts = proof->parts;
-    const struct unit *of = &parts->of[unit];
-    const uint32_t n_quanta = of->columns == NO_PART ? 0 : of->n_quanta;
+    const struct search_space *space = proof->space;
+    const struct unit *of = &space->units[unit];
+    const uint32_t n_quanta = of->columns == NO_TYPE ? 0 : of->n_quanta;
     struct toll *tiled = proof->tiled, best = {.ms = INFINITY};
 
     tiled[0] = (struct toll){0};
     for (uint32_t i = 1; i <= n_quanta; i++) {
         tiled[i] = (struct toll){.ms = INFINITY};
         for (uint32_t n = 1; n <= i && n < n_quanta; n++) {
-            const uint32_t part = of->columns + n - 1;
-            const double ms = parts->alone_ms[part];
+            const uint32_t type = of->columns + n - 1;
+            const double ms = space->alone_ms[type];
             struct toll sum = tiled[i - n];
 
             sum.ms += ms;
-            sum.bytes += (double)parts->parts[part].bytes;
+            sum.bytes += (double)space->types[type].bytes;
             if (ms <= limit_ms && priced(sum, price) < priced(tiled[i], price))
                 tiled[i] = sum;
         }
@@ -107,25 +107,25 @@ static struct toll cheapest(const struct proof *proof, uint32_t unit,
  * over all ranks put pieces on every device: one replica, or one block for each
  * column range. So the cost is above 0 only if all these shardings are of that
  * kind. */
-static double everywhere(const struct parts *parts, const struct unit *of,
-                         double limit_ms)
+static double everywhere(const struct search_space *space,
+                         const struct unit *of, double limit_ms)
 {
     const bool fills_ranks =
-        parts->oracle->row_cut == ROW_CUT_RANKS && parts->n_devices > 1;
+        space->oracle->row_cut == ROW_CUT_RANKS && space->n_devices > 1;
     double least = INFINITY;
 
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *form = &of->forms[i];
         const bool is_everywhere =
             form->kind == FORM_REPLICA ||
-            (fills_ranks && form->n_blocks == parts->n_devices);
+            (fills_ranks && form->n_blocks == space->n_devices);
 
         if (form->peak_ms <= limit_ms)
             least = fmin(least,
                          is_everywhere ? form->n_ranges * form->least_ms : 0);
     }
-    for (uint32_t n = 1; of->columns != NO_PART && n < of->n_quanta; n++)
-        if (parts->alone_ms[of->columns + n - 1] <= limit_ms)
+    for (uint32_t n = 1; of->columns != NO_TYPE && n < of->n_quanta; n++)
+        if (space->alone_ms[of->columns + n - 1] <= limit_ms)
             return 0;
     /* If no sharding is cheap enough, cheapest() reports it. */
     return isfinite(least) ? least : 0;
@@ -144,10 +144,10 @@ static double everywhere(const struct parts *parts, const struct unit *of,
 static double limit_of(const struct proof *proof, uint32_t unit,
                        double total_ms)
 {
-    const struct unit *of = &proof->parts->of[unit];
+    const struct unit *of = &proof->space->units[unit];
 
     if (of->leaves_out ||
-        (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_PART &&
+        (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_TYPE &&
          of->quantum > TORCHREC_MIN_COLUMNS))
         return INFINITY;
     return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
@@ -159,17 +159,17 @@ static double limit_of(const struct proof *proof, uint32_t unit,
  * changes, up to N_ROUNDS times. */
 static void find_everywhere(struct proof *proof, double total_ms)
 {
-    const struct parts *parts = proof->parts;
+    const struct search_space *space = proof->space;
     double *all_ms = &proof->all_everywhere_ms, before_ms = -1;
 
     *all_ms = 0;
-    memset(proof->everywhere_ms, 0, parts->n_units * sizeof(double));
+    memset(proof->everywhere_ms, 0, space->n_units * sizeof(double));
     for (unsigned i = 0;
          i < N_ROUNDS && isfinite(total_ms) && *all_ms > before_ms; i++) {
         before_ms = *all_ms;
-        for (uint32_t u = 0; u < parts->n_units; u++) {
-            double ms =
-                everywhere(parts, &parts->of[u], limit_of(proof, u, total_ms));
+        for (uint32_t u = 0; u < space->n_units; u++) {
+            double ms = everywhere(space, &space->units[u],
+                                   limit_of(proof, u, total_ms));
 
             *all_ms += ms - proof->everywhere_ms[u];
             proof->everywhere_ms[u] = ms;
@@ -185,11 +185,11 @@ static struct toll least_toll(struct proof *proof, double price,
     struct toll sum = {0};
 
     find_everywhere(proof, total_ms);
-    for (uint32_t u = 0; u < proof->parts->n_units; u++) {
+    for (uint32_t u = 0; u < proof->space->n_units; u++) {
         struct toll toll =
             cheapest(proof, u, price, limit_of(proof, u, total_ms));
 
-        sum.ms += toll.ms - proof->parts->of[u].left_out_ms;
+        sum.ms += toll.ms - proof->space->units[u].left_out_ms;
         sum.bytes += toll.bytes;
     }
     return sum;
@@ -201,8 +201,8 @@ static double proven_ms(struct proof *proof, double price, double total_ms)
 {
     struct toll toll = least_toll(proof, price, total_ms);
 
-    return (toll.ms + price * (toll.bytes - proof->parts->all_room_bytes)) /
-           proof->parts->n_devices;
+    return (toll.ms + price * (toll.bytes - proof->space->all_room_bytes)) /
+           proof->space->n_devices;
 }
 
 /* Returns the price of a byte, in ms, that gives the largest bound: the price
@@ -210,7 +210,7 @@ static double proven_ms(struct proof *proof, double price, double total_ms)
  * they fit and then bisected. Returns 0 if they fit at a price of 0. */
 static double best_price(struct proof *proof)
 {
-    const double room_bytes = proof->parts->all_room_bytes;
+    const double room_bytes = proof->space->all_room_bytes;
     struct toll toll = least_toll(proof, 0, INFINITY);
     double low = 0, high = toll.ms / (room_bytes + 1);
     bool fits = false;
@@ -270,36 +270,36 @@ static void raise_bound(struct proven *proven, const char *term, double ms)
  * would be the largest piece. */
 static const char *limited_table(struct proof *proof, double total_ms)
 {
-    const struct parts *parts = proof->parts;
+    const struct search_space *space = proof->space;
     const char *name = NULL;
     double most = -INFINITY;
 
     find_everywhere(proof, total_ms);
-    for (uint32_t u = 0; u < parts->n_units; u++) {
+    for (uint32_t u = 0; u < space->n_units; u++) {
         double ms = cheapest(proof, u, 0, limit_of(proof, u, total_ms)).ms -
                     cheapest(proof, u, 0, INFINITY).ms;
 
         if (ms > most) {
             most = ms;
-            name = parts->of[u].first->name;
+            name = space->units[u].first->name;
         }
     }
     return name;
 }
 
-void bound_find(struct proven *proven, const struct parts *parts)
+void bound_find(struct proven *proven, const struct search_space *space)
 {
     struct arena arena = {0};
-    struct proof proof = {.parts = parts};
+    struct proof proof = {.space = space};
     uint64_t widest = 0;
     double price;
 
     *proven = (struct proven){.ms = NAN};
-    if (!parts->oracle->is_additive)
+    if (!space->oracle->is_additive)
         return;
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        widest = max_u64(widest, parts->of[u].n_quanta);
-    proof.everywhere_ms = ARENA_NEW(&arena, double, parts->n_units);
+    for (uint32_t u = 0; u < space->n_units; u++)
+        widest = max_u64(widest, space->units[u].n_quanta);
+    proof.everywhere_ms = ARENA_NEW(&arena, double, space->n_units);
     proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
     price = best_price(&proof);
     *proven =
@@ -317,11 +317,11 @@ void bound_find(struct proven *proven, const struct parts *parts)
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena)
 {
-    struct parts parts;
+    struct search_space space;
     struct err ignored = {0};
 
     *proven = (struct proven){.ms = NAN};
     if (oracle->is_additive &&
-        !parts_init(&parts, problem, oracle, NULL, NULL, arena, &ignored))
-        bound_find(proven, &parts);
+        !space_init(&space, problem, oracle, NULL, NULL, arena, &ignored))
+        bound_find(proven, &space);
 }

@@ -43,7 +43,7 @@ struct loaded {
 };
 
 struct builder {
-    const struct parts *parts;
+    const struct search_space *space;
     const struct view *view;
     struct snapshot *out;
     struct arena arena;
@@ -68,11 +68,11 @@ struct builder {
 static void weigh_units(struct builder *builder, const uint32_t *forms,
                         bool is_short)
 {
-    const struct parts *parts = builder->parts;
+    const struct search_space *space = builder->space;
     const struct view *view = builder->view;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct form *form = &parts->of[u].forms[forms[u]];
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        const struct form *form = &space->units[u].forms[forms[u]];
         const bool is_all = form->fills_host;
         double ms = is_all ? form->load_ms : form->peak_ms, weight = 0;
         double bytes = is_all ? form->bytes : (double)form->peak_bytes;
@@ -80,10 +80,10 @@ static void weigh_units(struct builder *builder, const uint32_t *forms,
         if (!view->by_memory && view->all_ms > 0)
             weight = ms / view->all_ms;
         if (view->by_memory || is_short)
-            weight = fmax(weight, bytes / (parts->all_room_bytes + 1));
+            weight = fmax(weight, bytes / (space->all_room_bytes + 1));
         builder->units[u] =
             (struct chosen){form, u, builder->urgency[u], weight};
-        if (forms_piece(parts, form, 0).device != NO_PIECE)
+        if (forms_piece(space, form, 0).device != NO_PIECE)
             builder->units[u].urgency += STANDS_FAST;
     }
 }
@@ -118,7 +118,7 @@ static struct load_rank rank_of(const struct builder *builder, uint32_t r)
  * first. */
 static void sort_devices(struct builder *builder)
 {
-    const uint32_t n = builder->parts->n_devices;
+    const uint32_t n = builder->space->n_devices;
 
     if (builder->is_sorted)
         return;
@@ -131,7 +131,7 @@ static void sort_devices(struct builder *builder)
 /* Moves a device that got a piece to its new place in the order. */
 static void move_device(struct builder *builder, const struct load_rank *before)
 {
-    const uint32_t n = builder->parts->n_devices;
+    const uint32_t n = builder->space->n_devices;
     uint32_t at;
 
     if (!builder->is_sorted)
@@ -148,25 +148,25 @@ static void move_device(struct builder *builder, const struct load_rank *before)
  * tables that are alike, follow each other: a device that got none of them has
  * the same load with the next one as it would have had with the last one. */
 static double load_with(const struct builder *builder, uint32_t r,
-                        uint32_t part)
+                        uint32_t type)
 {
-    const struct parts *parts = builder->parts;
-    const size_t width = parts->oracle->width;
+    const struct search_space *space = builder->space;
+    const size_t width = space->oracle->width;
     struct loaded *device = &builder->devices[r];
     const double *vector;
 
     if (builder->view->by_memory)
-        return device->load + (double)parts->parts[part].bytes;
+        return device->load + (double)space->types[type].bytes;
     if (builder->adds_up)
-        return device->load + parts->alone_ms[part];
-    vector = parts->vectors + part * width;
+        return device->load + space->alone_ms[type];
+    vector = space->vectors + type * width;
     if (device->tried == vector ||
         (device->tried &&
          !memcmp(device->tried, vector, width * sizeof(double))))
         return device->load_then;
     add_lanes(builder->trial_sum, builder->sums + r * width, vector, 1, width);
     device->tried = vector;
-    device->load_then = parts_alone_ms(parts->oracle, builder->trial_sum);
+    device->load_then = space_alone_ms(space->oracle, builder->trial_sum);
     return device->load_then;
 }
 
@@ -179,18 +179,18 @@ static bool goes_before(const struct loaded *a, const struct loaded *b)
  * piece that must not share a device with it. Only starts meant for repair may
  * exceed the memory (may_exceed). All others never do, so a plan that was built
  * needs no repair. */
-static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
+static bool fits(const struct builder *builder, uint32_t type, uint32_t r)
 {
     const struct view *view = builder->view;
     const struct loaded *device = &builder->devices[r];
-    uint64_t room = builder->parts->room_bytes[r];
+    uint64_t room = builder->space->room_bytes[r];
 
     if (view->room_frac < 1)
         room = (uint64_t)(view->room_frac * (double)room);
     return !device->is_taken &&
            (view->may_exceed ||
             (device->bytes <= room &&
-             builder->parts->parts[part].bytes <= room - device->bytes));
+             builder->space->types[type].bytes <= room - device->bytes));
 }
 
 /* Returns the device with enough free memory that is least loaded with the
@@ -201,8 +201,8 @@ static bool fits(const struct builder *builder, uint32_t part, uint32_t r)
  * best one found are not tried. */
 static uint32_t find_device(struct builder *builder, const struct change *piece)
 {
-    const struct parts *parts = builder->parts;
-    const uint32_t first = parts->parts[piece->part].first_device;
+    const struct search_space *space = builder->space;
+    const uint32_t first = space->types[piece->type].first_device;
     const unsigned most =
         builder->adds_up || builder->view->by_memory ? 1 : MOST_TRIED;
     uint32_t found = NO_PIECE;
@@ -211,7 +211,7 @@ static uint32_t find_device(struct builder *builder, const struct change *piece)
     unsigned n_tried = 0;
 
     sort_devices(builder);
-    for (uint32_t i = 0; i < parts->n_devices && n_tried < most; i++) {
+    for (uint32_t i = 0; i < space->n_devices && n_tried < most; i++) {
         const uint32_t r = builder->order[i].device;
         const struct loaded *device = &builder->devices[r];
         struct loaded then = {.bytes = device->bytes};
@@ -219,10 +219,10 @@ static uint32_t find_device(struct builder *builder, const struct change *piece)
         if (found != NO_PIECE && device->load > least.load)
             break;
         if (r < first || (tried_empty && !device->n_pieces) ||
-            !fits(builder, piece->part, r))
+            !fits(builder, piece->type, r))
             continue;
         tried_empty |= !device->n_pieces;
-        then.load = load_with(builder, r, piece->part);
+        then.load = load_with(builder, r, piece->type);
         n_tried++;
         if (found == NO_PIECE || goes_before(&then, &least)) {
             least = then;
@@ -239,19 +239,19 @@ static uint32_t find_device(struct builder *builder, const struct change *piece)
 static uint32_t find_host(struct builder *builder, const struct change *pieces,
                           uint32_t n)
 {
-    const struct cluster *cluster = &builder->parts->problem->cluster;
+    const struct cluster *cluster = &builder->space->problem->cluster;
     const uint32_t apart = cluster_group(cluster);
     uint32_t found = NO_PIECE;
     struct loaded least = {0};
 
-    for (uint32_t at = builder->parts->parts[pieces->part].first_device;
+    for (uint32_t at = builder->space->types[pieces->type].first_device;
          at + apart <= cluster->n_devices; at += apart) {
         struct loaded most = {.load = -INFINITY};
         uint32_t i = 0;
 
-        for (; i < n && fits(builder, pieces[i].part, at + i); i++) {
+        for (; i < n && fits(builder, pieces[i].type, at + i); i++) {
             struct loaded then = {
-                .load = load_with(builder, at + i, pieces[i].part),
+                .load = load_with(builder, at + i, pieces[i].type),
                 .bytes = builder->devices[at + i].bytes};
 
             if (goes_before(&most, &then))
@@ -277,7 +277,7 @@ static uint32_t find_room(struct builder *builder, const struct change *pieces,
     uint32_t at = pieces->device;
 
     if (at != NO_PIECE)
-        return fits(builder, pieces->part, at) ? at : NO_PIECE;
+        return fits(builder, pieces->type, at) ? at : NO_PIECE;
     for (const struct change *it = before; it < pieces; it++)
         builder->devices[it->device].is_taken |=
             n > 1 || it->block == pieces->block;
@@ -289,19 +289,19 @@ static uint32_t find_room(struct builder *builder, const struct change *pieces,
 
 static void put(struct builder *builder, struct change *piece, uint32_t r)
 {
-    const struct parts *parts = builder->parts;
-    const size_t width = parts->oracle->width;
+    const struct search_space *space = builder->space;
+    const size_t width = space->oracle->width;
     const struct load_rank before = rank_of(builder, r);
     struct loaded *device = &builder->devices[r];
 
     builder->is_sorted = builder->is_sorted && piece->device == NO_PIECE;
     piece->device = r;
-    device->load = load_with(builder, r, piece->part);
+    device->load = load_with(builder, r, piece->type);
     device->tried = NULL;
-    device->bytes += parts->parts[piece->part].bytes;
+    device->bytes += space->types[piece->type].bytes;
     device->n_pieces++;
     for (size_t w = 0; builder->sums && w < width; w++)
-        builder->sums[r * width + w] += parts->vectors[piece->part * width + w];
+        builder->sums[r * width + w] += space->vectors[piece->type * width + w];
     move_device(builder, &before);
 }
 
@@ -319,7 +319,7 @@ static bool place_unit(struct builder *builder, const struct form *form)
 
     for (uint32_t i = 0; i < form->n_pieces; i++)
         *snapshot_next(builder->out) = forms_piece(
-            builder->parts, form, i % n_ranges * n_blocks + i / n_ranges);
+            builder->space, form, i % n_ranges * n_blocks + i / n_ranges);
     for (uint32_t i = 0; i < form->n_pieces; i += n) {
         struct change *pieces = &builder->out->pieces[first];
         const uint32_t at = find_room(builder, pieces + i, n, pieces);
@@ -339,40 +339,40 @@ static bool place_unit(struct builder *builder, const struct form *form)
  * evenly. */
 static uint32_t place_all(struct builder *builder)
 {
-    const struct parts *parts = builder->parts;
-    const size_t n = parts->n_units, n_devices = parts->n_devices;
+    const struct search_space *space = builder->space;
+    const size_t n = space->n_units, n_devices = space->n_devices;
 
     builder->out->n = 0;
     builder->is_sorted = false;
     memset(builder->devices, 0, n_devices * sizeof(*builder->devices));
     if (builder->sums)
         memset(builder->sums, 0,
-               n_devices * parts->oracle->width * sizeof(double));
+               n_devices * space->oracle->width * sizeof(double));
     for (size_t r = 0; builder->view->by_memory && r < n_devices; r++)
-        builder->devices[r].load = -(double)parts->room_bytes[r];
+        builder->devices[r].load = -(double)space->room_bytes[r];
     qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
     for (uint32_t u = 0; u < n; u++) {
         if (!place_unit(builder, builder->units[u].form))
             return builder->units[u].unit;
-        if (parts->is_long && u % ASK_EVERY == 0 && interrupt_requested())
+        if (space->is_long && u % ASK_EVERY == 0 && interrupt_requested())
             return builder->units[u].unit;
     }
     return NO_PIECE;
 }
 
 uint64_t builder_run(struct snapshot *out, bool *is_short,
-                     const struct parts *parts, const struct view *view,
+                     const struct search_space *space, const struct view *view,
                      const uint32_t *forms)
 {
-    struct builder builder = {.parts = parts,
+    struct builder builder = {.space = space,
                               .view = view,
                               .out = out,
-                              .adds_up = parts->oracle->is_additive};
-    const size_t n = parts->n_devices, width = parts->oracle->width;
+                              .adds_up = space->oracle->is_additive};
+    const size_t n = space->n_devices, width = space->oracle->width;
     uint32_t stuck = 0;
 
-    builder.units = ARENA_NEW(&builder.arena, struct chosen, parts->n_units);
-    builder.urgency = ARENA_NEW(&builder.arena, uint32_t, parts->n_units);
+    builder.units = ARENA_NEW(&builder.arena, struct chosen, space->n_units);
+    builder.urgency = ARENA_NEW(&builder.arena, uint32_t, space->n_units);
     builder.devices = ARENA_NEW(&builder.arena, struct loaded, n);
     builder.order = ARENA_NEW(&builder.arena, struct load_rank, n);
     if (!view->by_memory && !builder.adds_up) {
@@ -383,12 +383,12 @@ uint64_t builder_run(struct snapshot *out, bool *is_short,
         weigh_units(&builder, forms, try > 0);
         stuck = place_all(&builder);
         if (stuck == NO_PIECE || builder.work > BUILDER_MAX_WORK ||
-            (parts->is_long && interrupt_requested()))
+            (space->is_long && interrupt_requested()))
             break;
         builder.urgency[stuck] += MAX_TRIES - try;
     }
     *is_short = false;
-    for (uint32_t u = 0; u < parts->n_units; u++)
+    for (uint32_t u = 0; u < space->n_units; u++)
         *is_short |= builder.urgency[u] > 0;
     if (stuck != NO_PIECE)
         out->n = 0;

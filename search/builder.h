@@ -40,7 +40,7 @@ struct view {
  * piece finds no room or if the work exceeds BUILDER_MAX_WORK. Sets *is_short
  * if a piece found no room in one of the tries. Returns the work done. */
 uint64_t builder_run(struct snapshot *out, bool *is_short,
-                     const struct parts *parts, const struct view *view,
+                     const struct search_space *space, const struct view *view,
                      const uint32_t *forms);
 
 #endif

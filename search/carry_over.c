@@ -13,33 +13,33 @@
  * to ranks, they must stand on the devices of all hosts or of one host, in
  * order. They then grow with their table. If it does not, their rows and
  * columns must be those of the old pieces. */
-static bool as_cut(struct snapshot *out, const struct parts *parts,
+static bool as_cut(struct snapshot *out, const struct search_space *space,
                    const struct form *cut, const struct table_pieces *old)
 {
-    const uint32_t n_devices = parts->n_devices;
-    const bool any = parts->oracle->row_cut == ROW_CUT_ANY;
+    const uint32_t n_devices = space->n_devices;
+    const bool any = space->oracle->row_cut == ROW_CUT_ANY;
     const uint32_t apart =
-        cut->fills_host ? cluster_group(&parts->problem->cluster) : n_devices;
+        cut->fills_host ? cluster_group(&space->problem->cluster) : n_devices;
     uint32_t n = 0, first = 0;
 
     for (uint32_t i = 0; i < cut->n_pieces; i++) {
-        struct change piece = forms_piece(parts, cut, i);
-        const struct part *part = &parts->parts[piece.part];
+        struct change piece = forms_piece(space, cut, i);
+        const struct piece_type *type = &space->types[piece.type];
         const struct shard *then = &old->pieces[n];
         struct shard now;
 
-        if (!part->is_empty && n++ == old->n)
+        if (!type->is_empty && n++ == old->n)
             return false;
         if (!piece.block)
             first = then->device;
-        parts_place_block(&now, part, piece.range, piece.block);
+        type_place_block(&now, type, piece.range, piece.block);
         piece.device = any ? then->device : first + piece.block;
-        if (!part->is_empty &&
+        if (!type->is_empty &&
             (now.col_begin != then->col_begin || now.col_end != then->col_end ||
              piece.device != then->device ||
              (any ? now.row_begin != then->row_begin ||
                         now.row_end != then->row_end
-                  : first % apart || first < part->first_device ||
+                  : first % apart || first < type->first_device ||
                         then->device >= n_devices ||
                         (!cut->fills_host && old->n_devices != n_devices))))
             return false;
@@ -55,53 +55,53 @@ static bool as_cut(struct snapshot *out, const struct parts *parts,
  * no longer be cut as it was; *out may have got some pieces even then. Replicas
  * do not stay if the number of devices changed, because more copies would be
  * migration. */
-static bool as_placed(struct snapshot *out, const struct parts *parts,
+static bool as_placed(struct snapshot *out, const struct search_space *space,
                       uint32_t unit, const struct table_pieces *old)
 {
-    const struct unit *of = &parts->of[unit];
+    const struct unit *of = &space->units[unit];
     const enum shard_kind kind = old->n ? old->pieces[0].kind : SHARD_TABLE;
     const bool is_replica = shard_is_replica(kind);
     const uint32_t before = out->n;
 
     for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_forms; i++) {
         if (of->forms[i].kind == FORM_CUT &&
-            as_cut(out, parts, &of->forms[i], old))
+            as_cut(out, space, &of->forms[i], old))
             return true;
         out->n = before;
     }
     if (shard_cuts_rows(kind) ||
-        (is_replica && old->n_devices != parts->n_devices))
+        (is_replica && old->n_devices != space->n_devices))
         return false;
     for (uint32_t i = 0; i < old->n; i++) {
         const struct shard *piece = &old->pieces[i];
         struct change now = {.range = i};
 
-        now.part = is_replica
+        now.type = is_replica
                        ? of->replica
-                       : parts_of_width(parts, unit,
-                                        piece->col_end - piece->col_begin);
-        if (now.part == NO_PART)
+                       : space_type_of_width(space, unit,
+                                             piece->col_end - piece->col_begin);
+        if (now.type == NO_TYPE)
             return false;
         now.device =
-            piece->device < parts->n_devices ? piece->device : NO_PIECE;
+            piece->device < space->n_devices ? piece->device : NO_PIECE;
         *snapshot_next(out) = now;
     }
     return old->n > 0;
 }
 
-bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
+bool snapshot_from_plan(struct snapshot *out, const struct search_space *space,
                         const struct plan *plan)
 {
-    const struct problem *problem = parts->problem;
+    const struct problem *problem = space->problem;
     struct table_pieces *of = mem_alloc(problem->n_tables, sizeof(*of));
     bool is_fine = true;
 
     out->n = 0;
     table_pieces_find(of, problem->tables, problem->n_tables, plan);
-    for (uint32_t u = 0; is_fine && u < parts->n_units; u++)
-        is_fine = as_placed(out, parts, u, &of[parts->of[u].tables[0]]);
+    for (uint32_t u = 0; is_fine && u < space->n_units; u++)
+        is_fine = as_placed(out, space, u, &of[space->units[u].tables[0]]);
     mem_free(of);
-    return is_fine && snapshot_join(out, parts);
+    return is_fine && snapshot_join(out, space);
 }
 
 /* --- pieces that need a new device --- */
@@ -113,9 +113,9 @@ bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
 static bool place(struct tryout *tryout, uint32_t unit,
                   const struct change *open)
 {
-    const struct parts *parts = tryout->layout.parts;
+    const struct search_space *space = tryout->layout.space;
     struct trial *trial = &tryout->trial;
-    const uint32_t n = open ? parts->n_devices : parts->of[unit].n_forms;
+    const uint32_t n = open ? space->n_devices : space->units[unit].n_forms;
 
     tryout_seek(tryout, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
@@ -127,7 +127,7 @@ static bool place(struct tryout *tryout, uint32_t unit,
             trial_add(trial, *open);
             trial->changes.pieces->device = way;
         } else {
-            const struct form *form = &parts->of[unit].forms[way];
+            const struct form *form = &space->units[unit].forms[way];
 
             rebuild(trial, &tryout->layout, &form, 1, &rng);
         }
@@ -140,34 +140,34 @@ static bool place(struct tryout *tryout, uint32_t unit,
 
 /* First adds all pieces that stay. Then places all others, those of the dearest
  * units first. If an open piece finds no device, its unit is placed anew. */
-void carry_over(struct snapshot *out, const struct parts *parts)
+void carry_over(struct snapshot *out, const struct search_space *space)
 {
-    struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
+    struct ranked *order = mem_alloc(space->n_units, sizeof(*order));
     struct snapshot open = {0}, unit = {0};
     struct tryout tryout;
 
-    tryout_init(&tryout, parts);
+    tryout_init(&tryout, space);
     tryout.layout.is_partial = true;
     out->n = 0;
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        order[u] = (struct ranked){-parts->of[u].forms[0].load_ms, u};
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        order[u] = (struct ranked){-space->units[u].forms[0].load_ms, u};
         unit.n = 0;
-        if (parts->of[u].pin >= 0 ||
-            !as_placed(&unit, parts, u,
-                       &parts->homes->standing[parts->of[u].tables[0]]))
+        if (space->units[u].pin >= 0 ||
+            !as_placed(&unit, space, u,
+                       &space->homes->standing[space->units[u].tables[0]]))
             continue;
         for (uint32_t i = 0; i < unit.n; i++)
             *snapshot_next(unit.pieces[i].device == NO_PIECE ? &open : out) =
                 unit.pieces[i];
     }
     snapshot_load(out, &tryout.layout);
-    ranked_sort(order, parts->n_units);
-    for (uint32_t i = 0; i < parts->n_units; i++) {
+    ranked_sort(order, space->n_units);
+    for (uint32_t i = 0; i < space->n_units; i++) {
         uint32_t u = order[i].idx;
         bool is_placed = true;
 
         for (uint32_t k = 0; k < open.n && is_placed; k++)
-            if (parts->parts[open.pieces[k].part].unit == u)
+            if (space->types[open.pieces[k].type].unit == u)
                 is_placed = place(&tryout, u, &open.pieces[k]);
         if (!is_placed || tryout.layout.first_of[u] == NO_PIECE)
             (void)place(&tryout, u, NULL);

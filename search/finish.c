@@ -157,7 +157,7 @@ enum aim { LESS_FULL, LESS_MS, AS_SIMPLE };
 static double share_of(const struct layout *layout, uint32_t device,
                        uint64_t bytes)
 {
-    return (double)bytes / ((double)layout->parts->room_bytes[device] + 1);
+    return (double)bytes / ((double)layout->space->room_bytes[device] + 1);
 }
 
 /* Prices one candidate and notes it: n_quanta width steps of a piece, or all of
@@ -199,13 +199,13 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint64_t *n_looked)
 {
     const struct layout *layout = &tryout->layout;
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     const struct change *it = &layout->pieces[piece];
-    const uint32_t n_quanta = parts_quanta(parts, it->part);
-    const uint32_t first = layout->first_of[parts->parts[it->part].unit];
+    const uint32_t n_quanta = space_quanta_of(space, it->type);
+    const uint32_t first = layout->first_of[space->types[it->type].unit];
 
     if (*n_looked > MAX_LOOKED || tryout->n_priced >= MAX_PRICED ||
-        !parts_can_move(parts, it->part))
+        !space_can_move(space, it->type))
         return;
     *n_looked += layout->n_live;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
@@ -221,11 +221,11 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
         for (uint32_t n = 0; !n || (n < n_quanta && aim != AS_SIMPLE); n++)
             offer_shift(tryout, aim, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
-            uint32_t other = layout->pieces[holding->pieces[i]].part;
+            uint32_t other = layout->pieces[holding->pieces[i]].type;
 
-            if (other != it->part && parts_can_move(parts, other) &&
+            if (other != it->type && space_can_move(space, other) &&
                 (aim != LESS_FULL ||
-                 parts->parts[other].bytes < parts->parts[it->part].bytes))
+                 space->types[other].bytes < space->types[it->type].bytes))
                 offer_shift(tryout, aim, piece, 0, r, holding->pieces[i]);
         }
     }
@@ -257,13 +257,13 @@ static bool step(struct tryout *tryout, enum aim aim, uint64_t *n_looked)
     return tryout_make(tryout);
 }
 
-uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
+uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
                 bool by_memory, double most_ms)
 {
     struct tryout tryout;
     uint64_t n_looked = 0;
 
-    tryout_init(&tryout, parts);
+    tryout_init(&tryout, space);
     snapshot_load(snapshot, &tryout.layout);
     while (tryout.layout.total_ms > most_ms &&
            step(&tryout, by_memory ? LESS_FULL : LESS_MS, &n_looked))
@@ -295,7 +295,7 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
 static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct layout *layout = &tryout->layout;
-    const struct unit *unit = &layout->parts->of[u];
+    const struct unit *unit = &layout->space->units[u];
     struct trial *trial = &tryout->trial;
     uint32_t most;
     struct rng rng;
@@ -336,8 +336,9 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
         trial_send(trial, layout, piece, 0, device);
     } else {
         trial_remove_unit(trial, layout, unit);
-        trial_add(trial, (struct change){.part = layout->parts->of[unit].whole,
-                                         .device = device});
+        trial_add(trial,
+                  (struct change){.type = layout->space->units[unit].whole,
+                                  .device = device});
     }
     tryout_note(tryout, tryout_price(tryout));
 }
@@ -345,12 +346,12 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
 /* Returns the unit's narrowest column piece, or NO_PIECE if it has none. */
 static uint32_t narrowest(const struct layout *layout, uint32_t unit)
 {
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     uint32_t found = NO_PIECE, least = UINT32_MAX;
 
     for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
          i = layout->links[i].next) {
-        const uint32_t n = parts_quanta(parts, layout->pieces[i].part);
+        const uint32_t n = space_quanta_of(space, layout->pieces[i].type);
 
         if (n && n < least) {
             least = n;
@@ -366,7 +367,7 @@ static uint32_t narrowest(const struct layout *layout, uint32_t unit)
 static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct layout *layout = &tryout->layout;
-    const struct unit *unit = &layout->parts->of[u];
+    const struct unit *unit = &layout->space->units[u];
     const uint32_t first = layout->first_of[u], piece = narrowest(layout, u);
 
     if (layout->links[first].next == NO_PIECE)
@@ -393,7 +394,7 @@ static void keep_simplest(struct snapshot *best, const struct layout *layout,
     struct snapshot next = {0};
 
     snapshot_save(&next, layout);
-    snapshot_price(&next, layout->parts);
+    snapshot_price(&next, layout->space);
     if (next.total_ms <= most_ms && next.excess <= 0 &&
         (next.n < best->n ||
          (next.n == best->n && next.total_ms < best->total_ms)))
@@ -401,11 +402,11 @@ static void keep_simplest(struct snapshot *best, const struct layout *layout,
     snapshot_release(&next);
 }
 
-uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
+uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
                   double rise_frac, uint64_t move_limit_bytes)
 {
     const double least_ms = snapshot->total_ms;
-    const double queued_ms = oracle_queued_ms(parts->oracle, least_ms);
+    const double queued_ms = oracle_queued_ms(space->oracle, least_ms);
     const double most_ms = queued_ms * (1 + rise_frac);
     double limit_ms, rise = 0;
     uint64_t n_looked = 0;
@@ -413,12 +414,12 @@ uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
 
     if (!(rise_frac > 0))
         return 0;
-    tryout_init(&tryout, parts);
+    tryout_init(&tryout, space);
     tryout.layout.move_limit_bytes = move_limit_bytes;
     snapshot_load(snapshot, &tryout.layout);
     do {
         limit_ms = least_ms + rise * queued_ms;
-        for (uint32_t u = 0; u < parts->n_units; u++)
+        for (uint32_t u = 0; u < space->n_units; u++)
             while (merge_pieces(&tryout, nextafter(limit_ms, INFINITY), u))
                 keep_simplest(snapshot, &tryout.layout, most_ms);
         while (step(&tryout, AS_SIMPLE, &n_looked))

@@ -48,7 +48,7 @@ int watch_finish(const struct watch *watch, struct plan *plan,
  * has filled the largest share of its usable memory, as long as this lowers the
  * largest share and the total stays the same. Returns the number of changes
  * priced. */
-uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
+uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
                 bool by_memory, double most_ms);
 
 /* Reduces the number of pieces. A change makes a unit whole, merges pieces of a
@@ -62,7 +62,7 @@ uint64_t settle(struct snapshot *snapshot, const struct parts *parts,
  * assignment on it with the fewest pieces and, among those, the cheapest. So a
  * larger rise_frac never gives more pieces, and for the same number of pieces
  * never a higher cost. Returns the number of changes priced. */
-uint64_t simplify(struct snapshot *snapshot, const struct parts *parts,
+uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
                   double rise_frac, uint64_t move_limit_bytes);
 
 #endif

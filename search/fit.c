@@ -205,26 +205,27 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
  * memory for them. All others keep their device. With only_rigid it looks only
  * at units that cannot be cut, which stand whole or nowhere. Changes the
  * assignment only if it returns BINS_PACKED. */
-static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
-                             bool only_rigid, uint64_t max_work)
+static enum bins_answer pack(struct snapshot *layout,
+                             const struct search_space *space, bool only_rigid,
+                             uint64_t max_work)
 {
-    uint32_t n_devices = parts->n_devices, n = 0;
+    uint32_t n_devices = space->n_devices, n = 0;
     uint64_t *sizes = mem_alloc(layout->n + n_devices, sizeof(*sizes));
     uint64_t *rooms = sizes + layout->n;
     uint32_t *pieces = mem_alloc(layout->n, 2 * sizeof(*pieces));
     uint32_t *device_of = pieces + layout->n;
     enum bins_answer answer = BINS_PACKED;
 
-    memcpy(rooms, parts->room_bytes, n_devices * sizeof(*rooms));
+    memcpy(rooms, space->room_bytes, n_devices * sizeof(*rooms));
     for (uint32_t i = 0; i < layout->n; i++) {
         const struct change *piece = &layout->pieces[i];
-        const struct part *part = &parts->parts[piece->part];
-        const struct unit *of = &parts->of[part->unit];
-        uint64_t bytes = part->bytes;
+        const struct piece_type *type = &space->types[piece->type];
+        const struct unit *of = &space->units[type->unit];
+        uint64_t bytes = type->bytes;
 
         if (only_rigid && of->kinds != SHARD_TABLE && !of->first->group)
             continue;
-        if (parts_can_move(parts, piece->part)) {
+        if (space_can_move(space, piece->type)) {
             sizes[n] = bytes;
             pieces[n++] = i;
         } else if (bytes <= rooms[piece->device]) {
@@ -245,7 +246,7 @@ static enum bins_answer pack(struct snapshot *layout, const struct parts *parts,
 static bool are_alike(const struct snapshot *a, const struct snapshot *b)
 {
     for (uint32_t i = 0; i < a->n && a->n == b->n; i++)
-        if (a->pieces[i].part != b->pieces[i].part)
+        if (a->pieces[i].type != b->pieces[i].type)
             return false;
     return a->n == b->n;
 }
@@ -255,16 +256,16 @@ static bool are_alike(const struct snapshot *a, const struct snapshot *b)
  * annealing falls short, failure->lacking_bytes becomes the least excess
  * seen. */
 static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
-                                       const struct parts *parts,
+                                       const struct search_space *space,
                                        unsigned patience,
                                        struct fit_failure *failure)
 {
     for (unsigned i = 0; i < n; i++)
-        if (pack(&layouts[i], parts, false, patience * PACK_WORK) ==
+        if (pack(&layouts[i], space, false, patience * PACK_WORK) ==
             BINS_PACKED)
             return &layouts[i];
     for (unsigned i = 0; i < n; i++) {
-        uint64_t lacking = temper_repair(&layouts[i], parts, patience);
+        uint64_t lacking = temper_repair(&layouts[i], space, patience);
 
         failure->lacking_bytes = min_u64(failure->lacking_bytes, lacking);
         if (!lacking)
@@ -282,7 +283,7 @@ static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
  * found or ruled out at once, or take for ever. Annealing finds many plans but
  * proves nothing. Both are first run with little work, in the end with more.
  */
-static bool try_hard(struct snapshot *out, const struct parts *parts,
+static bool try_hard(struct snapshot *out, const struct search_space *space,
                      struct fit_failure *failure)
 {
     struct snapshot layouts[N_SIZES] = {{0}};
@@ -290,17 +291,17 @@ static bool try_hard(struct snapshot *out, const struct parts *parts,
     unsigned n = 0;
 
     for (unsigned i = 0; i < N_SIZES; i++)
-        if (starts_by_memory(&layouts[n], parts, parts->most_room_bytes >> i,
+        if (starts_by_memory(&layouts[n], space, space->most_room_bytes >> i,
                              true))
             n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
     *failure =
-        (struct fit_failure){.is_proven = n && pack(&layouts[0], parts, true,
+        (struct fit_failure){.is_proven = n && pack(&layouts[0], space, true,
                                                     PACK_WORK) == BINS_NONE,
                              .lacking_bytes = UINT64_MAX};
     if (!failure->is_proven)
-        found = make_fit(layouts, n, parts, 1, failure);
+        found = make_fit(layouts, n, space, 1, failure);
     if (!failure->is_proven && !found)
-        found = make_fit(layouts, n < N_PATIENT ? n : N_PATIENT, parts,
+        found = make_fit(layouts, n < N_PATIENT ? n : N_PATIENT, space,
                          PATIENCE, failure);
     if (found)
         snapshot_copy(out, found);
@@ -309,20 +310,20 @@ static bool try_hard(struct snapshot *out, const struct parts *parts,
     return found;
 }
 
-bool fit_by_memory(struct snapshot *out, const struct parts *parts,
+bool fit_by_memory(struct snapshot *out, const struct search_space *space,
                    struct fit_failure *failure)
 {
     bool found;
 
     for (unsigned i = 0; i < N_SIZES; i++)
-        if (starts_by_memory(out, parts, parts->most_room_bytes >> i, false))
+        if (starts_by_memory(out, space, space->most_room_bytes >> i, false))
             return true;
     if (failure)
-        found = try_hard(out, parts, failure);
+        found = try_hard(out, space, failure);
     else
-        found = starts_by_memory(out, parts, parts->most_room_bytes, true) &&
-                pack(out, parts, false, QUICK_WORK) == BINS_PACKED;
+        found = starts_by_memory(out, space, space->most_room_bytes, true) &&
+                pack(out, space, false, QUICK_WORK) == BINS_PACKED;
     if (found)
-        (void)snapshot_join(out, parts);
+        (void)snapshot_join(out, space);
     return found;
 }

@@ -22,7 +22,7 @@ struct fit_failure {
  * fills *failure if no assignment was found, after some seconds. failure may be
  * NULL if the caller does not need the reason: then it takes hundredths of a
  * second, and finds fewer assignments. */
-bool fit_by_memory(struct snapshot *out, const struct parts *parts,
+bool fit_by_memory(struct snapshot *out, const struct search_space *space,
                    struct fit_failure *failure);
 
 /*

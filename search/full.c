@@ -106,7 +106,7 @@ struct full {
     struct plan *plan; /* gets the result */
     struct watch watch;
     struct arena scratch;
-    struct parts parts;
+    struct search_space space;
     struct tuning tuning, long_walk;
     /* Total of the published search before joining pieces; or INFINITY. */
     double published_ms;
@@ -144,7 +144,7 @@ void search_options_init(struct search_options *options)
 /* Prices an assignment. It becomes the start if it is cheaper. */
 static void offer(struct full *full, struct snapshot *layout)
 {
-    snapshot_price(layout, &full->parts);
+    snapshot_price(layout, &full->space);
     full->plan->n_evaluations++;
     if (!full->start.n || layout->total_ms < full->start.total_ms)
         snapshot_copy(&full->start, layout);
@@ -156,20 +156,20 @@ static void offer(struct full *full, struct snapshot *layout)
  * offered. */
 static void offer_published(struct full *full, struct snapshot *next)
 {
-    const struct parts *parts = &full->parts;
+    const struct search_space *space = &full->space;
     struct search_options options;
     struct plan found;
 
     search_options_init(&options);
     options.pool = full->options->pool;
-    if (!published_find(next, &found, parts, &options)) {
-        if (fit_by_memory(next, parts, NULL))
+    if (!published_find(next, &found, space, &options)) {
+        if (fit_by_memory(next, space, NULL))
             offer(full, next);
         return;
     }
     full->published_ms = next->total_ms;
     full->plan->n_evaluations +=
-        found.n_evaluations + published_join(next, parts);
+        found.n_evaluations + published_join(next, space);
     if (isfinite(next->total_ms))
         offer(full, next);
 }
@@ -194,7 +194,7 @@ static int offer_rivals(struct full *full, struct snapshot *next,
             continue;
         full->rival = found;
         if ((!full->start.n || found->total_ms < full->start.total_ms) &&
-            snapshot_from_plan(next, &full->parts, found))
+            snapshot_from_plan(next, &full->space, found))
             offer(full, next);
     }
     return 0;
@@ -208,22 +208,22 @@ static int find_start(struct full *full, struct err *err)
     int rc;
 
     full->plan->n_evaluations +=
-        starts_find(full->starts, &full->parts, full->options->pool,
+        starts_find(full->starts, &full->space, full->options->pool,
                     limit_ms > 0 ? full->watch.start_ms + limit_ms : INFINITY);
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (full->starts[f].n)
             offer(full, &full->starts[f]);
-    if ((uint64_t)full->parts.problem->n_tables * full->parts.n_devices <=
+    if ((uint64_t)full->space.problem->n_tables * full->space.n_devices <=
         MAX_REFERENCE_WORK)
         offer_published(full, &next);
     rc = offer_rivals(full, &next, err);
-    if (!rc && !full->start.n && fit_by_memory(&next, &full->parts, &failure))
+    if (!rc && !full->start.n && fit_by_memory(&next, &full->space, &failure))
         offer(full, &next);
     snapshot_release(&next);
     if (rc || watch_check(&full->watch, err))
         return -1;
     if (!full->start.n)
-        return infeasible_check(full->parts.problem, full->parts.oracle,
+        return infeasible_check(full->space.problem, full->space.oracle,
                                 SHARD_ALL_KINDS, &failure, err);
     if (full->options->on_found)
         full->options->on_found();
@@ -267,7 +267,7 @@ static void tell_best(const void *ctx, struct buf *out)
  * a better plan would not make it faster. */
 static bool needs_no_more(const struct full *full)
 {
-    const struct step *step = full->parts.oracle->step;
+    const struct step *step = full->space.oracle->step;
 
     return full->options->effort == SEARCH_EFFORT_AUTO && full->n_before &&
            step && full->best.total_ms <= step->host_ms;
@@ -306,15 +306,15 @@ static void end_steps(struct full *full, uint64_t n_steps)
 /* Chooses the weight of the imbalance penalty for the next n_steps steps. */
 static void weigh_heaviness(struct full *full, uint64_t n_steps)
 {
-    if (full->n_before + n_steps >= LONG_WALK * (uint64_t)full->parts.n_units)
-        full->parts.tuning = &full->long_walk;
+    if (full->n_before + n_steps >= LONG_WALK * (uint64_t)full->space.n_units)
+        full->space.tuning = &full->long_walk;
 }
 
 /* Runs one stage: tempers from the states in which the last tempering ended,
  * then anneals from the best so far. False if the search must stop. */
 static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 {
-    uint64_t n_tempered = n_steps * full->parts.tuning->tempered / 1000;
+    uint64_t n_tempered = n_steps * full->space.tuning->tempered / 1000;
     double hot = n_tempered ? TEMPERED_HOT_FRAC : HOT_FRAC;
     bool is_on;
 
@@ -336,7 +336,7 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
 
 static bool has_few_steps(const struct full *full)
 {
-    return full->usual_steps < FEW_STEPS * (uint64_t)full->parts.n_units;
+    return full->usual_steps < FEW_STEPS * (uint64_t)full->space.n_units;
 }
 
 /* Returns the gap from the lower bound to the best total, as a share of that
@@ -345,14 +345,14 @@ static bool has_few_steps(const struct full *full)
  * than the bound. */
 static double gap_of(const struct full *full)
 {
-    const struct parts *parts = &full->parts;
+    const struct search_space *space = &full->space;
     const struct snapshot *best = &full->best;
     double floor_ms = full->plan->bound_ms, sum_ms = 0;
 
-    if (parts->oracle->is_additive && has_few_steps(full)) {
+    if (space->oracle->is_additive && has_few_steps(full)) {
         for (uint32_t i = 0; i < best->n; i++)
-            sum_ms += parts->alone_ms[best->pieces[i].part];
-        floor_ms = fmax(floor_ms, sum_ms / parts->n_devices);
+            sum_ms += space->alone_ms[best->pieces[i].type];
+        floor_ms = fmax(floor_ms, sum_ms / space->n_devices);
     }
     return 1 - floor_ms / best->total_ms;
 }
@@ -365,10 +365,10 @@ static bool is_enough(const struct full *full, unsigned n_stages,
                       uint64_t n_steps, const double *gains)
 {
     const double gap = gap_of(full);
-    const double little = !full->parts.oracle->ops->terms ? NO_GAIN
+    const double little = !full->space.oracle->ops->terms ? NO_GAIN
                           : isnan(gap)                    ? WORTH_GAIN
                                                           : LITTLE_GAIN;
-    const bool is_additive = full->parts.oracle->is_additive;
+    const bool is_additive = full->space.oracle->is_additive;
 
     if (full->n_before >= full->usual_steps)
         return full->n_before + n_steps > full->max_steps ||
@@ -431,9 +431,9 @@ static bool run_start(struct full *full, struct snapshot *start,
  * it out, because they gain nothing by it. */
 static bool run_starts(struct full *full, uint64_t n_steps)
 {
-    const struct tuning *tuning = full->parts.tuning;
-    const struct oracle *oracle = full->parts.oracle;
-    const unsigned kinds = oracle->kinds & full->parts.problem->kinds;
+    const struct tuning *tuning = full->space.tuning;
+    const struct oracle *oracle = full->space.oracle;
+    const unsigned kinds = oracle->kinds & full->space.problem->kinds;
 
     full->annealed_ms = full->best.total_ms;
     if (oracle->is_additive && has_few_steps(full))
@@ -450,7 +450,7 @@ static bool run_starts(struct full *full, uint64_t n_steps)
 
 static void improve(struct full *full)
 {
-    const bool is_additive = full->parts.oracle->is_additive;
+    const bool is_additive = full->space.oracle->is_additive;
     const double first = is_additive ? ADDITIVE_FIRST_STAGE : FIRST_STAGE;
     uint64_t n_steps;
 
@@ -460,7 +460,7 @@ static void improve(struct full *full)
                       : is_additive ? full->usual_steps
                                     : MOST_USUAL * full->usual_steps;
     n_steps = (uint64_t)(first * (double)full->usual_steps);
-    temper_open(&full->temper, &full->parts, full->options->pool,
+    temper_open(&full->temper, &full->space, full->options->pool,
                 full->options->seed, goes_on, full);
     temper_start(&full->temper, &full->start, 1);
     snapshot_copy(&full->best, temper_best(&full->temper));
@@ -482,8 +482,8 @@ static void even_memory(struct full *full, struct snapshot *best)
     if (interrupt_requested())
         return;
     snapshot_copy(&even, best);
-    full->plan->n_evaluations += settle(&even, &full->parts, true, -INFINITY);
-    snapshot_price(&even, &full->parts);
+    full->plan->n_evaluations += settle(&even, &full->space, true, -INFINITY);
+    snapshot_price(&even, &full->space);
     if (even.excess <= 0 && even.total_ms <= best->total_ms)
         snapshot_copy(best, &even);
     snapshot_release(&even);
@@ -498,7 +498,7 @@ static struct snapshot *choose(struct full *full)
 
     full->plan->n_evaluations += temper_priced(&full->temper);
     if (best->n) {
-        snapshot_price(best, &full->parts);
+        snapshot_price(best, &full->space);
         even_memory(full, best);
         if (start->total_ms > best->total_ms * (1 + SETTLED_GAIN))
             return best;
@@ -517,8 +517,8 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     int rc;
 
     plan->n_evaluations +=
-        simplify(found, &full->parts, simplest_frac, NO_MOVE_LIMIT);
-    snapshot_to_plan(found, &full->parts, plan, arena);
+        simplify(found, &full->space, simplest_frac, NO_MOVE_LIMIT);
+    snapshot_to_plan(found, &full->space, plan, arena);
     /* Placing by memory alone may leave touching pieces on a device. */
     plan_join_columns(plan, false, arena);
     rc = watch_finish(&full->watch, plan, arena, err);
@@ -553,13 +553,13 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     plan->n_evaluations = 0;
     if (infeasible_check(&plan->problem, &full.watch.base, SHARD_ALL_KINDS,
                          NULL, err) ||
-        parts_init(&full.parts, &plan->problem, &full.watch.base, NULL, options,
+        space_init(&full.space, &plan->problem, &full.watch.base, NULL, options,
                    &full.scratch, err))
         goto out;
     if (options->tuning)
-        full.parts.tuning = options->tuning;
-    full.tuning = *full.parts.tuning;
-    full.parts.tuning = &full.tuning;
+        full.space.tuning = options->tuning;
+    full.tuning = *full.space.tuning;
+    full.space.tuning = &full.tuning;
     if (oracle->is_additive)
         full.tuning.heavy_weight *= ADDITIVE_HEAVY;
     full.long_walk = full.tuning;
@@ -567,8 +567,8 @@ int search_full(struct plan *plan, const struct oracle *oracle,
         full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
     if (find_start(&full, err))
         goto out;
-    bound_find(&bound, &full.parts);
-    parts_load_marginal(&full.parts, options->pool);
+    bound_find(&bound, &full.space);
+    space_load_marginal(&full.space, options->pool);
     plan->search = "full";
     plan->seed = options->seed;
     plan->bound_ms = bound.ms;

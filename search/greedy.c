@@ -8,8 +8,8 @@
 
 void greedy_init(struct greedy *greedy, const struct greedy_inputs *inputs)
 {
-    const struct oracle *oracle = inputs->parts->oracle;
-    const size_t n_devices = inputs->parts->n_devices, width = oracle->width;
+    const struct oracle *oracle = inputs->space->oracle;
+    const size_t n_devices = inputs->space->n_devices, width = oracle->width;
     struct arena *arena = &greedy->arena;
 
     *greedy = (struct greedy){.inputs = inputs};
@@ -38,16 +38,16 @@ void greedy_release(struct greedy *greedy)
 /* Starts with one branch, which has all caps and only empty devices. */
 static void start(struct greedy *greedy)
 {
-    const struct parts *parts = greedy->inputs->parts;
+    const struct search_space *space = greedy->inputs->space;
     struct branch *root = greedy->live[0];
 
     greedy->n_live = 1;
     root->cap_begin = 0;
     root->cap_end = GREEDY_CAPS;
     memset(root->sums, 0,
-           parts->n_devices * parts->oracle->width * sizeof(*root->sums));
-    memset(root->devices, 0, parts->n_devices * sizeof(*root->devices));
-    for (uint32_t r = 0; r < parts->n_devices; r++)
+           space->n_devices * space->oracle->width * sizeof(*root->sums));
+    memset(root->devices, 0, space->n_devices * sizeof(*root->devices));
+    for (uint32_t r = 0; r < space->n_devices; r++)
         root->order[r] = (struct load_rank){.device = r};
 }
 
@@ -56,8 +56,8 @@ static void start(struct greedy *greedy)
 static void fork_off(struct greedy *greedy, struct branch *from, unsigned cap,
                      size_t n)
 {
-    const size_t n_devices = greedy->inputs->parts->n_devices;
-    const size_t width = greedy->inputs->parts->oracle->width;
+    const size_t n_devices = greedy->inputs->space->n_devices;
+    const size_t width = greedy->inputs->space->oracle->width;
     struct branch *to = greedy->live[greedy->n_live++];
 
     memcpy(to->sums, from->sums, n_devices * width * sizeof(*to->sums));
@@ -70,19 +70,19 @@ static void fork_off(struct greedy *greedy, struct branch *from, unsigned cap,
 
 /* Finds the first device in the order that may take the piece under the loosest
  * cap of the branch; false if none may. */
-static bool choose(const struct parts *parts, struct branch *branch,
+static bool choose(const struct search_space *space, struct branch *branch,
                    const struct cuttable *piece, double cap)
 {
-    const struct part *part = &parts->parts[piece->part];
-    const int64_t pin = parts->of[part->unit].pin;
+    const struct piece_type *type = &space->types[piece->type];
+    const int64_t pin = space->units[type->unit].pin;
 
-    for (uint32_t at = 0; at < parts->n_devices; at++) {
+    for (uint32_t at = 0; at < space->n_devices; at++) {
         const uint32_t r = branch->order[at].device;
         const struct filled *device = &branch->devices[r];
 
         branch->at = at;
         if (device->output + piece->output <= cap &&
-            part->bytes <= parts->room_bytes[r] - device->bytes &&
+            type->bytes <= space->room_bytes[r] - device->bytes &&
             (pin < 0 || pin == r))
             return true;
     }
@@ -101,7 +101,7 @@ static void choose_all(struct greedy *greedy, const struct cuttable *piece,
         unsigned cap = branch->cap_begin;
         double output;
 
-        if (!choose(greedy->inputs->parts, branch, piece,
+        if (!choose(greedy->inputs->space, branch, piece,
                     caps[branch->cap_end - 1])) {
             greedy->live[b] = greedy->live[--greedy->n_live];
             greedy->live[greedy->n_live] = branch;
@@ -120,10 +120,10 @@ static void choose_all(struct greedy *greedy, const struct cuttable *piece,
 /* Adds the piece to the device that each branch chose. */
 static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
 {
-    const struct parts *parts = greedy->inputs->parts;
-    const struct oracle *oracle = parts->oracle;
+    const struct search_space *space = greedy->inputs->space;
+    const struct oracle *oracle = space->oracle;
     const size_t width = oracle->width;
-    const double *vector = parts->vectors + piece->part * width;
+    const double *vector = space->vectors + piece->type * width;
 
     for (unsigned b = 0; b < greedy->n_live; b++) {
         const struct branch *branch = greedy->live[b];
@@ -141,11 +141,11 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
 
         device->compute_ms = greedy->compute_ms[b];
         device->output += piece->output;
-        device->bytes += parts->parts[piece->part].bytes;
+        device->bytes += space->types[piece->type].bytes;
         device->n_pieces++;
         rank->load = device->compute_ms;
         rank->bytes = device->bytes;
-        load_order_restore(branch->order, parts->n_devices, branch->at);
+        load_order_restore(branch->order, space->n_devices, branch->at);
     }
 }
 
@@ -154,8 +154,8 @@ static void add_to_all(struct greedy *greedy, const struct cuttable *piece)
  * search. */
 static void ask_comm(struct greedy *greedy)
 {
-    const struct oracle *oracle = greedy->inputs->parts->oracle;
-    const size_t n_devices = greedy->inputs->parts->n_devices;
+    const struct oracle *oracle = greedy->inputs->space->oracle;
+    const size_t n_devices = greedy->inputs->space->n_devices;
     const size_t n_sums = n_devices * oracle->width;
 
     for (unsigned b = 0; b < greedy->n_live; b++) {
@@ -175,7 +175,7 @@ static void ask_comm(struct greedy *greedy)
 void greedy_place(struct greedy *greedy, const uint32_t *pieces, size_t n,
                   struct greedy_found *found)
 {
-    const size_t n_devices = greedy->inputs->parts->n_devices;
+    const size_t n_devices = greedy->inputs->space->n_devices;
     unsigned tightest = GREEDY_CAPS;
 
     start(greedy);

@@ -2,8 +2,8 @@
 #ifndef NEUROSHARD_SEARCH_GREEDY_H
 #define NEUROSHARD_SEARCH_GREEDY_H
 
-#include "search/choices.h"
 #include "search/load_order.h"
+#include "search/search_space.h"
 
 /*
  * Greedy placement of the published search. It places pieces in a given order,
@@ -22,14 +22,14 @@
 
 /* A piece that may be placed. */
 struct cuttable {
-    uint32_t part;    /* piece type */
+    uint32_t type;    /* piece type */
     uint32_t half;    /* index of the piece half as wide, or NO_PIECE */
     double output;    /* floats per sample that it sends */
     double single_ms; /* compute of a device that holds it alone */
 };
 
 struct greedy_inputs {
-    const struct parts *parts;
+    const struct search_space *space;
     const struct cuttable *pieces; /* indexed by the pieces to place */
     double caps[GREEDY_CAPS]; /* output floats per sample, ascending; the last
                                  is INFINITY */

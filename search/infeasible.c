@@ -68,15 +68,15 @@ static const char *need(const struct memory_items *items, struct arena *arena)
 /* Returns a text such as "67.7 GiB unreserved", for memory that a reserve was
  * taken off, or "67.7 GiB left for tables", if the memory of a device's own
  * samples was taken off, too. */
-static const char *room(const struct parts *parts, uint64_t bytes,
+static const char *room(const struct search_space *space, uint64_t bytes,
                         bool for_tables, struct arena *arena)
 {
-    const struct cluster *cluster = &parts->problem->cluster;
+    const struct cluster *cluster = &space->problem->cluster;
     const char *of = "";
 
     for (uint32_t r = 0; r < cluster->n_devices; r++)
         of = cluster->reserve_bytes[r] ? " unreserved" : of;
-    if (for_tables && sample_memory(parts->problem).total)
+    if (for_tables && sample_memory(space->problem).total)
         of = " left for tables";
     return arena_printf(arena, "%s%s", size(bytes, arena), of);
 }
@@ -123,24 +123,24 @@ static struct memory_items least_of_kind(const struct problem *problem,
  * as the sum of its tables, and in its smallest piece, over its tables, because
  * each table needs at least one piece somewhere. Pinned units and groups are
  * not cut. A replica must fit on every device. */
-static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
-                                     uint64_t least_room)
+static struct unit_need measure_unit(const struct search_space *space,
+                                     uint32_t u, uint64_t least_room)
 {
-    struct problem even = *parts->problem;
-    const struct unit *unit = &parts->of[u];
+    struct problem even = *space->problem;
+    const struct unit *unit = &space->units[u];
     struct unit_need of = {.piece_bytes = UINT64_MAX,
                            .room_bytes = unit->pin >= 0
-                                             ? parts->room_bytes[unit->pin]
-                                             : parts->most_room_bytes};
+                                             ? space->room_bytes[unit->pin]
+                                             : space->most_room_bytes};
 
     even.hot = NULL; /* a mean block: some block has at least as much */
     for (uint32_t i = 0; i < unit->n_tables; i++) {
         uint32_t t = unit->tables[i];
         unsigned kinds =
-            even.tables[t].kinds & even.kinds & parts->oracle->kinds;
+            even.tables[t].kinds & even.kinds & space->oracle->kinds;
         struct memory_items least = {.total = kinds ? UINT64_MAX : 0};
 
-        of.has_room |= !kinds; /* no kind is allowed: parts_init fails */
+        of.has_room |= !kinds; /* no kind is allowed: space_init fails */
         for (; kinds; kinds &= kinds - 1) {
             enum shard_kind kind = (enum shard_kind)(kinds & -kinds);
             uint64_t piece;
@@ -163,11 +163,11 @@ static struct unit_need measure_unit(const struct parts *parts, uint32_t u,
 
 /* Returns a text such as "table 't' takes ..., at least ... a piece, the
  * largest device has ..." and fills *shortage with the same figures. */
-static const char *describe_unit(const struct parts *parts, uint32_t u,
+static const char *describe_unit(const struct search_space *space, uint32_t u,
                                  const struct unit_need *of,
                                  struct shortage *shortage, struct arena *arena)
 {
-    const struct unit *unit = &parts->of[u];
+    const struct unit *unit = &space->units[u];
     const struct table *first = unit->first;
     const char *piece = "", *where = "the largest device";
     const char *name = first->group ? first->group : first->name;
@@ -183,7 +183,7 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
         where = arena_printf(arena, "device %" PRId64, unit->pin);
     return arena_printf(arena, "%s '%s' takes %s%s, %s has %s", shortage->of,
                         name, need(&of->all, arena), piece, where,
-                        room(parts, of->room_bytes, true, arena));
+                        room(space, of->room_bytes, true, arena));
 }
 
 /* Returns whether memory is too small, for a problem whose units were
@@ -191,13 +191,13 @@ static const char *describe_unit(const struct parts *parts, uint32_t u,
  * each device, and all tables together, in this order. Sets *text (in the
  * arena) and *shortage to the memory needed and the memory that there is. If
  * all is enough, these are the figures of all tables. */
-static bool is_short(const struct parts *parts, struct arena *arena,
+static bool is_short(const struct search_space *space, struct arena *arena,
                      const char **text, struct shortage *shortage)
 {
-    const struct cluster *cluster = &parts->problem->cluster;
+    const struct cluster *cluster = &space->problem->cluster;
     const uint32_t n = cluster->n_devices;
     struct memory_items *pinned = ARENA_NEW(arena, struct memory_items, n);
-    struct memory_items all = {0}, own = sample_memory(parts->problem);
+    struct memory_items all = {0}, own = sample_memory(space->problem);
     uint64_t least_room = UINT64_MAX, all_room = 0;
 
     assert(n > 0);
@@ -209,7 +209,7 @@ static bool is_short(const struct parts *parts, struct arena *arena,
         if (memory < saturating_add(reserve, own.total)) {
             *text = arena_printf(
                 arena, "device %u takes %s for its own samples, it has %s", r,
-                need(&own, arena), room(parts, left, false, arena));
+                need(&own, arena), room(space, left, false, arena));
             *shortage = (struct shortage){.of = "samples",
                                           .is_of_device = true,
                                           .device = r,
@@ -217,36 +217,36 @@ static bool is_short(const struct parts *parts, struct arena *arena,
                                           .have_bytes = left};
             return true;
         }
-        least_room = min_u64(least_room, parts->room_bytes[r]);
-        all_room = saturating_add(all_room, parts->room_bytes[r]);
+        least_room = min_u64(least_room, space->room_bytes[r]);
+        all_room = saturating_add(all_room, space->room_bytes[r]);
     }
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        struct unit_need of = measure_unit(parts, u, least_room);
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        struct unit_need of = measure_unit(space, u, least_room);
 
         if (!of.has_room) {
-            *text = describe_unit(parts, u, &of, shortage, arena);
+            *text = describe_unit(space, u, &of, shortage, arena);
             return true;
         }
         memory_add(&all, of.all);
-        if (parts->of[u].pin >= 0)
-            memory_add(&pinned[parts->of[u].pin], of.all);
+        if (space->units[u].pin >= 0)
+            memory_add(&pinned[space->units[u].pin], of.all);
     }
     for (uint32_t r = 0; r < n; r++)
-        if (pinned[r].total > parts->room_bytes[r]) {
+        if (pinned[r].total > space->room_bytes[r]) {
             *text = arena_printf(
                 arena, "the tables pinned to device %u take %s, it has %s", r,
                 need(&pinned[r], arena),
-                room(parts, parts->room_bytes[r], true, arena));
+                room(space, space->room_bytes[r], true, arena));
             *shortage = (struct shortage){.of = "pinned",
                                           .is_of_device = true,
                                           .device = r,
                                           .need_bytes = pinned[r].total,
-                                          .have_bytes = parts->room_bytes[r]};
+                                          .have_bytes = space->room_bytes[r]};
             return true;
         }
     *text = arena_printf(arena, "the tables take at least %s, %u device%s %s",
                          need(&all, arena), n, n == 1 ? " has" : "s have",
-                         room(parts, all_room, true, arena));
+                         room(space, all_room, true, arena));
     *shortage = (struct shortage){
         .of = "tables", .need_bytes = all.total, .have_bytes = all_room};
     return all.total > all_room;
@@ -283,7 +283,7 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
     struct snapshot packed = {0};
     struct shortage shortage;
     struct err *err = &question->nowhere;
-    struct parts parts;
+    struct search_space space;
     const char *text;
     bool yes;
 
@@ -303,11 +303,11 @@ static bool fits(struct question *question, bool of_memory, uint64_t amount,
         problem.batch = problem.device_batch * problem.cluster.n_devices;
         problem_find_hot_rows(&problem, arena);
     }
-    yes = !parts_collect(&parts, &problem, &question->oracle, arena, err) &&
-          !is_short(&parts, arena, &text, &shortage) &&
-          !parts_init(&parts, &problem, &question->oracle, NULL, NULL, arena,
+    yes = !space_collect(&space, &problem, &question->oracle, arena, err) &&
+          !is_short(&space, arena, &text, &shortage) &&
+          !space_init(&space, &problem, &question->oracle, NULL, NULL, arena,
                       err) &&
-          fit_by_memory(&packed, &parts, NULL);
+          fit_by_memory(&packed, &space, NULL);
     snapshot_release(&packed);
     arena_rewind(arena, mark);
     return yes;
@@ -452,22 +452,22 @@ int infeasible_check(const struct problem *problem, const struct oracle *oracle,
     struct arena *arena = &question.arena;
     struct shortage shortage, of_all_kinds;
     const char *text, *text_of_all, *remedies;
-    struct parts parts;
+    struct search_space space;
     struct err ignored;
     int rc = 0;
 
     question.oracle.kinds &= search_kinds;
     question.oracle.ops = &no_ops;
-    if (parts_collect(&parts, problem, &question.oracle, arena, &ignored))
+    if (space_collect(&space, problem, &question.oracle, arena, &ignored))
         goto out; /* the search reports this error */
-    if (!is_short(&parts, arena, &text, &shortage) && !failure)
+    if (!is_short(&space, arena, &text, &shortage) && !failure)
         goto out;
-    while (parts.room_bytes[question.roomiest] < parts.most_room_bytes)
+    while (space.room_bytes[question.roomiest] < space.most_room_bytes)
         question.roomiest++;
-    parts.oracle = oracle;
+    space.oracle = oracle;
     shortage.is_proven =
         failure ? failure->is_proven && makes_all(problem, oracle, search_kinds)
-                : is_short(&parts, arena, &text_of_all, &of_all_kinds);
+                : is_short(&space, arena, &text_of_all, &of_all_kinds);
     remedies = find_remedies(&question, &shortage);
     rc = err_set(err, ERR_NO_PLAN, "no plan %s: %s%s; %s",
                  shortage.is_proven ? "fits" : "was found",

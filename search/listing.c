@@ -13,52 +13,52 @@
 
 /* The vector of a unit is the sum of its tables' vectors. The oracle's contract
  * defines nothing else for tables together. */
-double listing_price(const struct listing *listing, const struct part *part,
-                     double *vector)
+double listing_price(const struct listing *listing,
+                     const struct piece_type *type, double *vector)
 {
-    const struct parts *parts = listing->parts;
-    const struct oracle *oracle = parts->oracle;
-    const struct unit *unit = &parts->of[part->unit];
+    const struct search_space *space = listing->space;
+    const struct oracle *oracle = space->oracle;
+    const struct unit *unit = &space->units[type->unit];
 
     memset(vector, 0, oracle->width * sizeof(*vector));
     for (uint32_t k = 0; k < unit->n_tables; k++) {
-        const struct shard shard = parts_shard(parts, part, unit->tables[k]);
+        const struct shard shard = space_shard(space, type, unit->tables[k]);
 
         oracle->ops->embed(oracle, &shard, 1, listing->room);
         for (uint32_t w = 0; w < oracle->width; w++)
             vector[w] += listing->room[w];
     }
-    return parts_alone_ms(oracle, vector);
+    return space_alone_ms(oracle, vector);
 }
 
 /* Sets the bytes of a piece type, UINT64_MAX if they exceed 64 bits: no device
  * holds that much. */
-static void weigh(const struct listing *listing, struct part *part)
+static void weigh(const struct listing *listing, struct piece_type *type)
 {
-    const struct parts *parts = listing->parts;
-    const struct unit *unit = &parts->of[part->unit];
+    const struct search_space *space = listing->space;
+    const struct unit *unit = &space->units[type->unit];
 
-    for (uint32_t k = 0; k < unit->n_tables && !part->is_empty; k++) {
-        struct shard shard = parts_shard(parts, part, unit->tables[k]);
+    for (uint32_t k = 0; k < unit->n_tables && !type->is_empty; k++) {
+        struct shard shard = space_shard(space, type, unit->tables[k]);
 
-        if (shard_cuts_rows(part->kind))
-            parts_place_block(&shard, part, 0, part->hottest);
-        part->bytes = saturating_add(
-            part->bytes, shard_memory(parts->problem, &shard).total);
-        part->mean_bytes = saturating_add(
-            part->mean_bytes, shard_memory(&listing->even, &shard).total);
+        if (shard_cuts_rows(type->kind))
+            type_place_block(&shard, type, 0, type->hottest);
+        type->bytes = saturating_add(
+            type->bytes, shard_memory(space->problem, &shard).total);
+        type->mean_bytes = saturating_add(
+            type->mean_bytes, shard_memory(&listing->even, &shard).total);
     }
 }
 
 /* Lists a piece type, before the sharding that it belongs to. Returns its
  * index. */
-uint32_t listing_add_part(struct listing *listing, struct part part)
+uint32_t listing_add_type(struct listing *listing, struct piece_type type)
 {
-    const struct parts *parts = listing->parts;
-    const size_t width = parts->oracle->width;
-    const uint32_t n = listing->n_parts++;
+    const struct search_space *space = listing->space;
+    const size_t width = space->oracle->width;
+    const uint32_t n = listing->n_types++;
 
-    part.form = listing->n_forms - listing->first_form;
+    type.form = listing->n_forms - listing->first_form;
     if (n == listing->list_capacity)
         listing->list = mem_room(listing->list, n, &listing->list_capacity,
                                  sizeof(*listing->list));
@@ -66,15 +66,15 @@ uint32_t listing_add_part(struct listing *listing, struct part part)
         listing->alone_ms =
             mem_room(listing->alone_ms, n, &listing->alone_capacity,
                      sizeof(*listing->alone_ms));
-    if (parts->oracle->ops->embed && n == listing->vectors_capacity)
+    if (space->oracle->ops->embed && n == listing->vectors_capacity)
         listing->vectors =
             mem_room(listing->vectors, n, &listing->vectors_capacity,
                      width * sizeof(*listing->vectors));
-    weigh(listing, &part);
-    listing->list[n] = part;
+    weigh(listing, &type);
+    listing->list[n] = type;
     listing->alone_ms[n] =
-        parts->oracle->ops->embed
-            ? listing_price(listing, &part, listing->vectors + n * width)
+        space->oracle->ops->embed
+            ? listing_price(listing, &type, listing->vectors + n * width)
             : 0;
     return n;
 }
@@ -86,15 +86,15 @@ uint32_t listing_add_part(struct listing *listing, struct part part)
 #define SHARE_ROUNDING 1e-6
 
 static void add_up(struct form *form, const struct listing *listing,
-                   uint32_t part, uint32_t n)
+                   uint32_t type, uint32_t n)
 {
-    const double ms = listing->alone_ms[part];
-    const struct part *p = &listing->list[part];
+    const double ms = listing->alone_ms[type];
+    const struct piece_type *p = &listing->list[type];
     double bytes = (double)p->bytes;
 
     /* All blocks together have as many lookups as the same number of mean
      * blocks. */
-    if (shard_cuts_rows(p->kind) && listing->parts->problem->hot)
+    if (shard_cuts_rows(p->kind) && listing->space->problem->hot)
         bytes = fmax((double)p->mean_bytes * (1 - SHARE_ROUNDING) -
                          LISTING_PIECE_ROUNDING,
                      0);
@@ -115,7 +115,7 @@ void listing_add_form(struct listing *listing, struct form form)
                      sizeof(*listing->forms));
     form.least_ms = INFINITY;
     for (uint32_t b = 0; b < form.n_blocks; b++)
-        add_up(&form, listing, parts_of_block(&form, b),
+        add_up(&form, listing, form_type_of_block(&form, b),
                form.n_pieces / form.n_blocks - form.n_last);
     if (form.n_last)
         add_up(&form, listing, form.last, form.n_last);
@@ -123,14 +123,14 @@ void listing_add_form(struct listing *listing, struct form form)
 }
 
 /* Returns a sharding of n pieces of one piece type. */
-struct form listing_form(enum form_kind kind, uint32_t part, uint32_t n)
+struct form listing_form(enum form_kind kind, uint32_t type, uint32_t n)
 {
     return (struct form){.kind = kind,
                          .n_blocks = 1,
                          .n_ranges = 1,
                          .n_pieces = n,
-                         .part = part,
-                         .last = part};
+                         .type = type,
+                         .last = type};
 }
 
 /* --- shardings that cannot pay --- */
@@ -156,11 +156,11 @@ struct form listing_form(enum form_kind kind, uint32_t part, uint32_t n)
 
 /* Returns whether the plan to be replaced has the unit's table in pieces of
  * this kind. Then the table must be able to stay as it is. */
-static bool stands_so(const struct parts *parts, const struct unit *of,
+static bool stands_so(const struct search_space *space, const struct unit *of,
                       enum shard_kind kind)
 {
     const struct table_pieces *old =
-        parts->homes ? &parts->homes->standing[of->tables[0]] : NULL;
+        space->homes ? &space->homes->standing[of->tables[0]] : NULL;
 
     return old && old->n && old->pieces[0].kind == kind;
 }
@@ -170,13 +170,13 @@ static bool stands_so(const struct parts *parts, const struct unit *of,
 bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
                      double load_ms, double bytes)
 {
-    const struct parts *parts = listing->parts;
-    const double all_ms = parts->mean_ms * parts->n_devices;
-    const double little_ms = LEFT_OUT * all_ms / parts->n_units;
-    const double room = SMALL_BYTES * (double)parts->least_room_bytes;
-    struct unit *of = &parts->of[u];
+    const struct search_space *space = listing->space;
+    const double all_ms = space->mean_ms * space->n_devices;
+    const double little_ms = LEFT_OUT * all_ms / space->n_units;
+    const double room = SMALL_BYTES * (double)space->least_room_bytes;
+    struct unit *of = &space->units[u];
 
-    if (!parts->is_long || stands_so(parts, of, kind))
+    if (!space->is_long || stands_so(space, of, kind))
         return true;
     for (uint32_t i = listing->first_form; i < listing->n_forms; i++) {
         const struct form *form = &listing->forms[i];
@@ -184,7 +184,7 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
 
         if ((form->kind != FORM_WHOLE && form->kind != FORM_COLUMNS) ||
             form->bytes > bytes || (double)form->peak_bytes > room ||
-            form->peak_ms > SMALL_LOAD * parts->mean_ms || lost_ms > little_ms)
+            form->peak_ms > SMALL_LOAD * space->mean_ms || lost_ms > little_ms)
             continue;
         of->left_out_ms = fmax(of->left_out_ms, lost_ms);
         of->leaves_out = true;
@@ -205,19 +205,20 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
  * If a plan is to be replaced, the step also divides all widths in that plan,
  * unless it would be smaller than pieces may be wide.
  */
-static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
+static uint32_t choose_quantum(const struct search_space *space,
+                               const struct unit *of)
 {
     const struct table_pieces *old =
-        parts->homes ? &parts->homes->standing[of->tables[0]] : NULL;
+        space->homes ? &space->homes->standing[of->tables[0]] : NULL;
     const uint32_t dim = of->first->dim;
     uint32_t coarse = dim, quantum;
 
-    for (uint32_t step = table_min_width(parts->problem, of->first);
+    for (uint32_t step = table_min_width(space->problem, of->first);
          step <= dim / 2; step += TABLE_COLUMN_STEP) {
         if (dim % step)
             continue;
         coarse = step;
-        if (dim / step <= parts->most_quanta)
+        if (dim / step <= space->most_quanta)
             break;
     }
     quantum = coarse;
@@ -231,7 +232,7 @@ static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
             rest = next;
         }
     }
-    return quantum < table_least_width(parts->problem, of->first) ? coarse
+    return quantum < table_least_width(space->problem, of->first) ? coarse
                                                                   : quantum;
 }
 
@@ -241,13 +242,13 @@ static uint32_t choose_quantum(const struct parts *parts, const struct unit *of)
  * equal pieces. */
 static void add_column_forms(struct listing *listing, uint32_t unit)
 {
-    const struct unit *of = &listing->parts->of[unit];
-    uint32_t least = 2, most = listing->parts->n_devices;
+    const struct unit *of = &listing->space->units[unit];
+    uint32_t least = 2, most = listing->space->n_devices;
 
     if (of->device != NO_PIECE) {
         while (of->n_quanta % least)
             least++;
-        most = of->whole == NO_PART ? least : 0;
+        most = of->whole == NO_TYPE ? least : 0;
     }
     for (uint32_t n = least; n <= most && n <= of->n_quanta; n++) {
         struct form form =
@@ -264,106 +265,106 @@ static void add_column_forms(struct listing *listing, uint32_t unit)
 
 static void add_replica(struct listing *listing, uint32_t u)
 {
-    const struct parts *parts = listing->parts;
-    const uint32_t n = parts->n_devices;
-    struct unit *of = &parts->of[u];
-    struct part all = {.unit = u,
-                       .kind = SHARD_REPLICATE,
-                       .width = of->first->dim,
-                       .n_rows = of->first->num_embeddings};
-    uint32_t part = listing_add_part(listing, all);
-    const double frac = parts->oracle->is_additive ? 1 : LEAST_REPLICA_FRAC;
+    const struct search_space *space = listing->space;
+    const uint32_t n = space->n_devices;
+    struct unit *of = &space->units[u];
+    struct piece_type all = {.unit = u,
+                             .kind = SHARD_REPLICATE,
+                             .width = of->first->dim,
+                             .n_rows = of->first->num_embeddings};
+    uint32_t type = listing_add_type(listing, all);
+    const double frac = space->oracle->is_additive ? 1 : LEAST_REPLICA_FRAC;
 
     if (!listing_may_pay(listing, u, all.kind,
-                         frac * n * listing->alone_ms[part],
-                         (double)n * (double)listing->list[part].bytes)) {
-        listing->n_parts--;
+                         frac * n * listing->alone_ms[type],
+                         (double)n * (double)listing->list[type].bytes)) {
+        listing->n_types--;
         return;
     }
-    of->replica = part;
-    listing_add_form(listing, listing_form(FORM_REPLICA, part, n));
+    of->replica = type;
+    listing_add_form(listing, listing_form(FORM_REPLICA, type, n));
 }
 
 /* Lists the piece types and shardings of a unit in this order: whole; columns
- * of 1, 2 ... n - 1 width steps, an order that parts_of_quanta relies on;
+ * of 1, 2 ... n - 1 width steps, an order that unit_type_of_quanta relies on;
  * replica; row blocks; grids. Groups are not cut. Pinned tables are cut only by
  * columns, as all pieces of a row cut would stand on one device. */
 static void add_unit(struct listing *listing, uint32_t u)
 {
-    const struct parts *parts = listing->parts;
-    struct unit *of = &parts->of[u];
+    const struct search_space *space = listing->space;
+    struct unit *of = &space->units[u];
     const struct table *table = of->first;
-    struct part all = {.unit = u,
-                       .kind = SHARD_TABLE,
-                       .width = table->dim,
-                       .n_rows = table->num_embeddings};
+    struct piece_type all = {.unit = u,
+                             .kind = SHARD_TABLE,
+                             .width = table->dim,
+                             .n_rows = table->num_embeddings};
 
     listing->first_form = listing->n_forms;
-    of->whole = of->columns = of->replica = NO_PART;
+    of->whole = of->columns = of->replica = NO_TYPE;
     of->n_quanta = 1;
     of->quantum = table->dim;
     if (of->kinds & SHARD_TABLE) {
-        of->whole = listing_add_part(listing, all);
+        of->whole = listing_add_type(listing, all);
         listing_add_form(listing, listing_form(FORM_WHOLE, of->whole, 1));
     }
     if (table->group)
         return;
     if (of->kinds & SHARD_COLUMN)
-        of->quantum = choose_quantum(parts, of);
+        of->quantum = choose_quantum(space, of);
     if (of->quantum < table->dim) {
         of->n_quanta = table->dim / of->quantum;
-        of->columns = listing->n_parts;
+        of->columns = listing->n_types;
         all.kind = SHARD_COLUMN;
         for (all.width = of->quantum; all.width < table->dim;
              all.width += of->quantum)
-            listing_add_part(listing, all);
+            listing_add_type(listing, all);
         add_column_forms(listing, u);
     }
     if (of->pin >= 0 || (listing->n_forms > listing->first_form &&
                          clock_ms() >= listing->end_ms))
         return;
-    if ((of->kinds & SHARD_REPLICATE) && parts->n_devices > 1)
+    if ((of->kinds & SHARD_REPLICATE) && space->n_devices > 1)
         add_replica(listing, u);
     listing_add_row_cuts(listing, u);
 }
 
 void listing_fill(struct listing *listing)
 {
-    const struct parts *parts = listing->parts;
+    const struct search_space *space = listing->space;
 
-    listing->even = *parts->problem;
+    listing->even = *space->problem;
     listing->even.hot = NULL;
-    listing->room = mem_alloc(parts->oracle->width, sizeof(*listing->room));
+    listing->room = mem_alloc(space->oracle->width, sizeof(*listing->room));
     for (uint32_t u = listing->begin; u < listing->end; u++) {
-        if (parts->is_long && interrupt_requested())
+        if (space->is_long && interrupt_requested())
             break;
         add_unit(listing, u);
-        parts->of[u].n_forms = listing->n_forms - listing->first_form;
+        space->units[u].n_forms = listing->n_forms - listing->first_form;
     }
     mem_free(listing->room);
 }
 
 /* --- all runs together --- */
 
-static void shift(uint32_t *part, uint32_t by)
+static void shift(uint32_t *type, uint32_t by)
 {
-    if (*part != NO_PART)
-        *part += by;
+    if (*type != NO_TYPE)
+        *type += by;
 }
 
-void listing_append(struct listing *listing, struct parts *parts)
+void listing_append(struct listing *listing, struct search_space *space)
 {
-    const size_t width = parts->oracle->width;
-    const uint32_t by = parts->n_parts;
-    struct form *forms = parts->forms + parts->n_forms;
+    const size_t width = space->oracle->width;
+    const uint32_t by = space->n_types;
+    struct form *forms = space->forms + space->n_forms;
 
     for (uint32_t i = 0; i < listing->n_forms; i++) {
         forms[i] = listing->forms[i];
-        forms[i].part += by;
+        forms[i].type += by;
         forms[i].last += by;
     }
     for (uint32_t u = listing->begin; u < listing->end; u++) {
-        struct unit *of = &parts->of[u];
+        struct unit *of = &space->units[u];
 
         shift(&of->whole, by);
         shift(&of->columns, by);
@@ -371,18 +372,18 @@ void listing_append(struct listing *listing, struct parts *parts)
         of->forms = forms;
         forms += of->n_forms;
     }
-    if (listing->n_parts) {
-        memcpy(parts->parts + by, listing->list,
-               listing->n_parts * sizeof(*parts->parts));
-        memcpy(parts->alone_ms + by, listing->alone_ms,
-               listing->n_parts * sizeof(*parts->alone_ms));
+    if (listing->n_types) {
+        memcpy(space->types + by, listing->list,
+               listing->n_types * sizeof(*space->types));
+        memcpy(space->alone_ms + by, listing->alone_ms,
+               listing->n_types * sizeof(*space->alone_ms));
     }
-    if (listing->n_parts && parts->vectors)
-        memcpy(parts->vectors + by * width, listing->vectors,
-               listing->n_parts * width * sizeof(*parts->vectors));
-    parts->n_parts += listing->n_parts;
-    parts->n_forms += listing->n_forms;
-    arena_adopt(parts->arena, &listing->arena);
+    if (listing->n_types && space->vectors)
+        memcpy(space->vectors + by * width, listing->vectors,
+               listing->n_types * width * sizeof(*space->vectors));
+    space->n_types += listing->n_types;
+    space->n_forms += listing->n_forms;
+    arena_adopt(space->arena, &listing->arena);
     mem_free(listing->list);
     mem_free(listing->alone_ms);
     mem_free(listing->vectors);
@@ -390,7 +391,7 @@ void listing_append(struct listing *listing, struct parts *parts)
 }
 
 struct wholes {
-    const struct parts *parts;
+    const struct search_space *space;
     double *alone_ms; /* [n_units] */
 };
 
@@ -398,18 +399,18 @@ static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
                          unsigned thread)
 {
     const struct wholes *wholes = ctx;
-    const struct parts *parts = wholes->parts;
-    const struct oracle *oracle = parts->oracle;
+    const struct search_space *space = wholes->space;
+    const struct oracle *oracle = space->oracle;
     double *vector = mem_alloc(oracle->width, sizeof(*vector));
 
     (void)thread;
     for (uint64_t u = begin; u < end && !interrupt_requested(); u++)
-        for (uint32_t k = 0; k < parts->of[u].n_tables; k++) {
+        for (uint32_t k = 0; k < space->units[u].n_tables; k++) {
             const struct shard whole =
-                shard_whole(parts->problem, parts->of[u].tables[k], 0);
+                shard_whole(space->problem, space->units[u].tables[k], 0);
 
             oracle->ops->embed(oracle, &whole, 1, vector);
-            wholes->alone_ms[u] += parts_alone_ms(oracle, vector);
+            wholes->alone_ms[u] += space_alone_ms(oracle, vector);
         }
     mem_free(vector);
 }
@@ -417,17 +418,17 @@ static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
 /* Units that one task prices whole. */
 #define WHOLES_A_TASK 256
 
-double listing_mean_ms(const struct parts *parts, struct pool *pool)
+double listing_mean_ms(const struct search_space *space, struct pool *pool)
 {
-    struct wholes wholes = {parts, NULL};
+    struct wholes wholes = {space, NULL};
     double sum_ms = 0;
 
-    if (!parts->is_long || !parts->oracle->ops->embed)
+    if (!space->is_long || !space->oracle->ops->embed)
         return 0;
-    wholes.alone_ms = mem_alloc(parts->n_units, sizeof(double));
-    pool_run_range(pool, parts->n_units, WHOLES_A_TASK, price_wholes, &wholes);
-    for (uint32_t u = 0; u < parts->n_units; u++)
+    wholes.alone_ms = mem_alloc(space->n_units, sizeof(double));
+    pool_run_range(pool, space->n_units, WHOLES_A_TASK, price_wholes, &wholes);
+    for (uint32_t u = 0; u < space->n_units; u++)
         sum_ms += wholes.alone_ms[u];
     mem_free(wholes.alone_ms);
-    return isfinite(sum_ms) ? sum_ms / parts->n_devices : 0;
+    return isfinite(sum_ms) ? sum_ms / space->n_devices : 0;
 }

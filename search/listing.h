@@ -2,29 +2,29 @@
 #ifndef NEUROSHARD_SEARCH_LISTING_H
 #define NEUROSHARD_SEARCH_LISTING_H
 
-#include "search/choices.h"
+#include "search/search_space.h"
 
 /*
  * Lists and prices the piece types and shardings of a range of units. Each unit
  * is listed on its own, so threads can share the work, and neither the number
- * of threads nor the ranges change the result. Used by parts_init alone.
+ * of threads nor the ranges change the result. Used by space_init alone.
  */
 
 struct listing {
-    struct parts *parts; /* not owned; the members of the units of the range are
-                            filled in */
-    uint32_t begin, end; /* range of units */
+    struct search_space *space; /* not owned; the members of the units of the
+                            range are filled in */
+    uint32_t begin, end;        /* range of units */
     double end_ms;       /* clock time after which the remaining units get no
                             row cuts and replicas, if they have another
                             sharding */
     struct problem even; /* the problem with all rows equally hot */
     double *room;        /* [oracle->width] scratch */
-    struct part *list;   /* [n_parts] piece types; numbered from 0 in each
-                            listing */
-    double *alone_ms;    /* [n_parts] standalone costs */
-    double *vectors;     /* [n_parts][oracle->width]; NULL if nothing is
-                            priced */
-    uint32_t n_parts;
+    struct piece_type *list; /* [n_types] piece types; numbered from 0 in each
+                          listing */
+    double *alone_ms;        /* [n_types] standalone costs */
+    double *vectors;         /* [n_types][oracle->width]; NULL if nothing is
+                                priced */
+    uint32_t n_types;
     struct form *forms; /* [n_forms] */
     uint32_t n_forms;
     uint32_t first_form; /* of the current unit */
@@ -37,7 +37,7 @@ struct listing {
 void listing_fill(struct listing *listing);
 /* Appends all that was listed to the arrays of the search space, which have
  * room for it, and releases the listing. */
-void listing_append(struct listing *listing, struct parts *parts);
+void listing_append(struct listing *listing, struct search_space *space);
 
 /* Functions that listing.c shares with row_cuts.c. */
 
@@ -46,14 +46,14 @@ void listing_append(struct listing *listing, struct parts *parts);
 #define LISTING_PIECE_ROUNDING 3
 
 /* Fills the vector of a piece type and returns its standalone cost in ms
- * (parts_alone_ms). */
-double listing_price(const struct listing *listing, const struct part *part,
-                     double *vector);
+ * (space_alone_ms). */
+double listing_price(const struct listing *listing,
+                     const struct piece_type *type, double *vector);
 /* Lists a piece type and returns its number. To be called before the sharding
  * that it belongs to is listed. */
-uint32_t listing_add_part(struct listing *listing, struct part part);
+uint32_t listing_add_type(struct listing *listing, struct piece_type type);
 /* Returns a sharding of n pieces, all of this type. */
-struct form listing_form(enum form_kind kind, uint32_t part, uint32_t n);
+struct form listing_form(enum form_kind kind, uint32_t type, uint32_t n);
 /* Lists a sharding. Its piece types have been listed, and give its prices. */
 void listing_add_form(struct listing *listing, struct form form);
 /* Returns true if a sharding may pay that has at least this load and these
@@ -66,6 +66,6 @@ void listing_add_row_cuts(struct listing *listing, uint32_t unit);
 
 /* Returns the load of a device in ms if all units were whole and their work
  * were spread evenly. */
-double listing_mean_ms(const struct parts *parts, struct pool *pool);
+double listing_mean_ms(const struct search_space *space, struct pool *pool);
 
 #endif

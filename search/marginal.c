@@ -8,7 +8,7 @@
 #define TOGETHER 16
 
 struct marginal {
-    struct parts *parts;
+    struct search_space *space;
     double *share;   /* [width]: vector of an average device */
     double share_ms; /* compute of an average device */
     double total_ms; /* total of a cluster of average devices */
@@ -18,22 +18,22 @@ struct marginal {
  * over all devices. */
 static void find_share(struct marginal *marginal)
 {
-    const struct parts *parts = marginal->parts;
-    const size_t width = parts->oracle->width;
+    const struct search_space *space = marginal->space;
+    const size_t width = space->oracle->width;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct form *form = &parts->of[u].forms[0];
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        const struct form *form = &space->units[u].forms[0];
 
         for (uint32_t b = 0; b < form->n_blocks; b++) {
             const uint32_t n_alike = form->n_pieces / form->n_blocks;
             const double *vector =
-                parts->vectors + parts_of_block(form, b) * width;
+                space->vectors + form_type_of_block(form, b) * width;
 
             for (size_t w = 0; w < width; w++)
-                marginal->share[w] += vector[w] * n_alike / parts->n_devices;
+                marginal->share[w] += vector[w] * n_alike / space->n_devices;
         }
     }
-    parts->oracle->ops->compute(parts->oracle, marginal->share, 1,
+    space->oracle->ops->compute(space->oracle, marginal->share, 1,
                                 &marginal->share_ms);
 }
 
@@ -43,8 +43,8 @@ static void find_share(struct marginal *marginal)
 static void price(const struct marginal *marginal, const double *extra,
                   size_t n, double *total_ms)
 {
-    const struct oracle *oracle = marginal->parts->oracle;
-    const size_t n_devices = marginal->parts->n_devices, width = oracle->width;
+    const struct oracle *oracle = marginal->space->oracle;
+    const size_t n_devices = marginal->space->n_devices, width = oracle->width;
     double *sums = mem_alloc(n * n_devices, (width + 3) * sizeof(*sums));
     double *compute_ms = sums + n * n_devices * width;
     double *fwd_ms = compute_ms + n * n_devices;
@@ -74,27 +74,27 @@ static void price(const struct marginal *marginal, const double *extra,
 static void price_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
     const struct marginal *marginal = ctx;
-    const size_t width = marginal->parts->oracle->width;
-    double *load_ms = marginal->parts->load_ms;
+    const size_t width = marginal->space->oracle->width;
+    double *load_ms = marginal->space->load_ms;
 
     (void)thread;
-    price(marginal, marginal->parts->vectors + begin * width, end - begin,
+    price(marginal, marginal->space->vectors + begin * width, end - begin,
           load_ms + begin);
     for (uint64_t i = begin; i < end; i++)
         load_ms[i] = fmax(0, load_ms[i] - marginal->total_ms);
 }
 
-void parts_load_marginal(struct parts *parts, struct pool *pool)
+void space_load_marginal(struct search_space *space, struct pool *pool)
 {
-    struct marginal marginal = {.parts = parts};
+    struct marginal marginal = {.space = space};
     double *nothing;
 
-    if (parts->oracle->ops->terms || parts->n_devices == 1)
+    if (space->oracle->ops->terms || space->n_devices == 1)
         return;
-    parts->load_ms = ARENA_NEW(parts->arena, double, parts->n_parts);
-    nothing = ARENA_NEW(parts->arena, double, parts->oracle->width);
-    marginal.share = ARENA_NEW(parts->arena, double, parts->oracle->width);
+    space->load_ms = ARENA_NEW(space->arena, double, space->n_types);
+    nothing = ARENA_NEW(space->arena, double, space->oracle->width);
+    marginal.share = ARENA_NEW(space->arena, double, space->oracle->width);
     find_share(&marginal);
     price(&marginal, nothing, 1, &marginal.total_ms);
-    pool_run_range(pool, parts->n_parts, TOGETHER, price_some, &marginal);
+    pool_run_range(pool, space->n_types, TOGETHER, price_some, &marginal);
 }

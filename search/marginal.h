@@ -3,10 +3,10 @@
 #define NEUROSHARD_SEARCH_MARGINAL_H
 
 #include "base/parallel.h"
-#include "search/choices.h"
+#include "search/search_space.h"
 
 /*
- * Sets parts->load_ms to the marginal cost of each piece type: the rise of the
+ * Sets space->load_ms to the marginal cost of each piece type: the rise of the
  * total if all devices hold an equal share of all tables and one of them gets
  * the piece in addition. This cost includes the exchange, which the standalone
  * cost leaves out. With nets that price all devices at once, the exchange is
@@ -15,6 +15,6 @@
  *
  * Takes some milliseconds for a list of 50 to 80 tables.
  */
-void parts_load_marginal(struct parts *parts, struct pool *pool);
+void space_load_marginal(struct search_space *space, struct pool *pool);
 
 #endif

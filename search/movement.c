@@ -54,7 +54,7 @@ void homes_init(struct homes *homes, const struct problem *problem,
 double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 {
     return excess_over(layout->move_limit_bytes, moved_bytes,
-                       layout->parts->homes->held_bytes);
+                       layout->space->homes->held_bytes);
 }
 
 /* --- the place of each unit in the current plan --- */
@@ -62,7 +62,7 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes)
 void homes_propose(struct trial *trial, const struct layout *layout,
                    uint32_t unit)
 {
-    const struct layout *nearest = &layout->parts->homes->nearest;
+    const struct layout *nearest = &layout->space->homes->nearest;
 
     if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
         return;
@@ -92,7 +92,7 @@ static uint32_t common_columns(const struct shard *old, uint32_t begin,
  * keeps the most columns here, then to the widest piece, then to the lowest
  * device. */
 static uint32_t choose_next(const struct table_pieces *before,
-                            const struct parts *parts,
+                            const struct search_space *space,
                             const struct change *pieces, uint32_t n,
                             uint32_t col)
 {
@@ -100,7 +100,7 @@ static uint32_t choose_next(const struct table_pieces *before,
     uint32_t best = 0;
 
     for (uint32_t p = 0; p < n; p++) {
-        const uint32_t width = parts->parts[pieces[p].part].width;
+        const uint32_t width = space->types[pieces[p].type].width;
         uint32_t here = 0, most = 0;
 
         for (size_t i = 0; i < before->n; i++) {
@@ -122,21 +122,21 @@ static uint32_t choose_next(const struct table_pieces *before,
     return best;
 }
 
-void homes_order(const struct parts *parts, uint32_t table,
+void homes_order(const struct search_space *space, uint32_t table,
                  struct change *pieces, uint32_t n)
 {
-    const struct table_pieces *before = &parts->homes->before[table];
+    const struct table_pieces *before = &space->homes->before[table];
     uint32_t col = 0;
 
     if (!before->table)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = i + choose_next(before, parts, pieces + i, n - i, col);
+        uint32_t p = i + choose_next(before, space, pieces + i, n - i, col);
         struct change next = pieces[p];
 
         pieces[p] = pieces[i];
         pieces[i] = next;
-        col += parts->parts[next.part].width;
+        col += space->types[next.type].width;
     }
 }
 
@@ -147,7 +147,7 @@ void homes_order(const struct parts *parts, uint32_t table,
 static uint64_t unit_bytes(const struct layout *layout,
                            const struct trial *trial, uint32_t unit)
 {
-    const struct problem *problem = layout->parts->problem;
+    const struct problem *problem = layout->space->problem;
     struct unit_walk walk = {.unit = unit, .held = layout->first_of[unit]};
     struct snapshot then = {0};
     struct plan plan;
@@ -155,12 +155,12 @@ static uint64_t unit_bytes(const struct layout *layout,
     uint64_t bytes = 0;
 
     while (trial_walk(&walk, trial, layout))
-        if (!layout->parts->parts[walk.piece.part].is_empty)
+        if (!layout->space->types[walk.piece.type].is_empty)
             *snapshot_next(&then) = walk.piece;
-    snapshot_to_plan(&then, layout->parts, &plan, &arena);
+    snapshot_to_plan(&then, layout->space, &plan, &arena);
     for (size_t i = 0; i < plan.n_shards; i += then.n) {
         uint32_t t = plan.shards[i].table;
-        const struct table_pieces *before = &layout->parts->homes->before[t];
+        const struct table_pieces *before = &layout->space->homes->before[t];
         struct table_pieces after = {
             &problem->tables[t], &plan.shards[i],          then.n,
             layout->n_devices,   problem->dense_optimizer, problem->layout};
@@ -177,7 +177,7 @@ void homes_count_layout(struct layout *layout)
     const struct trial nothing = {0};
 
     layout->all_moved_bytes = 0;
-    for (uint32_t u = 0; u < layout->parts->n_units; u++) {
+    for (uint32_t u = 0; u < layout->space->n_units; u++) {
         layout->moved_bytes[u] = unit_bytes(layout, &nothing, u);
         layout->all_moved_bytes =
             saturating_add(layout->all_moved_bytes, layout->moved_bytes[u]);
@@ -186,14 +186,14 @@ void homes_count_layout(struct layout *layout)
 
 void homes_count_trial(struct trial *trial, const struct layout *layout)
 {
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
-        uint32_t part = change->piece == NO_PIECE
-                            ? change->part
-                            : layout->pieces[change->piece].part;
-        uint32_t unit = parts->parts[part].unit;
+        uint32_t type = change->piece == NO_PIECE
+                            ? change->type
+                            : layout->pieces[change->piece].type;
+        uint32_t unit = space->types[type].unit;
         uint32_t at = 0;
         uint64_t bytes;
 
@@ -242,7 +242,7 @@ double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
 }
 
 struct naming {
-    const struct parts *parts;
+    const struct search_space *space;
     struct arena arena;
     uint32_t n_gpus, per_host, n_hosts;
     /* [n_gpus][n_gpus]: kept[row][column] is the number of bytes of GPU `row`
@@ -255,24 +255,24 @@ struct naming {
  * columns are assigned later, so the piece may get any columns of its unit. */
 static void add_kept(struct naming *naming, const struct change *piece)
 {
-    const struct part *part = &naming->parts->parts[piece->part];
-    const struct unit *unit = &naming->parts->of[part->unit];
+    const struct piece_type *type = &naming->space->types[piece->type];
+    const struct unit *unit = &naming->space->units[type->unit];
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table_pieces *before =
-            &naming->parts->homes->before[unit->tables[k]];
+            &naming->space->homes->before[unit->tables[k]];
 
         for (size_t i = 0; i < before->n; i++) {
             const struct shard *old = &before->pieces[i];
             double columns =
-                fmin(part->width, (double)(old->col_end - old->col_begin));
+                fmin(type->width, (double)(old->col_end - old->col_begin));
 
             if (old->device < naming->n_gpus && !shard_is_replica(old->kind))
                 naming->kept[(size_t)piece->device * naming->n_gpus +
                              old->device] +=
-                    (double)part->bytes * columns / part->width *
+                    (double)type->bytes * columns / type->width *
                     fmin(1, (double)(old->row_end - old->row_begin) /
-                                (double)part->n_rows);
+                                (double)type->n_rows);
         }
     }
 }
@@ -308,10 +308,10 @@ static void choose_names(struct naming *naming)
     }
 }
 
-void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
+void rename_gpus(struct snapshot *snapshot, const struct search_space *space)
 {
-    const struct cluster *cluster = &parts->problem->cluster;
-    struct naming naming = {.parts = parts,
+    const struct cluster *cluster = &space->problem->cluster;
+    struct naming naming = {.space = space,
                             .n_gpus = cluster->n_devices,
                             .per_host = cluster_group(cluster)};
     size_t n = naming.n_gpus;
@@ -325,16 +325,16 @@ void rename_gpus(struct snapshot *snapshot, const struct parts *parts)
     naming.kept = ARENA_NEW(&naming.arena, double, n *n);
     naming.name = ARENA_NEW(&naming.arena, uint32_t, n);
     for (uint32_t i = 0; i < snapshot->n; i++)
-        if (parts_can_move(parts, snapshot->pieces[i].part))
+        if (space_can_move(space, snapshot->pieces[i].type))
             add_kept(&naming, &snapshot->pieces[i]);
     choose_names(&naming);
     for (uint32_t i = 0; i < snapshot->n; i++) {
         struct change *piece = &snapshot->pieces[i];
         const uint32_t name = naming.name[piece->device], m = naming.per_host;
 
-        if (parts_can_move(parts, piece->part))
+        if (space_can_move(space, piece->type))
             piece->device = name;
-        else if (parts_form_of(parts, piece->part)->fills_host)
+        else if (space_form_of(space, piece->type)->fills_host)
             piece->device =
                 name / m * m + piece->device % m; /* moves with its host */
     }

@@ -48,7 +48,7 @@ void homes_propose(struct trial *trial, const struct layout *layout,
  * device keeps most columns at this position, compared with its best later
  * position. Pieces that equal those of the current plan get the same columns as
  * there. Order-independent. O(n^2). */
-void homes_order(const struct parts *parts, uint32_t table,
+void homes_order(const struct search_space *space, uint32_t table,
                  struct change *pieces, uint32_t n);
 
 /* Counts the migration of all units. */
@@ -77,7 +77,7 @@ double homes_excess(const struct layout *layout, uint64_t moved_bytes);
  */
 #define RENAME_MAX_GPUS 1024u
 #define RENAME_MOST_GPUS 8192u
-void rename_gpus(struct snapshot *snapshot, const struct parts *parts);
+void rename_gpus(struct snapshot *snapshot, const struct search_space *space);
 
 /* Assigns a different column to each of n rows and writes it to column_of[n].
  * Starts with column i for row i, and swaps the columns of two rows as long as
@@ -91,11 +91,11 @@ double assign_by_swaps(uint32_t *column_of, const double *value, size_t stride,
 /* Converts a plan of this problem to an assignment, with pieces merged that
  * meet on a device. Returns false if the plan has pieces that the search space
  * does not have. */
-bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
+bool snapshot_from_plan(struct snapshot *out, const struct search_space *space,
                         const struct plan *plan);
 
 /*
- * Fills the assignment nearest to the current plan (parts->homes). Pieces stay
+ * Fills the assignment nearest to the current plan (space->homes). Pieces stay
  * on their device if it still exists and the table can still be cut that way.
  * The rest is placed one by one, the dearest units first:
  *
@@ -107,7 +107,7 @@ bool snapshot_from_plan(struct snapshot *out, const struct parts *parts,
  * the assignment so far. The result may exceed the memory and the migration
  * limit.
  */
-void carry_over(struct snapshot *out, const struct parts *parts);
+void carry_over(struct snapshot *out, const struct search_space *space);
 
 /*
  * Pareto front and state of search_replan.
@@ -150,7 +150,7 @@ struct replan {
     struct watch watch;
     struct arena scratch;
     struct homes homes; /* the current plan */
-    struct parts parts;
+    struct search_space space;
     struct proven bound;
     struct snapshot nearest; /* nearest to the current plan: carry_over */
     struct tryout tryout;    /* holds the current assignment of the search */

@@ -62,7 +62,7 @@ static uint32_t critical_device(const struct layout *layout, struct rng *rng)
 
 static uint32_t unit_of(const struct layout *layout, uint32_t piece)
 {
-    return layout->parts->parts[layout->pieces[piece].part].unit;
+    return layout->space->types[layout->pieces[piece].type].unit;
 }
 
 /* Draws the piece at which a move begins. Only a move that removes work from a
@@ -73,9 +73,9 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
 
-    if (!tuning_draw(rng, layout->parts->tuning->anywhere))
+    if (!tuning_draw(rng, layout->space->tuning->anywhere))
         idx = piece_on(layout, critical_device(layout, rng), rng);
-    while (idx == NO_PIECE || layout->pieces[idx].part == NO_PART)
+    while (idx == NO_PIECE || layout->pieces[idx].type == NO_TYPE)
         idx = rng_draw(rng, layout->n_pieces);
     return idx;
 }
@@ -91,15 +91,16 @@ static uint32_t other_device(const struct draw *draw)
 
 static bool can_move(const struct draw *draw, uint32_t piece)
 {
-    return parts_can_move(draw->layout->parts,
-                          draw->layout->pieces[piece].part);
+    return space_can_move(draw->layout->space,
+                          draw->layout->pieces[piece].type);
 }
 
 /* Returns the width of a piece in width steps; 0 if its columns cannot be cut.
  */
 static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
 {
-    return parts_quanta(draw->layout->parts, draw->layout->pieces[piece].part);
+    return space_quanta_of(draw->layout->space,
+                           draw->layout->pieces[piece].type);
 }
 
 /* Returns the device of another piece of the same table, or NO_PIECE if there
@@ -186,7 +187,7 @@ static void exchange(struct draw *draw, bool is_of_columns)
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
         !can_move(draw, other) ||
-        pieces[draw->piece].part == pieces[other].part)
+        pieces[draw->piece].type == pieces[other].type)
         return;
     if (is_of_columns) {
         n = (uint32_t)min_u64(quanta_of(draw, draw->piece),
@@ -219,11 +220,11 @@ static void propose_trade(struct draw *draw)
  */
 static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
-    const struct parts *parts = draw->layout->parts;
-    const uint64_t bytes = parts->parts[piece->part].bytes;
+    const struct search_space *space = draw->layout->space;
+    const uint64_t bytes = space->types[piece->type].bytes;
     struct estimate *on = &draw->trial->estimates[piece->device];
 
-    on->load_ms += sign * parts->load_ms[piece->part];
+    on->load_ms += sign * space->load_ms[piece->type];
     on->bytes += sign < 0 ? -bytes : bytes;
 }
 
@@ -254,16 +255,16 @@ static inline void consider(struct best *best, const struct layout *layout,
 /* Returns the first device of the best group of `apart` consecutive devices; a
  * group counts as much as its most loaded device. apart = 1 returns the best
  * single device. */
-static uint32_t device_for(const struct draw *draw, uint32_t part,
+static uint32_t device_for(const struct draw *draw, uint32_t type,
                            uint32_t apart)
 {
     const struct trial *trial = draw->trial;
     const struct estimate *estimates = trial->estimates;
-    const uint64_t bytes = draw->layout->parts->parts[part].bytes;
+    const uint64_t bytes = draw->layout->space->types[type].bytes;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     assert(apart > 0);
-    for (uint32_t at = draw->layout->parts->parts[part].first_device;
+    for (uint32_t at = draw->layout->space->types[type].first_device;
          at + apart <= draw->layout->n_devices; at += apart) {
         uint32_t r = at;
 
@@ -291,25 +292,26 @@ static uint32_t device_for(const struct draw *draw, uint32_t part,
  */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
-    const struct parts *parts = draw->layout->parts;
+    const struct search_space *space = draw->layout->space;
     const struct estimate *on = &draw->trial->estimates[device];
-    const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_PART);
+    const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_TYPE);
     uint32_t least = 0;
 
-    if (on->load_ms + parts->load_ms[draw->of->columns] > draw->target_ms)
+    if (on->load_ms + space->load_ms[draw->of->columns] > draw->target_ms)
         return 0;
     for (uint32_t step = 1U << 31 >> __builtin_clz(draw->of->n_quanta); step;
          step /= 2) {
         const uint32_t n = least + step;
-        const uint32_t part = parts_of_quanta(draw->of, n);
+        const uint32_t type = unit_type_of_quanta(draw->of, n);
 
         if (n <= most &&
-            !(on->load_ms + parts->load_ms[part] > draw->target_ms))
+            !(on->load_ms + space->load_ms[type] > draw->target_ms))
             least = n;
     }
     while (least &&
-           on->bytes + parts->parts[parts_of_quanta(draw->of, least)].bytes >
-               parts->room_bytes[device])
+           on->bytes +
+                   space->types[unit_type_of_quanta(draw->of, least)].bytes >
+               space->room_bytes[device])
         least--;
     return least;
 }
@@ -339,17 +341,18 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
  * steps. */
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
-    const struct parts *parts = draw->layout->parts;
+    const struct search_space *space = draw->layout->space;
     const struct estimate *estimates = draw->trial->estimates;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
         const struct estimate *on = &estimates[r];
-        const uint32_t then = parts_of_quanta(draw->of, on->held_quanta + n);
+        const uint32_t then =
+            unit_type_of_quanta(draw->of, on->held_quanta + n);
 
-        if (then != NO_PART)
-            consider(&best, draw->layout, r, on->load_ms + parts->load_ms[then],
-                     on->bytes + parts->parts[then].bytes);
+        if (then != NO_TYPE)
+            consider(&best, draw->layout, r, on->load_ms + space->load_ms[then],
+                     on->bytes + space->types[then].bytes);
     }
     return best.device;
 }
@@ -382,7 +385,7 @@ static void pour(struct draw *draw)
     }
     for (r = 0; r < n_devices && trial_is_priced(draw->trial); r++)
         if (estimates[r].held_quanta)
-            put(draw, &(struct change){.part = parts_of_quanta(
+            put(draw, &(struct change){.type = unit_type_of_quanta(
                                            draw->of, estimates[r].held_quanta),
                                        .device = r,
                                        .range = r});
@@ -397,14 +400,14 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
 {
     const struct trial *trial = draw->trial;
     const struct change *block = &trial->changes.pieces[first + piece->block];
-    const struct cluster *cluster = &draw->layout->parts->problem->cluster;
+    const struct cluster *cluster = &draw->layout->space->problem->cluster;
     uint32_t device;
 
     if (form->fills_host && piece->block)
         return trial->changes.pieces[trial->changes.n - 1].device + 1;
     for (uint32_t range = 0; range < piece->range; range++)
         trial->first_on[block[range * form->n_blocks].device] = 0;
-    device = device_for(draw, piece->part,
+    device = device_for(draw, piece->type,
                         form->fills_host ? cluster_group(cluster) : 1);
     for (uint32_t range = 0; range < piece->range; range++)
         trial->first_on[block[range * form->n_blocks].device] = NO_PIECE;
@@ -415,7 +418,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
              const struct form *const *forms, uint32_t n_forms, struct rng *rng)
 {
     struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     double mean = 0, most = 0;
 
     assert(!trial->changes.n); /* the removed pieces become the first changes */
@@ -429,18 +432,18 @@ void rebuild(struct trial *trial, const struct layout *layout,
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
     draw.limit_ms =
-        parts->oracle->is_additive ? trial_limit_ms(trial, rng) : INFINITY;
+        space->oracle->is_additive ? trial_limit_ms(trial, rng) : INFINITY;
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_forms; i++)
-        trial_remove_unit(trial, layout, parts->parts[forms[i]->part].unit);
+        trial_remove_unit(trial, layout, space->types[forms[i]->type].unit);
     for (uint32_t c = 0; c < trial->changes.n; c++)
         reckon(&draw, &layout->pieces[trial->changes.pieces[c].piece], -1);
     for (uint32_t i = 0; i < n_forms && trial_is_priced(trial); i++) {
         const struct form *form = forms[i];
         const uint32_t first = trial->changes.n;
 
-        draw.of = &parts->of[parts->parts[form->part].unit];
-        if (draw.of->columns != NO_PART && parts->tuning->pours &&
+        draw.of = &space->units[space->types[form->type].unit];
+        if (draw.of->columns != NO_TYPE && space->tuning->pours &&
             draw.of->device == NO_PIECE &&
             (form->kind == FORM_WHOLE || form->kind == FORM_COLUMNS)) {
             pour(&draw);
@@ -449,7 +452,7 @@ void rebuild(struct trial *trial, const struct layout *layout,
         }
         for (uint32_t k = 0; k < form->n_pieces && trial_is_priced(trial);
              k++) {
-            struct change piece = forms_piece(parts, form, k);
+            struct change piece = forms_piece(space, form, k);
 
             if (piece.device == NO_PIECE)
                 piece.device = open_device(&draw, form, &piece, first);
@@ -468,26 +471,26 @@ void rebuild(struct trial *trial, const struct layout *layout,
 static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     const struct form *forms[TUNING_MAX_REBUILT];
-    uint32_t most = 1 + rng_draw(draw->rng, parts->tuning->n_rebuilt);
+    uint32_t most = 1 + rng_draw(draw->rng, space->tuning->n_rebuilt);
     uint32_t n = 0, n_pieces = layout->n_live, unit = draw->unit;
 
     for (uint32_t i = 0; i < most; i++) {
-        bool is_kept = i && !tuning_draw(draw->rng, parts->tuning->recuts);
+        bool is_kept = i && !tuning_draw(draw->rng, space->tuning->recuts);
         bool is_out;
 
         if (i)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
-        is_out = parts->of[unit].pin >= 0;
+        is_out = space->units[unit].pin >= 0;
         for (uint32_t k = 0; k < n; k++)
-            is_out |= parts->parts[forms[k]->part].unit == unit;
+            is_out |= space->types[forms[k]->type].unit == unit;
         if (is_out)
             continue;
         forms[n] =
-            is_kept ? parts_form_of(parts,
-                                    layout->pieces[layout->first_of[unit]].part)
-                    : forms_draw(parts, unit, draw->rng);
+            is_kept ? space_form_of(space,
+                                    layout->pieces[layout->first_of[unit]].type)
+                    : forms_draw(space, unit, draw->rng);
         n_pieces += forms[n++]->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
@@ -501,7 +504,7 @@ static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
 
 void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
 {
-    const uint32_t *shares = layout->parts->tuning->changes[layout->style];
+    const uint32_t *shares = layout->space->tuning->changes[layout->style];
     struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
     uint32_t sum = 0, kind = 0;
 
@@ -513,9 +516,9 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
         sum += shares[i];
     for (uint32_t left = rng_draw(rng, sum); left >= shares[kind]; kind++)
         left -= shares[kind];
-    if (layout->parts->homes && rng_draw(rng, HOMING) == 0)
+    if (layout->space->homes && rng_draw(rng, HOMING) == 0)
         homes_propose(trial, layout, draw.unit);
-    else if (tuning_draw(rng, layout->parts->tuning->rebuilds) &&
+    else if (tuning_draw(rng, layout->space->tuning->rebuilds) &&
              rng_draw(rng, layout->n_devices) < CHEAP_DEVICES)
         propose_rebuild(&draw);
     else

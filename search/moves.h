@@ -28,7 +28,7 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  * target load, is cut there, and continues on the next device. So there are few
  * pieces and no gaps. The target is a random load between the mean and the
  * highest one. Pieces of other shardings go to the least loaded device, one by
- * one. Loads are sums of parts->load_ms. A device with room for the piece comes
+ * one. Loads are sums of space->load_ms. A device with room for the piece comes
  * before one without.
  */
 

@@ -57,15 +57,15 @@ static int compare_entries(const void *left, const void *right)
     return (first_a < first_b) - (first_a > first_b);
 }
 
-static int list_entries(struct entry *entries, const struct parts *parts,
+static int list_entries(struct entry *entries, const struct search_space *space,
                         const struct placing *placing, struct err *err)
 {
     const struct contender *by = placing->self;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
+    for (uint32_t u = 0; u < space->n_units; u++) {
         struct entry *entry = &entries[u];
 
-        entry->unit = &parts->of[u];
+        entry->unit = &space->units[u];
         for (uint32_t k = 0; k < entry->unit->n_tables; k++) {
             uint32_t t = entry->unit->tables[k];
             const struct table *table = &placing->problem->tables[t];
@@ -83,7 +83,7 @@ static int list_entries(struct entry *entries, const struct parts *parts,
         }
     }
     if (by->figure)
-        qsort(entries, parts->n_units, sizeof(*entries), compare_entries);
+        qsort(entries, space->n_units, sizeof(*entries), compare_entries);
     return 0;
 }
 
@@ -109,17 +109,17 @@ static int baseline(struct placing *placing, struct err *err)
     struct entry *entries = ARENA_NEW(scratch, struct entry, placing->n_tables);
     char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
     uint32_t *roomy = ARENA_NEW(scratch, uint32_t, placing->n_devices);
-    struct parts parts;
+    struct search_space space;
     struct rng rng;
 
-    if (parts_collect(&parts, placing->problem, placing->inputs->oracle,
+    if (space_collect(&space, placing->problem, placing->inputs->oracle,
                       scratch, err) ||
-        list_entries(entries, &parts, placing, err))
+        list_entries(entries, &space, placing, err))
         return -1;
     rng_init(&rng, placing->inputs->seed, 0);
     plan->seed = placing->inputs->seed;
     plan->shards = ARENA_NEW(placing->arena, struct shard, placing->n_tables);
-    for (uint32_t u = 0; u < parts.n_units; u++) {
+    for (uint32_t u = 0; u < space.n_units; u++) {
         const struct unit *unit = entries[u].unit;
         uint64_t left = 0;
         uint32_t n = 0, best = 0;

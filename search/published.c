@@ -56,7 +56,7 @@ struct node {
 struct beam {
     const struct search_options *options;
     struct arena *arena;
-    const struct parts *parts;
+    const struct search_space *space;
     struct cuttable *of; /* all pieces, in the order that breaks ties */
     struct greedy_inputs inputs;
     /* [threads]; zeroed until its thread needs it. */
@@ -69,35 +69,35 @@ struct beam {
     uint64_t n_priced;
 };
 
-/* Returns the piece type of half the width, or NO_PART. Halving only helps if
+/* Returns the piece type of half the width, or NO_TYPE. Halving only helps if
  * the halves may go to different devices. So a pinned table is halved only if
  * it may not be whole, and only once. */
-static uint32_t half_of(const struct parts *parts, uint32_t unit,
+static uint32_t half_of(const struct search_space *space, uint32_t unit,
                         uint32_t width)
 {
-    const struct unit *of = &parts->of[unit];
+    const struct unit *of = &space->units[unit];
 
-    if (of->pin >= 0 && (of->whole != NO_PART || width < of->first->dim))
-        return NO_PART;
-    return width % 2 ? NO_PART : parts_of_width(parts, unit, width / 2);
+    if (of->pin >= 0 && (of->whole != NO_TYPE || width < of->first->dim))
+        return NO_TYPE;
+    return width % 2 ? NO_TYPE : space_type_of_width(space, unit, width / 2);
 }
 
 /* Returns the output of a piece in floats per sample, without de-duplication:
  * the paper has none. */
-static double output_of(const struct parts *parts, uint32_t p)
+static double output_of(const struct search_space *space, uint32_t p)
 {
-    const struct part *part = &parts->parts[p];
-    const struct unit *unit = &parts->of[part->unit];
-    struct problem published = *parts->problem;
+    const struct piece_type *type = &space->types[p];
+    const struct unit *unit = &space->units[type->unit];
+    struct problem published = *space->problem;
     double output = 0;
 
     published.job.dedup = DEDUP_NONE;
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
-        struct shard shard = parts_shard(parts, part, unit->tables[k]);
+        struct shard shard = space_shard(space, type, unit->tables[k]);
 
         output += shard_output_vectors(&published, &shard) * shard.col_end /
-                  (double)parts->problem->batch;
+                  (double)space->problem->batch;
     }
     return output;
 }
@@ -127,45 +127,45 @@ static void rank_node(const struct beam *beam, struct node *node)
 static void open_beam(struct beam *beam)
 {
     struct node *root = ARENA_NEW(beam->arena, struct node, 1);
-    const struct parts *parts = beam->parts;
-    const struct oracle *oracle = parts->oracle;
+    const struct search_space *space = beam->space;
+    const struct oracle *oracle = space->oracle;
     double output = 0;
     uint32_t n = 0;
 
     beam->best.found.best_ms = INFINITY;
-    beam->of = ARENA_NEW(beam->arena, struct cuttable, parts->n_parts);
-    root->n = parts->n_units;
+    beam->of = ARENA_NEW(beam->arena, struct cuttable, space->n_types);
+    root->n = space->n_units;
     root->pieces = ARENA_NEW(beam->arena, uint32_t, 2 * root->n);
-    for (uint32_t u = parts->n_units; u-- > 0;) {
-        uint32_t p = parts->of[u].whole;
+    for (uint32_t u = space->n_units; u-- > 0;) {
+        uint32_t p = space->units[u].whole;
 
-        if (p == NO_PART)
-            p = half_of(parts, u, parts->of[u].first->dim);
-        if (p == NO_PART)
+        if (p == NO_TYPE)
+            p = half_of(space, u, space->units[u].first->dim);
+        if (p == NO_TYPE)
             return;
         root->pieces[u] = n;
-        while (p != NO_PART) {
+        while (p != NO_TYPE) {
             struct cuttable *of = &beam->of[n++];
 
-            of->part = p;
-            of->output = output_of(parts, p);
-            oracle->ops->compute(oracle, parts->vectors + p * oracle->width, 1,
+            of->type = p;
+            of->output = output_of(space, p);
+            oracle->ops->compute(oracle, space->vectors + p * oracle->width, 1,
                                  &of->single_ms);
-            p = half_of(parts, u, parts->parts[p].width);
-            of->half = p == NO_PART ? NO_PIECE : n;
+            p = half_of(space, u, space->types[p].width);
+            of->half = p == NO_TYPE ? NO_PIECE : n;
         }
     }
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        if (parts->of[u].whole == NO_PART)
+    for (uint32_t u = 0; u < space->n_units; u++)
+        if (space->units[u].whole == NO_TYPE)
             root->pieces[root->n++] = root->pieces[u];
     rank_node(beam, root);
     for (size_t i = 0; i < root->n; i++)
         output += beam->of[root->pieces[i]].output;
-    beam->inputs.parts = parts;
+    beam->inputs.space = space;
     beam->inputs.pieces = beam->of;
     beam->inputs.most_placed = root->n + beam->options->beam_depth;
     for (unsigned c = 0; c < GREEDY_CAPS - 1; c++)
-        beam->inputs.caps[c] = (1 + CAP_STEP * c) * (output / parts->n_devices);
+        beam->inputs.caps[c] = (1 + CAP_STEP * c) * (output / space->n_devices);
     beam->inputs.caps[GREEDY_CAPS - 1] = INFINITY;
     beam->children = root;
     beam->n_children = 1;
@@ -233,7 +233,7 @@ static void add_children(struct beam *beam, const struct node *node)
 
             keys[i] = (struct ranked){
                 by_cost ? -of->single_ms
-                        : -(double)beam->parts->parts[of->part].bytes,
+                        : -(double)beam->space->types[of->type].bytes,
                 i};
         }
         ranked_sort(keys, node->n);
@@ -292,11 +292,11 @@ static void select_nodes(struct beam *beam)
 }
 
 bool published_find(struct snapshot *found, struct plan *plan,
-                    const struct parts *parts,
+                    const struct search_space *space,
                     const struct search_options *options)
 {
     struct arena arena = {0};
-    struct beam beam = {.options = options, .arena = &arena, .parts = parts};
+    struct beam beam = {.options = options, .arena = &arena, .space = space};
     const struct node *best = &beam.best;
     const unsigned n_threads = pool_size(options->pool);
     unsigned depth = options->beam_width ? options->beam_depth : 0;
@@ -322,7 +322,7 @@ bool published_find(struct snapshot *found, struct plan *plan,
     }
     for (uint32_t i = 0; i < best->n; i++)
         *snapshot_next(found) =
-            (struct change){.part = beam.of[best->ranked[i]].part,
+            (struct change){.type = beam.of[best->ranked[i]].type,
                             .device = best->found.placement[i],
                             .range = i};
     found->total_ms = best->found.best_ms;
@@ -333,19 +333,20 @@ bool published_find(struct snapshot *found, struct plan *plan,
     return isfinite(found->total_ms);
 }
 
-uint64_t published_join(struct snapshot *found, const struct parts *parts)
+uint64_t published_join(struct snapshot *found,
+                        const struct search_space *space)
 {
     const double most_ms = found->total_ms;
     uint64_t n_priced = 0;
 
-    if (!snapshot_join(found, parts)) {
+    if (!snapshot_join(found, space)) {
         found->total_ms = INFINITY;
         return 0;
     }
-    snapshot_price(found, parts);
+    snapshot_price(found, space);
     if (found->total_ms > most_ms) {
-        n_priced = settle(found, parts, false, most_ms);
-        snapshot_price(found, parts);
+        n_priced = settle(found, space, false, most_ms);
+        snapshot_price(found, space);
     }
     return n_priced;
 }
@@ -355,7 +356,7 @@ uint64_t published_join(struct snapshot *found, const struct parts *parts)
  * If the cost does not come within MATCHED_FRAC of the published cost, the plan
  * stays as it was. */
 static int join_uneven(struct plan *plan, const struct oracle *oracle,
-                       const struct parts *parts, struct snapshot *found,
+                       const struct search_space *space, struct snapshot *found,
                        struct arena *arena, struct err *err)
 {
     const double most_ms = found->total_ms;
@@ -366,9 +367,9 @@ static int join_uneven(struct plan *plan, const struct oracle *oracle,
     if (plan_price(&even, oracle, arena, err))
         return -1;
     if (even.total_ms > most_ms) {
-        plan->n_evaluations += published_join(found, parts);
+        plan->n_evaluations += published_join(found, space);
         if (found->total_ms < even.total_ms) {
-            snapshot_to_plan(found, parts, &even, arena);
+            snapshot_to_plan(found, space, &even, arena);
             even.total_ms = found->total_ms;
         }
     }
@@ -400,7 +401,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     struct snapshot found = {0};
     struct fit_failure failure;
     struct arena scratch = {0};
-    struct parts parts;
+    struct search_space space;
     struct watch watch;
     int rc = -1;
 
@@ -408,17 +409,17 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     problem.kinds &= MADE_KINDS;
     if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
-        parts_init(&parts, &problem, &watch.base, NULL, options, &scratch, err))
+        space_init(&space, &problem, &watch.base, NULL, options, &scratch, err))
         goto out;
-    if (!published_find(&found, plan, &parts, options) &&
-        !fit_by_memory(&found, &parts, &failure) &&
-        infeasible_check(&plan->problem, parts.oracle, MADE_KINDS, &failure,
+    if (!published_find(&found, plan, &space, options) &&
+        !fit_by_memory(&found, &space, &failure) &&
+        infeasible_check(&plan->problem, space.oracle, MADE_KINDS, &failure,
                          err))
         goto out;
-    snapshot_to_plan(&found, &parts, plan, arena);
+    snapshot_to_plan(&found, &space, plan, arena);
     if (isinf(found.total_ms))
         plan_join_columns(plan, false, arena);
-    else if (join_uneven(plan, oracle, &parts, &found, arena, err))
+    else if (join_uneven(plan, oracle, &space, &found, arena, err))
         goto out;
     plan->search = options->beam_width ? "reference" : "grid";
     plan->seed = options->seed;

@@ -38,7 +38,7 @@
  * needs to queue a step. Below that time migration makes no step shorter. */
 static double queued_total(const struct layout *layout)
 {
-    return oracle_queued_ms(layout->parts->oracle, layout_true_total(layout));
+    return oracle_queued_ms(layout->space->oracle, layout_true_total(layout));
 }
 
 bool replan_offer_layout(struct replan *replan)
@@ -93,7 +93,7 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
  * half of the units that can move back, until no unit can. */
 void replan_lessen(struct replan *replan)
 {
-    struct ranked *moved = mem_alloc(replan->parts.n_units, sizeof(*moved));
+    struct ranked *moved = mem_alloc(replan->space.n_units, sizeof(*moved));
     bool any = true;
 
     while (any) {
@@ -101,7 +101,7 @@ void replan_lessen(struct replan *replan)
         double price;
 
         any = false;
-        for (uint32_t u = 0; u < replan->parts.n_units; u++)
+        for (uint32_t u = 0; u < replan->space.n_units; u++)
             if (price_way(replan, u, &price))
                 moved[n++] = (struct ranked){price, u};
         ranked_sort(moved, n);
@@ -132,7 +132,7 @@ static void offer(struct replan *replan, const struct snapshot *snapshot)
  * queue a step. */
 static bool is_at_bound(const struct replan *replan)
 {
-    const struct step *step = replan->parts.oracle->step;
+    const struct step *step = replan->space.oracle->step;
     const struct snapshot *picked =
         front_within(&replan->front, replan->limit_bytes);
     const double least_ms = fmax(replan->bound.ms, step ? step->host_ms : 0);
@@ -162,7 +162,7 @@ static bool is_enough(const struct replan *replan, const double gains[2])
 static bool gains_in_form(struct replan *replan, uint32_t unit)
 {
     struct tryout *tryout = &replan->tryout;
-    const struct unit *of = &replan->parts.of[unit];
+    const struct unit *of = &replan->space.units[unit];
     bool gains = false;
 
     for (uint32_t f = 0; f < of->n_forms && !gains; f++) {
@@ -186,22 +186,22 @@ static bool gains_in_form(struct replan *replan, uint32_t unit)
  * rows, and no replica would cost less in another sharding. */
 static bool only_stands(struct replan *replan)
 {
-    const struct parts *parts = &replan->parts;
+    const struct search_space *space = &replan->space;
 
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        for (uint32_t k = 0; k < parts->of[u].n_tables; k++) {
-            const uint32_t t = parts->of[u].tables[k];
+    for (uint32_t u = 0; u < space->n_units; u++)
+        for (uint32_t k = 0; k < space->units[u].n_tables; k++) {
+            const uint32_t t = space->units[u].tables[k];
             const struct table_pieces *before = &replan->homes.before[t];
 
             if (!before->table ||
                 before->table->num_embeddings !=
-                    parts->problem->tables[t].num_embeddings ||
+                    space->problem->tables[t].num_embeddings ||
                 !replan->homes.standing[t].n)
                 return false;
         }
-    for (uint32_t u = 0; u < parts->n_units; u++) {
+    for (uint32_t u = 0; u < space->n_units; u++) {
         const struct shard *stands =
-            replan->homes.standing[parts->of[u].tables[0]].pieces;
+            replan->homes.standing[space->units[u].tables[0]].pieces;
         const bool is_replica = shard_is_replica(stands->kind);
 
         if (is_replica && gains_in_form(replan, u))
@@ -288,9 +288,9 @@ static void anneal(struct replan *replan)
     bool is_on = true;
     struct temper temper;
 
-    if (replan->parts.n_devices < 2 || !effort || is_enough(replan, gains))
+    if (replan->space.n_devices < 2 || !effort || is_enough(replan, gains))
         return;
-    temper_open(&temper, &replan->parts, replan->options->pool,
+    temper_open(&temper, &replan->space, replan->options->pool,
                 replan->options->seed, goes_on, replan);
     replan->plan->stopped = "budget";
     for (unsigned cycle = 0; cycle < N_CYCLES && is_on; cycle++) {
@@ -320,14 +320,14 @@ static void anneal(struct replan *replan)
  * blocks or over other ranks, and GPUs that are gone. */
 static int refuse(struct replan *replan, struct err *err)
 {
-    const struct problem *problem = replan->parts.problem;
+    const struct problem *problem = replan->space.problem;
     char limit[TEXT_BYTES_MAX], least[TEXT_BYTES_MAX], bytes[TEXT_BYTES_MAX];
     struct plan nearest = {.problem = *problem};
     uint64_t of_gone = 0, of_blocks = 0;
     struct plan_moves moves;
     struct buf why = {0};
 
-    snapshot_to_plan(&replan->front.points[0], &replan->parts, &nearest,
+    snapshot_to_plan(&replan->front.points[0], &replan->space, &nearest,
                      &replan->scratch);
     plan_moves_find(&moves, replan->from, &nearest, &replan->scratch);
     for (size_t i = 0; i < moves.n_moves; i++) {
@@ -370,16 +370,16 @@ static int refuse(struct replan *replan, struct err *err)
  * that little migrates. */
 static void offer_free(struct replan *replan, const struct plan *found)
 {
-    struct parts parts = replan->parts;
+    struct search_space space = replan->space;
     struct snapshot layout = {0};
     struct homes there;
 
     replan->plan->n_evaluations += found->n_evaluations;
-    homes_init(&there, parts.problem, found, &replan->scratch);
-    parts.homes = &there;
-    carry_over(&layout, &parts);
+    homes_init(&there, space.problem, found, &replan->scratch);
+    space.homes = &there;
+    carry_over(&layout, &space);
     offer(replan, &layout);
-    rename_gpus(&layout, &replan->parts);
+    rename_gpus(&layout, &replan->space);
     offer(replan, &layout);
     snapshot_release(&layout);
 }
@@ -389,12 +389,12 @@ static void offer_free(struct replan *replan, const struct plan *found)
 static int find(struct replan *replan, struct err *err)
 {
     const struct layout *layout = &replan->tryout.layout;
-    struct plan found = {.problem = *replan->parts.problem};
+    struct plan found = {.problem = *replan->space.problem};
     struct search_options options = *replan->options;
 
     options.simplest_frac = 0; /* applied to the final plan only */
-    carry_over(&replan->nearest, &replan->parts);
-    layout_init(&replan->homes.nearest, &replan->parts);
+    carry_over(&replan->nearest, &replan->space);
+    layout_init(&replan->homes.nearest, &replan->space);
     snapshot_load(&replan->nearest, &replan->homes.nearest);
     snapshot_load(&replan->nearest, &replan->tryout.layout);
     (void)replan_offer_layout(replan);
@@ -403,7 +403,7 @@ static int find(struct replan *replan, struct err *err)
     replan->report->standing_fits = !(layout->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;
-    bound_find(&replan->bound, &replan->parts);
+    bound_find(&replan->bound, &replan->space);
     if (stands_as_answer(replan))
         return 0;
     options.time_limit_ms /= 2;
@@ -441,10 +441,10 @@ static int write_plan(struct replan *replan, struct arena *arena,
                                                  front->points[i].total_ms};
     snapshot_copy(&found, picked);
     plan->n_evaluations +=
-        simplify(&found, &replan->parts, replan->options->simplest_frac,
+        simplify(&found, &replan->space, replan->options->simplest_frac,
                  replan->limit_bytes == NO_MOVE_LIMIT ? picked->moved_bytes
                                                       : replan->limit_bytes);
-    snapshot_to_plan(&found, &replan->parts, plan, arena);
+    snapshot_to_plan(&found, &replan->space, plan, arena);
     snapshot_release(&found);
     plan_join_columns(plan, false,
                       arena); /* some pieces that touch may remain */
@@ -467,11 +467,11 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     replan->plan->stopped = "done";
     replan->plan->n_evaluations = 0;
     if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
-        parts_init(&replan->parts, problem, oracle, &replan->homes,
+        space_init(&replan->space, problem, oracle, &replan->homes,
                    replan->options, &replan->scratch, err))
         goto out;
-    parts_load_marginal(&replan->parts, replan->options->pool);
-    tryout_init(&replan->tryout, &replan->parts);
+    space_load_marginal(&replan->space, replan->options->pool);
+    tryout_init(&replan->tryout, &replan->space);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
     if (!find(replan, err))
         rc = write_plan(replan, arena, err);

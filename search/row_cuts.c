@@ -13,22 +13,22 @@
  * times as much as this block and takes at least as many bytes as two halves.
  */
 static bool cut_may_pay(struct listing *listing, uint32_t u,
-                        const struct part *block, uint32_t n)
+                        const struct piece_type *block, uint32_t n)
 {
-    const struct parts *parts = listing->parts;
-    const struct unit *of = &parts->of[u];
+    const struct search_space *space = listing->space;
+    const struct unit *of = &space->units[u];
     const uint32_t n_ranges = of->first->dim / block->width;
-    struct shard half = parts_shard(parts, block, of->tables[0]);
+    struct shard half = space_shard(space, block, of->tables[0]);
     double *vector, half_bytes, load_ms = 0;
 
-    if (!parts->is_long)
+    if (!space->is_long)
         return true;
     half.row_begin = 0;
     half.row_end = of->first->num_embeddings / 2;
     half_bytes = (double)shard_memory(&listing->even, &half).total -
                  LISTING_PIECE_ROUNDING;
-    if (parts->oracle->ops->embed) {
-        vector = mem_alloc(parts->oracle->width, sizeof(*vector));
+    if (space->oracle->ops->embed) {
+        vector = mem_alloc(space->oracle->width, sizeof(*vector));
         load_ms = n * listing_price(listing, block, vector);
         mem_free(vector);
     }
@@ -40,22 +40,22 @@ static bool cut_may_pay(struct listing *listing, uint32_t u,
  * same number of lookups share a piece type, so that there are few types. Its
  * price is the price of a block with about the mean number of lookups. Its
  * bytes are the bytes of the block with the most. */
-static void add_blocks(struct listing *listing, struct part part,
-                       uint8_t *sorts, uint32_t n)
+static void add_blocks(struct listing *listing, struct piece_type type,
+                       uint8_t *types_of_blocks, uint32_t n)
 {
-    const struct parts *parts = listing->parts;
+    const struct search_space *space = listing->space;
     struct ranked *order = mem_alloc(n, sizeof(*order));
     struct shard shard =
-        shard_whole(parts->problem, parts->of[part.unit].tables[0], 0);
+        shard_whole(space->problem, space->units[type.unit].tables[0], 0);
     double share;
     uint8_t sort = 0;
 
     for (uint32_t b = 0; b < n; b++) {
-        parts_place_block(&shard, &part, 0, b);
-        order[b] = (struct ranked){-shard_lookups(parts->problem, &shard), b};
+        type_place_block(&shard, &type, 0, b);
+        order[b] = (struct ranked){-shard_lookups(space->problem, &shard), b};
     }
     ranked_sort(order, n);
-    share = ranked_share(order, n, parts->most_sorts);
+    share = ranked_share(order, n, space->most_types);
     for (uint32_t begin = 0, end; begin < n; begin = end, sort++) {
         double mean = 0;
         uint32_t typical = begin;
@@ -63,54 +63,55 @@ static void add_blocks(struct listing *listing, struct part part,
         end = (uint32_t)ranked_run_end(order, n, begin, share);
         for (uint32_t i = begin; i < end; i++) {
             mean += order[i].key / (end - begin);
-            sorts[order[i].idx] = sort;
+            types_of_blocks[order[i].idx] = sort;
         }
         while (typical + 1 < end && order[typical].key < mean)
             typical++;
-        part.hottest = order[begin].idx;
-        part.block = order[typical].idx;
-        part.row_begin = part.block * part.n_rows;
-        listing_add_part(listing, part);
+        type.hottest = order[begin].idx;
+        type.block = order[typical].idx;
+        type.row_begin = type.block * type.n_rows;
+        listing_add_type(listing, type);
     }
     mem_free(order);
 }
 
 /* Lists one piece type for the next n blocks of a cut. */
 static void add_block(struct listing *listing, const struct form *cut,
-                      struct part part, uint8_t *sorts, uint64_t n)
+                      struct piece_type type, uint8_t *types_of_blocks,
+                      uint64_t n)
 {
     if (!n)
         return;
-    memset(sorts, (int)(listing->n_parts - cut->part), n);
-    listing_add_part(listing, part);
+    memset(types_of_blocks, (int)(listing->n_types - cut->type), n);
+    listing_add_type(listing, type);
 }
 
 /* Lists the piece types of a cut if the unit already has a cut into the same
  * blocks that differs only in its column ranges or its host. Copies the block
  * types of that cut. Returns false if there is no such cut. */
 static bool add_alike(struct listing *listing, struct form *cut,
-                      struct part part)
+                      struct piece_type type)
 {
     uint32_t i = listing->first_form, first, last;
 
     while (i < listing->n_forms &&
            (listing->forms[i].kind != FORM_CUT ||
             listing->forms[i].n_blocks != cut->n_blocks ||
-            listing->list[listing->forms[i].part].n_rows != part.n_rows))
+            listing->list[listing->forms[i].type].n_rows != type.n_rows))
         i++;
     if (i == listing->n_forms)
         return false;
-    cut->sorts = listing->forms[i].sorts;
-    first = listing->forms[i].part;
+    cut->types_of_blocks = listing->forms[i].types_of_blocks;
+    first = listing->forms[i].type;
     last = listing->forms[i].last;
     for (uint32_t p = first; p <= last; p++) {
-        struct part like = listing->list[p];
+        struct piece_type like = listing->list[p];
 
-        like.kind = part.kind;
-        like.width = part.width;
-        like.first_device = part.first_device;
+        like.kind = type.kind;
+        like.width = type.width;
+        like.first_device = type.first_device;
         like.bytes = like.mean_bytes = 0;
-        listing_add_part(listing, like);
+        listing_add_type(listing, like);
     }
     return true;
 }
@@ -124,22 +125,22 @@ static bool add_alike(struct listing *listing, struct form *cut,
 static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
                     uint32_t n_ranges, bool fills_host)
 {
-    const struct parts *parts = listing->parts;
-    const struct table *table = parts->of[unit].first;
-    const bool has_empty = parts->oracle->prices_empty_blocks;
+    const struct search_space *space = listing->space;
+    const struct table *table = space->units[unit].first;
+    const bool has_empty = space->oracle->prices_empty_blocks;
     uint64_t rows = table->num_embeddings;
     uint64_t block = (rows - 1) / n_ways + 1;
     uint64_t n_full = (rows - 1) / block + 1;
     uint64_t last = rows - (n_full - 1) * block;
     uint32_t n_blocks = has_empty ? n_ways : (uint32_t)n_full;
     struct form cut =
-        listing_form(FORM_CUT, listing->n_parts, n_blocks * n_ranges);
-    struct part part = {.unit = unit,
-                        .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
-                        .width = table->dim / n_ranges,
-                        .n_rows = block},
-                rest;
-    uint8_t *sorts;
+        listing_form(FORM_CUT, listing->n_types, n_blocks * n_ranges);
+    struct piece_type type = {.unit = unit,
+                              .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                              .width = table->dim / n_ranges,
+                              .n_rows = block},
+                      rest;
+    uint8_t *types_of_blocks;
 
     if (n_full < 2)
         return;
@@ -147,23 +148,27 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
     cut.n_ranges = n_ranges;
     cut.fills_host = fills_host;
     if (fills_host && has_empty && n_ranges == 1 &&
-        block == (rows - 1) / parts->n_devices + 1)
-        part.first_device = n_ways;
-    if (parts->oracle->prices_even_rows &&
-        !cut_may_pay(listing, unit, &part, cut.n_pieces))
+        block == (rows - 1) / space->n_devices + 1)
+        type.first_device = n_ways;
+    if (space->oracle->prices_even_rows &&
+        !cut_may_pay(listing, unit, &type, cut.n_pieces))
         return;
-    if (!add_alike(listing, &cut, part)) {
-        cut.sorts = sorts = ARENA_NEW(&listing->arena, uint8_t, n_blocks);
-        add_blocks(listing, part, sorts, (uint32_t)n_full - (last < block));
-        rest = part;
+    if (!add_alike(listing, &cut, type)) {
+        cut.types_of_blocks = types_of_blocks =
+            ARENA_NEW(&listing->arena, uint8_t, n_blocks);
+        add_blocks(listing, type, types_of_blocks,
+                   (uint32_t)n_full - (last < block));
+        rest = type;
         rest.row_begin = rows - last;
         rest.n_rows = last;
         rest.block = rest.hottest = (uint32_t)n_full - 1;
-        add_block(listing, &cut, rest, sorts + rest.block, last < block);
-        part.is_empty = true;
-        add_block(listing, &cut, part, sorts + n_full, n_blocks - n_full);
+        add_block(listing, &cut, rest, types_of_blocks + rest.block,
+                  last < block);
+        type.is_empty = true;
+        add_block(listing, &cut, type, types_of_blocks + n_full,
+                  n_blocks - n_full);
     }
-    cut.last = listing->n_parts - 1;
+    cut.last = listing->n_types - 1;
     listing_add_form(listing, cut);
 }
 
@@ -172,11 +177,11 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
  * migration. The equal blocks of a table that has grown cannot. */
 static void add_standing_cut(struct listing *listing, uint32_t unit)
 {
-    const struct parts *parts = listing->parts;
-    const struct unit *of = &parts->of[unit];
-    const struct table_pieces *old = &parts->homes->standing[of->tables[0]];
+    const struct search_space *space = listing->space;
+    const struct unit *of = &space->units[unit];
+    const struct table_pieces *old = &space->homes->standing[of->tables[0]];
     struct form cut =
-        listing_form(FORM_CUT, listing->n_parts, (uint32_t)old->n);
+        listing_form(FORM_CUT, listing->n_types, (uint32_t)old->n);
 
     if (!old->n || !(old->pieces[0].kind & of->kinds) ||
         !shard_cuts_rows(old->pieces[0].kind))
@@ -185,14 +190,15 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
     for (size_t i = 0; i < old->n; i++) {
         const struct shard *shard = &old->pieces[i];
 
-        cut.last = listing_add_part(
-            listing, (struct part){.unit = unit,
-                                   .kind = shard->kind,
-                                   .width = shard->col_end - shard->col_begin,
-                                   .row_begin = shard->row_begin,
-                                   .n_rows = shard->row_end - shard->row_begin,
-                                   .col_begin = shard->col_begin,
-                                   .stands = true});
+        cut.last = listing_add_type(
+            listing,
+            (struct piece_type){.unit = unit,
+                                .kind = shard->kind,
+                                .width = shard->col_end - shard->col_begin,
+                                .row_begin = shard->row_begin,
+                                .n_rows = shard->row_end - shard->row_begin,
+                                .col_begin = shard->col_begin,
+                                .stands = true});
     }
     listing_add_form(listing, cut);
 }
@@ -203,13 +209,14 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
 static bool rows_may_pay(struct listing *listing, uint32_t unit,
                          uint32_t n_ranges)
 {
-    const struct table *table = listing->parts->of[unit].first;
-    const struct part all = {.unit = unit,
-                             .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
-                             .width = table->dim / n_ranges,
-                             .n_rows = table->num_embeddings};
+    const struct table *table = listing->space->units[unit].first;
+    const struct piece_type all = {.unit = unit,
+                                   .kind =
+                                       n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
+                                   .width = table->dim / n_ranges,
+                                   .n_rows = table->num_embeddings};
 
-    return listing->parts->oracle->prices_even_rows ||
+    return listing->space->oracle->prices_even_rows ||
            cut_may_pay(listing, unit, &all, n_ranges);
 }
 
@@ -219,14 +226,14 @@ static bool rows_may_pay(struct listing *listing, uint32_t unit,
  * listed only for tables that must be cut as a grid. */
 static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
 {
-    const struct parts *parts = listing->parts;
-    const struct cluster *cluster = &parts->problem->cluster;
+    const struct search_space *space = listing->space;
+    const struct cluster *cluster = &space->problem->cluster;
     uint32_t n = cluster->n_devices, host = cluster_group(cluster);
-    bool any = parts->oracle->row_cut == ROW_CUT_ANY;
-    bool is_sequence = parts->of[unit].first->output == OUTPUT_SEQUENCE;
-    bool is_forced = parts->of[unit].kinds == SHARD_GRID;
+    bool any = space->oracle->row_cut == ROW_CUT_ANY;
+    bool is_sequence = space->units[unit].first->output == OUTPUT_SEQUENCE;
+    bool is_forced = space->units[unit].kinds == SHARD_GRID;
     enum rows_over over =
-        n_ranges == 1 ? parts->of[unit].first->rows_over : ROWS_OVER_ANY;
+        n_ranges == 1 ? space->units[unit].first->rows_over : ROWS_OVER_ANY;
 
     if (n < 2 || (!any && is_sequence && n_ranges > 1) ||
         !rows_may_pay(listing, unit, n_ranges))
@@ -245,18 +252,18 @@ static void add_cuts(struct listing *listing, uint32_t unit, uint32_t n_ranges)
 
 void listing_add_row_cuts(struct listing *listing, uint32_t u)
 {
-    const struct parts *parts = listing->parts;
-    const struct unit *of = &parts->of[u];
-    const uint32_t min_width = table_min_width(parts->problem, of->first);
+    const struct search_space *space = listing->space;
+    const struct unit *of = &space->units[u];
+    const uint32_t min_width = table_min_width(space->problem, of->first);
 
     if (of->kinds & SHARD_ROW)
         add_cuts(listing, u, 1);
     for (uint32_t n = 2;
-         (of->kinds & SHARD_GRID) && n <= MAX_RANGES && n <= parts->n_devices &&
+         (of->kinds & SHARD_GRID) && n <= MAX_RANGES && n <= space->n_devices &&
          of->first->dim % (n * TABLE_COLUMN_STEP) == 0 &&
          of->first->dim / n >= min_width;
          n *= 2)
         add_cuts(listing, u, n);
-    if (parts->homes && parts->oracle->row_cut == ROW_CUT_ANY)
+    if (space->homes && space->oracle->row_cut == ROW_CUT_ANY)
         add_standing_cut(listing, u);
 }

@@ -191,8 +191,8 @@ int search_replan(struct plan *plan, const struct plan *from,
 
 /*
  * Lower bound of the total of all plans of a problem. It holds for plans in
- * which each table has a sharding that search/choices.h lists, or columns of
- * any widths that are multiples of its width step.
+ * which each table has a sharding that search/search_space.h lists, or columns
+ * of any widths that are multiples of its width step.
  *
  * There is a bound for additive oracles only. With them the terms of a device
  * are the sums of the terms of its pieces, so for R devices
@@ -218,9 +218,9 @@ struct proven {
 };
 void search_bound(struct proven *proven, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena);
-/* Computes the bound from a search space (search/choices.h). */
-struct parts;
-void bound_find(struct proven *proven, const struct parts *parts);
+/* Computes the bound from a search space (search/search_space.h). */
+struct search_space;
+void bound_find(struct proven *proven, const struct search_space *space);
 
 /* Runs the published search on a search space. Fills *found with an assignment
  * of wholes, halves, quarters and so on of units, and its total. Sets stopped
@@ -229,13 +229,14 @@ void bound_find(struct proven *proven, const struct parts *parts);
  * some pieces. The result is the same at any thread count. */
 struct snapshot;
 bool published_find(struct snapshot *found, struct plan *plan,
-                    const struct parts *parts,
+                    const struct search_space *space,
                     const struct search_options *options);
 /* Merges column pieces of a unit that meet on a device. If the result costs
  * more than found->total_ms did, pieces are swapped until it does not. Sets
  * found->total_ms, to INFINITY if some pieces may not be merged. Returns the
  * number of changes priced. */
-uint64_t published_join(struct snapshot *found, const struct parts *parts);
+uint64_t published_join(struct snapshot *found,
+                        const struct search_space *space);
 
 /*
  * Planners to compare with each other: the published baselines, the planners

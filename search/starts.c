@@ -75,13 +75,14 @@ static double price_of(const struct form *form, const struct view *view)
  * number of pieces. The price decides between shardings that exceed the limits
  * by the same factor or keep them. So a table that no sharding cuts small
  * enough is still cut as small as possible. */
-static uint64_t choose_at_price(uint32_t *forms, const struct parts *parts,
+static uint64_t choose_at_price(uint32_t *forms,
+                                const struct search_space *space,
                                 const struct view *view)
 {
     uint64_t n_pieces = 0;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct unit *of = &parts->of[u];
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        const struct unit *of = &space->units[u];
         double least = INFINITY, least_bad = INFINITY;
 
         for (uint32_t i = 0; i < of->n_forms; i++) {
@@ -105,15 +106,15 @@ static uint64_t choose_at_price(uint32_t *forms, const struct parts *parts,
  * largest saving per added piece first, until there would be more than `most`
  * pieces. */
 static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
-                       uint64_t most, const struct parts *parts,
+                       uint64_t most, const struct search_space *space,
                        const struct view *view)
 {
-    struct ranked *order = mem_alloc(parts->n_units, sizeof(*order));
+    struct ranked *order = mem_alloc(space->n_units, sizeof(*order));
     size_t n = 0;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct form *few = &parts->of[u].forms[forms[u]];
-        const struct form *many = &parts->of[u].forms[more[u]];
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        const struct form *few = &space->units[u].forms[forms[u]];
+        const struct form *many = &space->units[u].forms[more[u]];
 
         if (many->n_pieces > few->n_pieces)
             order[n++] =
@@ -125,8 +126,8 @@ static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
     for (size_t i = 0; i < n; i++) {
         const uint32_t u = order[i].idx;
 
-        n_pieces += parts->of[u].forms[more[u]].n_pieces -
-                    parts->of[u].forms[forms[u]].n_pieces;
+        n_pieces += space->units[u].forms[more[u]].n_pieces -
+                    space->units[u].forms[forms[u]].n_pieces;
         if (n_pieces > most)
             break;
         forms[u] = more[u];
@@ -138,19 +139,19 @@ static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
  * many pieces, a piece gets a price, and the pieces that save the most are
  * added again. Returns false if no price helps, because every piece is needed.
  */
-static bool choose_forms(uint32_t *forms, const struct parts *parts,
+static bool choose_forms(uint32_t *forms, const struct search_space *space,
                          struct view *view)
 {
-    const uint64_t most = (uint64_t)parts->n_units + MOST_MORE;
-    uint32_t *more = mem_alloc(parts->n_units, sizeof(*more));
-    uint64_t n_pieces = choose_at_price(forms, parts, view);
+    const uint64_t most = (uint64_t)space->n_units + MOST_MORE;
+    uint32_t *more = mem_alloc(space->n_units, sizeof(*more));
+    uint64_t n_pieces = choose_at_price(forms, space, view);
 
     view->ms_per_piece = view->all_ms / (double)most;
     for (unsigned i = 0; n_pieces > most && i < N_BRACKETS; i++) {
-        memcpy(more, forms, parts->n_units * sizeof(*more));
-        n_pieces = choose_at_price(forms, parts, view);
+        memcpy(more, forms, space->n_units * sizeof(*more));
+        n_pieces = choose_at_price(forms, space, view);
         if (n_pieces <= most)
-            add_pieces(forms, more, n_pieces, most, parts, view);
+            add_pieces(forms, more, n_pieces, most, space, view);
         view->ms_per_piece *= 4;
     }
     mem_free(more);
@@ -159,13 +160,13 @@ static bool choose_forms(uint32_t *forms, const struct parts *parts,
 
 /* Returns the least bytes that all units may take, and sets *all_ms to the
  * least load that they may cause. */
-static double find_least(double *all_ms, const struct parts *parts)
+static double find_least(double *all_ms, const struct search_space *space)
 {
     double all_bytes = 0;
 
     *all_ms = 0;
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct unit *of = &parts->of[u];
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        const struct unit *of = &space->units[u];
         double ms = INFINITY, bytes = INFINITY;
 
         for (uint32_t i = 0; i < of->n_forms; i++) {
@@ -197,7 +198,7 @@ struct family {
  * price if all pieces fit anyway.
  */
 struct batch {
-    const struct parts *parts;
+    const struct search_space *space;
     struct view view; /* without peak_ms */
     uint32_t
         *forms[N_PEAKS]; /* [n_units] each: shardings of the views in hand */
@@ -219,14 +220,14 @@ struct batch {
 static void choose_one(void *ctx, size_t i, unsigned thread)
 {
     struct batch *batch = ctx;
-    const struct parts *parts = batch->parts;
+    const struct search_space *space = batch->space;
     struct view view = batch->view;
 
     (void)thread;
-    view.peak_ms = peak_fracs[i] * view.all_ms / parts->n_devices;
-    batch->are_few[i] = choose_forms(batch->forms[i], parts, &view);
+    view.peak_ms = peak_fracs[i] * view.all_ms / space->n_devices;
+    batch->are_few[i] = choose_forms(batch->forms[i], space, &view);
     batch->in_hand[i].hash =
-        hash_bytes(batch->forms[i], parts->n_units * sizeof(uint32_t), 0);
+        hash_bytes(batch->forms[i], space->n_units * sizeof(uint32_t), 0);
 }
 
 /* Builds one view and prices the assignment as comm does, on the same thread.
@@ -240,9 +241,9 @@ static void build_one(void *ctx, size_t i, unsigned thread)
     (void)thread;
     if (built->like == built && batch->are_few[i])
         built->work = builder_run(&built->snapshot, &built->is_short,
-                                  batch->parts, &batch->view, batch->forms[i]);
+                                  batch->space, &batch->view, batch->forms[i]);
     if (built->snapshot.n)
-        snapshot_price(&built->snapshot, batch->parts);
+        snapshot_price(&built->snapshot, batch->space);
 }
 
 /* Keeps a snapshot among the best n. It replaces the most expensive one, or an
@@ -295,28 +296,28 @@ static uint64_t build_batch(struct batch *batch, struct pool *pool,
 /* Builds the views of a family and keeps the n cheapest results in best[].
  * Returns the number of assignments priced. */
 static uint64_t find_of_family(struct snapshot *best, unsigned n,
-                               const struct parts *parts,
+                               const struct search_space *space,
                                const struct family *family, struct pool *pool,
                                uint64_t max_work, double end_ms)
 {
     const unsigned barred = family->barred;
     struct batch batch = {
-        .parts = parts,
+        .space = space,
         .view = {.peak_bytes = (uint64_t)(family->room_frac *
-                                          (double)parts->most_room_bytes),
+                                          (double)space->most_room_bytes),
                  .room_frac = family->room_frac,
                  .barred = barred}};
     /* The mean of the least loads is the least possible total, so the largest
      * load of a piece is a fraction of that mean. The price of a byte is
      * relative to the least bytes. */
-    const double least_bytes = find_least(&batch.view.all_ms, parts);
+    const double least_bytes = find_least(&batch.view.all_ms, space);
     const size_t n_fracs = barred & 1U << FORM_REPLICA ? 1 : N_REPLICA_FRACS;
     uint64_t work = 0, n_priced = 0;
     struct arena arena = {0};
 
     for (unsigned k = 0; k < N_PEAKS; k++)
-        batch.forms[k] = ARENA_NEW(&arena, uint32_t, parts->n_units);
-    for (size_t i = 0; i < n_fracs * N_PRICES && i < parts->tuning->n_prices;
+        batch.forms[k] = ARENA_NEW(&arena, uint32_t, space->n_units);
+    for (size_t i = 0; i < n_fracs * N_PRICES && i < space->tuning->n_prices;
          i++) {
         if ((i == N_PRICES && !best->n) ||
             (best->n && (work >= max_work || interrupt_requested() ||
@@ -335,7 +336,7 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
 }
 
 uint64_t starts_find(struct snapshot best[STARTS_KEPT],
-                     const struct parts *parts, struct pool *pool,
+                     const struct search_space *space, struct pool *pool,
                      double end_ms)
 {
     static const struct family families[] = {
@@ -347,8 +348,8 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
         {1U << FORM_CUT, 1, 2},
         {1U << FORM_REPLICA | 1U << FORM_CUT, 1, 3},
     };
-    const unsigned n_starts = parts->tuning->n_starts;
-    const bool is_additive = parts->oracle->is_additive;
+    const unsigned n_starts = space->tuning->n_starts;
+    const bool is_additive = space->oracle->is_additive;
     uint64_t n_priced = 0;
 
     for (unsigned f = 0; f < STARTS_KEPT; f++)
@@ -359,7 +360,7 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
         if (families[i].slot >= n_starts || (i && !best[0].n))
             break;
         n_priced += find_of_family(
-            &best[f], is_additive ? n_starts : 1, parts, &families[i], pool,
+            &best[f], is_additive ? n_starts : 1, space, &families[i], pool,
             i ? BUILDER_MAX_WORK / 4 : BUILDER_MAX_WORK, end_ms);
         for (unsigned k = 0; k < f; k++)
             if (best[k].n == best[f].n && best[k].total_ms == best[f].total_ms)
@@ -368,7 +369,7 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
     return n_priced;
 }
 
-bool starts_by_memory(struct snapshot *out, const struct parts *parts,
+bool starts_by_memory(struct snapshot *out, const struct search_space *space,
                       uint64_t peak_bytes, bool may_exceed)
 {
     const struct view view = {.peak_ms = INFINITY,
@@ -377,11 +378,11 @@ bool starts_by_memory(struct snapshot *out, const struct parts *parts,
                               .peak_bytes = peak_bytes,
                               .by_memory = true,
                               .may_exceed = may_exceed};
-    uint32_t *forms = mem_alloc(parts->n_units, sizeof(*forms));
+    uint32_t *forms = mem_alloc(space->n_units, sizeof(*forms));
     bool is_short;
 
-    (void)choose_at_price(forms, parts, &view);
-    (void)builder_run(out, &is_short, parts, &view, forms);
+    (void)choose_at_price(forms, space, &view);
+    (void)builder_run(out, &is_short, space, &view, forms);
     mem_free(forms);
     return out->n > 0;
 }

@@ -42,13 +42,13 @@
  */
 #define STARTS_KEPT 4
 uint64_t starts_find(struct snapshot best[STARTS_KEPT],
-                     const struct parts *parts, struct pool *pool,
+                     const struct search_space *space, struct pool *pool,
                      double end_ms);
 
 /* Fills *out, except for its total_ms, by memory alone, with pieces as large as
  * possible up to peak_bytes. With may_exceed, devices may exceed their usable
  * memory. Returns false if it finds no place for some pieces. */
-bool starts_by_memory(struct snapshot *out, const struct parts *parts,
+bool starts_by_memory(struct snapshot *out, const struct search_space *space,
                       uint64_t peak_bytes, bool may_exceed);
 
 #endif

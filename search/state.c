@@ -37,18 +37,18 @@
 uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
 void (*layout_checker)(const struct layout *layout);
 
-void layout_init(struct layout *layout, const struct parts *parts)
+void layout_init(struct layout *layout, const struct search_space *space)
 {
-    const struct oracle *oracle = parts->oracle;
-    const uint32_t n = parts->n_devices;
+    const struct oracle *oracle = space->oracle;
+    const uint32_t n = space->n_devices;
     const uint32_t n_terms = oracle->ops->terms ? oracle->n_terms : 1;
     struct arena *arena = &layout->arena;
 
-    *layout = (struct layout){.parts = parts,
+    *layout = (struct layout){.space = space,
                               .n_devices = n,
                               .n_terms = n_terms,
                               .move_limit_bytes = NO_MOVE_LIMIT};
-    layout->first_of = ARENA_NEW(arena, uint32_t, parts->n_units);
+    layout->first_of = ARENA_NEW(arena, uint32_t, space->n_units);
     layout->holdings = ARENA_NEW(arena, struct holding, n);
     layout->n_commits = ARENA_NEW(arena, uint32_t, n);
     layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
@@ -59,8 +59,8 @@ void layout_init(struct layout *layout, const struct parts *parts)
         ARENA_NEW(arena, double, layout_n_blocks(n) * (size_t)n_terms);
     layout->load_ms = ARENA_NEW(arena, double, n);
     layout->bytes = ARENA_NEW(arena, uint64_t, n);
-    if (parts->homes)
-        layout->moved_bytes = ARENA_NEW(arena, uint64_t, parts->n_units);
+    if (space->homes)
+        layout->moved_bytes = ARENA_NEW(arena, uint64_t, space->n_units);
 }
 
 void layout_release(struct layout *layout)
@@ -85,7 +85,7 @@ static void hold(struct layout *layout, uint32_t piece)
     layout->links[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
     layout->load_ms[layout->pieces[piece].device] +=
-        layout->parts->load_ms[layout->pieces[piece].part];
+        layout->space->load_ms[layout->pieces[piece].type];
 }
 
 static void let_go(struct layout *layout, uint32_t piece)
@@ -98,13 +98,13 @@ static void let_go(struct layout *layout, uint32_t piece)
     holding->pieces[slot] = last;
     layout->links[last].slot = slot;
     layout->load_ms[layout->pieces[piece].device] -=
-        layout->parts->load_ms[layout->pieces[piece].part];
+        layout->space->load_ms[layout->pieces[piece].type];
 }
 
 /* Adds a new piece to the assignment. Ignores change->piece. */
 static void insert(struct layout *layout, const struct change *change)
 {
-    uint32_t unit = layout->parts->parts[change->part].unit;
+    uint32_t unit = layout->space->types[change->type].unit;
     uint32_t idx = layout->first_free;
 
     if (idx != NO_PIECE) {
@@ -129,14 +129,14 @@ static void insert(struct layout *layout, const struct change *change)
  * piece is the next one that is reused. */
 static void drop(struct layout *layout, uint32_t idx)
 {
-    uint32_t *part = &layout->pieces[idx].part;
-    uint32_t *at = &layout->first_of[layout->parts->parts[*part].unit];
+    uint32_t *type = &layout->pieces[idx].type;
+    uint32_t *at = &layout->first_of[layout->space->types[*type].unit];
 
     let_go(layout, idx);
     while (*at != idx)
         at = &layout->links[*at].next;
     *at = layout->links[idx].next;
-    *part = NO_PART;
+    *type = NO_TYPE;
     layout->links[idx].next = layout->first_free;
     layout->first_free = idx;
     layout->n_live--;
@@ -203,7 +203,7 @@ static void find_leaders(struct layout *layout, const uint32_t *devices,
  * let_go keep. */
 static void set_load(struct layout *layout, uint32_t r)
 {
-    const struct oracle *oracle = layout->parts->oracle;
+    const struct oracle *oracle = layout->space->oracle;
 
     if (oracle->ops->terms)
         layout->load_ms[r] = oracle_terms_total_ms(
@@ -215,7 +215,7 @@ static void set_load(struct layout *layout, uint32_t r)
  * assignment. So totals of equal assignments may differ in their last bits. */
 static void add_up(struct layout *layout, uint32_t r)
 {
-    const size_t width = layout->parts->oracle->width;
+    const size_t width = layout->space->oracle->width;
     const struct holding *holding = &layout->holdings[r];
     double *sum = layout->sums + r * width;
 
@@ -224,12 +224,12 @@ static void add_up(struct layout *layout, uint32_t r)
     layout->bytes[r] = 0;
     layout->n_commits[r] = 0;
     for (uint32_t i = 0; i < holding->n; i++) {
-        uint32_t part = layout->pieces[holding->pieces[i]].part;
-        const double *vector = layout->parts->vectors + part * width;
+        uint32_t type = layout->pieces[holding->pieces[i]].type;
+        const double *vector = layout->space->vectors + type * width;
 
-        layout->load_ms[r] += layout->parts->load_ms[part];
+        layout->load_ms[r] += layout->space->load_ms[type];
         layout->bytes[r] =
-            saturating_add(layout->bytes[r], layout->parts->parts[part].bytes);
+            saturating_add(layout->bytes[r], layout->space->types[type].bytes);
         add_lanes(sum, sum, vector, 1, width);
     }
 }
@@ -252,13 +252,13 @@ static void add_excess(struct layout *layout)
  * REFRESH commits, or after as many commits as it has pieces. */
 void layout_commit(struct layout *layout, const struct trial *trial)
 {
-    const size_t width = layout->parts->oracle->width;
+    const size_t width = layout->space->oracle->width;
     const size_t n_terms = layout->n_terms;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
 
-        if (change->part == NO_PART) {
+        if (change->type == NO_TYPE) {
             drop(layout, change->piece);
         } else if (change->piece == NO_PIECE) {
             insert(layout, change);
@@ -301,7 +301,7 @@ void layout_commit(struct layout *layout, const struct trial *trial)
  * use this function. */
 double layout_true_total(const struct layout *layout)
 {
-    return oracle_comm_total_ms(layout->parts->oracle, layout->sums,
+    return oracle_comm_total_ms(layout->space->oracle, layout->sums,
                                 layout->compute_ms);
 }
 
@@ -311,8 +311,8 @@ double layout_true_total(const struct layout *layout)
  * the other one is larger by less than this step. */
 static void weigh_terms(struct layout *layout)
 {
-    const struct oracle *oracle = layout->parts->oracle;
-    const double near_frac = layout->parts->tuning->near_frac;
+    const struct oracle *oracle = layout->space->oracle;
+    const double near_frac = layout->space->tuning->near_frac;
 
     for (size_t k = 0; k < layout->n_terms; k++) {
         const double ms = layout->most_ms[k];
@@ -330,7 +330,7 @@ static void weigh_terms(struct layout *layout)
 
 void layout_price(struct layout *layout)
 {
-    const struct oracle *oracle = layout->parts->oracle;
+    const struct oracle *oracle = layout->space->oracle;
 
     for (uint32_t r = 0; r < layout->n_devices; r++)
         add_up(layout, r);
@@ -376,7 +376,7 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
 {
     snapshot->n = 0;
     for (uint32_t i = 0; i < layout->n_pieces; i++)
-        if (layout->pieces[i].part != NO_PART)
+        if (layout->pieces[i].type != NO_TYPE)
             *snapshot_next(snapshot) = layout->pieces[i];
     snapshot->total_ms = layout->total_ms;
     snapshot->excess = layout->excess;
@@ -388,7 +388,7 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
 {
     layout->n_pieces = layout->n_live = 0;
     layout->first_free = NO_PIECE;
-    for (uint32_t u = 0; u < layout->parts->n_units; u++)
+    for (uint32_t u = 0; u < layout->space->n_units; u++)
         layout->first_of[u] = NO_PIECE;
     for (uint32_t r = 0; r < layout->n_devices; r++)
         layout->holdings[r].n = 0;
@@ -399,11 +399,11 @@ void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
 
 /* Prices the snapshot with an assignment of its own, as the caller may have
  * none. Too slow for the steps of a chain. */
-void snapshot_price(struct snapshot *snapshot, const struct parts *parts)
+void snapshot_price(struct snapshot *snapshot, const struct search_space *space)
 {
     struct layout layout;
 
-    layout_init(&layout, parts);
+    layout_init(&layout, space);
     snapshot_load(snapshot, &layout);
     snapshot->total_ms = layout_true_total(&layout);
     snapshot->excess = layout.excess;
@@ -426,17 +426,17 @@ static int compare_placed(const void *left, const void *right)
  * pieces of a column range follow each other. With by_device, pieces are sorted
  * by device within a unit, so that pieces on one device follow each other. */
 static void sort_pieces(struct change *pieces, uint32_t n,
-                        const struct parts *parts, bool by_device)
+                        const struct search_space *space, bool by_device)
 {
     struct placed *placed = mem_alloc(n, sizeof(*placed));
 
     for (uint32_t i = 0; i < n; i++) {
         const struct change it = pieces[i];
-        const uint32_t width = parts->parts[it.part].width;
+        const uint32_t width = space->types[it.type].width;
 
-        placed[i] = (struct placed){{parts->parts[it.part].unit,
+        placed[i] = (struct placed){{space->types[it.type].unit,
                                      by_device ? it.device : ~width, it.range,
-                                     it.block, by_device ? it.part : it.device},
+                                     it.block, by_device ? it.type : it.device},
                                     it};
     }
     qsort(placed, n, sizeof(*placed), compare_placed);
@@ -448,23 +448,23 @@ static void sort_pieces(struct change *pieces, uint32_t n,
 /* Writes the n pieces of a unit as n shards of one of its tables. An assignment
  * stores the widths of pieces, not their columns. This function alone assigns
  * the columns, in the order of the pieces. */
-static void place_shards(struct shard *out, const struct parts *parts,
+static void place_shards(struct shard *out, const struct search_space *space,
                          uint32_t table, const struct change *pieces,
                          uint32_t n)
 {
     uint32_t col = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct part *part = &parts->parts[pieces[i].part];
+        const struct piece_type *type = &space->types[pieces[i].type];
         struct shard *shard = &out[i];
 
-        *shard = shard_whole(parts->problem, table, pieces[i].device);
-        shard->kind = part->kind;
+        *shard = shard_whole(space->problem, table, pieces[i].device);
+        shard->kind = type->kind;
         if (shard_cuts_rows(shard->kind))
-            parts_place_block(shard, part, pieces[i].range, pieces[i].block);
+            type_place_block(shard, type, pieces[i].range, pieces[i].block);
         if (shard->kind == SHARD_COLUMN) {
             shard->col_begin = col;
-            shard->col_end = col += part->width;
+            shard->col_end = col += type->width;
         }
     }
 }
@@ -472,33 +472,33 @@ static void place_shards(struct shard *out, const struct parts *parts,
 /* Writes the shards of all pieces. Tables of a group are placed as one piece,
  * but each of them gets its own shard. */
 void snapshot_to_plan(const struct snapshot *snapshot,
-                      const struct parts *parts, struct plan *plan,
+                      const struct search_space *space, struct plan *plan,
                       struct arena *arena)
 {
     struct snapshot sorted = {0};
     size_t n = 0;
 
     for (uint32_t i = 0; i < snapshot->n; i++)
-        if (!parts->parts[snapshot->pieces[i].part].is_empty)
+        if (!space->types[snapshot->pieces[i].type].is_empty)
             *snapshot_next(&sorted) = snapshot->pieces[i];
-    sort_pieces(sorted.pieces, sorted.n, parts, false);
+    sort_pieces(sorted.pieces, sorted.n, space, false);
     for (uint32_t i = 0; i < sorted.n; i++)
-        n += parts->of[parts->parts[sorted.pieces[i].part].unit].n_tables;
+        n += space->units[space->types[sorted.pieces[i].type].unit].n_tables;
     plan->shards = ARENA_NEW(arena, struct shard, n);
     plan->n_shards = 0;
     for (uint32_t begin = 0, end; begin < sorted.n; begin = end) {
         struct change *pieces = sorted.pieces + begin;
-        const uint32_t u = parts->parts[pieces->part].unit;
-        const struct unit *unit = &parts->of[u];
+        const uint32_t u = space->types[pieces->type].unit;
+        const struct unit *unit = &space->units[u];
 
         for (end = begin;
-             end < sorted.n && parts->parts[sorted.pieces[end].part].unit == u;
+             end < sorted.n && space->types[sorted.pieces[end].type].unit == u;
              end++)
             continue;
-        if (parts->homes && parts->parts[pieces->part].kind == SHARD_COLUMN)
-            homes_order(parts, unit->tables[0], pieces, end - begin);
+        if (space->homes && space->types[pieces->type].kind == SHARD_COLUMN)
+            homes_order(space, unit->tables[0], pieces, end - begin);
         for (uint32_t k = 0; k < unit->n_tables; k++) {
-            place_shards(plan->shards + plan->n_shards, parts, unit->tables[k],
+            place_shards(plan->shards + plan->n_shards, space, unit->tables[k],
                          pieces, end - begin);
             plan->n_shards += end - begin;
         }
@@ -510,29 +510,29 @@ void snapshot_to_plan(const struct snapshot *snapshot,
 
 /* Merges pieces of one unit on one device. They follow each other, as pieces
  * are sorted by unit and device first. */
-bool snapshot_join(struct snapshot *snapshot, const struct parts *parts)
+bool snapshot_join(struct snapshot *snapshot, const struct search_space *space)
 {
     const uint32_t n = snapshot->n;
     bool is_fine = true;
 
-    sort_pieces(snapshot->pieces, n, parts, true);
+    sort_pieces(snapshot->pieces, n, space, true);
     snapshot->n = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct change next = snapshot->pieces[i];
         struct change *last =
             snapshot->n ? &snapshot->pieces[snapshot->n - 1] : NULL;
-        uint32_t part = NO_PART;
+        uint32_t type = NO_TYPE;
 
         if (last && last->device == next.device &&
-            parts->parts[last->part].unit == parts->parts[next.part].unit &&
-            parts_quanta(parts, last->part)) {
-            part = parts_joined(parts, last->part, next.part);
-            is_fine = is_fine && part != NO_PART;
+            space->types[last->type].unit == space->types[next.type].unit &&
+            space_quanta_of(space, last->type)) {
+            type = space_joined_type(space, last->type, next.type);
+            is_fine = is_fine && type != NO_TYPE;
         }
-        if (part == NO_PART)
+        if (type == NO_TYPE)
             snapshot->pieces[snapshot->n++] = next;
         else
-            last->part = part;
+            last->type = type;
     }
     return is_fine;
 }

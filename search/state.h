@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_STATE_H
 
 #include "core/plan.h"
-#include "search/choices.h"
+#include "search/search_space.h"
 
 /*
  * Assignment of pieces to devices: the state of a search. It lists the pieces
@@ -23,10 +23,10 @@
 #define COUNT_MOVES (UINT64_MAX - 1)
 
 /* A piece of an assignment. In a candidate: a changed piece, a new piece
- * (`piece` is NO_PIECE) or a removed piece (`part` is NO_PART). */
+ * (`piece` is NO_PIECE) or a removed piece (`part` is NO_TYPE). */
 struct change {
     uint32_t piece; /* index in the assignment */
-    uint32_t part;  /* piece type; NO_PART: the entry is free */
+    uint32_t type;  /* piece type; NO_TYPE: the entry is free */
     uint32_t device;
     uint32_t range; /* column range of its unit; pieces of one range are its row
                        blocks */
@@ -49,8 +49,8 @@ struct holding {
 /* The assignment. R is the number of devices. "Terms" are those of the oracle
  * (core/oracle.h). */
 struct layout {
-    const struct parts *parts; /* search space, not owned */
-    struct arena arena;        /* holds the arrays that do not grow */
+    const struct search_space *space; /* search space, not owned */
+    struct arena arena;               /* holds the arrays that do not grow */
     uint32_t n_devices;
     struct change *pieces; /* [n_pieces], with free entries between */
     struct link *links;    /* [n_pieces] */
@@ -118,12 +118,12 @@ static inline void add_lanes(double *to, const double *from,
  * move_limit_bytes is NO_MOVE_LIMIT. Then layout_price alone counts it. */
 static inline bool layout_counts_moves(const struct layout *layout)
 {
-    return layout->parts->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
+    return layout->space->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
 /* Allocates an assignment. It cannot be used before a snapshot has been loaded
  * (snapshot_load). */
-void layout_init(struct layout *layout, const struct parts *parts);
+void layout_init(struct layout *layout, const struct search_space *space);
 void layout_release(struct layout *layout);
 
 /* Excess of a device that is one byte over its limit. */
@@ -140,7 +140,7 @@ static inline double excess_over(uint64_t limit, uint64_t bytes, uint64_t whole)
 static inline double layout_excess(const struct layout *layout, uint32_t device,
                                    uint64_t bytes)
 {
-    uint64_t room = layout->parts->room_bytes[device];
+    uint64_t room = layout->space->room_bytes[device];
 
     return excess_over(room, bytes, room);
 }
@@ -190,16 +190,17 @@ void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
 void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
 
 /* Sets the excess, and the total by comm. */
-void snapshot_price(struct snapshot *snapshot, const struct parts *parts);
+void snapshot_price(struct snapshot *snapshot,
+                    const struct search_space *space);
 
 /* Writes the shards of the plan; they live in the arena. The pieces of a table
  * get their columns from the widest piece on. In re-planning they get columns
  * such that few of them move (search/movement.h). */
 void snapshot_to_plan(const struct snapshot *snapshot,
-                      const struct parts *parts, struct plan *plan,
+                      const struct search_space *space, struct plan *plan,
                       struct arena *arena);
 /* Merges column pieces that meet on a device, as trial_join does
  * (search/trial.h). Returns false if some may not be merged. */
-bool snapshot_join(struct snapshot *snapshot, const struct parts *parts);
+bool snapshot_join(struct snapshot *snapshot, const struct search_space *space);
 
 #endif

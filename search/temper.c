@@ -110,7 +110,7 @@ static double heavier(const struct chain *chain)
  * it is independent of the scale of the problem. */
 static double excess_ms(const struct chain *chain, double excess)
 {
-    return chain->at.layout.parts->tuning->excess_weight * excess *
+    return chain->at.layout.space->tuning->excess_weight * excess *
            chain->best.total_ms;
 }
 
@@ -149,7 +149,7 @@ static void decide(struct chain *chain)
         heavier_ms = heavier(chain);
         rise = trial->total_ms - layout->total_ms +
                excess_ms(chain, trial->excess - layout->excess) +
-               layout->parts->tuning->heavy_weight * heavier_ms;
+               layout->space->tuning->heavy_weight * heavier_ms;
     }
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
@@ -166,23 +166,23 @@ static void decide(struct chain *chain)
 
 /* --- chains in lock-step --- */
 
-void temper_open(struct temper *temper, const struct parts *parts,
+void temper_open(struct temper *temper, const struct search_space *space,
                  struct pool *pool, uint64_t seed, goes_on_fn *goes_on,
                  void *ctx)
 {
     *temper =
         (struct temper){.pool = pool,
-                        .lock_step = parts->oracle->ops->terms ? 1 : LOCK_STEP,
+                        .lock_step = space->oracle->ops->terms ? 1 : LOCK_STEP,
                         .goes_on = goes_on,
                         .ctx = ctx};
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
-        tryout_init(&chain->at, parts);
+        tryout_init(&chain->at, space);
         chain->at.layout.style = c % TUNING_STYLES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
-            pricing_init(&temper->pricing[c / temper->lock_step], parts,
+            pricing_init(&temper->pricing[c / temper->lock_step], space,
                          temper->lock_step);
     }
     rng_init(&temper->rng, seed, TEMPER_CHAINS);
@@ -248,7 +248,7 @@ struct snapshot *temper_best(const struct temper *temper)
 static bool is_hopeless(struct chain *chain)
 {
     const struct layout *layout = &chain->at.layout;
-    const struct oracle *oracle = layout->parts->oracle;
+    const struct oracle *oracle = layout->space->oracle;
     struct trial *trial = &chain->at.trial;
     double most_ms = layout->total_ms;
     uint32_t busiest = NO_PIECE;
@@ -261,7 +261,7 @@ static bool is_hopeless(struct chain *chain)
             most_ms = trial->estimates[busiest = r].load_ms;
     if (busiest == NO_PIECE)
         return false;
-    return parts_alone_ms(oracle, trial_sum_on(trial, layout, busiest)) >
+    return space_alone_ms(oracle, trial_sum_on(trial, layout, busiest)) >
            trial_limit_ms(trial, &chain->rng);
 }
 
@@ -275,7 +275,7 @@ static void propose_some(struct chain *chain)
 
     trial->limit_ms = (1 + ROUNDING) * layout->total_ms +
                       excess_ms(chain, layout->excess) +
-                      layout->parts->tuning->heavy_weight * chain->all_heavy_ms;
+                      layout->space->tuning->heavy_weight * chain->all_heavy_ms;
     trial->temperature_ms = chain->temperature_ms;
     for (unsigned i = 0; i < TRIES; i++) {
         propose(trial, layout, &chain->rng);
@@ -424,34 +424,34 @@ static bool exceeds(void *ctx, uint64_t n_done)
     return temper_best(temper)->excess > 0;
 }
 
-uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
+uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
                        unsigned patience)
 {
     static const struct oracle_ops ops = {.terms = price_fullness};
     const struct oracle oracle = {.ops = &ops,
                                   .width = 1,
                                   .n_terms = 1,
-                                  .row_cut = parts->oracle->row_cut};
+                                  .row_cut = space->oracle->row_cut};
     struct tuning tuning = tuning_default;
-    struct parts unpriced = *parts;
+    struct search_space unpriced = *space;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
     struct temper temper;
     struct layout *layout = &temper.all[0].at.layout;
     double lacking = 0;
 
-    if (parts->n_devices < 2)
+    if (space->n_devices < 2)
         return UINT64_MAX;
-    n_steps = min_u64(n_steps, MAX_WORK / parts->n_devices);
+    n_steps = min_u64(n_steps, MAX_WORK / space->n_devices);
     n_steps = patience * n_steps / (N_REPAIR_CYCLES * TEMPER_CHAINS) + 1;
     tuning.heavy_weight = 0;
     tuning.excess_weight = 1;
     unpriced.oracle = &oracle;
     unpriced.homes = NULL;
     unpriced.tuning = &tuning;
-    unpriced.vectors = mem_alloc(parts->n_parts, sizeof(double));
-    for (uint32_t p = 0; p < parts->n_parts; p++)
-        unpriced.vectors[p] = (double)parts->parts[p].bytes /
-                              ((double)parts->most_room_bytes + 1);
+    unpriced.vectors = mem_alloc(space->n_types, sizeof(double));
+    for (uint32_t p = 0; p < space->n_types; p++)
+        unpriced.vectors[p] = (double)space->types[p].bytes /
+                              ((double)space->most_room_bytes + 1);
     unpriced.alone_ms = unpriced.load_ms = unpriced.vectors;
     temper_open(&temper, &unpriced, NULL, REPAIR_SEED, exceeds, &temper);
     temper_start(&temper, io, 1);
@@ -461,7 +461,7 @@ uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
     snapshot_load(temper_best(&temper), layout);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         lacking +=
-            fmax(0, (double)layout->bytes[r] - (double)parts->room_bytes[r]);
+            fmax(0, (double)layout->bytes[r] - (double)space->room_bytes[r]);
     if (!(lacking > 0))
         snapshot_copy(io, temper_best(&temper));
     temper_close(&temper);

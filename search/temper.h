@@ -66,7 +66,7 @@ struct temper {
 uint64_t temper_effort(uint64_t asked);
 
 /* Creates the chains. They need a start before they can run. */
-void temper_open(struct temper *temper, const struct parts *parts,
+void temper_open(struct temper *temper, const struct search_space *space,
                  struct pool *pool, uint64_t seed, goes_on_fn *goes_on,
                  void *ctx);
 void temper_close(struct temper *temper); /* accepts a zeroed struct */
@@ -106,7 +106,7 @@ bool temper_exchange(struct temper *temper, uint64_t n_steps, double hot_frac);
  * which the best assignment still exceeds the memory, and leaves *io as it was.
  * It takes at most about `patience` seconds.
  */
-uint64_t temper_repair(struct snapshot *io, const struct parts *parts,
+uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
                        unsigned patience);
 
 #endif

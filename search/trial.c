@@ -35,20 +35,21 @@ double trial_limit_ms(const struct trial *trial, const struct rng *rng)
 void trial_send(struct trial *trial, const struct layout *layout,
                 uint32_t piece, uint32_t n_quanta, uint32_t device)
 {
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     const struct change *it = &layout->pieces[piece];
-    const struct unit *of = &parts->of[parts->parts[it->part].unit];
-    const uint32_t n_all = parts_quanta(parts, it->part);
+    const struct unit *of = &space->units[space->types[it->type].unit];
+    const uint32_t n_all = space_quanta_of(space, it->type);
     struct change change = *it;
 
     if (n_quanta && n_quanta < n_all)
-        change.part = parts_of_quanta(of, n_all - n_quanta);
+        change.type = unit_type_of_quanta(of, n_all - n_quanta);
     else
         change.device = device;
     *snapshot_next(&trial->changes) = change;
-    if (change.part != it->part)
-        trial_add(trial, (struct change){.part = parts_of_quanta(of, n_quanta),
-                                         .device = device});
+    if (change.type != it->type)
+        trial_add(trial,
+                  (struct change){.type = unit_type_of_quanta(of, n_quanta),
+                                  .device = device});
 }
 
 /* Removes a piece from the sums of its device (sign -1) or adds it (sign 1).
@@ -58,8 +59,8 @@ void trial_send(struct trial *trial, const struct layout *layout,
 static inline void sum_piece(struct trial *trial, const struct layout *layout,
                              const struct change *piece, double sign)
 {
-    const size_t width = layout->parts->oracle->width;
-    const uint64_t bytes = layout->parts->parts[piece->part].bytes;
+    const size_t width = layout->space->oracle->width;
+    const uint64_t bytes = layout->space->types[piece->type].bytes;
     const uint32_t device = piece->device;
     const bool is_new = trial->place[device] == NO_PIECE;
     const uint32_t i = is_new ? trial->n_devices : trial->place[device];
@@ -77,7 +78,7 @@ static inline void sum_piece(struct trial *trial, const struct layout *layout,
     trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
                                : saturating_add(trial->bytes[i], bytes);
     add_lanes(sum, is_new ? layout->sums + device * width : sum,
-              layout->parts->vectors + piece->part * width, sign, width);
+              layout->space->vectors + piece->type * width, sign, width);
     if (sign < 0 && !trial->n_held[i])
         memset(sum, 0, width * sizeof(*sum));
 }
@@ -96,7 +97,7 @@ static void sum_up(struct trial *trial, const struct layout *layout,
              layout->pieces[changes[c].piece].device == only))
             sum_piece(trial, layout, &layout->pieces[changes[c].piece], -1);
     for (uint32_t c = 0; c < trial->changes.n; c++)
-        if (changes[c].part != NO_PART &&
+        if (changes[c].type != NO_TYPE &&
             (only == NO_PIECE || changes[c].device == only))
             sum_piece(trial, layout, &changes[c], 1);
 }
@@ -124,7 +125,7 @@ const double *trial_sum_on(struct trial *trial, const struct layout *layout,
 {
     sum_up(trial, layout, device);
     if (!trial->n_devices)
-        return layout->sums + device * layout->parts->oracle->width;
+        return layout->sums + device * layout->space->oracle->width;
     trial->place[device] = NO_PIECE;
     trial->n_in_block[device / LAYOUT_BLOCK] = 0;
     trial->n_devices = 0;
@@ -159,7 +160,7 @@ static double most_left_alone(const struct trial *trial,
  * the candidate touches the device that leads the term. */
 static void price_terms(struct trial *trial, const struct layout *layout)
 {
-    const struct oracle *oracle = layout->parts->oracle;
+    const struct oracle *oracle = layout->space->oracle;
     const size_t n_terms = oracle->n_terms;
     double max_ms[ORACLE_MAX_TERMS];
 
@@ -197,8 +198,8 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
 {
     while (walk->c < trial->changes.n) {
         walk->piece = trial->changes.pieces[walk->c++];
-        if (walk->piece.part != NO_PART &&
-            layout->parts->parts[walk->piece.part].unit == walk->unit)
+        if (walk->piece.type != NO_TYPE &&
+            layout->space->types[walk->piece.type].unit == walk->unit)
             return true;
     }
     while (walk->held != NO_PIECE) {
@@ -216,17 +217,17 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
 static bool join_last(struct trial *trial, const struct layout *layout,
                       struct unit_walk *walk, uint32_t into)
 {
-    const uint32_t part = parts_joined(
-        layout->parts, trial->changes.pieces[into].part, walk->piece.part);
+    const uint32_t type = space_joined_type(
+        layout->space, trial->changes.pieces[into].type, walk->piece.type);
 
-    if (part == NO_PART)
+    if (type == NO_TYPE)
         return false;
-    trial->changes.pieces[into].part = part;
+    trial->changes.pieces[into].type = type;
     if (walk->is_held)
         trial_remove(trial, walk->piece.piece);
     else if (walk->piece.piece != NO_PIECE)
-        trial->changes.pieces[walk->c - 1].part =
-            NO_PART; /* removes the piece */
+        trial->changes.pieces[walk->c - 1].type =
+            NO_TYPE; /* removes the piece */
     else
         trial->changes.pieces[--walk->c] =
             trial->changes.pieces[--trial->changes.n];
@@ -244,7 +245,7 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
     const struct unit_walk begin = {
         .unit = unit, .c = from, .held = layout->first_of[unit]};
     struct unit_walk walk = begin;
-    uint32_t alike = NO_PART;
+    uint32_t alike = NO_TYPE;
     bool is_fine = true;
 
     while (trial_walk(&walk, trial, layout)) {
@@ -256,13 +257,13 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
             *first = walk.c - 1;
     }
     for (uint32_t c = from; c < trial->changes.n; c++)
-        if (trial->changes.pieces[c].part != NO_PART)
+        if (trial->changes.pieces[c].type != NO_TYPE)
             trial->first_on[trial->changes.pieces[c].device] = NO_PIECE;
-    if (layout->parts->of[unit].first->output != OUTPUT_SEQUENCE)
+    if (layout->space->units[unit].first->output != OUTPUT_SEQUENCE)
         return is_fine;
     for (walk = begin; trial_walk(&walk, trial, layout);) {
-        is_fine = is_fine && (alike == NO_PART || walk.piece.part == alike);
-        alike = walk.piece.part;
+        is_fine = is_fine && (alike == NO_TYPE || walk.piece.type == alike);
+        alike = walk.piece.type;
     }
     return is_fine;
 }
@@ -273,18 +274,18 @@ static bool join_unit(struct trial *trial, const struct layout *layout,
 static bool meets(const struct trial *trial, const struct layout *layout,
                   uint32_t c)
 {
-    const struct part *parts = layout->parts->parts;
+    const struct piece_type *types = layout->space->types;
     const struct change *change = &trial->changes.pieces[c];
-    const uint32_t unit = layout->parts->parts[change->part].unit;
+    const uint32_t unit = layout->space->types[change->type].unit;
     struct unit_walk walk = {.unit = unit, .held = layout->first_of[unit]};
     struct shard mine, other;
 
-    parts_place_block(&mine, &parts[change->part], 0, change->block);
+    type_place_block(&mine, &types[change->type], 0, change->block);
     while (trial_walk(&walk, trial, layout)) {
         if (walk.piece.device != change->device ||
             (!walk.is_held && walk.c > c))
             continue;
-        parts_place_block(&other, &parts[walk.piece.part], 0, walk.piece.block);
+        type_place_block(&other, &types[walk.piece.type], 0, walk.piece.block);
         if (mine.row_begin == other.row_begin && mine.row_end == other.row_end)
             return true;
     }
@@ -297,23 +298,23 @@ static bool meets(const struct trial *trial, const struct layout *layout,
  * pieces of two column ranges of such a block may share a device. */
 bool trial_join(struct trial *trial, const struct layout *layout)
 {
-    const struct parts *parts = layout->parts;
-    uint32_t last = NO_PART, part;
+    const struct search_space *space = layout->space;
+    uint32_t last = NO_TYPE, type;
     bool is_fine = true;
 
     if (trial->is_apart)
         return true;
     for (uint32_t c = 0; c < trial->changes.n; c++) {
-        part = trial->changes.pieces[c].part;
-        if (part == NO_PART)
+        type = trial->changes.pieces[c].type;
+        if (type == NO_TYPE)
             continue;
-        if (parts->parts[part].kind == SHARD_GRID) {
+        if (space->types[type].kind == SHARD_GRID) {
             is_fine = is_fine && (trial->changes.n > MAX_BLOCKS ||
-                                  !parts_can_move(parts, part) ||
+                                  !space_can_move(space, type) ||
                                   !meets(trial, layout, c));
-        } else if (parts_quanta(parts, part) &&
-                   parts->parts[part].unit != last) {
-            last = parts->parts[part].unit;
+        } else if (space_quanta_of(space, type) &&
+                   space->types[type].unit != last) {
+            last = space->types[type].unit;
             is_fine = join_unit(trial, layout, last, c) && is_fine;
         }
     }
@@ -322,22 +323,22 @@ bool trial_join(struct trial *trial, const struct layout *layout)
 
 /* --- several candidates at once --- */
 
-void pricing_init(struct pricing *pricing, const struct parts *parts,
+void pricing_init(struct pricing *pricing, const struct search_space *space,
                   uint32_t n)
 {
-    const size_t n_rows = (size_t)n * parts->n_devices;
-    const size_t width = parts->oracle->width;
+    const size_t n_rows = (size_t)n * space->n_devices;
+    const size_t width = space->oracle->width;
 
     *pricing = (struct pricing){0};
-    if (parts->oracle->ops->terms)
+    if (space->oracle->ops->terms)
         return;
     pricing->sums = mem_alloc(n_rows, (width + 4) * sizeof(double));
     pricing->rows_ms = pricing->sums + n_rows * width;
     pricing->compute_ms = pricing->rows_ms + n_rows;
     pricing->fwd_ms = pricing->compute_ms + n_rows;
     pricing->bwd_ms = pricing->fwd_ms + n_rows;
-    if (n > 1 && parts->oracle->ops->bwd)
-        bwd_memo_init(&pricing->memo, parts->oracle, n);
+    if (n > 1 && space->oracle->ops->bwd)
+        bwd_memo_init(&pricing->memo, space->oracle, n);
 }
 
 void pricing_release(struct pricing *pricing)
@@ -351,7 +352,7 @@ void pricing_release(struct pricing *pricing)
 static void price_heads(struct tryout *const *tryouts, uint32_t n,
                         struct pricing *pricing)
 {
-    const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
+    const struct oracle *oracle = tryouts[0]->layout.space->oracle;
     size_t n_rows = 0;
 
     assert(pricing->sums); /* the oracle has no terms */
@@ -384,7 +385,7 @@ static inline void gather(double *to, const double *sums, size_t width,
 static void price_comm(struct tryout *const *tryouts, uint32_t n,
                        struct pricing *pricing)
 {
-    const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
+    const struct oracle *oracle = tryouts[0]->layout.space->oracle;
     const size_t n_devices = tryouts[0]->layout.n_devices;
     const bool has_memo = pricing->memo.oracle != NULL;
     const size_t width = oracle->width, stride = has_memo ? 1 : width;
@@ -425,7 +426,7 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
 void tryouts_price(struct tryout *const *tryouts, uint32_t n,
                    struct pricing *pricing)
 {
-    const struct oracle *oracle = tryouts[0]->layout.parts->oracle;
+    const struct oracle *oracle = tryouts[0]->layout.space->oracle;
 
     for (uint32_t i = 0; i < n; i++) {
         tryouts[i]->n_priced += tryouts[i]->trial.changes.n > 0;
@@ -439,29 +440,29 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
 }
 
 /* Allocates all arrays of length [R] once, as candidates are many and small. */
-void tryout_init(struct tryout *tryout, const struct parts *parts)
+void tryout_init(struct tryout *tryout, const struct search_space *space)
 {
-    const uint32_t n = parts->n_devices;
+    const uint32_t n = space->n_devices;
     struct trial *trial = &tryout->trial;
     struct arena *arena = &trial->arena;
 
     *tryout = (struct tryout){.trial.limit_ms = INFINITY};
-    layout_init(&tryout->layout, parts);
+    layout_init(&tryout->layout, space);
     trial->devices = ARENA_NEW(arena, uint32_t, n);
     trial->place = ARENA_NEW(arena, uint32_t, n);
     trial->n_in_block = ARENA_NEW(arena, uint32_t, layout_n_blocks(n));
     trial->first_on = ARENA_NEW(arena, uint32_t, n);
     trial->n_held = ARENA_NEW(arena, int64_t, n);
     trial->bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->sums = ARENA_NEW(arena, double, n * parts->oracle->width);
+    trial->sums = ARENA_NEW(arena, double, n * space->oracle->width);
     trial->compute_ms = ARENA_NEW(arena, double, n);
     trial->terms_ms = ARENA_NEW(arena, double, n * tryout->layout.n_terms);
     trial->estimates = ARENA_NEW(arena, struct estimate, n);
-    if (parts->homes)
-        trial->moved = ARENA_NEW(arena, struct unit_moved, parts->n_units);
+    if (space->homes)
+        trial->moved = ARENA_NEW(arena, struct unit_moved, space->n_units);
     for (uint32_t r = 0; r < n; r++)
         trial->place[r] = trial->first_on[r] = NO_PIECE;
-    pricing_init(&tryout->alone, parts, 1);
+    pricing_init(&tryout->alone, space, 1);
 }
 
 uint64_t tryout_release(struct tryout *tryout)

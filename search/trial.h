@@ -102,7 +102,7 @@ void trial_send(struct trial *trial, const struct layout *layout,
 static inline void trial_remove(struct trial *trial, uint32_t piece)
 {
     *snapshot_next(&trial->changes) =
-        (struct change){.piece = piece, .part = NO_PART};
+        (struct change){.piece = piece, .type = NO_TYPE};
 }
 /* Removes all pieces of a unit. */
 static inline void trial_remove_unit(struct trial *trial,
@@ -165,7 +165,7 @@ struct pricing {
 };
 
 /* Allocates buffers for up to n candidates. */
-void pricing_init(struct pricing *pricing, const struct parts *parts,
+void pricing_init(struct pricing *pricing, const struct search_space *space,
                   uint32_t n);
 void pricing_release(struct pricing *pricing);
 
@@ -180,7 +180,7 @@ struct tryout {
                              its value as total_ms */
 };
 
-void tryout_init(struct tryout *tryout, const struct parts *parts);
+void tryout_init(struct tryout *tryout, const struct search_space *space);
 /* Frees the contents. Returns the number of candidates priced. */
 uint64_t tryout_release(struct tryout *tryout);
 

@@ -11,26 +11,26 @@
  * the device that any of its tables is pinned to. ERR_INPUT if two tables of
  * one group are pinned to different devices, or if a table is pinned to a
  * device that does not exist. */
-static int constrain_unit(const struct parts *parts, struct unit *unit,
+static int constrain_unit(const struct search_space *space, struct unit *unit,
                           struct err *err)
 {
     const struct table *pinned = NULL;
 
-    unit->first = &parts->problem->tables[unit->tables[0]];
-    unit->kinds = parts->problem->kinds & parts->oracle->kinds;
+    unit->first = &space->problem->tables[unit->tables[0]];
+    unit->kinds = space->problem->kinds & space->oracle->kinds;
     unit->pin = -1;
-    unit->device = parts->n_devices < 2 ? 0 : NO_PIECE;
+    unit->device = space->n_devices < 2 ? 0 : NO_PIECE;
     for (uint32_t k = 0; k < unit->n_tables; k++) {
-        const struct table *table = &parts->problem->tables[unit->tables[k]];
+        const struct table *table = &space->problem->tables[unit->tables[k]];
 
         unit->kinds &= table->kinds;
         if (table->device < 0)
             continue;
-        if (table->device >= parts->n_devices)
+        if (table->device >= space->n_devices)
             return err_set(err, ERR_INPUT,
                            "table '%s' is pinned to device %" PRId64
                            ", and there are %u",
-                           table->name, table->device, parts->n_devices);
+                           table->name, table->device, space->n_devices);
         if (pinned && pinned->device != table->device)
             return err_set(err, ERR_INPUT,
                            "group '%s' is pinned to two devices, by tables "
@@ -48,7 +48,7 @@ static int constrain_unit(const struct parts *parts, struct unit *unit,
  * between unit numbers are broken in the same way. All units share one array of
  * members. The run time is O(n), and each group scans the list once more for
  * its members. */
-int parts_collect(struct parts *parts, const struct problem *problem,
+int space_collect(struct search_space *space, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err)
 {
@@ -59,25 +59,25 @@ int parts_collect(struct parts *parts, const struct problem *problem,
     uint32_t *members = ARENA_NEW(arena, uint32_t, n);
     bool *taken = ARENA_NEW(arena, bool, n);
 
-    *parts = (struct parts){.problem = problem,
-                            .oracle = oracle,
-                            .n_devices = n_devices,
-                            .room_bytes = room_bytes,
-                            .least_room_bytes = UINT64_MAX,
-                            .tuning = &tuning_default,
-                            .arena = arena,
-                            .of = ARENA_NEW(arena, struct unit, n)};
+    *space = (struct search_space){.problem = problem,
+                                   .oracle = oracle,
+                                   .n_devices = n_devices,
+                                   .room_bytes = room_bytes,
+                                   .least_room_bytes = UINT64_MAX,
+                                   .tuning = &tuning_default,
+                                   .arena = arena,
+                                   .units = ARENA_NEW(arena, struct unit, n)};
     problem_room_bytes(problem, room_bytes);
     for (uint32_t r = 0; r < n_devices; r++) {
-        parts->all_room_bytes += (double)room_bytes[r];
-        parts->most_room_bytes = max_u64(parts->most_room_bytes, room_bytes[r]);
-        parts->least_room_bytes =
-            min_u64(parts->least_room_bytes, room_bytes[r]);
+        space->all_room_bytes += (double)room_bytes[r];
+        space->most_room_bytes = max_u64(space->most_room_bytes, room_bytes[r]);
+        space->least_room_bytes =
+            min_u64(space->least_room_bytes, room_bytes[r]);
     }
     tables_canonical_order(problem->tables, n, order);
     for (size_t i = 0; i < n; i++) {
         const char *group = problem->tables[order[i]].group;
-        struct unit *unit = &parts->of[parts->n_units];
+        struct unit *unit = &space->units[space->n_units];
 
         if (taken[i])
             continue;
@@ -88,8 +88,8 @@ int parts_collect(struct parts *parts, const struct problem *problem,
                 members[unit->n_tables++] = order[j];
             }
         members += unit->n_tables;
-        parts->n_units++;
-        if (constrain_unit(parts, unit, err))
+        space->n_units++;
+        if (constrain_unit(space, unit, err))
             return -1;
     }
     return 0;

@@ -304,13 +304,13 @@ static void search_as_is(struct group *group, uint64_t effort, unsigned n_seeds,
     fflush(stdout);
 }
 
-static void search_without(struct group *group, const struct part_off *part,
+static void search_without(struct group *group, const struct part_off *type,
                            uint64_t effort, unsigned n_seeds, struct pool *pool)
 {
     struct tuning tuning = tuning_default;
     double sum = 0, worst = -INFINITY;
 
-    part->switch_off(&tuning);
+    type->switch_off(&tuning);
     for (unsigned i = 0; i < group->n; i++) {
         const struct bench_case *of = &group->cases[i];
         double now = 0, then = 0;
@@ -333,7 +333,7 @@ int main(int argc, char **argv)
         {.name = "torchrec"}, {.name = "tight"},
     };
     const size_t n_groups = sizeof groups / sizeof *groups;
-    const size_t n_parts = sizeof parts_off / sizeof *parts_off;
+    const size_t n_types = sizeof parts_off / sizeof *parts_off;
     uint64_t effort = 300000;
     unsigned n_seeds = 5;
     struct pool *pool = pool_open(0);
@@ -365,7 +365,7 @@ int main(int argc, char **argv)
         if (argc <= 3 || strstr(groups[g].name, argv[3]))
             search_as_is(&groups[g], effort, n_seeds, pool);
     printf("\n");
-    for (size_t p = 0; p < n_parts; p++) {
+    for (size_t p = 0; p < n_types; p++) {
         if (argc > 4 && !strstr(parts_off[p].name, argv[4]))
             continue;
         printf("%-22s", parts_off[p].name);

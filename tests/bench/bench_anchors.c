@@ -380,12 +380,12 @@ static void bench_steps(void)
         struct arena_mark mark = arena_mark(&arena);
         char **field = fields[i];
         const double ms = strtod(field[6], NULL);
-        const struct embeddings part = embeddings_of(field, &arena);
+        const struct embeddings type = embeddings_of(field, &arena);
 
         arena_rewind(&arena, mark);
         printf("%-27s %-5s %5s %7s %9.3f ", field[0], field[1], field[2],
                field[3], ms);
-        if (isnan(part.ms)) {
+        if (isnan(type.ms)) {
             printf("no figures of this %s  %s\n",
                    shipped_gpu(field[1], &arena) ? "list" : "GPU", field[7]);
             continue;
@@ -393,12 +393,12 @@ static void bench_steps(void)
         if (!first || strcmp(first[0], field[0]) ||
             strcmp(first[1], field[1]) || strcmp(first[3], field[3])) {
             first = field;
-            first_ms = part.ms;
+            first_ms = type.ms;
         }
-        printf("%10.3f %8.3f %6.2f %9.2f %9.2f  %s\n", part.ms,
-               part.with_input_ms, part.ms / ms, ms / strtod(first[6], NULL),
-               part.ms / first_ms, field[7]);
-        n_above += !(part.with_input_ms < ms);
+        printf("%10.3f %8.3f %6.2f %9.2f %9.2f  %s\n", type.ms,
+               type.with_input_ms, type.ms / ms, ms / strtod(first[6], NULL),
+               type.ms / first_ms, field[7]);
+        n_above += !(type.with_input_ms < ms);
         n_priced++;
     }
     bound(n_priced >= 18 && !n_above,

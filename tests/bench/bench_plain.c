@@ -61,12 +61,12 @@ static double plain_total(const struct problem *problem,
                           uint64_t seed, struct arena *arena, struct err *err)
 {
     struct snapshot best = {0};
-    struct parts parts;
+    struct search_space space;
     double total_ms;
 
-    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, err))
+    if (space_init(&space, problem, oracle, NULL, NULL, arena, err))
         return NAN;
-    total_ms = plain_solve(&best, &parts, n_changes, seed, arena) > 0
+    total_ms = plain_solve(&best, &space, n_changes, seed, arena) > 0
                    ? INFINITY
                    : best.total_ms;
     snapshot_release(&best);

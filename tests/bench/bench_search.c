@@ -241,17 +241,17 @@ static double banned(const struct problem *problem, const struct oracle *oracle,
     struct snapshot found = {0};
     struct plan plan = {0};
     struct err err = {0};
-    struct parts parts;
+    struct search_space space;
     double before_ms, ratio = 1;
 
     search_options_init(&options);
-    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, &err)) {
+    if (space_init(&space, problem, oracle, NULL, NULL, arena, &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(1);
     }
-    if (published_find(&found, &plan, &parts, &options)) {
+    if (published_find(&found, &plan, &space, &options)) {
         before_ms = found.total_ms;
-        (void)published_join(&found, &parts);
+        (void)published_join(&found, &space);
         ratio = found.total_ms / before_ms;
     }
     snapshot_release(&found);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "search/choices.h"
+#include "search/search_space.h"
 #include "search/state.h"
 
 /*
@@ -29,7 +29,7 @@ struct plain_unit {
 };
 
 struct plain {
-    const struct parts *parts;
+    const struct search_space *space;
     struct plain_unit *units;          /* [n_units] */
     double *sums, *compute_ms, *terms; /* [R][width], [R], [R][n_terms] */
     double *bytes;                     /* [R] */
@@ -39,25 +39,25 @@ struct plain {
  * -1). */
 static void plain_add(struct plain *plain, uint32_t u, double sign)
 {
-    const struct parts *parts = plain->parts;
-    size_t width = parts->oracle->width;
+    const struct search_space *space = plain->space;
+    size_t width = space->oracle->width;
 
     for (uint32_t i = 0; i < plain->units[u].n; i++) {
         const struct change *piece = &plain->units[u].pieces[i];
 
         plain->bytes[piece->device] +=
-            sign * (double)parts->parts[piece->part].bytes;
+            sign * (double)space->types[piece->type].bytes;
         for (size_t w = 0; w < width; w++)
             plain->sums[piece->device * width + w] +=
-                sign * parts->vectors[piece->part * width + w];
+                sign * space->vectors[piece->type * width + w];
     }
 }
 
 /* Total cost, with a penalty for exceeded memory. */
 static double plain_energy(const struct plain *plain)
 {
-    const struct oracle *oracle = plain->parts->oracle;
-    uint32_t n_devices = plain->parts->n_devices;
+    const struct oracle *oracle = plain->space->oracle;
+    uint32_t n_devices = plain->space->n_devices;
     double total = 0, excess = 0;
 
     oracle->ops->terms(oracle, plain->sums, n_devices, plain->compute_ms,
@@ -71,18 +71,18 @@ static double plain_energy(const struct plain *plain)
     }
     for (uint32_t r = 0; r < n_devices; r++)
         excess +=
-            fmax(0, plain->bytes[r] / (double)plain->parts->room_bytes[r] - 1);
+            fmax(0, plain->bytes[r] / (double)plain->space->room_bytes[r] - 1);
     return total * (1 + 2 * excess);
 }
 
 /* Device of a piece of a sharding that may go anywhere. Pieces go to
  * consecutive devices in a ring from `at` on, or to hosts. Pieces of one row
  * block are placed apart. */
-static uint32_t plain_ring_device(const struct parts *parts,
+static uint32_t plain_ring_device(const struct search_space *space,
                                   const struct form *form,
                                   const struct change *piece, uint32_t at)
 {
-    const struct cluster *cluster = &parts->problem->cluster;
+    const struct cluster *cluster = &space->problem->cluster;
     uint32_t n = cluster->n_devices, per_host = cluster_group(cluster);
     uint32_t apart = form->n_pieces <= n ? form->n_blocks : 1;
 
@@ -101,9 +101,9 @@ static void plain_set_form(struct plain *plain, uint32_t u,
     for (uint32_t i = 0; n <= PLAIN_MAX_PIECES && i < n; i++) {
         struct change *piece = &unit->pieces[i];
 
-        *piece = forms_piece(plain->parts, form, i);
+        *piece = forms_piece(plain->space, form, i);
         if (piece->device == NO_PIECE)
-            piece->device = plain_ring_device(plain->parts, form, piece, at);
+            piece->device = plain_ring_device(plain->space, form, piece, at);
         unit->n = n;
     }
 }
@@ -114,7 +114,7 @@ static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
 {
     struct plain_unit *unit = &plain->units[u];
 
-    if (!parts_can_move(plain->parts, unit->pieces[i].part))
+    if (!space_can_move(plain->space, unit->pieces[i].type))
         return;
     for (uint32_t k = 0; k < unit->n; k++)
         if (unit->pieces[k].device == to &&
@@ -127,32 +127,32 @@ static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
 static const struct form *plain_even_form(const struct plain *plain, uint32_t u,
                                           double peak_ms)
 {
-    const struct form *form = &plain->parts->of[u].forms[0];
+    const struct form *form = &plain->space->units[u].forms[0];
 
-    for (uint32_t k = 1; k < plain->parts->of[u].n_forms; k++)
+    for (uint32_t k = 1; k < plain->space->units[u].n_forms; k++)
         if (form->peak_ms > peak_ms &&
-            plain->parts->of[u].forms[k].kind == FORM_COLUMNS)
-            form = &plain->parts->of[u].forms[k];
+            plain->space->units[u].forms[k].kind == FORM_COLUMNS)
+            form = &plain->space->units[u].forms[k];
     return form;
 }
 
 static void plain_longest_first(struct plain *plain, double peak_ms)
 {
-    const struct parts *parts = plain->parts;
-    uint32_t n_devices = parts->n_devices;
-    double *piece_ms = mem_alloc(parts->n_units + n_devices, sizeof(double));
-    double *load_ms = piece_ms + parts->n_units;
+    const struct search_space *space = plain->space;
+    uint32_t n_devices = space->n_devices;
+    double *piece_ms = mem_alloc(space->n_units + n_devices, sizeof(double));
+    double *load_ms = piece_ms + space->n_units;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
+    for (uint32_t u = 0; u < space->n_units; u++) {
         const struct form *form = plain_even_form(plain, u, peak_ms);
 
         plain_set_form(plain, u, form, 0);
         piece_ms[u] = form->peak_ms;
     }
-    for (uint32_t done = 0; done < parts->n_units; done++) {
+    for (uint32_t done = 0; done < space->n_units; done++) {
         uint32_t u = 0;
 
-        for (uint32_t other = 1; other < parts->n_units; other++)
+        for (uint32_t other = 1; other < space->n_units; other++)
             if (piece_ms[other] > piece_ms[u])
                 u = other;
         for (uint32_t i = 0; i < plain->units[u].n; i++) {
@@ -161,7 +161,7 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
             for (uint32_t r = 0; r < n_devices; r++)
                 if (load_ms[r] < load_ms[piece->device])
                     plain_move(plain, u, i, r);
-            load_ms[piece->device] += parts->alone_ms[piece->part];
+            load_ms[piece->device] += space->alone_ms[piece->type];
         }
         piece_ms[u] = -1;
         plain_add(plain, u, 1);
@@ -173,8 +173,8 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
 static void plain_propose(struct plain *plain, const uint32_t *units,
                           struct rng *rng)
 {
-    const struct parts *parts = plain->parts;
-    uint32_t n_devices = parts->n_devices;
+    const struct search_space *space = plain->space;
+    uint32_t n_devices = space->n_devices;
     struct plain_unit *a = &plain->units[units[0]];
     struct plain_unit *b = &plain->units[units[1]];
     uint32_t i = rng_draw(rng, a->n), k = rng_draw(rng, b->n);
@@ -190,17 +190,18 @@ static void plain_propose(struct plain *plain, const uint32_t *units,
         plain_move(plain, units[1], k, from);
         break;
     default:
-        plain_set_form(plain, units[0],
-                       &parts->of[units[0]]
-                            .forms[rng_draw(rng, parts->of[units[0]].n_forms)],
-                       any);
+        plain_set_form(
+            plain, units[0],
+            &space->units[units[0]]
+                 .forms[rng_draw(rng, space->units[units[0]].n_forms)],
+            any);
     }
 }
 
 static void plain_save(const struct plain *plain, struct snapshot *best)
 {
     best->n = 0;
-    for (uint32_t u = 0; u < plain->parts->n_units; u++)
+    for (uint32_t u = 0; u < plain->space->n_units; u++)
         for (uint32_t i = 0; i < plain->units[u].n; i++)
             *snapshot_next(best) = plain->units[u].pieces[i];
 }
@@ -209,7 +210,7 @@ static void plain_save(const struct plain *plain, struct snapshot *best)
 static double plain_step(struct plain *plain, double now, double temperature_ms,
                          struct rng *rng)
 {
-    uint32_t n_units = plain->parts->n_units;
+    uint32_t n_units = plain->space->n_units;
     uint32_t units[2] = {rng_draw(rng, n_units), rng_draw(rng, n_units)};
     uint32_t n = units[0] == units[1] ? 1 : 2;
     struct plain_unit old[2];
@@ -235,21 +236,22 @@ static double plain_step(struct plain *plain, double now, double temperature_ms,
 
 /* Finds the best assignment in n_steps steps and prices it. `parts` must be
  * priced. Returns the memory in excess (snapshot_price). */
-static double plain_solve(struct snapshot *best, const struct parts *parts,
-                          uint64_t n_steps, uint64_t seed, struct arena *arena)
+static double plain_solve(struct snapshot *best,
+                          const struct search_space *space, uint64_t n_steps,
+                          uint64_t seed, struct arena *arena)
 {
-    const uint32_t n_devices = parts->n_devices;
-    struct plain plain = {.parts = parts};
+    const uint32_t n_devices = space->n_devices;
+    struct plain plain = {.space = space};
     double now, least, mean_ms = 0;
     struct rng rng;
 
-    plain.units = ARENA_NEW(arena, struct plain_unit, parts->n_units);
-    plain.sums = ARENA_NEW(arena, double, n_devices * parts->oracle->width);
+    plain.units = ARENA_NEW(arena, struct plain_unit, space->n_units);
+    plain.sums = ARENA_NEW(arena, double, n_devices * space->oracle->width);
     plain.compute_ms = ARENA_NEW(arena, double, n_devices);
     plain.terms = ARENA_NEW(arena, double, n_devices *ORACLE_MAX_TERMS);
     plain.bytes = ARENA_NEW(arena, double, n_devices);
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        mean_ms += parts->of[u].forms[0].load_ms / n_devices;
+    for (uint32_t u = 0; u < space->n_units; u++)
+        mean_ms += space->units[u].forms[0].load_ms / n_devices;
     plain_longest_first(&plain, mean_ms);
     now = least = plain_energy(&plain);
     plain_save(&plain, best);
@@ -266,7 +268,7 @@ static double plain_solve(struct snapshot *best, const struct parts *parts,
             plain_save(&plain, best);
         }
     }
-    snapshot_price(best, parts);
+    snapshot_price(best, space);
     return best->excess;
 }
 

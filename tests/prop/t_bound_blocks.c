@@ -59,11 +59,11 @@ static void draw_memory(struct problem *problem, struct rng *rng,
         need += (double)shard_memory(problem, &whole).total;
     }
     for (uint32_t r = 0; r < cluster->n_devices; r++) {
-        const double part = is_uneven ? 0.5 + rng_uniform(rng) : 1;
+        const double type = is_uneven ? 0.5 + rng_uniform(rng) : 1;
 
         cluster->memory_bytes[r] =
             sample_memory(problem).total +
-            (uint64_t)(need * slack * part / cluster->n_devices);
+            (uint64_t)(need * slack * type / cluster->n_devices);
     }
     tally->n_tight += is_tight;
     tally->n_uneven += is_uneven;

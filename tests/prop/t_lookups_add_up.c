@@ -6,7 +6,7 @@
  * with fewer rows. */
 #include "base/rng.h"
 #include "costmodel/oracles.h"
-#include "search/choices.h"
+#include "search/search_space.h"
 #include "tests/golden.h"
 #include "tests/tap.h"
 
@@ -183,16 +183,16 @@ static void add_share(struct tally *tally, double share)
 static void try_parts(struct tally *tally, struct scene *scene,
                       const struct meter *meter, struct rng *rng)
 {
-    struct parts parts;
+    struct search_space space;
     struct err err;
     const struct unit *of;
 
-    if (parts_init(&parts, &scene->problem, scene->oracle, NULL, NULL,
+    if (space_init(&space, &scene->problem, scene->oracle, NULL, NULL,
                    &scene->arena, &err)) {
         ok(0, "parts: %s", err.msg);
         return;
     }
-    of = &parts.of[0];
+    of = &space.units[0];
     for (uint32_t i = 0; i < of->n_forms; i++) {
         const struct form *cut = &of->forms[i];
         const struct cluster *cluster = &scene->problem.cluster;
@@ -206,14 +206,14 @@ static void try_parts(struct tally *tally, struct scene *scene,
                 share_of_blocks(
                     scene, meter,
                     cut->fills_host ? host * cluster->devices_per_host : 0,
-                    parts.parts[cut->part].n_rows, cut->n_ranges));
+                    space.types[cut->type].n_rows, cut->n_ranges));
     }
-    if (of->columns != NO_PART)
+    if (of->columns != NO_TYPE)
         add_share(tally, share_of_columns(
                              scene, meter,
                              of->quantum * (1 + (uint32_t)rng_below(
                                                     rng, of->n_quanta - 1))));
-    if (of->replica != NO_PART && scene->oracle->prices_empty_blocks)
+    if (of->replica != NO_TYPE && scene->oracle->prices_empty_blocks)
         add_share(tally, share_of_replicas(scene, meter));
 }
 

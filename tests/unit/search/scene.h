@@ -20,7 +20,7 @@ struct scene {
     struct arena arena;
     struct problem problem;
     struct random_oracle oracle;
-    struct parts parts;
+    struct search_space space;
     struct snapshot start; /* priced */
 };
 
@@ -47,11 +47,11 @@ static void scene_open(struct scene *scene, enum scene_sort sort)
         rng_init(&rng, 9, seed++);
         random_oracle_init(&scene->oracle, &scene->problem, &rng);
     } while (scene_sort_of(&scene->oracle.base) != sort);
-    ok(!parts_init(&scene->parts, &scene->problem, &scene->oracle.base, NULL,
+    ok(!space_init(&scene->space, &scene->problem, &scene->oracle.base, NULL,
                    NULL, &scene->arena, &err) &&
-           fit_by_memory(&scene->start, &scene->parts, NULL),
+           fit_by_memory(&scene->start, &scene->space, NULL),
        "a start: %s", err.msg);
-    snapshot_price(&scene->start, &scene->parts);
+    snapshot_price(&scene->start, &scene->space);
 }
 
 static void scene_close(struct scene *scene)

@@ -22,7 +22,7 @@ struct standing {
     struct problem old, problem;
     struct random_oracle oracle;
     struct plan from;
-    struct parts parts;
+    struct search_space space;
     struct homes homes;
     struct snapshot nearest;
     struct tryout tryout;
@@ -85,13 +85,13 @@ static void standing_open(struct standing *standing, uint64_t seed,
     standing->oracle.base.row_cut = row_cut;
     homes_init(&standing->homes, &standing->problem, &standing->from,
                &standing->arena);
-    ok(!parts_init(&standing->parts, &standing->problem, &standing->oracle.base,
+    ok(!space_init(&standing->space, &standing->problem, &standing->oracle.base,
                    &standing->homes, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
-    carry_over(&standing->nearest, &standing->parts);
-    layout_init(&standing->homes.nearest, &standing->parts);
+    carry_over(&standing->nearest, &standing->space);
+    layout_init(&standing->homes.nearest, &standing->space);
     snapshot_load(&standing->nearest, &standing->homes.nearest);
-    tryout_init(&standing->tryout, &standing->parts);
+    tryout_init(&standing->tryout, &standing->space);
     standing->tryout.layout.move_limit_bytes = COUNT_MOVES;
     snapshot_load(&standing->nearest, &standing->tryout.layout);
 }

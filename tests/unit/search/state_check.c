@@ -37,7 +37,7 @@ static int check_free(const struct layout *layout, struct err *err)
     uint32_t n = 0, i = layout->first_free;
 
     for (; i != NO_PIECE && n <= layout->n_pieces; n++) {
-        if (i >= layout->n_pieces || layout->pieces[i].part != NO_PART)
+        if (i >= layout->n_pieces || layout->pieces[i].type != NO_TYPE)
             return wrong("a piece in the free list is none", i, err);
         i = layout->links[i].next;
     }
@@ -51,12 +51,12 @@ static int check_free(const struct layout *layout, struct err *err)
 static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
                        struct err *err)
 {
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     const struct change *piece = &layout->pieces[i];
     const uint32_t slot = layout->links[i].slot;
     const struct form *cut;
 
-    if (piece->part >= parts->n_parts || parts->parts[piece->part].unit != unit)
+    if (piece->type >= space->n_types || space->types[piece->type].unit != unit)
         return wrong("the part of a piece is of its unit", i, err);
     if (piece->piece != i)
         return wrong("the number of a piece", i, err);
@@ -64,10 +64,10 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
         slot >= layout->holdings[piece->device].n ||
         layout->holdings[piece->device].pieces[slot] != i)
         return wrong("the slot of a piece", i, err);
-    cut = parts_form_of(parts, piece->part);
+    cut = space_form_of(space, piece->type);
     if (cut->kind == FORM_CUT &&
         (piece->block >= cut->n_blocks || piece->range >= cut->n_ranges ||
-         parts_of_block(cut, piece->block) != piece->part))
+         form_type_of_block(cut, piece->block) != piece->type))
         return wrong("the block of a piece", i, err);
     return 0;
 }
@@ -76,7 +76,7 @@ static int check_lists(const struct layout *layout, struct err *err)
 {
     uint32_t n_live = 0, n_held = 0;
 
-    for (uint32_t u = 0; u < layout->parts->n_units; u++) {
+    for (uint32_t u = 0; u < layout->space->n_units; u++) {
         uint32_t i = layout->first_of[u];
 
         for (; i != NO_PIECE; i = layout->links[i].next)
@@ -95,13 +95,13 @@ static int check_lists(const struct layout *layout, struct err *err)
 /* Checks that the plan made of the pieces passes plan_check, apart from
  * memory. */
 static int check_tiling(const struct snapshot *pieces,
-                        const struct parts *parts, struct err *err)
+                        const struct search_space *space, struct err *err)
 {
-    struct plan plan = {.problem = *parts->problem, .bound_ms = NAN};
+    struct plan plan = {.problem = *space->problem, .bound_ms = NAN};
     struct arena arena = {0};
     int rc;
 
-    snapshot_to_plan(pieces, parts, &plan, &arena);
+    snapshot_to_plan(pieces, space, &plan, &arena);
     plan_derive_kinds(&plan);
     rc = plan_check(&plan, err);
     arena_release(&arena);
@@ -125,15 +125,15 @@ static double largest(const double *values, size_t n, size_t stride)
 static int check_sums(const struct layout *layout, const struct layout *fresh,
                       struct err *err)
 {
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     const double rounding = ROUNDING * (layout->n_live + 1);
-    const size_t width = parts->oracle->width;
+    const size_t width = space->oracle->width;
 
     for (size_t lane = 0; lane < width; lane++)
         if (compare("the sums of a device", layout->sums + lane,
                     fresh->sums + lane, layout->n_devices, width,
                     rounding *
-                        largest(parts->vectors + lane, parts->n_parts, width),
+                        largest(space->vectors + lane, space->n_types, width),
                     err))
             return -1;
     for (uint32_t r = 0; r < layout->n_devices; r++)
@@ -149,14 +149,14 @@ static int check_loads(const struct layout *layout, const struct layout *fresh,
 {
     const double rounding =
         ROUNDING * (layout->n_live + 1) *
-        largest(layout->parts->load_ms, layout->parts->n_parts, 1);
+        largest(layout->space->load_ms, layout->space->n_types, 1);
 
-    if (!layout->parts->oracle->ops->terms)
+    if (!layout->space->oracle->ops->terms)
         return compare("the load of a device", layout->load_ms, fresh->load_ms,
                        layout->n_devices, 1, rounding, err);
     for (uint32_t r = 0; r < layout->n_devices; r++)
         if (layout->load_ms[r] !=
-            oracle_terms_total_ms(layout->parts->oracle,
+            oracle_terms_total_ms(layout->space->oracle,
                                   layout->terms_ms + r * layout->n_terms))
             return wrong("the load of a device", r, err);
     return 0;
@@ -166,7 +166,7 @@ static int check_loads(const struct layout *layout, const struct layout *fresh,
 static int check_costs(const struct layout *layout, struct layout *fresh,
                        struct err *err)
 {
-    const struct oracle *oracle = layout->parts->oracle;
+    const struct oracle *oracle = layout->space->oracle;
     const uint32_t n = layout->n_devices;
     const double total_ms = oracle->ops->terms
                                 ? oracle_terms_total_ms(oracle, layout->most_ms)
@@ -228,7 +228,7 @@ static int check_figures(const struct layout *layout, struct layout *fresh,
 
     if (check_sums(layout, fresh, err))
         return -1;
-    for (uint32_t u = 0; counts_moves && u < layout->parts->n_units; u++)
+    for (uint32_t u = 0; counts_moves && u < layout->space->n_units; u++)
         if (layout->moved_bytes[u] != fresh->moved_bytes[u])
             return wrong("the bytes that a unit moves", u, err);
     if (counts_moves && layout->all_moved_bytes != fresh->all_moved_bytes)
@@ -255,11 +255,11 @@ int layout_check(const struct layout *layout, struct err *err)
 
     if (check_lists(layout, err))
         return -1;
-    layout_init(&fresh, layout->parts);
+    layout_init(&fresh, layout->space);
     fresh.move_limit_bytes = layout->move_limit_bytes;
     snapshot_save(&pieces, layout);
     snapshot_load(&pieces, &fresh);
-    if (layout->is_partial || !check_tiling(&pieces, layout->parts, err))
+    if (layout->is_partial || !check_tiling(&pieces, layout->space, err))
         rc = check_figures(layout, &fresh, err);
     layout_release(&fresh);
     snapshot_release(&pieces);

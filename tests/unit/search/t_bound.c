@@ -4,7 +4,7 @@
  * this. */
 #include "search/search.h"
 
-#include "search/choices.h"
+#include "search/search_space.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -16,13 +16,13 @@ static struct proven bound_of(const struct problem *problem,
                               const struct oracle *oracle, struct arena *arena)
 {
     struct proven bound = {.ms = NAN, .term = ""};
-    struct parts parts;
+    struct search_space space;
     struct err err = {0};
 
-    if (parts_init(&parts, problem, oracle, NULL, NULL, arena, &err))
+    if (space_init(&space, problem, oracle, NULL, NULL, arena, &err))
         ok(0, "parts: %s", err.msg);
     else
-        bound_find(&bound, &parts);
+        bound_find(&bound, &space);
     return bound;
 }
 

@@ -18,7 +18,7 @@ struct scene {
     struct random_oracle oracle;
     struct plan from;
     struct homes homes;
-    struct parts parts;
+    struct search_space space;
     struct snapshot out;
     uint32_t last; /* the unit */
     bool is_new;
@@ -51,12 +51,12 @@ static bool open_scene(struct scene *scene, uint64_t seed)
         fake_whole_plan(problem, device_of, n - scene->is_new, &scene->arena);
     scene->from.problem.cluster.n_devices++;
     homes_init(&scene->homes, problem, &scene->from, &scene->arena);
-    if (parts_init(&scene->parts, problem, &scene->oracle.base, &scene->homes,
+    if (space_init(&scene->space, problem, &scene->oracle.base, &scene->homes,
                    NULL, &scene->arena, &err))
         return false;
-    while (scene->parts.of[scene->last].tables[0] != n - 1)
+    while (scene->space.units[scene->last].tables[0] != n - 1)
         scene->last++;
-    carry_over(&scene->out, &scene->parts);
+    carry_over(&scene->out, &scene->space);
     return true;
 }
 
@@ -70,7 +70,7 @@ static void close_scene(struct scene *scene)
  * unit as it was, on device number `way`. */
 static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
 {
-    const struct unit *of = &scene->parts.of[scene->last];
+    const struct unit *of = &scene->space.units[scene->last];
     const struct form *form = scene->is_new ? &of->forms[way] : NULL;
     struct rng rng;
 
@@ -80,7 +80,7 @@ static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
         rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
     else
         trial_add(&tryout->trial,
-                  (struct change){.part = of->whole, .device = way});
+                  (struct change){.type = of->whole, .device = way});
 }
 
 static bool is_better(double excess, double total_ms,
@@ -93,32 +93,32 @@ static bool is_better(double excess, double total_ms,
 
 static void try_scene(struct scene *scene, struct tally *tally)
 {
-    const struct unit *of = &scene->parts.of[scene->last];
+    const struct unit *of = &scene->space.units[scene->last];
     struct snapshot others = {0};
     struct tryout tryout;
 
-    snapshot_price(&scene->out, &scene->parts);
+    snapshot_price(&scene->out, &scene->space);
     tally->n++;
     tally->n_exceeding += scene->out.excess > 0;
     for (uint32_t i = 0; i < scene->out.n; i++) {
         const struct change *piece = &scene->out.pieces[i];
-        const struct part *part = &scene->parts.parts[piece->part];
-        uint32_t table = scene->parts.of[part->unit].tables[0];
+        const struct piece_type *type = &scene->space.types[piece->type];
+        uint32_t table = scene->space.units[type->unit].tables[0];
 
-        if (part->unit == scene->last) {
-            tally->n_cut += part->kind != SHARD_TABLE;
+        if (type->unit == scene->last) {
+            tally->n_cut += type->kind != SHARD_TABLE;
             continue;
         }
         *snapshot_next(&others) = *piece;
         tally->n_moved += piece->device != scene->from.shards[table].device;
     }
-    tryout_init(&tryout, &scene->parts);
+    tryout_init(&tryout, &scene->space);
     tryout.layout.is_partial = true;
     snapshot_load(&others, &tryout.layout);
     /* column shardings are skipped, because rebuild() distributes their pieces
      * at random */
     for (uint32_t way = 0;
-         way < (scene->is_new ? of->n_forms : scene->parts.n_devices); way++) {
+         way < (scene->is_new ? of->n_forms : scene->space.n_devices); way++) {
         double total_ms;
 
         if (scene->is_new && of->forms[way].kind == FORM_COLUMNS)
@@ -146,7 +146,7 @@ static void test_one_left(void)
     struct snapshot out = {0};
     struct oracle oracle;
     struct homes homes;
-    struct parts parts;
+    struct search_space space;
     struct plan from;
     struct err err;
 
@@ -168,8 +168,8 @@ static void test_one_left(void)
                      2, &arena);
     homes_init(&homes, &one, &from, &arena);
     oracle = fake_oracle(&one);
-    if (!parts_init(&parts, &one, &oracle, &homes, NULL, &arena, &err))
-        carry_over(&out, &parts);
+    if (!space_init(&space, &one, &oracle, &homes, NULL, &arena, &err))
+        carry_over(&out, &space);
     is_i64(out.n, 2, "a table that must be cut has two pieces");
     for (uint32_t i = 0; i < out.n; i++)
         is_i64(out.pieces[i].device, 0, "on the one GPU that is left");
@@ -188,7 +188,7 @@ static void test_replica(uint32_t n_devices)
     struct snapshot out = {0};
     struct oracle oracle;
     struct homes homes;
-    struct parts parts;
+    struct search_space space;
     struct plan from;
     struct err err;
 
@@ -198,13 +198,13 @@ static void test_replica(uint32_t n_devices)
     homes_init(&homes, &after, &from, &arena);
     oracle = fake_oracle(&after);
     oracle.kinds = SHARD_ALL_KINDS;
-    if (parts_init(&parts, &after, &oracle, &homes, NULL, &arena, &err))
+    if (space_init(&space, &after, &oracle, &homes, NULL, &arena, &err))
         ok(0, "parts: %s", err.msg);
     else
-        ok(snapshot_from_plan(&out, &parts, &from) == (n_devices == 2) &&
+        ok(snapshot_from_plan(&out, &space, &from) == (n_devices == 2) &&
                (n_devices != 2 ||
                 (out.n == 2 &&
-                 parts.parts[out.pieces[0].part].kind == SHARD_REPLICATE)),
+                 space.types[out.pieces[0].type].kind == SHARD_REPLICATE)),
            "a replica of 2 GPUs on %u", n_devices);
     snapshot_release(&out);
     arena_release(&arena);

@@ -190,7 +190,7 @@ static void check_layouts(double slack, unsigned kinds)
         struct random_oracle oracle;
         struct problem problem;
         struct layout layout;
-        struct parts parts;
+        struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
         struct rng rng;
@@ -200,11 +200,11 @@ static void check_layouts(double slack, unsigned kinds)
         problem.kinds = kinds;
         random_oracle_init(&oracle, &problem, &rng);
         if (problem.cluster.n_devices > 1 &&
-            !parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+            !space_init(&space, &problem, &oracle.base, NULL, NULL, &arena,
                         &err)) {
             n++;
-            if (fit_by_memory(&found, &parts, &failure)) {
-                layout_init(&layout, &parts);
+            if (fit_by_memory(&found, &space, &failure)) {
+                layout_init(&layout, &space);
                 snapshot_load(&found, &layout);
                 n_found++;
                 n_wrong += layout.excess > 0 || layout_check(&layout, &err);
@@ -236,7 +236,7 @@ static void check_proof(void)
         struct snapshot found = {0};
         struct problem problem;
         struct oracle oracle;
-        struct parts parts;
+        struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
         bool has, is_found;
@@ -249,9 +249,9 @@ static void check_proof(void)
         for (uint32_t r = 0; r < packing.n_bins; r++)
             problem.cluster.memory_bytes[r] = packing.rooms[r] * 16 * 4;
         oracle = fake_oracle(&problem);
-        if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err))
+        if (space_init(&space, &problem, &oracle, NULL, NULL, &arena, &err))
             ok(0, "parts: %s", err.msg);
-        is_found = fit_by_memory(&found, &parts, &failure);
+        is_found = fit_by_memory(&found, &space, &failure);
         n_found += is_found;
         n_wrong += is_found != has || failure.is_proven == has;
         snapshot_release(&found);
@@ -278,7 +278,7 @@ static void check_whole(void)
         struct snapshot found = {0};
         struct problem problem;
         struct oracle oracle;
-        struct parts parts;
+        struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
 
@@ -301,9 +301,9 @@ static void check_whole(void)
         for (uint32_t r = 0; r < n_devices; r++)
             problem.cluster.memory_bytes[r] += sample_memory(&problem).total;
         oracle = fake_oracle(&problem);
-        if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err))
+        if (space_init(&space, &problem, &oracle, NULL, NULL, &arena, &err))
             ok(0, "parts: %s", err.msg);
-        n_found += fit_by_memory(&found, &parts, &failure);
+        n_found += fit_by_memory(&found, &space, &failure);
         n_wrong += failure.is_proven;
         snapshot_release(&found);
         arena_release(&arena);

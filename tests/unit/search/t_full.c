@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/search.h"
 
-#include "search/choices.h"
+#include "search/search_space.h"
 #include "search/temper.h"
 #include "search/tuning.h"
 #include "tests/judge.h"
@@ -255,31 +255,31 @@ static void check_forms(void)
     struct problem problem;
     struct err err = {0};
     struct arena arena = {0};
-    struct parts parts;
+    struct search_space space;
     int rc;
 
     fake_problem(&problem, rows, dims, 1, 3, ROOMY, &arena);
     oracle = plain_oracle(&problem);
-    rc = parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err);
+    rc = space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err);
     ok(!rc, "parts: %s", err.msg);
     if (rc)
         return;
-    for (uint32_t i = 0; i < parts.n_forms; i++) {
-        const struct form *form = &parts.forms[i];
+    for (uint32_t i = 0; i < space.n_forms; i++) {
+        const struct form *form = &space.forms[i];
         double elements = 0;
 
         for (uint32_t k = 0; k < form->n_pieces; k++) {
-            struct change piece = forms_piece(&parts, form, k);
-            const struct part *part = &parts.parts[piece.part];
+            struct change piece = forms_piece(&space, form, k);
+            const struct piece_type *type = &space.types[piece.type];
 
-            elements += (double)part->n_rows * part->width;
+            elements += (double)type->n_rows * type->width;
         }
         if (form->kind == FORM_REPLICA)
             elements /= form->n_pieces;
         if (elements != 1600)
             ok(0, "form %u has %g elements", i, elements);
     }
-    ok(parts.n_forms >= 8, "%u ways to cut a table", parts.n_forms);
+    ok(space.n_forms >= 8, "%u ways to cut a table", space.n_forms);
     arena_release(&arena);
 }
 

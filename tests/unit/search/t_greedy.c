@@ -29,14 +29,14 @@ static uint32_t naive_choose(const struct naive *naive,
                              const struct greedy_inputs *inputs,
                              const struct cuttable *piece, double cap)
 {
-    const struct parts *parts = inputs->parts;
-    const struct part *part = &parts->parts[piece->part];
-    const int64_t pin = parts->of[part->unit].pin;
+    const struct search_space *space = inputs->space;
+    const struct piece_type *type = &space->types[piece->type];
+    const int64_t pin = space->units[type->unit].pin;
     uint32_t chosen = NO_PIECE;
 
-    for (uint32_t r = 0; r < parts->n_devices; r++)
+    for (uint32_t r = 0; r < space->n_devices; r++)
         if ((pin < 0 || pin == r) &&
-            part->bytes <= parts->room_bytes[r] - naive->bytes[r] &&
+            type->bytes <= space->room_bytes[r] - naive->bytes[r] &&
             naive->output[r] + piece->output <= cap &&
             (chosen == NO_PIECE ||
              naive->compute_ms[r] < naive->compute_ms[chosen] ||
@@ -52,8 +52,8 @@ static double naive_place(struct naive *naive,
                           const struct greedy_inputs *inputs,
                           const uint32_t *pieces, size_t n, double cap)
 {
-    const struct parts *parts = inputs->parts;
-    const struct oracle *oracle = parts->oracle;
+    const struct search_space *space = inputs->space;
+    const struct oracle *oracle = space->oracle;
 
     *naive = (struct naive){0};
     for (size_t i = 0; i < n; i++) {
@@ -64,13 +64,13 @@ static double naive_place(struct naive *naive,
         if (r == NO_PIECE)
             return INFINITY;
         for (unsigned w = 0; w < RANDOM_WIDTH; w++)
-            sum[w] += parts->vectors[piece->part * (size_t)RANDOM_WIDTH + w];
+            sum[w] += space->vectors[piece->type * (size_t)RANDOM_WIDTH + w];
         oracle->ops->compute(oracle, sum, 1, &naive->compute_ms[r]);
         naive->output[r] += piece->output;
-        naive->bytes[r] += parts->parts[piece->part].bytes;
+        naive->bytes[r] += space->types[piece->type].bytes;
         naive->placement[i] = r;
     }
-    oracle->ops->compute(oracle, naive->sums, parts->n_devices,
+    oracle->ops->compute(oracle, naive->sums, space->n_devices,
                          naive->compute_ms);
     return oracle_comm_total_ms(oracle, naive->sums, naive->compute_ms);
 }
@@ -114,18 +114,19 @@ static bool is_as_naive(const struct greedy_inputs *inputs,
 
 /* Draws each table whole or in two halves that share one entry of `of`. */
 static size_t draw_pieces(struct cuttable *of, uint32_t *pieces,
-                          const struct parts *parts, struct rng *rng)
+                          const struct search_space *space, struct rng *rng)
 {
     uint32_t n_of = 0;
     size_t n = 0;
 
-    for (uint32_t u = 0; u < parts->n_units; u++) {
-        const struct unit *unit = &parts->of[u];
-        const uint32_t half = parts_of_width(parts, u, unit->first->dim / 2);
-        const bool is_cut = unit->whole == NO_PART ||
-                            (half != NO_PART && rng_below(rng, 3) == 0);
+    for (uint32_t u = 0; u < space->n_units; u++) {
+        const struct unit *unit = &space->units[u];
+        const uint32_t half =
+            space_type_of_width(space, u, unit->first->dim / 2);
+        const bool is_cut = unit->whole == NO_TYPE ||
+                            (half != NO_TYPE && rng_below(rng, 3) == 0);
 
-        of[n_of] = (struct cuttable){.part = is_cut ? half : unit->whole,
+        of[n_of] = (struct cuttable){.type = is_cut ? half : unit->whole,
                                      .half = NO_PIECE,
                                      .output = (double)(1 + rng_below(rng, 4))};
         pieces[n++] = n_of;
@@ -172,7 +173,7 @@ static void check_one(struct tally *tally, struct rng *rng)
     struct greedy greedy = {0};
     struct random_oracle oracle;
     struct problem problem;
-    struct parts parts;
+    struct search_space space;
     struct arena arena = {0};
     struct err err = {0};
     double output = 0;
@@ -180,23 +181,23 @@ static void check_one(struct tally *tally, struct rng *rng)
 
     draw_problem(&problem, rng, &arena);
     random_oracle_init(&oracle, &problem, rng);
-    if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err)) {
+    if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err)) {
         tally->n_wrong++;
         printf("# %s\n", err.msg);
         arena_release(&arena);
         return;
     }
-    inputs.parts = &parts;
-    n = draw_pieces(of, pieces, &parts, rng);
+    inputs.space = &space;
+    n = draw_pieces(of, pieces, &space, rng);
     for (size_t i = 0; i < n; i++) {
         output += of[pieces[i]].output;
         tally->n_pinned +=
-            parts.of[parts.parts[of[pieces[i]].part].unit].pin >= 0;
+            space.units[space.types[of[pieces[i]].type].unit].pin >= 0;
     }
     for (unsigned c = 0; c < GREEDY_CAPS; c++)
         inputs.caps[c] = c == GREEDY_CAPS - 1
                              ? INFINITY
-                             : (1 + 0.05 * c) * output / parts.n_devices;
+                             : (1 + 0.05 * c) * output / space.n_devices;
     greedy_init(&greedy, &inputs);
     /* the second run must not see leftovers of the first */
     for (unsigned again = 0; again < 2; again++) {

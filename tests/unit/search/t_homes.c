@@ -19,7 +19,7 @@ static uint64_t moved(struct standing *standing)
     struct plan_moves moves;
 
     snapshot_save(&now, &standing->tryout.layout);
-    snapshot_to_plan(&now, &standing->parts, &plan, &standing->arena);
+    snapshot_to_plan(&now, &standing->space, &plan, &standing->arena);
     plan_derive_kinds(&plan);
     plan_moves_find(&moves, &standing->from, &plan, &standing->arena);
     snapshot_release(&now);
@@ -54,7 +54,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         if (rng_below(&standing.rng, 4) == 0) {
             trial_clear(trial);
             homes_propose(trial, layout,
-                          rng_draw(&standing.rng, standing.parts.n_units));
+                          rng_draw(&standing.rng, standing.space.n_units));
         }
         if (!trial->changes.n)
             continue;
@@ -74,9 +74,9 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         n_plan += said != moved(&standing);
         for (uint32_t k = 0; k < layout->n_pieces; k++)
             n_grids +=
-                layout->pieces[k].part != NO_PART &&
+                layout->pieces[k].type != NO_TYPE &&
                 layout->pieces[k].range > 0 &&
-                standing.parts.parts[layout->pieces[k].part].kind == SHARD_GRID;
+                standing.space.types[layout->pieces[k].type].kind == SHARD_GRID;
     }
     ok(n > 1000 && n_less > 100 && n_grids > 100,
        "%zu changes, %zu move less, %zu with ranges of grids", n, n_less,

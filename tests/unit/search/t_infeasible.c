@@ -193,15 +193,15 @@ static bool has_plan(const struct problem *problem, struct sickness *sick,
     struct random_oracle oracle = sick->oracle;
     const struct fit_failure failure = {.lacking_bytes = UINT64_MAX};
     struct snapshot packed = {0};
-    struct parts parts;
+    struct search_space space;
     bool yes;
 
     oracle.base.problem = problem;
     if (infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS, NULL, err) ||
-        parts_init(&parts, problem, &oracle.base, NULL, NULL, &sick->arena,
+        space_init(&space, problem, &oracle.base, NULL, NULL, &sick->arena,
                    err))
         return false;
-    yes = fit_by_memory(&packed, &parts, NULL);
+    yes = fit_by_memory(&packed, &space, NULL);
     snapshot_release(&packed);
     return yes || !infeasible_check(problem, &oracle.base, SHARD_ALL_KINDS,
                                     &failure, err);

@@ -22,7 +22,7 @@ typedef bool spoil_fn(struct layout *layout, uint32_t piece);
 
 static bool spoil_first(struct layout *layout, uint32_t piece)
 {
-    uint32_t unit = layout->parts->parts[layout->pieces[piece].part].unit;
+    uint32_t unit = layout->space->types[layout->pieces[piece].type].unit;
 
     layout->first_of[unit] = NO_PIECE;
     return true;
@@ -102,30 +102,31 @@ static bool spoil_leak(struct layout *layout, uint32_t piece)
 
 static bool spoil_unit(struct layout *layout, uint32_t piece)
 {
-    uint32_t unit = layout->parts->parts[layout->pieces[piece].part].unit;
+    uint32_t unit = layout->space->types[layout->pieces[piece].type].unit;
 
-    layout->pieces[piece].part =
-        layout->parts->of[(unit + 1) % layout->parts->n_units].whole;
+    layout->pieces[piece].type =
+        layout->space->units[(unit + 1) % layout->space->n_units].whole;
     return true;
 }
 
 static bool spoil_width(struct layout *layout, uint32_t piece)
 {
-    const struct part *part = &layout->parts->parts[layout->pieces[piece].part];
-    const struct unit *of = &layout->parts->of[part->unit];
+    const struct piece_type *type =
+        &layout->space->types[layout->pieces[piece].type];
+    const struct unit *of = &layout->space->units[type->unit];
 
-    if (!(part->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
-        of->columns == NO_PART || part->width == of->quantum)
+    if (!(type->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
+        of->columns == NO_TYPE || type->width == of->quantum)
         return false;
-    layout->pieces[piece].part = of->columns;
+    layout->pieces[piece].type = of->columns;
     return true;
 }
 
 static bool is_block(const struct layout *layout, uint32_t piece)
 {
-    const uint32_t part = layout->pieces[piece].part;
+    const uint32_t type = layout->pieces[piece].type;
 
-    return parts_form_of(layout->parts, part)->kind == FORM_CUT;
+    return space_form_of(layout->space, type)->kind == FORM_CUT;
 }
 
 static bool spoil_block(struct layout *layout, uint32_t piece)
@@ -163,11 +164,11 @@ static bool spoil_bytes(struct layout *layout, uint32_t piece)
 /* Leaves a part of a piece's sums on its device. */
 static bool spoil_sums(struct layout *layout, uint32_t piece)
 {
-    uint32_t width = layout->parts->oracle->width;
+    uint32_t width = layout->space->oracle->width;
     double *sums = layout->sums + layout->pieces[piece].device * width;
 
     sums[0] +=
-        1e-3 * layout->parts->vectors[layout->pieces[piece].part * width];
+        1e-3 * layout->space->vectors[layout->pieces[piece].type * width];
     return true;
 }
 
@@ -247,7 +248,7 @@ static bool spoil_none_leads(struct layout *layout, uint32_t piece)
 /* Migration is counted only if a plan is replaced. */
 static bool spoil_moved(struct layout *layout, uint32_t piece)
 {
-    uint32_t unit = layout->parts->parts[layout->pieces[piece].part].unit;
+    uint32_t unit = layout->space->types[layout->pieces[piece].type].unit;
 
     if (!layout_counts_moves(layout))
         return false;
@@ -324,7 +325,7 @@ static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
     struct layout *layout = &tryout->layout;
     struct snapshot saved = {0};
 
-    if (layout->pieces[piece].part == NO_PART)
+    if (layout->pieces[piece].type == NO_TYPE)
         return;
     snapshot_save(&saved, layout);
     if (faults[fault].spoil(layout, piece)) {
@@ -360,7 +361,7 @@ static void walk_scene(enum scene_sort sort, struct tally *tally)
     struct rng rng;
 
     scene_open(&scene, sort);
-    tryout_init(&tryout, &scene.parts);
+    tryout_init(&tryout, &scene.space);
     snapshot_load(&scene.start, &tryout.layout);
     rng_init(&rng, 23, sort);
     walk(&tryout, &rng, tally);
@@ -436,9 +437,9 @@ static void open_tables(struct scene *scene, uint32_t n)
     scene->problem.kinds = SHARD_TABLE;
     rng_init(&rng, 43, n);
     random_oracle_init(&scene->oracle, &scene->problem, &rng);
-    ok(!parts_init(&scene->parts, &scene->problem, &scene->oracle.base, NULL,
+    ok(!space_init(&scene->space, &scene->problem, &scene->oracle.base, NULL,
                    NULL, &scene->arena, &err) &&
-           fit_by_memory(&scene->start, &scene->parts, NULL),
+           fit_by_memory(&scene->start, &scene->space, NULL),
        "%u tables: %s", n, err.msg);
 }
 
@@ -455,7 +456,7 @@ static unsigned count_refreshes(uint32_t n_tables)
     struct rng rng;
 
     open_tables(&scene, n_tables);
-    tryout_init(&tryout, &scene.parts);
+    tryout_init(&tryout, &scene.space);
     snapshot_load(&scene.start, &tryout.layout);
     rng_init(&rng, 43, n_tables);
     for (unsigned i = 0; i < 2000; i++) {

@@ -8,50 +8,52 @@
 
 /* Returns the number of piece types whose load is above their standalone
  * cost. */
-static unsigned n_above(const struct parts *parts)
+static unsigned n_above(const struct search_space *space)
 {
     unsigned n = 0;
 
-    for (uint32_t p = 0; p < parts->n_parts; p++)
-        n += parts->load_ms[p] > parts->alone_ms[p];
+    for (uint32_t p = 0; p < space->n_types; p++)
+        n += space->load_ms[p] > space->alone_ms[p];
     return n;
 }
 
 /* Returns the number of widths whose load is below that of a narrower piece. */
-static unsigned n_falling(const struct parts *parts)
+static unsigned n_falling(const struct search_space *space)
 {
     unsigned n = 0;
 
-    for (uint32_t u = 0; u < parts->n_units; u++)
-        for (uint32_t q = 2; q < parts->of[u].n_quanta; q++)
-            n += parts->load_ms[parts_of_quanta(&parts->of[u], q)] <
-                 parts->load_ms[parts_of_quanta(&parts->of[u], q - 1)] - 1e-9;
+    for (uint32_t u = 0; u < space->n_units; u++)
+        for (uint32_t q = 2; q < space->units[u].n_quanta; q++)
+            n += space->load_ms[unit_type_of_quanta(&space->units[u], q)] <
+                 space->load_ms[unit_type_of_quanta(&space->units[u], q - 1)] -
+                     1e-9;
     return n;
 }
 
 /* Returns the number of piece types whose load is not the increase of the
  * total. */
-static unsigned n_wrong(const struct parts *parts)
+static unsigned n_wrong(const struct search_space *space)
 {
-    const struct oracle *oracle = parts->oracle;
+    const struct oracle *oracle = space->oracle;
     double sums[SCENE_DEVICES * RANDOM_WIDTH] = {0}, ms[3 * SCENE_DEVICES];
     double share[RANDOM_WIDTH] = {0}, total_ms[2];
     unsigned n = 0;
 
-    for (uint32_t u = 0; u < parts->n_units; u++)
+    for (uint32_t u = 0; u < space->n_units; u++)
         for (unsigned w = 0; w < RANDOM_WIDTH; w++)
-            share[w] += parts->vectors[parts->of[u].whole * RANDOM_WIDTH + w] /
-                        SCENE_DEVICES;
-    for (uint32_t p = 0; p < parts->n_parts; p++) {
+            share[w] +=
+                space->vectors[space->units[u].whole * RANDOM_WIDTH + w] /
+                SCENE_DEVICES;
+    for (uint32_t p = 0; p < space->n_types; p++) {
         for (unsigned is_added = 0; is_added < 2; is_added++) {
             for (unsigned i = 0; i < SCENE_DEVICES * RANDOM_WIDTH; i++)
                 sums[i] = share[i % RANDOM_WIDTH];
             for (unsigned w = 0; is_added && w < RANDOM_WIDTH; w++)
-                sums[w] += parts->vectors[p * RANDOM_WIDTH + w];
+                sums[w] += space->vectors[p * RANDOM_WIDTH + w];
             oracle->ops->compute(oracle, sums, SCENE_DEVICES, ms);
             total_ms[is_added] = oracle_comm_total_ms(oracle, sums, ms);
         }
-        n += !(fabs(fmax(0, total_ms[1] - total_ms[0]) - parts->load_ms[p]) <
+        n += !(fabs(fmax(0, total_ms[1] - total_ms[0]) - space->load_ms[p]) <
                1e-9 * total_ms[1]);
     }
     return n;
@@ -63,13 +65,13 @@ int main(void)
         struct scene scene;
 
         scene_open(&scene, sort);
-        parts_load_marginal(&scene.parts, NULL);
+        space_load_marginal(&scene.space, NULL);
         if (sort == BY_COMM) {
-            is_i64(n_wrong(&scene.parts), 0, "loads are rises of the total");
-            is_i64(n_falling(&scene.parts), 0, "wider pieces count no less");
-            ok(n_above(&scene.parts) > 0, "and the exchange counts");
+            is_i64(n_wrong(&scene.space), 0, "loads are rises of the total");
+            is_i64(n_falling(&scene.space), 0, "wider pieces count no less");
+            ok(n_above(&scene.space) > 0, "and the exchange counts");
         } else {
-            ok(scene.parts.load_ms == scene.parts.alone_ms,
+            ok(scene.space.load_ms == scene.space.alone_ms,
                "by terms loads are of pieces alone");
         }
         scene_close(&scene);

@@ -20,19 +20,19 @@ struct site {
     struct problem problem;
     struct random_oracle oracle;
     struct tuning tuning;
-    struct parts parts;
+    struct search_space space;
     struct tryout tryout;
     struct rng rng;
 };
 
 static bool is_pinned(const struct site *site, uint32_t unit)
 {
-    return site->parts.of[unit].pin >= 0;
+    return site->space.units[unit].pin >= 0;
 }
 
 static uint32_t unit_at(const struct site *site, uint32_t piece)
 {
-    return site->parts.parts[site->tryout.layout.pieces[piece].part].unit;
+    return site->space.types[site->tryout.layout.pieces[piece].type].unit;
 }
 
 static void site_open(struct site *site)
@@ -51,18 +51,18 @@ static void site_open(struct site *site)
     do
         random_oracle_init(&site->oracle, &site->problem, &site->rng);
     while (!site->oracle.base.ops->terms || site->oracle.base.is_additive);
-    ok(!parts_init(&site->parts, &site->problem, &site->oracle.base, NULL, NULL,
+    ok(!space_init(&site->space, &site->problem, &site->oracle.base, NULL, NULL,
                    &site->arena, &err),
        "a site: %s", err.msg);
     for (uint32_t u = 0; u < N_TABLES; u++)
         *snapshot_next(&start) = (struct change){
             .piece = NO_PIECE,
-            .part = site->parts.of[u].whole,
+            .type = site->space.units[u].whole,
             .device = is_pinned(site, u) ? ITS_DEVICE : u % N_DEVICES};
-    tryout_init(&site->tryout, &site->parts);
+    tryout_init(&site->tryout, &site->space);
     snapshot_load(&start, &site->tryout.layout);
     snapshot_release(&start);
-    site->parts.tuning = &site->tuning;
+    site->space.tuning = &site->tuning;
 }
 
 static void site_close(struct site *site)
@@ -106,15 +106,15 @@ static void find_flow(struct flow *flow, const struct site *site)
     for (uint32_t i = 0; i < layout->n_pieces; i++) {
         const struct change *piece = &layout->pieces[i];
 
-        if (piece->part != NO_PART)
+        if (piece->type != NO_TYPE)
             flow->before[unit_at(site, i)][piece->device] +=
-                site->parts.parts[piece->part].width / 4;
+                site->space.types[piece->type].width / 4;
     }
     for (uint32_t u = 0; u < N_TABLES; u++)
         for (struct unit_walk walk = {.unit = u, .held = layout->first_of[u]};
              trial_walk(&walk, trial, layout);)
             flow->after[u][walk.piece.device] +=
-                site->parts.parts[walk.piece.part].width / 4;
+                site->space.types[walk.piece.type].width / 4;
 }
 
 /* A transfer of n width steps of a unit from one device to another. n is
@@ -331,12 +331,12 @@ static void check_rebuilds(struct site *site, uint32_t recuts)
         for (uint32_t c = 0; c < trial->changes.n; c++) {
             const struct change *change = &trial->changes.pieces[c];
 
-            n_off += change->part == NO_PART;
-            if (change->part == NO_PART)
+            n_off += change->type == NO_TYPE;
+            if (change->type == NO_TYPE)
                 n_pinned += is_pinned(site, unit_at(site, change->piece));
             else
                 n_several +=
-                    ++n_pieces[site->parts.parts[change->part].unit] == 2;
+                    ++n_pieces[site->space.types[change->type].unit] == 2;
         }
         n_of[n_off < TUNING_MAX_REBUILT ? n_off : TUNING_MAX_REBUILT]++;
         n_cut += n_several > 1;

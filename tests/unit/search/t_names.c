@@ -87,7 +87,7 @@ static void check_many_names(uint32_t n_local)
     struct snapshot layout = {0};
     struct problem problem;
     struct oracle oracle;
-    struct parts parts;
+    struct search_space space;
     struct homes homes;
     struct err err = {0};
     struct arena arena = {0};
@@ -107,7 +107,7 @@ static void check_many_names(uint32_t n_local)
     oracle = fake_oracle(&problem);
     from = fake_whole_plan(&problem, now, N_NAMED, &arena);
     homes_init(&homes, &problem, &from, &arena);
-    ok(!parts_init(&parts, &problem, &oracle, &homes, NULL, &arena, &err),
+    ok(!space_init(&space, &problem, &oracle, &homes, NULL, &arena, &err),
        "many GPUs: %s", err.msg);
     for (uint32_t first = 0; first < N_NAMED; first += n_local)
         for (uint32_t k = n_local - 1; k; k--) {
@@ -117,19 +117,19 @@ static void check_many_names(uint32_t n_local)
             now[first + k] = *other;
             *other = was;
         }
-    for (uint32_t u = 0; u < parts.n_units; u++) {
-        uint32_t device = now[parts.of[u].tables[0]];
+    for (uint32_t u = 0; u < space.n_units; u++) {
+        uint32_t device = now[space.units[u].tables[0]];
 
         *snapshot_next(&layout) =
             (struct change){.piece = NO_PIECE,
-                            .part = parts.of[u].whole,
+                            .type = space.units[u].whole,
                             .device = (device + n_local) % N_NAMED};
     }
-    rename_gpus(&layout, &parts);
+    rename_gpus(&layout, &space);
     for (uint32_t i = 0; i < layout.n; i++) {
-        uint32_t unit = parts.parts[layout.pieces[i].part].unit;
+        uint32_t unit = space.types[layout.pieces[i].type].unit;
 
-        n_wrong += layout.pieces[i].device != parts.of[unit].tables[0];
+        n_wrong += layout.pieces[i].device != space.units[unit].tables[0];
     }
     is_i64((int64_t)n_wrong, 0, "all have their old names");
     snapshot_release(&layout);

@@ -18,7 +18,7 @@ struct site {
 static void site_open(struct site *site, enum scene_sort sort)
 {
     scene_open(&site->scene, sort);
-    tryout_init(&site->tryout, &site->scene.parts);
+    tryout_init(&site->tryout, &site->scene.space);
     snapshot_load(&site->scene.start, &site->tryout.layout);
     rng_init(&site->rng, 11, 0);
 }
@@ -41,7 +41,7 @@ static void rebuild_some(struct site *site, bool pours)
         order[i] = i;
     rng_shuffle(&site->rng, order, SCENE_TABLES);
     for (uint32_t i = 0; i < n; i++) {
-        const struct unit *of = &site->scene.parts.of[order[i]];
+        const struct unit *of = &site->scene.space.units[order[i]];
 
         forms[i] = &of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
     }
@@ -53,7 +53,7 @@ static void rebuild_some(struct site *site, bool pours)
  * changes. */
 static bool knows_loads(const struct trial *trial, const struct layout *layout)
 {
-    const struct parts *parts = layout->parts;
+    const struct search_space *space = layout->space;
     double ms[SCENE_DEVICES];
     uint64_t bytes[SCENE_DEVICES];
     bool knows = true;
@@ -65,12 +65,12 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
         const struct change *piece = &layout->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
-            ms[piece->device] -= parts->alone_ms[piece->part];
-            bytes[piece->device] -= parts->parts[piece->part].bytes;
+            ms[piece->device] -= space->alone_ms[piece->type];
+            bytes[piece->device] -= space->types[piece->type].bytes;
         }
-        if (change->part != NO_PART) {
-            ms[change->device] += parts->alone_ms[change->part];
-            bytes[change->device] += parts->parts[change->part].bytes;
+        if (change->type != NO_TYPE) {
+            ms[change->device] += space->alone_ms[change->type];
+            bytes[change->device] += space->types[change->type].bytes;
         }
     }
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
@@ -159,12 +159,12 @@ static bool goes_best(const struct site *site, uint32_t unit)
          i = layout->links[i].next) {
         const struct change *piece = &layout->pieces[i];
 
-        ms[piece->device] -= layout->parts->alone_ms[piece->part];
-        bytes[piece->device] -= layout->parts->parts[piece->part].bytes;
+        ms[piece->device] -= layout->space->alone_ms[piece->type];
+        bytes[piece->device] -= layout->space->types[piece->type].bytes;
     }
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         excess[r] = layout_excess(
-            layout, r, bytes[r] + layout->parts->parts[put->part].bytes);
+            layout, r, bytes[r] + layout->space->types[put->type].bytes);
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         is_best &= excess[r] > excess[put->device] ||
                    (excess[r] == excess[put->device] &&
@@ -182,12 +182,12 @@ static void check_devices(void)
 
     site_open(&site, ADDITIVE);
     tuning.pours = false;
-    site.scene.parts.tuning = &tuning;
-    site.scene.parts.room_bytes = room_bytes;
+    site.scene.space.tuning = &tuning;
+    site.scene.space.room_bytes = room_bytes;
     layout_price(&site.tryout.layout);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         const uint32_t u = rng_draw(&site.rng, SCENE_TABLES);
-        const struct form *whole = site.scene.parts.of[u].forms;
+        const struct form *whole = site.scene.space.units[u].forms;
 
         rebuild_some(&site, false);
         (void)tryout_price(&site.tryout);
@@ -207,7 +207,7 @@ static bool has_two(const struct trial *trial)
     bool any = false;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
-        if (trial->changes.pieces[c].part == NO_PART)
+        if (trial->changes.pieces[c].type == NO_TYPE)
             continue;
         any |= used >> trial->changes.pieces[c].device & 1;
         used |= 1u << trial->changes.pieces[c].device;
@@ -222,7 +222,7 @@ static void check_hosts(void)
     struct standing standing;
     struct tryout *tryout = &standing.tryout;
     const struct form *form;
-    const struct parts *parts = &standing.parts;
+    const struct search_space *space = &standing.space;
     unsigned n_grids = 0, n_wrong = 0;
 
     standing_open(&standing, 3, ROW_CUT_RANKS, 1, UINT64_C(1) << 30);
@@ -230,7 +230,7 @@ static void check_hosts(void)
         propose(&tryout->trial, &tryout->layout, &standing.rng);
         if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
-        form = &parts->of[0].forms[i % parts->of[0].n_forms];
+        form = &space->units[0].forms[i % space->units[0].n_forms];
         if (!form->fills_host || form->n_ranges > 3)
             continue;
         trial_clear(&tryout->trial);

@@ -19,9 +19,9 @@ static void replan_open(struct replan *replan, struct standing *standing)
     *replan =
         (struct replan){.plan = ARENA_NEW(&standing->arena, struct plan, 1),
                         .homes = standing->homes,
-                        .parts = standing->parts};
-    replan->parts.homes = &replan->homes;
-    tryout_init(&replan->tryout, &replan->parts);
+                        .space = standing->space};
+    replan->space.homes = &replan->homes;
+    tryout_init(&replan->tryout, &replan->space);
     replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
     snapshot_load(&standing->nearest, &replan->tryout.layout);
 }
@@ -67,7 +67,7 @@ static void lessen(struct replan *replan, struct tally *tally)
     tally->n_less += layout->all_moved_bytes < moved_bytes;
     tally->n_more += layout->all_moved_bytes > moved_bytes;
     tally->n_over += layout->excess > excess;
-    for (uint32_t u = 0; u < replan->parts.n_units; u++)
+    for (uint32_t u = 0; u < replan->space.n_units; u++)
         tally->n_left += could_go(replan, u);
     tally->n_front +=
         layout->excess <= 0 &&
@@ -129,18 +129,18 @@ static void check_order(void)
         fake_whole_plan(&standing.problem, home, 3, &standing.arena);
     homes_init(&standing.homes, &standing.problem, &standing.from,
                &standing.arena);
-    ok(!parts_init(&standing.parts, &standing.problem, &standing.oracle.base,
+    ok(!space_init(&standing.space, &standing.problem, &standing.oracle.base,
                    &standing.homes, NULL, &standing.arena, &err),
        "three tables: %s", err.msg);
-    carry_over(&standing.nearest, &standing.parts);
-    layout_init(&standing.homes.nearest, &standing.parts);
+    carry_over(&standing.nearest, &standing.space);
+    layout_init(&standing.homes.nearest, &standing.space);
     snapshot_load(&standing.nearest, &standing.homes.nearest);
     replan_open(&replan, &standing);
     for (uint32_t u = 0; u < 3; u++)
         *snapshot_next(&away) =
             (struct change){.piece = NO_PIECE,
-                            .part = standing.parts.of[u].whole,
-                            .device = standing.parts.of[u].tables[0] > 0};
+                            .type = standing.space.units[u].whole,
+                            .device = standing.space.units[u].tables[0] > 0};
     snapshot_load(&away, &replan.tryout.layout);
     (void)replan_offer_layout(&replan);
     replan_lessen(&replan);

@@ -38,7 +38,7 @@ static void try_layout(struct standing *standing, bool by_memory,
     total_ms = layout->total_ms;
     excess = layout->excess;
     snapshot_save(&settled, layout);
-    (void)settle(&settled, &standing->parts, by_memory, 0);
+    (void)settle(&settled, &standing->space, by_memory, 0);
     snapshot_load(&settled, layout);
     tally->n_wrong += layout_check(layout, &err) != 0;
     tally->n_dearer += layout->total_ms > total_ms * (1 + 1e-9);

@@ -44,13 +44,13 @@ static void try_layout(struct standing *standing, struct tally *tally)
     change(&standing->tryout, &standing->rng);
     tally->n_wrong += layout->excess > 0;
     snapshot_save(&given, layout);
-    snapshot_price(&given, &standing->parts);
+    snapshot_price(&given, &standing->space);
     snapshot_copy(&before, &given);
     for (size_t i = 0; i < sizeof rises / sizeof *rises; i++) {
         struct snapshot simple = {0};
 
         snapshot_copy(&simple, &given);
-        (void)simplify(&simple, &standing->parts, rises[i], NO_MOVE_LIMIT);
+        (void)simplify(&simple, &standing->space, rises[i], NO_MOVE_LIMIT);
         tally->n_over += simple.excess > 0 ||
                          simple.total_ms > given.total_ms * (1 + rises[i]);
         tally->n_more += simple.n > before.n;
@@ -77,7 +77,7 @@ static void test_rows(void)
     struct arena arena = {0};
     struct problem problem;
     struct oracle oracle;
-    struct parts parts;
+    struct search_space space;
     struct plan plan;
     struct err err;
 
@@ -90,12 +90,12 @@ static void test_rows(void)
     oracle.kinds = SHARD_ALL_KINDS;
     oracle.row_cut = ROW_CUT_ANY;
     plan = fake_plan(&problem, blocks, 4, &arena);
-    if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err) ||
-        !snapshot_from_plan(&simple, &parts, &plan)) {
+    if (space_init(&space, &problem, &oracle, NULL, NULL, &arena, &err) ||
+        !snapshot_from_plan(&simple, &space, &plan)) {
         ok(0, "four row blocks");
     } else {
-        snapshot_price(&simple, &parts);
-        (void)simplify(&simple, &parts, 1, NO_MOVE_LIMIT);
+        snapshot_price(&simple, &space);
+        (void)simplify(&simple, &space, 1, NO_MOVE_LIMIT);
         is_i64(simple.n, 2, "four row blocks become two");
     }
     snapshot_release(&simple);

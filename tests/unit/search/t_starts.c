@@ -15,16 +15,16 @@ struct tally {
 
 /* Returns true if the assignment is valid, fits in memory, and its stored cost
  * is right. */
-static bool is_right(struct snapshot *start, const struct parts *parts)
+static bool is_right(struct snapshot *start, const struct search_space *space)
 {
     const double ms = start->total_ms;
     struct layout layout;
     struct err err = {0};
     bool right;
 
-    layout_init(&layout, parts);
+    layout_init(&layout, space);
     snapshot_load(start, &layout);
-    snapshot_price(start, parts);
+    snapshot_price(start, space);
     right = !layout_check(&layout, &err) && layout.excess <= 0 &&
             fabs(start->excess) <= 0 && start->total_ms == ms;
     layout_release(&layout);
@@ -35,35 +35,35 @@ static bool is_right(struct snapshot *start, const struct parts *parts)
  * The second and the last of the four families have no replicas, the third and
  * the last have no row blocks. */
 static bool has_barred(const struct snapshot *start, unsigned family,
-                       const struct parts *parts)
+                       const struct search_space *space)
 {
     for (uint32_t i = 0; i < start->n; i++) {
-        const struct part *part = &parts->parts[start->pieces[i].part];
+        const struct piece_type *type = &space->types[start->pieces[i].type];
 
-        if ((family & 1 && shard_is_replica(part->kind)) ||
-            (family & 2 && shard_cuts_rows(part->kind)))
+        if ((family & 1 && shard_is_replica(type->kind)) ||
+            (family & 2 && shard_cuts_rows(type->kind)))
             return true;
     }
     return false;
 }
 
 /* Returns the total of the cheapest start, or INFINITY without a start. */
-static double find(struct parts *parts, const struct tuning *tuning,
+static double find(struct search_space *space, const struct tuning *tuning,
                    struct tally *tally)
 {
     struct snapshot starts[STARTS_KEPT] = {{0}};
     double best_ms = INFINITY;
 
-    parts->tuning = tuning;
-    starts_find(starts, parts, NULL, INFINITY);
+    space->tuning = tuning;
+    starts_find(starts, space, NULL, INFINITY);
     for (unsigned i = 0; i < STARTS_KEPT; i++) {
         for (unsigned k = 0; k < i && starts[i].n; k++)
             tally->n_alike += starts[k].n == starts[i].n &&
                               starts[k].total_ms == starts[i].total_ms;
         if (starts[i].n) {
-            tally->n_wrong += !is_right(&starts[i], parts);
+            tally->n_wrong += !is_right(&starts[i], space);
             tally->n_barred +=
-                !parts->oracle->is_additive && has_barred(&starts[i], i, parts);
+                !space->oracle->is_additive && has_barred(&starts[i], i, space);
             best_ms = fmin(best_ms, starts[i].total_ms);
         }
         tally->n_several += i && starts[i].n;
@@ -77,7 +77,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
     struct tuning few = tuning_default;
     struct random_oracle oracle;
     struct problem problem;
-    struct parts parts;
+    struct search_space space;
     struct err err = {0};
     struct arena arena = {0};
     struct rng rng;
@@ -87,13 +87,13 @@ static void try_problem(uint64_t seed, struct tally *tally)
     rng_init(&rng, 51, seed);
     fake_random(&problem, &rng, 2, &arena);
     random_oracle_init(&oracle, &problem, &rng);
-    if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err)) {
+    if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err)) {
         ok(0, "parts: %s", err.msg);
         return;
     }
     tally->n++;
-    all_ms = find(&parts, &tuning_default, tally);
-    few_ms = find(&parts, &few, tally);
+    all_ms = find(&space, &tuning_default, tally);
+    few_ms = find(&space, &few, tally);
     tally->n_found += isfinite(all_ms) ? 1 : 0;
     tally->n_dearer += !(all_ms <= few_ms);
     tally->n_gain += all_ms < few_ms;
@@ -142,20 +142,20 @@ static void check_by_memory(void)
         struct snapshot packed = {0}, all = {0};
         struct random_oracle oracle;
         struct problem problem;
-        struct parts parts;
+        struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
 
         plant(&problem, &oracle, seed, &arena);
-        if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+        if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena,
                        &err))
             ok(0, "parts: %s", err.msg);
-        if (starts_by_memory(&packed, &parts, UINT64_MAX, false)) {
-            snapshot_price(&packed, &parts);
+        if (starts_by_memory(&packed, &space, UINT64_MAX, false)) {
+            snapshot_price(&packed, &space);
             n_packed++;
-            n_wrong += !is_right(&packed, &parts);
+            n_wrong += !is_right(&packed, &space);
         }
-        n_lost += !starts_by_memory(&all, &parts, UINT64_MAX, true) ||
+        n_lost += !starts_by_memory(&all, &space, UINT64_MAX, true) ||
                   all.n != problem.n_tables;
         snapshot_release(&packed);
         snapshot_release(&all);
@@ -182,10 +182,10 @@ static double plant_load(struct problem *problem, struct rng *rng,
         double rest = share;
 
         for (uint32_t i = 0; i < 4; i++) {
-            double part = 1 + (double)rng_below(rng, (uint64_t)rest / 2);
+            double type = 1 + (double)rng_below(rng, (uint64_t)rest / 2);
 
-            pooling[n++] = part;
-            rest -= part;
+            pooling[n++] = type;
+            rest -= type;
         }
         pooling[n++] = rest;
     }
@@ -219,7 +219,7 @@ static void check_longest_first(void)
         struct snapshot starts[STARTS_KEPT] = {{0}};
         struct random_oracle oracle;
         struct problem problem;
-        struct parts parts;
+        struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
         struct rng rng;
@@ -233,10 +233,10 @@ static void check_longest_first(void)
         oracle.lookup_ms = 1e-6;
         oracle.vector_ms = oracle.piece_ms = oracle.output_ms = 0;
         oracle.narrow = 0;
-        if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+        if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena,
                        &err))
             ok(0, "parts: %s", err.msg);
-        (void)starts_find(starts, &parts, NULL, INFINITY);
+        (void)starts_find(starts, &space, NULL, INFINITY);
         for (unsigned i = 0; i < STARTS_KEPT; i++) {
             double ratio = starts[i].n ? starts[i].total_ms / least_ms : 1;
 
@@ -257,7 +257,7 @@ static void check_ties(void)
     struct snapshot starts[STARTS_KEPT + 1] = {{0}};
     struct random_oracle oracle;
     struct problem problem;
-    struct parts parts;
+    struct search_space space;
     struct err err = {0};
     struct arena arena = {0};
     struct rng rng;
@@ -265,15 +265,15 @@ static void check_ties(void)
     rng_init(&rng, 56, 0);
     fake_equal_problem(&problem, 12, TIGHT_DEVICES, &arena);
     random_oracle_init(&oracle, &problem, &rng);
-    ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err) &&
-           starts_find(starts, &parts, NULL, INFINITY) &&
-           starts_by_memory(&starts[STARTS_KEPT], &parts, UINT64_MAX, true),
+    ok(!space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err) &&
+           starts_find(starts, &space, NULL, INFINITY) &&
+           starts_by_memory(&starts[STARTS_KEPT], &space, UINT64_MAX, true),
        "equal tables: %s", err.msg);
     for (unsigned i = 0; i <= STARTS_KEPT; i++) {
         unsigned n_astray = 0;
 
         for (uint32_t k = 0; k < starts[i].n; k++)
-            n_astray += parts.parts[starts[i].pieces[k].part].unit != k ||
+            n_astray += space.types[starts[i].pieces[k].type].unit != k ||
                         starts[i].pieces[k].device != k % TIGHT_DEVICES;
         is_i64(n_astray, 0, "among equal tables and devices the first is used");
         snapshot_release(&starts[i]);
@@ -315,7 +315,7 @@ static void check_clean(void)
         struct random_oracle oracle;
         struct oracle_ops ops;
         struct problem problem;
-        struct parts parts;
+        struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
         struct rng rng;
@@ -330,10 +330,10 @@ static void check_clean(void)
         ops.compute = clean_compute;
         ops.comm = count_comm;
         oracle.base.ops = &ops;
-        if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena,
+        if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena,
                        &err))
             ok(0, "parts: %s", err.msg);
-        n_priced += starts_find(starts, &parts, NULL, INFINITY);
+        n_priced += starts_find(starts, &space, NULL, INFINITY);
         n_found += starts[0].n > 0;
         for (unsigned i = 0; i < STARTS_KEPT; i++)
             snapshot_release(&starts[i]);

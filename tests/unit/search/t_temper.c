@@ -29,7 +29,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
 static void temper_begin(struct temper *temper, const struct scene *scene,
                          struct asking *asking, struct pool *pool)
 {
-    temper_open(temper, &scene->parts, pool, 7, goes_on, asking);
+    temper_open(temper, &scene->space, pool, 7, goes_on, asking);
     temper_start(temper, &scene->start, 1);
     asking->n_asked = 0;
 }
@@ -212,7 +212,7 @@ static void look_begin(struct look *look, const struct scene *scene,
                        bool tempers)
 {
     *look = (struct look){.tempers = tempers, .hot_frac = 0.05};
-    temper_open(&look->temper, &scene->parts, NULL, 7, look_on, look);
+    temper_open(&look->temper, &scene->space, NULL, 7, look_on, look);
     temper_start(&look->temper, &scene->start, 1);
 }
 
@@ -277,7 +277,7 @@ static void check_cooling(enum scene_sort sort)
 
     scene_open(&scene, sort);
     heavy.heavy_weight = 1e3;
-    scene.parts.tuning = &heavy;
+    scene.space.tuning = &heavy;
     look_begin(&look, &scene, false);
     before_ms = heaviness_ms(&look.temper.all[0]);
     ok(temper_anneal(&look.temper, N_STEPS, look.hot_frac), "annealed");
@@ -342,13 +342,13 @@ static void check_excess(enum scene_sort sort)
     unsigned n_out = 0;
 
     scene_open(&scene, sort);
-    for (uint32_t u = 0; u < scene.parts.n_units; u++)
-        *snapshot_next(&start) =
-            (struct change){.piece = NO_PIECE, .part = scene.parts.of[u].whole};
+    for (uint32_t u = 0; u < scene.space.n_units; u++)
+        *snapshot_next(&start) = (struct change){
+            .piece = NO_PIECE, .type = scene.space.units[u].whole};
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         room_bytes[r] = UINT64_C(2) << 20;
-    scene.parts.room_bytes = room_bytes;
-    snapshot_price(&start, &scene.parts);
+    scene.space.room_bytes = room_bytes;
+    snapshot_price(&start, &scene.space);
     ok(start.excess > 0, "all on one device exceed it by %g", start.excess);
     temper_begin(&temper, &scene, &asking, NULL);
     temper_start(&temper, &start, 1);
@@ -367,7 +367,7 @@ static void check_excess(enum scene_sort sort)
 
 static double energy_of(const struct chain *chain, const struct scene *scene)
 {
-    return chain->at.layout.total_ms + scene->parts.tuning->excess_weight *
+    return chain->at.layout.total_ms + scene->space.tuning->excess_weight *
                                            chain->at.layout.excess *
                                            chain->best.total_ms;
 }
@@ -540,7 +540,7 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
     uint32_t dims[REPAIR_TABLES];
     struct problem problem;
     struct oracle oracle;
-    struct parts parts;
+    struct search_space space;
     struct err err = {0};
     struct arena arena = {0};
     struct rng rng;
@@ -562,14 +562,14 @@ static uint64_t repair(double slack, unsigned seed, uint64_t *all_bytes,
         *all_room += problem.cluster.memory_bytes[r];
     }
     oracle = fake_oracle(&problem);
-    if (parts_init(&parts, &problem, &oracle, NULL, NULL, &arena, &err))
+    if (space_init(&space, &problem, &oracle, NULL, NULL, &arena, &err))
         ok(0, "parts: %s", err.msg);
     io->n = 0;
-    for (uint32_t u = 0; u < parts.n_units; u++)
+    for (uint32_t u = 0; u < space.n_units; u++)
         *snapshot_next(io) =
-            (struct change){.piece = NO_PIECE, .part = parts.of[u].whole};
-    lacking = temper_repair(io, &parts, 1);
-    snapshot_price(io, &parts);
+            (struct change){.piece = NO_PIECE, .type = space.units[u].whole};
+    lacking = temper_repair(io, &space, 1);
+    snapshot_price(io, &space);
     arena_release(&arena);
     return lacking;
 }

@@ -44,7 +44,7 @@ static unsigned n_summed_otherwise(struct tryout *tryout)
 {
     const struct layout *layout = &tryout->layout;
     struct trial *trial = &tryout->trial;
-    const size_t width = layout->parts->oracle->width;
+    const size_t width = layout->space->oracle->width;
     const size_t n = layout->n_devices * width;
     double *alone = mem_alloc(n, sizeof(*alone));
     unsigned n_other = 0;
@@ -80,7 +80,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
         tally->n_empty += !trial->changes.n;
         tally->n_miscounted +=
             tryouts[i]->n_priced - n_priced[i] != (trial->changes.n > 0);
-        pricing_init(&alone, tryouts[i]->layout.parts, 1);
+        pricing_init(&alone, tryouts[i]->layout.space, 1);
         tryouts_price(&tryouts[i], 1, &alone);
         tally->n_other += trial->total_ms != together_ms;
         if (trial->changes.n)
@@ -90,7 +90,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
 }
 
 /* Random walks of several assignments, some of which exceed the memory. */
-static void walk(const char *name, struct parts *parts,
+static void walk(const char *name, struct search_space *space,
                  const struct snapshot *start)
 {
     uint64_t room_bytes[SCENE_DEVICES];
@@ -101,11 +101,11 @@ static void walk(const char *name, struct parts *parts,
 
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         room_bytes[r] = (r + 1) << 20;
-    parts->room_bytes = room_bytes;
-    pricing_init(&pricing, parts, N_TOGETHER);
+    space->room_bytes = room_bytes;
+    pricing_init(&pricing, space, N_TOGETHER);
     for (unsigned i = 0; i < N_TOGETHER; i++) {
         tryouts[i] = &all[i];
-        tryout_init(tryouts[i], parts);
+        tryout_init(tryouts[i], space);
         snapshot_load(start, &tryouts[i]->layout);
     }
     rng_init(&rng, 61, 0);
@@ -132,15 +132,15 @@ static void walk_by_halves(void)
     struct err err = {0};
     struct oracle oracle;
     struct scene scene;
-    struct parts parts;
+    struct search_space space;
 
     scene_open(&scene, BY_COMM);
     oracle = fake_oracle(&scene.problem);
-    if (ok(!parts_init(&parts, &scene.problem, &oracle, NULL, NULL,
+    if (ok(!space_init(&space, &scene.problem, &oracle, NULL, NULL,
                        &scene.arena, &err) &&
-               fit_by_memory(&start, &parts, NULL),
+               fit_by_memory(&start, &space, NULL),
            "a start by halves: %s", err.msg))
-        walk("by halves", &parts, &start);
+        walk("by halves", &space, &start);
     snapshot_release(&start);
     scene_close(&scene);
 }
@@ -151,16 +151,16 @@ static void walk_by_halves(void)
  * two pieces of one row block would share a device. */
 static bool would_meet(const struct trial *trial, const struct layout *layout)
 {
-    const struct part *parts = layout->parts->parts;
+    const struct piece_type *types = layout->space->types;
     struct change all[64];
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < layout->n_pieces; i++) {
         const struct change *piece = &layout->pieces[i];
 
-        if (piece->part == NO_PART || parts[piece->part].kind != SHARD_GRID)
+        if (piece->type == NO_TYPE || types[piece->type].kind != SHARD_GRID)
             continue;
-        all[n] = (struct change){i, piece->part, piece->device, piece->range,
+        all[n] = (struct change){i, piece->type, piece->device, piece->range,
                                  piece->block};
         for (uint32_t c = 0; c < trial->changes.n; c++)
             if (trial->changes.pieces[c].piece == i)
@@ -168,7 +168,7 @@ static bool would_meet(const struct trial *trial, const struct layout *layout)
         for (uint32_t k = 0; k < n; k++)
             if (all[k].device == all[n].device &&
                 all[k].block == all[n].block &&
-                parts[all[k].part].unit == parts[all[n].part].unit)
+                types[all[k].type].unit == types[all[n].type].unit)
                 return true;
         n++;
     }
@@ -192,11 +192,11 @@ static void check_meeting(void)
         for (uint32_t k = 0; k < layout->n_pieces; k++) {
             const struct change *piece = &layout->pieces[k];
 
-            if (piece->part != NO_PART &&
-                standing.parts.parts[piece->part].kind == SHARD_GRID &&
+            if (piece->type != NO_TYPE &&
+                standing.space.types[piece->type].kind == SHARD_GRID &&
                 rng_below(&standing.rng, 2))
                 *snapshot_next(&trial->changes) = (struct change){
-                    k, piece->part, rng_draw(&standing.rng, STANDING_GPUS),
+                    k, piece->type, rng_draw(&standing.rng, STANDING_GPUS),
                     piece->range, piece->block};
         }
         meet = would_meet(trial, layout);
@@ -217,7 +217,7 @@ int main(void)
         struct scene scene;
 
         scene_open(&scene, sort);
-        walk(names[sort], &scene.parts, &scene.start);
+        walk(names[sort], &scene.space, &scene.start);
         scene_close(&scene);
     }
     walk_by_halves();

@@ -22,10 +22,10 @@
  */
 
 /* Index that stands for "no piece type". */
-#define NO_PART UINT32_MAX
+#define NO_TYPE UINT32_MAX
 
 /* A piece type. */
-struct part {
+struct piece_type {
     uint32_t unit;
     uint32_t form; /* index of its sharding among those of the unit; for columns
                       the first sharding by columns */
@@ -72,10 +72,10 @@ enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
 struct form {
     enum form_kind kind;
     uint32_t n_blocks, n_ranges, n_pieces;
-    uint32_t part, last, n_last; /* piece types, and the number of pieces of
-                                    type `last` */
-    const uint8_t *sorts;        /* [n_blocks]: type of each block, counted from
-                                    `part`; NULL: each block has its own type */
+    uint32_t type, last, n_last;    /* piece types, and the number of pieces of
+                                       type `last` */
+    const uint8_t *types_of_blocks; /* [n_blocks]: type of each block, counted
+                             from `part`; NULL: each block has its own type */
     bool fills_host;     /* the row blocks go on the devices of one host, in
                             order */
     uint64_t peak_bytes; /* bytes of the largest piece */
@@ -95,10 +95,10 @@ struct unit {
     unsigned kinds;            /* shard kinds that it may be cut into, a mask */
     uint32_t quantum, n_quanta; /* width step in columns; number of width steps
                                    of the whole table */
-    uint32_t whole;             /* piece type of the whole unit, or NO_PART */
+    uint32_t whole;             /* piece type of the whole unit, or NO_TYPE */
     uint32_t columns;   /* piece type of one width step; n width steps are type
-                           columns + n - 1; NO_PART if columns may not be cut */
-    uint32_t replica;   /* piece type of a replica, or NO_PART */
+                           columns + n - 1; NO_TYPE if columns may not be cut */
+    uint32_t replica;   /* piece type of a replica, or NO_TYPE */
     uint32_t device;    /* the only device that its pieces may be on, because it
                            is pinned or there is no other; else NO_PIECE */
     struct form *forms; /* [n_forms] */
@@ -117,7 +117,7 @@ struct homes;
 struct search_options;
 
 /* The search space. */
-struct parts {
+struct search_space {
     const struct problem *problem; /* not owned */
     const struct oracle *oracle;   /* not owned */
     const struct homes *homes;     /* current plan, not owned; NULL except in
@@ -130,25 +130,25 @@ struct parts {
     double all_room_bytes;       /* usable memory of all devices */
     const struct tuning *tuning; /* not owned; the default unless the caller
                                     sets another */
-    struct unit *of;             /* [n_units], in the problem's canonical order,
-                                    so a permuted list is searched the same
-                                    way */
+    struct unit *units;          /* [n_units], in the problem's canonical order,
+                                 so a permuted list is searched the same
+                                 way */
     uint32_t n_units;
     struct arena *arena; /* not owned; holds all arrays */
     struct form *forms;  /* [n_forms] */
     uint32_t n_forms;
-    struct part *parts; /* [n_parts] */
-    uint32_t n_parts;
+    struct piece_type *types; /* [n_types] */
+    uint32_t n_types;
     bool is_long; /* the list is long: shardings that cannot pay are left out */
     uint32_t most_quanta; /* maximum number of width steps of a unit */
-    uint32_t most_sorts;  /* maximum number of piece types of a row cut */
+    uint32_t most_types;  /* maximum number of piece types of a row cut */
     double mean_ms;       /* load of a device if all units were whole and spread
                              evenly; 0 for a short list, in which no sharding is
                              left out */
-    double *vectors;  /* [n_parts][oracle->width]; NULL if nothing is priced */
-    double *load_ms;  /* [n_parts]: share of a piece in the load of its device:
+    double *vectors;  /* [n_types][oracle->width]; NULL if nothing is priced */
+    double *load_ms;  /* [n_types]: share of a piece in the load of its device:
                          alone_ms, or the marginal cost (search/marginal.h) */
-    double *alone_ms; /* [n_parts]: standalone cost of a piece: sum of the terms
+    double *alone_ms; /* [n_types]: standalone cost of a piece: sum of the terms
                          of a device that holds nothing else, or its compute if
                          the oracle has no terms; 0 if nothing is priced */
 };
@@ -156,7 +156,7 @@ struct parts {
 /* Fills the units, their allowed kinds and the usable memory, without piece
  * types and shardings. Arrays live in the arena. Fails with ERR_INPUT if a
  * group is pinned to two devices. */
-int parts_collect(struct parts *parts, const struct problem *problem,
+int space_collect(struct search_space *space, const struct problem *problem,
                   const struct oracle *oracle, struct arena *arena,
                   struct err *err) MUST_CHECK;
 
@@ -174,84 +174,85 @@ int parts_collect(struct parts *parts, const struct problem *problem,
  * If the oracle embeds nothing (ops->embed is NULL), piece types have bytes and
  * no costs.
  *
- * Fails as parts_collect does, and with ERR_USAGE if a table cannot be placed
+ * Fails as space_collect does, and with ERR_USAGE if a table cannot be placed
  * in any way that the oracle can price, with ERR_INPUT if the oracle gives a
  * cost that is not finite, with ERR_INTERRUPTED after an interrupt if the list
  * is long (a short list takes no time). */
-int parts_init(struct parts *parts, const struct problem *problem,
+int space_init(struct search_space *space, const struct problem *problem,
                const struct oracle *oracle, const struct homes *homes,
                const struct search_options *options, struct arena *arena,
                struct err *err) MUST_CHECK;
 
 /* Returns a shard of the table, one of the tables of the unit, that is a piece
  * of this type. The oracle and the memory model are asked about this shard. Its
- * rows are those of row block part->block, its columns those of the first
+ * rows are those of row block type->block, its columns those of the first
  * range. All other pieces of the type cost the same. */
-struct shard parts_shard(const struct parts *parts, const struct part *part,
-                         uint32_t table);
+struct shard space_shard(const struct search_space *space,
+                         const struct piece_type *type, uint32_t table);
 
 /* Returns the standalone cost of pieces with this vector: the sum of the terms
  * of a device that holds nothing else, or its compute if the oracle has no
  * terms. */
-double parts_alone_ms(const struct oracle *oracle, const double *vector);
+double space_alone_ms(const struct oracle *oracle, const double *vector);
 
 /* Returns the piece type of `width` columns and all rows. width is 1 to all
- * columns; all columns give the whole. Returns NO_PART if there is no such
+ * columns; all columns give the whole. Returns NO_TYPE if there is no such
  * type. */
-uint32_t parts_of_width(const struct parts *parts, uint32_t unit,
-                        uint32_t width);
+uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
+                             uint32_t width);
 /* Returns the piece type of n width steps and all rows; n is 1 to n_quanta. */
-static inline uint32_t parts_of_quanta(const struct unit *of, uint32_t n)
+static inline uint32_t unit_type_of_quanta(const struct unit *of, uint32_t n)
 {
     return n == of->n_quanta ? of->whole : of->columns + n - 1;
 }
 /* Returns the piece type that is as wide as two types of one unit together, or
- * NO_PART. */
-static inline uint32_t parts_joined(const struct parts *parts, uint32_t a,
-                                    uint32_t b)
+ * NO_TYPE. */
+static inline uint32_t space_joined_type(const struct search_space *space,
+                                         uint32_t a, uint32_t b)
 {
-    return parts_of_width(parts, parts->parts[a].unit,
-                          parts->parts[a].width + parts->parts[b].width);
+    return space_type_of_width(space, space->types[a].unit,
+                               space->types[a].width + space->types[b].width);
 }
 /* Returns the width of a piece type in width steps. Returns 0 if it does not
  * have all rows or if the columns of its unit may not be cut. */
-static inline uint32_t parts_quanta(const struct parts *parts, uint32_t part)
+static inline uint32_t space_quanta_of(const struct search_space *space,
+                                       uint32_t type)
 {
-    const struct part *p = &parts->parts[part];
-    const struct unit *of = &parts->of[p->unit];
+    const struct piece_type *p = &space->types[type];
+    const struct unit *of = &space->units[p->unit];
     bool has_all_rows = p->kind & (SHARD_TABLE | SHARD_COLUMN);
 
-    return has_all_rows && of->columns != NO_PART ? p->width / of->quantum : 0;
+    return has_all_rows && of->columns != NO_TYPE ? p->width / of->quantum : 0;
 }
 /* Returns the piece type of row block b, in any range of the sharding. A
  * sharding without row cuts has one block, b = 0; for columns this is the type
  * of the narrower pieces, `part`. */
-static inline uint32_t parts_of_block(const struct form *cut, uint32_t b)
+static inline uint32_t form_type_of_block(const struct form *cut, uint32_t b)
 {
-    return cut->part + (cut->sorts ? cut->sorts[b] : b);
+    return cut->type + (cut->types_of_blocks ? cut->types_of_blocks[b] : b);
 }
 /* Returns the sharding that a piece type belongs to; for columns the first
  * sharding by columns. */
-static inline const struct form *parts_form_of(const struct parts *parts,
-                                               uint32_t part)
+static inline const struct form *space_form_of(const struct search_space *space,
+                                               uint32_t type)
 {
-    const struct part *p = &parts->parts[part];
+    const struct piece_type *p = &space->types[type];
 
-    return &parts->of[p->unit].forms[p->form];
+    return &space->units[p->unit].forms[p->form];
 }
 /* Sets the kind, rows and columns of a shard to those of a piece of this type.
  * range and block are those of the piece (struct change). */
-void parts_place_block(struct shard *shard, const struct part *part,
-                       uint32_t range, uint32_t block);
+void type_place_block(struct shard *shard, const struct piece_type *type,
+                      uint32_t range, uint32_t block);
 /* Returns true if a search may move a single piece of this type to another
  * device. It may not move replicas, pieces of pinned units, and row blocks if
  * the oracle wants row cuts over whole hosts. */
-bool parts_can_move(const struct parts *parts, uint32_t part);
+bool space_can_move(const struct search_space *space, uint32_t type);
 
 /* Returns a random sharding of the unit. Whole and replica are drawn more often
  * than others, because there is only one of each and there are many ways to
  * cut. */
-const struct form *forms_draw(const struct parts *parts, uint32_t unit,
+const struct form *forms_draw(const struct search_space *space, uint32_t unit,
                               struct rng *rng);
 
 /* Returns piece i of a sharding: its type, range, block and device. The device
@@ -259,7 +260,7 @@ const struct form *forms_draw(const struct parts *parts, uint32_t unit,
  * replica, or by a row cut over all devices if the oracle asks for those. It is
  * NO_PIECE otherwise. It is also NO_PIECE if the blocks fill a host, whose
  * device b then gets block b, because any host will do. */
-struct change forms_piece(const struct parts *parts, const struct form *form,
-                          uint32_t i);
+struct change forms_piece(const struct search_space *space,
+                          const struct form *form, uint32_t i);
 
 #endif

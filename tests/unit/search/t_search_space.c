@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For any problem, each sharding cuts its unit without gaps and overlaps, and
  * its figures equal those of its pieces. */
-#include "search/choices.h"
+#include "search/search_space.h"
 
 #include "search/state.h"
 #include "tests/tap.h"
@@ -17,16 +17,16 @@ struct tally {
 };
 
 /* True if the piece type belongs to this sharding. For pieces of columns,
- * parts_form_of must return the unit's first column sharding. */
-static bool is_form_of(const struct parts *parts, uint32_t part,
+ * space_form_of must return the unit's first column sharding. */
+static bool is_form_of(const struct search_space *space, uint32_t type,
                        const struct form *form)
 {
-    const struct form *of = parts_form_of(parts, part);
+    const struct form *of = space_form_of(space, type);
 
     if (form->kind != FORM_COLUMNS)
         return of == form;
     return of->kind == FORM_COLUMNS &&
-           (of == parts->of[parts->parts[part].unit].forms ||
+           (of == space->units[space->types[type].unit].forms ||
             of[-1].kind != FORM_COLUMNS);
 }
 
@@ -37,24 +37,24 @@ static bool differ(double a, double b)
 
 /* Lists the pieces as shards of the unit's first table. Columns follow one
  * another. */
-static void list_shards(struct shard *shards, const struct parts *parts,
+static void list_shards(struct shard *shards, const struct search_space *space,
                         uint32_t unit, const struct form *form)
 {
     uint32_t col_begin = 0;
 
     for (uint32_t i = 0; i < form->n_pieces; i++) {
-        const struct change piece = forms_piece(parts, form, i);
-        const struct part *part = &parts->parts[piece.part];
+        const struct change piece = forms_piece(space, form, i);
+        const struct piece_type *type = &space->types[piece.type];
 
-        shards[i] = parts_shard(parts, part, parts->of[unit].tables[0]);
+        shards[i] = space_shard(space, type, space->units[unit].tables[0]);
         if (form->kind == FORM_CUT) {
-            parts_place_block(&shards[i], part, piece.range, piece.block);
-            if (part->is_empty)
+            type_place_block(&shards[i], type, piece.range, piece.block);
+            if (type->is_empty)
                 shards[i].row_begin = shards[i].row_end =
-                    parts->of[unit].first->num_embeddings;
+                    space->units[unit].first->num_embeddings;
         } else if (form->kind == FORM_COLUMNS) {
             shards[i].col_begin = col_begin;
-            shards[i].col_end = col_begin += part->width;
+            shards[i].col_end = col_begin += type->width;
         }
     }
 }
@@ -91,21 +91,21 @@ static bool is_torn(const struct shard *shards, uint32_t n,
 
 /* True if the device of the piece is given whenever the sharding leaves no
  * choice. */
-static bool is_right_device(const struct parts *parts, uint32_t unit,
+static bool is_right_device(const struct search_space *space, uint32_t unit,
                             const struct form *form, uint32_t i)
 {
-    const int64_t pin = parts->of[unit].pin;
-    const struct change piece = forms_piece(parts, form, i);
+    const int64_t pin = space->units[unit].pin;
+    const struct change piece = forms_piece(space, form, i);
     uint32_t want = NO_PIECE;
 
     if (form->kind == FORM_REPLICA)
         want = i;
     else if (form->kind == FORM_CUT && !form->fills_host &&
-             parts->oracle->row_cut != ROW_CUT_ANY)
+             space->oracle->row_cut != ROW_CUT_ANY)
         want = piece.block;
     else if (pin >= 0)
         want = (uint32_t)pin;
-    else if (parts->n_devices == 1)
+    else if (space->n_devices == 1)
         want = 0;
     return piece.device == want;
 }
@@ -113,34 +113,35 @@ static bool is_right_device(const struct parts *parts, uint32_t unit,
 /* If the oracle prices ranks without rows like the others, each such rank has
  * an empty block. A cut over one host that would be read as a cut over all
  * ranks is not offered on the first host. */
-static void check_ranks(const struct parts *parts, const struct unit *unit,
-                        const struct form *form, struct tally *tally)
+static void check_ranks(const struct search_space *space,
+                        const struct unit *unit, const struct form *form,
+                        struct tally *tally)
 {
-    const struct cluster *cluster = &parts->problem->cluster;
+    const struct cluster *cluster = &space->problem->cluster;
     const bool is_full = form->n_blocks == cluster->n_devices ||
                          form->n_blocks == cluster->devices_per_host;
 
-    if (form->kind != FORM_CUT || parts->oracle->row_cut == ROW_CUT_ANY)
+    if (form->kind != FORM_CUT || space->oracle->row_cut == ROW_CUT_ANY)
         return;
-    if (!parts->oracle->prices_empty_blocks) {
+    if (!space->oracle->prices_empty_blocks) {
         tally->n_short += !is_full;
         return;
     }
     tally->n_odd += !is_full;
-    for (uint32_t p = form->part; p <= form->last; p++)
-        tally->n_empty += parts->parts[p].is_empty;
+    for (uint32_t p = form->type; p <= form->last; p++)
+        tally->n_empty += space->types[p].is_empty;
     if (form->fills_host && form->n_ranges == 1) {
-        const struct part *part = &parts->parts[form->part];
-        struct shard first = parts_shard(parts, part, unit->tables[0]);
+        const struct piece_type *type = &space->types[form->type];
+        struct shard first = space_shard(space, type, unit->tables[0]);
         const uint32_t n = form->n_blocks;
 
-        parts_place_block(&first, part, 0, 0);
-        first.device = parts->parts[form->part].first_device;
-        tally->n_odd += shard_row_ranks(parts->problem, &first) != n;
+        type_place_block(&first, type, 0, 0);
+        first.device = space->types[form->type].first_device;
+        tally->n_odd += shard_row_ranks(space->problem, &first) != n;
         first.device = 0;
-        tally->n_odd += (shard_row_ranks(parts->problem, &first) == n) !=
-                        (parts->parts[form->part].first_device == 0);
-        tally->n_later += parts->parts[form->part].first_device > 0;
+        tally->n_odd += (shard_row_ranks(space->problem, &first) == n) !=
+                        (space->types[form->type].first_device == 0);
+        tally->n_later += space->types[form->type].first_device > 0;
     }
 }
 
@@ -154,114 +155,114 @@ static bool is_off(double bytes, const struct form *form)
            form->bytes < bytes * (1 - 2e-6) - 6.0 * form->n_pieces;
 }
 
-static void check_form(const struct parts *parts, uint32_t unit,
+static void check_form(const struct search_space *space, uint32_t unit,
                        const struct form *form, struct tally *tally)
 {
-    const struct unit *of = &parts->of[unit];
+    const struct unit *of = &space->units[unit];
     struct shard shards[MAX_PIECES];
     double ms = 0, bytes = 0, peak_ms = 0;
     uint64_t peak_bytes = 0;
 
-    list_shards(shards, parts, unit, form);
+    list_shards(shards, space, unit, form);
     tally->n_forms[form->kind]++;
     tally->n_torn += is_torn(shards, form->n_pieces, of->first);
     for (uint32_t i = 0; i < form->n_pieces; i++) {
-        const uint32_t p = forms_piece(parts, form, i).part;
-        const struct part *part = &parts->parts[p];
+        const uint32_t p = forms_piece(space, form, i).type;
+        const struct piece_type *type = &space->types[p];
         const uint64_t all_bytes =
-            part->is_empty ? 0 : shard_memory(parts->problem, &shards[i]).total;
+            type->is_empty ? 0 : shard_memory(space->problem, &shards[i]).total;
 
-        ms += parts->alone_ms[p];
+        ms += space->alone_ms[p];
         bytes += of->n_tables == 1 && form->kind == FORM_CUT
                      ? (double)all_bytes
-                     : (double)part->bytes;
-        peak_ms = fmax(peak_ms, parts->alone_ms[p]);
-        peak_bytes = part->bytes > peak_bytes ? part->bytes : peak_bytes;
+                     : (double)type->bytes;
+        peak_ms = fmax(peak_ms, space->alone_ms[p]);
+        peak_bytes = type->bytes > peak_bytes ? type->bytes : peak_bytes;
         /* a piece type of blocks counts the bytes of its hottest block */
-        tally->n_bytes += of->n_tables == 1 && (shard_cuts_rows(part->kind)
-                                                    ? part->bytes < all_bytes
-                                                    : part->bytes != all_bytes);
-        tally->n_device += !is_right_device(parts, unit, form, i);
+        tally->n_bytes += of->n_tables == 1 && (shard_cuts_rows(type->kind)
+                                                    ? type->bytes < all_bytes
+                                                    : type->bytes != all_bytes);
+        tally->n_device += !is_right_device(space, unit, form, i);
         tally->n_movable +=
-            parts_can_move(parts, p) !=
+            space_can_move(space, p) !=
             (form->kind != FORM_REPLICA && of->pin < 0 &&
-             (form->kind != FORM_CUT || parts->oracle->row_cut == ROW_CUT_ANY));
-        tally->n_figure += !(part->kind & of->kinds) || part->unit != unit ||
-                           !is_form_of(parts, p, form) ||
-                           shards[i].kind != part->kind;
+             (form->kind != FORM_CUT || space->oracle->row_cut == ROW_CUT_ANY));
+        tally->n_figure += !(type->kind & of->kinds) || type->unit != unit ||
+                           !is_form_of(space, p, form) ||
+                           shards[i].kind != type->kind;
     }
     tally->n_figure += differ(ms, form->load_ms) || is_off(bytes, form) ||
                        differ(peak_ms, form->peak_ms) ||
                        peak_bytes != form->peak_bytes ||
                        (form->kind == FORM_CUT &&
                         form->n_pieces != form->n_blocks * form->n_ranges);
-    check_ranks(parts, of, form, tally);
+    check_ranks(space, of, form, tally);
     tally->n_host += form->fills_host;
-    tally->n_sorts += form->last - form->part > 1;
+    tally->n_sorts += form->last - form->type > 1;
 }
 
 /* Cost and bytes of a piece type must equal those of its tables. */
-static void check_part(const struct parts *parts, const struct part *part,
-                       struct tally *tally)
+static void check_part(const struct search_space *space,
+                       const struct piece_type *type, struct tally *tally)
 {
-    const struct unit *unit = &parts->of[part->unit];
+    const struct unit *unit = &space->units[type->unit];
     const double *vector =
-        parts->vectors + (part - parts->parts) * RANDOM_WIDTH;
+        space->vectors + (type - space->types) * RANDOM_WIDTH;
     double sum[RANDOM_WIDTH] = {0}, room[RANDOM_WIDTH];
     uint64_t least = 0;
 
     for (uint32_t t = 0; t < unit->n_tables; t++) {
-        const struct shard shard = parts_shard(parts, part, unit->tables[t]);
+        const struct shard shard = space_shard(space, type, unit->tables[t]);
 
-        parts->oracle->ops->embed(parts->oracle, &shard, 1, room);
-        tally->n_device += shard.device >= parts->n_devices;
+        space->oracle->ops->embed(space->oracle, &shard, 1, room);
+        tally->n_device += shard.device >= space->n_devices;
         least +=
-            part->is_empty ? 0 : shard_memory(parts->problem, &shard).total;
+            type->is_empty ? 0 : shard_memory(space->problem, &shard).total;
         for (unsigned w = 0; w < RANDOM_WIDTH; w++)
             sum[w] += room[w];
     }
     for (unsigned w = 0; w < RANDOM_WIDTH; w++)
         tally->n_cost += differ(sum[w], vector[w]);
-    tally->n_cost += parts->alone_ms[part - parts->parts] !=
-                     parts_alone_ms(parts->oracle, vector);
-    tally->n_bytes += !shard_cuts_rows(part->kind) || part->is_empty
-                          ? part->bytes != least
-                          : part->bytes < least;
+    tally->n_cost += space->alone_ms[type - space->types] !=
+                     space_alone_ms(space->oracle, vector);
+    tally->n_bytes += !shard_cuts_rows(type->kind) || type->is_empty
+                          ? type->bytes != least
+                          : type->bytes < least;
 }
 
 /* For each width there is the piece type of that width, or none. */
-static void check_widths(const struct parts *parts, uint32_t unit,
+static void check_widths(const struct search_space *space, uint32_t unit,
                          struct tally *tally)
 {
-    const struct unit *of = &parts->of[unit];
+    const struct unit *of = &space->units[unit];
     const uint32_t dim = of->first->dim;
 
     for (uint32_t width = 1; width <= dim; width++) {
-        const uint32_t p = parts_of_width(parts, unit, width);
+        const uint32_t p = space_type_of_width(space, unit, width);
         const bool is_cut =
-            of->columns != NO_PART && width < dim && width % of->quantum == 0;
+            of->columns != NO_TYPE && width < dim && width % of->quantum == 0;
 
-        tally->n_width += (p != NO_PART) !=
-                          (is_cut || (width == dim && of->whole != NO_PART));
-        if (p == NO_PART)
+        tally->n_width += (p != NO_TYPE) !=
+                          (is_cut || (width == dim && of->whole != NO_TYPE));
+        if (p == NO_TYPE)
             continue;
         tally->n_width +=
-            parts->parts[p].width != width || parts->parts[p].unit != unit ||
-            parts->parts[p].kind != (is_cut ? SHARD_COLUMN : SHARD_TABLE);
+            space->types[p].width != width || space->types[p].unit != unit ||
+            space->types[p].kind != (is_cut ? SHARD_COLUMN : SHARD_TABLE);
         tally->n_width +=
-            is_cut && (parts_joined(parts, p, p) !=
-                           parts_of_width(parts, unit, 2 * width) ||
-                       width < problem_min_width(parts->problem) ||
-                       parts_quanta(parts, p) != width / of->quantum);
+            is_cut && (space_joined_type(space, p, p) !=
+                           space_type_of_width(space, unit, 2 * width) ||
+                       width < problem_min_width(space->problem) ||
+                       space_quanta_of(space, p) != width / of->quantum);
     }
 }
 
 /* Each piece belongs to the sharding it was made for. All shardings are drawn;
  * whole and replica have a probability of at least a quarter each. */
-static void check_forms(const struct parts *parts, uint32_t unit,
+static void check_forms(const struct search_space *space, uint32_t unit,
                         struct rng *rng, struct tally *tally)
 {
-    const struct unit *of = &parts->of[unit];
+    const struct unit *of = &space->units[unit];
     const uint32_t n = 40 * of->n_forms;
     /* even column cuts: 2, 3, ... up to the number of devices */
     uint32_t n_even = 0;
@@ -271,11 +272,11 @@ static void check_forms(const struct parts *parts, uint32_t unit,
         n_drawn[f] = 0;
         for (uint32_t i = 0; i < of->forms[f].n_pieces; i++)
             tally->n_now +=
-                !is_form_of(parts, forms_piece(parts, &of->forms[f], i).part,
+                !is_form_of(space, forms_piece(space, &of->forms[f], i).type,
                             &of->forms[f]);
     }
     for (uint32_t i = 0; i < n; i++)
-        n_drawn[forms_draw(parts, unit, rng) - of->forms]++;
+        n_drawn[forms_draw(space, unit, rng) - of->forms]++;
     for (uint32_t f = 0; f < of->n_forms; f++) {
         n_even += of->forms[f].kind == FORM_COLUMNS;
         tally->n_undrawn += !n_drawn[f];
@@ -283,10 +284,10 @@ static void check_forms(const struct parts *parts, uint32_t unit,
                           of->forms[f].kind == FORM_REPLICA) &&
                          n_drawn[f] < n / 6;
     }
-    if (of->columns != NO_PART && of->device == NO_PIECE)
+    if (of->columns != NO_TYPE && of->device == NO_PIECE)
         tally->n_undrawn +=
             n_even + 1 !=
-            (of->n_quanta < parts->n_devices ? of->n_quanta : parts->n_devices);
+            (of->n_quanta < space->n_devices ? of->n_quanta : space->n_devices);
     mem_free(n_drawn);
 }
 
@@ -310,7 +311,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
 {
     struct random_oracle oracle;
     struct problem problem;
-    struct parts parts;
+    struct search_space space;
     struct err err = {0};
     struct arena arena = {0};
     struct rng rng;
@@ -329,16 +330,16 @@ static void try_problem(uint64_t seed, struct tally *tally)
     oracle.base.row_cut = seed % 2 ? ROW_CUT_RANKS : ROW_CUT_ANY;
     oracle.base.prices_empty_blocks = seed % 4 == 1;
     oracle.base.prices_even_rows = seed % 7 == 0;
-    if (parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err))
+    if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err))
         ok(0, "parts: %s", err.msg);
-    for (uint32_t u = 0; u < parts.n_units; u++) {
-        for (uint32_t f = 0; f < parts.of[u].n_forms; f++)
-            check_form(&parts, u, &parts.of[u].forms[f], tally);
-        check_widths(&parts, u, tally);
-        check_forms(&parts, u, &rng, tally);
+    for (uint32_t u = 0; u < space.n_units; u++) {
+        for (uint32_t f = 0; f < space.units[u].n_forms; f++)
+            check_form(&space, u, &space.units[u].forms[f], tally);
+        check_widths(&space, u, tally);
+        check_forms(&space, u, &rng, tally);
     }
-    for (uint32_t p = 0; p < parts.n_parts; p++)
-        check_part(&parts, &parts.parts[p], tally);
+    for (uint32_t p = 0; p < space.n_types; p++)
+        check_part(&space, &space.types[p], tally);
     arena_release(&arena);
 }
 
@@ -351,7 +352,7 @@ static void check_quanta(void)
     const uint32_t want[] = {4, 4, 16, 24, 64};
     struct random_oracle oracle;
     struct problem problem;
-    struct parts parts;
+    struct search_space space;
     struct err err = {0};
     struct arena arena = {0};
     struct rng rng;
@@ -359,10 +360,10 @@ static void check_quanta(void)
     rng_init(&rng, 82, 0);
     fake_problem(&problem, rows, dims, 5, 2, UINT64_C(1) << 30, &arena);
     random_oracle_init(&oracle, &problem, &rng);
-    ok(!parts_init(&parts, &problem, &oracle.base, NULL, NULL, &arena, &err),
+    ok(!space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err),
        "wide tables: %s", err.msg);
-    for (uint32_t u = 0; u < parts.n_units; u++)
-        is_i64(parts.of[u].quantum, want[parts.of[u].tables[0]],
+    for (uint32_t u = 0; u < space.n_units; u++)
+        is_i64(space.units[u].quantum, want[space.units[u].tables[0]],
                "columns that a width is a multiple of");
     arena_release(&arena);
 }
