@@ -91,11 +91,12 @@ static struct toll cheapest(const struct proof *proof, uint32_t unit,
         }
         best = tiled[i];
     }
-    for (uint32_t i = 0; i < of->n_forms; i++) {
-        const struct form *form = &of->forms[i];
-        const struct toll toll = {form->load_ms, form->bytes};
+    for (uint32_t i = 0; i < of->n_shardings; i++) {
+        const struct sharding *sharding = &of->shardings[i];
+        const struct toll toll = {sharding->load_ms, sharding->bytes};
 
-        if (form->kind != FORM_COLUMNS && form->peak_ms <= limit_ms &&
+        if (sharding->kind != SHARDING_COLUMNS &&
+            sharding->peak_ms <= limit_ms &&
             priced(toll, price) < priced(best, price))
             best = toll;
     }
@@ -114,15 +115,16 @@ static double everywhere(const struct search_space *space,
         space->oracle->row_cut == ROW_CUT_RANKS && space->n_devices > 1;
     double least = INFINITY;
 
-    for (uint32_t i = 0; i < of->n_forms; i++) {
-        const struct form *form = &of->forms[i];
+    for (uint32_t i = 0; i < of->n_shardings; i++) {
+        const struct sharding *sharding = &of->shardings[i];
         const bool is_everywhere =
-            form->kind == FORM_REPLICA ||
-            (fills_ranks && form->n_blocks == space->n_devices);
+            sharding->kind == SHARDING_REPLICA ||
+            (fills_ranks && sharding->n_blocks == space->n_devices);
 
-        if (form->peak_ms <= limit_ms)
-            least = fmin(least,
-                         is_everywhere ? form->n_ranges * form->least_ms : 0);
+        if (sharding->peak_ms <= limit_ms)
+            least = fmin(least, is_everywhere
+                                    ? sharding->n_ranges * sharding->least_ms
+                                    : 0);
     }
     for (uint32_t n = 1; of->columns != NO_TYPE && n < of->n_quanta; n++)
         if (space->alone_ms[of->columns + n - 1] <= limit_ms)

@@ -22,7 +22,7 @@
 
 /* A unit and the sharding that it is to have. */
 struct chosen {
-    const struct form *form;
+    const struct sharding *sharding;
     uint32_t unit, urgency;
     double weight; /* its share of the load of all units, or of the usable
                       memory of all devices if that is larger (weigh_units) */
@@ -65,25 +65,26 @@ struct builder {
  * changes nothing if there is enough. Once a piece has found no device
  * (is_short), they weigh by memory, too. The weight is that of the unit's
  * largest piece, or that of all its pieces if these fill a host. */
-static void weigh_units(struct builder *builder, const uint32_t *forms,
+static void weigh_units(struct builder *builder, const uint32_t *shardings,
                         bool is_short)
 {
     const struct search_space *space = builder->space;
     const struct view *view = builder->view;
 
     for (uint32_t u = 0; u < space->n_units; u++) {
-        const struct form *form = &space->units[u].forms[forms[u]];
-        const bool is_all = form->fills_host;
-        double ms = is_all ? form->load_ms : form->peak_ms, weight = 0;
-        double bytes = is_all ? form->bytes : (double)form->peak_bytes;
+        const struct sharding *sharding =
+            &space->units[u].shardings[shardings[u]];
+        const bool is_all = sharding->fills_host;
+        double ms = is_all ? sharding->load_ms : sharding->peak_ms, weight = 0;
+        double bytes = is_all ? sharding->bytes : (double)sharding->peak_bytes;
 
         if (!view->by_memory && view->all_ms > 0)
             weight = ms / view->all_ms;
         if (view->by_memory || is_short)
             weight = fmax(weight, bytes / (space->all_room_bytes + 1));
         builder->units[u] =
-            (struct chosen){form, u, builder->urgency[u], weight};
-        if (forms_piece(space, form, 0).device != NO_PIECE)
+            (struct chosen){sharding, u, builder->urgency[u], weight};
+        if (sharding_piece(space, sharding, 0).device != NO_PIECE)
             builder->units[u].urgency += STANDS_FAST;
     }
 }
@@ -310,17 +311,17 @@ static void put(struct builder *builder, struct change *piece, uint32_t r)
 /* Places all pieces of a unit; false if one finds no device or the work is
  * spent. Blocks that may stand anywhere are placed block by block, as pieces of
  * one row block need different devices. */
-static bool place_unit(struct builder *builder, const struct form *form)
+static bool place_unit(struct builder *builder, const struct sharding *sharding)
 {
-    const uint32_t n = form->fills_host ? form->n_blocks : 1;
-    const uint32_t n_blocks = form->fills_host ? 1 : form->n_blocks;
-    const uint32_t n_ranges = form->n_pieces / n_blocks;
+    const uint32_t n = sharding->fills_host ? sharding->n_blocks : 1;
+    const uint32_t n_blocks = sharding->fills_host ? 1 : sharding->n_blocks;
+    const uint32_t n_ranges = sharding->n_pieces / n_blocks;
     const uint32_t first = builder->out->n;
 
-    for (uint32_t i = 0; i < form->n_pieces; i++)
-        *snapshot_next(builder->out) = forms_piece(
-            builder->space, form, i % n_ranges * n_blocks + i / n_ranges);
-    for (uint32_t i = 0; i < form->n_pieces; i += n) {
+    for (uint32_t i = 0; i < sharding->n_pieces; i++)
+        *snapshot_next(builder->out) = sharding_piece(
+            builder->space, sharding, i % n_ranges * n_blocks + i / n_ranges);
+    for (uint32_t i = 0; i < sharding->n_pieces; i += n) {
         struct change *pieces = &builder->out->pieces[first];
         const uint32_t at = find_room(builder, pieces + i, n, pieces);
 
@@ -329,7 +330,7 @@ static bool place_unit(struct builder *builder, const struct form *form)
         for (uint32_t k = 0; k < n; k++)
             put(builder, &pieces[i + k], at + k);
     }
-    builder->work += form->n_pieces;
+    builder->work += sharding->n_pieces;
     return true;
 }
 
@@ -352,7 +353,7 @@ static uint32_t place_all(struct builder *builder)
         builder->devices[r].load = -(double)space->room_bytes[r];
     qsort(builder->units, n, sizeof(*builder->units), compare_chosen);
     for (uint32_t u = 0; u < n; u++) {
-        if (!place_unit(builder, builder->units[u].form))
+        if (!place_unit(builder, builder->units[u].sharding))
             return builder->units[u].unit;
         if (space->is_long && u % ASK_EVERY == 0 && interrupt_requested())
             return builder->units[u].unit;
@@ -362,7 +363,7 @@ static uint32_t place_all(struct builder *builder)
 
 uint64_t builder_run(struct snapshot *out, bool *is_short,
                      const struct search_space *space, const struct view *view,
-                     const uint32_t *forms)
+                     const uint32_t *shardings)
 {
     struct builder builder = {.space = space,
                               .view = view,
@@ -380,7 +381,7 @@ uint64_t builder_run(struct snapshot *out, bool *is_short,
         builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
     }
     for (unsigned try = 0; try < MAX_TRIES; try++) {
-        weigh_units(&builder, forms, try > 0);
+        weigh_units(&builder, shardings, try > 0);
         stuck = place_all(&builder);
         if (stuck == NO_PIECE || builder.work > BUILDER_MAX_WORK ||
             (space->is_long && interrupt_requested()))

@@ -24,10 +24,10 @@ struct view {
                             pieces */
     double room_frac;    /* share of the usable memory that may be filled */
     uint64_t peak_bytes; /* maximum bytes of a piece */
-    unsigned barred; /* mask of 1 << form_kind: kinds of sharding that a unit
-                        gets only if it has no other */
-    bool by_memory;  /* loads are bytes; the oracle is not asked */
-    bool may_exceed; /* devices may exceed their usable memory */
+    unsigned barred;     /* mask of 1 << sharding_kind: kinds of sharding that a
+                            unit     gets only if it has no other */
+    bool by_memory;      /* loads are bytes; the oracle is not asked */
+    bool may_exceed;     /* devices may exceed their usable memory */
 };
 
 /* Maximum work of one construction: pieces placed plus devices tried for them.
@@ -35,12 +35,12 @@ struct view {
  * takes about a second of one core. */
 #define BUILDER_MAX_WORK 20000000
 
-/* Fills *out, except for its total_ms, from forms[n_units]: the sharding of
+/* Fills *out, except for its total_ms, from shardings[n_units]: the sharding of
  * each unit as an index into the shardings of that unit. Leaves *out empty if a
  * piece finds no room or if the work exceeds BUILDER_MAX_WORK. Sets *is_short
  * if a piece found no room in one of the tries. Returns the work done. */
 uint64_t builder_run(struct snapshot *out, bool *is_short,
                      const struct search_space *space, const struct view *view,
-                     const uint32_t *forms);
+                     const uint32_t *shardings);
 
 #endif

@@ -14,7 +14,7 @@
  * order. They then grow with their table. If it does not, their rows and
  * columns must be those of the old pieces. */
 static bool as_cut(struct snapshot *out, const struct search_space *space,
-                   const struct form *cut, const struct table_pieces *old)
+                   const struct sharding *cut, const struct table_pieces *old)
 {
     const uint32_t n_devices = space->n_devices;
     const bool any = space->oracle->row_cut == ROW_CUT_ANY;
@@ -23,7 +23,7 @@ static bool as_cut(struct snapshot *out, const struct search_space *space,
     uint32_t n = 0, first = 0;
 
     for (uint32_t i = 0; i < cut->n_pieces; i++) {
-        struct change piece = forms_piece(space, cut, i);
+        struct change piece = sharding_piece(space, cut, i);
         const struct piece_type *type = &space->types[piece.type];
         const struct shard *then = &old->pieces[n];
         struct shard now;
@@ -63,9 +63,9 @@ static bool as_placed(struct snapshot *out, const struct search_space *space,
     const bool is_replica = shard_is_replica(kind);
     const uint32_t before = out->n;
 
-    for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_forms; i++) {
-        if (of->forms[i].kind == FORM_CUT &&
-            as_cut(out, space, &of->forms[i], old))
+    for (uint32_t i = 0; shard_cuts_rows(kind) && i < of->n_shardings; i++) {
+        if (of->shardings[i].kind == SHARDING_ROWS &&
+            as_cut(out, space, &of->shardings[i], old))
             return true;
         out->n = before;
     }
@@ -115,7 +115,7 @@ static bool place(struct tryout *tryout, uint32_t unit,
 {
     const struct search_space *space = tryout->layout.space;
     struct trial *trial = &tryout->trial;
-    const uint32_t n = open ? space->n_devices : space->units[unit].n_forms;
+    const uint32_t n = open ? space->n_devices : space->units[unit].n_shardings;
 
     tryout_seek(tryout, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
@@ -127,9 +127,10 @@ static bool place(struct tryout *tryout, uint32_t unit,
             trial_add(trial, *open);
             trial->changes.pieces->device = way;
         } else {
-            const struct form *form = &space->units[unit].forms[way];
+            const struct sharding *sharding =
+                &space->units[unit].shardings[way];
 
-            rebuild(trial, &tryout->layout, &form, 1, &rng);
+            rebuild(trial, &tryout->layout, &sharding, 1, &rng);
         }
         tryout_note(tryout, tryout_price(tryout));
     }
@@ -150,7 +151,7 @@ void carry_over(struct snapshot *out, const struct search_space *space)
     tryout.layout.is_partial = true;
     out->n = 0;
     for (uint32_t u = 0; u < space->n_units; u++) {
-        order[u] = (struct ranked){-space->units[u].forms[0].load_ms, u};
+        order[u] = (struct ranked){-space->units[u].shardings[0].load_ms, u};
         unit.n = 0;
         if (space->units[u].pin >= 0 ||
             !as_placed(&unit, space, u,

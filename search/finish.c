@@ -292,7 +292,7 @@ uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
  * piece on the device with the least load. This makes row blocks and replicas
  * fewer, too. All pieces of the unit are removed and new ones added, so the
  * candidate with the fewest changes has the fewest pieces. */
-static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
+static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct layout *layout = &tryout->layout;
     const struct unit *unit = &layout->space->units[u];
@@ -303,15 +303,16 @@ static void offer_forms(struct tryout *tryout, double below_ms, uint32_t u)
     trial_clear(trial);
     trial_remove_unit(trial, layout, u);
     most = 2 * trial->changes.n - 1;
-    for (uint32_t f = 0; f < unit->n_forms && unit->device == NO_PIECE; f++) {
-        const struct form *form = &unit->forms[f];
+    for (uint32_t f = 0; f < unit->n_shardings && unit->device == NO_PIECE;
+         f++) {
+        const struct sharding *sharding = &unit->shardings[f];
         double total_ms;
 
-        if (form->kind == FORM_REPLICA)
+        if (sharding->kind == SHARDING_REPLICA)
             continue;
         rng_init(&rng, u, f);
         trial_clear(trial);
-        rebuild(trial, layout, &form, 1, &rng);
+        rebuild(trial, layout, &sharding, 1, &rng);
         total_ms = tryout_price(tryout);
         if (trial->changes.n > most || trial->excess > 0 ||
             total_ms >= below_ms)
@@ -374,14 +375,14 @@ static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
         return false;
     tryout_seek(tryout, 0, below_ms);
     for (uint32_t r = 0; r < layout->n_devices; r++)
-        if (unit->forms->kind == FORM_WHOLE && unit->device == NO_PIECE)
+        if (unit->shardings->kind == SHARDING_WHOLE && unit->device == NO_PIECE)
             offer_merge(tryout, u, NO_PIECE, r);
     if (!tryout->best.n && piece != NO_PIECE)
         for (uint32_t i = first; i != NO_PIECE; i = layout->links[i].next)
             if (i != piece)
                 offer_merge(tryout, u, piece, layout->pieces[i].device);
     if (!tryout->best.n)
-        offer_forms(tryout, below_ms, u);
+        offer_shardings(tryout, below_ms, u);
     return tryout_make(tryout);
 }
 

@@ -58,7 +58,7 @@ uint32_t listing_add_type(struct listing *listing, struct piece_type type)
     const size_t width = space->oracle->width;
     const uint32_t n = listing->n_types++;
 
-    type.form = listing->n_forms - listing->first_form;
+    type.sharding = listing->n_shardings - listing->first_sharding;
     if (n == listing->list_capacity)
         listing->list = mem_room(listing->list, n, &listing->list_capacity,
                                  sizeof(*listing->list));
@@ -85,7 +85,7 @@ uint32_t listing_add_type(struct listing *listing, struct piece_type type)
  * together may be less than 1 by this. */
 #define SHARE_ROUNDING 1e-6
 
-static void add_up(struct form *form, const struct listing *listing,
+static void add_up(struct sharding *sharding, const struct listing *listing,
                    uint32_t type, uint32_t n)
 {
     const double ms = listing->alone_ms[type];
@@ -98,39 +98,40 @@ static void add_up(struct form *form, const struct listing *listing,
         bytes = fmax((double)p->mean_bytes * (1 - SHARE_ROUNDING) -
                          LISTING_PIECE_ROUNDING,
                      0);
-    form->load_ms += ms * n;
-    form->bytes += bytes * n;
-    form->peak_ms = fmax(form->peak_ms, ms);
-    form->least_ms = fmin(form->least_ms, ms);
-    form->peak_bytes = max_u64(form->peak_bytes, p->bytes);
+    sharding->load_ms += ms * n;
+    sharding->bytes += bytes * n;
+    sharding->peak_ms = fmax(sharding->peak_ms, ms);
+    sharding->least_ms = fmin(sharding->least_ms, ms);
+    sharding->peak_bytes = max_u64(sharding->peak_bytes, p->bytes);
 }
 
 /* Prices a sharding by its piece types, which are listed already, and lists
  * it. */
-void listing_add_form(struct listing *listing, struct form form)
+void listing_add_sharding(struct listing *listing, struct sharding sharding)
 {
-    if (listing->n_forms == listing->forms_capacity)
-        listing->forms =
-            mem_room(listing->forms, listing->n_forms, &listing->forms_capacity,
-                     sizeof(*listing->forms));
-    form.least_ms = INFINITY;
-    for (uint32_t b = 0; b < form.n_blocks; b++)
-        add_up(&form, listing, form_type_of_block(&form, b),
-               form.n_pieces / form.n_blocks - form.n_last);
-    if (form.n_last)
-        add_up(&form, listing, form.last, form.n_last);
-    listing->forms[listing->n_forms++] = form;
+    if (listing->n_shardings == listing->shardings_capacity)
+        listing->shardings =
+            mem_room(listing->shardings, listing->n_shardings,
+                     &listing->shardings_capacity, sizeof(*listing->shardings));
+    sharding.least_ms = INFINITY;
+    for (uint32_t b = 0; b < sharding.n_blocks; b++)
+        add_up(&sharding, listing, sharding_type_of_block(&sharding, b),
+               sharding.n_pieces / sharding.n_blocks - sharding.n_last);
+    if (sharding.n_last)
+        add_up(&sharding, listing, sharding.last, sharding.n_last);
+    listing->shardings[listing->n_shardings++] = sharding;
 }
 
 /* Returns a sharding of n pieces of one piece type. */
-struct form listing_form(enum form_kind kind, uint32_t type, uint32_t n)
+struct sharding listing_sharding(enum sharding_kind kind, uint32_t type,
+                                 uint32_t n)
 {
-    return (struct form){.kind = kind,
-                         .n_blocks = 1,
-                         .n_ranges = 1,
-                         .n_pieces = n,
-                         .type = type,
-                         .last = type};
+    return (struct sharding){.kind = kind,
+                             .n_blocks = 1,
+                             .n_ranges = 1,
+                             .n_pieces = n,
+                             .type = type,
+                             .last = type};
 }
 
 /* --- shardings that cannot pay --- */
@@ -178,13 +179,15 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
 
     if (!space->is_long || stands_so(space, of, kind))
         return true;
-    for (uint32_t i = listing->first_form; i < listing->n_forms; i++) {
-        const struct form *form = &listing->forms[i];
-        const double lost_ms = form->load_ms - load_ms;
+    for (uint32_t i = listing->first_sharding; i < listing->n_shardings; i++) {
+        const struct sharding *sharding = &listing->shardings[i];
+        const double lost_ms = sharding->load_ms - load_ms;
 
-        if ((form->kind != FORM_WHOLE && form->kind != FORM_COLUMNS) ||
-            form->bytes > bytes || (double)form->peak_bytes > room ||
-            form->peak_ms > SMALL_LOAD * space->mean_ms || lost_ms > little_ms)
+        if ((sharding->kind != SHARDING_WHOLE &&
+             sharding->kind != SHARDING_COLUMNS) ||
+            sharding->bytes > bytes || (double)sharding->peak_bytes > room ||
+            sharding->peak_ms > SMALL_LOAD * space->mean_ms ||
+            lost_ms > little_ms)
             continue;
         of->left_out_ms = fmax(of->left_out_ms, lost_ms);
         of->leaves_out = true;
@@ -240,7 +243,7 @@ static uint32_t choose_quantum(const struct search_space *space,
  * each number of ranges from two to the number of devices. A unit that has only
  * one device is cut by columns only if it may not be whole, into the fewest
  * equal pieces. */
-static void add_column_forms(struct listing *listing, uint32_t unit)
+static void add_column_shardings(struct listing *listing, uint32_t unit)
 {
     const struct unit *of = &listing->space->units[unit];
     uint32_t least = 2, most = listing->space->n_devices;
@@ -251,13 +254,13 @@ static void add_column_forms(struct listing *listing, uint32_t unit)
         most = of->whole == NO_TYPE ? least : 0;
     }
     for (uint32_t n = least; n <= most && n <= of->n_quanta; n++) {
-        struct form form =
-            listing_form(FORM_COLUMNS, of->columns + of->n_quanta / n - 1, n);
+        struct sharding sharding = listing_sharding(
+            SHARDING_COLUMNS, of->columns + of->n_quanta / n - 1, n);
 
-        form.n_ranges = n;
-        form.last++;
-        form.n_last = of->n_quanta % n;
-        listing_add_form(listing, form);
+        sharding.n_ranges = n;
+        sharding.last++;
+        sharding.n_last = of->n_quanta % n;
+        listing_add_sharding(listing, sharding);
     }
 }
 
@@ -282,7 +285,7 @@ static void add_replica(struct listing *listing, uint32_t u)
         return;
     }
     of->replica = type;
-    listing_add_form(listing, listing_form(FORM_REPLICA, type, n));
+    listing_add_sharding(listing, listing_sharding(SHARDING_REPLICA, type, n));
 }
 
 /* Lists the piece types and shardings of a unit in this order: whole; columns
@@ -299,13 +302,14 @@ static void add_unit(struct listing *listing, uint32_t u)
                              .width = table->dim,
                              .n_rows = table->num_embeddings};
 
-    listing->first_form = listing->n_forms;
+    listing->first_sharding = listing->n_shardings;
     of->whole = of->columns = of->replica = NO_TYPE;
     of->n_quanta = 1;
     of->quantum = table->dim;
     if (of->kinds & SHARD_TABLE) {
         of->whole = listing_add_type(listing, all);
-        listing_add_form(listing, listing_form(FORM_WHOLE, of->whole, 1));
+        listing_add_sharding(listing,
+                             listing_sharding(SHARDING_WHOLE, of->whole, 1));
     }
     if (table->group)
         return;
@@ -318,9 +322,9 @@ static void add_unit(struct listing *listing, uint32_t u)
         for (all.width = of->quantum; all.width < table->dim;
              all.width += of->quantum)
             listing_add_type(listing, all);
-        add_column_forms(listing, u);
+        add_column_shardings(listing, u);
     }
-    if (of->pin >= 0 || (listing->n_forms > listing->first_form &&
+    if (of->pin >= 0 || (listing->n_shardings > listing->first_sharding &&
                          clock_ms() >= listing->end_ms))
         return;
     if ((of->kinds & SHARD_REPLICATE) && space->n_devices > 1)
@@ -339,7 +343,8 @@ void listing_fill(struct listing *listing)
         if (space->is_long && interrupt_requested())
             break;
         add_unit(listing, u);
-        space->units[u].n_forms = listing->n_forms - listing->first_form;
+        space->units[u].n_shardings =
+            listing->n_shardings - listing->first_sharding;
     }
     mem_free(listing->room);
 }
@@ -356,12 +361,12 @@ void listing_append(struct listing *listing, struct search_space *space)
 {
     const size_t width = space->oracle->width;
     const uint32_t by = space->n_types;
-    struct form *forms = space->forms + space->n_forms;
+    struct sharding *shardings = space->shardings + space->n_shardings;
 
-    for (uint32_t i = 0; i < listing->n_forms; i++) {
-        forms[i] = listing->forms[i];
-        forms[i].type += by;
-        forms[i].last += by;
+    for (uint32_t i = 0; i < listing->n_shardings; i++) {
+        shardings[i] = listing->shardings[i];
+        shardings[i].type += by;
+        shardings[i].last += by;
     }
     for (uint32_t u = listing->begin; u < listing->end; u++) {
         struct unit *of = &space->units[u];
@@ -369,8 +374,8 @@ void listing_append(struct listing *listing, struct search_space *space)
         shift(&of->whole, by);
         shift(&of->columns, by);
         shift(&of->replica, by);
-        of->forms = forms;
-        forms += of->n_forms;
+        of->shardings = shardings;
+        shardings += of->n_shardings;
     }
     if (listing->n_types) {
         memcpy(space->types + by, listing->list,
@@ -382,12 +387,12 @@ void listing_append(struct listing *listing, struct search_space *space)
         memcpy(space->vectors + by * width, listing->vectors,
                listing->n_types * width * sizeof(*space->vectors));
     space->n_types += listing->n_types;
-    space->n_forms += listing->n_forms;
+    space->n_shardings += listing->n_shardings;
     arena_adopt(space->arena, &listing->arena);
     mem_free(listing->list);
     mem_free(listing->alone_ms);
     mem_free(listing->vectors);
-    mem_free(listing->forms);
+    mem_free(listing->shardings);
 }
 
 struct wholes {

@@ -25,10 +25,10 @@ struct listing {
     double *vectors;         /* [n_types][oracle->width]; NULL if nothing is
                                 priced */
     uint32_t n_types;
-    struct form *forms; /* [n_forms] */
-    uint32_t n_forms;
-    uint32_t first_form; /* of the current unit */
-    size_t list_capacity, alone_capacity, vectors_capacity, forms_capacity;
+    struct sharding *shardings; /* [n_shardings] */
+    uint32_t n_shardings;
+    uint32_t first_sharding; /* of the current unit */
+    size_t list_capacity, alone_capacity, vectors_capacity, shardings_capacity;
     struct arena arena; /* holds the arrays `sorts` of the shardings */
 };
 
@@ -53,9 +53,10 @@ double listing_price(const struct listing *listing,
  * that it belongs to is listed. */
 uint32_t listing_add_type(struct listing *listing, struct piece_type type);
 /* Returns a sharding of n pieces, all of this type. */
-struct form listing_form(enum form_kind kind, uint32_t type, uint32_t n);
+struct sharding listing_sharding(enum sharding_kind kind, uint32_t type,
+                                 uint32_t n);
 /* Lists a sharding. Its piece types have been listed, and give its prices. */
-void listing_add_form(struct listing *listing, struct form form);
+void listing_add_sharding(struct listing *listing, struct sharding sharding);
 /* Returns true if a sharding may pay that has at least this load and these
  * bytes. If it cannot, records in the unit how much it could have saved. */
 bool listing_may_pay(struct listing *listing, uint32_t unit,

@@ -22,12 +22,12 @@ static void find_share(struct marginal *marginal)
     const size_t width = space->oracle->width;
 
     for (uint32_t u = 0; u < space->n_units; u++) {
-        const struct form *form = &space->units[u].forms[0];
+        const struct sharding *sharding = &space->units[u].shardings[0];
 
-        for (uint32_t b = 0; b < form->n_blocks; b++) {
-            const uint32_t n_alike = form->n_pieces / form->n_blocks;
+        for (uint32_t b = 0; b < sharding->n_blocks; b++) {
+            const uint32_t n_alike = sharding->n_pieces / sharding->n_blocks;
             const double *vector =
-                space->vectors + form_type_of_block(form, b) * width;
+                space->vectors + sharding_type_of_block(sharding, b) * width;
 
             for (size_t w = 0; w < width; w++)
                 marginal->share[w] += vector[w] * n_alike / space->n_devices;

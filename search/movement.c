@@ -334,7 +334,7 @@ void rename_gpus(struct snapshot *snapshot, const struct search_space *space)
 
         if (space_can_move(space, piece->type))
             piece->device = name;
-        else if (space_form_of(space, piece->type)->fills_host)
+        else if (space_sharding_of(space, piece->type)->fills_host)
             piece->device =
                 name / m * m + piece->device % m; /* moves with its host */
     }

@@ -395,7 +395,8 @@ static void pour(struct draw *draw)
  * hold the same row block of another column range; all those pieces are among
  * the changes from `first` on. Blocks that fill a host go to consecutive
  * devices. */
-static uint32_t open_device(const struct draw *draw, const struct form *form,
+static uint32_t open_device(const struct draw *draw,
+                            const struct sharding *sharding,
                             const struct change *piece, uint32_t first)
 {
     const struct trial *trial = draw->trial;
@@ -403,19 +404,20 @@ static uint32_t open_device(const struct draw *draw, const struct form *form,
     const struct cluster *cluster = &draw->layout->space->problem->cluster;
     uint32_t device;
 
-    if (form->fills_host && piece->block)
+    if (sharding->fills_host && piece->block)
         return trial->changes.pieces[trial->changes.n - 1].device + 1;
     for (uint32_t range = 0; range < piece->range; range++)
-        trial->first_on[block[range * form->n_blocks].device] = 0;
+        trial->first_on[block[range * sharding->n_blocks].device] = 0;
     device = device_for(draw, piece->type,
-                        form->fills_host ? cluster_group(cluster) : 1);
+                        sharding->fills_host ? cluster_group(cluster) : 1);
     for (uint32_t range = 0; range < piece->range; range++)
-        trial->first_on[block[range * form->n_blocks].device] = NO_PIECE;
+        trial->first_on[block[range * sharding->n_blocks].device] = NO_PIECE;
     return device;
 }
 
 void rebuild(struct trial *trial, const struct layout *layout,
-             const struct form *const *forms, uint32_t n_forms, struct rng *rng)
+             const struct sharding *const *shardings, uint32_t n_shardings,
+             struct rng *rng)
 {
     struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
     const struct search_space *space = layout->space;
@@ -434,32 +436,33 @@ void rebuild(struct trial *trial, const struct layout *layout,
     draw.limit_ms =
         space->oracle->is_additive ? trial_limit_ms(trial, rng) : INFINITY;
     trial->is_apart = true;
-    for (uint32_t i = 0; i < n_forms; i++)
-        trial_remove_unit(trial, layout, space->types[forms[i]->type].unit);
+    for (uint32_t i = 0; i < n_shardings; i++)
+        trial_remove_unit(trial, layout, space->types[shardings[i]->type].unit);
     for (uint32_t c = 0; c < trial->changes.n; c++)
         reckon(&draw, &layout->pieces[trial->changes.pieces[c].piece], -1);
-    for (uint32_t i = 0; i < n_forms && trial_is_priced(trial); i++) {
-        const struct form *form = forms[i];
+    for (uint32_t i = 0; i < n_shardings && trial_is_priced(trial); i++) {
+        const struct sharding *sharding = shardings[i];
         const uint32_t first = trial->changes.n;
 
-        draw.of = &space->units[space->types[form->type].unit];
+        draw.of = &space->units[space->types[sharding->type].unit];
         if (draw.of->columns != NO_TYPE && space->tuning->pours &&
             draw.of->device == NO_PIECE &&
-            (form->kind == FORM_WHOLE || form->kind == FORM_COLUMNS)) {
+            (sharding->kind == SHARDING_WHOLE ||
+             sharding->kind == SHARDING_COLUMNS)) {
             pour(&draw);
             trial->is_apart &= draw.of->first->output != OUTPUT_SEQUENCE;
             continue;
         }
-        for (uint32_t k = 0; k < form->n_pieces && trial_is_priced(trial);
+        for (uint32_t k = 0; k < sharding->n_pieces && trial_is_priced(trial);
              k++) {
-            struct change piece = forms_piece(space, form, k);
+            struct change piece = sharding_piece(space, sharding, k);
 
             if (piece.device == NO_PIECE)
-                piece.device = open_device(&draw, form, &piece, first);
+                piece.device = open_device(&draw, sharding, &piece, first);
             put(&draw, &piece);
         }
         trial->is_apart &=
-            form->kind == FORM_REPLICA || draw.of->device != NO_PIECE;
+            sharding->kind == SHARDING_REPLICA || draw.of->device != NO_PIECE;
     }
 }
 
@@ -472,7 +475,7 @@ static void propose_rebuild(struct draw *draw)
 {
     const struct layout *layout = draw->layout;
     const struct search_space *space = layout->space;
-    const struct form *forms[TUNING_MAX_REBUILT];
+    const struct sharding *shardings[TUNING_MAX_REBUILT];
     uint32_t most = 1 + rng_draw(draw->rng, space->tuning->n_rebuilt);
     uint32_t n = 0, n_pieces = layout->n_live, unit = draw->unit;
 
@@ -484,17 +487,17 @@ static void propose_rebuild(struct draw *draw)
             unit = unit_of(layout, pick_piece(layout, draw->rng));
         is_out = space->units[unit].pin >= 0;
         for (uint32_t k = 0; k < n; k++)
-            is_out |= space->types[forms[k]->type].unit == unit;
+            is_out |= space->types[shardings[k]->type].unit == unit;
         if (is_out)
             continue;
-        forms[n] =
-            is_kept ? space_form_of(space,
-                                    layout->pieces[layout->first_of[unit]].type)
-                    : forms_draw(space, unit, draw->rng);
-        n_pieces += forms[n++]->n_pieces;
+        shardings[n] =
+            is_kept ? space_sharding_of(
+                          space, layout->pieces[layout->first_of[unit]].type)
+                    : sharding_draw(space, unit, draw->rng);
+        n_pieces += shardings[n++]->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
-        rebuild(draw->trial, layout, forms, n, draw->rng);
+        rebuild(draw->trial, layout, shardings, n, draw->rng);
 }
 
 /* --- one random move; kinds of weight 0 are never drawn --- */

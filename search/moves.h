@@ -32,12 +32,12 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  * before one without.
  */
 
-/* Fills an empty candidate with the changes that give each of n_forms units
+/* Fills an empty candidate with the changes that give each of n_shardings units
  * this sharding. For a sharding by columns the number of pieces is chosen anew.
  * The units must be different. A unit that is bound to a device stays on it.
  * O(devices x pieces). */
 void rebuild(struct trial *trial, const struct layout *layout,
-             const struct form *const *forms, uint32_t n_forms,
+             const struct sharding *const *shardings, uint32_t n_shardings,
              struct rng *rng);
 
 #endif

@@ -159,19 +159,19 @@ static bool is_enough(const struct replan *replan, const double gains[2])
 /* Returns whether a replicated unit costs less in another sharding. Each GPU
  * holds the whole unit, so no sharding of it causes migration. Changes are
  * tried on the loaded assignment. */
-static bool gains_in_form(struct replan *replan, uint32_t unit)
+static bool gains_in_sharding(struct replan *replan, uint32_t unit)
 {
     struct tryout *tryout = &replan->tryout;
     const struct unit *of = &replan->space.units[unit];
     bool gains = false;
 
-    for (uint32_t f = 0; f < of->n_forms && !gains; f++) {
-        const struct form *form = &of->forms[f];
+    for (uint32_t f = 0; f < of->n_shardings && !gains; f++) {
+        const struct sharding *sharding = &of->shardings[f];
         struct rng rng;
 
         trial_clear(&tryout->trial);
         rng_init(&rng, f, 0);
-        rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
+        rebuild(&tryout->trial, &tryout->layout, &sharding, 1, &rng);
         gains = tryout->trial.changes.n &&
                 tryout_price(tryout) <
                     tryout->layout.total_ms * (1 - ROUNDING_FRAC) &&
@@ -204,7 +204,7 @@ static bool only_stands(struct replan *replan)
             replan->homes.standing[space->units[u].tables[0]].pieces;
         const bool is_replica = shard_is_replica(stands->kind);
 
-        if (is_replica && gains_in_form(replan, u))
+        if (is_replica && gains_in_sharding(replan, u))
             return false;
         if (is_replica)
             /* Several replicas at once may cost less in other shardings. */

@@ -76,7 +76,7 @@ static void add_blocks(struct listing *listing, struct piece_type type,
 }
 
 /* Lists one piece type for the next n blocks of a cut. */
-static void add_block(struct listing *listing, const struct form *cut,
+static void add_block(struct listing *listing, const struct sharding *cut,
                       struct piece_type type, uint8_t *types_of_blocks,
                       uint64_t n)
 {
@@ -89,21 +89,21 @@ static void add_block(struct listing *listing, const struct form *cut,
 /* Lists the piece types of a cut if the unit already has a cut into the same
  * blocks that differs only in its column ranges or its host. Copies the block
  * types of that cut. Returns false if there is no such cut. */
-static bool add_alike(struct listing *listing, struct form *cut,
+static bool add_alike(struct listing *listing, struct sharding *cut,
                       struct piece_type type)
 {
-    uint32_t i = listing->first_form, first, last;
+    uint32_t i = listing->first_sharding, first, last;
 
-    while (i < listing->n_forms &&
-           (listing->forms[i].kind != FORM_CUT ||
-            listing->forms[i].n_blocks != cut->n_blocks ||
-            listing->list[listing->forms[i].type].n_rows != type.n_rows))
+    while (i < listing->n_shardings &&
+           (listing->shardings[i].kind != SHARDING_ROWS ||
+            listing->shardings[i].n_blocks != cut->n_blocks ||
+            listing->list[listing->shardings[i].type].n_rows != type.n_rows))
         i++;
-    if (i == listing->n_forms)
+    if (i == listing->n_shardings)
         return false;
-    cut->types_of_blocks = listing->forms[i].types_of_blocks;
-    first = listing->forms[i].type;
-    last = listing->forms[i].last;
+    cut->types_of_blocks = listing->shardings[i].types_of_blocks;
+    first = listing->shardings[i].type;
+    last = listing->shardings[i].last;
     for (uint32_t p = first; p <= last; p++) {
         struct piece_type like = listing->list[p];
 
@@ -133,8 +133,8 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
     uint64_t n_full = (rows - 1) / block + 1;
     uint64_t last = rows - (n_full - 1) * block;
     uint32_t n_blocks = has_empty ? n_ways : (uint32_t)n_full;
-    struct form cut =
-        listing_form(FORM_CUT, listing->n_types, n_blocks * n_ranges);
+    struct sharding cut =
+        listing_sharding(SHARDING_ROWS, listing->n_types, n_blocks * n_ranges);
     struct piece_type type = {.unit = unit,
                               .kind = n_ranges > 1 ? SHARD_GRID : SHARD_ROW,
                               .width = table->dim / n_ranges,
@@ -169,7 +169,7 @@ static void add_cut(struct listing *listing, uint32_t unit, uint32_t n_ways,
                   n_blocks - n_full);
     }
     cut.last = listing->n_types - 1;
-    listing_add_form(listing, cut);
+    listing_add_sharding(listing, cut);
 }
 
 /* Lists the row blocks of the current plan. Each block is a piece type of its
@@ -180,8 +180,8 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
     const struct search_space *space = listing->space;
     const struct unit *of = &space->units[unit];
     const struct table_pieces *old = &space->homes->standing[of->tables[0]];
-    struct form cut =
-        listing_form(FORM_CUT, listing->n_types, (uint32_t)old->n);
+    struct sharding cut =
+        listing_sharding(SHARDING_ROWS, listing->n_types, (uint32_t)old->n);
 
     if (!old->n || !(old->pieces[0].kind & of->kinds) ||
         !shard_cuts_rows(old->pieces[0].kind))
@@ -200,7 +200,7 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
                                 .col_begin = shard->col_begin,
                                 .stands = true});
     }
-    listing_add_form(listing, cut);
+    listing_add_sharding(listing, cut);
 }
 
 /* Returns whether any cut of rows into this number of column ranges may pay, by

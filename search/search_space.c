@@ -86,7 +86,7 @@ static const char *why_nowhere(const struct search_space *space,
 static int check(const struct search_space *space, struct err *err)
 {
     for (uint32_t u = 0; u < space->n_units; u++)
-        if (!space->units[u].n_forms)
+        if (!space->units[u].n_shardings)
             return err_set(err, ERR_USAGE,
                            "table '%s' can be placed in no way that its kinds, "
                            "'--shard' and cost model '%s' allow together%s",
@@ -134,7 +134,7 @@ static void list_all(struct search_space *space, struct pool *pool,
     const uint32_t size = space->n_units / MOST_RUNS + 1;
     const uint32_t n_runs = (space->n_units + size - 1) / size;
     struct setup setup = {.runs = mem_alloc(n_runs, sizeof(*setup.runs))};
-    size_t n_types = 0, n_forms = 0;
+    size_t n_types = 0, n_shardings = 0;
 
     for (uint32_t i = 0; i < n_runs; i++)
         setup.runs[i] = (struct listing){
@@ -148,9 +148,9 @@ static void list_all(struct search_space *space, struct pool *pool,
     progress_finish(&setup.progress);
     for (uint32_t i = 0; i < n_runs; i++) {
         n_types += setup.runs[i].n_types;
-        n_forms += setup.runs[i].n_forms;
+        n_shardings += setup.runs[i].n_shardings;
     }
-    space->forms = ARENA_NEW(space->arena, struct form, n_forms);
+    space->shardings = ARENA_NEW(space->arena, struct sharding, n_shardings);
     space->types = ARENA_NEW(space->arena, struct piece_type, n_types);
     space->alone_ms = ARENA_NEW(space->arena, double, n_types);
     if (space->oracle->ops->embed)
@@ -228,31 +228,32 @@ bool space_can_move(const struct search_space *space, uint32_t type)
 
 /* --- drawing shardings, and their pieces --- */
 
-const struct form *forms_draw(const struct search_space *space, uint32_t unit,
-                              struct rng *rng)
+const struct sharding *sharding_draw(const struct search_space *space,
+                                     uint32_t unit, struct rng *rng)
 {
     const struct unit *of = &space->units[unit];
     uint32_t kind = rng_draw(rng, 4), type = NO_TYPE;
 
     if (kind < 2)
         type = kind ? of->replica : of->whole;
-    return type == NO_TYPE ? &of->forms[rng_draw(rng, of->n_forms)]
-                           : space_form_of(space, type);
+    return type == NO_TYPE ? &of->shardings[rng_draw(rng, of->n_shardings)]
+                           : space_sharding_of(space, type);
 }
 
-struct change forms_piece(const struct search_space *space,
-                          const struct form *form, uint32_t i)
+struct change sharding_piece(const struct search_space *space,
+                             const struct sharding *sharding, uint32_t i)
 {
-    const uint32_t unit = space->types[form->type].unit;
+    const uint32_t unit = space->types[sharding->type].unit;
     struct change piece = {.device = space->units[unit].device,
-                           .range = i / form->n_blocks,
-                           .block = i % form->n_blocks};
+                           .range = i / sharding->n_blocks,
+                           .block = i % sharding->n_blocks};
 
-    piece.type =
-        i < form->n_last ? form->last : form_type_of_block(form, piece.block);
-    if (form->kind == FORM_REPLICA)
+    piece.type = i < sharding->n_last
+                     ? sharding->last
+                     : sharding_type_of_block(sharding, piece.block);
+    if (sharding->kind == SHARDING_REPLICA)
         piece.device = i;
-    else if (form->kind == FORM_CUT && !form->fills_host &&
+    else if (sharding->kind == SHARDING_ROWS && !sharding->fills_host &&
              space->oracle->row_cut != ROW_CUT_ANY)
         piece.device = piece.block;
     return piece;

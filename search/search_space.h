@@ -27,8 +27,8 @@
 /* A piece type. */
 struct piece_type {
     uint32_t unit;
-    uint32_t form; /* index of its sharding among those of the unit; for columns
-                      the first sharding by columns */
+    uint32_t sharding; /* index of its sharding among those of the unit; for
+                      columns the first sharding by columns */
     enum shard_kind kind;
     uint32_t width;             /* columns; for a group those of its first
                                    table */
@@ -54,23 +54,27 @@ struct piece_type {
  * A sharding: a starting point or a resharding move chooses from these. Later
  * moves can make column ranges of uneven widths.
  *
- *   FORM_WHOLE    one piece
- *   FORM_COLUMNS  2, 3 ... column ranges, as even as the width step allows:
+ *   SHARDING_WHOLE    one piece
+ *   SHARDING_COLUMNS  2, 3 ... column ranges, as even as the width step allows:
  *                 n_last pieces of type `last`, which is one width step wider,
  *                 and the rest of type `part`
- *   FORM_REPLICA  one replica on each device
- *   FORM_CUT      row blocks, perhaps of several column ranges. Their types are
- *                 `part` to `last`; blocks with about the same work share a
- *                 type. In re-planning also the blocks of the current plan:
- *                 blocks of any rows and columns, each of its own type,
- *                 n_blocks in one range
+ *   SHARDING_REPLICA  one replica on each device
+ *   SHARDING_ROWS      row blocks, perhaps of several column ranges. Their
+ * types are `part` to `last`; blocks with about the same work share a type. In
+ * re-planning also the blocks of the current plan: blocks of any rows and
+ * columns, each of its own type, n_blocks in one range
  *
  * Pieces are numbered range by range.
  */
-enum form_kind { FORM_WHOLE, FORM_COLUMNS, FORM_REPLICA, FORM_CUT };
+enum sharding_kind {
+    SHARDING_WHOLE,
+    SHARDING_COLUMNS,
+    SHARDING_REPLICA,
+    SHARDING_ROWS
+};
 
-struct form {
-    enum form_kind kind;
+struct sharding {
+    enum sharding_kind kind;
     uint32_t n_blocks, n_ranges, n_pieces;
     uint32_t type, last, n_last;    /* piece types, and the number of pieces of
                                        type `last` */
@@ -96,13 +100,13 @@ struct unit {
     uint32_t quantum, n_quanta; /* width step in columns; number of width steps
                                    of the whole table */
     uint32_t whole;             /* piece type of the whole unit, or NO_TYPE */
-    uint32_t columns;   /* piece type of one width step; n width steps are type
-                           columns + n - 1; NO_TYPE if columns may not be cut */
-    uint32_t replica;   /* piece type of a replica, or NO_TYPE */
-    uint32_t device;    /* the only device that its pieces may be on, because it
-                           is pinned or there is no other; else NO_PIECE */
-    struct form *forms; /* [n_forms] */
-    uint32_t n_forms;
+    uint32_t columns; /* piece type of one width step; n width steps are type
+                         columns + n - 1; NO_TYPE if columns may not be cut */
+    uint32_t replica; /* piece type of a replica, or NO_TYPE */
+    uint32_t device;  /* the only device that its pieces may be on, because it
+                         is pinned or there is no other; else NO_PIECE */
+    struct sharding *shardings; /* [n_shardings] */
+    uint32_t n_shardings;
     bool leaves_out;    /* some shardings are left out because they cannot pay
                            (search/listing.c) */
     double left_out_ms; /* upper bound of the savings of the cheapest sharding
@@ -134,9 +138,9 @@ struct search_space {
                                  so a permuted list is searched the same
                                  way */
     uint32_t n_units;
-    struct arena *arena; /* not owned; holds all arrays */
-    struct form *forms;  /* [n_forms] */
-    uint32_t n_forms;
+    struct arena *arena;        /* not owned; holds all arrays */
+    struct sharding *shardings; /* [n_shardings] */
+    uint32_t n_shardings;
     struct piece_type *types; /* [n_types] */
     uint32_t n_types;
     bool is_long; /* the list is long: shardings that cannot pay are left out */
@@ -227,18 +231,19 @@ static inline uint32_t space_quanta_of(const struct search_space *space,
 /* Returns the piece type of row block b, in any range of the sharding. A
  * sharding without row cuts has one block, b = 0; for columns this is the type
  * of the narrower pieces, `part`. */
-static inline uint32_t form_type_of_block(const struct form *cut, uint32_t b)
+static inline uint32_t sharding_type_of_block(const struct sharding *cut,
+                                              uint32_t b)
 {
     return cut->type + (cut->types_of_blocks ? cut->types_of_blocks[b] : b);
 }
 /* Returns the sharding that a piece type belongs to; for columns the first
  * sharding by columns. */
-static inline const struct form *space_form_of(const struct search_space *space,
-                                               uint32_t type)
+static inline const struct sharding *
+space_sharding_of(const struct search_space *space, uint32_t type)
 {
     const struct piece_type *p = &space->types[type];
 
-    return &space->units[p->unit].forms[p->form];
+    return &space->units[p->unit].shardings[p->sharding];
 }
 /* Sets the kind, rows and columns of a shard to those of a piece of this type.
  * range and block are those of the piece (struct change). */
@@ -252,15 +257,15 @@ bool space_can_move(const struct search_space *space, uint32_t type);
 /* Returns a random sharding of the unit. Whole and replica are drawn more often
  * than others, because there is only one of each and there are many ways to
  * cut. */
-const struct form *forms_draw(const struct search_space *space, uint32_t unit,
-                              struct rng *rng);
+const struct sharding *sharding_draw(const struct search_space *space,
+                                     uint32_t unit, struct rng *rng);
 
 /* Returns piece i of a sharding: its type, range, block and device. The device
  * is set if there is no choice: by the unit (a pin, or a single device), by a
  * replica, or by a row cut over all devices if the oracle asks for those. It is
  * NO_PIECE otherwise. It is also NO_PIECE if the blocks fill a host, whose
  * device b then gets block b, because any host will do. */
-struct change forms_piece(const struct search_space *space,
-                          const struct form *form, uint32_t i);
+struct change sharding_piece(const struct search_space *space,
+                             const struct sharding *sharding, uint32_t i);
 
 #endif

@@ -50,32 +50,33 @@ static const double replica_fracs[] = {1, 0.5, LEAST_REPLICA_FRAC};
 
 /* Returns the factor by which the pieces of a sharding exceed their limits; 1
  * if they keep them. */
-static double badness(const struct form *form, const struct view *view)
+static double badness(const struct sharding *sharding, const struct view *view)
 {
-    const double ms = form->peak_ms / view->peak_ms;
+    const double ms = sharding->peak_ms / view->peak_ms;
     const double bytes =
-        (double)form->peak_bytes / ((double)view->peak_bytes + 1);
+        (double)sharding->peak_bytes / ((double)view->peak_bytes + 1);
     double bad = ms > bytes ? ms : bytes;
 
     bad = bad > 1 ? bad : 1;
-    return view->barred & 1U << form->kind ? bad + BARRED : bad;
+    return view->barred & 1U << sharding->kind ? bad + BARRED : bad;
 }
 
-static double price_of(const struct form *form, const struct view *view)
+static double price_of(const struct sharding *sharding, const struct view *view)
 {
-    const double frac = form->kind == FORM_REPLICA ? view->replica_frac : 1;
+    const double frac =
+        sharding->kind == SHARDING_REPLICA ? view->replica_frac : 1;
 
-    return form->bytes * view->ms_per_byte +
-           form->n_pieces * view->ms_per_piece +
-           (view->by_memory ? 0 : form->load_ms * frac);
+    return sharding->bytes * view->ms_per_byte +
+           sharding->n_pieces * view->ms_per_piece +
+           (view->by_memory ? 0 : sharding->load_ms * frac);
 }
 
 /* Chooses a sharding for each unit at the prices of the view. Sets
- * forms[n_units], indices into the shardings of each unit, and returns the
+ * shardings[n_units], indices into the shardings of each unit, and returns the
  * number of pieces. The price decides between shardings that exceed the limits
  * by the same factor or keep them. So a table that no sharding cuts small
  * enough is still cut as small as possible. */
-static uint64_t choose_at_price(uint32_t *forms,
+static uint64_t choose_at_price(uint32_t *shardings,
                                 const struct search_space *space,
                                 const struct view *view)
 {
@@ -85,18 +86,18 @@ static uint64_t choose_at_price(uint32_t *forms,
         const struct unit *of = &space->units[u];
         double least = INFINITY, least_bad = INFINITY;
 
-        for (uint32_t i = 0; i < of->n_forms; i++) {
-            const struct form *form = &of->forms[i];
-            const double bad = badness(form, view);
-            const double price = price_of(form, view);
+        for (uint32_t i = 0; i < of->n_shardings; i++) {
+            const struct sharding *sharding = &of->shardings[i];
+            const double bad = badness(sharding, view);
+            const double price = price_of(sharding, view);
 
             if (i && (bad > least_bad || (bad == least_bad && price >= least)))
                 continue;
             least = price;
             least_bad = bad;
-            forms[u] = i;
+            shardings[u] = i;
         }
-        n_pieces += of->forms[forms[u]].n_pieces;
+        n_pieces += of->shardings[shardings[u]].n_pieces;
     }
     return n_pieces;
 }
@@ -105,16 +106,17 @@ static uint64_t choose_at_price(uint32_t *forms,
  * the shardings at the next lower price. Units change to these, those with the
  * largest saving per added piece first, until there would be more than `most`
  * pieces. */
-static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
-                       uint64_t most, const struct search_space *space,
+static void add_pieces(uint32_t *shardings, const uint32_t *more,
+                       uint64_t n_pieces, uint64_t most,
+                       const struct search_space *space,
                        const struct view *view)
 {
     struct ranked *order = mem_alloc(space->n_units, sizeof(*order));
     size_t n = 0;
 
     for (uint32_t u = 0; u < space->n_units; u++) {
-        const struct form *few = &space->units[u].forms[forms[u]];
-        const struct form *many = &space->units[u].forms[more[u]];
+        const struct sharding *few = &space->units[u].shardings[shardings[u]];
+        const struct sharding *many = &space->units[u].shardings[more[u]];
 
         if (many->n_pieces > few->n_pieces)
             order[n++] =
@@ -126,11 +128,11 @@ static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
     for (size_t i = 0; i < n; i++) {
         const uint32_t u = order[i].idx;
 
-        n_pieces += space->units[u].forms[more[u]].n_pieces -
-                    space->units[u].forms[forms[u]].n_pieces;
+        n_pieces += space->units[u].shardings[more[u]].n_pieces -
+                    space->units[u].shardings[shardings[u]].n_pieces;
         if (n_pieces > most)
             break;
-        forms[u] = more[u];
+        shardings[u] = more[u];
     }
     mem_free(order);
 }
@@ -139,19 +141,20 @@ static void add_pieces(uint32_t *forms, const uint32_t *more, uint64_t n_pieces,
  * many pieces, a piece gets a price, and the pieces that save the most are
  * added again. Returns false if no price helps, because every piece is needed.
  */
-static bool choose_forms(uint32_t *forms, const struct search_space *space,
-                         struct view *view)
+static bool choose_shardings(uint32_t *shardings,
+                             const struct search_space *space,
+                             struct view *view)
 {
     const uint64_t most = (uint64_t)space->n_units + MOST_MORE;
     uint32_t *more = mem_alloc(space->n_units, sizeof(*more));
-    uint64_t n_pieces = choose_at_price(forms, space, view);
+    uint64_t n_pieces = choose_at_price(shardings, space, view);
 
     view->ms_per_piece = view->all_ms / (double)most;
     for (unsigned i = 0; n_pieces > most && i < N_BRACKETS; i++) {
-        memcpy(more, forms, space->n_units * sizeof(*more));
-        n_pieces = choose_at_price(forms, space, view);
+        memcpy(more, shardings, space->n_units * sizeof(*more));
+        n_pieces = choose_at_price(shardings, space, view);
         if (n_pieces <= most)
-            add_pieces(forms, more, n_pieces, most, space, view);
+            add_pieces(shardings, more, n_pieces, most, space, view);
         view->ms_per_piece *= 4;
     }
     mem_free(more);
@@ -169,9 +172,9 @@ static double find_least(double *all_ms, const struct search_space *space)
         const struct unit *of = &space->units[u];
         double ms = INFINITY, bytes = INFINITY;
 
-        for (uint32_t i = 0; i < of->n_forms; i++) {
-            ms = fmin(ms, of->forms[i].load_ms);
-            bytes = fmin(bytes, of->forms[i].bytes);
+        for (uint32_t i = 0; i < of->n_shardings; i++) {
+            ms = fmin(ms, of->shardings[i].load_ms);
+            bytes = fmin(bytes, of->shardings[i].bytes);
         }
         *all_ms += ms;
         all_bytes += bytes;
@@ -200,8 +203,8 @@ struct family {
 struct batch {
     const struct search_space *space;
     struct view view; /* without peak_ms */
-    uint32_t
-        *forms[N_PEAKS]; /* [n_units] each: shardings of the views in hand */
+    uint32_t *
+        shardings[N_PEAKS]; /* [n_units] each: shardings of the views in hand */
     /* Whether the views in hand choose few enough pieces. */
     bool are_few[N_PEAKS];
     bool is_short; /* whether a view in hand is short of memory */
@@ -225,9 +228,9 @@ static void choose_one(void *ctx, size_t i, unsigned thread)
 
     (void)thread;
     view.peak_ms = peak_fracs[i] * view.all_ms / space->n_devices;
-    batch->are_few[i] = choose_forms(batch->forms[i], space, &view);
+    batch->are_few[i] = choose_shardings(batch->shardings[i], space, &view);
     batch->in_hand[i].hash =
-        hash_bytes(batch->forms[i], space->n_units * sizeof(uint32_t), 0);
+        hash_bytes(batch->shardings[i], space->n_units * sizeof(uint32_t), 0);
 }
 
 /* Builds one view and prices the assignment as comm does, on the same thread.
@@ -240,8 +243,9 @@ static void build_one(void *ctx, size_t i, unsigned thread)
 
     (void)thread;
     if (built->like == built && batch->are_few[i])
-        built->work = builder_run(&built->snapshot, &built->is_short,
-                                  batch->space, &batch->view, batch->forms[i]);
+        built->work =
+            builder_run(&built->snapshot, &built->is_short, batch->space,
+                        &batch->view, batch->shardings[i]);
     if (built->snapshot.n)
         snapshot_price(&built->snapshot, batch->space);
 }
@@ -311,12 +315,13 @@ static uint64_t find_of_family(struct snapshot *best, unsigned n,
      * load of a piece is a fraction of that mean. The price of a byte is
      * relative to the least bytes. */
     const double least_bytes = find_least(&batch.view.all_ms, space);
-    const size_t n_fracs = barred & 1U << FORM_REPLICA ? 1 : N_REPLICA_FRACS;
+    const size_t n_fracs =
+        barred & 1U << SHARDING_REPLICA ? 1 : N_REPLICA_FRACS;
     uint64_t work = 0, n_priced = 0;
     struct arena arena = {0};
 
     for (unsigned k = 0; k < N_PEAKS; k++)
-        batch.forms[k] = ARENA_NEW(&arena, uint32_t, space->n_units);
+        batch.shardings[k] = ARENA_NEW(&arena, uint32_t, space->n_units);
     for (size_t i = 0; i < n_fracs * N_PRICES && i < space->tuning->n_prices;
          i++) {
         if ((i == N_PRICES && !best->n) ||
@@ -341,12 +346,12 @@ uint64_t starts_find(struct snapshot best[STARTS_KEPT],
 {
     static const struct family families[] = {
         {0, 1, 0},
-        {~(1U << FORM_CUT), 1, 0},
+        {~(1U << SHARDING_ROWS), 1, 0},
         {0, 0.85, 0},
         {0, 0.7, 0},
-        {1U << FORM_REPLICA, 1, 1},
-        {1U << FORM_CUT, 1, 2},
-        {1U << FORM_REPLICA | 1U << FORM_CUT, 1, 3},
+        {1U << SHARDING_REPLICA, 1, 1},
+        {1U << SHARDING_ROWS, 1, 2},
+        {1U << SHARDING_REPLICA | 1U << SHARDING_ROWS, 1, 3},
     };
     const unsigned n_starts = space->tuning->n_starts;
     const bool is_additive = space->oracle->is_additive;
@@ -378,11 +383,11 @@ bool starts_by_memory(struct snapshot *out, const struct search_space *space,
                               .peak_bytes = peak_bytes,
                               .by_memory = true,
                               .may_exceed = may_exceed};
-    uint32_t *forms = mem_alloc(space->n_units, sizeof(*forms));
+    uint32_t *shardings = mem_alloc(space->n_units, sizeof(*shardings));
     bool is_short;
 
-    (void)choose_at_price(forms, space, &view);
-    (void)builder_run(out, &is_short, space, &view, forms);
-    mem_free(forms);
+    (void)choose_at_price(shardings, space, &view);
+    (void)builder_run(out, &is_short, space, &view, shardings);
+    mem_free(shardings);
     return out->n > 0;
 }

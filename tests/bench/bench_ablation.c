@@ -49,7 +49,7 @@ static void one_rebuilt(struct tuning *tuning)
     tuning->n_rebuilt = 1;
 }
 
-static void no_kept_forms(struct tuning *tuning)
+static void no_kept_shardings(struct tuning *tuning)
 {
     tuning->recuts = 1000;
 }
@@ -124,7 +124,7 @@ static const struct part_off {
     {"rebuild", no_rebuild},
     {"pouring", no_pour},
     {"several rebuilt", one_rebuilt},
-    {"forms kept", no_kept_forms},
+    {"forms kept", no_kept_shardings},
     {"swap", no_swap},
     {"trade", no_trade},
     {"split, merge, resplit", no_widths},

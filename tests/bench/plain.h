@@ -79,31 +79,32 @@ static double plain_energy(const struct plain *plain)
  * consecutive devices in a ring from `at` on, or to hosts. Pieces of one row
  * block are placed apart. */
 static uint32_t plain_ring_device(const struct search_space *space,
-                                  const struct form *form,
+                                  const struct sharding *sharding,
                                   const struct change *piece, uint32_t at)
 {
     const struct cluster *cluster = &space->problem->cluster;
     uint32_t n = cluster->n_devices, per_host = cluster_group(cluster);
-    uint32_t apart = form->n_pieces <= n ? form->n_blocks : 1;
+    uint32_t apart = sharding->n_pieces <= n ? sharding->n_blocks : 1;
 
-    if (form->fills_host)
+    if (sharding->fills_host)
         return (at / per_host + piece->range) % (n / per_host) * per_host +
                piece->block;
     return (at + piece->block + piece->range * apart) % n;
 }
 
-static void plain_set_form(struct plain *plain, uint32_t u,
-                           const struct form *form, uint32_t at)
+static void plain_set_sharding(struct plain *plain, uint32_t u,
+                               const struct sharding *sharding, uint32_t at)
 {
     struct plain_unit *unit = &plain->units[u];
-    uint32_t n = form->n_pieces;
+    uint32_t n = sharding->n_pieces;
 
     for (uint32_t i = 0; n <= PLAIN_MAX_PIECES && i < n; i++) {
         struct change *piece = &unit->pieces[i];
 
-        *piece = forms_piece(plain->space, form, i);
+        *piece = sharding_piece(plain->space, sharding, i);
         if (piece->device == NO_PIECE)
-            piece->device = plain_ring_device(plain->space, form, piece, at);
+            piece->device =
+                plain_ring_device(plain->space, sharding, piece, at);
         unit->n = n;
     }
 }
@@ -124,16 +125,16 @@ static void plain_move(struct plain *plain, uint32_t u, uint32_t i, uint32_t to)
 }
 
 /* Equal columns: the fewest whose pieces cost at most peak_ms. */
-static const struct form *plain_even_form(const struct plain *plain, uint32_t u,
-                                          double peak_ms)
+static const struct sharding *plain_even_sharding(const struct plain *plain,
+                                                  uint32_t u, double peak_ms)
 {
-    const struct form *form = &plain->space->units[u].forms[0];
+    const struct sharding *sharding = &plain->space->units[u].shardings[0];
 
-    for (uint32_t k = 1; k < plain->space->units[u].n_forms; k++)
-        if (form->peak_ms > peak_ms &&
-            plain->space->units[u].forms[k].kind == FORM_COLUMNS)
-            form = &plain->space->units[u].forms[k];
-    return form;
+    for (uint32_t k = 1; k < plain->space->units[u].n_shardings; k++)
+        if (sharding->peak_ms > peak_ms &&
+            plain->space->units[u].shardings[k].kind == SHARDING_COLUMNS)
+            sharding = &plain->space->units[u].shardings[k];
+    return sharding;
 }
 
 static void plain_longest_first(struct plain *plain, double peak_ms)
@@ -144,10 +145,11 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
     double *load_ms = piece_ms + space->n_units;
 
     for (uint32_t u = 0; u < space->n_units; u++) {
-        const struct form *form = plain_even_form(plain, u, peak_ms);
+        const struct sharding *sharding =
+            plain_even_sharding(plain, u, peak_ms);
 
-        plain_set_form(plain, u, form, 0);
-        piece_ms[u] = form->peak_ms;
+        plain_set_sharding(plain, u, sharding, 0);
+        piece_ms[u] = sharding->peak_ms;
     }
     for (uint32_t done = 0; done < space->n_units; done++) {
         uint32_t u = 0;
@@ -190,10 +192,10 @@ static void plain_propose(struct plain *plain, const uint32_t *units,
         plain_move(plain, units[1], k, from);
         break;
     default:
-        plain_set_form(
+        plain_set_sharding(
             plain, units[0],
             &space->units[units[0]]
-                 .forms[rng_draw(rng, space->units[units[0]].n_forms)],
+                 .shardings[rng_draw(rng, space->units[units[0]].n_shardings)],
             any);
     }
 }
@@ -251,7 +253,7 @@ static double plain_solve(struct snapshot *best,
     plain.terms = ARENA_NEW(arena, double, n_devices *ORACLE_MAX_TERMS);
     plain.bytes = ARENA_NEW(arena, double, n_devices);
     for (uint32_t u = 0; u < space->n_units; u++)
-        mean_ms += space->units[u].forms[0].load_ms / n_devices;
+        mean_ms += space->units[u].shardings[0].load_ms / n_devices;
     plain_longest_first(&plain, mean_ms);
     now = least = plain_energy(&plain);
     plain_save(&plain, best);

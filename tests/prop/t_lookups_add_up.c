@@ -193,13 +193,13 @@ static void try_parts(struct tally *tally, struct scene *scene,
         return;
     }
     of = &space.units[0];
-    for (uint32_t i = 0; i < of->n_forms; i++) {
-        const struct form *cut = &of->forms[i];
+    for (uint32_t i = 0; i < of->n_shardings; i++) {
+        const struct sharding *cut = &of->shardings[i];
         const struct cluster *cluster = &scene->problem.cluster;
         uint32_t host = (uint32_t)rng_below(rng, cluster->n_devices /
                                                      cluster->devices_per_host);
 
-        if (cut->kind == FORM_CUT &&
+        if (cut->kind == SHARDING_ROWS &&
             scene->table.dim / cut->n_ranges >= MIN_COLUMNS)
             add_share(
                 tally,

@@ -54,7 +54,7 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
     const struct search_space *space = layout->space;
     const struct change *piece = &layout->pieces[i];
     const uint32_t slot = layout->links[i].slot;
-    const struct form *cut;
+    const struct sharding *cut;
 
     if (piece->type >= space->n_types || space->types[piece->type].unit != unit)
         return wrong("the part of a piece is of its unit", i, err);
@@ -64,10 +64,10 @@ static int check_piece(const struct layout *layout, uint32_t unit, uint32_t i,
         slot >= layout->holdings[piece->device].n ||
         layout->holdings[piece->device].pieces[slot] != i)
         return wrong("the slot of a piece", i, err);
-    cut = space_form_of(space, piece->type);
-    if (cut->kind == FORM_CUT &&
+    cut = space_sharding_of(space, piece->type);
+    if (cut->kind == SHARDING_ROWS &&
         (piece->block >= cut->n_blocks || piece->range >= cut->n_ranges ||
-         form_type_of_block(cut, piece->block) != piece->type))
+         sharding_type_of_block(cut, piece->block) != piece->type))
         return wrong("the block of a piece", i, err);
     return 0;
 }

@@ -71,13 +71,14 @@ static void close_scene(struct scene *scene)
 static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
 {
     const struct unit *of = &scene->space.units[scene->last];
-    const struct form *form = scene->is_new ? &of->forms[way] : NULL;
+    const struct sharding *sharding =
+        scene->is_new ? &of->shardings[way] : NULL;
     struct rng rng;
 
     trial_clear(&tryout->trial);
     rng_init(&rng, 0, 0);
     if (scene->is_new)
-        rebuild(&tryout->trial, &tryout->layout, &form, 1, &rng);
+        rebuild(&tryout->trial, &tryout->layout, &sharding, 1, &rng);
     else
         trial_add(&tryout->trial,
                   (struct change){.type = of->whole, .device = way});
@@ -118,10 +119,11 @@ static void try_scene(struct scene *scene, struct tally *tally)
     /* column shardings are skipped, because rebuild() distributes their pieces
      * at random */
     for (uint32_t way = 0;
-         way < (scene->is_new ? of->n_forms : scene->space.n_devices); way++) {
+         way < (scene->is_new ? of->n_shardings : scene->space.n_devices);
+         way++) {
         double total_ms;
 
-        if (scene->is_new && of->forms[way].kind == FORM_COLUMNS)
+        if (scene->is_new && of->shardings[way].kind == SHARDING_COLUMNS)
             continue;
         put(&tryout, scene, way);
         total_ms = tryout_price(&tryout);

@@ -247,7 +247,7 @@ static void check_usage(void)
     }
 }
 
-static void check_forms(void)
+static void check_shardings(void)
 {
     const uint64_t rows[] = {100};
     const uint32_t dims[] = {16};
@@ -264,22 +264,22 @@ static void check_forms(void)
     ok(!rc, "parts: %s", err.msg);
     if (rc)
         return;
-    for (uint32_t i = 0; i < space.n_forms; i++) {
-        const struct form *form = &space.forms[i];
+    for (uint32_t i = 0; i < space.n_shardings; i++) {
+        const struct sharding *sharding = &space.shardings[i];
         double elements = 0;
 
-        for (uint32_t k = 0; k < form->n_pieces; k++) {
-            struct change piece = forms_piece(&space, form, k);
+        for (uint32_t k = 0; k < sharding->n_pieces; k++) {
+            struct change piece = sharding_piece(&space, sharding, k);
             const struct piece_type *type = &space.types[piece.type];
 
             elements += (double)type->n_rows * type->width;
         }
-        if (form->kind == FORM_REPLICA)
-            elements /= form->n_pieces;
+        if (sharding->kind == SHARDING_REPLICA)
+            elements /= sharding->n_pieces;
         if (elements != 1600)
             ok(0, "form %u has %g elements", i, elements);
     }
-    ok(space.n_forms >= 8, "%u ways to cut a table", space.n_forms);
+    ok(space.n_shardings >= 8, "%u ways to cut a table", space.n_shardings);
     arena_release(&arena);
 }
 
@@ -517,6 +517,6 @@ int main(void)
     check_rows_for_memory();
     check_shortages();
     check_usage();
-    check_forms();
+    check_shardings();
     return tap_done();
 }

@@ -126,7 +126,7 @@ static bool is_block(const struct layout *layout, uint32_t piece)
 {
     const uint32_t type = layout->pieces[piece].type;
 
-    return space_form_of(layout->space, type)->kind == FORM_CUT;
+    return space_sharding_of(layout->space, type)->kind == SHARDING_ROWS;
 }
 
 static bool spoil_block(struct layout *layout, uint32_t piece)

@@ -33,7 +33,7 @@ static void site_close(struct site *site)
  * device loads (search/moves.h). */
 static void rebuild_some(struct site *site, bool pours)
 {
-    const struct form *forms[TUNING_MAX_REBUILT];
+    const struct sharding *shardings[TUNING_MAX_REBUILT];
     uint32_t order[SCENE_TABLES],
         n = 1 + rng_draw(&site->rng, TUNING_MAX_REBUILT);
 
@@ -43,10 +43,12 @@ static void rebuild_some(struct site *site, bool pours)
     for (uint32_t i = 0; i < n; i++) {
         const struct unit *of = &site->scene.space.units[order[i]];
 
-        forms[i] = &of->forms[pours ? 0 : rng_draw(&site->rng, of->n_forms)];
+        shardings[i] =
+            &of->shardings[pours ? 0 : rng_draw(&site->rng, of->n_shardings)];
     }
     trial_clear(&site->tryout.trial);
-    rebuild(&site->tryout.trial, &site->tryout.layout, forms, n, &site->rng);
+    rebuild(&site->tryout.trial, &site->tryout.layout, shardings, n,
+            &site->rng);
 }
 
 /* Returns true if the loads and bytes that the rebuild assumed follow from its
@@ -187,7 +189,7 @@ static void check_devices(void)
     layout_price(&site.tryout.layout);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         const uint32_t u = rng_draw(&site.rng, SCENE_TABLES);
-        const struct form *whole = site.scene.space.units[u].forms;
+        const struct sharding *whole = site.scene.space.units[u].shardings;
 
         rebuild_some(&site, false);
         (void)tryout_price(&site.tryout);
@@ -221,7 +223,7 @@ static void check_hosts(void)
 {
     struct standing standing;
     struct tryout *tryout = &standing.tryout;
-    const struct form *form;
+    const struct sharding *sharding;
     const struct search_space *space = &standing.space;
     unsigned n_grids = 0, n_wrong = 0;
 
@@ -230,12 +232,12 @@ static void check_hosts(void)
         propose(&tryout->trial, &tryout->layout, &standing.rng);
         if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
             layout_commit(&tryout->layout, &tryout->trial);
-        form = &space->units[0].forms[i % space->units[0].n_forms];
-        if (!form->fills_host || form->n_ranges > 3)
+        sharding = &space->units[0].shardings[i % space->units[0].n_shardings];
+        if (!sharding->fills_host || sharding->n_ranges > 3)
             continue;
         trial_clear(&tryout->trial);
-        rebuild(&tryout->trial, &tryout->layout, &form, 1, &standing.rng);
-        n_grids += form->n_ranges > 1;
+        rebuild(&tryout->trial, &tryout->layout, &sharding, 1, &standing.rng);
+        n_grids += sharding->n_ranges > 1;
         n_wrong += has_two(&tryout->trial);
     }
     ok(n_grids > 50 && !n_wrong, "%u grids; pieces of %u share a device",

@@ -11,23 +11,23 @@
 #define MAX_PIECES 256
 
 struct tally {
-    unsigned n_forms[4], n_stand_open, n_host, n_sorts;
+    unsigned n_shardings[4], n_stand_open, n_host, n_sorts;
     unsigned n_torn, n_figure, n_bytes, n_cost, n_width, n_device, n_movable;
     unsigned n_now, n_undrawn, n_rare, n_empty, n_odd, n_later, n_short;
 };
 
 /* True if the piece type belongs to this sharding. For pieces of columns,
- * space_form_of must return the unit's first column sharding. */
-static bool is_form_of(const struct search_space *space, uint32_t type,
-                       const struct form *form)
+ * space_sharding_of must return the unit's first column sharding. */
+static bool is_sharding_of(const struct search_space *space, uint32_t type,
+                           const struct sharding *sharding)
 {
-    const struct form *of = space_form_of(space, type);
+    const struct sharding *of = space_sharding_of(space, type);
 
-    if (form->kind != FORM_COLUMNS)
-        return of == form;
-    return of->kind == FORM_COLUMNS &&
-           (of == space->units[space->types[type].unit].forms ||
-            of[-1].kind != FORM_COLUMNS);
+    if (sharding->kind != SHARDING_COLUMNS)
+        return of == sharding;
+    return of->kind == SHARDING_COLUMNS &&
+           (of == space->units[space->types[type].unit].shardings ||
+            of[-1].kind != SHARDING_COLUMNS);
 }
 
 static bool differ(double a, double b)
@@ -38,21 +38,21 @@ static bool differ(double a, double b)
 /* Lists the pieces as shards of the unit's first table. Columns follow one
  * another. */
 static void list_shards(struct shard *shards, const struct search_space *space,
-                        uint32_t unit, const struct form *form)
+                        uint32_t unit, const struct sharding *sharding)
 {
     uint32_t col_begin = 0;
 
-    for (uint32_t i = 0; i < form->n_pieces; i++) {
-        const struct change piece = forms_piece(space, form, i);
+    for (uint32_t i = 0; i < sharding->n_pieces; i++) {
+        const struct change piece = sharding_piece(space, sharding, i);
         const struct piece_type *type = &space->types[piece.type];
 
         shards[i] = space_shard(space, type, space->units[unit].tables[0]);
-        if (form->kind == FORM_CUT) {
+        if (sharding->kind == SHARDING_ROWS) {
             type_place_block(&shards[i], type, piece.range, piece.block);
             if (type->is_empty)
                 shards[i].row_begin = shards[i].row_end =
                     space->units[unit].first->num_embeddings;
-        } else if (form->kind == FORM_COLUMNS) {
+        } else if (sharding->kind == SHARDING_COLUMNS) {
             shards[i].col_begin = col_begin;
             shards[i].col_end = col_begin += type->width;
         }
@@ -92,15 +92,15 @@ static bool is_torn(const struct shard *shards, uint32_t n,
 /* True if the device of the piece is given whenever the sharding leaves no
  * choice. */
 static bool is_right_device(const struct search_space *space, uint32_t unit,
-                            const struct form *form, uint32_t i)
+                            const struct sharding *sharding, uint32_t i)
 {
     const int64_t pin = space->units[unit].pin;
-    const struct change piece = forms_piece(space, form, i);
+    const struct change piece = sharding_piece(space, sharding, i);
     uint32_t want = NO_PIECE;
 
-    if (form->kind == FORM_REPLICA)
+    if (sharding->kind == SHARDING_REPLICA)
         want = i;
-    else if (form->kind == FORM_CUT && !form->fills_host &&
+    else if (sharding->kind == SHARDING_ROWS && !sharding->fills_host &&
              space->oracle->row_cut != ROW_CUT_ANY)
         want = piece.block;
     else if (pin >= 0)
@@ -114,66 +114,67 @@ static bool is_right_device(const struct search_space *space, uint32_t unit,
  * an empty block. A cut over one host that would be read as a cut over all
  * ranks is not offered on the first host. */
 static void check_ranks(const struct search_space *space,
-                        const struct unit *unit, const struct form *form,
-                        struct tally *tally)
+                        const struct unit *unit,
+                        const struct sharding *sharding, struct tally *tally)
 {
     const struct cluster *cluster = &space->problem->cluster;
-    const bool is_full = form->n_blocks == cluster->n_devices ||
-                         form->n_blocks == cluster->devices_per_host;
+    const bool is_full = sharding->n_blocks == cluster->n_devices ||
+                         sharding->n_blocks == cluster->devices_per_host;
 
-    if (form->kind != FORM_CUT || space->oracle->row_cut == ROW_CUT_ANY)
+    if (sharding->kind != SHARDING_ROWS ||
+        space->oracle->row_cut == ROW_CUT_ANY)
         return;
     if (!space->oracle->prices_empty_blocks) {
         tally->n_short += !is_full;
         return;
     }
     tally->n_odd += !is_full;
-    for (uint32_t p = form->type; p <= form->last; p++)
+    for (uint32_t p = sharding->type; p <= sharding->last; p++)
         tally->n_empty += space->types[p].is_empty;
-    if (form->fills_host && form->n_ranges == 1) {
-        const struct piece_type *type = &space->types[form->type];
+    if (sharding->fills_host && sharding->n_ranges == 1) {
+        const struct piece_type *type = &space->types[sharding->type];
         struct shard first = space_shard(space, type, unit->tables[0]);
-        const uint32_t n = form->n_blocks;
+        const uint32_t n = sharding->n_blocks;
 
         type_place_block(&first, type, 0, 0);
-        first.device = space->types[form->type].first_device;
+        first.device = space->types[sharding->type].first_device;
         tally->n_odd += shard_row_ranks(space->problem, &first) != n;
         first.device = 0;
         tally->n_odd += (shard_row_ranks(space->problem, &first) == n) !=
-                        (space->types[form->type].first_device == 0);
-        tally->n_later += space->types[form->type].first_device > 0;
+                        (space->types[sharding->type].first_device == 0);
+        tally->n_later += space->types[sharding->type].first_device > 0;
     }
 }
 
 /* True if the bytes of a sharding do not match those of its pieces. A row cut
  * may have up to three bytes per piece and a millionth less, but never more. */
-static bool is_off(double bytes, const struct form *form)
+static bool is_off(double bytes, const struct sharding *sharding)
 {
-    if (form->kind != FORM_CUT)
-        return differ(bytes, form->bytes);
-    return form->bytes > bytes ||
-           form->bytes < bytes * (1 - 2e-6) - 6.0 * form->n_pieces;
+    if (sharding->kind != SHARDING_ROWS)
+        return differ(bytes, sharding->bytes);
+    return sharding->bytes > bytes ||
+           sharding->bytes < bytes * (1 - 2e-6) - 6.0 * sharding->n_pieces;
 }
 
-static void check_form(const struct search_space *space, uint32_t unit,
-                       const struct form *form, struct tally *tally)
+static void check_sharding(const struct search_space *space, uint32_t unit,
+                           const struct sharding *sharding, struct tally *tally)
 {
     const struct unit *of = &space->units[unit];
     struct shard shards[MAX_PIECES];
     double ms = 0, bytes = 0, peak_ms = 0;
     uint64_t peak_bytes = 0;
 
-    list_shards(shards, space, unit, form);
-    tally->n_forms[form->kind]++;
-    tally->n_torn += is_torn(shards, form->n_pieces, of->first);
-    for (uint32_t i = 0; i < form->n_pieces; i++) {
-        const uint32_t p = forms_piece(space, form, i).type;
+    list_shards(shards, space, unit, sharding);
+    tally->n_shardings[sharding->kind]++;
+    tally->n_torn += is_torn(shards, sharding->n_pieces, of->first);
+    for (uint32_t i = 0; i < sharding->n_pieces; i++) {
+        const uint32_t p = sharding_piece(space, sharding, i).type;
         const struct piece_type *type = &space->types[p];
         const uint64_t all_bytes =
             type->is_empty ? 0 : shard_memory(space->problem, &shards[i]).total;
 
         ms += space->alone_ms[p];
-        bytes += of->n_tables == 1 && form->kind == FORM_CUT
+        bytes += of->n_tables == 1 && sharding->kind == SHARDING_ROWS
                      ? (double)all_bytes
                      : (double)type->bytes;
         peak_ms = fmax(peak_ms, space->alone_ms[p]);
@@ -182,23 +183,25 @@ static void check_form(const struct search_space *space, uint32_t unit,
         tally->n_bytes += of->n_tables == 1 && (shard_cuts_rows(type->kind)
                                                     ? type->bytes < all_bytes
                                                     : type->bytes != all_bytes);
-        tally->n_device += !is_right_device(space, unit, form, i);
+        tally->n_device += !is_right_device(space, unit, sharding, i);
         tally->n_movable +=
             space_can_move(space, p) !=
-            (form->kind != FORM_REPLICA && of->pin < 0 &&
-             (form->kind != FORM_CUT || space->oracle->row_cut == ROW_CUT_ANY));
+            (sharding->kind != SHARDING_REPLICA && of->pin < 0 &&
+             (sharding->kind != SHARDING_ROWS ||
+              space->oracle->row_cut == ROW_CUT_ANY));
         tally->n_figure += !(type->kind & of->kinds) || type->unit != unit ||
-                           !is_form_of(space, p, form) ||
+                           !is_sharding_of(space, p, sharding) ||
                            shards[i].kind != type->kind;
     }
-    tally->n_figure += differ(ms, form->load_ms) || is_off(bytes, form) ||
-                       differ(peak_ms, form->peak_ms) ||
-                       peak_bytes != form->peak_bytes ||
-                       (form->kind == FORM_CUT &&
-                        form->n_pieces != form->n_blocks * form->n_ranges);
-    check_ranks(space, of, form, tally);
-    tally->n_host += form->fills_host;
-    tally->n_sorts += form->last - form->type > 1;
+    tally->n_figure +=
+        differ(ms, sharding->load_ms) || is_off(bytes, sharding) ||
+        differ(peak_ms, sharding->peak_ms) ||
+        peak_bytes != sharding->peak_bytes ||
+        (sharding->kind == SHARDING_ROWS &&
+         sharding->n_pieces != sharding->n_blocks * sharding->n_ranges);
+    check_ranks(space, of, sharding, tally);
+    tally->n_host += sharding->fills_host;
+    tally->n_sorts += sharding->last - sharding->type > 1;
 }
 
 /* Cost and bytes of a piece type must equal those of its tables. */
@@ -259,29 +262,29 @@ static void check_widths(const struct search_space *space, uint32_t unit,
 
 /* Each piece belongs to the sharding it was made for. All shardings are drawn;
  * whole and replica have a probability of at least a quarter each. */
-static void check_forms(const struct search_space *space, uint32_t unit,
-                        struct rng *rng, struct tally *tally)
+static void check_shardings(const struct search_space *space, uint32_t unit,
+                            struct rng *rng, struct tally *tally)
 {
     const struct unit *of = &space->units[unit];
-    const uint32_t n = 40 * of->n_forms;
+    const uint32_t n = 40 * of->n_shardings;
     /* even column cuts: 2, 3, ... up to the number of devices */
     uint32_t n_even = 0;
-    unsigned *n_drawn = mem_alloc(of->n_forms, sizeof(*n_drawn));
+    unsigned *n_drawn = mem_alloc(of->n_shardings, sizeof(*n_drawn));
 
-    for (uint32_t f = 0; f < of->n_forms; f++) {
+    for (uint32_t f = 0; f < of->n_shardings; f++) {
         n_drawn[f] = 0;
-        for (uint32_t i = 0; i < of->forms[f].n_pieces; i++)
-            tally->n_now +=
-                !is_form_of(space, forms_piece(space, &of->forms[f], i).type,
-                            &of->forms[f]);
+        for (uint32_t i = 0; i < of->shardings[f].n_pieces; i++)
+            tally->n_now += !is_sharding_of(
+                space, sharding_piece(space, &of->shardings[f], i).type,
+                &of->shardings[f]);
     }
     for (uint32_t i = 0; i < n; i++)
-        n_drawn[forms_draw(space, unit, rng) - of->forms]++;
-    for (uint32_t f = 0; f < of->n_forms; f++) {
-        n_even += of->forms[f].kind == FORM_COLUMNS;
+        n_drawn[sharding_draw(space, unit, rng) - of->shardings]++;
+    for (uint32_t f = 0; f < of->n_shardings; f++) {
+        n_even += of->shardings[f].kind == SHARDING_COLUMNS;
         tally->n_undrawn += !n_drawn[f];
-        tally->n_rare += (of->forms[f].kind == FORM_WHOLE ||
-                          of->forms[f].kind == FORM_REPLICA) &&
+        tally->n_rare += (of->shardings[f].kind == SHARDING_WHOLE ||
+                          of->shardings[f].kind == SHARDING_REPLICA) &&
                          n_drawn[f] < n / 6;
     }
     if (of->columns != NO_TYPE && of->device == NO_PIECE)
@@ -333,10 +336,10 @@ static void try_problem(uint64_t seed, struct tally *tally)
     if (space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err))
         ok(0, "parts: %s", err.msg);
     for (uint32_t u = 0; u < space.n_units; u++) {
-        for (uint32_t f = 0; f < space.units[u].n_forms; f++)
-            check_form(&space, u, &space.units[u].forms[f], tally);
+        for (uint32_t f = 0; f < space.units[u].n_shardings; f++)
+            check_sharding(&space, u, &space.units[u].shardings[f], tally);
         check_widths(&space, u, tally);
-        check_forms(&space, u, &rng, tally);
+        check_shardings(&space, u, &rng, tally);
     }
     for (uint32_t p = 0; p < space.n_types; p++)
         check_part(&space, &space.types[p], tally);
@@ -374,14 +377,15 @@ int main(void)
 
     for (uint64_t seed = 0; seed < 20 + tap_size(20, 1000); seed++)
         try_problem(seed, &tally);
-    ok(tally.n_forms[FORM_WHOLE] && tally.n_forms[FORM_COLUMNS] &&
-           tally.n_forms[FORM_REPLICA] && tally.n_forms[FORM_CUT] &&
-           tally.n_host && tally.n_sorts,
+    ok(tally.n_shardings[SHARDING_WHOLE] &&
+           tally.n_shardings[SHARDING_COLUMNS] &&
+           tally.n_shardings[SHARDING_REPLICA] &&
+           tally.n_shardings[SHARDING_ROWS] && tally.n_host && tally.n_sorts,
        "shardings: %u whole, %u columns, %u replicas, %u cuts; %u fill a host, "
        "%u have several piece types",
-       tally.n_forms[FORM_WHOLE], tally.n_forms[FORM_COLUMNS],
-       tally.n_forms[FORM_REPLICA], tally.n_forms[FORM_CUT], tally.n_host,
-       tally.n_sorts);
+       tally.n_shardings[SHARDING_WHOLE], tally.n_shardings[SHARDING_COLUMNS],
+       tally.n_shardings[SHARDING_REPLICA], tally.n_shardings[SHARDING_ROWS],
+       tally.n_host, tally.n_sorts);
     is_i64(tally.n_torn, 0, "pieces cover their table and do not overlap");
     is_i64(tally.n_figure, 0,
            "the figures of a sharding equal those of its pieces");
