@@ -64,11 +64,11 @@ CPPFLAGS_ALL = -D_XOPEN_SOURCE=700 -D_DEFAULT_SOURCE -Isrc -I. \
     -DNEUROSHARD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS_release = -O3 -g
 # The checker of search states runs on every CHECK_EVERY-th change:
-# LAYOUT_CHECK_EVERY, layout_check_every.
+# ASSIGNMENT_CHECK_EVERY, assignment_check_every.
 CHECK_EVERY ?= 256
-CFLAGS_debug   = -O0 -g3 -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY)
+CFLAGS_debug   = -O0 -g3 -DASSIGNMENT_CHECK_EVERY=$(CHECK_EVERY)
 CFLAGS_asan    = -O1 -g -fsanitize=address,undefined -DHAVE_ASAN \
-    -DLAYOUT_CHECK_EVERY=$(CHECK_EVERY) \
+    -DASSIGNMENT_CHECK_EVERY=$(CHECK_EVERY) \
     -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    = -O1 -g -fsanitize=thread
 CFLAGS_fuzz    = $(CFLAGS_asan) -fsanitize=fuzzer-no-link
@@ -161,7 +161,7 @@ archives = $(patsubst %,$(O)/lib%.a,$(1))
 OLD_GLIBC = $(if $(filter 1,$(STATIC)),$(if $(filter -static,$(LDFLAGS)),,\
     $(O)/.ci/old_glibc.o))
 # Checker of search states, for tests and for debug and asan builds.
-LAYOUT_CHECK = $(O)/tests/unit/search/state_check.o
+ASSIGNMENT_CHECK = $(O)/tests/unit/search/assignment_check.o
 LINK = $(if $(EMULATOR),$(CXX) $(CXX_FLAGS),$(CC) $(CFLAGS_ALL)) $(LDFLAGS) \
     $(if $(filter 1,$(STATIC)),-Wl$(,)--gc-sections) -o $@ \
     $(filter %.o %.a,$^) $(if $(OLD_GLIBC),$(if $(EMULATOR),-static-libstdc++) \
@@ -180,7 +180,7 @@ neuroshard: $(O)/neuroshard
 
 # The program finds its data in the folder data/ next to itself.
 $(O)/neuroshard: $(O)/src/cli/main.o $(O)/build_id.o \
-    $(if $(filter debug asan,$(CONFIG)),$(LAYOUT_CHECK)) \
+    $(if $(filter debug asan,$(CONFIG)),$(ASSIGNMENT_CHECK)) \
     $(call archives,cli $(SIBLINGS) device core base) $(EMULATOR) $(OLD_GLIBC)
 	@echo "  LD   $@"
 	@ln -sfnr data $(@D)/data
@@ -283,7 +283,7 @@ room_of     = $(word 3,$(subst /, ,$(1)))
 REPLAY = $(if $(filter fuzz,$(CONFIG)),,$(O)/tests/fuzz/replay.o)
 define TEST_RULE
 $(O)/$(1): $(O)/$(1).o $(if $(filter tests/fuzz/%,$(1)),$(REPLAY)) \
-    $(if $(filter search,$(2)),$(LAYOUT_CHECK)) $(O)/tests/build_id.o \
+    $(if $(filter search,$(2)),$(ASSIGNMENT_CHECK)) $(O)/tests/build_id.o \
     $(call archives,$(2)) $(if $(filter device,$(2)),$(EMULATOR)) $(OLD_GLIBC)
 	@echo "  LD   $$@"
 	$$(Q)$$(LINK) $(foreach r,$(2),$$(LIBS_$(r)))

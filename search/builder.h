@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_BUILDER_H
 #define NEUROSHARD_SEARCH_BUILDER_H
 
-#include "search/state.h"
+#include "search/assignment.h"
 
 /*
  * Greedy construction of an assignment in which each unit has a given sharding.

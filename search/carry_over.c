@@ -113,7 +113,7 @@ bool snapshot_from_plan(struct snapshot *out, const struct search_space *space,
 static bool place(struct tryout *tryout, uint32_t unit,
                   const struct change *open)
 {
-    const struct search_space *space = tryout->layout.space;
+    const struct search_space *space = tryout->assignment.space;
     struct trial *trial = &tryout->trial;
     const uint32_t n = open ? space->n_devices : space->units[unit].n_shardings;
 
@@ -130,7 +130,7 @@ static bool place(struct tryout *tryout, uint32_t unit,
             const struct sharding *sharding =
                 &space->units[unit].shardings[way];
 
-            rebuild(trial, &tryout->layout, &sharding, 1, &rng);
+            rebuild(trial, &tryout->assignment, &sharding, 1, &rng);
         }
         tryout_note(tryout, tryout_price(tryout));
     }
@@ -148,7 +148,7 @@ void carry_over(struct snapshot *out, const struct search_space *space)
     struct tryout tryout;
 
     tryout_init(&tryout, space);
-    tryout.layout.is_partial = true;
+    tryout.assignment.is_partial = true;
     out->n = 0;
     for (uint32_t u = 0; u < space->n_units; u++) {
         order[u] = (struct ranked){-space->units[u].shardings[0].load_ms, u};
@@ -161,7 +161,7 @@ void carry_over(struct snapshot *out, const struct search_space *space)
             *snapshot_next(unit.pieces[i].device == NO_PIECE ? &open : out) =
                 unit.pieces[i];
     }
-    snapshot_load(out, &tryout.layout);
+    snapshot_load(out, &tryout.assignment);
     ranked_sort(order, space->n_units);
     for (uint32_t i = 0; i < space->n_units; i++) {
         uint32_t u = order[i].idx;
@@ -170,10 +170,10 @@ void carry_over(struct snapshot *out, const struct search_space *space)
         for (uint32_t k = 0; k < open.n && is_placed; k++)
             if (space->types[open.pieces[k].type].unit == u)
                 is_placed = place(&tryout, u, &open.pieces[k]);
-        if (!is_placed || tryout.layout.first_of[u] == NO_PIECE)
+        if (!is_placed || tryout.assignment.first_of[u] == NO_PIECE)
             (void)place(&tryout, u, NULL);
     }
-    snapshot_save(out, &tryout.layout);
+    snapshot_save(out, &tryout.assignment);
     snapshot_release(&open);
     snapshot_release(&unit);
     tryout_release(&tryout);

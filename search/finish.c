@@ -154,10 +154,10 @@ int watch_finish(const struct watch *watch, struct plan *plan,
 enum aim { LESS_FULL, LESS_MS, AS_SIMPLE };
 
 /* Returns these bytes as a share of the usable memory of the device. */
-static double share_of(const struct layout *layout, uint32_t device,
+static double share_of(const struct assignment *assignment, uint32_t device,
                        uint64_t bytes)
 {
-    return (double)bytes / ((double)layout->space->room_bytes[device] + 1);
+    return (double)bytes / ((double)assignment->space->room_bytes[device] + 1);
 }
 
 /* Prices one candidate and notes it: n_quanta width steps of a piece, or all of
@@ -168,7 +168,7 @@ static double share_of(const struct layout *layout, uint32_t device,
 static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint32_t n_quanta, uint32_t to, uint32_t other)
 {
-    const struct layout *layout = &tryout->layout;
+    const struct assignment *assignment = &tryout->assignment;
     struct trial *trial = &tryout->trial;
     const bool by_memory = aim == LESS_FULL;
     double total_ms, share = 0;
@@ -176,18 +176,19 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
     if (tryout->n_priced >= MAX_PRICED)
         return;
     trial_clear(trial);
-    trial_send(trial, layout, piece, n_quanta, to);
+    trial_send(trial, assignment, piece, n_quanta, to);
     if (other != NO_PIECE)
-        trial_send(trial, layout, other, 0, layout->pieces[piece].device);
+        trial_send(trial, assignment, other, 0,
+                   assignment->pieces[piece].device);
     total_ms = tryout_price(tryout);
-    if (trial->excess > layout->excess ||
-        (by_memory && (total_ms > layout->total_ms ||
-                       total_ms < layout->total_ms * (1 - LEAST_GAIN))))
+    if (trial->excess > assignment->excess ||
+        (by_memory && (total_ms > assignment->total_ms ||
+                       total_ms < assignment->total_ms * (1 - LEAST_GAIN))))
         return;
     trial->excess = 0; /* the excess does not rise: ignore it */
     for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
-        share =
-            fmax(share, share_of(layout, trial->devices[i], trial->bytes[i]));
+        share = fmax(share,
+                     share_of(assignment, trial->devices[i], trial->bytes[i]));
     tryout_note(tryout, by_memory ? share : total_ms);
 }
 
@@ -198,30 +199,30 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
 static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint64_t *n_looked)
 {
-    const struct layout *layout = &tryout->layout;
-    const struct search_space *space = layout->space;
-    const struct change *it = &layout->pieces[piece];
+    const struct assignment *assignment = &tryout->assignment;
+    const struct search_space *space = assignment->space;
+    const struct change *it = &assignment->pieces[piece];
     const uint32_t n_quanta = space_quanta_of(space, it->type);
-    const uint32_t first = layout->first_of[space->types[it->type].unit];
+    const uint32_t first = assignment->first_of[space->types[it->type].unit];
 
     if (*n_looked > MAX_LOOKED || tryout->n_priced >= MAX_PRICED ||
         !space_can_move(space, it->type))
         return;
-    *n_looked += layout->n_live;
+    *n_looked += assignment->n_live;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
-         i = layout->links[i].next)
+         i = assignment->links[i].next)
         for (uint32_t n = 1; i != piece && n < n_quanta; n++)
-            offer_shift(tryout, aim, piece, n, layout->pieces[i].device,
+            offer_shift(tryout, aim, piece, n, assignment->pieces[i].device,
                         NO_PIECE);
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
-        const struct holding *holding = &layout->holdings[r];
+    for (uint32_t r = 0; r < assignment->n_devices; r++) {
+        const struct holding *holding = &assignment->holdings[r];
 
         if (r == it->device)
             continue;
         for (uint32_t n = 0; !n || (n < n_quanta && aim != AS_SIMPLE); n++)
             offer_shift(tryout, aim, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
-            uint32_t other = layout->pieces[holding->pieces[i]].type;
+            uint32_t other = assignment->pieces[holding->pieces[i]].type;
 
             if (other != it->type && space_can_move(space, other) &&
                 (aim != LESS_FULL ||
@@ -234,25 +235,26 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
 /* Makes the best change. False if no change is an improvement. */
 static bool step(struct tryout *tryout, enum aim aim, uint64_t *n_looked)
 {
-    const struct layout *layout = &tryout->layout;
+    const struct assignment *assignment = &tryout->assignment;
     uint32_t full = 0;
     double most = 0;
 
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        if (share_of(layout, r, layout->bytes[r]) > most) {
-            most = share_of(layout, r, layout->bytes[r]);
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        if (share_of(assignment, r, assignment->bytes[r]) > most) {
+            most = share_of(assignment, r, assignment->bytes[r]);
             full = r;
         }
     tryout_seek(tryout, 0,
                 (1 - LEAST_GAIN) *
-                    (aim == LESS_FULL ? most : layout->total_ms));
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
+                    (aim == LESS_FULL ? most : assignment->total_ms));
+    for (uint32_t r = 0; r < assignment->n_devices; r++) {
         bool is_in = aim == LESS_FULL ? r == full : aim == LESS_MS;
 
-        for (uint32_t k = 0; k < layout->n_terms; k++)
-            is_in |= aim == AS_SIMPLE && layout->leader[k] == r;
-        for (uint32_t i = 0; is_in && i < layout->holdings[r].n; i++)
-            offer_piece(tryout, aim, layout->holdings[r].pieces[i], n_looked);
+        for (uint32_t k = 0; k < assignment->n_terms; k++)
+            is_in |= aim == AS_SIMPLE && assignment->leader[k] == r;
+        for (uint32_t i = 0; is_in && i < assignment->holdings[r].n; i++)
+            offer_piece(tryout, aim, assignment->holdings[r].pieces[i],
+                        n_looked);
     }
     return tryout_make(tryout);
 }
@@ -264,11 +266,11 @@ uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
     uint64_t n_looked = 0;
 
     tryout_init(&tryout, space);
-    snapshot_load(snapshot, &tryout.layout);
-    while (tryout.layout.total_ms > most_ms &&
+    snapshot_load(snapshot, &tryout.assignment);
+    while (tryout.assignment.total_ms > most_ms &&
            step(&tryout, by_memory ? LESS_FULL : LESS_MS, &n_looked))
         continue;
-    snapshot_save(snapshot, &tryout.layout);
+    snapshot_save(snapshot, &tryout.assignment);
     return tryout_release(&tryout);
 }
 
@@ -294,14 +296,14 @@ uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
  * candidate with the fewest changes has the fewest pieces. */
 static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
 {
-    const struct layout *layout = &tryout->layout;
-    const struct unit *unit = &layout->space->units[u];
+    const struct assignment *assignment = &tryout->assignment;
+    const struct unit *unit = &assignment->space->units[u];
     struct trial *trial = &tryout->trial;
     uint32_t most;
     struct rng rng;
 
     trial_clear(trial);
-    trial_remove_unit(trial, layout, u);
+    trial_remove_unit(trial, assignment, u);
     most = 2 * trial->changes.n - 1;
     for (uint32_t f = 0; f < unit->n_shardings && unit->device == NO_PIECE;
          f++) {
@@ -312,7 +314,7 @@ static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
             continue;
         rng_init(&rng, u, f);
         trial_clear(trial);
-        rebuild(trial, layout, &sharding, 1, &rng);
+        rebuild(trial, assignment, &sharding, 1, &rng);
         total_ms = tryout_price(tryout);
         if (trial->changes.n > most || trial->excess > 0 ||
             total_ms >= below_ms)
@@ -329,30 +331,30 @@ static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
 static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
                         uint32_t device)
 {
-    const struct layout *layout = &tryout->layout;
+    const struct assignment *assignment = &tryout->assignment;
     struct trial *trial = &tryout->trial;
 
     trial_clear(trial);
     if (piece != NO_PIECE) {
-        trial_send(trial, layout, piece, 0, device);
+        trial_send(trial, assignment, piece, 0, device);
     } else {
-        trial_remove_unit(trial, layout, unit);
+        trial_remove_unit(trial, assignment, unit);
         trial_add(trial,
-                  (struct change){.type = layout->space->units[unit].whole,
+                  (struct change){.type = assignment->space->units[unit].whole,
                                   .device = device});
     }
     tryout_note(tryout, tryout_price(tryout));
 }
 
 /* Returns the unit's narrowest column piece, or NO_PIECE if it has none. */
-static uint32_t narrowest(const struct layout *layout, uint32_t unit)
+static uint32_t narrowest(const struct assignment *assignment, uint32_t unit)
 {
-    const struct search_space *space = layout->space;
+    const struct search_space *space = assignment->space;
     uint32_t found = NO_PIECE, least = UINT32_MAX;
 
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->links[i].next) {
-        const uint32_t n = space_quanta_of(space, layout->pieces[i].type);
+    for (uint32_t i = assignment->first_of[unit]; i != NO_PIECE;
+         i = assignment->links[i].next) {
+        const uint32_t n = space_quanta_of(space, assignment->pieces[i].type);
 
         if (n && n < least) {
             least = n;
@@ -367,20 +369,21 @@ static uint32_t narrowest(const struct layout *layout, uint32_t unit)
  * others. False if no change keeps below it. */
 static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
 {
-    const struct layout *layout = &tryout->layout;
-    const struct unit *unit = &layout->space->units[u];
-    const uint32_t first = layout->first_of[u], piece = narrowest(layout, u);
+    const struct assignment *assignment = &tryout->assignment;
+    const struct unit *unit = &assignment->space->units[u];
+    const uint32_t first = assignment->first_of[u],
+                   piece = narrowest(assignment, u);
 
-    if (layout->links[first].next == NO_PIECE)
+    if (assignment->links[first].next == NO_PIECE)
         return false;
     tryout_seek(tryout, 0, below_ms);
-    for (uint32_t r = 0; r < layout->n_devices; r++)
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
         if (unit->shardings->kind == SHARDING_WHOLE && unit->device == NO_PIECE)
             offer_merge(tryout, u, NO_PIECE, r);
     if (!tryout->best.n && piece != NO_PIECE)
-        for (uint32_t i = first; i != NO_PIECE; i = layout->links[i].next)
+        for (uint32_t i = first; i != NO_PIECE; i = assignment->links[i].next)
             if (i != piece)
-                offer_merge(tryout, u, piece, layout->pieces[i].device);
+                offer_merge(tryout, u, piece, assignment->pieces[i].device);
     if (!tryout->best.n)
         offer_shardings(tryout, below_ms, u);
     return tryout_make(tryout);
@@ -389,13 +392,13 @@ static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
 /* Saves the assignment as the best if its total is at most most_ms, it exceeds
  * no limit, and it has fewer pieces than the best, or as many and a lower
  * total. */
-static void keep_simplest(struct snapshot *best, const struct layout *layout,
-                          double most_ms)
+static void keep_simplest(struct snapshot *best,
+                          const struct assignment *assignment, double most_ms)
 {
     struct snapshot next = {0};
 
-    snapshot_save(&next, layout);
-    snapshot_price(&next, layout->space);
+    snapshot_save(&next, assignment);
+    snapshot_price(&next, assignment->space);
     if (next.total_ms <= most_ms && next.excess <= 0 &&
         (next.n < best->n ||
          (next.n == best->n && next.total_ms < best->total_ms)))
@@ -416,15 +419,15 @@ uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
     if (!(rise_frac > 0))
         return 0;
     tryout_init(&tryout, space);
-    tryout.layout.move_limit_bytes = move_limit_bytes;
-    snapshot_load(snapshot, &tryout.layout);
+    tryout.assignment.move_limit_bytes = move_limit_bytes;
+    snapshot_load(snapshot, &tryout.assignment);
     do {
         limit_ms = least_ms + rise * queued_ms;
         for (uint32_t u = 0; u < space->n_units; u++)
             while (merge_pieces(&tryout, nextafter(limit_ms, INFINITY), u))
-                keep_simplest(snapshot, &tryout.layout, most_ms);
+                keep_simplest(snapshot, &tryout.assignment, most_ms);
         while (step(&tryout, AS_SIMPLE, &n_looked))
-            keep_simplest(snapshot, &tryout.layout, most_ms);
+            keep_simplest(snapshot, &tryout.assignment, most_ms);
         rise = fmax(FIRST_RISE, rise * NEXT_RISE);
     } while (rise <= FIRST_RISE ||
              limit_ms < least_ms + MOST_RISE * (most_ms - least_ms));

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_FINISH_H
 #define NEUROSHARD_SEARCH_FINISH_H
 
-#include "search/state.h"
+#include "search/assignment.h"
 
 #include <stdatomic.h>
 

@@ -205,20 +205,20 @@ enum bins_answer bins_pack(uint32_t *bin_of, const uint64_t *sizes, uint32_t n,
  * memory for them. All others keep their device. With only_rigid it looks only
  * at units that cannot be cut, which stand whole or nowhere. Changes the
  * assignment only if it returns BINS_PACKED. */
-static enum bins_answer pack(struct snapshot *layout,
+static enum bins_answer pack(struct snapshot *assignment,
                              const struct search_space *space, bool only_rigid,
                              uint64_t max_work)
 {
     uint32_t n_devices = space->n_devices, n = 0;
-    uint64_t *sizes = mem_alloc(layout->n + n_devices, sizeof(*sizes));
-    uint64_t *rooms = sizes + layout->n;
-    uint32_t *pieces = mem_alloc(layout->n, 2 * sizeof(*pieces));
-    uint32_t *device_of = pieces + layout->n;
+    uint64_t *sizes = mem_alloc(assignment->n + n_devices, sizeof(*sizes));
+    uint64_t *rooms = sizes + assignment->n;
+    uint32_t *pieces = mem_alloc(assignment->n, 2 * sizeof(*pieces));
+    uint32_t *device_of = pieces + assignment->n;
     enum bins_answer answer = BINS_PACKED;
 
     memcpy(rooms, space->room_bytes, n_devices * sizeof(*rooms));
-    for (uint32_t i = 0; i < layout->n; i++) {
-        const struct change *piece = &layout->pieces[i];
+    for (uint32_t i = 0; i < assignment->n; i++) {
+        const struct change *piece = &assignment->pieces[i];
         const struct piece_type *type = &space->types[piece->type];
         const struct unit *of = &space->units[type->unit];
         uint64_t bytes = type->bytes;
@@ -237,7 +237,7 @@ static enum bins_answer pack(struct snapshot *layout,
     if (answer == BINS_PACKED)
         answer = bins_pack(device_of, sizes, n, rooms, n_devices, max_work);
     for (uint32_t k = 0; answer == BINS_PACKED && k < n; k++)
-        layout->pieces[pieces[k]].device = device_of[k];
+        assignment->pieces[pieces[k]].device = device_of[k];
     mem_free(sizes);
     mem_free(pieces);
     return answer;
@@ -255,21 +255,21 @@ static bool are_alike(const struct snapshot *a, const struct snapshot *b)
  * none can be packed, once it is annealed; NULL if neither helps. If an
  * annealing falls short, failure->lacking_bytes becomes the least excess
  * seen. */
-static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
+static const struct snapshot *make_fit(struct snapshot *assignments, unsigned n,
                                        const struct search_space *space,
                                        unsigned patience,
                                        struct fit_failure *failure)
 {
     for (unsigned i = 0; i < n; i++)
-        if (pack(&layouts[i], space, false, patience * PACK_WORK) ==
+        if (pack(&assignments[i], space, false, patience * PACK_WORK) ==
             BINS_PACKED)
-            return &layouts[i];
+            return &assignments[i];
     for (unsigned i = 0; i < n; i++) {
-        uint64_t lacking = temper_repair(&layouts[i], space, patience);
+        uint64_t lacking = temper_repair(&assignments[i], space, patience);
 
         failure->lacking_bytes = min_u64(failure->lacking_bytes, lacking);
         if (!lacking)
-            return &layouts[i];
+            return &assignments[i];
     }
     return NULL;
 }
@@ -286,27 +286,27 @@ static const struct snapshot *make_fit(struct snapshot *layouts, unsigned n,
 static bool try_hard(struct snapshot *out, const struct search_space *space,
                      struct fit_failure *failure)
 {
-    struct snapshot layouts[N_SIZES] = {{0}};
+    struct snapshot assignments[N_SIZES] = {{0}};
     const struct snapshot *found = NULL;
     unsigned n = 0;
 
     for (unsigned i = 0; i < N_SIZES; i++)
-        if (starts_by_memory(&layouts[n], space, space->most_room_bytes >> i,
-                             true))
-            n += !n || !are_alike(&layouts[n], &layouts[n - 1]);
-    *failure =
-        (struct fit_failure){.is_proven = n && pack(&layouts[0], space, true,
-                                                    PACK_WORK) == BINS_NONE,
-                             .lacking_bytes = UINT64_MAX};
+        if (starts_by_memory(&assignments[n], space,
+                             space->most_room_bytes >> i, true))
+            n += !n || !are_alike(&assignments[n], &assignments[n - 1]);
+    *failure = (struct fit_failure){
+        .is_proven =
+            n && pack(&assignments[0], space, true, PACK_WORK) == BINS_NONE,
+        .lacking_bytes = UINT64_MAX};
     if (!failure->is_proven)
-        found = make_fit(layouts, n, space, 1, failure);
+        found = make_fit(assignments, n, space, 1, failure);
     if (!failure->is_proven && !found)
-        found = make_fit(layouts, n < N_PATIENT ? n : N_PATIENT, space,
+        found = make_fit(assignments, n < N_PATIENT ? n : N_PATIENT, space,
                          PATIENCE, failure);
     if (found)
         snapshot_copy(out, found);
     for (unsigned i = 0; i < N_SIZES; i++)
-        snapshot_release(&layouts[i]);
+        snapshot_release(&assignments[i]);
     return found;
 }
 

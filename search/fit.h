@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_FIT_H
 #define NEUROSHARD_SEARCH_FIT_H
 
-#include "search/state.h"
+#include "search/assignment.h"
 
 /*
  * Finds an assignment that keeps the memory limits, whatever it costs. It tries

@@ -142,12 +142,12 @@ void search_options_init(struct search_options *options)
 }
 
 /* Prices an assignment. It becomes the start if it is cheaper. */
-static void offer(struct full *full, struct snapshot *layout)
+static void offer(struct full *full, struct snapshot *assignment)
 {
-    snapshot_price(layout, &full->space);
+    snapshot_price(assignment, &full->space);
     full->plan->n_evaluations++;
-    if (!full->start.n || layout->total_ms < full->start.total_ms)
-        snapshot_copy(&full->start, layout);
+    if (!full->start.n || assignment->total_ms < full->start.total_ms)
+        snapshot_copy(&full->start, assignment);
 }
 
 /* Offers the result of the published search, after joining pieces of a table

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/greedy.h"
 
-#include "search/state.h"
+#include "search/assignment.h"
 
 #include <math.h>
 #include <string.h>

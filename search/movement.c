@@ -51,22 +51,23 @@ void homes_init(struct homes *homes, const struct problem *problem,
     homes->n_shards = grown.n_shards;
 }
 
-double homes_excess(const struct layout *layout, uint64_t moved_bytes)
+double homes_excess(const struct assignment *assignment, uint64_t moved_bytes)
 {
-    return excess_over(layout->move_limit_bytes, moved_bytes,
-                       layout->space->homes->held_bytes);
+    return excess_over(assignment->move_limit_bytes, moved_bytes,
+                       assignment->space->homes->held_bytes);
 }
 
 /* --- the place of each unit in the current plan --- */
 
-void homes_propose(struct trial *trial, const struct layout *layout,
+void homes_propose(struct trial *trial, const struct assignment *assignment,
                    uint32_t unit)
 {
-    const struct layout *nearest = &layout->space->homes->nearest;
+    const struct assignment *nearest = &assignment->space->homes->nearest;
 
-    if (layout->move_limit_bytes == NO_MOVE_LIMIT || !layout->moved_bytes[unit])
+    if (assignment->move_limit_bytes == NO_MOVE_LIMIT ||
+        !assignment->moved_bytes[unit])
         return;
-    trial_remove_unit(trial, layout, unit);
+    trial_remove_unit(trial, assignment, unit);
     trial->is_apart = true;
     for (uint32_t i = nearest->first_of[unit]; i != NO_PIECE;
          i = nearest->links[i].next)
@@ -144,26 +145,27 @@ void homes_order(const struct search_space *space, uint32_t table,
 
 /* Returns the bytes that the unit migrates under the candidate. Derives the
  * shards of the unit's pieces and compares them with the current plan. */
-static uint64_t unit_bytes(const struct layout *layout,
+static uint64_t unit_bytes(const struct assignment *assignment,
                            const struct trial *trial, uint32_t unit)
 {
-    const struct problem *problem = layout->space->problem;
-    struct unit_walk walk = {.unit = unit, .held = layout->first_of[unit]};
+    const struct problem *problem = assignment->space->problem;
+    struct unit_walk walk = {.unit = unit, .held = assignment->first_of[unit]};
     struct snapshot then = {0};
     struct plan plan;
     struct arena arena = {0};
     uint64_t bytes = 0;
 
-    while (trial_walk(&walk, trial, layout))
-        if (!layout->space->types[walk.piece.type].is_empty)
+    while (trial_walk(&walk, trial, assignment))
+        if (!assignment->space->types[walk.piece.type].is_empty)
             *snapshot_next(&then) = walk.piece;
-    snapshot_to_plan(&then, layout->space, &plan, &arena);
+    snapshot_to_plan(&then, assignment->space, &plan, &arena);
     for (size_t i = 0; i < plan.n_shards; i += then.n) {
         uint32_t t = plan.shards[i].table;
-        const struct table_pieces *before = &layout->space->homes->before[t];
+        const struct table_pieces *before =
+            &assignment->space->homes->before[t];
         struct table_pieces after = {
-            &problem->tables[t], &plan.shards[i],          then.n,
-            layout->n_devices,   problem->dense_optimizer, problem->layout};
+            &problem->tables[t],   &plan.shards[i],          then.n,
+            assignment->n_devices, problem->dense_optimizer, problem->layout};
 
         bytes = saturating_add(bytes, table_moves_count(before, &after).moved);
     }
@@ -172,27 +174,27 @@ static uint64_t unit_bytes(const struct layout *layout,
     return bytes;
 }
 
-void homes_count_layout(struct layout *layout)
+void homes_count_assignment(struct assignment *assignment)
 {
     const struct trial nothing = {0};
 
-    layout->all_moved_bytes = 0;
-    for (uint32_t u = 0; u < layout->space->n_units; u++) {
-        layout->moved_bytes[u] = unit_bytes(layout, &nothing, u);
-        layout->all_moved_bytes =
-            saturating_add(layout->all_moved_bytes, layout->moved_bytes[u]);
+    assignment->all_moved_bytes = 0;
+    for (uint32_t u = 0; u < assignment->space->n_units; u++) {
+        assignment->moved_bytes[u] = unit_bytes(assignment, &nothing, u);
+        assignment->all_moved_bytes = saturating_add(
+            assignment->all_moved_bytes, assignment->moved_bytes[u]);
     }
 }
 
-void homes_count_trial(struct trial *trial, const struct layout *layout)
+void homes_count_trial(struct trial *trial, const struct assignment *assignment)
 {
-    const struct search_space *space = layout->space;
+    const struct search_space *space = assignment->space;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
         uint32_t type = change->piece == NO_PIECE
                             ? change->type
-                            : layout->pieces[change->piece].type;
+                            : assignment->pieces[change->piece].type;
         uint32_t unit = space->types[type].unit;
         uint32_t at = 0;
         uint64_t bytes;
@@ -201,13 +203,13 @@ void homes_count_trial(struct trial *trial, const struct layout *layout)
             at++;
         if (at < trial->n_moved)
             continue; /* already counted */
-        bytes = unit_bytes(layout, trial, unit);
+        bytes = unit_bytes(assignment, trial, unit);
         trial->moved[trial->n_moved++] = (struct unit_moved){unit, bytes};
         trial->all_moved_bytes = saturating_add(
-            trial->all_moved_bytes - layout->moved_bytes[unit], bytes);
+            trial->all_moved_bytes - assignment->moved_bytes[unit], bytes);
     }
-    trial->excess += homes_excess(layout, trial->all_moved_bytes) -
-                     homes_excess(layout, layout->all_moved_bytes);
+    trial->excess += homes_excess(assignment, trial->all_moved_bytes) -
+                     homes_excess(assignment, assignment->all_moved_bytes);
 }
 
 /* --- renaming of GPUs that are alike --- */

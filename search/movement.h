@@ -27,9 +27,9 @@ struct homes {
     struct table_pieces *standing;
     struct shard *shards; /* [n_shards]: all pieces of `standing`, sorted */
     size_t n_shards;
-    uint64_t held_bytes;   /* bytes of all tables that stay, in the current
-                              plan */
-    struct layout nearest; /* assignment nearest to the current plan; filled
+    uint64_t held_bytes;       /* bytes of all tables that stay, in the current
+                                  plan */
+    struct assignment nearest; /* assignment nearest to the current plan; filled
                               (carry_over) and released by the caller */
 };
 
@@ -40,7 +40,7 @@ void homes_init(struct homes *homes, const struct problem *problem,
 
 /* Adds changes to the candidate that put this unit back to its place in the
  * current plan. Adds nothing if the unit is there already. */
-void homes_propose(struct trial *trial, const struct layout *layout,
+void homes_propose(struct trial *trial, const struct assignment *assignment,
                    uint32_t unit);
 
 /* Sorts the n column pieces of a table by the columns that they will get, such
@@ -52,15 +52,16 @@ void homes_order(const struct search_space *space, uint32_t table,
                  struct change *pieces, uint32_t n);
 
 /* Counts the migration of all units. */
-void homes_count_layout(struct layout *layout);
+void homes_count_assignment(struct assignment *assignment);
 /* Counts the migration of the units that the candidate changes, and adds the
  * resulting excess to its own. */
-void homes_count_trial(struct trial *trial, const struct layout *layout);
+void homes_count_trial(struct trial *trial,
+                       const struct assignment *assignment);
 
 /* Returns the excess of these bytes over the migration limit of the assignment:
  * 0 if they keep it, else a constant plus the exceeding bytes as a share of the
  * bytes of all tables. */
-double homes_excess(const struct layout *layout, uint64_t moved_bytes);
+double homes_excess(const struct assignment *assignment, uint64_t moved_bytes);
 
 /*
  * Renames the GPUs of an assignment such that each finds many of its bytes on
@@ -162,7 +163,7 @@ struct replan {
 
 /* Offers the assignment of replan->tryout to the front. Returns true if the
  * front took it. */
-bool replan_offer_layout(struct replan *replan);
+bool replan_offer_assignment(struct replan *replan);
 
 /* Moves the assignment of replan->tryout back towards the current plan: puts
  * units back to their old places, first those that cost least per byte of

@@ -23,7 +23,7 @@
 /* State from which one move is drawn. */
 struct draw {
     struct trial *trial; /* its estimates are used */
-    const struct layout *layout;
+    const struct assignment *assignment;
     struct rng *rng;
     uint32_t piece, device, unit; /* place where the move begins */
     /* For ruin and recreate: */
@@ -35,48 +35,50 @@ struct draw {
 };
 
 /* Returns a piece of the device, drawn uniformly; NO_PIECE if it has none. */
-static uint32_t piece_on(const struct layout *layout, uint32_t device,
+static uint32_t piece_on(const struct assignment *assignment, uint32_t device,
                          struct rng *rng)
 {
-    const struct holding *holding = &layout->holdings[device];
+    const struct holding *holding = &assignment->holdings[device];
 
     return holding->n ? holding->pieces[rng_draw(rng, holding->n)] : NO_PIECE;
 }
 
 /* Returns a device that sets the total. Draws a term in proportion to its
  * maximum times its weight and returns the device that has this maximum. */
-static uint32_t critical_device(const struct layout *layout, struct rng *rng)
+static uint32_t critical_device(const struct assignment *assignment,
+                                struct rng *rng)
 {
-    const double *max_ms = layout->most_ms;
+    const double *max_ms = assignment->most_ms;
     double left = 0;
     uint32_t k;
 
-    for (k = 0; k < layout->n_terms; k++)
-        left += layout->weight[k] * max_ms[k];
+    for (k = 0; k < assignment->n_terms; k++)
+        left += assignment->weight[k] * max_ms[k];
     left *= rng_uniform(rng);
-    for (k = 0;
-         k + 1 < layout->n_terms && left >= layout->weight[k] * max_ms[k]; k++)
-        left -= layout->weight[k] * max_ms[k];
-    return layout->leader[k];
+    for (k = 0; k + 1 < assignment->n_terms &&
+                left >= assignment->weight[k] * max_ms[k];
+         k++)
+        left -= assignment->weight[k] * max_ms[k];
+    return assignment->leader[k];
 }
 
-static uint32_t unit_of(const struct layout *layout, uint32_t piece)
+static uint32_t unit_of(const struct assignment *assignment, uint32_t piece)
 {
-    return layout->space->types[layout->pieces[piece].type].unit;
+    return assignment->space->types[assignment->pieces[piece].type].unit;
 }
 
 /* Draws the piece at which a move begins. Only a move that removes work from a
  * device that sets the total can lower the total at once. Other devices must
  * first make room for such moves, so the rest of the moves begin on any device.
  */
-static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
+static uint32_t pick_piece(const struct assignment *assignment, struct rng *rng)
 {
     uint32_t idx = NO_PIECE;
 
-    if (!tuning_draw(rng, layout->space->tuning->anywhere))
-        idx = piece_on(layout, critical_device(layout, rng), rng);
-    while (idx == NO_PIECE || layout->pieces[idx].type == NO_TYPE)
-        idx = rng_draw(rng, layout->n_pieces);
+    if (!tuning_draw(rng, assignment->space->tuning->anywhere))
+        idx = piece_on(assignment, critical_device(assignment, rng), rng);
+    while (idx == NO_PIECE || assignment->pieces[idx].type == NO_TYPE)
+        idx = rng_draw(rng, assignment->n_pieces);
     return idx;
 }
 
@@ -84,23 +86,23 @@ static uint32_t pick_piece(const struct layout *layout, struct rng *rng)
  * two devices. */
 static uint32_t other_device(const struct draw *draw)
 {
-    uint32_t r = rng_draw(draw->rng, draw->layout->n_devices - 1);
+    uint32_t r = rng_draw(draw->rng, draw->assignment->n_devices - 1);
 
     return r + (r >= draw->device);
 }
 
 static bool can_move(const struct draw *draw, uint32_t piece)
 {
-    return space_can_move(draw->layout->space,
-                          draw->layout->pieces[piece].type);
+    return space_can_move(draw->assignment->space,
+                          draw->assignment->pieces[piece].type);
 }
 
 /* Returns the width of a piece in width steps; 0 if its columns cannot be cut.
  */
 static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
 {
-    return space_quanta_of(draw->layout->space,
-                           draw->layout->pieces[piece].type);
+    return space_quanta_of(draw->assignment->space,
+                           draw->assignment->pieces[piece].type);
 }
 
 /* Returns the device of another piece of the same table, or NO_PIECE if there
@@ -108,19 +110,19 @@ static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
  * pieces, so each other piece is equally likely. */
 static uint32_t sibling_device(const struct draw *draw)
 {
-    const struct layout *layout = draw->layout;
-    uint32_t first = layout->first_of[draw->unit], at = draw->piece, n = 0;
+    const struct assignment *assignment = draw->assignment;
+    uint32_t first = assignment->first_of[draw->unit], at = draw->piece, n = 0;
 
-    for (uint32_t i = first; i != NO_PIECE; i = layout->links[i].next)
+    for (uint32_t i = first; i != NO_PIECE; i = assignment->links[i].next)
         n++;
     if (n < 2)
         return NO_PIECE;
     for (uint32_t k = 1 + rng_draw(draw->rng, n - 1); k > 0; k--) {
-        at = layout->links[at].next;
+        at = assignment->links[at].next;
         if (at == NO_PIECE)
             at = first;
     }
-    return layout->pieces[at].device;
+    return assignment->pieces[at].device;
 }
 
 /*
@@ -147,7 +149,7 @@ static void send_piece(struct draw *draw, uint32_t least, uint32_t often,
         return;
     if (often)
         n = rng_draw(draw->rng, 2) ? often : 1 + rng_draw(draw->rng, n - 1);
-    trial_send(draw->trial, draw->layout, draw->piece, n, to);
+    trial_send(draw->trial, draw->assignment, draw->piece, n, to);
 }
 
 static void propose_move(struct draw *draw)
@@ -181,8 +183,8 @@ static void propose_resplit(struct draw *draw)
  * narrower piece has in half of all cases, and else any number up to that. */
 static void exchange(struct draw *draw, bool is_of_columns)
 {
-    const struct change *pieces = draw->layout->pieces;
-    uint32_t other = piece_on(draw->layout, other_device(draw), draw->rng);
+    const struct change *pieces = draw->assignment->pieces;
+    uint32_t other = piece_on(draw->assignment, other_device(draw), draw->rng);
     uint32_t n = 0;
 
     if (other == NO_PIECE || !can_move(draw, draw->piece) ||
@@ -192,12 +194,13 @@ static void exchange(struct draw *draw, bool is_of_columns)
     if (is_of_columns) {
         n = (uint32_t)min_u64(quanta_of(draw, draw->piece),
                               quanta_of(draw, other));
-        if (!n || unit_of(draw->layout, other) == draw->unit)
+        if (!n || unit_of(draw->assignment, other) == draw->unit)
             return;
         n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
     }
-    trial_send(draw->trial, draw->layout, draw->piece, n, pieces[other].device);
-    trial_send(draw->trial, draw->layout, other, n, draw->device);
+    trial_send(draw->trial, draw->assignment, draw->piece, n,
+               pieces[other].device);
+    trial_send(draw->trial, draw->assignment, other, n, draw->device);
 }
 
 /* Swaps two whole pieces. If devices are full, a move alone would exceed their
@@ -220,7 +223,7 @@ static void propose_trade(struct draw *draw)
  */
 static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
-    const struct search_space *space = draw->layout->space;
+    const struct search_space *space = draw->assignment->space;
     const uint64_t bytes = space->types[piece->type].bytes;
     struct estimate *on = &draw->trial->estimates[piece->device];
 
@@ -243,10 +246,11 @@ struct best {
     double excess, ms;
 };
 
-static inline void consider(struct best *best, const struct layout *layout,
+static inline void consider(struct best *best,
+                            const struct assignment *assignment,
                             uint32_t device, double ms, uint64_t bytes)
 {
-    const double excess = layout_excess(layout, device, bytes);
+    const double excess = assignment_excess(assignment, device, bytes);
 
     if (excess < best->excess || (excess == best->excess && ms < best->ms))
         *best = (struct best){device, excess, ms};
@@ -260,19 +264,19 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
 {
     const struct trial *trial = draw->trial;
     const struct estimate *estimates = trial->estimates;
-    const uint64_t bytes = draw->layout->space->types[type].bytes;
+    const uint64_t bytes = draw->assignment->space->types[type].bytes;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     assert(apart > 0);
-    for (uint32_t at = draw->layout->space->types[type].first_device;
-         at + apart <= draw->layout->n_devices; at += apart) {
+    for (uint32_t at = draw->assignment->space->types[type].first_device;
+         at + apart <= draw->assignment->n_devices; at += apart) {
         uint32_t r = at;
 
         for (uint32_t i = at + 1; i < at + apart; i++)
             if (estimates[i].load_ms > estimates[r].load_ms)
                 r = i;
         if (trial->first_on[at] == NO_PIECE)
-            consider(&best, draw->layout, r, estimates[r].load_ms,
+            consider(&best, draw->assignment, r, estimates[r].load_ms,
                      estimates[r].bytes + bytes);
     }
     return best.device / apart * apart;
@@ -292,7 +296,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
  */
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
-    const struct search_space *space = draw->layout->space;
+    const struct search_space *space = draw->assignment->space;
     const struct estimate *on = &draw->trial->estimates[device];
     const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_TYPE);
     uint32_t least = 0;
@@ -325,7 +329,7 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
     uint32_t best = 0, most = 0;
     double best_ms = -INFINITY;
 
-    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
+    for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
         const uint32_t room = (uint32_t)min_u64(estimates[r].room_quanta, n);
 
         if (room < most || (room == most && estimates[r].load_ms <= best_ms))
@@ -341,17 +345,18 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
  * steps. */
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
-    const struct search_space *space = draw->layout->space;
+    const struct search_space *space = draw->assignment->space;
     const struct estimate *estimates = draw->trial->estimates;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
-    for (uint32_t r = 0; r < draw->layout->n_devices; r++) {
+    for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
         const struct estimate *on = &estimates[r];
         const uint32_t then =
             unit_type_of_quanta(draw->of, on->held_quanta + n);
 
         if (then != NO_TYPE)
-            consider(&best, draw->layout, r, on->load_ms + space->load_ms[then],
+            consider(&best, draw->assignment, r,
+                     on->load_ms + space->load_ms[then],
                      on->bytes + space->types[then].bytes);
     }
     return best.device;
@@ -365,7 +370,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 static void pour(struct draw *draw)
 {
     struct estimate *estimates = draw->trial->estimates;
-    const uint32_t n_devices = draw->layout->n_devices;
+    const uint32_t n_devices = draw->assignment->n_devices;
     uint32_t left = draw->of->n_quanta, n_open = 0, n, r;
 
     for (r = 0; r < n_devices; r++) {
@@ -401,7 +406,7 @@ static uint32_t open_device(const struct draw *draw,
 {
     const struct trial *trial = draw->trial;
     const struct change *block = &trial->changes.pieces[first + piece->block];
-    const struct cluster *cluster = &draw->layout->space->problem->cluster;
+    const struct cluster *cluster = &draw->assignment->space->problem->cluster;
     uint32_t device;
 
     if (sharding->fills_host && piece->block)
@@ -415,31 +420,32 @@ static uint32_t open_device(const struct draw *draw,
     return device;
 }
 
-void rebuild(struct trial *trial, const struct layout *layout,
+void rebuild(struct trial *trial, const struct assignment *assignment,
              const struct sharding *const *shardings, uint32_t n_shardings,
              struct rng *rng)
 {
-    struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
-    const struct search_space *space = layout->space;
+    struct draw draw = {.trial = trial, .assignment = assignment, .rng = rng};
+    const struct search_space *space = assignment->space;
     double mean = 0, most = 0;
 
     assert(!trial->changes.n); /* the removed pieces become the first changes */
-    for (uint32_t r = 0; r < layout->n_devices; r++) {
-        const double ms = layout->load_ms[r];
+    for (uint32_t r = 0; r < assignment->n_devices; r++) {
+        const double ms = assignment->load_ms[r];
 
-        mean += ms / layout->n_devices;
+        mean += ms / assignment->n_devices;
         most = ms > most ? ms : most;
         trial->estimates[r] =
-            (struct estimate){.load_ms = ms, .bytes = layout->bytes[r]};
+            (struct estimate){.load_ms = ms, .bytes = assignment->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
     draw.limit_ms =
         space->oracle->is_additive ? trial_limit_ms(trial, rng) : INFINITY;
     trial->is_apart = true;
     for (uint32_t i = 0; i < n_shardings; i++)
-        trial_remove_unit(trial, layout, space->types[shardings[i]->type].unit);
+        trial_remove_unit(trial, assignment,
+                          space->types[shardings[i]->type].unit);
     for (uint32_t c = 0; c < trial->changes.n; c++)
-        reckon(&draw, &layout->pieces[trial->changes.pieces[c].piece], -1);
+        reckon(&draw, &assignment->pieces[trial->changes.pieces[c].piece], -1);
     for (uint32_t i = 0; i < n_shardings && trial_is_priced(trial); i++) {
         const struct sharding *sharding = shardings[i];
         const uint32_t first = trial->changes.n;
@@ -473,18 +479,18 @@ void rebuild(struct trial *trial, const struct layout *layout,
  * never exceeded. */
 static void propose_rebuild(struct draw *draw)
 {
-    const struct layout *layout = draw->layout;
-    const struct search_space *space = layout->space;
+    const struct assignment *assignment = draw->assignment;
+    const struct search_space *space = assignment->space;
     const struct sharding *shardings[TUNING_MAX_REBUILT];
     uint32_t most = 1 + rng_draw(draw->rng, space->tuning->n_rebuilt);
-    uint32_t n = 0, n_pieces = layout->n_live, unit = draw->unit;
+    uint32_t n = 0, n_pieces = assignment->n_live, unit = draw->unit;
 
     for (uint32_t i = 0; i < most; i++) {
         bool is_kept = i && !tuning_draw(draw->rng, space->tuning->recuts);
         bool is_out;
 
         if (i)
-            unit = unit_of(layout, pick_piece(layout, draw->rng));
+            unit = unit_of(assignment, pick_piece(assignment, draw->rng));
         is_out = space->units[unit].pin >= 0;
         for (uint32_t k = 0; k < n; k++)
             is_out |= space->types[shardings[k]->type].unit == unit;
@@ -492,12 +498,13 @@ static void propose_rebuild(struct draw *draw)
             continue;
         shardings[n] =
             is_kept ? space_sharding_of(
-                          space, layout->pieces[layout->first_of[unit]].type)
+                          space,
+                          assignment->pieces[assignment->first_of[unit]].type)
                     : sharding_draw(space, unit, draw->rng);
         n_pieces += shardings[n++]->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
-        rebuild(draw->trial, layout, shardings, n, draw->rng);
+        rebuild(draw->trial, assignment, shardings, n, draw->rng);
 }
 
 /* --- one random move; kinds of weight 0 are never drawn --- */
@@ -505,27 +512,29 @@ static void propose_rebuild(struct draw *draw)
 #define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
 
-void propose(struct trial *trial, const struct layout *layout, struct rng *rng)
+void propose(struct trial *trial, const struct assignment *assignment,
+             struct rng *rng)
 {
-    const uint32_t *shares = layout->space->tuning->changes[layout->style];
-    struct draw draw = {.trial = trial, .layout = layout, .rng = rng};
+    const uint32_t *shares =
+        assignment->space->tuning->changes[assignment->style];
+    struct draw draw = {.trial = trial, .assignment = assignment, .rng = rng};
     uint32_t sum = 0, kind = 0;
 
     trial_clear(trial);
-    draw.piece = pick_piece(layout, rng);
-    draw.device = layout->pieces[draw.piece].device;
-    draw.unit = unit_of(layout, draw.piece);
+    draw.piece = pick_piece(assignment, rng);
+    draw.device = assignment->pieces[draw.piece].device;
+    draw.unit = unit_of(assignment, draw.piece);
     for (uint32_t i = 0; i < N_CHANGE_KINDS; i++)
         sum += shares[i];
     for (uint32_t left = rng_draw(rng, sum); left >= shares[kind]; kind++)
         left -= shares[kind];
-    if (layout->space->homes && rng_draw(rng, HOMING) == 0)
-        homes_propose(trial, layout, draw.unit);
-    else if (tuning_draw(rng, layout->space->tuning->rebuilds) &&
-             rng_draw(rng, layout->n_devices) < CHEAP_DEVICES)
+    if (assignment->space->homes && rng_draw(rng, HOMING) == 0)
+        homes_propose(trial, assignment, draw.unit);
+    else if (tuning_draw(rng, assignment->space->tuning->rebuilds) &&
+             rng_draw(rng, assignment->n_devices) < CHEAP_DEVICES)
         propose_rebuild(&draw);
     else
         proposals[kind](&draw);
-    if (!trial_join(trial, layout) && !trial->is_given_up)
+    if (!trial_join(trial, assignment) && !trial->is_given_up)
         trial_clear(trial);
 }

@@ -15,7 +15,8 @@
 /* Fills an empty candidate with a random change, and merges pieces that meet
  * (search/trial.h). It stays empty if the random choices allow no change.
  * Memory limits are checked later, by trial_sum. */
-void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
+void propose(struct trial *trial, const struct assignment *assignment,
+             struct rng *rng);
 
 /*
  * Ruin and recreate (Schrimpf et al. 2000): some tables are removed from an
@@ -36,7 +37,7 @@ void propose(struct trial *trial, const struct layout *layout, struct rng *rng);
  * this sharding. For a sharding by columns the number of pieces is chosen anew.
  * The units must be different. A unit that is bound to a device stays on it.
  * O(devices x pieces). */
-void rebuild(struct trial *trial, const struct layout *layout,
+void rebuild(struct trial *trial, const struct assignment *assignment,
              const struct sharding *const *shardings, uint32_t n_shardings,
              struct rng *rng);
 

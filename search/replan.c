@@ -36,31 +36,32 @@
 
 /* Returns the step time of an assignment. It is at least the time that the host
  * needs to queue a step. Below that time migration makes no step shorter. */
-static double queued_total(const struct layout *layout)
+static double queued_total(const struct assignment *assignment)
 {
-    return oracle_queued_ms(layout->space->oracle, layout_true_total(layout));
+    return oracle_queued_ms(assignment->space->oracle,
+                            assignment_true_total(assignment));
 }
 
-bool replan_offer_layout(struct replan *replan)
+bool replan_offer_assignment(struct replan *replan)
 {
-    const struct layout *layout = &replan->tryout.layout;
+    const struct assignment *assignment = &replan->tryout.assignment;
     const struct snapshot *within =
-        front_within(&replan->front, layout->all_moved_bytes);
+        front_within(&replan->front, assignment->all_moved_bytes);
     const double within_ms = within ? within->total_ms : INFINITY;
     struct snapshot *room;
     double total_ms;
 
-    if (layout->excess > 0)
+    if (assignment->excess > 0)
         return false;
-    total_ms = queued_total(layout);
+    total_ms = queued_total(assignment);
     replan->plan->n_evaluations++;
     if (!isfinite(total_ms))
         return false;
-    room = front_add(&replan->front, layout->all_moved_bytes, total_ms);
+    room = front_add(&replan->front, assignment->all_moved_bytes, total_ms);
     if (!room)
         return false;
     replan->gain = fmax(replan->gain, within_ms / total_ms - 1);
-    snapshot_save(room, layout);
+    snapshot_save(room, assignment);
     room->total_ms = total_ms;
     return true;
 }
@@ -73,19 +74,20 @@ bool replan_offer_layout(struct replan *replan)
 static bool price_way(struct replan *replan, uint32_t unit, double *price)
 {
     struct tryout *tryout = &replan->tryout;
-    const struct layout *layout = &tryout->layout;
+    const struct assignment *assignment = &tryout->assignment;
     double total_ms;
 
     trial_clear(&tryout->trial);
-    homes_propose(&tryout->trial, layout, unit);
+    homes_propose(&tryout->trial, assignment, unit);
     if (!tryout->trial.changes.n)
         return false;
     total_ms = tryout_price(tryout);
-    if (!isfinite(total_ms) || tryout->trial.excess > layout->excess ||
-        tryout->trial.all_moved_bytes >= layout->all_moved_bytes)
+    if (!isfinite(total_ms) || tryout->trial.excess > assignment->excess ||
+        tryout->trial.all_moved_bytes >= assignment->all_moved_bytes)
         return false;
-    *price = (total_ms - layout->total_ms) /
-             (double)(layout->all_moved_bytes - tryout->trial.all_moved_bytes);
+    *price =
+        (total_ms - assignment->total_ms) /
+        (double)(assignment->all_moved_bytes - tryout->trial.all_moved_bytes);
     return true;
 }
 
@@ -108,8 +110,9 @@ void replan_lessen(struct replan *replan)
         for (uint32_t i = 0; i < (n + 1) / 2; i++) {
             if (!price_way(replan, moved[i].idx, &price))
                 continue;
-            layout_commit(&replan->tryout.layout, &replan->tryout.trial);
-            (void)replan_offer_layout(replan);
+            assignment_commit(&replan->tryout.assignment,
+                              &replan->tryout.trial);
+            (void)replan_offer_assignment(replan);
             any = true;
         }
     }
@@ -120,8 +123,8 @@ void replan_lessen(struct replan *replan)
  * on its way to the current plan as well. */
 static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
-    snapshot_load(snapshot, &replan->tryout.layout);
-    if (replan_offer_layout(replan))
+    snapshot_load(snapshot, &replan->tryout.assignment);
+    if (replan_offer_assignment(replan))
         replan_lessen(replan);
 }
 
@@ -171,10 +174,10 @@ static bool gains_in_sharding(struct replan *replan, uint32_t unit)
 
         trial_clear(&tryout->trial);
         rng_init(&rng, f, 0);
-        rebuild(&tryout->trial, &tryout->layout, &sharding, 1, &rng);
+        rebuild(&tryout->trial, &tryout->assignment, &sharding, 1, &rng);
         gains = tryout->trial.changes.n &&
                 tryout_price(tryout) <
-                    tryout->layout.total_ms * (1 - ROUNDING_FRAC) &&
+                    tryout->assignment.total_ms * (1 - ROUNDING_FRAC) &&
                 !(tryout->trial.excess > 0);
         replan->plan->n_evaluations++;
     }
@@ -371,36 +374,36 @@ static int refuse(struct replan *replan, struct err *err)
 static void offer_free(struct replan *replan, const struct plan *found)
 {
     struct search_space space = replan->space;
-    struct snapshot layout = {0};
+    struct snapshot assignment = {0};
     struct homes there;
 
     replan->plan->n_evaluations += found->n_evaluations;
     homes_init(&there, space.problem, found, &replan->scratch);
     space.homes = &there;
-    carry_over(&layout, &space);
-    offer(replan, &layout);
-    rename_gpus(&layout, &replan->space);
-    offer(replan, &layout);
-    snapshot_release(&layout);
+    carry_over(&assignment, &space);
+    offer(replan, &assignment);
+    rename_gpus(&assignment, &replan->space);
+    offer(replan, &assignment);
+    snapshot_release(&assignment);
 }
 
 /* Searches for plans. If neither search_full nor re-planning finds one, the
  * error is the one that search_full has set. */
 static int find(struct replan *replan, struct err *err)
 {
-    const struct layout *layout = &replan->tryout.layout;
+    const struct assignment *assignment = &replan->tryout.assignment;
     struct plan found = {.problem = *replan->space.problem};
     struct search_options options = *replan->options;
 
     options.simplest_frac = 0; /* applied to the final plan only */
     carry_over(&replan->nearest, &replan->space);
-    layout_init(&replan->homes.nearest, &replan->space);
+    assignment_init(&replan->homes.nearest, &replan->space);
     snapshot_load(&replan->nearest, &replan->homes.nearest);
-    snapshot_load(&replan->nearest, &replan->tryout.layout);
-    (void)replan_offer_layout(replan);
-    replan->report->standing =
-        (struct replan_point){layout->all_moved_bytes, queued_total(layout)};
-    replan->report->standing_fits = !(layout->excess > 0);
+    snapshot_load(&replan->nearest, &replan->tryout.assignment);
+    (void)replan_offer_assignment(replan);
+    replan->report->standing = (struct replan_point){
+        assignment->all_moved_bytes, queued_total(assignment)};
+    replan->report->standing_fits = !(assignment->excess > 0);
     if (watch_check(&replan->watch, err))
         return -1;
     bound_find(&replan->bound, &replan->space);
@@ -472,11 +475,11 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
         goto out;
     space_load_marginal(&replan->space, replan->options->pool);
     tryout_init(&replan->tryout, &replan->space);
-    replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
+    replan->tryout.assignment.move_limit_bytes = COUNT_MOVES;
     if (!find(replan, err))
         rc = write_plan(replan, arena, err);
     tryout_release(&replan->tryout);
-    layout_release(&replan->homes.nearest);
+    assignment_release(&replan->homes.nearest);
 out:
     snapshot_release(&replan->nearest);
     front_release(&replan->front);

@@ -5,9 +5,9 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "search/assignment.h"
 #include "search/listing.h"
 #include "search/search.h"
-#include "search/state.h"
 
 #include <assert.h>
 #include <inttypes.h>

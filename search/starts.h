@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_STARTS_H
 #define NEUROSHARD_SEARCH_STARTS_H
 
-#include "search/state.h"
+#include "search/assignment.h"
 
 /*
  * Starting points of the full search. A starting point has a sharding for each

@@ -42,7 +42,7 @@ uint64_t temper_effort(uint64_t asked)
  * code needs it (walk_group). */
 static void save(struct chain *chain)
 {
-    snapshot_save(&chain->best, &chain->at.layout);
+    snapshot_save(&chain->best, &chain->at.assignment);
     chain->is_saved = true;
 }
 
@@ -63,39 +63,40 @@ void temper_start_chain(struct temper *temper, unsigned c,
                         const struct snapshot *from, uint64_t move_limit_bytes)
 {
     struct chain *chain = &temper->all[c];
-    struct layout *layout = &chain->at.layout;
+    struct assignment *assignment = &chain->at.assignment;
 
-    layout->move_limit_bytes = move_limit_bytes;
-    snapshot_load(from, layout);
+    assignment->move_limit_bytes = move_limit_bytes;
+    snapshot_load(from, assignment);
     save(chain);
     chain->n_heavy = 0;
-    for (uint32_t k = 0; k < layout->n_terms; k++) {
-        const double most_ms = layout->most_ms[k];
-        const double weight_ms = layout->weight[k] * most_ms;
+    for (uint32_t k = 0; k < assignment->n_terms; k++) {
+        const double most_ms = assignment->most_ms[k];
+        const double weight_ms = assignment->weight[k] * most_ms;
 
         if (weight_ms > 0)
             chain->heavy[chain->n_heavy++] =
                 (struct heavy){k, 1 / most_ms, weight_ms};
     }
     chain->all_heavy_ms = 0;
-    for (uint32_t r = 0; r < layout->n_devices; r++)
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
         for (uint32_t h = 0; h < chain->n_heavy; h++)
-            chain->all_heavy_ms += heavy_ms(
-                &chain->heavy[h], layout->terms_ms + r * layout->n_terms);
+            chain->all_heavy_ms +=
+                heavy_ms(&chain->heavy[h],
+                         assignment->terms_ms + r * assignment->n_terms);
 }
 
 /* Returns the rise of the imbalance penalty in ms, over all terms and all
  * devices that the candidate touches. */
 static double heavier(const struct chain *chain)
 {
-    const struct layout *layout = &chain->at.layout;
+    const struct assignment *assignment = &chain->at.assignment;
     const struct trial *trial = &chain->at.trial;
     double sum = 0;
 
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         const double *now_ms =
-            layout->terms_ms + trial->devices[i] * layout->n_terms;
-        const double *then_ms = trial->terms_ms + i * layout->n_terms;
+            assignment->terms_ms + trial->devices[i] * assignment->n_terms;
+        const double *then_ms = trial->terms_ms + i * assignment->n_terms;
 
         for (uint32_t h = 0; h < chain->n_heavy; h++)
             sum += heavy_ms(&chain->heavy[h], then_ms) -
@@ -110,7 +111,7 @@ static double heavier(const struct chain *chain)
  * it is independent of the scale of the problem. */
 static double excess_ms(const struct chain *chain, double excess)
 {
-    return chain->at.layout.space->tuning->excess_weight * excess *
+    return chain->at.assignment.space->tuning->excess_weight * excess *
            chain->best.total_ms;
 }
 
@@ -118,8 +119,8 @@ static double excess_ms(const struct chain *chain, double excess)
  * total plus the penalty for excess memory. */
 static double energy_ms(const struct chain *chain)
 {
-    return chain->at.layout.total_ms +
-           excess_ms(chain, chain->at.layout.excess);
+    return chain->at.assignment.total_ms +
+           excess_ms(chain, chain->at.assignment.excess);
 }
 
 /* Returns whether an assignment is better than a snapshot. Less excess comes
@@ -139,7 +140,7 @@ static bool is_better(double excess, double total_ms,
  * leave it, as most improvements are followed by another one. */
 static void decide(struct chain *chain)
 {
-    const struct layout *layout = &chain->at.layout;
+    const struct assignment *assignment = &chain->at.assignment;
     const struct trial *trial = &chain->at.trial;
     double rise = INFINITY, heavier_ms = 0;
 
@@ -147,9 +148,9 @@ static void decide(struct chain *chain)
         return;
     if (trial_is_priced(trial) && isfinite(trial->total_ms)) {
         heavier_ms = heavier(chain);
-        rise = trial->total_ms - layout->total_ms +
-               excess_ms(chain, trial->excess - layout->excess) +
-               layout->space->tuning->heavy_weight * heavier_ms;
+        rise = trial->total_ms - assignment->total_ms +
+               excess_ms(chain, trial->excess - assignment->excess) +
+               assignment->space->tuning->heavy_weight * heavier_ms;
     }
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
@@ -158,9 +159,9 @@ static void decide(struct chain *chain)
     assert(!trial->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
-    layout_commit(&chain->at.layout, trial);
+    assignment_commit(&chain->at.assignment, trial);
     chain->all_heavy_ms += heavier_ms;
-    if (is_better(layout->excess, layout->total_ms, &chain->best))
+    if (is_better(assignment->excess, assignment->total_ms, &chain->best))
         chain->is_saved = false;
 }
 
@@ -179,7 +180,7 @@ void temper_open(struct temper *temper, const struct search_space *space,
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
         tryout_init(&chain->at, space);
-        chain->at.layout.style = c % TUNING_STYLES;
+        chain->at.assignment.style = c % TUNING_STYLES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], space,
@@ -214,10 +215,10 @@ void temper_start(struct temper *temper, const struct snapshot *starts,
         temper_start_chain(temper, c, &starts[c % n_starts], NO_MOVE_LIMIT);
 }
 
-void temper_pause(const struct temper *temper, struct snapshot *layouts)
+void temper_pause(const struct temper *temper, struct snapshot *assignments)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        snapshot_save(&layouts[c], &temper->all[c].at.layout);
+        snapshot_save(&assignments[c], &temper->all[c].at.assignment);
 }
 
 struct snapshot *temper_best(const struct temper *temper)
@@ -247,21 +248,21 @@ struct snapshot *temper_best(const struct temper *temper)
  */
 static bool is_hopeless(struct chain *chain)
 {
-    const struct layout *layout = &chain->at.layout;
-    const struct oracle *oracle = layout->space->oracle;
+    const struct assignment *assignment = &chain->at.assignment;
+    const struct oracle *oracle = assignment->space->oracle;
     struct trial *trial = &chain->at.trial;
-    double most_ms = layout->total_ms;
+    double most_ms = assignment->total_ms;
     uint32_t busiest = NO_PIECE;
 
     if (trial->is_given_up || trial->changes.n < LARGE_TRIAL ||
         !oracle->ops->terms || oracle->is_additive)
         return trial->is_given_up;
-    for (uint32_t r = 0; r < layout->n_devices; r++)
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
         if (trial->estimates[r].load_ms > most_ms)
             most_ms = trial->estimates[busiest = r].load_ms;
     if (busiest == NO_PIECE)
         return false;
-    return space_alone_ms(oracle, trial_sum_on(trial, layout, busiest)) >
+    return space_alone_ms(oracle, trial_sum_on(trial, assignment, busiest)) >
            trial_limit_ms(trial, &chain->rng);
 }
 
@@ -270,20 +271,21 @@ static bool is_hopeless(struct chain *chain)
  * and whichever thread runs it. */
 static void propose_some(struct chain *chain)
 {
-    const struct layout *layout = &chain->at.layout;
+    const struct assignment *assignment = &chain->at.assignment;
     struct trial *trial = &chain->at.trial;
 
-    trial->limit_ms = (1 + ROUNDING) * layout->total_ms +
-                      excess_ms(chain, layout->excess) +
-                      layout->space->tuning->heavy_weight * chain->all_heavy_ms;
+    trial->limit_ms =
+        (1 + ROUNDING) * assignment->total_ms +
+        excess_ms(chain, assignment->excess) +
+        assignment->space->tuning->heavy_weight * chain->all_heavy_ms;
     trial->temperature_ms = chain->temperature_ms;
     for (unsigned i = 0; i < TRIES; i++) {
-        propose(trial, layout, &chain->rng);
+        propose(trial, assignment, &chain->rng);
         if (!trial->changes.n)
             continue;
         trial->is_given_up = is_hopeless(chain);
         if (trial_is_priced(trial))
-            trial_sum(trial, layout);
+            trial_sum(trial, assignment);
         break;
     }
 }
@@ -436,7 +438,7 @@ uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
     struct search_space unpriced = *space;
     uint64_t n_steps = MIN_STEPS + (uint64_t)STEPS_A_PIECE * io->n;
     struct temper temper;
-    struct layout *layout = &temper.all[0].at.layout;
+    struct assignment *assignment = &temper.all[0].at.assignment;
     double lacking = 0;
 
     if (space->n_devices < 2)
@@ -458,10 +460,10 @@ uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
     for (unsigned cycle = 0; cycle < N_REPAIR_CYCLES; cycle++)
         if (!temper_anneal(&temper, n_steps, REPAIR_HOT_FRAC))
             break;
-    snapshot_load(temper_best(&temper), layout);
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        lacking +=
-            fmax(0, (double)layout->bytes[r] - (double)space->room_bytes[r]);
+    snapshot_load(temper_best(&temper), assignment);
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        lacking += fmax(0, (double)assignment->bytes[r] -
+                               (double)space->room_bytes[r]);
     if (!(lacking > 0))
         snapshot_copy(io, temper_best(&temper));
     temper_close(&temper);

@@ -82,7 +82,7 @@ void temper_start_chain(struct temper *temper, unsigned c,
                         const struct snapshot *from, uint64_t move_limit_bytes);
 /* Takes a snapshot of the assignment of each chain, [TEMPER_CHAINS].
  * temper_start with these continues from there. */
-void temper_pause(const struct temper *temper, struct snapshot *layouts);
+void temper_pause(const struct temper *temper, struct snapshot *assignments);
 /* Returns the best assignment of all chains since they started. Less excess is
  * better than a lower total. Not owned. */
 struct snapshot *temper_best(const struct temper *temper);

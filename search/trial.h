@@ -3,7 +3,7 @@
 #define NEUROSHARD_SEARCH_TRIAL_H
 
 #include "core/bwd_memo.h"
-#include "search/state.h"
+#include "search/assignment.h"
 
 /*
  * Candidates: a candidate is a set of changes of an assignment, evaluated
@@ -16,7 +16,7 @@
  *     trial_join      merges column pieces that meet on a device
  *     trial_sum       adds up the touched devices, and the excess
  *     tryouts_price   prices them, and the total
- *     layout_commit   applies the candidate; left out if it is rejected
+ *     assignment_commit   applies the candidate; left out if it is rejected
  *
  * Each takes O(size of the changes), except that comm prices all devices.
  *
@@ -53,7 +53,7 @@ struct trial {
     uint32_t *devices; /* [n_devices] that it touches; has room for all R */
     uint32_t n_devices;
     uint32_t *place; /* [R]: index of the device in `devices`, or NO_PIECE */
-    uint32_t *n_in_block; /* [layout_n_blocks]: number of devices that it
+    uint32_t *n_in_block; /* [assignment_n_blocks]: number of devices that it
                              touches in each block of devices */
     uint32_t *first_on; /* [R]: scratch of trial_join, and of search/moves.h to
                            keep pieces apart; NO_PIECE otherwise */
@@ -89,14 +89,14 @@ void trial_clear(struct trial *trial);
  * would have been rejected. */
 static inline bool trial_is_priced(const struct trial *trial)
 {
-    return !trial->is_given_up || layout_check_every;
+    return !trial->is_given_up || assignment_check_every;
 }
 /* Returns the highest total at which the chain accepts the candidate, given the
  * next random number of rng. Does not advance rng. */
 double trial_limit_ms(const struct trial *trial, const struct rng *rng);
 /* Moves n_quanta width steps of a column piece to another device. Moves the
  * whole piece if n_quanta is 0 or its full width. */
-void trial_send(struct trial *trial, const struct layout *layout,
+void trial_send(struct trial *trial, const struct assignment *assignment,
                 uint32_t piece, uint32_t n_quanta, uint32_t device);
 /* Removes a piece. */
 static inline void trial_remove(struct trial *trial, uint32_t piece)
@@ -106,10 +106,11 @@ static inline void trial_remove(struct trial *trial, uint32_t piece)
 }
 /* Removes all pieces of a unit. */
 static inline void trial_remove_unit(struct trial *trial,
-                                     const struct layout *layout, uint32_t unit)
+                                     const struct assignment *assignment,
+                                     uint32_t unit)
 {
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->links[i].next)
+    for (uint32_t i = assignment->first_of[unit]; i != NO_PIECE;
+         i = assignment->links[i].next)
         trial_remove(trial, i);
 }
 /* Adds a new piece. Ignores piece.piece. */
@@ -134,7 +135,7 @@ struct unit_walk {
 /* Goes to the next piece; returns false at the end. The caller may alter the
  * visited change and append changes meanwhile. */
 bool trial_walk(struct unit_walk *walk, const struct trial *trial,
-                const struct layout *layout);
+                const struct assignment *assignment);
 /* Merges column pieces that the candidate would place on a device with other
  * column pieces of their unit. Call it before trial_sum. Does nothing if
  * trial->is_apart. Returns false if the candidate is not allowed, because
@@ -142,13 +143,14 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
  * - the merged piece would be a whole table that may only be cut,
  * - pieces of one row block meet on a device, or
  * - columns of a sequence table would have several widths. */
-bool trial_join(struct trial *trial, const struct layout *layout);
+bool trial_join(struct trial *trial, const struct assignment *assignment);
 
 /* Adds up the pieces of each touched device, and the excess. */
-void trial_sum(struct trial *trial, const struct layout *layout);
+void trial_sum(struct trial *trial, const struct assignment *assignment);
 /* Returns the sums, [width], of one device alone. Many candidates are rejected
  * on these sums alone. Call it before trial_sum. */
-const double *trial_sum_on(struct trial *trial, const struct layout *layout,
+const double *trial_sum_on(struct trial *trial,
+                           const struct assignment *assignment,
                            uint32_t device);
 
 /* Buffers to price up to n candidates in one batch. Unused if the oracle has
@@ -171,7 +173,7 @@ void pricing_release(struct pricing *pricing);
 
 /* Evaluator: an assignment and one candidate of it at a time. */
 struct tryout {
-    struct layout layout;
+    struct assignment assignment;
     struct trial trial;
     struct pricing alone; /* buffers for this evaluator alone; without a memo,
                              because a memo is large */
@@ -192,7 +194,7 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
 /* Prices tryout->trial, to which all changes have been added. Merges pieces
  * that meet, and sets its total and its excess. Returns the total, or INFINITY
  * if it is not finite or if the candidate is not allowed (trial_join).
- * layout_commit may follow. */
+ * assignment_commit may follow. */
 double tryout_price(struct tryout *tryout);
 
 /* Begins to look for the best of several candidates, which are evaluated one

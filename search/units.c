@@ -2,7 +2,7 @@
 
 #include "core/canonical.h"
 #include "core/ways.h"
-#include "search/state.h"
+#include "search/assignment.h"
 
 #include <inttypes.h>
 

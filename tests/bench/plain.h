@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "search/assignment.h"
 #include "search/search_space.h"
-#include "search/state.h"
 
 /*
  * The plain rival: the search that a programmer would write in an afternoon.

@@ -6,9 +6,9 @@
 #include "emit/formats.h"
 #include "search/search.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define EFFORT 3000
 
@@ -102,7 +102,7 @@ int main(void)
     unsigned n = (unsigned)tap_size(100, 3000);
     struct tally tally = {0};
 
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     for (unsigned seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
     ok(tally.n_plans > n / 2, "%u problems: %u have a plan", n, tally.n_plans);

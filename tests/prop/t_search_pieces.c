@@ -8,9 +8,9 @@
 #include "io/tables_io.h"
 #include "search/search.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define EFFORT 3000
 /* Memory of a device that holds all tables. */
@@ -216,7 +216,7 @@ int main(void)
     uint64_t n = tap_size(60, 2000);
     struct tally tally = {0};
 
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     for (uint64_t seed = 0; seed < n; seed++)
         try_problem(seed, &tally);
     ok(tally.n_full >= n / 2 && tally.n_replan >= n / 4,

@@ -9,9 +9,9 @@
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define N_PROBLEMS 4
 #define EFFORT 2000
@@ -485,7 +485,7 @@ int main(void)
     const uint64_t n = tap_size(N_PROBLEMS, 2 * N_PROBLEMS);
     unsigned n_remedies = 0;
 
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     for (size_t f = 0; f < n_families; f++) {
         unsigned n_found[N_SLACKS] = {0};
 

@@ -7,9 +7,9 @@
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define N_PROBLEMS 40
 #define EFFORT 40000
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     const unsigned n =
         (unsigned)max_u64(tap_size(N_PROBLEMS, 3 * N_PROBLEMS), 12);
 
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     if (argc == 3) {
         try_memory(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
         pool_close(pool);

@@ -6,8 +6,8 @@
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
-#include "tests/unit/search/state_check.h"
 
 static const char *const costs[] = {"torchrec", "roofline:h100",
                                     "model:h100.nsm", "roofline:a100"};

@@ -5,9 +5,9 @@
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define MIN_TABLES 5
 #define MAX_TABLES 60
@@ -238,7 +238,7 @@ static void try_class(const struct tightness *class)
 
 int main(void)
 {
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         try_class(&classes[i]);
     return tap_done();

@@ -6,10 +6,10 @@
 #include "search/search.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/exhaustive.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define EFFORT 16000
 #define MAX_PLANS 20000
@@ -286,7 +286,7 @@ int main(void)
     const unsigned all_but_grids =
         SHARD_TABLE | SHARD_COLUMN | SHARD_ROW | SHARD_REPLICATE;
 
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     search_few_rows(tap_size(200, 3000));
     compare_many("tables and columns", SHARD_TABLE | SHARD_COLUMN, ROW_CUT_ANY,
                  tap_size(250, 1000), 99);
@@ -296,7 +296,7 @@ int main(void)
                  tap_size(100, 300), 97);
     compare_many("and rows over all ranks", all_but_grids, ROW_CUT_RANKS,
                  tap_size(100, 300), 97);
-    layout_check_every = (uint32_t)tap_size(16, 1);
+    assignment_check_every = (uint32_t)tap_size(16, 1);
     for (unsigned p = 0; p < N_PIPELINES; p++)
         compare_steps((enum pipeline)p, tap_size(40, 100), 95);
     search_all_rows();

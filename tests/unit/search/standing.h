@@ -89,17 +89,17 @@ static void standing_open(struct standing *standing, uint64_t seed,
                    &standing->homes, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
     carry_over(&standing->nearest, &standing->space);
-    layout_init(&standing->homes.nearest, &standing->space);
+    assignment_init(&standing->homes.nearest, &standing->space);
     snapshot_load(&standing->nearest, &standing->homes.nearest);
     tryout_init(&standing->tryout, &standing->space);
-    standing->tryout.layout.move_limit_bytes = COUNT_MOVES;
-    snapshot_load(&standing->nearest, &standing->tryout.layout);
+    standing->tryout.assignment.move_limit_bytes = COUNT_MOVES;
+    snapshot_load(&standing->nearest, &standing->tryout.assignment);
 }
 
 static void standing_close(struct standing *standing)
 {
     tryout_release(&standing->tryout);
-    layout_release(&standing->homes.nearest);
+    assignment_release(&standing->homes.nearest);
     snapshot_release(&standing->nearest);
     arena_release(&standing->arena);
 }

@@ -78,7 +78,7 @@ static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
     trial_clear(&tryout->trial);
     rng_init(&rng, 0, 0);
     if (scene->is_new)
-        rebuild(&tryout->trial, &tryout->layout, &sharding, 1, &rng);
+        rebuild(&tryout->trial, &tryout->assignment, &sharding, 1, &rng);
     else
         trial_add(&tryout->trial,
                   (struct change){.type = of->whole, .device = way});
@@ -114,8 +114,8 @@ static void try_scene(struct scene *scene, struct tally *tally)
         tally->n_moved += piece->device != scene->from.shards[table].device;
     }
     tryout_init(&tryout, &scene->space);
-    tryout.layout.is_partial = true;
-    snapshot_load(&others, &tryout.layout);
+    tryout.assignment.is_partial = true;
+    snapshot_load(&others, &tryout.assignment);
     /* column shardings are skipped, because rebuild() distributes their pieces
      * at random */
     for (uint32_t way = 0;

@@ -5,9 +5,9 @@
 
 #include "base/rng.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define MAX_ITEMS 600
 #define MAX_BINS 16
@@ -180,7 +180,7 @@ static void check_odd(void)
 
 /* Each assignment found is valid and fits in memory, whichever method found
  * it. */
-static void check_layouts(double slack, unsigned kinds)
+static void check_assignments(double slack, unsigned kinds)
 {
     unsigned n_found = 0, n_wrong = 0, n_untold = 0, n = 0;
 
@@ -189,7 +189,7 @@ static void check_layouts(double slack, unsigned kinds)
         struct snapshot found = {0};
         struct random_oracle oracle;
         struct problem problem;
-        struct layout layout;
+        struct assignment assignment;
         struct search_space space;
         struct err err = {0};
         struct arena arena = {0};
@@ -204,11 +204,12 @@ static void check_layouts(double slack, unsigned kinds)
                         &err)) {
             n++;
             if (fit_by_memory(&found, &space, &failure)) {
-                layout_init(&layout, &space);
-                snapshot_load(&found, &layout);
+                assignment_init(&assignment, &space);
+                snapshot_load(&found, &assignment);
                 n_found++;
-                n_wrong += layout.excess > 0 || layout_check(&layout, &err);
-                layout_release(&layout);
+                n_wrong += assignment.excess > 0 ||
+                           assignment_check(&assignment, &err);
+                assignment_release(&assignment);
             } else {
                 n_untold += !failure.is_proven && !failure.lacking_bytes;
             }
@@ -316,8 +317,8 @@ int main(void)
 {
     check_proof();
     check_whole();
-    check_layouts(1.3, SHARD_TABLE | SHARD_COLUMN);
-    check_layouts(1.5, SHARD_ALL_KINDS);
+    check_assignments(1.3, SHARD_TABLE | SHARD_COLUMN);
+    check_assignments(1.5, SHARD_ALL_KINDS);
     check_small();
     check_full();
     check_large();

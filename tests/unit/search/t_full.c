@@ -6,9 +6,9 @@
 #include "search/tuning.h"
 #include "tests/judge.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define ROOMY (64 * GIB)
@@ -505,7 +505,7 @@ int main(void)
     check_gaps();
     check_unbounded();
     check_stages();
-    layout_check_every = (uint32_t)tap_size(0, 1);
+    assignment_check_every = (uint32_t)tap_size(0, 1);
     check_effort();
     check_even();
     check_halves();

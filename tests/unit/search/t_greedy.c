@@ -5,7 +5,7 @@
  * tight memory. */
 #include "search/greedy.h"
 
-#include "search/state.h"
+#include "search/assignment.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

@@ -3,8 +3,8 @@
 
 #include "core/plan_moves.h"
 #include "search/moves.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/standing.h"
-#include "tests/unit/search/state_check.h"
 
 /* Usable memory of a device, in bytes. ROOMY: one device holds all tables.
  * TIGHT: six devices hold slightly more than all tables. */
@@ -18,7 +18,7 @@ static uint64_t moved(struct standing *standing)
     struct snapshot now = {0};
     struct plan_moves moves;
 
-    snapshot_save(&now, &standing->tryout.layout);
+    snapshot_save(&now, &standing->tryout.assignment);
     snapshot_to_plan(&now, &standing->space, &plan, &standing->arena);
     plan_derive_kinds(&plan);
     plan_moves_find(&moves, &standing->from, &plan, &standing->arena);
@@ -34,26 +34,26 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
                          uint64_t seed)
 {
     struct standing standing;
-    struct layout *layout = &standing.tryout.layout;
+    struct assignment *assignment = &standing.tryout.assignment;
     size_t n = 0, n_trial = 0, n_after = 0, n_plan = 0, n_less = 0, n_grids = 0;
     size_t n_excess = 0, n_over = 0, n_wrong = 0, n_astray = 0;
     struct err err = {0};
 
     standing_open(&standing, seed, row_cut, growth, memory_bytes);
-    layout->move_limit_bytes = limit_bytes;
-    layout_price(layout);
-    ok((layout->all_moved_bytes == 0) == stays, "%s moves at home",
+    assignment->move_limit_bytes = limit_bytes;
+    assignment_price(assignment);
+    ok((assignment->all_moved_bytes == 0) == stays, "%s moves at home",
        stays ? "nothing" : "something");
-    is_i64((int64_t)layout->all_moved_bytes, (int64_t)moved(&standing),
+    is_i64((int64_t)assignment->all_moved_bytes, (int64_t)moved(&standing),
            "as plan_moves counts it");
     for (uint32_t i = 0; i < 3000; i++) {
         struct trial *trial = &standing.tryout.trial;
-        uint64_t said, before = layout->all_moved_bytes;
+        uint64_t said, before = assignment->all_moved_bytes;
 
-        propose(trial, layout, &standing.rng);
+        propose(trial, assignment, &standing.rng);
         if (rng_below(&standing.rng, 4) == 0) {
             trial_clear(trial);
-            homes_propose(trial, layout,
+            homes_propose(trial, assignment,
                           rng_draw(&standing.rng, standing.space.n_units));
         }
         if (!trial->changes.n)
@@ -61,22 +61,22 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         n++;
         (void)tryout_price(&standing.tryout);
         said = trial->all_moved_bytes;
-        layout_commit(layout, trial);
+        assignment_commit(assignment, trial);
         n_less += said < before;
-        n_trial += said != layout->all_moved_bytes;
+        n_trial += said != assignment->all_moved_bytes;
         n_over += trial->excess > 0;
         n_astray += memory_bytes == ROOMY &&
-                    (layout->excess > 0) != (said > limit_bytes);
-        n_wrong += i % 4 == 0 && layout_check(layout, &err);
-        n_excess += !(fabs(trial->excess - layout->excess) <= 1e-9);
-        layout_price(layout);
-        n_after += said != layout->all_moved_bytes;
+                    (assignment->excess > 0) != (said > limit_bytes);
+        n_wrong += i % 4 == 0 && assignment_check(assignment, &err);
+        n_excess += !(fabs(trial->excess - assignment->excess) <= 1e-9);
+        assignment_price(assignment);
+        n_after += said != assignment->all_moved_bytes;
         n_plan += said != moved(&standing);
-        for (uint32_t k = 0; k < layout->n_pieces; k++)
-            n_grids +=
-                layout->pieces[k].type != NO_TYPE &&
-                layout->pieces[k].range > 0 &&
-                standing.space.types[layout->pieces[k].type].kind == SHARD_GRID;
+        for (uint32_t k = 0; k < assignment->n_pieces; k++)
+            n_grids += assignment->pieces[k].type != NO_TYPE &&
+                       assignment->pieces[k].range > 0 &&
+                       standing.space.types[assignment->pieces[k].type].kind ==
+                           SHARD_GRID;
     }
     ok(n > 1000 && n_less > 100 && n_grids > 100,
        "%zu changes, %zu move less, %zu with ranges of grids", n, n_less,
@@ -97,23 +97,23 @@ static void check_excess(void)
 {
     const uint64_t limit_bytes = 100000;
     struct standing standing;
-    struct layout *layout = &standing.tryout.layout;
+    struct assignment *assignment = &standing.tryout.assignment;
     double before = 0;
     size_t n_wrong = 0;
 
     standing_open(&standing, 9, ROW_CUT_ANY, 1, ROOMY);
-    layout->move_limit_bytes = limit_bytes;
+    assignment->move_limit_bytes = limit_bytes;
     for (uint64_t bytes = 0; bytes <= 3 * limit_bytes; bytes += 1000) {
-        double excess = homes_excess(layout, bytes);
+        double excess = homes_excess(assignment, bytes);
 
         n_wrong += bytes <= limit_bytes
                        ? excess != 0
-                       : !(excess > LAYOUT_ANY_EXCESS && excess > before);
+                       : !(excess > ASSIGNMENT_ANY_EXCESS && excess > before);
         before = excess;
     }
     is_i64((int64_t)n_wrong, 0, "excess begins at the limit, and grows");
-    layout->move_limit_bytes = NO_MOVE_LIMIT;
-    ok(homes_excess(layout, UINT64_MAX) == 0,
+    assignment->move_limit_bytes = NO_MOVE_LIMIT;
+    ok(homes_excess(assignment, UINT64_MAX) == 0,
        "without a limit there is no excess");
     standing_close(&standing);
 }

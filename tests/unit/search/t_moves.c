@@ -32,7 +32,7 @@ static bool is_pinned(const struct site *site, uint32_t unit)
 
 static uint32_t unit_at(const struct site *site, uint32_t piece)
 {
-    return site->space.types[site->tryout.layout.pieces[piece].type].unit;
+    return site->space.types[site->tryout.assignment.pieces[piece].type].unit;
 }
 
 static void site_open(struct site *site)
@@ -60,7 +60,7 @@ static void site_open(struct site *site)
             .type = site->space.units[u].whole,
             .device = is_pinned(site, u) ? ITS_DEVICE : u % N_DEVICES};
     tryout_init(&site->tryout, &site->space);
-    snapshot_load(&start, &site->tryout.layout);
+    snapshot_load(&start, &site->tryout.assignment);
     snapshot_release(&start);
     site->space.tuning = &site->tuning;
 }
@@ -85,10 +85,10 @@ static void wander(struct site *site)
 {
     site->tuning = tuning_default;
     for (unsigned i = 0; i < 5; i++) {
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         if (site->tryout.trial.changes.n &&
             isfinite(tryout_price(&site->tryout)))
-            layout_commit(&site->tryout.layout, &site->tryout.trial);
+            assignment_commit(&site->tryout.assignment, &site->tryout.trial);
     }
 }
 
@@ -99,20 +99,21 @@ struct flow {
 
 static void find_flow(struct flow *flow, const struct site *site)
 {
-    const struct layout *layout = &site->tryout.layout;
+    const struct assignment *assignment = &site->tryout.assignment;
     const struct trial *trial = &site->tryout.trial;
 
     *flow = (struct flow){0};
-    for (uint32_t i = 0; i < layout->n_pieces; i++) {
-        const struct change *piece = &layout->pieces[i];
+    for (uint32_t i = 0; i < assignment->n_pieces; i++) {
+        const struct change *piece = &assignment->pieces[i];
 
         if (piece->type != NO_TYPE)
             flow->before[unit_at(site, i)][piece->device] +=
                 site->space.types[piece->type].width / 4;
     }
     for (uint32_t u = 0; u < N_TABLES; u++)
-        for (struct unit_walk walk = {.unit = u, .held = layout->first_of[u]};
-             trial_walk(&walk, trial, layout);)
+        for (struct unit_walk walk = {.unit = u,
+                                     .held = assignment->first_of[u]};
+             trial_walk(&walk, trial, assignment);)
             flow->after[u][walk.piece.device] +=
                 site->space.types[walk.piece.type].width / 4;
 }
@@ -200,7 +201,7 @@ static void check_kind(struct site *site, enum change_kind kind)
 
         wander(site);
         allow(site, kind, 0);
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         if (!trial->changes.n)
             continue;
         n_made++;
@@ -228,7 +229,7 @@ static void check_numbers(struct site *site, enum change_kind kind)
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         find_flow(&flow, site);
         if (find_streams(&flow, all) &&
             flow.before[all[0].unit][all[0].from] == 16)
@@ -254,7 +255,7 @@ static void check_shares(struct site *site)
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         find_flow(&flow, site);
         if (!find_streams(&flow, all))
             continue;
@@ -264,7 +265,7 @@ static void check_shares(struct site *site)
     is_share(n_splits, n, 0.75, "three splits a move");
     allow(site, CHANGE_MERGE, 300); /* which whole tables cannot do */
     for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         n_rebuilds += site->tryout.trial.changes.n > 0;
     }
     /* a rebuild whose only table would be pinned is dropped */
@@ -277,8 +278,8 @@ static void check_shares(struct site *site)
  * term, or at any piece. */
 static void check_begin(struct site *site, bool anywhere)
 {
-    const struct layout *layout = &site->tryout.layout;
-    const uint32_t *leader = layout->leader;
+    const struct assignment *assignment = &site->tryout.assignment;
+    const uint32_t *leader = assignment->leader;
     unsigned n_from[N_DEVICES] = {0}, n = 0;
     double share[N_DEVICES] = {0}, sum = 0;
 
@@ -287,12 +288,12 @@ static void check_begin(struct site *site, bool anywhere)
     while (leader[0] == leader[1] || leader[0] == ITS_DEVICE ||
            leader[1] == ITS_DEVICE);
     for (uint32_t r = 0; anywhere && r < N_DEVICES; r++) {
-        const struct holding *on = &layout->holdings[r];
+        const struct holding *on = &assignment->holdings[r];
 
         share[r] = on->n - (r == ITS_DEVICE);
     }
     for (uint32_t k = 0; !anywhere && k < 2; k++)
-        share[leader[k]] = layout->most_ms[k];
+        share[leader[k]] = assignment->most_ms[k];
     for (uint32_t r = 0; r < N_DEVICES; r++)
         sum += share[r];
     allow(site, CHANGE_MOVE, 0);
@@ -301,7 +302,7 @@ static void check_begin(struct site *site, bool anywhere)
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         find_flow(&flow, site);
         if (find_streams(&flow, all)) {
             n_from[all[0].from]++;
@@ -327,7 +328,7 @@ static void check_rebuilds(struct site *site, uint32_t recuts)
     for (unsigned i = 0; i < N_TRIALS; i++) {
         unsigned n_off = 0, n_several = 0, n_pieces[N_TABLES] = {0};
 
-        propose(&site->tryout.trial, &site->tryout.layout, &site->rng);
+        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
         for (uint32_t c = 0; c < trial->changes.n; c++) {
             const struct change *change = &trial->changes.pieces[c];
 

@@ -84,7 +84,7 @@ static void check_many_names(uint32_t n_local)
 {
     uint32_t now[N_NAMED], dims[N_NAMED];
     uint64_t rows[N_NAMED];
-    struct snapshot layout = {0};
+    struct snapshot assignment = {0};
     struct problem problem;
     struct oracle oracle;
     struct search_space space;
@@ -120,19 +120,19 @@ static void check_many_names(uint32_t n_local)
     for (uint32_t u = 0; u < space.n_units; u++) {
         uint32_t device = now[space.units[u].tables[0]];
 
-        *snapshot_next(&layout) =
+        *snapshot_next(&assignment) =
             (struct change){.piece = NO_PIECE,
                             .type = space.units[u].whole,
                             .device = (device + n_local) % N_NAMED};
     }
-    rename_gpus(&layout, &space);
-    for (uint32_t i = 0; i < layout.n; i++) {
-        uint32_t unit = space.types[layout.pieces[i].type].unit;
+    rename_gpus(&assignment, &space);
+    for (uint32_t i = 0; i < assignment.n; i++) {
+        uint32_t unit = space.types[assignment.pieces[i].type].unit;
 
-        n_wrong += layout.pieces[i].device != space.units[unit].tables[0];
+        n_wrong += assignment.pieces[i].device != space.units[unit].tables[0];
     }
     is_i64((int64_t)n_wrong, 0, "all have their old names");
-    snapshot_release(&layout);
+    snapshot_release(&assignment);
     arena_release(&arena);
 }
 

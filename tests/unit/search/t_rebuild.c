@@ -2,9 +2,9 @@
 #include "search/moves.h"
 
 #include "search/trial.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
-#include "tests/unit/search/state_check.h"
 
 #define N_REBUILDS 2000
 
@@ -19,7 +19,7 @@ static void site_open(struct site *site, enum scene_sort sort)
 {
     scene_open(&site->scene, sort);
     tryout_init(&site->tryout, &site->scene.space);
-    snapshot_load(&site->scene.start, &site->tryout.layout);
+    snapshot_load(&site->scene.start, &site->tryout.assignment);
     rng_init(&site->rng, 11, 0);
 }
 
@@ -47,24 +47,25 @@ static void rebuild_some(struct site *site, bool pours)
             &of->shardings[pours ? 0 : rng_draw(&site->rng, of->n_shardings)];
     }
     trial_clear(&site->tryout.trial);
-    rebuild(&site->tryout.trial, &site->tryout.layout, shardings, n,
+    rebuild(&site->tryout.trial, &site->tryout.assignment, shardings, n,
             &site->rng);
 }
 
 /* Returns true if the loads and bytes that the rebuild assumed follow from its
  * changes. */
-static bool knows_loads(const struct trial *trial, const struct layout *layout)
+static bool knows_loads(const struct trial *trial,
+                        const struct assignment *assignment)
 {
-    const struct search_space *space = layout->space;
+    const struct search_space *space = assignment->space;
     double ms[SCENE_DEVICES];
     uint64_t bytes[SCENE_DEVICES];
     bool knows = true;
 
-    memcpy(ms, layout->load_ms, sizeof ms);
-    memcpy(bytes, layout->bytes, sizeof bytes);
+    memcpy(ms, assignment->load_ms, sizeof ms);
+    memcpy(bytes, assignment->bytes, sizeof bytes);
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
-        const struct change *piece = &layout->pieces[change->piece];
+        const struct change *piece = &assignment->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
             ms[piece->device] -= space->alone_ms[piece->type];
@@ -83,7 +84,7 @@ static bool knows_loads(const struct trial *trial, const struct layout *layout)
 
 /* After any rebuild the assignment is valid, and its stored values are
  * right. */
-static void check_layouts(enum scene_sort sort)
+static void check_assignments(enum scene_sort sort)
 {
     struct err err = {0};
     unsigned n_wrong = 0, n_off = 0;
@@ -92,24 +93,24 @@ static void check_layouts(enum scene_sort sort)
     site_open(&site, sort);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         rebuild_some(&site, i % 2);
-        n_off += !knows_loads(&site.tryout.trial, &site.tryout.layout);
+        n_off += !knows_loads(&site.tryout.trial, &site.tryout.assignment);
         (void)tryout_price(&site.tryout);
-        layout_commit(&site.tryout.layout, &site.tryout.trial);
-        n_wrong += layout_check(&site.tryout.layout, &err) != 0;
+        assignment_commit(&site.tryout.assignment, &site.tryout.trial);
+        n_wrong += assignment_check(&site.tryout.assignment, &err) != 0;
     }
     ok(!n_wrong, "assignments stay valid, %u times not: %s", n_wrong, err.msg);
     ok(!n_off, "assumed loads match the assignment, %u times not", n_off);
     site_close(&site);
 }
 
-static double most_load(const struct layout *layout, double *mean)
+static double most_load(const struct assignment *assignment, double *mean)
 {
     double most = 0;
 
     *mean = 0;
     for (uint32_t r = 0; r < SCENE_DEVICES; r++) {
-        *mean += layout->load_ms[r] / SCENE_DEVICES;
-        most = fmax(most, layout->load_ms[r]);
+        *mean += assignment->load_ms[r] / SCENE_DEVICES;
+        most = fmax(most, assignment->load_ms[r]);
     }
     return most;
 }
@@ -119,25 +120,25 @@ static double most_load(const struct layout *layout, double *mean)
 static void check_pouring(void)
 {
     struct site site;
-    struct layout *layout = &site.tryout.layout;
+    struct assignment *assignment = &site.tryout.assignment;
     const struct trial *trial = &site.tryout.trial;
     double most, mean, first;
 
     site_open(&site, ADDITIVE);
-    first = most_load(layout, &mean);
+    first = most_load(assignment, &mean);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         bool is_kept = true;
 
-        most = most_load(layout, &mean);
+        most = most_load(assignment, &mean);
         rebuild_some(&site, true);
         (void)tryout_price(&site.tryout);
         for (uint32_t k = 0; k < trial->n_devices; k++)
             is_kept =
                 is_kept && trial->estimates[trial->devices[k]].load_ms <= most;
         if (is_kept)
-            layout_commit(layout, trial);
+            assignment_commit(assignment, trial);
     }
-    most = most_load(layout, &mean);
+    most = most_load(assignment, &mean);
     ok(first > 1.2 * mean && most < 1.05 * mean,
        "gaps are filled: %.3g ms, then %.3g, the mean is %.3g", first, most,
        mean);
@@ -148,25 +149,26 @@ static void check_pouring(void)
  * and among these to the one with the least load. */
 static bool goes_best(const struct site *site, uint32_t unit)
 {
-    const struct layout *layout = &site->tryout.layout;
+    const struct assignment *assignment = &site->tryout.assignment;
     const struct trial *trial = &site->tryout.trial;
     const struct change *put = &trial->changes.pieces[trial->changes.n - 1];
     double ms[SCENE_DEVICES], excess[SCENE_DEVICES];
     uint64_t bytes[SCENE_DEVICES];
     bool is_best = true;
 
-    memcpy(ms, layout->load_ms, sizeof ms);
-    memcpy(bytes, layout->bytes, sizeof bytes);
-    for (uint32_t i = layout->first_of[unit]; i != NO_PIECE;
-         i = layout->links[i].next) {
-        const struct change *piece = &layout->pieces[i];
+    memcpy(ms, assignment->load_ms, sizeof ms);
+    memcpy(bytes, assignment->bytes, sizeof bytes);
+    for (uint32_t i = assignment->first_of[unit]; i != NO_PIECE;
+         i = assignment->links[i].next) {
+        const struct change *piece = &assignment->pieces[i];
 
-        ms[piece->device] -= layout->space->alone_ms[piece->type];
-        bytes[piece->device] -= layout->space->types[piece->type].bytes;
+        ms[piece->device] -= assignment->space->alone_ms[piece->type];
+        bytes[piece->device] -= assignment->space->types[piece->type].bytes;
     }
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
-        excess[r] = layout_excess(
-            layout, r, bytes[r] + layout->space->types[put->type].bytes);
+        excess[r] = assignment_excess(
+            assignment, r,
+            bytes[r] + assignment->space->types[put->type].bytes);
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
         is_best &= excess[r] > excess[put->device] ||
                    (excess[r] == excess[put->device] &&
@@ -186,16 +188,17 @@ static void check_devices(void)
     tuning.pours = false;
     site.scene.space.tuning = &tuning;
     site.scene.space.room_bytes = room_bytes;
-    layout_price(&site.tryout.layout);
+    assignment_price(&site.tryout.assignment);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         const uint32_t u = rng_draw(&site.rng, SCENE_TABLES);
         const struct sharding *whole = site.scene.space.units[u].shardings;
 
         rebuild_some(&site, false);
         (void)tryout_price(&site.tryout);
-        layout_commit(&site.tryout.layout, &site.tryout.trial);
+        assignment_commit(&site.tryout.assignment, &site.tryout.trial);
         trial_clear(&site.tryout.trial);
-        rebuild(&site.tryout.trial, &site.tryout.layout, &whole, 1, &site.rng);
+        rebuild(&site.tryout.trial, &site.tryout.assignment, &whole, 1,
+                &site.rng);
         n_wrong += !goes_best(&site, u);
     }
     is_i64(n_wrong, 0, "whole tables go where there is room, and least to do");
@@ -229,14 +232,15 @@ static void check_hosts(void)
 
     standing_open(&standing, 3, ROW_CUT_RANKS, 1, UINT64_C(1) << 30);
     for (uint32_t i = 0; i < N_REBUILDS; i++) {
-        propose(&tryout->trial, &tryout->layout, &standing.rng);
+        propose(&tryout->trial, &tryout->assignment, &standing.rng);
         if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            layout_commit(&tryout->layout, &tryout->trial);
+            assignment_commit(&tryout->assignment, &tryout->trial);
         sharding = &space->units[0].shardings[i % space->units[0].n_shardings];
         if (!sharding->fills_host || sharding->n_ranges > 3)
             continue;
         trial_clear(&tryout->trial);
-        rebuild(&tryout->trial, &tryout->layout, &sharding, 1, &standing.rng);
+        rebuild(&tryout->trial, &tryout->assignment, &sharding, 1,
+                &standing.rng);
         n_grids += sharding->n_ranges > 1;
         n_wrong += has_two(&tryout->trial);
     }
@@ -248,7 +252,7 @@ static void check_hosts(void)
 int main(void)
 {
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
-        check_layouts(sort);
+        check_assignments(sort);
     check_pouring();
     check_devices();
     check_hosts();

@@ -5,7 +5,7 @@
 #include "search/moves.h"
 #include "tests/unit/search/standing.h"
 
-#define N_LAYOUTS 60
+#define N_ASSIGNMENTS 60
 #define N_CHANGES 40
 
 struct tally {
@@ -22,8 +22,8 @@ static void replan_open(struct replan *replan, struct standing *standing)
                         .space = standing->space};
     replan->space.homes = &replan->homes;
     tryout_init(&replan->tryout, &replan->space);
-    replan->tryout.layout.move_limit_bytes = COUNT_MOVES;
-    snapshot_load(&standing->nearest, &replan->tryout.layout);
+    replan->tryout.assignment.move_limit_bytes = COUNT_MOVES;
+    snapshot_load(&standing->nearest, &replan->tryout.assignment);
 }
 
 static void replan_close(struct replan *replan)
@@ -37,9 +37,9 @@ static void change(struct replan *replan, struct rng *rng)
     struct tryout *tryout = &replan->tryout;
 
     for (uint32_t n = rng_draw(rng, N_CHANGES) + 1; n > 0; n--) {
-        propose(&tryout->trial, &tryout->layout, rng);
+        propose(&tryout->trial, &tryout->assignment, rng);
         if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            layout_commit(&tryout->layout, &tryout->trial);
+            assignment_commit(&tryout->assignment, &tryout->trial);
     }
 }
 
@@ -50,29 +50,29 @@ static bool could_go(struct replan *replan, uint32_t unit)
     struct tryout *tryout = &replan->tryout;
 
     trial_clear(&tryout->trial);
-    homes_propose(&tryout->trial, &tryout->layout, unit);
+    homes_propose(&tryout->trial, &tryout->assignment, unit);
     return tryout->trial.changes.n && isfinite(tryout_price(tryout)) &&
-           tryout->trial.excess <= tryout->layout.excess &&
-           tryout->trial.all_moved_bytes < tryout->layout.all_moved_bytes;
+           tryout->trial.excess <= tryout->assignment.excess &&
+           tryout->trial.all_moved_bytes < tryout->assignment.all_moved_bytes;
 }
 
 static void lessen(struct replan *replan, struct tally *tally)
 {
-    const struct layout *layout = &replan->tryout.layout;
-    uint64_t moved_bytes = layout->all_moved_bytes;
-    double excess = layout->excess;
+    const struct assignment *assignment = &replan->tryout.assignment;
+    uint64_t moved_bytes = assignment->all_moved_bytes;
+    double excess = assignment->excess;
 
-    (void)replan_offer_layout(replan);
+    (void)replan_offer_assignment(replan);
     replan_lessen(replan);
-    tally->n_less += layout->all_moved_bytes < moved_bytes;
-    tally->n_more += layout->all_moved_bytes > moved_bytes;
-    tally->n_over += layout->excess > excess;
+    tally->n_less += assignment->all_moved_bytes < moved_bytes;
+    tally->n_more += assignment->all_moved_bytes > moved_bytes;
+    tally->n_over += assignment->excess > excess;
     for (uint32_t u = 0; u < replan->space.n_units; u++)
         tally->n_left += could_go(replan, u);
     tally->n_front +=
-        layout->excess <= 0 &&
+        assignment->excess <= 0 &&
         !(replan->front.n &&
-          replan->front.points[0].moved_bytes <= layout->all_moved_bytes);
+          replan->front.points[0].moved_bytes <= assignment->all_moved_bytes);
 }
 
 /* Runs the test with memory that does or does not hold the current plan. */
@@ -84,13 +84,13 @@ static void check(uint64_t memory_bytes, bool fits)
 
     standing_open(&standing, 2, ROW_CUT_ANY, 1, memory_bytes);
     replan_open(&replan, &standing);
-    ok(!(replan.tryout.layout.excess > 0) == fits, "the current plan %s",
+    ok(!(replan.tryout.assignment.excess > 0) == fits, "the current plan %s",
        fits ? "fits" : "does not fit");
-    for (unsigned i = 0; i < N_LAYOUTS; i++) {
+    for (unsigned i = 0; i < N_ASSIGNMENTS; i++) {
         change(&replan, &standing.rng);
         lessen(&replan, &tally);
     }
-    ok(tally.n_less > N_LAYOUTS / 2, "movement becomes less %u times",
+    ok(tally.n_less > N_ASSIGNMENTS / 2, "movement becomes less %u times",
        tally.n_less);
     is_i64(tally.n_more, 0, "and never more");
     is_i64(tally.n_over, 0, "never for memory");
@@ -133,7 +133,7 @@ static void check_order(void)
                    &standing.homes, NULL, &standing.arena, &err),
        "three tables: %s", err.msg);
     carry_over(&standing.nearest, &standing.space);
-    layout_init(&standing.homes.nearest, &standing.space);
+    assignment_init(&standing.homes.nearest, &standing.space);
     snapshot_load(&standing.nearest, &standing.homes.nearest);
     replan_open(&replan, &standing);
     for (uint32_t u = 0; u < 3; u++)
@@ -141,8 +141,8 @@ static void check_order(void)
             (struct change){.piece = NO_PIECE,
                             .type = standing.space.units[u].whole,
                             .device = standing.space.units[u].tables[0] > 0};
-    snapshot_load(&away, &replan.tryout.layout);
-    (void)replan_offer_layout(&replan);
+    snapshot_load(&away, &replan.tryout.assignment);
+    (void)replan_offer_assignment(&replan);
     replan_lessen(&replan);
     if (ok(replan.front.n == 3,
            "three assignments: none, one or both tables returned"))
@@ -150,7 +150,7 @@ static void check_order(void)
                 "the middle one returned the cheaper table");
     snapshot_release(&away);
     replan_close(&replan);
-    layout_release(&standing.homes.nearest);
+    assignment_release(&standing.homes.nearest);
     snapshot_release(&standing.nearest);
     arena_release(&standing.arena);
 }

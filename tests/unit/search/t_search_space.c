@@ -3,7 +3,7 @@
  * its figures equal those of its pieces. */
 #include "search/search_space.h"
 
-#include "search/state.h"
+#include "search/assignment.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

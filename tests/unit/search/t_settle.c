@@ -3,10 +3,10 @@
 #include "search/finish.h"
 
 #include "search/moves.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/standing.h"
-#include "tests/unit/search/state_check.h"
 
-#define N_LAYOUTS 60
+#define N_ASSIGNMENTS 60
 #define N_CHANGES 20
 /* Usable memory of a device: six devices hold slightly more than all tables. */
 #define TIGHT 230000
@@ -19,31 +19,31 @@ struct tally {
 static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
-        propose(&tryout->trial, &tryout->layout, rng);
+        propose(&tryout->trial, &tryout->assignment, rng);
         if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            layout_commit(&tryout->layout, &tryout->trial);
+            assignment_commit(&tryout->assignment, &tryout->trial);
     }
 }
 
-static void try_layout(struct standing *standing, bool by_memory,
-                       struct tally *tally)
+static void try_assignment(struct standing *standing, bool by_memory,
+                           struct tally *tally)
 {
-    struct layout *layout = &standing->tryout.layout;
+    struct assignment *assignment = &standing->tryout.assignment;
     struct snapshot settled = {0};
     struct err err = {0};
     double total_ms, excess;
 
     change(&standing->tryout, &standing->rng);
-    layout_price(layout);
-    total_ms = layout->total_ms;
-    excess = layout->excess;
-    snapshot_save(&settled, layout);
+    assignment_price(assignment);
+    total_ms = assignment->total_ms;
+    excess = assignment->excess;
+    snapshot_save(&settled, assignment);
     (void)settle(&settled, &standing->space, by_memory, 0);
-    snapshot_load(&settled, layout);
-    tally->n_wrong += layout_check(layout, &err) != 0;
-    tally->n_dearer += layout->total_ms > total_ms * (1 + 1e-9);
-    tally->n_cheaper += layout->total_ms < total_ms * (1 - 1e-9);
-    tally->n_over += layout->excess > excess + 1e-9;
+    snapshot_load(&settled, assignment);
+    tally->n_wrong += assignment_check(assignment, &err) != 0;
+    tally->n_dearer += assignment->total_ms > total_ms * (1 + 1e-9);
+    tally->n_cheaper += assignment->total_ms < total_ms * (1 - 1e-9);
+    tally->n_over += assignment->excess > excess + 1e-9;
     snapshot_release(&settled);
 }
 
@@ -56,16 +56,16 @@ int main(void)
             struct standing standing;
 
             standing_open(&standing, seed, ROW_CUT_ANY, 1, TIGHT);
-            standing.tryout.layout.move_limit_bytes = NO_MOVE_LIMIT;
-            for (unsigned i = 0; i < N_LAYOUTS; i++)
-                try_layout(&standing, by_memory, &tally);
+            standing.tryout.assignment.move_limit_bytes = NO_MOVE_LIMIT;
+            for (unsigned i = 0; i < N_ASSIGNMENTS; i++)
+                try_assignment(&standing, by_memory, &tally);
             standing_close(&standing);
         }
         is_i64(tally.n_wrong, 0,
                "assignments after the local search are valid");
         is_i64(tally.n_dearer, 0, "no assignment costs more");
         is_i64(tally.n_over, 0, "none exceeds the memory more");
-        ok(by_memory || tally.n_cheaper > 2 * N_LAYOUTS, "%u are cheaper",
+        ok(by_memory || tally.n_cheaper > 2 * N_ASSIGNMENTS, "%u are cheaper",
            tally.n_cheaper);
     }
     return tap_done();

@@ -4,12 +4,12 @@
 #include "search/finish.h"
 
 #include "search/moves.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/standing.h"
-#include "tests/unit/search/state_check.h"
 
 #include <float.h>
 
-#define N_LAYOUTS 100
+#define N_ASSIGNMENTS 100
 #define N_CHANGES 20
 /* Usable memory of a device: six devices hold nearly twice the bytes of all
  * tables. */
@@ -24,26 +24,26 @@ struct tally {
 static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
-        propose(&tryout->trial, &tryout->layout, rng);
+        propose(&tryout->trial, &tryout->assignment, rng);
         if (!tryout->trial.changes.n || !isfinite(tryout_price(tryout)) ||
-            tryout->trial.excess > tryout->layout.excess)
+            tryout->trial.excess > tryout->assignment.excess)
             continue;
-        layout_commit(&tryout->layout, &tryout->trial);
+        assignment_commit(&tryout->assignment, &tryout->trial);
     }
-    layout_price(&tryout->layout);
+    assignment_price(&tryout->assignment);
 }
 
-static void try_layout(struct standing *standing, struct tally *tally)
+static void try_assignment(struct standing *standing, struct tally *tally)
 {
     static const double rises[] = {DBL_MIN, 0.002, 0.01, 0.02, 0.05, 0.07,
                                    0.1,     0.15,  0.2,  0.3,  0.5,  1};
-    struct layout *layout = &standing->tryout.layout;
+    struct assignment *assignment = &standing->tryout.assignment;
     struct snapshot given = {0}, before = {0};
     struct err err = {0};
 
     change(&standing->tryout, &standing->rng);
-    tally->n_wrong += layout->excess > 0;
-    snapshot_save(&given, layout);
+    tally->n_wrong += assignment->excess > 0;
+    snapshot_save(&given, assignment);
     snapshot_price(&given, &standing->space);
     snapshot_copy(&before, &given);
     for (size_t i = 0; i < sizeof rises / sizeof *rises; i++) {
@@ -60,10 +60,10 @@ static void try_layout(struct standing *standing, struct tally *tally)
         snapshot_copy(&before, &simple);
         snapshot_release(&simple);
     }
-    snapshot_load(&before, layout);
-    tally->n_wrong += layout_check(layout, &err) != 0;
+    snapshot_load(&before, assignment);
+    tally->n_wrong += assignment_check(assignment, &err) != 0;
     snapshot_release(&before);
-    snapshot_load(&given, layout);
+    snapshot_load(&given, assignment);
     snapshot_release(&given);
 }
 
@@ -111,16 +111,16 @@ int main(void)
             struct standing standing;
 
             standing_open(&standing, seed, ROW_CUT_ANY, 1, memory);
-            standing.tryout.layout.move_limit_bytes = NO_MOVE_LIMIT;
-            for (unsigned i = 0; i < N_LAYOUTS; i++)
-                try_layout(&standing, &tally);
+            standing.tryout.assignment.move_limit_bytes = NO_MOVE_LIMIT;
+            for (unsigned i = 0; i < N_ASSIGNMENTS; i++)
+                try_assignment(&standing, &tally);
             standing_close(&standing);
         }
         is_i64(tally.n_wrong, 0, "simpler assignments are valid");
         is_i64(tally.n_over, 0, "all stay within the allowed cost");
         is_i64(tally.n_more, 0, "a higher allowance never gives more pieces");
         is_i64(tally.n_dearer, 0, "nor as many pieces at a higher cost");
-        ok(tally.n_simpler > N_LAYOUTS, "%u are simpler", tally.n_simpler);
+        ok(tally.n_simpler > N_ASSIGNMENTS, "%u are simpler", tally.n_simpler);
     }
     test_rows();
     return tap_done();

@@ -4,9 +4,9 @@
 
 #include "search/tuning.h"
 #include "tests/tap.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
-#include "tests/unit/search/state_check.h"
 
 struct tally {
     unsigned n, n_found, n_wrong, n_alike, n_several, n_dearer, n_gain;
@@ -18,16 +18,16 @@ struct tally {
 static bool is_right(struct snapshot *start, const struct search_space *space)
 {
     const double ms = start->total_ms;
-    struct layout layout;
+    struct assignment assignment;
     struct err err = {0};
     bool right;
 
-    layout_init(&layout, space);
-    snapshot_load(start, &layout);
+    assignment_init(&assignment, space);
+    snapshot_load(start, &assignment);
     snapshot_price(start, space);
-    right = !layout_check(&layout, &err) && layout.excess <= 0 &&
+    right = !assignment_check(&assignment, &err) && assignment.excess <= 0 &&
             fabs(start->excess) <= 0 && start->total_ms == ms;
-    layout_release(&layout);
+    assignment_release(&assignment);
     return right;
 }
 
@@ -285,7 +285,7 @@ static void check_ties(void)
 
 /* Number of priced sums with a lane that no piece has, and number of priced
  * assignments. */
-static unsigned n_unclean, n_layouts;
+static unsigned n_unclean, n_assignments;
 
 static void clean_compute(const struct oracle *oracle, const double *sums,
                           size_t n, double *compute_ms)
@@ -299,7 +299,7 @@ static void count_comm(const struct oracle *oracle, size_t n,
                        const double *sums, const double *compute_ms,
                        double *fwd_ms, double *bwd_ms)
 {
-    n_layouts += (unsigned)n;
+    n_assignments += (unsigned)n;
     random_comm(oracle, n, sums, compute_ms, fwd_ms, bwd_ms);
 }
 
@@ -339,7 +339,7 @@ static void check_clean(void)
             snapshot_release(&starts[i]);
         arena_release(&arena);
     }
-    is_i64((int64_t)n_priced, n_layouts,
+    is_i64((int64_t)n_priced, n_assignments,
            "the reported number of assignments was priced");
     ok(n_found > 2 && !n_unclean,
        "%u starts found; %u priced sums have a lane that no piece has", n_found,

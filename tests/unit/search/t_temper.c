@@ -3,8 +3,8 @@
 
 #include "search/search.h"
 #include "search/tuning.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
-#include "tests/unit/search/state_check.h"
 
 #define N_STEPS 3000
 
@@ -82,7 +82,7 @@ static void count_terms(const struct oracle *oracle, const double *sums,
  * checked, the chains take the same path. */
 static void check_given_up(enum scene_sort sort)
 {
-    const uint32_t every = layout_check_every;
+    const uint32_t every = assignment_check_every;
     struct asking asking = {.n_most = UINT64_MAX};
     struct temper some, all;
     struct scene scene;
@@ -96,20 +96,20 @@ static void check_given_up(enum scene_sort sort)
     counting = *asked_ops;
     counting.terms = count_terms;
     scene.oracle.base.ops = &counting;
-    layout_check_every = 0;
+    assignment_check_every = 0;
     temper_begin(&some, &scene, &asking, NULL);
     ok(temper_anneal(&some, N_STEPS, 0.05), "it anneals");
     n_some = n_devices_asked;
-    layout_check_every = UINT32_MAX;
+    assignment_check_every = UINT32_MAX;
     temper_begin(&all, &scene, &asking, NULL);
     ok(temper_anneal(&all, N_STEPS, 0.05), "and does where nothing is");
-    layout_check_every = every;
+    assignment_check_every = every;
     ok(n_some > 0 && (double)n_some < 0.95 * (double)(n_devices_asked - n_some),
        "which asks for more devices: %g, %g", (double)n_some,
        (double)(n_devices_asked - n_some));
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        const struct layout *a = &some.all[c].at.layout;
-        const struct layout *b = &all.all[c].at.layout;
+        const struct assignment *a = &some.all[c].at.assignment;
+        const struct assignment *b = &all.all[c].at.assignment;
 
         n_alike += a->n_pieces == b->n_pieces && a->total_ms == b->total_ms;
     }
@@ -160,7 +160,7 @@ static void look_at_ladder(struct look *look)
     }
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
         look->were[c] = chains[c];
-    look->cold_ms += chains[0]->at.layout.total_ms;
+    look->cold_ms += chains[0]->at.assignment.total_ms;
 }
 
 /* Checks that all chains have the same temperature, and that it falls by the
@@ -182,14 +182,14 @@ static void look_at_cooling(struct look *look, uint64_t n_done)
 static void look_at_chain(struct look *look, unsigned c)
 {
     const struct chain *chain = &look->temper.all[c];
-    const struct layout *layout = &chain->at.layout;
+    const struct assignment *assignment = &chain->at.assignment;
     unsigned n_seen = 0;
 
     for (unsigned i = 0; i < TEMPER_CHAINS; i++)
         n_seen += look->temper.chains[i] == chain;
     look->n_lost += n_seen != 1;
     look->n_dearer += look->n_asked && chain->best.total_ms > look->best_ms[c];
-    look->n_dearer += layout->total_ms < chain->best.total_ms * (1 - 1e-9);
+    look->n_dearer += assignment->total_ms < chain->best.total_ms * (1 - 1e-9);
     look->best_ms[c] = chain->best.total_ms;
     look->set_ms[c] = chain->temperature_ms;
 }
@@ -256,14 +256,15 @@ static void check_ladder(enum scene_sort sort)
  * when the chain started. */
 static double heaviness_ms(const struct chain *chain)
 {
-    const struct layout *layout = &chain->at.layout;
+    const struct assignment *assignment = &chain->at.assignment;
     double sum_ms = 0;
 
-    for (uint32_t i = 0; i < layout->n_devices * layout->n_terms; i++)
+    for (uint32_t i = 0; i < assignment->n_devices * assignment->n_terms; i++)
         for (uint32_t h = 0; h < chain->n_heavy; h++)
-            if (chain->heavy[h].term == i % layout->n_terms)
-                sum_ms += chain->heavy[h].weight_ms *
-                          pow(chain->heavy[h].scale * layout->terms_ms[i], 8);
+            if (chain->heavy[h].term == i % assignment->n_terms)
+                sum_ms +=
+                    chain->heavy[h].weight_ms *
+                    pow(chain->heavy[h].scale * assignment->terms_ms[i], 8);
     return sum_ms;
 }
 
@@ -311,9 +312,9 @@ static void check_turns(void)
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         const double want_ms = starts[c % 2].total_ms;
 
-        n_astray += differs(temper.all[c].at.layout.total_ms, want_ms) ||
+        n_astray += differs(temper.all[c].at.assignment.total_ms, want_ms) ||
                     differs(temper.all[c].best.total_ms, want_ms);
-        n_of_style[temper.all[c].at.layout.style]++;
+        n_of_style[temper.all[c].at.assignment.style]++;
     }
     is_i64(n_astray, 0, "chains take starts in turn");
     for (unsigned i = 0; i < TUNING_STYLES; i++)
@@ -354,7 +355,7 @@ static void check_excess(enum scene_sort sort)
     temper_start(&temper, &start, 1);
     (void)temper_anneal(&temper, N_STEPS, 0.001);
     for (unsigned c = 0; c < TEMPER_CHAINS; c++)
-        n_out += !(temper.all[c].at.layout.excess > 0);
+        n_out += !(temper.all[c].at.assignment.excess > 0);
     is_i64(n_out, TEMPER_CHAINS, "chains get out of that");
     snapshot_release(&start);
     temper_close(&temper);
@@ -367,9 +368,9 @@ static void check_excess(enum scene_sort sort)
 
 static double energy_of(const struct chain *chain, const struct scene *scene)
 {
-    return chain->at.layout.total_ms + scene->space.tuning->excess_weight *
-                                           chain->at.layout.excess *
-                                           chain->best.total_ms;
+    return chain->at.assignment.total_ms + scene->space.tuning->excess_weight *
+                                               chain->at.assignment.excess *
+                                               chain->best.total_ms;
 }
 
 /* Sets random energies of chains that do no steps. So one exchange can only
@@ -378,12 +379,12 @@ static void draw_energies(struct temper *temper, const struct scene *scene,
                           struct rng *rng)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        struct layout *layout = &temper->all[c].at.layout;
+        struct assignment *assignment = &temper->all[c].at.assignment;
 
         temper->chains[c] = &temper->all[c];
-        layout->total_ms =
+        assignment->total_ms =
             scene->start.total_ms * (1 + 0.02 * rng_uniform(rng));
-        layout->excess = rng_below(rng, 2) ? 2e-4 * rng_uniform(rng) : 0;
+        assignment->excess = rng_below(rng, 2) ? 2e-4 * rng_uniform(rng) : 0;
     }
 }
 

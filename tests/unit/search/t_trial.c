@@ -4,9 +4,9 @@
 #include "search/trial.h"
 
 #include "search/moves.h"
+#include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
-#include "tests/unit/search/state_check.h"
 
 #define N_STEPS 200
 #define N_TOGETHER 4
@@ -22,19 +22,19 @@ struct tally {
 
 static void come_true(struct tryout *tryout, struct tally *tally)
 {
-    struct layout *layout = &tryout->layout;
+    struct assignment *assignment = &tryout->assignment;
     const double total_ms = tryout->trial.total_ms;
     const double excess = tryout->trial.excess;
     struct err err = {0};
 
-    layout_commit(layout, &tryout->trial);
+    assignment_commit(assignment, &tryout->trial);
     /* committing computes sums from scratch now and then, and the excess always
      */
     tally->n_surprise +=
-        !(fabs(layout->total_ms - total_ms) <= 1e-9 * fabs(total_ms)) ||
-        !(fabs(layout->excess - excess) <= 1e-12);
+        !(fabs(assignment->total_ms - total_ms) <= 1e-9 * fabs(total_ms)) ||
+        !(fabs(assignment->excess - excess) <= 1e-12);
     tally->n_exceeding += excess > 0;
-    if (layout_check(layout, &err) && !tally->n_unsound++)
+    if (assignment_check(assignment, &err) && !tally->n_unsound++)
         printf("# %s\n", err.msg);
 }
 
@@ -42,17 +42,17 @@ static void come_true(struct tryout *tryout, struct tally *tally)
  * differs. */
 static unsigned n_summed_otherwise(struct tryout *tryout)
 {
-    const struct layout *layout = &tryout->layout;
+    const struct assignment *assignment = &tryout->assignment;
     struct trial *trial = &tryout->trial;
-    const size_t width = layout->space->oracle->width;
-    const size_t n = layout->n_devices * width;
+    const size_t width = assignment->space->oracle->width;
+    const size_t n = assignment->n_devices * width;
     double *alone = mem_alloc(n, sizeof(*alone));
     unsigned n_other = 0;
 
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        memcpy(alone + r * width, trial_sum_on(trial, layout, r),
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        memcpy(alone + r * width, trial_sum_on(trial, assignment, r),
                width * sizeof(*alone));
-    trial_sum(trial, layout);
+    trial_sum(trial, assignment);
     for (uint32_t i = 0; i < trial->n_devices; i++)
         n_other += memcmp(alone + trial->devices[i] * width,
                           trial->sums + i * width, width * sizeof(*alone)) != 0;
@@ -66,7 +66,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
     uint64_t n_priced[N_TOGETHER];
 
     for (unsigned i = 0; i < N_TOGETHER; i++) {
-        propose(&tryouts[i]->trial, &tryouts[i]->layout, rng);
+        propose(&tryouts[i]->trial, &tryouts[i]->assignment, rng);
         tally->n_apart += n_summed_otherwise(tryouts[i]);
         n_priced[i] = tryouts[i]->n_priced;
     }
@@ -80,7 +80,7 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
         tally->n_empty += !trial->changes.n;
         tally->n_miscounted +=
             tryouts[i]->n_priced - n_priced[i] != (trial->changes.n > 0);
-        pricing_init(&alone, tryouts[i]->layout.space, 1);
+        pricing_init(&alone, tryouts[i]->assignment.space, 1);
         tryouts_price(&tryouts[i], 1, &alone);
         tally->n_other += trial->total_ms != together_ms;
         if (trial->changes.n)
@@ -106,7 +106,7 @@ static void walk(const char *name, struct search_space *space,
     for (unsigned i = 0; i < N_TOGETHER; i++) {
         tryouts[i] = &all[i];
         tryout_init(tryouts[i], space);
-        snapshot_load(start, &tryouts[i]->layout);
+        snapshot_load(start, &tryouts[i]->assignment);
     }
     rng_init(&rng, 61, 0);
     for (unsigned i = 0; i < N_STEPS; i++)
@@ -149,14 +149,15 @@ static void walk_by_halves(void)
 
 /* Computes the devices of a grid's pieces after the candidate. Returns true if
  * two pieces of one row block would share a device. */
-static bool would_meet(const struct trial *trial, const struct layout *layout)
+static bool would_meet(const struct trial *trial,
+                       const struct assignment *assignment)
 {
-    const struct piece_type *types = layout->space->types;
+    const struct piece_type *types = assignment->space->types;
     struct change all[64];
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < layout->n_pieces; i++) {
-        const struct change *piece = &layout->pieces[i];
+    for (uint32_t i = 0; i < assignment->n_pieces; i++) {
+        const struct change *piece = &assignment->pieces[i];
 
         if (piece->type == NO_TYPE || types[piece->type].kind != SHARD_GRID)
             continue;
@@ -182,15 +183,15 @@ static void check_meeting(void)
     unsigned n_met = 0, n_wrong = 0, n = 1000;
     struct standing standing;
     struct trial *trial = &standing.tryout.trial;
-    const struct layout *layout = &standing.tryout.layout;
+    const struct assignment *assignment = &standing.tryout.assignment;
 
     standing_open(&standing, 3, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
     for (unsigned i = 0; i < n; i++) {
         bool meet;
 
         trial_clear(trial);
-        for (uint32_t k = 0; k < layout->n_pieces; k++) {
-            const struct change *piece = &layout->pieces[k];
+        for (uint32_t k = 0; k < assignment->n_pieces; k++) {
+            const struct change *piece = &assignment->pieces[k];
 
             if (piece->type != NO_TYPE &&
                 standing.space.types[piece->type].kind == SHARD_GRID &&
@@ -199,9 +200,9 @@ static void check_meeting(void)
                     k, piece->type, rng_draw(&standing.rng, STANDING_GPUS),
                     piece->range, piece->block};
         }
-        meet = would_meet(trial, layout);
+        meet = would_meet(trial, assignment);
         n_met += meet;
-        n_wrong += trial_join(trial, layout) == meet;
+        n_wrong += trial_join(trial, assignment) == meet;
     }
     ok(n_met > n / 10 && n_met < n * 9 / 10,
        "%u candidates: in %u two pieces would share a device", n, n_met);

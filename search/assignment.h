@@ -8,10 +8,10 @@
 /*
  * Assignment of pieces to devices: the state of a search. It lists the pieces
  * by unit and by device, and keeps the sum of the pieces of each device. There
- * are two ways to change it: to commit a priced candidate (layout_commit), and
- * to load a whole snapshot (snapshot_load). So everything that it keeps is
- * always up to date; search/state.c lists the invariants. For one thread at a
- * time.
+ * are two ways to change it: to commit a priced candidate (assignment_commit),
+ * and to load a whole snapshot (snapshot_load). So everything that it keeps is
+ * always up to date; search/assignment.c lists the invariants. For one thread
+ * at a time.
  */
 
 /* Index that stands for "no piece" or "no device". */
@@ -48,7 +48,7 @@ struct holding {
 
 /* The assignment. R is the number of devices. "Terms" are those of the oracle
  * (core/oracle.h). */
-struct layout {
+struct assignment {
     const struct search_space *space; /* search space, not owned */
     struct arena arena;               /* holds the arrays that do not grow */
     uint32_t n_devices;
@@ -68,17 +68,17 @@ struct layout {
                          the total comes from comm */
     double *terms_ms; /* [R][n_terms]; equals compute_ms if the oracle has no
                          terms */
-    double *block_ms; /* [layout_n_blocks][n_terms]: maximum of each term over a
-                         block of devices */
+    double *block_ms; /* [assignment_n_blocks][n_terms]: maximum of each term
+                         over a block of devices */
     double *load_ms;  /* [R]: total of the terms of the device; if the oracle
                          has no terms, sum of the load_ms of its pieces */
     uint64_t *bytes;  /* [R] */
-    double excess;    /* sum of layout_excess over the devices, plus
+    double excess;    /* sum of assignment_excess over the devices, plus
                          homes_excess */
     uint64_t move_limit_bytes; /* limit on migration; NO_MOVE_LIMIT until the
                                   caller sets it */
     uint64_t *moved_bytes;     /* [n_units]: migration of each unit; NULL unless
-                                  in re-planning; updated by layout_price alone
+                                  in re-planning; updated by assignment_price alone
                                   if move_limit_bytes is NO_MOVE_LIMIT */
     uint64_t all_moved_bytes;  /* sum of moved_bytes */
     double total_ms;           /* from the terms, or from comm if the oracle has
@@ -86,24 +86,25 @@ struct layout {
     uint32_t style;  /* move mix of its chain: index into tuning->changes */
     bool is_partial; /* pieces are still missing; the caller sets it */
     uint32_t n_unchecked;              /* commits since the last check
-                                          (layout_check_every) */
+                                          (assignment_check_every) */
     double most_ms[ORACLE_MAX_TERMS];  /* [n_terms]: maximum of each term over
                                           the devices */
     uint32_t leader[ORACLE_MAX_TERMS]; /* [n_terms]: first device that has the
                                           maximum */
     /* [n_terms]: rise of the total per rise of the term's maximum, as of the
-     * last layout_price. 1 if the total is the sum of the maxima. 0 if another
-     * term hides this one by a wide margin: then it need not be lowered. */
+     * last assignment_price. 1 if the total is the sum of the maxima. 0 if
+     * another term hides this one by a wide margin: then it need not be
+     * lowered. */
     double weight[ORACLE_MAX_TERMS];
 };
 
 /* Size of a block of devices. The maximum of each term is kept per block, so
  * the maximum over all devices except a few is found without visiting each of
  * them. */
-#define LAYOUT_BLOCK 32u
-static inline uint32_t layout_n_blocks(uint32_t n_devices)
+#define ASSIGNMENT_BLOCK 32u
+static inline uint32_t assignment_n_blocks(uint32_t n_devices)
 {
-    return (n_devices + LAYOUT_BLOCK - 1) / LAYOUT_BLOCK;
+    return (n_devices + ASSIGNMENT_BLOCK - 1) / ASSIGNMENT_BLOCK;
 }
 
 /* to[i] = from[i] + sign x vector[i] for i < width. from may equal to. */
@@ -115,49 +116,53 @@ static inline void add_lanes(double *to, const double *from,
 }
 
 /* Returns true if candidates count their migration: in re-planning, unless
- * move_limit_bytes is NO_MOVE_LIMIT. Then layout_price alone counts it. */
-static inline bool layout_counts_moves(const struct layout *layout)
+ * move_limit_bytes is NO_MOVE_LIMIT. Then assignment_price alone counts it. */
+static inline bool assignment_counts_moves(const struct assignment *assignment)
 {
-    return layout->space->homes && layout->move_limit_bytes != NO_MOVE_LIMIT;
+    return assignment->space->homes &&
+           assignment->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
 /* Allocates an assignment. It cannot be used before a snapshot has been loaded
  * (snapshot_load). */
-void layout_init(struct layout *layout, const struct search_space *space);
-void layout_release(struct layout *layout);
+void assignment_init(struct assignment *assignment,
+                     const struct search_space *space);
+void assignment_release(struct assignment *assignment);
 
 /* Excess of a device that is one byte over its limit. */
-#define LAYOUT_ANY_EXCESS 0.002
+#define ASSIGNMENT_ANY_EXCESS 0.002
 /* Returns the excess of bytes over a limit: 0 if they keep it, else
- * LAYOUT_ANY_EXCESS plus the exceeding bytes as a share of `whole`. For a
+ * ASSIGNMENT_ANY_EXCESS plus the exceeding bytes as a share of `whole`. For a
  * device `whole` is its usable memory. */
 static inline double excess_over(uint64_t limit, uint64_t bytes, uint64_t whole)
 {
     if (bytes <= limit)
         return 0;
-    return LAYOUT_ANY_EXCESS + (double)(bytes - limit) / ((double)whole + 1);
+    return ASSIGNMENT_ANY_EXCESS +
+           (double)(bytes - limit) / ((double)whole + 1);
 }
-static inline double layout_excess(const struct layout *layout, uint32_t device,
-                                   uint64_t bytes)
+static inline double assignment_excess(const struct assignment *assignment,
+                                       uint32_t device, uint64_t bytes)
 {
-    uint64_t room = layout->space->room_bytes[device];
+    uint64_t room = assignment->space->room_bytes[device];
 
     return excess_over(room, bytes, room);
 }
 
 /* Applies a candidate that has been priced. */
 struct trial;
-void layout_commit(struct layout *layout, const struct trial *trial);
+void assignment_commit(struct assignment *assignment,
+                       const struct trial *trial);
 /* The checker runs on every Nth commit of an assignment and aborts if something
  * is wrong; 0: never. N is 256 in debug and sanitizer builds (make
  * CHECK_EVERY=256) and 0 in others; tests set it before a search. The checker
- * is linked in those builds alone: tests/unit/search/state_check.h. */
-extern uint32_t layout_check_every;
-extern void (*layout_checker)(const struct layout *layout);
+ * is linked in those builds alone: tests/unit/search/assignment_check.h. */
+extern uint32_t assignment_check_every;
+extern void (*assignment_checker)(const struct assignment *assignment);
 /* Adds everything up from the pieces and prices it. */
-void layout_price(struct layout *layout);
+void assignment_price(struct assignment *assignment);
 /* Returns the total by comm of a priced assignment (oracle_total_ms). */
-double layout_true_total(const struct layout *layout);
+double assignment_true_total(const struct assignment *assignment);
 
 /* Snapshot of an assignment: its pieces, total and excess, but no sums, so a
  * copy costs no more than its pieces. A zeroed snapshot is empty. Also used as
@@ -185,9 +190,11 @@ static inline struct change *snapshot_next(struct snapshot *snapshot)
 /* Copies the pieces, total and excess. */
 void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 /* Takes a snapshot of the assignment. */
-void snapshot_save(struct snapshot *snapshot, const struct layout *layout);
+void snapshot_save(struct snapshot *snapshot,
+                   const struct assignment *assignment);
 /* Replaces the whole assignment, and prices it. */
-void snapshot_load(const struct snapshot *snapshot, struct layout *layout);
+void snapshot_load(const struct snapshot *snapshot,
+                   struct assignment *assignment);
 
 /* Sets the excess, and the total by comm. */
 void snapshot_price(struct snapshot *snapshot,

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_TESTS_UNIT_SEARCH_STATE_CHECK_H
 #define NEUROSHARD_TESTS_UNIT_SEARCH_STATE_CHECK_H
 
-#include "search/state.h"
+#include "search/assignment.h"
 
 /* An assignment keeps lists, sums and totals that each change updates. This
  * check computes all of them again from the pieces and reports the first
@@ -17,11 +17,13 @@
  *     totals    the largest of each term, its device, the total
  *
  * If this file is linked, searches run the check on every Nth commit of an
- * assignment (layout_check_every, 1 in make test-long) and abort if it fails.
+ * assignment (assignment_check_every, 1 in make test-long) and abort if it
+ * fails.
  */
 
 /* Returns 0, or -1 and ERR_INPUT. The assignment must have been priced, or
  * committed since. */
-int layout_check(const struct layout *layout, struct err *err) MUST_CHECK;
+int assignment_check(const struct assignment *assignment,
+                     struct err *err) MUST_CHECK;
 
 #endif

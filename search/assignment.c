@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/state.h"
+#include "search/assignment.h"
 
 #include "base/ranked.h"
 #include "search/movement.h"
@@ -9,7 +9,8 @@
 #include <string.h>
 
 /*
- * Invariants of an assignment between two commits. layout_check verifies them:
+ * Invariants of an assignment between two commits. assignment_check verifies
+ * them:
  *
  *    pieces  A piece that has a piece type is once in the list of its unit and
  *            once in the holding of its device, at its slot. A piece without
@@ -31,115 +32,120 @@
  * piece on average. */
 #define REFRESH 64
 
-#ifndef LAYOUT_CHECK_EVERY
-#    define LAYOUT_CHECK_EVERY 0
+#ifndef ASSIGNMENT_CHECK_EVERY
+#    define ASSIGNMENT_CHECK_EVERY 0
 #endif
-uint32_t layout_check_every = LAYOUT_CHECK_EVERY;
-void (*layout_checker)(const struct layout *layout);
+uint32_t assignment_check_every = ASSIGNMENT_CHECK_EVERY;
+void (*assignment_checker)(const struct assignment *assignment);
 
-void layout_init(struct layout *layout, const struct search_space *space)
+void assignment_init(struct assignment *assignment,
+                     const struct search_space *space)
 {
     const struct oracle *oracle = space->oracle;
     const uint32_t n = space->n_devices;
     const uint32_t n_terms = oracle->ops->terms ? oracle->n_terms : 1;
-    struct arena *arena = &layout->arena;
+    struct arena *arena = &assignment->arena;
 
-    *layout = (struct layout){.space = space,
-                              .n_devices = n,
-                              .n_terms = n_terms,
-                              .move_limit_bytes = NO_MOVE_LIMIT};
-    layout->first_of = ARENA_NEW(arena, uint32_t, space->n_units);
-    layout->holdings = ARENA_NEW(arena, struct holding, n);
-    layout->n_commits = ARENA_NEW(arena, uint32_t, n);
-    layout->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
-    layout->compute_ms = layout->terms_ms = ARENA_NEW(arena, double, n);
+    *assignment = (struct assignment){.space = space,
+                                      .n_devices = n,
+                                      .n_terms = n_terms,
+                                      .move_limit_bytes = NO_MOVE_LIMIT};
+    assignment->first_of = ARENA_NEW(arena, uint32_t, space->n_units);
+    assignment->holdings = ARENA_NEW(arena, struct holding, n);
+    assignment->n_commits = ARENA_NEW(arena, uint32_t, n);
+    assignment->sums = ARENA_NEW(arena, double, (size_t)n * oracle->width);
+    assignment->compute_ms = assignment->terms_ms = ARENA_NEW(arena, double, n);
     if (oracle->ops->terms)
-        layout->terms_ms = ARENA_NEW(arena, double, (size_t)n *n_terms);
-    layout->block_ms =
-        ARENA_NEW(arena, double, layout_n_blocks(n) * (size_t)n_terms);
-    layout->load_ms = ARENA_NEW(arena, double, n);
-    layout->bytes = ARENA_NEW(arena, uint64_t, n);
+        assignment->terms_ms = ARENA_NEW(arena, double, (size_t)n *n_terms);
+    assignment->block_ms =
+        ARENA_NEW(arena, double, assignment_n_blocks(n) * (size_t)n_terms);
+    assignment->load_ms = ARENA_NEW(arena, double, n);
+    assignment->bytes = ARENA_NEW(arena, uint64_t, n);
     if (space->homes)
-        layout->moved_bytes = ARENA_NEW(arena, uint64_t, space->n_units);
+        assignment->moved_bytes = ARENA_NEW(arena, uint64_t, space->n_units);
 }
 
-void layout_release(struct layout *layout)
+void assignment_release(struct assignment *assignment)
 {
-    for (uint32_t r = 0; layout->holdings && r < layout->n_devices; r++)
-        mem_free(layout->holdings[r].pieces);
-    mem_free(layout->pieces);
-    mem_free(layout->links);
-    arena_release(&layout->arena);
-    *layout = (struct layout){0};
+    for (uint32_t r = 0; assignment->holdings && r < assignment->n_devices; r++)
+        mem_free(assignment->holdings[r].pieces);
+    mem_free(assignment->pieces);
+    mem_free(assignment->links);
+    arena_release(&assignment->arena);
+    *assignment = (struct assignment){0};
 }
 
 /* Adds a piece to its device. The piece stores its slot in the device's list,
  * so that it is removed in O(1): the last piece of the list takes its slot. The
  * order of the list does not matter, as all draws are of slots. */
-static void hold(struct layout *layout, uint32_t piece)
+static void hold(struct assignment *assignment, uint32_t piece)
 {
-    struct holding *holding = &layout->holdings[layout->pieces[piece].device];
+    struct holding *holding =
+        &assignment->holdings[assignment->pieces[piece].device];
 
     holding->pieces = mem_room(holding->pieces, holding->n, &holding->capacity,
                                sizeof(*holding->pieces));
-    layout->links[piece].slot = holding->n;
+    assignment->links[piece].slot = holding->n;
     holding->pieces[holding->n++] = piece;
-    layout->load_ms[layout->pieces[piece].device] +=
-        layout->space->load_ms[layout->pieces[piece].type];
+    assignment->load_ms[assignment->pieces[piece].device] +=
+        assignment->space->load_ms[assignment->pieces[piece].type];
 }
 
-static void let_go(struct layout *layout, uint32_t piece)
+static void let_go(struct assignment *assignment, uint32_t piece)
 {
-    struct holding *holding = &layout->holdings[layout->pieces[piece].device];
-    uint32_t slot = layout->links[piece].slot;
+    struct holding *holding =
+        &assignment->holdings[assignment->pieces[piece].device];
+    uint32_t slot = assignment->links[piece].slot;
     uint32_t last = holding->pieces[--holding->n];
 
     assert(holding->pieces[slot] == piece || slot == holding->n);
     holding->pieces[slot] = last;
-    layout->links[last].slot = slot;
-    layout->load_ms[layout->pieces[piece].device] -=
-        layout->space->load_ms[layout->pieces[piece].type];
+    assignment->links[last].slot = slot;
+    assignment->load_ms[assignment->pieces[piece].device] -=
+        assignment->space->load_ms[assignment->pieces[piece].type];
 }
 
 /* Adds a new piece to the assignment. Ignores change->piece. */
-static void insert(struct layout *layout, const struct change *change)
+static void insert(struct assignment *assignment, const struct change *change)
 {
-    uint32_t unit = layout->space->types[change->type].unit;
-    uint32_t idx = layout->first_free;
+    uint32_t unit = assignment->space->types[change->type].unit;
+    uint32_t idx = assignment->first_free;
 
     if (idx != NO_PIECE) {
-        layout->first_free = layout->links[idx].next;
+        assignment->first_free = assignment->links[idx].next;
     } else {
-        idx = layout->n_pieces++;
-        layout->pieces = mem_room(layout->pieces, idx, &layout->capacity,
-                                  sizeof(*layout->pieces));
-        layout->links = mem_room(layout->links, idx, &layout->links_capacity,
-                                 sizeof(*layout->links));
+        idx = assignment->n_pieces++;
+        assignment->pieces =
+            mem_room(assignment->pieces, idx, &assignment->capacity,
+                     sizeof(*assignment->pieces));
+        assignment->links =
+            mem_room(assignment->links, idx, &assignment->links_capacity,
+                     sizeof(*assignment->links));
     }
-    layout->pieces[idx] = *change;
-    layout->pieces[idx].piece = idx;
-    layout->links[idx].next = layout->first_of[unit];
-    layout->first_of[unit] = idx;
-    layout->n_live++;
-    hold(layout, idx);
+    assignment->pieces[idx] = *change;
+    assignment->pieces[idx].piece = idx;
+    assignment->links[idx].next = assignment->first_of[unit];
+    assignment->first_of[unit] = idx;
+    assignment->n_live++;
+    hold(assignment, idx);
 }
 
 /* Removes a piece from its unit and its device. The walk along the unit's list
  * is short, as the list is short or the piece is its first. The index of the
  * piece is the next one that is reused. */
-static void drop(struct layout *layout, uint32_t idx)
+static void drop(struct assignment *assignment, uint32_t idx)
 {
-    uint32_t *type = &layout->pieces[idx].type;
-    uint32_t *at = &layout->first_of[layout->space->types[*type].unit];
+    uint32_t *type = &assignment->pieces[idx].type;
+    uint32_t *at = &assignment->first_of[assignment->space->types[*type].unit];
 
-    let_go(layout, idx);
+    let_go(assignment, idx);
     while (*at != idx)
-        at = &layout->links[*at].next;
-    *at = layout->links[idx].next;
+        at = &assignment->links[*at].next;
+    *at = assignment->links[idx].next;
     *type = NO_TYPE;
-    layout->links[idx].next = layout->first_free;
-    layout->first_free = idx;
-    layout->n_live--;
+    assignment->links[idx].next = assignment->first_free;
+    assignment->first_free = idx;
+    assignment->n_live--;
 }
 
 /*
@@ -152,84 +158,86 @@ static void drop(struct layout *layout, uint32_t idx)
  */
 
 /* Sets the maximum of each term over a block of devices. */
-static void find_block(struct layout *layout, uint32_t block)
+static void find_block(struct assignment *assignment, uint32_t block)
 {
-    const size_t n_terms = layout->n_terms;
-    const uint32_t begin = block * LAYOUT_BLOCK;
+    const size_t n_terms = assignment->n_terms;
+    const uint32_t begin = block * ASSIGNMENT_BLOCK;
     const uint32_t end =
-        (uint32_t)min_u64(begin + LAYOUT_BLOCK, layout->n_devices);
-    double *most_ms = layout->block_ms + block * n_terms;
+        (uint32_t)min_u64(begin + ASSIGNMENT_BLOCK, assignment->n_devices);
+    double *most_ms = assignment->block_ms + block * n_terms;
 
     for (size_t k = 0; k < n_terms; k++)
-        most_ms[k] = layout->terms_ms[begin * n_terms + k];
+        most_ms[k] = assignment->terms_ms[begin * n_terms + k];
     for (uint32_t r = begin + 1; r < end; r++)
         for (size_t k = 0; k < n_terms; k++)
-            most_ms[k] = max_of(layout->terms_ms[r * n_terms + k], most_ms[k]);
+            most_ms[k] =
+                max_of(assignment->terms_ms[r * n_terms + k], most_ms[k]);
 }
 
 /* Finds the leader of each term: the device with the largest value, or the
  * first one if several have it. A chain's draws depend on the leaders, so they
  * must not depend on the way that led to the assignment. Recomputes only the
  * blocks of the n given devices, or all blocks if `devices` is NULL. */
-static void find_leaders(struct layout *layout, const uint32_t *devices,
+static void find_leaders(struct assignment *assignment, const uint32_t *devices,
                          uint32_t n)
 {
-    const size_t n_terms = layout->n_terms;
-    const uint32_t n_blocks = layout_n_blocks(layout->n_devices);
+    const size_t n_terms = assignment->n_terms;
+    const uint32_t n_blocks = assignment_n_blocks(assignment->n_devices);
 
     if (!devices || n > n_blocks)
         for (uint32_t b = 0; b < n_blocks; b++)
-            find_block(layout, b);
+            find_block(assignment, b);
     else
         for (uint32_t i = 0; i < n; i++)
-            find_block(layout, devices[i] / LAYOUT_BLOCK);
+            find_block(assignment, devices[i] / ASSIGNMENT_BLOCK);
     for (size_t k = 0; k < n_terms; k++) {
-        const double *of = layout->block_ms + k;
+        const double *of = assignment->block_ms + k;
         uint32_t block = 0, leader;
 
         for (uint32_t b = 1; b < n_blocks; b++)
             if (of[b * n_terms] > of[block * n_terms])
                 block = b;
-        layout->most_ms[k] = of[block * n_terms];
-        leader = block * LAYOUT_BLOCK;
-        while (layout->terms_ms[leader * n_terms + k] < layout->most_ms[k])
+        assignment->most_ms[k] = of[block * n_terms];
+        leader = block * ASSIGNMENT_BLOCK;
+        while (assignment->terms_ms[leader * n_terms + k] <
+               assignment->most_ms[k])
             leader++;
-        layout->leader[k] = leader;
+        assignment->leader[k] = leader;
     }
 }
 
 /* Sets the load of a device to the total of its terms if the oracle has terms.
  * Without terms the load stays the sum of the pieces' loads, which hold and
  * let_go keep. */
-static void set_load(struct layout *layout, uint32_t r)
+static void set_load(struct assignment *assignment, uint32_t r)
 {
-    const struct oracle *oracle = layout->space->oracle;
+    const struct oracle *oracle = assignment->space->oracle;
 
     if (oracle->ops->terms)
-        layout->load_ms[r] = oracle_terms_total_ms(
-            oracle, layout->terms_ms + r * layout->n_terms);
+        assignment->load_ms[r] = oracle_terms_total_ms(
+            oracle, assignment->terms_ms + r * assignment->n_terms);
 }
 
 /* Recomputes the sums, the load and the bytes of a device from its pieces. It
  * adds in the order of the holding, which depends on the way that led to the
  * assignment. So totals of equal assignments may differ in their last bits. */
-static void add_up(struct layout *layout, uint32_t r)
+static void add_up(struct assignment *assignment, uint32_t r)
 {
-    const size_t width = layout->space->oracle->width;
-    const struct holding *holding = &layout->holdings[r];
-    double *sum = layout->sums + r * width;
+    const size_t width = assignment->space->oracle->width;
+    const struct holding *holding = &assignment->holdings[r];
+    double *sum = assignment->sums + r * width;
 
     memset(sum, 0, width * sizeof(*sum));
-    layout->load_ms[r] = 0;
-    layout->bytes[r] = 0;
-    layout->n_commits[r] = 0;
+    assignment->load_ms[r] = 0;
+    assignment->bytes[r] = 0;
+    assignment->n_commits[r] = 0;
     for (uint32_t i = 0; i < holding->n; i++) {
-        uint32_t type = layout->pieces[holding->pieces[i]].type;
-        const double *vector = layout->space->vectors + type * width;
+        uint32_t type = assignment->pieces[holding->pieces[i]].type;
+        const double *vector = assignment->space->vectors + type * width;
 
-        layout->load_ms[r] += layout->space->load_ms[type];
-        layout->bytes[r] =
-            saturating_add(layout->bytes[r], layout->space->types[type].bytes);
+        assignment->load_ms[r] += assignment->space->load_ms[type];
+        assignment->bytes[r] = saturating_add(
+            assignment->bytes[r], assignment->space->types[type].bytes);
         add_lanes(sum, sum, vector, 1, width);
     }
 }
@@ -237,61 +245,64 @@ static void add_up(struct layout *layout, uint32_t r)
 /* Recomputes the excess of the assignment. Adding differences would leave
  * rounding errors instead of 0, and an assignment that keeps all limits would
  * not be recognised. */
-static void add_excess(struct layout *layout)
+static void add_excess(struct assignment *assignment)
 {
-    layout->excess = 0;
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        layout->excess += layout_excess(layout, r, layout->bytes[r]);
-    if (layout_counts_moves(layout))
-        layout->excess += homes_excess(layout, layout->all_moved_bytes);
+    assignment->excess = 0;
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        assignment->excess +=
+            assignment_excess(assignment, r, assignment->bytes[r]);
+    if (assignment_counts_moves(assignment))
+        assignment->excess +=
+            homes_excess(assignment, assignment->all_moved_bytes);
 }
 
 /* Applies a candidate. Devices that it does not touch keep their values.
  * Touched devices get the values that the candidate has computed, so nothing is
  * added up twice. The sums of a device are recomputed from its pieces after
  * REFRESH commits, or after as many commits as it has pieces. */
-void layout_commit(struct layout *layout, const struct trial *trial)
+void assignment_commit(struct assignment *assignment, const struct trial *trial)
 {
-    const size_t width = layout->space->oracle->width;
-    const size_t n_terms = layout->n_terms;
+    const size_t width = assignment->space->oracle->width;
+    const size_t n_terms = assignment->n_terms;
 
     for (uint32_t c = 0; c < trial->changes.n; c++) {
         const struct change *change = &trial->changes.pieces[c];
 
         if (change->type == NO_TYPE) {
-            drop(layout, change->piece);
+            drop(assignment, change->piece);
         } else if (change->piece == NO_PIECE) {
-            insert(layout, change);
+            insert(assignment, change);
         } else {
-            let_go(layout, change->piece);
-            layout->pieces[change->piece] = *change;
-            hold(layout, change->piece);
+            let_go(assignment, change->piece);
+            assignment->pieces[change->piece] = *change;
+            hold(assignment, change->piece);
         }
     }
     for (uint32_t i = 0; i < trial->n_devices; i++) {
         uint32_t r = trial->devices[i];
 
-        layout->compute_ms[r] = trial->compute_ms[i];
-        layout->bytes[r] = trial->bytes[i];
-        memcpy(layout->sums + r * width, trial->sums + i * width,
+        assignment->compute_ms[r] = trial->compute_ms[i];
+        assignment->bytes[r] = trial->bytes[i];
+        memcpy(assignment->sums + r * width, trial->sums + i * width,
                width * sizeof(double));
-        memcpy(layout->terms_ms + r * n_terms, trial->terms_ms + i * n_terms,
-               n_terms * sizeof(double));
-        if (++layout->n_commits[r] >= REFRESH &&
-            layout->n_commits[r] >= layout->holdings[r].n)
-            add_up(layout, r);
-        set_load(layout, r);
+        memcpy(assignment->terms_ms + r * n_terms,
+               trial->terms_ms + i * n_terms, n_terms * sizeof(double));
+        if (++assignment->n_commits[r] >= REFRESH &&
+            assignment->n_commits[r] >= assignment->holdings[r].n)
+            add_up(assignment, r);
+        set_load(assignment, r);
     }
-    layout->total_ms = trial->total_ms;
+    assignment->total_ms = trial->total_ms;
     for (uint32_t i = 0; i < trial->n_moved; i++)
-        layout->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
-    layout->all_moved_bytes = trial->all_moved_bytes;
-    find_leaders(layout, trial->devices, trial->n_devices);
-    if (layout->excess > 0 || trial->excess > 0)
-        add_excess(layout);
-    if (layout_check_every && ++layout->n_unchecked >= layout_check_every) {
-        layout->n_unchecked = 0;
-        layout_checker(layout);
+        assignment->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
+    assignment->all_moved_bytes = trial->all_moved_bytes;
+    find_leaders(assignment, trial->devices, trial->n_devices);
+    if (assignment->excess > 0 || trial->excess > 0)
+        add_excess(assignment);
+    if (assignment_check_every &&
+        ++assignment->n_unchecked >= assignment_check_every) {
+        assignment->n_unchecked = 0;
+        assignment_checker(assignment);
     }
 }
 
@@ -299,57 +310,58 @@ void layout_commit(struct layout *layout, const struct trial *trial)
  * follows the total of their maxima, which equals comm's total exactly only if
  * the oracle is additive (core/oracle.h). So final comparisons of assignments
  * use this function. */
-double layout_true_total(const struct layout *layout)
+double assignment_true_total(const struct assignment *assignment)
 {
-    return oracle_comm_total_ms(layout->space->oracle, layout->sums,
-                                layout->compute_ms);
+    return oracle_comm_total_ms(assignment->space->oracle, assignment->sums,
+                                assignment->compute_ms);
 }
 
 /* Sets the weight of each term: the rise of the total in ms per ms of the
  * term's maximum. It is a finite difference over a step of near_frac times the
  * maximum. So a term has a weight even if another term hides it, provided that
  * the other one is larger by less than this step. */
-static void weigh_terms(struct layout *layout)
+static void weigh_terms(struct assignment *assignment)
 {
-    const struct oracle *oracle = layout->space->oracle;
-    const double near_frac = layout->space->tuning->near_frac;
+    const struct oracle *oracle = assignment->space->oracle;
+    const double near_frac = assignment->space->tuning->near_frac;
 
-    for (size_t k = 0; k < layout->n_terms; k++) {
-        const double ms = layout->most_ms[k];
+    for (size_t k = 0; k < assignment->n_terms; k++) {
+        const double ms = assignment->most_ms[k];
 
-        layout->weight[k] = 1;
+        assignment->weight[k] = 1;
         if (!oracle->ops->terms || !oracle->step || !(ms > 0))
             continue;
-        layout->most_ms[k] = ms * (1 + near_frac);
-        layout->weight[k] = (oracle_terms_total_ms(oracle, layout->most_ms) -
-                             layout->total_ms) /
-                            (near_frac * ms);
-        layout->most_ms[k] = ms;
+        assignment->most_ms[k] = ms * (1 + near_frac);
+        assignment->weight[k] =
+            (oracle_terms_total_ms(oracle, assignment->most_ms) -
+             assignment->total_ms) /
+            (near_frac * ms);
+        assignment->most_ms[k] = ms;
     }
 }
 
-void layout_price(struct layout *layout)
+void assignment_price(struct assignment *assignment)
 {
-    const struct oracle *oracle = layout->space->oracle;
+    const struct oracle *oracle = assignment->space->oracle;
 
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        add_up(layout, r);
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        add_up(assignment, r);
     if (oracle->ops->terms)
-        oracle->ops->terms(oracle, layout->sums, layout->n_devices,
-                           layout->compute_ms, layout->terms_ms);
+        oracle->ops->terms(oracle, assignment->sums, assignment->n_devices,
+                           assignment->compute_ms, assignment->terms_ms);
     else
-        oracle->ops->compute(oracle, layout->sums, layout->n_devices,
-                             layout->compute_ms);
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        set_load(layout, r);
-    find_leaders(layout, NULL, 0);
-    if (layout->moved_bytes)
-        homes_count_layout(layout);
-    add_excess(layout);
-    layout->total_ms = oracle->ops->terms
-                           ? oracle_terms_total_ms(oracle, layout->most_ms)
-                           : layout_true_total(layout);
-    weigh_terms(layout);
+        oracle->ops->compute(oracle, assignment->sums, assignment->n_devices,
+                             assignment->compute_ms);
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        set_load(assignment, r);
+    find_leaders(assignment, NULL, 0);
+    if (assignment->moved_bytes)
+        homes_count_assignment(assignment);
+    add_excess(assignment);
+    assignment->total_ms =
+        oracle->ops->terms ? oracle_terms_total_ms(oracle, assignment->most_ms)
+                           : assignment_true_total(assignment);
+    weigh_terms(assignment);
 }
 
 /* --- snapshots --- */
@@ -372,42 +384,44 @@ void snapshot_copy(struct snapshot *to, const struct snapshot *from)
 /* Saves the pieces in the order of the assignment's array, without its holes.
  * An assignment that is loaded from the snapshot has other indices and slots,
  * so a chain that continues from it draws other moves. */
-void snapshot_save(struct snapshot *snapshot, const struct layout *layout)
+void snapshot_save(struct snapshot *snapshot,
+                   const struct assignment *assignment)
 {
     snapshot->n = 0;
-    for (uint32_t i = 0; i < layout->n_pieces; i++)
-        if (layout->pieces[i].type != NO_TYPE)
-            *snapshot_next(snapshot) = layout->pieces[i];
-    snapshot->total_ms = layout->total_ms;
-    snapshot->excess = layout->excess;
+    for (uint32_t i = 0; i < assignment->n_pieces; i++)
+        if (assignment->pieces[i].type != NO_TYPE)
+            *snapshot_next(snapshot) = assignment->pieces[i];
+    snapshot->total_ms = assignment->total_ms;
+    snapshot->excess = assignment->excess;
 }
 
 /* Replaces all pieces. The allocated memory is kept, because assignments are
  * loaded often. */
-void snapshot_load(const struct snapshot *snapshot, struct layout *layout)
+void snapshot_load(const struct snapshot *snapshot,
+                   struct assignment *assignment)
 {
-    layout->n_pieces = layout->n_live = 0;
-    layout->first_free = NO_PIECE;
-    for (uint32_t u = 0; u < layout->space->n_units; u++)
-        layout->first_of[u] = NO_PIECE;
-    for (uint32_t r = 0; r < layout->n_devices; r++)
-        layout->holdings[r].n = 0;
+    assignment->n_pieces = assignment->n_live = 0;
+    assignment->first_free = NO_PIECE;
+    for (uint32_t u = 0; u < assignment->space->n_units; u++)
+        assignment->first_of[u] = NO_PIECE;
+    for (uint32_t r = 0; r < assignment->n_devices; r++)
+        assignment->holdings[r].n = 0;
     for (uint32_t i = 0; i < snapshot->n; i++)
-        insert(layout, &snapshot->pieces[i]);
-    layout_price(layout);
+        insert(assignment, &snapshot->pieces[i]);
+    assignment_price(assignment);
 }
 
 /* Prices the snapshot with an assignment of its own, as the caller may have
  * none. Too slow for the steps of a chain. */
 void snapshot_price(struct snapshot *snapshot, const struct search_space *space)
 {
-    struct layout layout;
+    struct assignment assignment;
 
-    layout_init(&layout, space);
-    snapshot_load(snapshot, &layout);
-    snapshot->total_ms = layout_true_total(&layout);
-    snapshot->excess = layout.excess;
-    layout_release(&layout);
+    assignment_init(&assignment, space);
+    snapshot_load(snapshot, &assignment);
+    snapshot->total_ms = assignment_true_total(&assignment);
+    snapshot->excess = assignment.excess;
+    assignment_release(&assignment);
 }
 
 /* A piece and its sort keys. The first key is its unit. */

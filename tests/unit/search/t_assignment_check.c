@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/unit/search/state_check.h"
+#include "tests/unit/search/assignment_check.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,59 +16,61 @@
 
 /* Damages the assignment as a forgotten or repeated update would. Returns
  * false, without a change, if the assignment cannot have this fault. */
-typedef bool spoil_fn(struct layout *layout, uint32_t piece);
+typedef bool spoil_fn(struct assignment *assignment, uint32_t piece);
 
 /* --- lists --- */
 
-static bool spoil_first(struct layout *layout, uint32_t piece)
+static bool spoil_first(struct assignment *assignment, uint32_t piece)
 {
-    uint32_t unit = layout->space->types[layout->pieces[piece].type].unit;
+    uint32_t unit =
+        assignment->space->types[assignment->pieces[piece].type].unit;
 
-    layout->first_of[unit] = NO_PIECE;
+    assignment->first_of[unit] = NO_PIECE;
     return true;
 }
 
-static bool spoil_next(struct layout *layout, uint32_t piece)
+static bool spoil_next(struct assignment *assignment, uint32_t piece)
 {
-    if (layout->links[piece].next == NO_PIECE)
+    if (assignment->links[piece].next == NO_PIECE)
         return false;
-    layout->links[piece].next = NO_PIECE;
+    assignment->links[piece].next = NO_PIECE;
     return true;
 }
 
-static bool spoil_loop(struct layout *layout, uint32_t piece)
+static bool spoil_loop(struct assignment *assignment, uint32_t piece)
 {
-    layout->links[piece].next = piece;
+    assignment->links[piece].next = piece;
     return true;
 }
 
-static bool spoil_slot(struct layout *layout, uint32_t piece)
+static bool spoil_slot(struct assignment *assignment, uint32_t piece)
 {
-    layout->links[piece].slot++;
+    assignment->links[piece].slot++;
     return true;
 }
 
-static bool spoil_number(struct layout *layout, uint32_t piece)
+static bool spoil_number(struct assignment *assignment, uint32_t piece)
 {
-    layout->pieces[piece].piece++;
+    assignment->pieces[piece].piece++;
     return true;
 }
 
-static bool spoil_holding(struct layout *layout, uint32_t piece)
+static bool spoil_holding(struct assignment *assignment, uint32_t piece)
 {
-    layout->holdings[layout->pieces[piece].device].n--;
+    assignment->holdings[assignment->pieces[piece].device].n--;
     return true;
 }
 
-static bool spoil_held_twice(struct layout *layout, uint32_t piece)
+static bool spoil_held_twice(struct assignment *assignment, uint32_t piece)
 {
-    layout->holdings[layout->pieces[piece].device].n++;
+    assignment->holdings[assignment->pieces[piece].device].n++;
     return true;
 }
 
-static bool spoil_held(struct layout *layout, uint32_t piece)
+static bool spoil_held(struct assignment *assignment, uint32_t piece)
 {
-    struct holding *holding = &layout->holdings[layout->pieces[piece].device];
+    struct holding *holding =
+        &assignment->holdings[assignment->pieces[piece].device];
 
     if (holding->n < 2)
         return false;
@@ -76,191 +78,197 @@ static bool spoil_held(struct layout *layout, uint32_t piece)
     return true;
 }
 
-static bool spoil_live(struct layout *layout, uint32_t piece)
+static bool spoil_live(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->n_live--;
+    assignment->n_live--;
     return true;
 }
 
-static bool spoil_free(struct layout *layout, uint32_t piece)
+static bool spoil_free(struct assignment *assignment, uint32_t piece)
 {
-    layout->first_free = piece;
+    assignment->first_free = piece;
     return true;
 }
 
-static bool spoil_leak(struct layout *layout, uint32_t piece)
+static bool spoil_leak(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    if (layout->first_free == NO_PIECE)
+    if (assignment->first_free == NO_PIECE)
         return false;
-    layout->first_free = NO_PIECE;
+    assignment->first_free = NO_PIECE;
     return true;
 }
 
 /* --- pieces --- */
 
-static bool spoil_unit(struct layout *layout, uint32_t piece)
+static bool spoil_unit(struct assignment *assignment, uint32_t piece)
 {
-    uint32_t unit = layout->space->types[layout->pieces[piece].type].unit;
+    uint32_t unit =
+        assignment->space->types[assignment->pieces[piece].type].unit;
 
-    layout->pieces[piece].type =
-        layout->space->units[(unit + 1) % layout->space->n_units].whole;
+    assignment->pieces[piece].type =
+        assignment->space->units[(unit + 1) % assignment->space->n_units].whole;
     return true;
 }
 
-static bool spoil_width(struct layout *layout, uint32_t piece)
+static bool spoil_width(struct assignment *assignment, uint32_t piece)
 {
     const struct piece_type *type =
-        &layout->space->types[layout->pieces[piece].type];
-    const struct unit *of = &layout->space->units[type->unit];
+        &assignment->space->types[assignment->pieces[piece].type];
+    const struct unit *of = &assignment->space->units[type->unit];
 
     if (!(type->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
         of->columns == NO_TYPE || type->width == of->quantum)
         return false;
-    layout->pieces[piece].type = of->columns;
+    assignment->pieces[piece].type = of->columns;
     return true;
 }
 
-static bool is_block(const struct layout *layout, uint32_t piece)
+static bool is_block(const struct assignment *assignment, uint32_t piece)
 {
-    const uint32_t type = layout->pieces[piece].type;
+    const uint32_t type = assignment->pieces[piece].type;
 
-    return space_sharding_of(layout->space, type)->kind == SHARDING_ROWS;
+    return space_sharding_of(assignment->space, type)->kind == SHARDING_ROWS;
 }
 
-static bool spoil_block(struct layout *layout, uint32_t piece)
+static bool spoil_block(struct assignment *assignment, uint32_t piece)
 {
-    if (!is_block(layout, piece))
+    if (!is_block(assignment, piece))
         return false;
-    layout->pieces[piece].block ^= 1;
+    assignment->pieces[piece].block ^= 1;
     return true;
 }
 
-static bool spoil_range(struct layout *layout, uint32_t piece)
+static bool spoil_range(struct assignment *assignment, uint32_t piece)
 {
-    if (!is_block(layout, piece))
+    if (!is_block(assignment, piece))
         return false;
-    layout->pieces[piece].range++;
+    assignment->pieces[piece].range++;
     return true;
 }
 
-static bool spoil_device(struct layout *layout, uint32_t piece)
+static bool spoil_device(struct assignment *assignment, uint32_t piece)
 {
-    uint32_t *device = &layout->pieces[piece].device;
+    uint32_t *device = &assignment->pieces[piece].device;
 
-    *device = (*device + 1) % layout->n_devices;
+    *device = (*device + 1) % assignment->n_devices;
     return true;
 }
 
 /* --- figures --- */
 
-static bool spoil_bytes(struct layout *layout, uint32_t piece)
+static bool spoil_bytes(struct assignment *assignment, uint32_t piece)
 {
-    layout->bytes[layout->pieces[piece].device]++;
+    assignment->bytes[assignment->pieces[piece].device]++;
     return true;
 }
 
 /* Leaves a part of a piece's sums on its device. */
-static bool spoil_sums(struct layout *layout, uint32_t piece)
+static bool spoil_sums(struct assignment *assignment, uint32_t piece)
 {
-    uint32_t width = layout->space->oracle->width;
-    double *sums = layout->sums + layout->pieces[piece].device * width;
+    uint32_t width = assignment->space->oracle->width;
+    double *sums = assignment->sums + assignment->pieces[piece].device * width;
 
     sums[0] +=
-        1e-3 * layout->space->vectors[layout->pieces[piece].type * width];
+        1e-3 *
+        assignment->space->vectors[assignment->pieces[piece].type * width];
     return true;
 }
 
-static bool spoil_compute(struct layout *layout, uint32_t piece)
+static bool spoil_compute(struct assignment *assignment, uint32_t piece)
 {
-    layout->compute_ms[layout->pieces[piece].device] += 1e-3 * layout->total_ms;
+    assignment->compute_ms[assignment->pieces[piece].device] +=
+        1e-3 * assignment->total_ms;
     return true;
 }
 
-static bool spoil_term(struct layout *layout, uint32_t piece)
+static bool spoil_term(struct assignment *assignment, uint32_t piece)
 {
-    layout->terms_ms[layout->pieces[piece].device * layout->n_terms] *= 1.001;
+    assignment
+        ->terms_ms[assignment->pieces[piece].device * assignment->n_terms] *=
+        1.001;
     return true;
 }
 
-static bool spoil_load(struct layout *layout, uint32_t piece)
+static bool spoil_load(struct assignment *assignment, uint32_t piece)
 {
-    layout->load_ms[layout->pieces[piece].device] *= 1.001;
+    assignment->load_ms[assignment->pieces[piece].device] *= 1.001;
     return true;
 }
 
-static bool spoil_excess(struct layout *layout, uint32_t piece)
+static bool spoil_excess(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->excess += LAYOUT_ANY_EXCESS;
+    assignment->excess += ASSIGNMENT_ANY_EXCESS;
     return true;
 }
 
-static bool spoil_total(struct layout *layout, uint32_t piece)
+static bool spoil_total(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->total_ms *= 1.001;
+    assignment->total_ms *= 1.001;
     return true;
 }
 
-static bool spoil_most(struct layout *layout, uint32_t piece)
+static bool spoil_most(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->most_ms[0] *= 0.999;
+    assignment->most_ms[0] *= 0.999;
     return true;
 }
 
-static bool spoil_block_most(struct layout *layout, uint32_t piece)
+static bool spoil_block_most(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->block_ms[0] *= 1.001;
-    return layout->block_ms[0] > 0;
+    assignment->block_ms[0] *= 1.001;
+    return assignment->block_ms[0] > 0;
 }
 
-static bool spoil_leader(struct layout *layout, uint32_t piece)
+static bool spoil_leader(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->leader[0] = (layout->leader[0] + 1) % layout->n_devices;
-    return layout->n_devices > 1;
+    assignment->leader[0] = (assignment->leader[0] + 1) % assignment->n_devices;
+    return assignment->n_devices > 1;
 }
 
 /* Makes another device the leader, with that device's own value, which is not
  * the largest. */
-static bool spoil_lead(struct layout *layout, uint32_t piece)
+static bool spoil_lead(struct assignment *assignment, uint32_t piece)
 {
-    const uint32_t other = (layout->leader[0] + 1) % layout->n_devices;
-    const double most_ms = layout->most_ms[0];
+    const uint32_t other = (assignment->leader[0] + 1) % assignment->n_devices;
+    const double most_ms = assignment->most_ms[0];
 
     (void)piece;
-    layout->leader[0] = other;
-    layout->most_ms[0] = layout->terms_ms[other * layout->n_terms];
-    return layout->most_ms[0] < most_ms;
+    assignment->leader[0] = other;
+    assignment->most_ms[0] = assignment->terms_ms[other * assignment->n_terms];
+    return assignment->most_ms[0] < most_ms;
 }
 
-static bool spoil_none_leads(struct layout *layout, uint32_t piece)
+static bool spoil_none_leads(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->leader[0] = layout->n_devices;
+    assignment->leader[0] = assignment->n_devices;
     return true;
 }
 
 /* Migration is counted only if a plan is replaced. */
-static bool spoil_moved(struct layout *layout, uint32_t piece)
+static bool spoil_moved(struct assignment *assignment, uint32_t piece)
 {
-    uint32_t unit = layout->space->types[layout->pieces[piece].type].unit;
+    uint32_t unit =
+        assignment->space->types[assignment->pieces[piece].type].unit;
 
-    if (!layout_counts_moves(layout))
+    if (!assignment_counts_moves(assignment))
         return false;
-    layout->moved_bytes[unit]++;
+    assignment->moved_bytes[unit]++;
     return true;
 }
 
-static bool spoil_all_moved(struct layout *layout, uint32_t piece)
+static bool spoil_all_moved(struct assignment *assignment, uint32_t piece)
 {
     (void)piece;
-    layout->all_moved_bytes++;
-    return layout_counts_moves(layout);
+    assignment->all_moved_bytes++;
+    return assignment_counts_moves(assignment);
 }
 
 static const struct {
@@ -310,29 +318,29 @@ struct tally {
     unsigned n_made[N_FAULTS], n_caught[N_FAULTS];
 };
 
-static bool is_caught(const struct layout *layout, size_t fault)
+static bool is_caught(const struct assignment *assignment, size_t fault)
 {
     const char *const *says = faults[fault].says;
     struct err err = {0};
 
-    return layout_check(layout, &err) && err.code == ERR_INPUT &&
+    return assignment_check(assignment, &err) && err.code == ERR_INPUT &&
            (strstr(err.msg, says[0]) || (says[1] && strstr(err.msg, says[1])));
 }
 
 static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
                        struct tally *tally)
 {
-    struct layout *layout = &tryout->layout;
+    struct assignment *assignment = &tryout->assignment;
     struct snapshot saved = {0};
 
-    if (layout->pieces[piece].type == NO_TYPE)
+    if (assignment->pieces[piece].type == NO_TYPE)
         return;
-    snapshot_save(&saved, layout);
-    if (faults[fault].spoil(layout, piece)) {
+    snapshot_save(&saved, assignment);
+    if (faults[fault].spoil(assignment, piece)) {
         tally->n_made[fault]++;
-        tally->n_caught[fault] += is_caught(layout, fault);
+        tally->n_caught[fault] += is_caught(assignment, fault);
     }
-    snapshot_load(&saved, &tryout->layout);
+    snapshot_load(&saved, &tryout->assignment);
     snapshot_release(&saved);
 }
 
@@ -343,12 +351,12 @@ static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
     struct err err = {0};
 
     for (unsigned i = 0; i < N_STEPS; i++) {
-        propose(&tryout->trial, &tryout->layout, rng);
+        propose(&tryout->trial, &tryout->assignment, rng);
         if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            layout_commit(&tryout->layout, &tryout->trial);
-        tally->n_wrong += layout_check(&tryout->layout, &err) != 0;
-        spoil_once(tryout, rng_draw(rng, tryout->layout.n_pieces), i % N_FAULTS,
-                   tally);
+            assignment_commit(&tryout->assignment, &tryout->trial);
+        tally->n_wrong += assignment_check(&tryout->assignment, &err) != 0;
+        spoil_once(tryout, rng_draw(rng, tryout->assignment.n_pieces),
+                   i % N_FAULTS, tally);
     }
     ok(!tally->n_wrong, "layouts are right, %u times not: %s", tally->n_wrong,
        err.msg);
@@ -362,7 +370,7 @@ static void walk_scene(enum scene_sort sort, struct tally *tally)
 
     scene_open(&scene, sort);
     tryout_init(&tryout, &scene.space);
-    snapshot_load(&scene.start, &tryout.layout);
+    snapshot_load(&scene.start, &tryout.assignment);
     rng_init(&rng, 23, sort);
     walk(&tryout, &rng, tally);
     tryout_release(&tryout);
@@ -375,8 +383,8 @@ static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
     struct standing standing;
 
     standing_open(&standing, 24, row_cut, 1.07, UINT64_C(1) << 30);
-    standing.tryout.layout.move_limit_bytes = move_limit_bytes;
-    snapshot_load(&standing.nearest, &standing.tryout.layout);
+    standing.tryout.assignment.move_limit_bytes = move_limit_bytes;
+    snapshot_load(&standing.nearest, &standing.tryout.assignment);
     walk(&standing.tryout, &standing.rng, tally);
     standing_close(&standing);
 }
@@ -397,16 +405,16 @@ static bool is_aborted(uint32_t every, unsigned n)
     if (!freopen("/dev/null", "w", stdout) ||
         !freopen("/dev/null", "w", stderr))
         _exit(1);
-    layout_check_every = 0;
+    assignment_check_every = 0;
     standing_open(&standing, 24, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
-    layout_check_every = every;
+    assignment_check_every = every;
     for (unsigned i = 0; i < n;) {
-        propose(&tryout->trial, &tryout->layout, &standing.rng);
+        propose(&tryout->trial, &tryout->assignment, &standing.rng);
         if (!tryout->trial.changes.n || !isfinite(tryout_price(tryout)))
             continue;
         for (uint32_t k = 0; !i && k < tryout->trial.n_devices; k++)
             tryout->trial.bytes[k]++;
-        layout_commit(&tryout->layout, &tryout->trial);
+        assignment_commit(&tryout->assignment, &tryout->trial);
         i++;
     }
     _exit(0);
@@ -451,29 +459,30 @@ static unsigned count_refreshes(uint32_t n_tables)
 {
     struct scene scene;
     struct tryout tryout;
-    const struct layout *layout = &tryout.layout;
+    const struct assignment *assignment = &tryout.assignment;
     unsigned n_refreshed = 0, n_wrong = 0;
     struct rng rng;
 
     open_tables(&scene, n_tables);
     tryout_init(&tryout, &scene.space);
-    snapshot_load(&scene.start, &tryout.layout);
+    snapshot_load(&scene.start, &tryout.assignment);
     rng_init(&rng, 43, n_tables);
     for (unsigned i = 0; i < 2000; i++) {
-        const uint32_t piece = rng_draw(&rng, layout->n_pieces);
-        const uint32_t before[] = {layout->n_commits[0], layout->n_commits[1]};
+        const uint32_t piece = rng_draw(&rng, assignment->n_pieces);
+        const uint32_t before[] = {assignment->n_commits[0],
+                                   assignment->n_commits[1]};
 
         trial_clear(&tryout.trial);
-        trial_send(&tryout.trial, layout, piece, 0,
-                   1 - layout->pieces[piece].device);
+        trial_send(&tryout.trial, assignment, piece, 0,
+                   1 - assignment->pieces[piece].device);
         (void)tryout_price(&tryout);
-        layout_commit(&tryout.layout, &tryout.trial);
+        assignment_commit(&tryout.assignment, &tryout.trial);
         for (uint32_t r = 0; r < 2; r++) {
-            const uint32_t n = layout->holdings[r].n;
+            const uint32_t n = assignment->holdings[r].n;
             const bool is_due = before[r] + 1 >= (n > 64 ? n : 64);
 
             n_refreshed += is_due;
-            n_wrong += layout->n_commits[r] != (is_due ? 0 : before[r] + 1);
+            n_wrong += assignment->n_commits[r] != (is_due ? 0 : before[r] + 1);
         }
     }
     is_i64(n_wrong, 0, "sums are added up afresh in time");
