@@ -260,13 +260,14 @@ static void add_excess(struct assignment *assignment)
  * Touched devices get the values that the candidate has computed, so nothing is
  * added up twice. The sums of a device are recomputed from its pieces after
  * REFRESH commits, or after as many commits as it has pieces. */
-void assignment_commit(struct assignment *assignment, const struct trial *trial)
+void assignment_commit(struct assignment *assignment,
+                       const struct candidate *candidate)
 {
     const size_t width = assignment->space->oracle->width;
     const size_t n_terms = assignment->n_terms;
 
-    for (uint32_t c = 0; c < trial->changes.n; c++) {
-        const struct change *change = &trial->changes.pieces[c];
+    for (uint32_t c = 0; c < candidate->changes.n; c++) {
+        const struct change *change = &candidate->changes.pieces[c];
 
         if (change->type == NO_TYPE) {
             drop(assignment, change->piece);
@@ -278,26 +279,27 @@ void assignment_commit(struct assignment *assignment, const struct trial *trial)
             hold(assignment, change->piece);
         }
     }
-    for (uint32_t i = 0; i < trial->n_devices; i++) {
-        uint32_t r = trial->devices[i];
+    for (uint32_t i = 0; i < candidate->n_devices; i++) {
+        uint32_t r = candidate->devices[i];
 
-        assignment->compute_ms[r] = trial->compute_ms[i];
-        assignment->bytes[r] = trial->bytes[i];
-        memcpy(assignment->sums + r * width, trial->sums + i * width,
+        assignment->compute_ms[r] = candidate->compute_ms[i];
+        assignment->bytes[r] = candidate->bytes[i];
+        memcpy(assignment->sums + r * width, candidate->sums + i * width,
                width * sizeof(double));
         memcpy(assignment->terms_ms + r * n_terms,
-               trial->terms_ms + i * n_terms, n_terms * sizeof(double));
+               candidate->terms_ms + i * n_terms, n_terms * sizeof(double));
         if (++assignment->n_commits[r] >= REFRESH &&
             assignment->n_commits[r] >= assignment->holdings[r].n)
             add_up(assignment, r);
         set_load(assignment, r);
     }
-    assignment->total_ms = trial->total_ms;
-    for (uint32_t i = 0; i < trial->n_moved; i++)
-        assignment->moved_bytes[trial->moved[i].unit] = trial->moved[i].bytes;
-    assignment->all_moved_bytes = trial->all_moved_bytes;
-    find_leaders(assignment, trial->devices, trial->n_devices);
-    if (assignment->excess > 0 || trial->excess > 0)
+    assignment->total_ms = candidate->total_ms;
+    for (uint32_t i = 0; i < candidate->n_moved; i++)
+        assignment->moved_bytes[candidate->moved[i].unit] =
+            candidate->moved[i].bytes;
+    assignment->all_moved_bytes = candidate->all_moved_bytes;
+    find_leaders(assignment, candidate->devices, candidate->n_devices);
+    if (assignment->excess > 0 || candidate->excess > 0)
         add_excess(assignment);
     if (assignment_check_every &&
         ++assignment->n_unchecked >= assignment_check_every) {

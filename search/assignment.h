@@ -150,9 +150,9 @@ static inline double assignment_excess(const struct assignment *assignment,
 }
 
 /* Applies a candidate that has been priced. */
-struct trial;
+struct candidate;
 void assignment_commit(struct assignment *assignment,
-                       const struct trial *trial);
+                       const struct candidate *candidate);
 /* The checker runs on every Nth commit of an assignment and aborts if something
  * is wrong; 0: never. N is 256 in debug and sanitizer builds (make
  * CHECK_EVERY=256) and 0 in others; tests set it before a search. The checker
@@ -206,8 +206,8 @@ void snapshot_price(struct snapshot *snapshot,
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct search_space *space, struct plan *plan,
                       struct arena *arena);
-/* Merges column pieces that meet on a device, as trial_join does
- * (search/trial.h). Returns false if some may not be merged. */
+/* Merges column pieces that meet on a device, as candidate_join does
+ * (search/candidate.h). Returns false if some may not be merged. */
 bool snapshot_join(struct snapshot *snapshot, const struct search_space *space);
 
 #endif

@@ -34,7 +34,7 @@ struct loaded {
     uint64_t bytes;
     uint32_t n_pieces;
     /* Holds a piece that must not share a device with the piece in hand
-     * (search/trial.h). */
+     * (search/candidate.h). */
     bool is_taken;
     /* Vector of the piece type that was last tried here, or NULL if none was
      * since the device got its last piece. */
@@ -55,7 +55,7 @@ struct builder {
     bool is_sorted;          /* `order` has the present loads */
     bool adds_up;            /* a piece adds the same load to any device */
     double *sums;            /* [R][width]; NULL if loads add up or are bytes */
-    double *trial_sum;       /* [width]: scratch memory of load_with */
+    double *candidate_sum;   /* [width]: scratch memory of load_with */
     uint64_t work;           /* pieces placed and devices tried so far */
 };
 
@@ -165,9 +165,10 @@ static double load_with(const struct builder *builder, uint32_t r,
         (device->tried &&
          !memcmp(device->tried, vector, width * sizeof(double))))
         return device->load_then;
-    add_lanes(builder->trial_sum, builder->sums + r * width, vector, 1, width);
+    add_lanes(builder->candidate_sum, builder->sums + r * width, vector, 1,
+              width);
     device->tried = vector;
-    device->load_then = space_alone_ms(space->oracle, builder->trial_sum);
+    device->load_then = space_alone_ms(space->oracle, builder->candidate_sum);
     return device->load_then;
 }
 
@@ -378,7 +379,7 @@ uint64_t builder_run(struct snapshot *out, bool *is_short,
     builder.order = ARENA_NEW(&builder.arena, struct load_rank, n);
     if (!view->by_memory && !builder.adds_up) {
         builder.sums = ARENA_NEW(&builder.arena, double, n *width);
-        builder.trial_sum = ARENA_NEW(&builder.arena, double, width);
+        builder.candidate_sum = ARENA_NEW(&builder.arena, double, width);
     }
     for (unsigned try = 0; try < MAX_TRIES; try++) {
         weigh_units(&builder, shardings, try > 0);

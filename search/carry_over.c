@@ -114,23 +114,23 @@ static bool place(struct tryout *tryout, uint32_t unit,
                   const struct change *open)
 {
     const struct search_space *space = tryout->assignment.space;
-    struct trial *trial = &tryout->trial;
+    struct candidate *candidate = &tryout->candidate;
     const uint32_t n = open ? space->n_devices : space->units[unit].n_shardings;
 
     tryout_seek(tryout, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
         struct rng rng;
 
-        trial_clear(trial);
+        candidate_clear(candidate);
         rng_init(&rng, way, 0);
         if (open) {
-            trial_add(trial, *open);
-            trial->changes.pieces->device = way;
+            candidate_add(candidate, *open);
+            candidate->changes.pieces->device = way;
         } else {
             const struct sharding *sharding =
                 &space->units[unit].shardings[way];
 
-            rebuild(trial, &tryout->assignment, &sharding, 1, &rng);
+            rebuild(candidate, &tryout->assignment, &sharding, 1, &rng);
         }
         tryout_note(tryout, tryout_price(tryout));
     }

@@ -169,26 +169,26 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
                         uint32_t n_quanta, uint32_t to, uint32_t other)
 {
     const struct assignment *assignment = &tryout->assignment;
-    struct trial *trial = &tryout->trial;
+    struct candidate *candidate = &tryout->candidate;
     const bool by_memory = aim == LESS_FULL;
     double total_ms, share = 0;
 
     if (tryout->n_priced >= MAX_PRICED)
         return;
-    trial_clear(trial);
-    trial_send(trial, assignment, piece, n_quanta, to);
+    candidate_clear(candidate);
+    candidate_send(candidate, assignment, piece, n_quanta, to);
     if (other != NO_PIECE)
-        trial_send(trial, assignment, other, 0,
-                   assignment->pieces[piece].device);
+        candidate_send(candidate, assignment, other, 0,
+                       assignment->pieces[piece].device);
     total_ms = tryout_price(tryout);
-    if (trial->excess > assignment->excess ||
+    if (candidate->excess > assignment->excess ||
         (by_memory && (total_ms > assignment->total_ms ||
                        total_ms < assignment->total_ms * (1 - LEAST_GAIN))))
         return;
-    trial->excess = 0; /* the excess does not rise: ignore it */
-    for (uint32_t i = 0; by_memory && i < trial->n_devices; i++)
-        share = fmax(share,
-                     share_of(assignment, trial->devices[i], trial->bytes[i]));
+    candidate->excess = 0; /* the excess does not rise: ignore it */
+    for (uint32_t i = 0; by_memory && i < candidate->n_devices; i++)
+        share = fmax(share, share_of(assignment, candidate->devices[i],
+                                     candidate->bytes[i]));
     tryout_note(tryout, by_memory ? share : total_ms);
 }
 
@@ -298,13 +298,13 @@ static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
 {
     const struct assignment *assignment = &tryout->assignment;
     const struct unit *unit = &assignment->space->units[u];
-    struct trial *trial = &tryout->trial;
+    struct candidate *candidate = &tryout->candidate;
     uint32_t most;
     struct rng rng;
 
-    trial_clear(trial);
-    trial_remove_unit(trial, assignment, u);
-    most = 2 * trial->changes.n - 1;
+    candidate_clear(candidate);
+    candidate_remove_unit(candidate, assignment, u);
+    most = 2 * candidate->changes.n - 1;
     for (uint32_t f = 0; f < unit->n_shardings && unit->device == NO_PIECE;
          f++) {
         const struct sharding *sharding = &unit->shardings[f];
@@ -313,15 +313,15 @@ static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
         if (sharding->kind == SHARDING_REPLICA)
             continue;
         rng_init(&rng, u, f);
-        trial_clear(trial);
-        rebuild(trial, assignment, &sharding, 1, &rng);
+        candidate_clear(candidate);
+        rebuild(candidate, assignment, &sharding, 1, &rng);
         total_ms = tryout_price(tryout);
-        if (trial->changes.n > most || trial->excess > 0 ||
+        if (candidate->changes.n > most || candidate->excess > 0 ||
             total_ms >= below_ms)
             continue;
-        if (trial->changes.n < most)
+        if (candidate->changes.n < most)
             tryout_seek(tryout, 0, below_ms);
-        most = trial->changes.n;
+        most = candidate->changes.n;
         tryout_note(tryout, total_ms);
     }
 }
@@ -332,16 +332,17 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
                         uint32_t device)
 {
     const struct assignment *assignment = &tryout->assignment;
-    struct trial *trial = &tryout->trial;
+    struct candidate *candidate = &tryout->candidate;
 
-    trial_clear(trial);
+    candidate_clear(candidate);
     if (piece != NO_PIECE) {
-        trial_send(trial, assignment, piece, 0, device);
+        candidate_send(candidate, assignment, piece, 0, device);
     } else {
-        trial_remove_unit(trial, assignment, unit);
-        trial_add(trial,
-                  (struct change){.type = assignment->space->units[unit].whole,
-                                  .device = device});
+        candidate_remove_unit(candidate, assignment, unit);
+        candidate_add(
+            candidate,
+            (struct change){.type = assignment->space->units[unit].whole,
+                            .device = device});
     }
     tryout_note(tryout, tryout_price(tryout));
 }

@@ -59,19 +59,19 @@ double homes_excess(const struct assignment *assignment, uint64_t moved_bytes)
 
 /* --- the place of each unit in the current plan --- */
 
-void homes_propose(struct trial *trial, const struct assignment *assignment,
-                   uint32_t unit)
+void homes_propose(struct candidate *candidate,
+                   const struct assignment *assignment, uint32_t unit)
 {
     const struct assignment *nearest = &assignment->space->homes->nearest;
 
     if (assignment->move_limit_bytes == NO_MOVE_LIMIT ||
         !assignment->moved_bytes[unit])
         return;
-    trial_remove_unit(trial, assignment, unit);
-    trial->is_apart = true;
+    candidate_remove_unit(candidate, assignment, unit);
+    candidate->is_apart = true;
     for (uint32_t i = nearest->first_of[unit]; i != NO_PIECE;
          i = nearest->links[i].next)
-        trial_add(trial, nearest->pieces[i]);
+        candidate_add(candidate, nearest->pieces[i]);
 }
 
 /* --- columns --- */
@@ -146,7 +146,7 @@ void homes_order(const struct search_space *space, uint32_t table,
 /* Returns the bytes that the unit migrates under the candidate. Derives the
  * shards of the unit's pieces and compares them with the current plan. */
 static uint64_t unit_bytes(const struct assignment *assignment,
-                           const struct trial *trial, uint32_t unit)
+                           const struct candidate *candidate, uint32_t unit)
 {
     const struct problem *problem = assignment->space->problem;
     struct unit_walk walk = {.unit = unit, .held = assignment->first_of[unit]};
@@ -155,7 +155,7 @@ static uint64_t unit_bytes(const struct assignment *assignment,
     struct arena arena = {0};
     uint64_t bytes = 0;
 
-    while (trial_walk(&walk, trial, assignment))
+    while (candidate_walk(&walk, candidate, assignment))
         if (!assignment->space->types[walk.piece.type].is_empty)
             *snapshot_next(&then) = walk.piece;
     snapshot_to_plan(&then, assignment->space, &plan, &arena);
@@ -176,7 +176,7 @@ static uint64_t unit_bytes(const struct assignment *assignment,
 
 void homes_count_assignment(struct assignment *assignment)
 {
-    const struct trial nothing = {0};
+    const struct candidate nothing = {0};
 
     assignment->all_moved_bytes = 0;
     for (uint32_t u = 0; u < assignment->space->n_units; u++) {
@@ -186,12 +186,13 @@ void homes_count_assignment(struct assignment *assignment)
     }
 }
 
-void homes_count_trial(struct trial *trial, const struct assignment *assignment)
+void homes_count_candidate(struct candidate *candidate,
+                           const struct assignment *assignment)
 {
     const struct search_space *space = assignment->space;
 
-    for (uint32_t c = 0; c < trial->changes.n; c++) {
-        const struct change *change = &trial->changes.pieces[c];
+    for (uint32_t c = 0; c < candidate->changes.n; c++) {
+        const struct change *change = &candidate->changes.pieces[c];
         uint32_t type = change->piece == NO_PIECE
                             ? change->type
                             : assignment->pieces[change->piece].type;
@@ -199,17 +200,18 @@ void homes_count_trial(struct trial *trial, const struct assignment *assignment)
         uint32_t at = 0;
         uint64_t bytes;
 
-        while (at < trial->n_moved && trial->moved[at].unit != unit)
+        while (at < candidate->n_moved && candidate->moved[at].unit != unit)
             at++;
-        if (at < trial->n_moved)
+        if (at < candidate->n_moved)
             continue; /* already counted */
-        bytes = unit_bytes(assignment, trial, unit);
-        trial->moved[trial->n_moved++] = (struct unit_moved){unit, bytes};
-        trial->all_moved_bytes = saturating_add(
-            trial->all_moved_bytes - assignment->moved_bytes[unit], bytes);
+        bytes = unit_bytes(assignment, candidate, unit);
+        candidate->moved[candidate->n_moved++] =
+            (struct unit_moved){unit, bytes};
+        candidate->all_moved_bytes = saturating_add(
+            candidate->all_moved_bytes - assignment->moved_bytes[unit], bytes);
     }
-    trial->excess += homes_excess(assignment, trial->all_moved_bytes) -
-                     homes_excess(assignment, assignment->all_moved_bytes);
+    candidate->excess += homes_excess(assignment, candidate->all_moved_bytes) -
+                         homes_excess(assignment, assignment->all_moved_bytes);
 }
 
 /* --- renaming of GPUs that are alike --- */

@@ -3,9 +3,9 @@
 #define NEUROSHARD_SEARCH_MOVEMENT_H
 
 #include "core/plan_moves.h"
+#include "search/candidate.h"
 #include "search/finish.h"
 #include "search/search.h"
-#include "search/trial.h"
 
 /*
  * Current plan and migration, for re-planning. Migration is counted as in
@@ -40,8 +40,8 @@ void homes_init(struct homes *homes, const struct problem *problem,
 
 /* Adds changes to the candidate that put this unit back to its place in the
  * current plan. Adds nothing if the unit is there already. */
-void homes_propose(struct trial *trial, const struct assignment *assignment,
-                   uint32_t unit);
+void homes_propose(struct candidate *candidate,
+                   const struct assignment *assignment, uint32_t unit);
 
 /* Sorts the n column pieces of a table by the columns that they will get, such
  * that few columns move. Picks the pieces one by one: next is the piece whose
@@ -55,8 +55,8 @@ void homes_order(const struct search_space *space, uint32_t table,
 void homes_count_assignment(struct assignment *assignment);
 /* Counts the migration of the units that the candidate changes, and adds the
  * resulting excess to its own. */
-void homes_count_trial(struct trial *trial,
-                       const struct assignment *assignment);
+void homes_count_candidate(struct candidate *candidate,
+                           const struct assignment *assignment);
 
 /* Returns the excess of these bytes over the migration limit of the assignment:
  * 0 if they keep it, else a constant plus the exceeding bytes as a share of the

@@ -22,7 +22,7 @@
 
 /* State from which one move is drawn. */
 struct draw {
-    struct trial *trial; /* its estimates are used */
+    struct candidate *candidate; /* its estimates are used */
     const struct assignment *assignment;
     struct rng *rng;
     uint32_t piece, device, unit; /* place where the move begins */
@@ -149,7 +149,7 @@ static void send_piece(struct draw *draw, uint32_t least, uint32_t often,
         return;
     if (often)
         n = rng_draw(draw->rng, 2) ? often : 1 + rng_draw(draw->rng, n - 1);
-    trial_send(draw->trial, draw->assignment, draw->piece, n, to);
+    candidate_send(draw->candidate, draw->assignment, draw->piece, n, to);
 }
 
 static void propose_move(struct draw *draw)
@@ -157,8 +157,8 @@ static void propose_move(struct draw *draw)
     send_piece(draw, 0, 0, other_device);
 }
 
-/* Sends the whole piece to the device of another piece of its table. trial_join
- * then merges the two. */
+/* Sends the whole piece to the device of another piece of its table.
+ * candidate_join then merges the two. */
 static void propose_merge(struct draw *draw)
 {
     send_piece(draw, 1, 0, sibling_device);
@@ -198,9 +198,9 @@ static void exchange(struct draw *draw, bool is_of_columns)
             return;
         n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
     }
-    trial_send(draw->trial, draw->assignment, draw->piece, n,
-               pieces[other].device);
-    trial_send(draw->trial, draw->assignment, other, n, draw->device);
+    candidate_send(draw->candidate, draw->assignment, draw->piece, n,
+                   pieces[other].device);
+    candidate_send(draw->candidate, draw->assignment, other, n, draw->device);
 }
 
 /* Swaps two whole pieces. If devices are full, a move alone would exceed their
@@ -225,7 +225,7 @@ static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
     const struct search_space *space = draw->assignment->space;
     const uint64_t bytes = space->types[piece->type].bytes;
-    struct estimate *on = &draw->trial->estimates[piece->device];
+    struct estimate *on = &draw->candidate->estimates[piece->device];
 
     on->load_ms += sign * space->load_ms[piece->type];
     on->bytes += sign < 0 ? -bytes : bytes;
@@ -234,9 +234,9 @@ static void reckon(struct draw *draw, const struct change *piece, double sign)
 static void put(struct draw *draw, const struct change *piece)
 {
     reckon(draw, piece, 1);
-    draw->trial->is_given_up |=
-        draw->trial->estimates[piece->device].load_ms > draw->limit_ms;
-    trial_add(draw->trial, *piece);
+    draw->candidate->is_given_up |=
+        draw->candidate->estimates[piece->device].load_ms > draw->limit_ms;
+    candidate_add(draw->candidate, *piece);
 }
 
 /* Best device so far: the one with the least excess memory, then the one with
@@ -262,8 +262,8 @@ static inline void consider(struct best *best,
 static uint32_t device_for(const struct draw *draw, uint32_t type,
                            uint32_t apart)
 {
-    const struct trial *trial = draw->trial;
-    const struct estimate *estimates = trial->estimates;
+    const struct candidate *candidate = draw->candidate;
+    const struct estimate *estimates = candidate->estimates;
     const uint64_t bytes = draw->assignment->space->types[type].bytes;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
@@ -275,7 +275,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
         for (uint32_t i = at + 1; i < at + apart; i++)
             if (estimates[i].load_ms > estimates[r].load_ms)
                 r = i;
-        if (trial->first_on[at] == NO_PIECE)
+        if (candidate->first_on[at] == NO_PIECE)
             consider(&best, draw->assignment, r, estimates[r].load_ms,
                      estimates[r].bytes + bytes);
     }
@@ -297,7 +297,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct search_space *space = draw->assignment->space;
-    const struct estimate *on = &draw->trial->estimates[device];
+    const struct estimate *on = &draw->candidate->estimates[device];
     const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_TYPE);
     uint32_t least = 0;
 
@@ -325,7 +325,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
  * device must have room. */
 static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
-    const struct estimate *estimates = draw->trial->estimates;
+    const struct estimate *estimates = draw->candidate->estimates;
     uint32_t best = 0, most = 0;
     double best_ms = -INFINITY;
 
@@ -346,7 +346,7 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct search_space *space = draw->assignment->space;
-    const struct estimate *estimates = draw->trial->estimates;
+    const struct estimate *estimates = draw->candidate->estimates;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
@@ -369,7 +369,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
  * could not take. */
 static void pour(struct draw *draw)
 {
-    struct estimate *estimates = draw->trial->estimates;
+    struct estimate *estimates = draw->candidate->estimates;
     const uint32_t n_devices = draw->assignment->n_devices;
     uint32_t left = draw->of->n_quanta, n_open = 0, n, r;
 
@@ -388,7 +388,7 @@ static void pour(struct draw *draw)
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
         estimates[device_to_overfill(draw, n)].held_quanta += n;
     }
-    for (r = 0; r < n_devices && trial_is_priced(draw->trial); r++)
+    for (r = 0; r < n_devices && candidate_is_priced(draw->candidate); r++)
         if (estimates[r].held_quanta)
             put(draw, &(struct change){.type = unit_type_of_quanta(
                                            draw->of, estimates[r].held_quanta),
@@ -404,51 +404,58 @@ static uint32_t open_device(const struct draw *draw,
                             const struct sharding *sharding,
                             const struct change *piece, uint32_t first)
 {
-    const struct trial *trial = draw->trial;
-    const struct change *block = &trial->changes.pieces[first + piece->block];
+    const struct candidate *candidate = draw->candidate;
+    const struct change *block =
+        &candidate->changes.pieces[first + piece->block];
     const struct cluster *cluster = &draw->assignment->space->problem->cluster;
     uint32_t device;
 
     if (sharding->fills_host && piece->block)
-        return trial->changes.pieces[trial->changes.n - 1].device + 1;
+        return candidate->changes.pieces[candidate->changes.n - 1].device + 1;
     for (uint32_t range = 0; range < piece->range; range++)
-        trial->first_on[block[range * sharding->n_blocks].device] = 0;
+        candidate->first_on[block[range * sharding->n_blocks].device] = 0;
     device = device_for(draw, piece->type,
                         sharding->fills_host ? cluster_group(cluster) : 1);
     for (uint32_t range = 0; range < piece->range; range++)
-        trial->first_on[block[range * sharding->n_blocks].device] = NO_PIECE;
+        candidate->first_on[block[range * sharding->n_blocks].device] =
+            NO_PIECE;
     return device;
 }
 
-void rebuild(struct trial *trial, const struct assignment *assignment,
+void rebuild(struct candidate *candidate, const struct assignment *assignment,
              const struct sharding *const *shardings, uint32_t n_shardings,
              struct rng *rng)
 {
-    struct draw draw = {.trial = trial, .assignment = assignment, .rng = rng};
+    struct draw draw = {
+        .candidate = candidate, .assignment = assignment, .rng = rng};
     const struct search_space *space = assignment->space;
     double mean = 0, most = 0;
 
-    assert(!trial->changes.n); /* the removed pieces become the first changes */
+    assert(!candidate->changes
+                .n); /* the removed pieces become the first changes */
     for (uint32_t r = 0; r < assignment->n_devices; r++) {
         const double ms = assignment->load_ms[r];
 
         mean += ms / assignment->n_devices;
         most = ms > most ? ms : most;
-        trial->estimates[r] =
+        candidate->estimates[r] =
             (struct estimate){.load_ms = ms, .bytes = assignment->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
-    draw.limit_ms =
-        space->oracle->is_additive ? trial_limit_ms(trial, rng) : INFINITY;
-    trial->is_apart = true;
+    draw.limit_ms = space->oracle->is_additive
+                        ? candidate_limit_ms(candidate, rng)
+                        : INFINITY;
+    candidate->is_apart = true;
     for (uint32_t i = 0; i < n_shardings; i++)
-        trial_remove_unit(trial, assignment,
-                          space->types[shardings[i]->type].unit);
-    for (uint32_t c = 0; c < trial->changes.n; c++)
-        reckon(&draw, &assignment->pieces[trial->changes.pieces[c].piece], -1);
-    for (uint32_t i = 0; i < n_shardings && trial_is_priced(trial); i++) {
+        candidate_remove_unit(candidate, assignment,
+                              space->types[shardings[i]->type].unit);
+    for (uint32_t c = 0; c < candidate->changes.n; c++)
+        reckon(&draw, &assignment->pieces[candidate->changes.pieces[c].piece],
+               -1);
+    for (uint32_t i = 0; i < n_shardings && candidate_is_priced(candidate);
+         i++) {
         const struct sharding *sharding = shardings[i];
-        const uint32_t first = trial->changes.n;
+        const uint32_t first = candidate->changes.n;
 
         draw.of = &space->units[space->types[sharding->type].unit];
         if (draw.of->columns != NO_TYPE && space->tuning->pours &&
@@ -456,18 +463,18 @@ void rebuild(struct trial *trial, const struct assignment *assignment,
             (sharding->kind == SHARDING_WHOLE ||
              sharding->kind == SHARDING_COLUMNS)) {
             pour(&draw);
-            trial->is_apart &= draw.of->first->output != OUTPUT_SEQUENCE;
+            candidate->is_apart &= draw.of->first->output != OUTPUT_SEQUENCE;
             continue;
         }
-        for (uint32_t k = 0; k < sharding->n_pieces && trial_is_priced(trial);
-             k++) {
+        for (uint32_t k = 0;
+             k < sharding->n_pieces && candidate_is_priced(candidate); k++) {
             struct change piece = sharding_piece(space, sharding, k);
 
             if (piece.device == NO_PIECE)
                 piece.device = open_device(&draw, sharding, &piece, first);
             put(&draw, &piece);
         }
-        trial->is_apart &=
+        candidate->is_apart &=
             sharding->kind == SHARDING_REPLICA || draw.of->device != NO_PIECE;
     }
 }
@@ -504,7 +511,7 @@ static void propose_rebuild(struct draw *draw)
         n_pieces += shardings[n++]->n_pieces;
     }
     if (n && n_pieces <= MAX_PIECES)
-        rebuild(draw->trial, assignment, shardings, n, draw->rng);
+        rebuild(draw->candidate, assignment, shardings, n, draw->rng);
 }
 
 /* --- one random move; kinds of weight 0 are never drawn --- */
@@ -512,15 +519,16 @@ static void propose_rebuild(struct draw *draw)
 #define PROPOSE(id, name, few, many) propose_##name,
 static void (*const proposals[])(struct draw *) = {CHANGE_KINDS(PROPOSE)};
 
-void propose(struct trial *trial, const struct assignment *assignment,
+void propose(struct candidate *candidate, const struct assignment *assignment,
              struct rng *rng)
 {
     const uint32_t *shares =
         assignment->space->tuning->changes[assignment->style];
-    struct draw draw = {.trial = trial, .assignment = assignment, .rng = rng};
+    struct draw draw = {
+        .candidate = candidate, .assignment = assignment, .rng = rng};
     uint32_t sum = 0, kind = 0;
 
-    trial_clear(trial);
+    candidate_clear(candidate);
     draw.piece = pick_piece(assignment, rng);
     draw.device = assignment->pieces[draw.piece].device;
     draw.unit = unit_of(assignment, draw.piece);
@@ -529,12 +537,12 @@ void propose(struct trial *trial, const struct assignment *assignment,
     for (uint32_t left = rng_draw(rng, sum); left >= shares[kind]; kind++)
         left -= shares[kind];
     if (assignment->space->homes && rng_draw(rng, HOMING) == 0)
-        homes_propose(trial, assignment, draw.unit);
+        homes_propose(candidate, assignment, draw.unit);
     else if (tuning_draw(rng, assignment->space->tuning->rebuilds) &&
              rng_draw(rng, assignment->n_devices) < CHEAP_DEVICES)
         propose_rebuild(&draw);
     else
         proposals[kind](&draw);
-    if (!trial_join(trial, assignment) && !trial->is_given_up)
-        trial_clear(trial);
+    if (!candidate_join(candidate, assignment) && !candidate->is_given_up)
+        candidate_clear(candidate);
 }

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_MOVES_H
 #define NEUROSHARD_SEARCH_MOVES_H
 
-#include "search/trial.h"
+#include "search/candidate.h"
 
 /*
  * Proposals of a search: one random change of an assignment. It is either a
@@ -13,9 +13,9 @@
  */
 
 /* Fills an empty candidate with a random change, and merges pieces that meet
- * (search/trial.h). It stays empty if the random choices allow no change.
- * Memory limits are checked later, by trial_sum. */
-void propose(struct trial *trial, const struct assignment *assignment,
+ * (search/candidate.h). It stays empty if the random choices allow no change.
+ * Memory limits are checked later, by candidate_sum. */
+void propose(struct candidate *candidate, const struct assignment *assignment,
              struct rng *rng);
 
 /*
@@ -37,7 +37,7 @@ void propose(struct trial *trial, const struct assignment *assignment,
  * this sharding. For a sharding by columns the number of pieces is chosen anew.
  * The units must be different. A unit that is bound to a device stays on it.
  * O(devices x pieces). */
-void rebuild(struct trial *trial, const struct assignment *assignment,
+void rebuild(struct candidate *candidate, const struct assignment *assignment,
              const struct sharding *const *shardings, uint32_t n_shardings,
              struct rng *rng);
 

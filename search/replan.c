@@ -77,17 +77,17 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
     const struct assignment *assignment = &tryout->assignment;
     double total_ms;
 
-    trial_clear(&tryout->trial);
-    homes_propose(&tryout->trial, assignment, unit);
-    if (!tryout->trial.changes.n)
+    candidate_clear(&tryout->candidate);
+    homes_propose(&tryout->candidate, assignment, unit);
+    if (!tryout->candidate.changes.n)
         return false;
     total_ms = tryout_price(tryout);
-    if (!isfinite(total_ms) || tryout->trial.excess > assignment->excess ||
-        tryout->trial.all_moved_bytes >= assignment->all_moved_bytes)
+    if (!isfinite(total_ms) || tryout->candidate.excess > assignment->excess ||
+        tryout->candidate.all_moved_bytes >= assignment->all_moved_bytes)
         return false;
-    *price =
-        (total_ms - assignment->total_ms) /
-        (double)(assignment->all_moved_bytes - tryout->trial.all_moved_bytes);
+    *price = (total_ms - assignment->total_ms) /
+             (double)(assignment->all_moved_bytes -
+                      tryout->candidate.all_moved_bytes);
     return true;
 }
 
@@ -111,7 +111,7 @@ void replan_lessen(struct replan *replan)
             if (!price_way(replan, moved[i].idx, &price))
                 continue;
             assignment_commit(&replan->tryout.assignment,
-                              &replan->tryout.trial);
+                              &replan->tryout.candidate);
             (void)replan_offer_assignment(replan);
             any = true;
         }
@@ -172,13 +172,13 @@ static bool gains_in_sharding(struct replan *replan, uint32_t unit)
         const struct sharding *sharding = &of->shardings[f];
         struct rng rng;
 
-        trial_clear(&tryout->trial);
+        candidate_clear(&tryout->candidate);
         rng_init(&rng, f, 0);
-        rebuild(&tryout->trial, &tryout->assignment, &sharding, 1, &rng);
-        gains = tryout->trial.changes.n &&
+        rebuild(&tryout->candidate, &tryout->assignment, &sharding, 1, &rng);
+        gains = tryout->candidate.changes.n &&
                 tryout_price(tryout) <
                     tryout->assignment.total_ms * (1 - ROUNDING_FRAC) &&
-                !(tryout->trial.excess > 0);
+                !(tryout->candidate.excess > 0);
         replan->plan->n_evaluations++;
     }
     return gains;

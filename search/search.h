@@ -108,7 +108,7 @@ search_fn search_reference;
  * The plan never costs more than
  *
  * - the plan of the published search, with pieces that meet on a device merged
- *   (search/trial.h). The published search is part of the full one if
+ *   (search/candidate.h). The published search is part of the full one if
  *   tables x devices <= 30,000. If merging made its plan dearer, all stages are
  *   run to become cheaper than the plan before merging;
  * - the plan of any other planner (rivals_ask), if the search knows the

@@ -19,7 +19,7 @@ uint64_t temper_effort(uint64_t asked)
 #define TRIES 4
 /* Number of changes from which a candidate is tested before it is priced
  * (is_hopeless), and relative tolerance of the test for rounding errors. */
-#define LARGE_TRIAL 8
+#define LARGE_CANDIDATE 8
 #define ROUNDING 1e-9
 /* Number of chains that are priced together if comm prices the exchange: its
  * nets take four rows at a time. */
@@ -90,13 +90,13 @@ void temper_start_chain(struct temper *temper, unsigned c,
 static double heavier(const struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
-    const struct trial *trial = &chain->at.trial;
+    const struct candidate *candidate = &chain->at.candidate;
     double sum = 0;
 
-    for (uint32_t i = 0; i < trial->n_devices; i++) {
+    for (uint32_t i = 0; i < candidate->n_devices; i++) {
         const double *now_ms =
-            assignment->terms_ms + trial->devices[i] * assignment->n_terms;
-        const double *then_ms = trial->terms_ms + i * assignment->n_terms;
+            assignment->terms_ms + candidate->devices[i] * assignment->n_terms;
+        const double *then_ms = candidate->terms_ms + i * assignment->n_terms;
 
         for (uint32_t h = 0; h < chain->n_heavy; h++)
             sum += heavy_ms(&chain->heavy[h], then_ms) -
@@ -141,25 +141,25 @@ static bool is_better(double excess, double total_ms,
 static void decide(struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
-    const struct trial *trial = &chain->at.trial;
+    const struct candidate *candidate = &chain->at.candidate;
     double rise = INFINITY, heavier_ms = 0;
 
-    if (!trial->changes.n)
+    if (!candidate->changes.n)
         return;
-    if (trial_is_priced(trial) && isfinite(trial->total_ms)) {
+    if (candidate_is_priced(candidate) && isfinite(candidate->total_ms)) {
         heavier_ms = heavier(chain);
-        rise = trial->total_ms - assignment->total_ms +
-               excess_ms(chain, trial->excess - assignment->excess) +
+        rise = candidate->total_ms - assignment->total_ms +
+               excess_ms(chain, candidate->excess - assignment->excess) +
                assignment->space->tuning->heavy_weight * heavier_ms;
     }
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
     /* A rise that is NAN fails the search at its end (watch_finish). */
-    assert(!trial->is_given_up || isnan(rise));
+    assert(!candidate->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);
-    assignment_commit(&chain->at.assignment, trial);
+    assignment_commit(&chain->at.assignment, candidate);
     chain->all_heavy_ms += heavier_ms;
     if (is_better(assignment->excess, assignment->total_ms, &chain->best))
         chain->is_saved = false;
@@ -250,20 +250,21 @@ static bool is_hopeless(struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
     const struct oracle *oracle = assignment->space->oracle;
-    struct trial *trial = &chain->at.trial;
+    struct candidate *candidate = &chain->at.candidate;
     double most_ms = assignment->total_ms;
     uint32_t busiest = NO_PIECE;
 
-    if (trial->is_given_up || trial->changes.n < LARGE_TRIAL ||
+    if (candidate->is_given_up || candidate->changes.n < LARGE_CANDIDATE ||
         !oracle->ops->terms || oracle->is_additive)
-        return trial->is_given_up;
+        return candidate->is_given_up;
     for (uint32_t r = 0; r < assignment->n_devices; r++)
-        if (trial->estimates[r].load_ms > most_ms)
-            most_ms = trial->estimates[busiest = r].load_ms;
+        if (candidate->estimates[r].load_ms > most_ms)
+            most_ms = candidate->estimates[busiest = r].load_ms;
     if (busiest == NO_PIECE)
         return false;
-    return space_alone_ms(oracle, trial_sum_on(trial, assignment, busiest)) >
-           trial_limit_ms(trial, &chain->rng);
+    return space_alone_ms(oracle,
+                          candidate_sum_on(candidate, assignment, busiest)) >
+           candidate_limit_ms(candidate, &chain->rng);
 }
 
 /* Draws the next candidate of a chain. All random numbers come from the chain's
@@ -272,20 +273,20 @@ static bool is_hopeless(struct chain *chain)
 static void propose_some(struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
-    struct trial *trial = &chain->at.trial;
+    struct candidate *candidate = &chain->at.candidate;
 
-    trial->limit_ms =
+    candidate->limit_ms =
         (1 + ROUNDING) * assignment->total_ms +
         excess_ms(chain, assignment->excess) +
         assignment->space->tuning->heavy_weight * chain->all_heavy_ms;
-    trial->temperature_ms = chain->temperature_ms;
+    candidate->temperature_ms = chain->temperature_ms;
     for (unsigned i = 0; i < TRIES; i++) {
-        propose(trial, assignment, &chain->rng);
-        if (!trial->changes.n)
+        propose(candidate, assignment, &chain->rng);
+        if (!candidate->changes.n)
             continue;
-        trial->is_given_up = is_hopeless(chain);
-        if (trial_is_priced(trial))
-            trial_sum(trial, assignment);
+        candidate->is_given_up = is_hopeless(chain);
+        if (candidate_is_priced(candidate))
+            candidate_sum(candidate, assignment);
         break;
     }
 }

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_SEARCH_TEMPER_H
 #define NEUROSHARD_SEARCH_TEMPER_H
 
-#include "search/trial.h"
+#include "search/candidate.h"
 
 /*
  * Simulated annealing and parallel tempering: a fixed number of chains, each a

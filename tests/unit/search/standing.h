@@ -6,8 +6,8 @@
  * tables have grown or shrunk since, and the devices have the requested memory.
  * Include in one file only. */
 
+#include "search/candidate.h"
 #include "search/movement.h"
-#include "search/trial.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "search/candidate.h"
 #include "search/moves.h"
-#include "search/trial.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
 
@@ -351,9 +351,9 @@ static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
     struct err err = {0};
 
     for (unsigned i = 0; i < N_STEPS; i++) {
-        propose(&tryout->trial, &tryout->assignment, rng);
-        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->trial);
+        propose(&tryout->candidate, &tryout->assignment, rng);
+        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
+            assignment_commit(&tryout->assignment, &tryout->candidate);
         tally->n_wrong += assignment_check(&tryout->assignment, &err) != 0;
         spoil_once(tryout, rng_draw(rng, tryout->assignment.n_pieces),
                    i % N_FAULTS, tally);
@@ -409,12 +409,12 @@ static bool is_aborted(uint32_t every, unsigned n)
     standing_open(&standing, 24, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
     assignment_check_every = every;
     for (unsigned i = 0; i < n;) {
-        propose(&tryout->trial, &tryout->assignment, &standing.rng);
-        if (!tryout->trial.changes.n || !isfinite(tryout_price(tryout)))
+        propose(&tryout->candidate, &tryout->assignment, &standing.rng);
+        if (!tryout->candidate.changes.n || !isfinite(tryout_price(tryout)))
             continue;
-        for (uint32_t k = 0; !i && k < tryout->trial.n_devices; k++)
-            tryout->trial.bytes[k]++;
-        assignment_commit(&tryout->assignment, &tryout->trial);
+        for (uint32_t k = 0; !i && k < tryout->candidate.n_devices; k++)
+            tryout->candidate.bytes[k]++;
+        assignment_commit(&tryout->assignment, &tryout->candidate);
         i++;
     }
     _exit(0);
@@ -472,11 +472,11 @@ static unsigned count_refreshes(uint32_t n_tables)
         const uint32_t before[] = {assignment->n_commits[0],
                                    assignment->n_commits[1]};
 
-        trial_clear(&tryout.trial);
-        trial_send(&tryout.trial, assignment, piece, 0,
-                   1 - assignment->pieces[piece].device);
+        candidate_clear(&tryout.candidate);
+        candidate_send(&tryout.candidate, assignment, piece, 0,
+                       1 - assignment->pieces[piece].device);
         (void)tryout_price(&tryout);
-        assignment_commit(&tryout.assignment, &tryout.trial);
+        assignment_commit(&tryout.assignment, &tryout.candidate);
         for (uint32_t r = 0; r < 2; r++) {
             const uint32_t n = assignment->holdings[r].n;
             const bool is_due = before[r] + 1 >= (n > 64 ? n : 64);

@@ -75,13 +75,13 @@ static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
         scene->is_new ? &of->shardings[way] : NULL;
     struct rng rng;
 
-    trial_clear(&tryout->trial);
+    candidate_clear(&tryout->candidate);
     rng_init(&rng, 0, 0);
     if (scene->is_new)
-        rebuild(&tryout->trial, &tryout->assignment, &sharding, 1, &rng);
+        rebuild(&tryout->candidate, &tryout->assignment, &sharding, 1, &rng);
     else
-        trial_add(&tryout->trial,
-                  (struct change){.type = of->whole, .device = way});
+        candidate_add(&tryout->candidate,
+                      (struct change){.type = of->whole, .device = way});
 }
 
 static bool is_better(double excess, double total_ms,
@@ -127,7 +127,8 @@ static void try_scene(struct scene *scene, struct tally *tally)
             continue;
         put(&tryout, scene, way);
         total_ms = tryout_price(&tryout);
-        tally->n_worse += is_better(tryout.trial.excess, total_ms, &scene->out);
+        tally->n_worse +=
+            is_better(tryout.candidate.excess, total_ms, &scene->out);
     }
     tryout_release(&tryout);
     snapshot_release(&others);

@@ -35,7 +35,8 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
 {
     struct standing standing;
     struct assignment *assignment = &standing.tryout.assignment;
-    size_t n = 0, n_trial = 0, n_after = 0, n_plan = 0, n_less = 0, n_grids = 0;
+    size_t n = 0, n_candidate = 0, n_after = 0, n_plan = 0, n_less = 0,
+           n_grids = 0;
     size_t n_excess = 0, n_over = 0, n_wrong = 0, n_astray = 0;
     struct err err = {0};
 
@@ -47,28 +48,28 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     is_i64((int64_t)assignment->all_moved_bytes, (int64_t)moved(&standing),
            "as plan_moves counts it");
     for (uint32_t i = 0; i < 3000; i++) {
-        struct trial *trial = &standing.tryout.trial;
+        struct candidate *candidate = &standing.tryout.candidate;
         uint64_t said, before = assignment->all_moved_bytes;
 
-        propose(trial, assignment, &standing.rng);
+        propose(candidate, assignment, &standing.rng);
         if (rng_below(&standing.rng, 4) == 0) {
-            trial_clear(trial);
-            homes_propose(trial, assignment,
+            candidate_clear(candidate);
+            homes_propose(candidate, assignment,
                           rng_draw(&standing.rng, standing.space.n_units));
         }
-        if (!trial->changes.n)
+        if (!candidate->changes.n)
             continue;
         n++;
         (void)tryout_price(&standing.tryout);
-        said = trial->all_moved_bytes;
-        assignment_commit(assignment, trial);
+        said = candidate->all_moved_bytes;
+        assignment_commit(assignment, candidate);
         n_less += said < before;
-        n_trial += said != assignment->all_moved_bytes;
-        n_over += trial->excess > 0;
+        n_candidate += said != assignment->all_moved_bytes;
+        n_over += candidate->excess > 0;
         n_astray += memory_bytes == ROOMY &&
                     (assignment->excess > 0) != (said > limit_bytes);
         n_wrong += i % 4 == 0 && assignment_check(assignment, &err);
-        n_excess += !(fabs(trial->excess - assignment->excess) <= 1e-9);
+        n_excess += !(fabs(candidate->excess - assignment->excess) <= 1e-9);
         assignment_price(assignment);
         n_after += said != assignment->all_moved_bytes;
         n_plan += said != moved(&standing);
@@ -81,7 +82,8 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     ok(n > 1000 && n_less > 100 && n_grids > 100,
        "%zu changes, %zu move less, %zu with ranges of grids", n, n_less,
        n_grids);
-    is_i64((int64_t)n_trial, 0, "the migration is as the candidate predicted");
+    is_i64((int64_t)n_candidate, 0,
+           "the migration is as the candidate predicted");
     is_i64((int64_t)n_after, 0, "and as counted afresh");
     is_i64((int64_t)n_plan, 0, "and as that of the plan");
     ok(!n_wrong, "assignments are valid, %zu times not: %s", n_wrong, err.msg);

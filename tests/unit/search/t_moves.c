@@ -12,7 +12,7 @@
 #define N_DEVICES 4
 #define PINNED 2 /* table */
 #define ITS_DEVICE 1
-#define N_TRIALS 600
+#define N_CANDIDATES 600
 
 /* Tables, whole or cut by columns, one of them pinned. */
 struct site {
@@ -85,10 +85,11 @@ static void wander(struct site *site)
 {
     site->tuning = tuning_default;
     for (unsigned i = 0; i < 5; i++) {
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
-        if (site->tryout.trial.changes.n &&
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        if (site->tryout.candidate.changes.n &&
             isfinite(tryout_price(&site->tryout)))
-            assignment_commit(&site->tryout.assignment, &site->tryout.trial);
+            assignment_commit(&site->tryout.assignment,
+                              &site->tryout.candidate);
     }
 }
 
@@ -100,7 +101,7 @@ struct flow {
 static void find_flow(struct flow *flow, const struct site *site)
 {
     const struct assignment *assignment = &site->tryout.assignment;
-    const struct trial *trial = &site->tryout.trial;
+    const struct candidate *candidate = &site->tryout.candidate;
 
     *flow = (struct flow){0};
     for (uint32_t i = 0; i < assignment->n_pieces; i++) {
@@ -113,7 +114,7 @@ static void find_flow(struct flow *flow, const struct site *site)
     for (uint32_t u = 0; u < N_TABLES; u++)
         for (struct unit_walk walk = {.unit = u,
                                      .held = assignment->first_of[u]};
-             trial_walk(&walk, trial, assignment);)
+             candidate_walk(&walk, candidate, assignment);)
             flow->after[u][walk.piece.device] +=
                 site->space.types[walk.piece.type].width / 4;
 }
@@ -193,16 +194,16 @@ static const char *const names[] = {CHANGE_KINDS(NAME)};
 
 static void check_kind(struct site *site, enum change_kind kind)
 {
-    const struct trial *trial = &site->tryout.trial;
+    const struct candidate *candidate = &site->tryout.candidate;
     unsigned n_made = 0, n_wrong = 0, n_pinned = 0;
 
-    for (unsigned i = 0; i < N_TRIALS; i++) {
+    for (unsigned i = 0; i < N_CANDIDATES; i++) {
         struct flow flow;
 
         wander(site);
         allow(site, kind, 0);
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
-        if (!trial->changes.n)
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        if (!candidate->changes.n)
             continue;
         n_made++;
         find_flow(&flow, site);
@@ -212,8 +213,8 @@ static void check_kind(struct site *site, enum change_kind kind)
                 is_pinned(site, u) && memcmp(flow.before[u], flow.after[u],
                                              sizeof(flow.before[u])) != 0;
     }
-    ok(n_made > N_TRIALS / 8, "%s: %u of %u draws lead to one", names[kind],
-       n_made, N_TRIALS);
+    ok(n_made > N_CANDIDATES / 8, "%s: %u of %u draws lead to one", names[kind],
+       n_made, N_CANDIDATES);
     is_i64(n_wrong, 0, "each candidate is of this kind");
     is_i64(n_pinned, 0, "pinned tables do not change");
 }
@@ -225,11 +226,11 @@ static void check_numbers(struct site *site, enum change_kind kind)
     unsigned seen = 0; /* one bit per number of width steps */
 
     allow(site, kind, 0);
-    for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
+    for (unsigned i = 0; i < 4 * N_CANDIDATES; i++) {
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
         find_flow(&flow, site);
         if (find_streams(&flow, all) &&
             flow.before[all[0].unit][all[0].from] == 16)
@@ -251,11 +252,11 @@ static void check_shares(struct site *site)
 
     allow(site, CHANGE_MOVE, 0);
     site->tuning.changes[0][CHANGE_SPLIT] = 3;
-    for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
+    for (unsigned i = 0; i < 4 * N_CANDIDATES; i++) {
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
         find_flow(&flow, site);
         if (!find_streams(&flow, all))
             continue;
@@ -264,13 +265,14 @@ static void check_shares(struct site *site)
     }
     is_share(n_splits, n, 0.75, "three splits a move");
     allow(site, CHANGE_MERGE, 300); /* which whole tables cannot do */
-    for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
-        n_rebuilds += site->tryout.trial.changes.n > 0;
+    for (unsigned i = 0; i < 4 * N_CANDIDATES; i++) {
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        n_rebuilds += site->tryout.candidate.changes.n > 0;
     }
     /* a rebuild whose only table would be pinned is dropped */
-    ok(n_rebuilds < 0.33 * 4 * N_TRIALS && n_rebuilds > 0.22 * 4 * N_TRIALS,
-       "of %u candidates %u are rebuilds, 30 %% at most", 4 * N_TRIALS,
+    ok(n_rebuilds < 0.33 * 4 * N_CANDIDATES &&
+           n_rebuilds > 0.22 * 4 * N_CANDIDATES,
+       "of %u candidates %u are rebuilds, 30 %% at most", 4 * N_CANDIDATES,
        n_rebuilds);
 }
 
@@ -298,11 +300,11 @@ static void check_begin(struct site *site, bool anywhere)
         sum += share[r];
     allow(site, CHANGE_MOVE, 0);
     site->tuning.anywhere = anywhere ? 1000 : 0;
-    for (unsigned i = 0; i < 4 * N_TRIALS; i++) {
+    for (unsigned i = 0; i < 4 * N_CANDIDATES; i++) {
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
         find_flow(&flow, site);
         if (find_streams(&flow, all)) {
             n_from[all[0].from]++;
@@ -319,18 +321,18 @@ static void check_begin(struct site *site, bool anywhere)
 static void check_rebuilds(struct site *site, uint32_t recuts)
 {
     unsigned n_of[TUNING_MAX_REBUILT + 1] = {0}, n_pinned = 0, n_cut = 0;
-    const struct trial *trial = &site->tryout.trial;
+    const struct candidate *candidate = &site->tryout.candidate;
 
     allow(site, CHANGE_MOVE, 1000);
     site->tuning.n_rebuilt = 3;
     site->tuning.recuts = recuts;
     site->tuning.pours = false;
-    for (unsigned i = 0; i < N_TRIALS; i++) {
+    for (unsigned i = 0; i < N_CANDIDATES; i++) {
         unsigned n_off = 0, n_several = 0, n_pieces[N_TABLES] = {0};
 
-        propose(&site->tryout.trial, &site->tryout.assignment, &site->rng);
-        for (uint32_t c = 0; c < trial->changes.n; c++) {
-            const struct change *change = &trial->changes.pieces[c];
+        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        for (uint32_t c = 0; c < candidate->changes.n; c++) {
+            const struct change *change = &candidate->changes.pieces[c];
 
             n_off += change->type == NO_TYPE;
             if (change->type == NO_TYPE)

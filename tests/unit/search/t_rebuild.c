@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/trial.h"
+#include "search/candidate.h"
 #include "tests/unit/search/assignment_check.h"
 #include "tests/unit/search/scene.h"
 #include "tests/unit/search/standing.h"
@@ -46,14 +46,14 @@ static void rebuild_some(struct site *site, bool pours)
         shardings[i] =
             &of->shardings[pours ? 0 : rng_draw(&site->rng, of->n_shardings)];
     }
-    trial_clear(&site->tryout.trial);
-    rebuild(&site->tryout.trial, &site->tryout.assignment, shardings, n,
+    candidate_clear(&site->tryout.candidate);
+    rebuild(&site->tryout.candidate, &site->tryout.assignment, shardings, n,
             &site->rng);
 }
 
 /* Returns true if the loads and bytes that the rebuild assumed follow from its
  * changes. */
-static bool knows_loads(const struct trial *trial,
+static bool knows_loads(const struct candidate *candidate,
                         const struct assignment *assignment)
 {
     const struct search_space *space = assignment->space;
@@ -63,8 +63,8 @@ static bool knows_loads(const struct trial *trial,
 
     memcpy(ms, assignment->load_ms, sizeof ms);
     memcpy(bytes, assignment->bytes, sizeof bytes);
-    for (uint32_t c = 0; c < trial->changes.n; c++) {
-        const struct change *change = &trial->changes.pieces[c];
+    for (uint32_t c = 0; c < candidate->changes.n; c++) {
+        const struct change *change = &candidate->changes.pieces[c];
         const struct change *piece = &assignment->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
@@ -77,8 +77,8 @@ static bool knows_loads(const struct trial *trial,
         }
     }
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)
-        knows &= bytes[r] == trial->estimates[r].bytes &&
-                 fabs(ms[r] - trial->estimates[r].load_ms) <= 1e-9;
+        knows &= bytes[r] == candidate->estimates[r].bytes &&
+                 fabs(ms[r] - candidate->estimates[r].load_ms) <= 1e-9;
     return knows;
 }
 
@@ -93,9 +93,9 @@ static void check_assignments(enum scene_sort sort)
     site_open(&site, sort);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         rebuild_some(&site, i % 2);
-        n_off += !knows_loads(&site.tryout.trial, &site.tryout.assignment);
+        n_off += !knows_loads(&site.tryout.candidate, &site.tryout.assignment);
         (void)tryout_price(&site.tryout);
-        assignment_commit(&site.tryout.assignment, &site.tryout.trial);
+        assignment_commit(&site.tryout.assignment, &site.tryout.candidate);
         n_wrong += assignment_check(&site.tryout.assignment, &err) != 0;
     }
     ok(!n_wrong, "assignments stay valid, %u times not: %s", n_wrong, err.msg);
@@ -121,7 +121,7 @@ static void check_pouring(void)
 {
     struct site site;
     struct assignment *assignment = &site.tryout.assignment;
-    const struct trial *trial = &site.tryout.trial;
+    const struct candidate *candidate = &site.tryout.candidate;
     double most, mean, first;
 
     site_open(&site, ADDITIVE);
@@ -132,11 +132,12 @@ static void check_pouring(void)
         most = most_load(assignment, &mean);
         rebuild_some(&site, true);
         (void)tryout_price(&site.tryout);
-        for (uint32_t k = 0; k < trial->n_devices; k++)
+        for (uint32_t k = 0; k < candidate->n_devices; k++)
             is_kept =
-                is_kept && trial->estimates[trial->devices[k]].load_ms <= most;
+                is_kept &&
+                candidate->estimates[candidate->devices[k]].load_ms <= most;
         if (is_kept)
-            assignment_commit(assignment, trial);
+            assignment_commit(assignment, candidate);
     }
     most = most_load(assignment, &mean);
     ok(first > 1.2 * mean && most < 1.05 * mean,
@@ -150,8 +151,9 @@ static void check_pouring(void)
 static bool goes_best(const struct site *site, uint32_t unit)
 {
     const struct assignment *assignment = &site->tryout.assignment;
-    const struct trial *trial = &site->tryout.trial;
-    const struct change *put = &trial->changes.pieces[trial->changes.n - 1];
+    const struct candidate *candidate = &site->tryout.candidate;
+    const struct change *put =
+        &candidate->changes.pieces[candidate->changes.n - 1];
     double ms[SCENE_DEVICES], excess[SCENE_DEVICES];
     uint64_t bytes[SCENE_DEVICES];
     bool is_best = true;
@@ -195,9 +197,9 @@ static void check_devices(void)
 
         rebuild_some(&site, false);
         (void)tryout_price(&site.tryout);
-        assignment_commit(&site.tryout.assignment, &site.tryout.trial);
-        trial_clear(&site.tryout.trial);
-        rebuild(&site.tryout.trial, &site.tryout.assignment, &whole, 1,
+        assignment_commit(&site.tryout.assignment, &site.tryout.candidate);
+        candidate_clear(&site.tryout.candidate);
+        rebuild(&site.tryout.candidate, &site.tryout.assignment, &whole, 1,
                 &site.rng);
         n_wrong += !goes_best(&site, u);
     }
@@ -206,16 +208,16 @@ static void check_devices(void)
 }
 
 /* Returns true if the candidate puts two pieces on one device. */
-static bool has_two(const struct trial *trial)
+static bool has_two(const struct candidate *candidate)
 {
     unsigned used = 0; /* one bit per device */
     bool any = false;
 
-    for (uint32_t c = 0; c < trial->changes.n; c++) {
-        if (trial->changes.pieces[c].type == NO_TYPE)
+    for (uint32_t c = 0; c < candidate->changes.n; c++) {
+        if (candidate->changes.pieces[c].type == NO_TYPE)
             continue;
-        any |= used >> trial->changes.pieces[c].device & 1;
-        used |= 1u << trial->changes.pieces[c].device;
+        any |= used >> candidate->changes.pieces[c].device & 1;
+        used |= 1u << candidate->changes.pieces[c].device;
     }
     return any;
 }
@@ -232,17 +234,17 @@ static void check_hosts(void)
 
     standing_open(&standing, 3, ROW_CUT_RANKS, 1, UINT64_C(1) << 30);
     for (uint32_t i = 0; i < N_REBUILDS; i++) {
-        propose(&tryout->trial, &tryout->assignment, &standing.rng);
-        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->trial);
+        propose(&tryout->candidate, &tryout->assignment, &standing.rng);
+        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
+            assignment_commit(&tryout->assignment, &tryout->candidate);
         sharding = &space->units[0].shardings[i % space->units[0].n_shardings];
         if (!sharding->fills_host || sharding->n_ranges > 3)
             continue;
-        trial_clear(&tryout->trial);
-        rebuild(&tryout->trial, &tryout->assignment, &sharding, 1,
+        candidate_clear(&tryout->candidate);
+        rebuild(&tryout->candidate, &tryout->assignment, &sharding, 1,
                 &standing.rng);
         n_grids += sharding->n_ranges > 1;
-        n_wrong += has_two(&tryout->trial);
+        n_wrong += has_two(&tryout->candidate);
     }
     ok(n_grids > 50 && !n_wrong, "%u grids; pieces of %u share a device",
        n_grids, n_wrong);

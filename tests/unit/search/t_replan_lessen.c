@@ -37,9 +37,9 @@ static void change(struct replan *replan, struct rng *rng)
     struct tryout *tryout = &replan->tryout;
 
     for (uint32_t n = rng_draw(rng, N_CHANGES) + 1; n > 0; n--) {
-        propose(&tryout->trial, &tryout->assignment, rng);
-        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->trial);
+        propose(&tryout->candidate, &tryout->assignment, rng);
+        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
+            assignment_commit(&tryout->assignment, &tryout->candidate);
     }
 }
 
@@ -49,11 +49,12 @@ static bool could_go(struct replan *replan, uint32_t unit)
 {
     struct tryout *tryout = &replan->tryout;
 
-    trial_clear(&tryout->trial);
-    homes_propose(&tryout->trial, &tryout->assignment, unit);
-    return tryout->trial.changes.n && isfinite(tryout_price(tryout)) &&
-           tryout->trial.excess <= tryout->assignment.excess &&
-           tryout->trial.all_moved_bytes < tryout->assignment.all_moved_bytes;
+    candidate_clear(&tryout->candidate);
+    homes_propose(&tryout->candidate, &tryout->assignment, unit);
+    return tryout->candidate.changes.n && isfinite(tryout_price(tryout)) &&
+           tryout->candidate.excess <= tryout->assignment.excess &&
+           tryout->candidate.all_moved_bytes <
+               tryout->assignment.all_moved_bytes;
 }
 
 static void lessen(struct replan *replan, struct tally *tally)

@@ -19,9 +19,9 @@ struct tally {
 static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
-        propose(&tryout->trial, &tryout->assignment, rng);
-        if (tryout->trial.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->trial);
+        propose(&tryout->candidate, &tryout->assignment, rng);
+        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
+            assignment_commit(&tryout->assignment, &tryout->candidate);
     }
 }
 

@@ -24,11 +24,11 @@ struct tally {
 static void change(struct tryout *tryout, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
-        propose(&tryout->trial, &tryout->assignment, rng);
-        if (!tryout->trial.changes.n || !isfinite(tryout_price(tryout)) ||
-            tryout->trial.excess > tryout->assignment.excess)
+        propose(&tryout->candidate, &tryout->assignment, rng);
+        if (!tryout->candidate.changes.n || !isfinite(tryout_price(tryout)) ||
+            tryout->candidate.excess > tryout->assignment.excess)
             continue;
-        assignment_commit(&tryout->assignment, &tryout->trial);
+        assignment_commit(&tryout->assignment, &tryout->candidate);
     }
     assignment_price(&tryout->assignment);
 }

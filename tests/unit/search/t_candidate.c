@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A candidate has the same price in a batch and alone, and its predicted values
  * match the assignment after the commit. */
-#include "search/trial.h"
+#include "search/candidate.h"
 
 #include "search/moves.h"
 #include "tests/unit/search/assignment_check.h"
@@ -23,11 +23,11 @@ struct tally {
 static void come_true(struct tryout *tryout, struct tally *tally)
 {
     struct assignment *assignment = &tryout->assignment;
-    const double total_ms = tryout->trial.total_ms;
-    const double excess = tryout->trial.excess;
+    const double total_ms = tryout->candidate.total_ms;
+    const double excess = tryout->candidate.excess;
     struct err err = {0};
 
-    assignment_commit(assignment, &tryout->trial);
+    assignment_commit(assignment, &tryout->candidate);
     /* committing computes sums from scratch now and then, and the excess always
      */
     tally->n_surprise +=
@@ -43,19 +43,20 @@ static void come_true(struct tryout *tryout, struct tally *tally)
 static unsigned n_summed_otherwise(struct tryout *tryout)
 {
     const struct assignment *assignment = &tryout->assignment;
-    struct trial *trial = &tryout->trial;
+    struct candidate *candidate = &tryout->candidate;
     const size_t width = assignment->space->oracle->width;
     const size_t n = assignment->n_devices * width;
     double *alone = mem_alloc(n, sizeof(*alone));
     unsigned n_other = 0;
 
     for (uint32_t r = 0; r < assignment->n_devices; r++)
-        memcpy(alone + r * width, trial_sum_on(trial, assignment, r),
+        memcpy(alone + r * width, candidate_sum_on(candidate, assignment, r),
                width * sizeof(*alone));
-    trial_sum(trial, assignment);
-    for (uint32_t i = 0; i < trial->n_devices; i++)
-        n_other += memcmp(alone + trial->devices[i] * width,
-                          trial->sums + i * width, width * sizeof(*alone)) != 0;
+    candidate_sum(candidate, assignment);
+    for (uint32_t i = 0; i < candidate->n_devices; i++)
+        n_other +=
+            memcmp(alone + candidate->devices[i] * width,
+                   candidate->sums + i * width, width * sizeof(*alone)) != 0;
     mem_free(alone);
     return n_other;
 }
@@ -66,24 +67,24 @@ static void step(struct tryout *const *tryouts, struct pricing *pricing,
     uint64_t n_priced[N_TOGETHER];
 
     for (unsigned i = 0; i < N_TOGETHER; i++) {
-        propose(&tryouts[i]->trial, &tryouts[i]->assignment, rng);
+        propose(&tryouts[i]->candidate, &tryouts[i]->assignment, rng);
         tally->n_apart += n_summed_otherwise(tryouts[i]);
         n_priced[i] = tryouts[i]->n_priced;
     }
     tryouts_price(tryouts, N_TOGETHER, pricing);
     for (unsigned i = 0; i < N_TOGETHER; i++) {
-        struct trial *trial = &tryouts[i]->trial;
-        const double together_ms = trial->total_ms;
+        struct candidate *candidate = &tryouts[i]->candidate;
+        const double together_ms = candidate->total_ms;
         struct pricing alone; /* without any earlier prices */
 
         tally->n++;
-        tally->n_empty += !trial->changes.n;
+        tally->n_empty += !candidate->changes.n;
         tally->n_miscounted +=
-            tryouts[i]->n_priced - n_priced[i] != (trial->changes.n > 0);
+            tryouts[i]->n_priced - n_priced[i] != (candidate->changes.n > 0);
         pricing_init(&alone, tryouts[i]->assignment.space, 1);
         tryouts_price(&tryouts[i], 1, &alone);
-        tally->n_other += trial->total_ms != together_ms;
-        if (trial->changes.n)
+        tally->n_other += candidate->total_ms != together_ms;
+        if (candidate->changes.n)
             come_true(tryouts[i], tally);
         pricing_release(&alone);
     }
@@ -149,7 +150,7 @@ static void walk_by_halves(void)
 
 /* Computes the devices of a grid's pieces after the candidate. Returns true if
  * two pieces of one row block would share a device. */
-static bool would_meet(const struct trial *trial,
+static bool would_meet(const struct candidate *candidate,
                        const struct assignment *assignment)
 {
     const struct piece_type *types = assignment->space->types;
@@ -163,9 +164,9 @@ static bool would_meet(const struct trial *trial,
             continue;
         all[n] = (struct change){i, piece->type, piece->device, piece->range,
                                  piece->block};
-        for (uint32_t c = 0; c < trial->changes.n; c++)
-            if (trial->changes.pieces[c].piece == i)
-                all[n] = trial->changes.pieces[c];
+        for (uint32_t c = 0; c < candidate->changes.n; c++)
+            if (candidate->changes.pieces[c].piece == i)
+                all[n] = candidate->changes.pieces[c];
         for (uint32_t k = 0; k < n; k++)
             if (all[k].device == all[n].device &&
                 all[k].block == all[n].block &&
@@ -182,27 +183,27 @@ static void check_meeting(void)
 {
     unsigned n_met = 0, n_wrong = 0, n = 1000;
     struct standing standing;
-    struct trial *trial = &standing.tryout.trial;
+    struct candidate *candidate = &standing.tryout.candidate;
     const struct assignment *assignment = &standing.tryout.assignment;
 
     standing_open(&standing, 3, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
     for (unsigned i = 0; i < n; i++) {
         bool meet;
 
-        trial_clear(trial);
+        candidate_clear(candidate);
         for (uint32_t k = 0; k < assignment->n_pieces; k++) {
             const struct change *piece = &assignment->pieces[k];
 
             if (piece->type != NO_TYPE &&
                 standing.space.types[piece->type].kind == SHARD_GRID &&
                 rng_below(&standing.rng, 2))
-                *snapshot_next(&trial->changes) = (struct change){
+                *snapshot_next(&candidate->changes) = (struct change){
                     k, piece->type, rng_draw(&standing.rng, STANDING_GPUS),
                     piece->range, piece->block};
         }
-        meet = would_meet(trial, assignment);
+        meet = would_meet(candidate, assignment);
         n_met += meet;
-        n_wrong += trial_join(trial, assignment) == meet;
+        n_wrong += candidate_join(candidate, assignment) == meet;
     }
     ok(n_met > n / 10 && n_met < n * 9 / 10,
        "%u candidates: in %u two pieces would share a device", n, n_met);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/trial.h"
+#include "search/candidate.h"
 
 #include "search/movement.h"
 
@@ -15,25 +15,28 @@
 /* Empties a candidate. Between two candidates all entries of `place` and
  * `first_on` are NO_PIECE. Only the touched entries are reset, so the time does
  * not depend on the number of devices. */
-void trial_clear(struct trial *trial)
+void candidate_clear(struct candidate *candidate)
 {
-    for (uint32_t i = 0; i < trial->n_devices; i++) {
-        trial->place[trial->devices[i]] = NO_PIECE;
-        trial->n_in_block[trial->devices[i] / ASSIGNMENT_BLOCK] = 0;
+    for (uint32_t i = 0; i < candidate->n_devices; i++) {
+        candidate->place[candidate->devices[i]] = NO_PIECE;
+        candidate->n_in_block[candidate->devices[i] / ASSIGNMENT_BLOCK] = 0;
     }
-    trial->n_devices = trial->changes.n = trial->n_moved = 0;
-    trial->is_apart = trial->is_given_up = false;
+    candidate->n_devices = candidate->changes.n = candidate->n_moved = 0;
+    candidate->is_apart = candidate->is_given_up = false;
 }
 
-double trial_limit_ms(const struct trial *trial, const struct rng *rng)
+double candidate_limit_ms(const struct candidate *candidate,
+                          const struct rng *rng)
 {
     struct rng next = *rng;
 
-    return trial->limit_ms - trial->temperature_ms * log(rng_uniform(&next));
+    return candidate->limit_ms -
+           candidate->temperature_ms * log(rng_uniform(&next));
 }
 
-void trial_send(struct trial *trial, const struct assignment *assignment,
-                uint32_t piece, uint32_t n_quanta, uint32_t device)
+void candidate_send(struct candidate *candidate,
+                    const struct assignment *assignment, uint32_t piece,
+                    uint32_t n_quanta, uint32_t device)
 {
     const struct search_space *space = assignment->space;
     const struct change *it = &assignment->pieces[piece];
@@ -45,99 +48,102 @@ void trial_send(struct trial *trial, const struct assignment *assignment,
         change.type = unit_type_of_quanta(of, n_all - n_quanta);
     else
         change.device = device;
-    *snapshot_next(&trial->changes) = change;
+    *snapshot_next(&candidate->changes) = change;
     if (change.type != it->type)
-        trial_add(trial,
-                  (struct change){.type = unit_type_of_quanta(of, n_quanta),
-                                  .device = device});
+        candidate_add(candidate,
+                      (struct change){.type = unit_type_of_quanta(of, n_quanta),
+                                      .device = device});
 }
 
 /* Removes a piece from the sums of its device (sign -1) or adds it (sign 1).
  * Sets the sums of an empty device to 0, so that no rounding errors remain.
  * Bytes saturate: a device that holds more than UINT64_MAX bytes must not look
  * empty. */
-static inline void sum_piece(struct trial *trial,
+static inline void sum_piece(struct candidate *candidate,
                              const struct assignment *assignment,
                              const struct change *piece, double sign)
 {
     const size_t width = assignment->space->oracle->width;
     const uint64_t bytes = assignment->space->types[piece->type].bytes;
     const uint32_t device = piece->device;
-    const bool is_new = trial->place[device] == NO_PIECE;
-    const uint32_t i = is_new ? trial->n_devices : trial->place[device];
-    double *sum = trial->sums + i * width;
+    const bool is_new = candidate->place[device] == NO_PIECE;
+    const uint32_t i = is_new ? candidate->n_devices : candidate->place[device];
+    double *sum = candidate->sums + i * width;
 
     /* Copies the values of the assignment, except the sums. */
     if (is_new) {
-        trial->place[device] = i;
-        trial->n_in_block[device / ASSIGNMENT_BLOCK]++;
-        trial->devices[trial->n_devices++] = device;
-        trial->n_held[i] = assignment->holdings[device].n;
-        trial->bytes[i] = assignment->bytes[device];
+        candidate->place[device] = i;
+        candidate->n_in_block[device / ASSIGNMENT_BLOCK]++;
+        candidate->devices[candidate->n_devices++] = device;
+        candidate->n_held[i] = assignment->holdings[device].n;
+        candidate->bytes[i] = assignment->bytes[device];
     }
-    trial->n_held[i] += sign < 0 ? -1 : 1;
-    trial->bytes[i] = sign < 0 ? trial->bytes[i] - bytes
-                               : saturating_add(trial->bytes[i], bytes);
+    candidate->n_held[i] += sign < 0 ? -1 : 1;
+    candidate->bytes[i] = sign < 0 ? candidate->bytes[i] - bytes
+                                   : saturating_add(candidate->bytes[i], bytes);
     add_lanes(sum, is_new ? assignment->sums + device * width : sum,
               assignment->space->vectors + piece->type * width, sign, width);
-    if (sign < 0 && !trial->n_held[i])
+    if (sign < 0 && !candidate->n_held[i])
         memset(sum, 0, width * sizeof(*sum));
 }
 
 /* Adds up the changes on all devices, or only on device `only` if that is not
  * NO_PIECE. Removes pieces before it adds any, so that a device that is emptied
  * and refilled is exactly empty in between. */
-static void sum_up(struct trial *trial, const struct assignment *assignment,
-                   uint32_t only)
+static void sum_up(struct candidate *candidate,
+                   const struct assignment *assignment, uint32_t only)
 {
-    const struct change *changes = trial->changes.pieces;
+    const struct change *changes = candidate->changes.pieces;
 
-    for (uint32_t c = 0; c < trial->changes.n; c++)
+    for (uint32_t c = 0; c < candidate->changes.n; c++)
         if (changes[c].piece != NO_PIECE &&
             (only == NO_PIECE ||
              assignment->pieces[changes[c].piece].device == only))
-            sum_piece(trial, assignment, &assignment->pieces[changes[c].piece],
-                      -1);
-    for (uint32_t c = 0; c < trial->changes.n; c++)
+            sum_piece(candidate, assignment,
+                      &assignment->pieces[changes[c].piece], -1);
+    for (uint32_t c = 0; c < candidate->changes.n; c++)
         if (changes[c].type != NO_TYPE &&
             (only == NO_PIECE || changes[c].device == only))
-            sum_piece(trial, assignment, &changes[c], 1);
+            sum_piece(candidate, assignment, &changes[c], 1);
 }
 
 /* Computes the sums of the touched devices and the excess. The excess changes
  * only with the bytes of touched devices and with the migration of changed
  * units. */
-void trial_sum(struct trial *trial, const struct assignment *assignment)
+void candidate_sum(struct candidate *candidate,
+                   const struct assignment *assignment)
 {
-    sum_up(trial, assignment, NO_PIECE);
-    trial->excess = assignment->excess;
-    trial->all_moved_bytes = assignment->all_moved_bytes;
-    for (uint32_t i = 0; i < trial->n_devices; i++) {
-        uint32_t r = trial->devices[i];
+    sum_up(candidate, assignment, NO_PIECE);
+    candidate->excess = assignment->excess;
+    candidate->all_moved_bytes = assignment->all_moved_bytes;
+    for (uint32_t i = 0; i < candidate->n_devices; i++) {
+        uint32_t r = candidate->devices[i];
 
-        trial->excess += assignment_excess(assignment, r, trial->bytes[i]) -
-                         assignment_excess(assignment, r, assignment->bytes[r]);
+        candidate->excess +=
+            assignment_excess(assignment, r, candidate->bytes[i]) -
+            assignment_excess(assignment, r, assignment->bytes[r]);
     }
     if (assignment_counts_moves(assignment))
-        homes_count_trial(trial, assignment);
+        homes_count_candidate(candidate, assignment);
 }
 
-const double *trial_sum_on(struct trial *trial,
-                           const struct assignment *assignment, uint32_t device)
+const double *candidate_sum_on(struct candidate *candidate,
+                               const struct assignment *assignment,
+                               uint32_t device)
 {
-    sum_up(trial, assignment, device);
-    if (!trial->n_devices)
+    sum_up(candidate, assignment, device);
+    if (!candidate->n_devices)
         return assignment->sums + device * assignment->space->oracle->width;
-    trial->place[device] = NO_PIECE;
-    trial->n_in_block[device / ASSIGNMENT_BLOCK] = 0;
-    trial->n_devices = 0;
-    return trial->sums;
+    candidate->place[device] = NO_PIECE;
+    candidate->n_in_block[device / ASSIGNMENT_BLOCK] = 0;
+    candidate->n_devices = 0;
+    return candidate->sums;
 }
 
 /* Returns the maximum of term k over the devices that the candidate does not
  * touch; 0 if it touches all. Blocks of devices with a touched device are
  * scanned device by device. */
-static double most_left_alone(const struct trial *trial,
+static double most_left_alone(const struct candidate *candidate,
                               const struct assignment *assignment, size_t k)
 {
     const size_t n_terms = assignment->n_terms;
@@ -149,10 +155,10 @@ static double most_left_alone(const struct trial *trial,
         const uint32_t end =
             (uint32_t)min_u64(begin + ASSIGNMENT_BLOCK, assignment->n_devices);
 
-        if (!trial->n_in_block[b])
+        if (!candidate->n_in_block[b])
             most_ms = max_of(assignment->block_ms[b * n_terms + k], most_ms);
-        for (uint32_t r = begin; r < end && trial->n_in_block[b]; r++)
-            if (trial->place[r] == NO_PIECE)
+        for (uint32_t r = begin; r < end && candidate->n_in_block[b]; r++)
+            if (candidate->place[r] == NO_PIECE)
                 most_ms =
                     max_of(assignment->terms_ms[r * n_terms + k], most_ms);
     }
@@ -161,23 +167,23 @@ static double most_left_alone(const struct trial *trial,
 
 /* Prices the candidate by terms. Scans the untouched devices for a term only if
  * the candidate touches the device that leads the term. */
-static void price_terms(struct trial *trial,
+static void price_terms(struct candidate *candidate,
                         const struct assignment *assignment)
 {
     const struct oracle *oracle = assignment->space->oracle;
     const size_t n_terms = oracle->n_terms;
     double max_ms[ORACLE_MAX_TERMS];
 
-    oracle->ops->terms(oracle, trial->sums, trial->n_devices, trial->compute_ms,
-                       trial->terms_ms);
+    oracle->ops->terms(oracle, candidate->sums, candidate->n_devices,
+                       candidate->compute_ms, candidate->terms_ms);
     for (size_t k = 0; k < n_terms; k++) {
-        max_ms[k] = trial->place[assignment->leader[k]] == NO_PIECE
+        max_ms[k] = candidate->place[assignment->leader[k]] == NO_PIECE
                         ? assignment->most_ms[k]
-                        : most_left_alone(trial, assignment, k);
-        for (uint32_t i = 0; i < trial->n_devices; i++)
-            max_ms[k] = max_of(trial->terms_ms[i * n_terms + k], max_ms[k]);
+                        : most_left_alone(candidate, assignment, k);
+        for (uint32_t i = 0; i < candidate->n_devices; i++)
+            max_ms[k] = max_of(candidate->terms_ms[i * n_terms + k], max_ms[k]);
     }
-    trial->total_ms = oracle_terms_total_ms(oracle, max_ms);
+    candidate->total_ms = oracle_terms_total_ms(oracle, max_ms);
 }
 
 /* --- pieces of one unit on one device --- */
@@ -186,22 +192,23 @@ static void price_terms(struct trial *trial,
  * index of the change to look at first, 0 for the first piece. Large candidates
  * change pieces in the order of their unit's list, so the search usually ends
  * at once. */
-static bool touches(const struct trial *trial, uint32_t piece, uint32_t *next)
+static bool touches(const struct candidate *candidate, uint32_t piece,
+                    uint32_t *next)
 {
-    for (uint32_t i = 0; i < trial->changes.n; i++, ++*next) {
-        *next = *next < trial->changes.n ? *next : 0;
-        if (trial->changes.pieces[*next].piece == piece)
+    for (uint32_t i = 0; i < candidate->changes.n; i++, ++*next) {
+        *next = *next < candidate->changes.n ? *next : 0;
+        if (candidate->changes.pieces[*next].piece == piece)
             return true;
     }
     return false;
 }
 
 /* Removals that the caller adds during the walk are skipped like all others. */
-bool trial_walk(struct unit_walk *walk, const struct trial *trial,
-                const struct assignment *assignment)
+bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
+                    const struct assignment *assignment)
 {
-    while (walk->c < trial->changes.n) {
-        walk->piece = trial->changes.pieces[walk->c++];
+    while (walk->c < candidate->changes.n) {
+        walk->piece = candidate->changes.pieces[walk->c++];
         if (walk->piece.type != NO_TYPE &&
             assignment->space->types[walk->piece.type].unit == walk->unit)
             return true;
@@ -209,7 +216,7 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
     while (walk->held != NO_PIECE) {
         walk->piece = assignment->pieces[walk->held];
         walk->held = assignment->links[walk->held].next;
-        walk->is_held = !touches(trial, walk->piece.piece, &walk->next);
+        walk->is_held = !touches(candidate, walk->piece.piece, &walk->next);
         if (walk->is_held)
             return true;
     }
@@ -218,23 +225,25 @@ bool trial_walk(struct unit_walk *walk, const struct trial *trial,
 
 /* Merges the piece that was walked last into change `into`, which puts a piece
  * on the same device. Returns false if no piece type has the joint width. */
-static bool join_last(struct trial *trial, const struct assignment *assignment,
+static bool join_last(struct candidate *candidate,
+                      const struct assignment *assignment,
                       struct unit_walk *walk, uint32_t into)
 {
     const uint32_t type = space_joined_type(
-        assignment->space, trial->changes.pieces[into].type, walk->piece.type);
+        assignment->space, candidate->changes.pieces[into].type,
+        walk->piece.type);
 
     if (type == NO_TYPE)
         return false;
-    trial->changes.pieces[into].type = type;
+    candidate->changes.pieces[into].type = type;
     if (walk->is_held)
-        trial_remove(trial, walk->piece.piece);
+        candidate_remove(candidate, walk->piece.piece);
     else if (walk->piece.piece != NO_PIECE)
-        trial->changes.pieces[walk->c - 1].type =
+        candidate->changes.pieces[walk->c - 1].type =
             NO_TYPE; /* removes the piece */
     else
-        trial->changes.pieces[--walk->c] =
-            trial->changes.pieces[--trial->changes.n];
+        candidate->changes.pieces[--walk->c] =
+            candidate->changes.pieces[--candidate->changes.n];
     return true;
 }
 
@@ -243,8 +252,9 @@ static bool join_last(struct trial *trial, const struct assignment *assignment,
  * that the candidate puts there later and the pieces that the assignment has
  * there. Returns false if a merge is impossible, or if the pieces of a sequence
  * table would have different widths. */
-static bool join_unit(struct trial *trial, const struct assignment *assignment,
-                      uint32_t unit, uint32_t from)
+static bool join_unit(struct candidate *candidate,
+                      const struct assignment *assignment, uint32_t unit,
+                      uint32_t from)
 {
     const struct unit_walk begin = {
         .unit = unit, .c = from, .held = assignment->first_of[unit]};
@@ -252,20 +262,21 @@ static bool join_unit(struct trial *trial, const struct assignment *assignment,
     uint32_t alike = NO_TYPE;
     bool is_fine = true;
 
-    while (trial_walk(&walk, trial, assignment)) {
-        uint32_t *first = &trial->first_on[walk.piece.device];
+    while (candidate_walk(&walk, candidate, assignment)) {
+        uint32_t *first = &candidate->first_on[walk.piece.device];
 
         if (*first != NO_PIECE)
-            is_fine = join_last(trial, assignment, &walk, *first) && is_fine;
+            is_fine =
+                join_last(candidate, assignment, &walk, *first) && is_fine;
         else if (!walk.is_held)
             *first = walk.c - 1;
     }
-    for (uint32_t c = from; c < trial->changes.n; c++)
-        if (trial->changes.pieces[c].type != NO_TYPE)
-            trial->first_on[trial->changes.pieces[c].device] = NO_PIECE;
+    for (uint32_t c = from; c < candidate->changes.n; c++)
+        if (candidate->changes.pieces[c].type != NO_TYPE)
+            candidate->first_on[candidate->changes.pieces[c].device] = NO_PIECE;
     if (assignment->space->units[unit].first->output != OUTPUT_SEQUENCE)
         return is_fine;
-    for (walk = begin; trial_walk(&walk, trial, assignment);) {
+    for (walk = begin; candidate_walk(&walk, candidate, assignment);) {
         is_fine = is_fine && (alike == NO_TYPE || walk.piece.type == alike);
         alike = walk.piece.type;
     }
@@ -275,17 +286,17 @@ static bool join_unit(struct trial *trial, const struct assignment *assignment,
 /* Returns whether the grid piece of change c shares its device with another
  * piece of the same row block. Compares rows, not block numbers, as each
  * standing block of the current plan has a number of its own. */
-static bool meets(const struct trial *trial,
+static bool meets(const struct candidate *candidate,
                   const struct assignment *assignment, uint32_t c)
 {
     const struct piece_type *types = assignment->space->types;
-    const struct change *change = &trial->changes.pieces[c];
+    const struct change *change = &candidate->changes.pieces[c];
     const uint32_t unit = assignment->space->types[change->type].unit;
     struct unit_walk walk = {.unit = unit, .held = assignment->first_of[unit]};
     struct shard mine, other;
 
     type_place_block(&mine, &types[change->type], 0, change->block);
-    while (trial_walk(&walk, trial, assignment)) {
+    while (candidate_walk(&walk, candidate, assignment)) {
         if (walk.piece.device != change->device ||
             (!walk.is_held && walk.c > c))
             continue;
@@ -300,26 +311,27 @@ static bool meets(const struct trial *trial,
  * usually follow each other. If they do not, the unit is visited again and has
  * nothing left to merge. Row blocks that are tied to ranks cannot move, so
  * pieces of two column ranges of such a block may share a device. */
-bool trial_join(struct trial *trial, const struct assignment *assignment)
+bool candidate_join(struct candidate *candidate,
+                    const struct assignment *assignment)
 {
     const struct search_space *space = assignment->space;
     uint32_t last = NO_TYPE, type;
     bool is_fine = true;
 
-    if (trial->is_apart)
+    if (candidate->is_apart)
         return true;
-    for (uint32_t c = 0; c < trial->changes.n; c++) {
-        type = trial->changes.pieces[c].type;
+    for (uint32_t c = 0; c < candidate->changes.n; c++) {
+        type = candidate->changes.pieces[c].type;
         if (type == NO_TYPE)
             continue;
         if (space->types[type].kind == SHARD_GRID) {
-            is_fine = is_fine && (trial->changes.n > MAX_BLOCKS ||
+            is_fine = is_fine && (candidate->changes.n > MAX_BLOCKS ||
                                   !space_can_move(space, type) ||
-                                  !meets(trial, assignment, c));
+                                  !meets(candidate, assignment, c));
         } else if (space_quanta_of(space, type) &&
                    space->types[type].unit != last) {
             last = space->types[type].unit;
-            is_fine = join_unit(trial, assignment, last, c) && is_fine;
+            is_fine = join_unit(candidate, assignment, last, c) && is_fine;
         }
     }
     return is_fine;
@@ -361,12 +373,12 @@ static void price_heads(struct tryout *const *tryouts, uint32_t n,
 
     assert(pricing->sums); /* the oracle has no terms */
     for (uint32_t i = 0; i < n; i++) {
-        struct trial *trial = &tryouts[i]->trial;
+        struct candidate *candidate = &tryouts[i]->candidate;
 
-        trial->compute_ms = trial->terms_ms = pricing->rows_ms + n_rows;
-        memcpy(pricing->sums + n_rows * oracle->width, trial->sums,
-               trial->n_devices * oracle->width * sizeof(double));
-        n_rows += trial->n_devices;
+        candidate->compute_ms = candidate->terms_ms = pricing->rows_ms + n_rows;
+        memcpy(pricing->sums + n_rows * oracle->width, candidate->sums,
+               candidate->n_devices * oracle->width * sizeof(double));
+        n_rows += candidate->n_devices;
     }
     if (n_rows)
         oracle->ops->compute(oracle, pricing->sums, n_rows, pricing->rows_ms);
@@ -397,7 +409,7 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
 
     for (uint32_t i = 0; i < n; i++) {
         const struct assignment *assignment = &tryouts[i]->assignment;
-        const struct trial *trial = &tryouts[i]->trial;
+        const struct candidate *candidate = &tryouts[i]->candidate;
         double *sums = pricing->sums + i * n_devices * stride;
         double *compute_ms = pricing->compute_ms + i * n_devices;
 
@@ -406,11 +418,12 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
                    lane);
         memcpy(compute_ms, assignment->compute_ms,
                n_devices * sizeof(*compute_ms));
-        for (uint32_t k = 0; k < trial->n_devices; k++) {
-            const size_t r = trial->devices[k];
+        for (uint32_t k = 0; k < candidate->n_devices; k++) {
+            const size_t r = candidate->devices[k];
 
-            gather(sums + r * stride, trial->sums + k * width, stride, lane);
-            compute_ms[r] = trial->compute_ms[k];
+            gather(sums + r * stride, candidate->sums + k * width, stride,
+                   lane);
+            compute_ms[r] = candidate->compute_ms[k];
         }
     }
     if (has_memo) {
@@ -422,7 +435,7 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
                           pricing->fwd_ms, pricing->bwd_ms);
     }
     for (uint32_t i = 0; i < n; i++)
-        tryouts[i]->trial.total_ms = oracle_total_ms(
+        tryouts[i]->candidate.total_ms = oracle_total_ms(
             n_devices, pricing->compute_ms + i * n_devices,
             pricing->bwd_ms + i * n_devices, pricing->fwd_ms + i * n_devices);
 }
@@ -435,9 +448,9 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
     const struct oracle *oracle = tryouts[0]->assignment.space->oracle;
 
     for (uint32_t i = 0; i < n; i++) {
-        tryouts[i]->n_priced += tryouts[i]->trial.changes.n > 0;
-        if (oracle->ops->terms && trial_is_priced(&tryouts[i]->trial))
-            price_terms(&tryouts[i]->trial, &tryouts[i]->assignment);
+        tryouts[i]->n_priced += tryouts[i]->candidate.changes.n > 0;
+        if (oracle->ops->terms && candidate_is_priced(&tryouts[i]->candidate))
+            price_terms(&tryouts[i]->candidate, &tryouts[i]->assignment);
     }
     if (oracle->ops->terms)
         return;
@@ -449,25 +462,26 @@ void tryouts_price(struct tryout *const *tryouts, uint32_t n,
 void tryout_init(struct tryout *tryout, const struct search_space *space)
 {
     const uint32_t n = space->n_devices;
-    struct trial *trial = &tryout->trial;
-    struct arena *arena = &trial->arena;
+    struct candidate *candidate = &tryout->candidate;
+    struct arena *arena = &candidate->arena;
 
-    *tryout = (struct tryout){.trial.limit_ms = INFINITY};
+    *tryout = (struct tryout){.candidate.limit_ms = INFINITY};
     assignment_init(&tryout->assignment, space);
-    trial->devices = ARENA_NEW(arena, uint32_t, n);
-    trial->place = ARENA_NEW(arena, uint32_t, n);
-    trial->n_in_block = ARENA_NEW(arena, uint32_t, assignment_n_blocks(n));
-    trial->first_on = ARENA_NEW(arena, uint32_t, n);
-    trial->n_held = ARENA_NEW(arena, int64_t, n);
-    trial->bytes = ARENA_NEW(arena, uint64_t, n);
-    trial->sums = ARENA_NEW(arena, double, n * space->oracle->width);
-    trial->compute_ms = ARENA_NEW(arena, double, n);
-    trial->terms_ms = ARENA_NEW(arena, double, n * tryout->assignment.n_terms);
-    trial->estimates = ARENA_NEW(arena, struct estimate, n);
+    candidate->devices = ARENA_NEW(arena, uint32_t, n);
+    candidate->place = ARENA_NEW(arena, uint32_t, n);
+    candidate->n_in_block = ARENA_NEW(arena, uint32_t, assignment_n_blocks(n));
+    candidate->first_on = ARENA_NEW(arena, uint32_t, n);
+    candidate->n_held = ARENA_NEW(arena, int64_t, n);
+    candidate->bytes = ARENA_NEW(arena, uint64_t, n);
+    candidate->sums = ARENA_NEW(arena, double, n * space->oracle->width);
+    candidate->compute_ms = ARENA_NEW(arena, double, n);
+    candidate->terms_ms =
+        ARENA_NEW(arena, double, n * tryout->assignment.n_terms);
+    candidate->estimates = ARENA_NEW(arena, struct estimate, n);
     if (space->homes)
-        trial->moved = ARENA_NEW(arena, struct unit_moved, space->n_units);
+        candidate->moved = ARENA_NEW(arena, struct unit_moved, space->n_units);
     for (uint32_t r = 0; r < n; r++)
-        trial->place[r] = trial->first_on[r] = NO_PIECE;
+        candidate->place[r] = candidate->first_on[r] = NO_PIECE;
     pricing_init(&tryout->alone, space, 1);
 }
 
@@ -476,22 +490,23 @@ uint64_t tryout_release(struct tryout *tryout)
     const uint64_t n_priced = tryout->n_priced;
 
     assignment_release(&tryout->assignment);
-    snapshot_release(&tryout->trial.changes);
+    snapshot_release(&tryout->candidate.changes);
     snapshot_release(&tryout->best);
     pricing_release(&tryout->alone);
-    arena_release(&tryout->trial.arena);
+    arena_release(&tryout->candidate.arena);
     *tryout = (struct tryout){0};
     return n_priced;
 }
 
 double tryout_price(struct tryout *tryout)
 {
-    const bool is_fine = trial_join(&tryout->trial, &tryout->assignment);
+    const bool is_fine =
+        candidate_join(&tryout->candidate, &tryout->assignment);
     double total_ms;
 
-    trial_sum(&tryout->trial, &tryout->assignment);
+    candidate_sum(&tryout->candidate, &tryout->assignment);
     tryouts_price(&tryout, 1, &tryout->alone);
-    total_ms = tryout->trial.total_ms;
+    total_ms = tryout->candidate.total_ms;
     return is_fine && isfinite(total_ms) ? total_ms : INFINITY;
 }
 
@@ -504,12 +519,12 @@ void tryout_seek(struct tryout *tryout, double excess, double value)
 
 void tryout_note(struct tryout *tryout, double value)
 {
-    const double excess = tryout->trial.excess;
+    const double excess = tryout->candidate.excess;
 
     if (!isfinite(value) || excess > tryout->best.excess ||
         (excess == tryout->best.excess && value >= tryout->best.total_ms))
         return;
-    snapshot_copy(&tryout->best, &tryout->trial.changes);
+    snapshot_copy(&tryout->best, &tryout->candidate.changes);
     tryout->best.excess = excess;
     tryout->best.total_ms = value;
 }
@@ -518,9 +533,9 @@ bool tryout_make(struct tryout *tryout)
 {
     if (!tryout->best.n)
         return false;
-    trial_clear(&tryout->trial);
-    snapshot_copy(&tryout->trial.changes, &tryout->best);
+    candidate_clear(&tryout->candidate);
+    snapshot_copy(&tryout->candidate.changes, &tryout->best);
     (void)tryout_price(tryout);
-    assignment_commit(&tryout->assignment, &tryout->trial);
+    assignment_commit(&tryout->assignment, &tryout->candidate);
     return true;
 }

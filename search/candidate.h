@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_TRIAL_H
-#define NEUROSHARD_SEARCH_TRIAL_H
+#ifndef NEUROSHARD_SEARCH_CANDIDATE_H
+#define NEUROSHARD_SEARCH_CANDIDATE_H
 
 #include "core/bwd_memo.h"
 #include "search/assignment.h"
@@ -10,11 +10,11 @@
  * without changing the assignment. It costs nothing unless it is committed. The
  * functions are called in this order:
  *
- *     trial_clear     forgets the previous candidate
- *     trial_send ...  add changes: pieces to remove, move or add
+ *     candidate_clear     forgets the previous candidate
+ *     candidate_send ...  add changes: pieces to remove, move or add
  *                     (search/moves.h proposes them)
- *     trial_join      merges column pieces that meet on a device
- *     trial_sum       adds up the touched devices, and the excess
+ *     candidate_join      merges column pieces that meet on a device
+ *     candidate_sum       adds up the touched devices, and the excess
  *     tryouts_price   prices them, and the total
  *     assignment_commit   applies the candidate; left out if it is rejected
  *
@@ -47,7 +47,7 @@ struct estimate {
 
 /* A candidate. R is the number of devices of the assignment. "Afterwards" means
  * after the candidate is committed. */
-struct trial {
+struct candidate {
     struct arena arena;      /* holds the arrays */
     struct snapshot changes; /* list of the changes */
     uint32_t *devices; /* [n_devices] that it touches; has room for all R */
@@ -55,9 +55,9 @@ struct trial {
     uint32_t *place; /* [R]: index of the device in `devices`, or NO_PIECE */
     uint32_t *n_in_block; /* [assignment_n_blocks]: number of devices that it
                              touches in each block of devices */
-    uint32_t *first_on; /* [R]: scratch of trial_join, and of search/moves.h to
-                           keep pieces apart; NO_PIECE otherwise */
-    bool is_apart;      /* trial_join is not needed: the pieces that it adds
+    uint32_t *first_on; /* [R]: scratch of candidate_join, and of search/moves.h
+                           to keep pieces apart; NO_PIECE otherwise */
+    bool is_apart;      /* candidate_join is not needed: the pieces that it adds
                            share no device with others of their unit, or only as
                            in the current plan */
     int64_t *n_held;    /* [n_devices]: number of pieces afterwards */
@@ -83,41 +83,44 @@ struct trial {
 };
 
 /* Forgets all changes and sums. */
-void trial_clear(struct trial *trial);
+void candidate_clear(struct candidate *candidate);
 /* Returns true if the candidate has to be priced. A given-up candidate does
  * not, unless assignments are checked: then search/temper.c asserts that it
  * would have been rejected. */
-static inline bool trial_is_priced(const struct trial *trial)
+static inline bool candidate_is_priced(const struct candidate *candidate)
 {
-    return !trial->is_given_up || assignment_check_every;
+    return !candidate->is_given_up || assignment_check_every;
 }
 /* Returns the highest total at which the chain accepts the candidate, given the
  * next random number of rng. Does not advance rng. */
-double trial_limit_ms(const struct trial *trial, const struct rng *rng);
+double candidate_limit_ms(const struct candidate *candidate,
+                          const struct rng *rng);
 /* Moves n_quanta width steps of a column piece to another device. Moves the
  * whole piece if n_quanta is 0 or its full width. */
-void trial_send(struct trial *trial, const struct assignment *assignment,
-                uint32_t piece, uint32_t n_quanta, uint32_t device);
+void candidate_send(struct candidate *candidate,
+                    const struct assignment *assignment, uint32_t piece,
+                    uint32_t n_quanta, uint32_t device);
 /* Removes a piece. */
-static inline void trial_remove(struct trial *trial, uint32_t piece)
+static inline void candidate_remove(struct candidate *candidate, uint32_t piece)
 {
-    *snapshot_next(&trial->changes) =
+    *snapshot_next(&candidate->changes) =
         (struct change){.piece = piece, .type = NO_TYPE};
 }
 /* Removes all pieces of a unit. */
-static inline void trial_remove_unit(struct trial *trial,
-                                     const struct assignment *assignment,
-                                     uint32_t unit)
+static inline void candidate_remove_unit(struct candidate *candidate,
+                                         const struct assignment *assignment,
+                                         uint32_t unit)
 {
     for (uint32_t i = assignment->first_of[unit]; i != NO_PIECE;
          i = assignment->links[i].next)
-        trial_remove(trial, i);
+        candidate_remove(candidate, i);
 }
 /* Adds a new piece. Ignores piece.piece. */
-static inline void trial_add(struct trial *trial, struct change piece)
+static inline void candidate_add(struct candidate *candidate,
+                                 struct change piece)
 {
     piece.piece = NO_PIECE;
-    *snapshot_next(&trial->changes) = piece;
+    *snapshot_next(&candidate->changes) = piece;
 }
 /* Iterator over the pieces that a unit will have after the candidate: first the
  * pieces that the candidate adds or moves, in its order, then those that it
@@ -134,24 +137,26 @@ struct unit_walk {
 };
 /* Goes to the next piece; returns false at the end. The caller may alter the
  * visited change and append changes meanwhile. */
-bool trial_walk(struct unit_walk *walk, const struct trial *trial,
-                const struct assignment *assignment);
+bool candidate_walk(struct unit_walk *walk, const struct candidate *candidate,
+                    const struct assignment *assignment);
 /* Merges column pieces that the candidate would place on a device with other
- * column pieces of their unit. Call it before trial_sum. Does nothing if
- * trial->is_apart. Returns false if the candidate is not allowed, because
+ * column pieces of their unit. Call it before candidate_sum. Does nothing if
+ * candidate->is_apart. Returns false if the candidate is not allowed, because
  *
  * - the merged piece would be a whole table that may only be cut,
  * - pieces of one row block meet on a device, or
  * - columns of a sequence table would have several widths. */
-bool trial_join(struct trial *trial, const struct assignment *assignment);
+bool candidate_join(struct candidate *candidate,
+                    const struct assignment *assignment);
 
 /* Adds up the pieces of each touched device, and the excess. */
-void trial_sum(struct trial *trial, const struct assignment *assignment);
+void candidate_sum(struct candidate *candidate,
+                   const struct assignment *assignment);
 /* Returns the sums, [width], of one device alone. Many candidates are rejected
- * on these sums alone. Call it before trial_sum. */
-const double *trial_sum_on(struct trial *trial,
-                           const struct assignment *assignment,
-                           uint32_t device);
+ * on these sums alone. Call it before candidate_sum. */
+const double *candidate_sum_on(struct candidate *candidate,
+                               const struct assignment *assignment,
+                               uint32_t device);
 
 /* Buffers to price up to n candidates in one batch. Unused if the oracle has
  * terms. */
@@ -174,7 +179,7 @@ void pricing_release(struct pricing *pricing);
 /* Evaluator: an assignment and one candidate of it at a time. */
 struct tryout {
     struct assignment assignment;
-    struct trial trial;
+    struct candidate candidate;
     struct pricing alone; /* buffers for this evaluator alone; without a memo,
                              because a memo is large */
     uint64_t n_priced;    /* number of candidates priced */
@@ -187,13 +192,13 @@ void tryout_init(struct tryout *tryout, const struct search_space *space);
 uint64_t tryout_release(struct tryout *tryout);
 
 /* Prices the candidates of n evaluators in one batch. All have been summed up
- * by trial_sum. Totals may be NaN. */
+ * by candidate_sum. Totals may be NaN. */
 void tryouts_price(struct tryout *const *tryouts, uint32_t n,
                    struct pricing *pricing);
 
 /* Prices tryout->trial, to which all changes have been added. Merges pieces
  * that meet, and sets its total and its excess. Returns the total, or INFINITY
- * if it is not finite or if the candidate is not allowed (trial_join).
+ * if it is not finite or if the candidate is not allowed (candidate_join).
  * assignment_commit may follow. */
 double tryout_price(struct tryout *tryout);
 
