@@ -365,15 +365,15 @@ void pricing_release(struct pricing *pricing)
 }
 
 /* Computes compute_ms of all devices that the candidates touch, in one call. */
-static void price_heads(struct tryout *const *tryouts, uint32_t n,
+static void price_heads(struct evaluator *const *evaluators, uint32_t n,
                         struct pricing *pricing)
 {
-    const struct oracle *oracle = tryouts[0]->assignment.space->oracle;
+    const struct oracle *oracle = evaluators[0]->assignment.space->oracle;
     size_t n_rows = 0;
 
     assert(pricing->sums); /* the oracle has no terms */
     for (uint32_t i = 0; i < n; i++) {
-        struct candidate *candidate = &tryouts[i]->candidate;
+        struct candidate *candidate = &evaluators[i]->candidate;
 
         candidate->compute_ms = candidate->terms_ms = pricing->rows_ms + n_rows;
         memcpy(pricing->sums + n_rows * oracle->width, candidate->sums,
@@ -398,18 +398,18 @@ static inline void gather(double *to, const double *sums, size_t width,
  * candidates in one call, which takes most of the search time. With a memo,
  * only the lane that comm needs is gathered, and backward exchanges that were
  * priced before are not priced again. */
-static void price_comm(struct tryout *const *tryouts, uint32_t n,
+static void price_comm(struct evaluator *const *evaluators, uint32_t n,
                        struct pricing *pricing)
 {
-    const struct oracle *oracle = tryouts[0]->assignment.space->oracle;
-    const size_t n_devices = tryouts[0]->assignment.n_devices;
+    const struct oracle *oracle = evaluators[0]->assignment.space->oracle;
+    const size_t n_devices = evaluators[0]->assignment.n_devices;
     const bool has_memo = pricing->memo.oracle != NULL;
     const size_t width = oracle->width, stride = has_memo ? 1 : width;
     const size_t lane = oracle->comm_lane;
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct assignment *assignment = &tryouts[i]->assignment;
-        const struct candidate *candidate = &tryouts[i]->candidate;
+        const struct assignment *assignment = &evaluators[i]->assignment;
+        const struct candidate *candidate = &evaluators[i]->candidate;
         double *sums = pricing->sums + i * n_devices * stride;
         double *compute_ms = pricing->compute_ms + i * n_devices;
 
@@ -435,38 +435,40 @@ static void price_comm(struct tryout *const *tryouts, uint32_t n,
                           pricing->fwd_ms, pricing->bwd_ms);
     }
     for (uint32_t i = 0; i < n; i++)
-        tryouts[i]->candidate.total_ms = oracle_total_ms(
+        evaluators[i]->candidate.total_ms = oracle_total_ms(
             n_devices, pricing->compute_ms + i * n_devices,
             pricing->bwd_ms + i * n_devices, pricing->fwd_ms + i * n_devices);
 }
 
 /* Prices n candidates. Empty candidates are priced with the others but not
  * counted: their chains stay where they are. */
-void tryouts_price(struct tryout *const *tryouts, uint32_t n,
-                   struct pricing *pricing)
+void evaluators_price(struct evaluator *const *evaluators, uint32_t n,
+                      struct pricing *pricing)
 {
-    const struct oracle *oracle = tryouts[0]->assignment.space->oracle;
+    const struct oracle *oracle = evaluators[0]->assignment.space->oracle;
 
     for (uint32_t i = 0; i < n; i++) {
-        tryouts[i]->n_priced += tryouts[i]->candidate.changes.n > 0;
-        if (oracle->ops->terms && candidate_is_priced(&tryouts[i]->candidate))
-            price_terms(&tryouts[i]->candidate, &tryouts[i]->assignment);
+        evaluators[i]->n_priced += evaluators[i]->candidate.changes.n > 0;
+        if (oracle->ops->terms &&
+            candidate_is_priced(&evaluators[i]->candidate))
+            price_terms(&evaluators[i]->candidate, &evaluators[i]->assignment);
     }
     if (oracle->ops->terms)
         return;
-    price_heads(tryouts, n, pricing);
-    price_comm(tryouts, n, pricing);
+    price_heads(evaluators, n, pricing);
+    price_comm(evaluators, n, pricing);
 }
 
 /* Allocates all arrays of length [R] once, as candidates are many and small. */
-void tryout_init(struct tryout *tryout, const struct search_space *space)
+void evaluator_init(struct evaluator *evaluator,
+                    const struct search_space *space)
 {
     const uint32_t n = space->n_devices;
-    struct candidate *candidate = &tryout->candidate;
+    struct candidate *candidate = &evaluator->candidate;
     struct arena *arena = &candidate->arena;
 
-    *tryout = (struct tryout){.candidate.limit_ms = INFINITY};
-    assignment_init(&tryout->assignment, space);
+    *evaluator = (struct evaluator){.candidate.limit_ms = INFINITY};
+    assignment_init(&evaluator->assignment, space);
     candidate->devices = ARENA_NEW(arena, uint32_t, n);
     candidate->place = ARENA_NEW(arena, uint32_t, n);
     candidate->n_in_block = ARENA_NEW(arena, uint32_t, assignment_n_blocks(n));
@@ -476,66 +478,66 @@ void tryout_init(struct tryout *tryout, const struct search_space *space)
     candidate->sums = ARENA_NEW(arena, double, n * space->oracle->width);
     candidate->compute_ms = ARENA_NEW(arena, double, n);
     candidate->terms_ms =
-        ARENA_NEW(arena, double, n * tryout->assignment.n_terms);
+        ARENA_NEW(arena, double, n * evaluator->assignment.n_terms);
     candidate->estimates = ARENA_NEW(arena, struct estimate, n);
     if (space->homes)
         candidate->moved = ARENA_NEW(arena, struct unit_moved, space->n_units);
     for (uint32_t r = 0; r < n; r++)
         candidate->place[r] = candidate->first_on[r] = NO_PIECE;
-    pricing_init(&tryout->alone, space, 1);
+    pricing_init(&evaluator->alone, space, 1);
 }
 
-uint64_t tryout_release(struct tryout *tryout)
+uint64_t evaluator_release(struct evaluator *evaluator)
 {
-    const uint64_t n_priced = tryout->n_priced;
+    const uint64_t n_priced = evaluator->n_priced;
 
-    assignment_release(&tryout->assignment);
-    snapshot_release(&tryout->candidate.changes);
-    snapshot_release(&tryout->best);
-    pricing_release(&tryout->alone);
-    arena_release(&tryout->candidate.arena);
-    *tryout = (struct tryout){0};
+    assignment_release(&evaluator->assignment);
+    snapshot_release(&evaluator->candidate.changes);
+    snapshot_release(&evaluator->best);
+    pricing_release(&evaluator->alone);
+    arena_release(&evaluator->candidate.arena);
+    *evaluator = (struct evaluator){0};
     return n_priced;
 }
 
-double tryout_price(struct tryout *tryout)
+double evaluator_price(struct evaluator *evaluator)
 {
     const bool is_fine =
-        candidate_join(&tryout->candidate, &tryout->assignment);
+        candidate_join(&evaluator->candidate, &evaluator->assignment);
     double total_ms;
 
-    candidate_sum(&tryout->candidate, &tryout->assignment);
-    tryouts_price(&tryout, 1, &tryout->alone);
-    total_ms = tryout->candidate.total_ms;
+    candidate_sum(&evaluator->candidate, &evaluator->assignment);
+    evaluators_price(&evaluator, 1, &evaluator->alone);
+    total_ms = evaluator->candidate.total_ms;
     return is_fine && isfinite(total_ms) ? total_ms : INFINITY;
 }
 
-void tryout_seek(struct tryout *tryout, double excess, double value)
+void evaluator_seek(struct evaluator *evaluator, double excess, double value)
 {
-    tryout->best.n = 0;
-    tryout->best.excess = excess;
-    tryout->best.total_ms = value;
+    evaluator->best.n = 0;
+    evaluator->best.excess = excess;
+    evaluator->best.total_ms = value;
 }
 
-void tryout_note(struct tryout *tryout, double value)
+void evaluator_note(struct evaluator *evaluator, double value)
 {
-    const double excess = tryout->candidate.excess;
+    const double excess = evaluator->candidate.excess;
 
-    if (!isfinite(value) || excess > tryout->best.excess ||
-        (excess == tryout->best.excess && value >= tryout->best.total_ms))
+    if (!isfinite(value) || excess > evaluator->best.excess ||
+        (excess == evaluator->best.excess && value >= evaluator->best.total_ms))
         return;
-    snapshot_copy(&tryout->best, &tryout->candidate.changes);
-    tryout->best.excess = excess;
-    tryout->best.total_ms = value;
+    snapshot_copy(&evaluator->best, &evaluator->candidate.changes);
+    evaluator->best.excess = excess;
+    evaluator->best.total_ms = value;
 }
 
-bool tryout_make(struct tryout *tryout)
+bool evaluator_make(struct evaluator *evaluator)
 {
-    if (!tryout->best.n)
+    if (!evaluator->best.n)
         return false;
-    candidate_clear(&tryout->candidate);
-    snapshot_copy(&tryout->candidate.changes, &tryout->best);
-    (void)tryout_price(tryout);
-    assignment_commit(&tryout->assignment, &tryout->candidate);
+    candidate_clear(&evaluator->candidate);
+    snapshot_copy(&evaluator->candidate.changes, &evaluator->best);
+    (void)evaluator_price(evaluator);
+    assignment_commit(&evaluator->assignment, &evaluator->candidate);
     return true;
 }

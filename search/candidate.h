@@ -15,7 +15,7 @@
  *                     (search/moves.h proposes them)
  *     candidate_join      merges column pieces that meet on a device
  *     candidate_sum       adds up the touched devices, and the excess
- *     tryouts_price   prices them, and the total
+ *     evaluators_price   prices them, and the total
  *     assignment_commit   applies the candidate; left out if it is rejected
  *
  * Each takes O(size of the changes), except that comm prices all devices.
@@ -177,7 +177,7 @@ void pricing_init(struct pricing *pricing, const struct search_space *space,
 void pricing_release(struct pricing *pricing);
 
 /* Evaluator: an assignment and one candidate of it at a time. */
-struct tryout {
+struct evaluator {
     struct assignment assignment;
     struct candidate candidate;
     struct pricing alone; /* buffers for this evaluator alone; without a memo,
@@ -187,29 +187,30 @@ struct tryout {
                              its value as total_ms */
 };
 
-void tryout_init(struct tryout *tryout, const struct search_space *space);
+void evaluator_init(struct evaluator *evaluator,
+                    const struct search_space *space);
 /* Frees the contents. Returns the number of candidates priced. */
-uint64_t tryout_release(struct tryout *tryout);
+uint64_t evaluator_release(struct evaluator *evaluator);
 
 /* Prices the candidates of n evaluators in one batch. All have been summed up
  * by candidate_sum. Totals may be NaN. */
-void tryouts_price(struct tryout *const *tryouts, uint32_t n,
-                   struct pricing *pricing);
+void evaluators_price(struct evaluator *const *evaluators, uint32_t n,
+                      struct pricing *pricing);
 
-/* Prices tryout->trial, to which all changes have been added. Merges pieces
+/* Prices evaluator->trial, to which all changes have been added. Merges pieces
  * that meet, and sets its total and its excess. Returns the total, or INFINITY
  * if it is not finite or if the candidate is not allowed (candidate_join).
  * assignment_commit may follow. */
-double tryout_price(struct tryout *tryout);
+double evaluator_price(struct evaluator *evaluator);
 
 /* Begins to look for the best of several candidates, which are evaluated one
  * after the other. The best has the least excess, then the least value; among
  * equals the first wins. It must be better than this excess and value. */
-void tryout_seek(struct tryout *tryout, double excess, double value);
+void evaluator_seek(struct evaluator *evaluator, double excess, double value);
 /* Notes the priced candidate with this value if it is the best so far. Ignores
  * values that are not finite. */
-void tryout_note(struct tryout *tryout, double value);
+void evaluator_note(struct evaluator *evaluator, double value);
 /* Commits the best candidate noted. Returns false if no candidate was noted. */
-bool tryout_make(struct tryout *tryout);
+bool evaluator_make(struct evaluator *evaluator);
 
 #endif

@@ -110,14 +110,14 @@ bool snapshot_from_plan(struct snapshot *out, const struct search_space *space,
  * sharding. Takes the choice that exceeds the limits least, and of equal ones
  * the cheapest. False if nothing was placed: an open piece stays open if every
  * device holds other pieces of its rows already. */
-static bool place(struct tryout *tryout, uint32_t unit,
+static bool place(struct evaluator *evaluator, uint32_t unit,
                   const struct change *open)
 {
-    const struct search_space *space = tryout->assignment.space;
-    struct candidate *candidate = &tryout->candidate;
+    const struct search_space *space = evaluator->assignment.space;
+    struct candidate *candidate = &evaluator->candidate;
     const uint32_t n = open ? space->n_devices : space->units[unit].n_shardings;
 
-    tryout_seek(tryout, INFINITY, INFINITY);
+    evaluator_seek(evaluator, INFINITY, INFINITY);
     for (uint32_t way = 0; way < n; way++) {
         struct rng rng;
 
@@ -130,11 +130,11 @@ static bool place(struct tryout *tryout, uint32_t unit,
             const struct sharding *sharding =
                 &space->units[unit].shardings[way];
 
-            rebuild(candidate, &tryout->assignment, &sharding, 1, &rng);
+            rebuild(candidate, &evaluator->assignment, &sharding, 1, &rng);
         }
-        tryout_note(tryout, tryout_price(tryout));
+        evaluator_note(evaluator, evaluator_price(evaluator));
     }
-    return tryout_make(tryout);
+    return evaluator_make(evaluator);
 }
 
 /* --- all units --- */
@@ -145,10 +145,10 @@ void carry_over(struct snapshot *out, const struct search_space *space)
 {
     struct ranked *order = mem_alloc(space->n_units, sizeof(*order));
     struct snapshot open = {0}, unit = {0};
-    struct tryout tryout;
+    struct evaluator evaluator;
 
-    tryout_init(&tryout, space);
-    tryout.assignment.is_partial = true;
+    evaluator_init(&evaluator, space);
+    evaluator.assignment.is_partial = true;
     out->n = 0;
     for (uint32_t u = 0; u < space->n_units; u++) {
         order[u] = (struct ranked){-space->units[u].shardings[0].load_ms, u};
@@ -161,7 +161,7 @@ void carry_over(struct snapshot *out, const struct search_space *space)
             *snapshot_next(unit.pieces[i].device == NO_PIECE ? &open : out) =
                 unit.pieces[i];
     }
-    snapshot_load(out, &tryout.assignment);
+    snapshot_load(out, &evaluator.assignment);
     ranked_sort(order, space->n_units);
     for (uint32_t i = 0; i < space->n_units; i++) {
         uint32_t u = order[i].idx;
@@ -169,13 +169,13 @@ void carry_over(struct snapshot *out, const struct search_space *space)
 
         for (uint32_t k = 0; k < open.n && is_placed; k++)
             if (space->types[open.pieces[k].type].unit == u)
-                is_placed = place(&tryout, u, &open.pieces[k]);
-        if (!is_placed || tryout.assignment.first_of[u] == NO_PIECE)
-            (void)place(&tryout, u, NULL);
+                is_placed = place(&evaluator, u, &open.pieces[k]);
+        if (!is_placed || evaluator.assignment.first_of[u] == NO_PIECE)
+            (void)place(&evaluator, u, NULL);
     }
-    snapshot_save(out, &tryout.assignment);
+    snapshot_save(out, &evaluator.assignment);
     snapshot_release(&open);
     snapshot_release(&unit);
-    tryout_release(&tryout);
+    evaluator_release(&evaluator);
     mem_free(order);
 }

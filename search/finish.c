@@ -165,22 +165,23 @@ static double share_of(const struct assignment *assignment, uint32_t device,
  * it is NO_PIECE. Under LESS_FULL the total must not fall either. If it could,
  * a longer search, which settles another assignment, might end with a dearer
  * plan than a shorter one. */
-static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
-                        uint32_t n_quanta, uint32_t to, uint32_t other)
+static void offer_shift(struct evaluator *evaluator, enum aim aim,
+                        uint32_t piece, uint32_t n_quanta, uint32_t to,
+                        uint32_t other)
 {
-    const struct assignment *assignment = &tryout->assignment;
-    struct candidate *candidate = &tryout->candidate;
+    const struct assignment *assignment = &evaluator->assignment;
+    struct candidate *candidate = &evaluator->candidate;
     const bool by_memory = aim == LESS_FULL;
     double total_ms, share = 0;
 
-    if (tryout->n_priced >= MAX_PRICED)
+    if (evaluator->n_priced >= MAX_PRICED)
         return;
     candidate_clear(candidate);
     candidate_send(candidate, assignment, piece, n_quanta, to);
     if (other != NO_PIECE)
         candidate_send(candidate, assignment, other, 0,
                        assignment->pieces[piece].device);
-    total_ms = tryout_price(tryout);
+    total_ms = evaluator_price(evaluator);
     if (candidate->excess > assignment->excess ||
         (by_memory && (total_ms > assignment->total_ms ||
                        total_ms < assignment->total_ms * (1 - LEAST_GAIN))))
@@ -189,30 +190,30 @@ static void offer_shift(struct tryout *tryout, enum aim aim, uint32_t piece,
     for (uint32_t i = 0; by_memory && i < candidate->n_devices; i++)
         share = fmax(share, share_of(assignment, candidate->devices[i],
                                      candidate->bytes[i]));
-    tryout_note(tryout, by_memory ? share : total_ms);
+    evaluator_note(evaluator, by_memory ? share : total_ms);
 }
 
 /* Prices all candidates for one piece: it goes to another device, changes
  * places with a piece there, or sends some of its columns there. If the number
  * of pieces must not rise (AS_SIMPLE), columns go only to other pieces of its
  * unit. */
-static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
-                        uint64_t *n_looked)
+static void offer_piece(struct evaluator *evaluator, enum aim aim,
+                        uint32_t piece, uint64_t *n_looked)
 {
-    const struct assignment *assignment = &tryout->assignment;
+    const struct assignment *assignment = &evaluator->assignment;
     const struct search_space *space = assignment->space;
     const struct change *it = &assignment->pieces[piece];
     const uint32_t n_quanta = space_quanta_of(space, it->type);
     const uint32_t first = assignment->first_of[space->types[it->type].unit];
 
-    if (*n_looked > MAX_LOOKED || tryout->n_priced >= MAX_PRICED ||
+    if (*n_looked > MAX_LOOKED || evaluator->n_priced >= MAX_PRICED ||
         !space_can_move(space, it->type))
         return;
     *n_looked += assignment->n_live;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
          i = assignment->links[i].next)
         for (uint32_t n = 1; i != piece && n < n_quanta; n++)
-            offer_shift(tryout, aim, piece, n, assignment->pieces[i].device,
+            offer_shift(evaluator, aim, piece, n, assignment->pieces[i].device,
                         NO_PIECE);
     for (uint32_t r = 0; r < assignment->n_devices; r++) {
         const struct holding *holding = &assignment->holdings[r];
@@ -220,22 +221,22 @@ static void offer_piece(struct tryout *tryout, enum aim aim, uint32_t piece,
         if (r == it->device)
             continue;
         for (uint32_t n = 0; !n || (n < n_quanta && aim != AS_SIMPLE); n++)
-            offer_shift(tryout, aim, piece, n, r, NO_PIECE);
+            offer_shift(evaluator, aim, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = assignment->pieces[holding->pieces[i]].type;
 
             if (other != it->type && space_can_move(space, other) &&
                 (aim != LESS_FULL ||
                  space->types[other].bytes < space->types[it->type].bytes))
-                offer_shift(tryout, aim, piece, 0, r, holding->pieces[i]);
+                offer_shift(evaluator, aim, piece, 0, r, holding->pieces[i]);
         }
     }
 }
 
 /* Makes the best change. False if no change is an improvement. */
-static bool step(struct tryout *tryout, enum aim aim, uint64_t *n_looked)
+static bool step(struct evaluator *evaluator, enum aim aim, uint64_t *n_looked)
 {
-    const struct assignment *assignment = &tryout->assignment;
+    const struct assignment *assignment = &evaluator->assignment;
     uint32_t full = 0;
     double most = 0;
 
@@ -244,34 +245,34 @@ static bool step(struct tryout *tryout, enum aim aim, uint64_t *n_looked)
             most = share_of(assignment, r, assignment->bytes[r]);
             full = r;
         }
-    tryout_seek(tryout, 0,
-                (1 - LEAST_GAIN) *
-                    (aim == LESS_FULL ? most : assignment->total_ms));
+    evaluator_seek(evaluator, 0,
+                   (1 - LEAST_GAIN) *
+                       (aim == LESS_FULL ? most : assignment->total_ms));
     for (uint32_t r = 0; r < assignment->n_devices; r++) {
         bool is_in = aim == LESS_FULL ? r == full : aim == LESS_MS;
 
         for (uint32_t k = 0; k < assignment->n_terms; k++)
             is_in |= aim == AS_SIMPLE && assignment->leader[k] == r;
         for (uint32_t i = 0; is_in && i < assignment->holdings[r].n; i++)
-            offer_piece(tryout, aim, assignment->holdings[r].pieces[i],
+            offer_piece(evaluator, aim, assignment->holdings[r].pieces[i],
                         n_looked);
     }
-    return tryout_make(tryout);
+    return evaluator_make(evaluator);
 }
 
 uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
                 bool by_memory, double most_ms)
 {
-    struct tryout tryout;
+    struct evaluator evaluator;
     uint64_t n_looked = 0;
 
-    tryout_init(&tryout, space);
-    snapshot_load(snapshot, &tryout.assignment);
-    while (tryout.assignment.total_ms > most_ms &&
-           step(&tryout, by_memory ? LESS_FULL : LESS_MS, &n_looked))
+    evaluator_init(&evaluator, space);
+    snapshot_load(snapshot, &evaluator.assignment);
+    while (evaluator.assignment.total_ms > most_ms &&
+           step(&evaluator, by_memory ? LESS_FULL : LESS_MS, &n_looked))
         continue;
-    snapshot_save(snapshot, &tryout.assignment);
-    return tryout_release(&tryout);
+    snapshot_save(snapshot, &evaluator.assignment);
+    return evaluator_release(&evaluator);
 }
 
 /* --- fewer pieces --- */
@@ -294,11 +295,12 @@ uint64_t settle(struct snapshot *snapshot, const struct search_space *space,
  * piece on the device with the least load. This makes row blocks and replicas
  * fewer, too. All pieces of the unit are removed and new ones added, so the
  * candidate with the fewest changes has the fewest pieces. */
-static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
+static void offer_shardings(struct evaluator *evaluator, double below_ms,
+                            uint32_t u)
 {
-    const struct assignment *assignment = &tryout->assignment;
+    const struct assignment *assignment = &evaluator->assignment;
     const struct unit *unit = &assignment->space->units[u];
-    struct candidate *candidate = &tryout->candidate;
+    struct candidate *candidate = &evaluator->candidate;
     uint32_t most;
     struct rng rng;
 
@@ -315,24 +317,24 @@ static void offer_shardings(struct tryout *tryout, double below_ms, uint32_t u)
         rng_init(&rng, u, f);
         candidate_clear(candidate);
         rebuild(candidate, assignment, &sharding, 1, &rng);
-        total_ms = tryout_price(tryout);
+        total_ms = evaluator_price(evaluator);
         if (candidate->changes.n > most || candidate->excess > 0 ||
             total_ms >= below_ms)
             continue;
         if (candidate->changes.n < most)
-            tryout_seek(tryout, 0, below_ms);
+            evaluator_seek(evaluator, 0, below_ms);
         most = candidate->changes.n;
-        tryout_note(tryout, total_ms);
+        evaluator_note(evaluator, total_ms);
     }
 }
 
 /* Prices one candidate: `piece` goes to the device. If it is NO_PIECE, the
  * whole unit goes there in one piece. */
-static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
-                        uint32_t device)
+static void offer_merge(struct evaluator *evaluator, uint32_t unit,
+                        uint32_t piece, uint32_t device)
 {
-    const struct assignment *assignment = &tryout->assignment;
-    struct candidate *candidate = &tryout->candidate;
+    const struct assignment *assignment = &evaluator->assignment;
+    struct candidate *candidate = &evaluator->candidate;
 
     candidate_clear(candidate);
     if (piece != NO_PIECE) {
@@ -344,7 +346,7 @@ static void offer_merge(struct tryout *tryout, uint32_t unit, uint32_t piece,
             (struct change){.type = assignment->space->units[unit].whole,
                             .device = device});
     }
-    tryout_note(tryout, tryout_price(tryout));
+    evaluator_note(evaluator, evaluator_price(evaluator));
 }
 
 /* Returns the unit's narrowest column piece, or NO_PIECE if it has none. */
@@ -368,26 +370,27 @@ static uint32_t narrowest(const struct assignment *assignment, uint32_t unit)
 /* Makes the cheapest change that leaves the unit fewer pieces and keeps the
  * total below below_ms. A change that makes the unit whole is preferred to all
  * others. False if no change keeps below it. */
-static bool merge_pieces(struct tryout *tryout, double below_ms, uint32_t u)
+static bool merge_pieces(struct evaluator *evaluator, double below_ms,
+                         uint32_t u)
 {
-    const struct assignment *assignment = &tryout->assignment;
+    const struct assignment *assignment = &evaluator->assignment;
     const struct unit *unit = &assignment->space->units[u];
     const uint32_t first = assignment->first_of[u],
                    piece = narrowest(assignment, u);
 
     if (assignment->links[first].next == NO_PIECE)
         return false;
-    tryout_seek(tryout, 0, below_ms);
+    evaluator_seek(evaluator, 0, below_ms);
     for (uint32_t r = 0; r < assignment->n_devices; r++)
         if (unit->shardings->kind == SHARDING_WHOLE && unit->device == NO_PIECE)
-            offer_merge(tryout, u, NO_PIECE, r);
-    if (!tryout->best.n && piece != NO_PIECE)
+            offer_merge(evaluator, u, NO_PIECE, r);
+    if (!evaluator->best.n && piece != NO_PIECE)
         for (uint32_t i = first; i != NO_PIECE; i = assignment->links[i].next)
             if (i != piece)
-                offer_merge(tryout, u, piece, assignment->pieces[i].device);
-    if (!tryout->best.n)
-        offer_shardings(tryout, below_ms, u);
-    return tryout_make(tryout);
+                offer_merge(evaluator, u, piece, assignment->pieces[i].device);
+    if (!evaluator->best.n)
+        offer_shardings(evaluator, below_ms, u);
+    return evaluator_make(evaluator);
 }
 
 /* Saves the assignment as the best if its total is at most most_ms, it exceeds
@@ -415,22 +418,22 @@ uint64_t simplify(struct snapshot *snapshot, const struct search_space *space,
     const double most_ms = queued_ms * (1 + rise_frac);
     double limit_ms, rise = 0;
     uint64_t n_looked = 0;
-    struct tryout tryout;
+    struct evaluator evaluator;
 
     if (!(rise_frac > 0))
         return 0;
-    tryout_init(&tryout, space);
-    tryout.assignment.move_limit_bytes = move_limit_bytes;
-    snapshot_load(snapshot, &tryout.assignment);
+    evaluator_init(&evaluator, space);
+    evaluator.assignment.move_limit_bytes = move_limit_bytes;
+    snapshot_load(snapshot, &evaluator.assignment);
     do {
         limit_ms = least_ms + rise * queued_ms;
         for (uint32_t u = 0; u < space->n_units; u++)
-            while (merge_pieces(&tryout, nextafter(limit_ms, INFINITY), u))
-                keep_simplest(snapshot, &tryout.assignment, most_ms);
-        while (step(&tryout, AS_SIMPLE, &n_looked))
-            keep_simplest(snapshot, &tryout.assignment, most_ms);
+            while (merge_pieces(&evaluator, nextafter(limit_ms, INFINITY), u))
+                keep_simplest(snapshot, &evaluator.assignment, most_ms);
+        while (step(&evaluator, AS_SIMPLE, &n_looked))
+            keep_simplest(snapshot, &evaluator.assignment, most_ms);
         rise = fmax(FIRST_RISE, rise * NEXT_RISE);
     } while (rise <= FIRST_RISE ||
              limit_ms < least_ms + MOST_RISE * (most_ms - least_ms));
-    return tryout_release(&tryout);
+    return evaluator_release(&evaluator);
 }

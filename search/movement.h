@@ -153,8 +153,8 @@ struct replan {
     struct homes homes; /* the current plan */
     struct search_space space;
     struct proven bound;
-    struct snapshot nearest; /* nearest to the current plan: carry_over */
-    struct tryout tryout;    /* holds the current assignment of the search */
+    struct snapshot nearest;    /* nearest to the current plan: carry_over */
+    struct evaluator evaluator; /* holds the current assignment of the search */
     struct front front;
     double gain; /* best gain of this cycle: largest share by which a new point
                     is cheaper than the best point with no more migration;

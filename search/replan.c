@@ -44,7 +44,7 @@ static double queued_total(const struct assignment *assignment)
 
 bool replan_offer_assignment(struct replan *replan)
 {
-    const struct assignment *assignment = &replan->tryout.assignment;
+    const struct assignment *assignment = &replan->evaluator.assignment;
     const struct snapshot *within =
         front_within(&replan->front, assignment->all_moved_bytes);
     const double within_ms = within ? within->total_ms : INFINITY;
@@ -73,21 +73,22 @@ bool replan_offer_assignment(struct replan *replan)
  * the excess. */
 static bool price_way(struct replan *replan, uint32_t unit, double *price)
 {
-    struct tryout *tryout = &replan->tryout;
-    const struct assignment *assignment = &tryout->assignment;
+    struct evaluator *evaluator = &replan->evaluator;
+    const struct assignment *assignment = &evaluator->assignment;
     double total_ms;
 
-    candidate_clear(&tryout->candidate);
-    homes_propose(&tryout->candidate, assignment, unit);
-    if (!tryout->candidate.changes.n)
+    candidate_clear(&evaluator->candidate);
+    homes_propose(&evaluator->candidate, assignment, unit);
+    if (!evaluator->candidate.changes.n)
         return false;
-    total_ms = tryout_price(tryout);
-    if (!isfinite(total_ms) || tryout->candidate.excess > assignment->excess ||
-        tryout->candidate.all_moved_bytes >= assignment->all_moved_bytes)
+    total_ms = evaluator_price(evaluator);
+    if (!isfinite(total_ms) ||
+        evaluator->candidate.excess > assignment->excess ||
+        evaluator->candidate.all_moved_bytes >= assignment->all_moved_bytes)
         return false;
     *price = (total_ms - assignment->total_ms) /
              (double)(assignment->all_moved_bytes -
-                      tryout->candidate.all_moved_bytes);
+                      evaluator->candidate.all_moved_bytes);
     return true;
 }
 
@@ -110,8 +111,8 @@ void replan_lessen(struct replan *replan)
         for (uint32_t i = 0; i < (n + 1) / 2; i++) {
             if (!price_way(replan, moved[i].idx, &price))
                 continue;
-            assignment_commit(&replan->tryout.assignment,
-                              &replan->tryout.candidate);
+            assignment_commit(&replan->evaluator.assignment,
+                              &replan->evaluator.candidate);
             (void)replan_offer_assignment(replan);
             any = true;
         }
@@ -123,7 +124,7 @@ void replan_lessen(struct replan *replan)
  * on its way to the current plan as well. */
 static void offer(struct replan *replan, const struct snapshot *snapshot)
 {
-    snapshot_load(snapshot, &replan->tryout.assignment);
+    snapshot_load(snapshot, &replan->evaluator.assignment);
     if (replan_offer_assignment(replan))
         replan_lessen(replan);
 }
@@ -164,7 +165,7 @@ static bool is_enough(const struct replan *replan, const double gains[2])
  * tried on the loaded assignment. */
 static bool gains_in_sharding(struct replan *replan, uint32_t unit)
 {
-    struct tryout *tryout = &replan->tryout;
+    struct evaluator *evaluator = &replan->evaluator;
     const struct unit *of = &replan->space.units[unit];
     bool gains = false;
 
@@ -172,13 +173,14 @@ static bool gains_in_sharding(struct replan *replan, uint32_t unit)
         const struct sharding *sharding = &of->shardings[f];
         struct rng rng;
 
-        candidate_clear(&tryout->candidate);
+        candidate_clear(&evaluator->candidate);
         rng_init(&rng, f, 0);
-        rebuild(&tryout->candidate, &tryout->assignment, &sharding, 1, &rng);
-        gains = tryout->candidate.changes.n &&
-                tryout_price(tryout) <
-                    tryout->assignment.total_ms * (1 - ROUNDING_FRAC) &&
-                !(tryout->candidate.excess > 0);
+        rebuild(&evaluator->candidate, &evaluator->assignment, &sharding, 1,
+                &rng);
+        gains = evaluator->candidate.changes.n &&
+                evaluator_price(evaluator) <
+                    evaluator->assignment.total_ms * (1 - ROUNDING_FRAC) &&
+                !(evaluator->candidate.excess > 0);
         replan->plan->n_evaluations++;
     }
     return gains;
@@ -391,7 +393,7 @@ static void offer_free(struct replan *replan, const struct plan *found)
  * error is the one that search_full has set. */
 static int find(struct replan *replan, struct err *err)
 {
-    const struct assignment *assignment = &replan->tryout.assignment;
+    const struct assignment *assignment = &replan->evaluator.assignment;
     struct plan found = {.problem = *replan->space.problem};
     struct search_options options = *replan->options;
 
@@ -399,7 +401,7 @@ static int find(struct replan *replan, struct err *err)
     carry_over(&replan->nearest, &replan->space);
     assignment_init(&replan->homes.nearest, &replan->space);
     snapshot_load(&replan->nearest, &replan->homes.nearest);
-    snapshot_load(&replan->nearest, &replan->tryout.assignment);
+    snapshot_load(&replan->nearest, &replan->evaluator.assignment);
     (void)replan_offer_assignment(replan);
     replan->report->standing = (struct replan_point){
         assignment->all_moved_bytes, queued_total(assignment)};
@@ -474,11 +476,11 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
                    replan->options, &replan->scratch, err))
         goto out;
     space_load_marginal(&replan->space, replan->options->pool);
-    tryout_init(&replan->tryout, &replan->space);
-    replan->tryout.assignment.move_limit_bytes = COUNT_MOVES;
+    evaluator_init(&replan->evaluator, &replan->space);
+    replan->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
     if (!find(replan, err))
         rc = write_plan(replan, arena, err);
-    tryout_release(&replan->tryout);
+    evaluator_release(&replan->evaluator);
     assignment_release(&replan->homes.nearest);
 out:
     snapshot_release(&replan->nearest);

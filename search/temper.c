@@ -179,7 +179,7 @@ void temper_open(struct temper *temper, const struct search_space *space,
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
-        tryout_init(&chain->at, space);
+        evaluator_init(&chain->at, space);
         chain->at.assignment.style = c % TUNING_STYLES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
@@ -192,7 +192,7 @@ void temper_open(struct temper *temper, const struct search_space *space,
 void temper_close(struct temper *temper)
 {
     for (unsigned c = 0; c < TEMPER_CHAINS; c++) {
-        tryout_release(&temper->all[c].at);
+        evaluator_release(&temper->all[c].at);
         snapshot_release(&temper->all[c].best);
         pricing_release(&temper->pricing[c]);
     }
@@ -300,15 +300,15 @@ static void walk_group(void *ctx, size_t group, unsigned thread)
     struct temper *temper = ctx;
     const unsigned n = temper->lock_step;
     struct chain *chains = temper->all + group * n;
-    struct tryout *tryouts[LOCK_STEP];
+    struct evaluator *evaluators[LOCK_STEP];
 
     (void)thread;
     for (unsigned c = 0; c < n; c++)
-        tryouts[c] = &chains[c].at;
+        evaluators[c] = &chains[c].at;
     for (uint64_t step = 0; step < temper->n_round_steps; step++) {
         for (unsigned c = 0; c < n; c++)
             propose_some(&chains[c]);
-        tryouts_price(tryouts, n, &temper->pricing[group]);
+        evaluators_price(evaluators, n, &temper->pricing[group]);
         for (unsigned c = 0; c < n; c++) {
             decide(&chains[c]);
             chains[c].temperature_ms *= temper->cooling;

@@ -25,7 +25,7 @@ struct standing {
     struct search_space space;
     struct homes homes;
     struct snapshot nearest;
-    struct tryout tryout;
+    struct evaluator evaluator;
 };
 
 /* Places a grid, row blocks, columns, a replica and whole tables, two of which
@@ -91,14 +91,14 @@ static void standing_open(struct standing *standing, uint64_t seed,
     carry_over(&standing->nearest, &standing->space);
     assignment_init(&standing->homes.nearest, &standing->space);
     snapshot_load(&standing->nearest, &standing->homes.nearest);
-    tryout_init(&standing->tryout, &standing->space);
-    standing->tryout.assignment.move_limit_bytes = COUNT_MOVES;
-    snapshot_load(&standing->nearest, &standing->tryout.assignment);
+    evaluator_init(&standing->evaluator, &standing->space);
+    standing->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
+    snapshot_load(&standing->nearest, &standing->evaluator.assignment);
 }
 
 static void standing_close(struct standing *standing)
 {
-    tryout_release(&standing->tryout);
+    evaluator_release(&standing->evaluator);
     assignment_release(&standing->homes.nearest);
     snapshot_release(&standing->nearest);
     arena_release(&standing->arena);

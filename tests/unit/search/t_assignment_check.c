@@ -327,10 +327,10 @@ static bool is_caught(const struct assignment *assignment, size_t fault)
            (strstr(err.msg, says[0]) || (says[1] && strstr(err.msg, says[1])));
 }
 
-static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
-                       struct tally *tally)
+static void spoil_once(struct evaluator *evaluator, uint32_t piece,
+                       size_t fault, struct tally *tally)
 {
-    struct assignment *assignment = &tryout->assignment;
+    struct assignment *assignment = &evaluator->assignment;
     struct snapshot saved = {0};
 
     if (assignment->pieces[piece].type == NO_TYPE)
@@ -340,22 +340,24 @@ static void spoil_once(struct tryout *tryout, uint32_t piece, size_t fault,
         tally->n_made[fault]++;
         tally->n_caught[fault] += is_caught(assignment, fault);
     }
-    snapshot_load(&saved, &tryout->assignment);
+    snapshot_load(&saved, &evaluator->assignment);
     snapshot_release(&saved);
 }
 
 /* After each step of a random walk the assignment passes the check, and a
  * damaged one does not. */
-static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
+static void walk(struct evaluator *evaluator, struct rng *rng,
+                 struct tally *tally)
 {
     struct err err = {0};
 
     for (unsigned i = 0; i < N_STEPS; i++) {
-        propose(&tryout->candidate, &tryout->assignment, rng);
-        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->candidate);
-        tally->n_wrong += assignment_check(&tryout->assignment, &err) != 0;
-        spoil_once(tryout, rng_draw(rng, tryout->assignment.n_pieces),
+        propose(&evaluator->candidate, &evaluator->assignment, rng);
+        if (evaluator->candidate.changes.n &&
+            isfinite(evaluator_price(evaluator)))
+            assignment_commit(&evaluator->assignment, &evaluator->candidate);
+        tally->n_wrong += assignment_check(&evaluator->assignment, &err) != 0;
+        spoil_once(evaluator, rng_draw(rng, evaluator->assignment.n_pieces),
                    i % N_FAULTS, tally);
     }
     ok(!tally->n_wrong, "layouts are right, %u times not: %s", tally->n_wrong,
@@ -365,15 +367,15 @@ static void walk(struct tryout *tryout, struct rng *rng, struct tally *tally)
 static void walk_scene(enum scene_sort sort, struct tally *tally)
 {
     struct scene scene;
-    struct tryout tryout;
+    struct evaluator evaluator;
     struct rng rng;
 
     scene_open(&scene, sort);
-    tryout_init(&tryout, &scene.space);
-    snapshot_load(&scene.start, &tryout.assignment);
+    evaluator_init(&evaluator, &scene.space);
+    snapshot_load(&scene.start, &evaluator.assignment);
     rng_init(&rng, 23, sort);
-    walk(&tryout, &rng, tally);
-    tryout_release(&tryout);
+    walk(&evaluator, &rng, tally);
+    evaluator_release(&evaluator);
     scene_close(&scene);
 }
 
@@ -383,9 +385,9 @@ static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
     struct standing standing;
 
     standing_open(&standing, 24, row_cut, 1.07, UINT64_C(1) << 30);
-    standing.tryout.assignment.move_limit_bytes = move_limit_bytes;
-    snapshot_load(&standing.nearest, &standing.tryout.assignment);
-    walk(&standing.tryout, &standing.rng, tally);
+    standing.evaluator.assignment.move_limit_bytes = move_limit_bytes;
+    snapshot_load(&standing.nearest, &standing.evaluator.assignment);
+    walk(&standing.evaluator, &standing.rng, tally);
     standing_close(&standing);
 }
 
@@ -394,7 +396,7 @@ static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
 static bool is_aborted(uint32_t every, unsigned n)
 {
     struct standing standing;
-    struct tryout *tryout = &standing.tryout;
+    struct evaluator *evaluator = &standing.evaluator;
     pid_t child = fork();
     int status = 0;
 
@@ -409,12 +411,13 @@ static bool is_aborted(uint32_t every, unsigned n)
     standing_open(&standing, 24, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
     assignment_check_every = every;
     for (unsigned i = 0; i < n;) {
-        propose(&tryout->candidate, &tryout->assignment, &standing.rng);
-        if (!tryout->candidate.changes.n || !isfinite(tryout_price(tryout)))
+        propose(&evaluator->candidate, &evaluator->assignment, &standing.rng);
+        if (!evaluator->candidate.changes.n ||
+            !isfinite(evaluator_price(evaluator)))
             continue;
-        for (uint32_t k = 0; !i && k < tryout->candidate.n_devices; k++)
-            tryout->candidate.bytes[k]++;
-        assignment_commit(&tryout->assignment, &tryout->candidate);
+        for (uint32_t k = 0; !i && k < evaluator->candidate.n_devices; k++)
+            evaluator->candidate.bytes[k]++;
+        assignment_commit(&evaluator->assignment, &evaluator->candidate);
         i++;
     }
     _exit(0);
@@ -458,25 +461,25 @@ static void open_tables(struct scene *scene, uint32_t n)
 static unsigned count_refreshes(uint32_t n_tables)
 {
     struct scene scene;
-    struct tryout tryout;
-    const struct assignment *assignment = &tryout.assignment;
+    struct evaluator evaluator;
+    const struct assignment *assignment = &evaluator.assignment;
     unsigned n_refreshed = 0, n_wrong = 0;
     struct rng rng;
 
     open_tables(&scene, n_tables);
-    tryout_init(&tryout, &scene.space);
-    snapshot_load(&scene.start, &tryout.assignment);
+    evaluator_init(&evaluator, &scene.space);
+    snapshot_load(&scene.start, &evaluator.assignment);
     rng_init(&rng, 43, n_tables);
     for (unsigned i = 0; i < 2000; i++) {
         const uint32_t piece = rng_draw(&rng, assignment->n_pieces);
         const uint32_t before[] = {assignment->n_commits[0],
                                    assignment->n_commits[1]};
 
-        candidate_clear(&tryout.candidate);
-        candidate_send(&tryout.candidate, assignment, piece, 0,
+        candidate_clear(&evaluator.candidate);
+        candidate_send(&evaluator.candidate, assignment, piece, 0,
                        1 - assignment->pieces[piece].device);
-        (void)tryout_price(&tryout);
-        assignment_commit(&tryout.assignment, &tryout.candidate);
+        (void)evaluator_price(&evaluator);
+        assignment_commit(&evaluator.assignment, &evaluator.candidate);
         for (uint32_t r = 0; r < 2; r++) {
             const uint32_t n = assignment->holdings[r].n;
             const bool is_due = before[r] + 1 >= (n > 64 ? n : 64);
@@ -486,7 +489,7 @@ static unsigned count_refreshes(uint32_t n_tables)
         }
     }
     is_i64(n_wrong, 0, "sums are added up afresh in time");
-    (void)tryout_release(&tryout);
+    (void)evaluator_release(&evaluator);
     scene_close(&scene);
     return n_refreshed;
 }

@@ -20,14 +20,14 @@ struct tally {
     unsigned n_apart; /* devices whose sums differ if computed by themselves */
 };
 
-static void come_true(struct tryout *tryout, struct tally *tally)
+static void come_true(struct evaluator *evaluator, struct tally *tally)
 {
-    struct assignment *assignment = &tryout->assignment;
-    const double total_ms = tryout->candidate.total_ms;
-    const double excess = tryout->candidate.excess;
+    struct assignment *assignment = &evaluator->assignment;
+    const double total_ms = evaluator->candidate.total_ms;
+    const double excess = evaluator->candidate.excess;
     struct err err = {0};
 
-    assignment_commit(assignment, &tryout->candidate);
+    assignment_commit(assignment, &evaluator->candidate);
     /* committing computes sums from scratch now and then, and the excess always
      */
     tally->n_surprise +=
@@ -40,10 +40,10 @@ static void come_true(struct tryout *tryout, struct tally *tally)
 
 /* Counts the devices whose sum, computed for one device alone beforehand,
  * differs. */
-static unsigned n_summed_otherwise(struct tryout *tryout)
+static unsigned n_summed_otherwise(struct evaluator *evaluator)
 {
-    const struct assignment *assignment = &tryout->assignment;
-    struct candidate *candidate = &tryout->candidate;
+    const struct assignment *assignment = &evaluator->assignment;
+    struct candidate *candidate = &evaluator->candidate;
     const size_t width = assignment->space->oracle->width;
     const size_t n = assignment->n_devices * width;
     double *alone = mem_alloc(n, sizeof(*alone));
@@ -61,31 +61,31 @@ static unsigned n_summed_otherwise(struct tryout *tryout)
     return n_other;
 }
 
-static void step(struct tryout *const *tryouts, struct pricing *pricing,
+static void step(struct evaluator *const *evaluators, struct pricing *pricing,
                  struct rng *rng, struct tally *tally)
 {
     uint64_t n_priced[N_TOGETHER];
 
     for (unsigned i = 0; i < N_TOGETHER; i++) {
-        propose(&tryouts[i]->candidate, &tryouts[i]->assignment, rng);
-        tally->n_apart += n_summed_otherwise(tryouts[i]);
-        n_priced[i] = tryouts[i]->n_priced;
+        propose(&evaluators[i]->candidate, &evaluators[i]->assignment, rng);
+        tally->n_apart += n_summed_otherwise(evaluators[i]);
+        n_priced[i] = evaluators[i]->n_priced;
     }
-    tryouts_price(tryouts, N_TOGETHER, pricing);
+    evaluators_price(evaluators, N_TOGETHER, pricing);
     for (unsigned i = 0; i < N_TOGETHER; i++) {
-        struct candidate *candidate = &tryouts[i]->candidate;
+        struct candidate *candidate = &evaluators[i]->candidate;
         const double together_ms = candidate->total_ms;
         struct pricing alone; /* without any earlier prices */
 
         tally->n++;
         tally->n_empty += !candidate->changes.n;
         tally->n_miscounted +=
-            tryouts[i]->n_priced - n_priced[i] != (candidate->changes.n > 0);
-        pricing_init(&alone, tryouts[i]->assignment.space, 1);
-        tryouts_price(&tryouts[i], 1, &alone);
+            evaluators[i]->n_priced - n_priced[i] != (candidate->changes.n > 0);
+        pricing_init(&alone, evaluators[i]->assignment.space, 1);
+        evaluators_price(&evaluators[i], 1, &alone);
         tally->n_other += candidate->total_ms != together_ms;
         if (candidate->changes.n)
-            come_true(tryouts[i], tally);
+            come_true(evaluators[i], tally);
         pricing_release(&alone);
     }
 }
@@ -95,7 +95,7 @@ static void walk(const char *name, struct search_space *space,
                  const struct snapshot *start)
 {
     uint64_t room_bytes[SCENE_DEVICES];
-    struct tryout all[N_TOGETHER], *tryouts[N_TOGETHER];
+    struct evaluator all[N_TOGETHER], *evaluators[N_TOGETHER];
     struct tally tally = {0};
     struct pricing pricing;
     struct rng rng;
@@ -105,13 +105,13 @@ static void walk(const char *name, struct search_space *space,
     space->room_bytes = room_bytes;
     pricing_init(&pricing, space, N_TOGETHER);
     for (unsigned i = 0; i < N_TOGETHER; i++) {
-        tryouts[i] = &all[i];
-        tryout_init(tryouts[i], space);
-        snapshot_load(start, &tryouts[i]->assignment);
+        evaluators[i] = &all[i];
+        evaluator_init(evaluators[i], space);
+        snapshot_load(start, &evaluators[i]->assignment);
     }
     rng_init(&rng, 61, 0);
     for (unsigned i = 0; i < N_STEPS; i++)
-        step(tryouts, &pricing, &rng, &tally);
+        step(evaluators, &pricing, &rng, &tally);
     ok(tally.n_empty < tally.n * 3 / 4 && tally.n_exceeding &&
            tally.n_exceeding < tally.n,
        "%s: %u candidates: %u change nothing, %u exceed the memory", name,
@@ -122,7 +122,7 @@ static void walk(const char *name, struct search_space *space,
     is_i64(tally.n_miscounted, 0, "candidates without changes are not counted");
     is_i64(tally.n_apart, 0, "a device's sums are the same computed alone");
     for (unsigned i = 0; i < N_TOGETHER; i++)
-        tryout_release(tryouts[i]);
+        evaluator_release(evaluators[i]);
     pricing_release(&pricing);
 }
 
@@ -183,8 +183,8 @@ static void check_meeting(void)
 {
     unsigned n_met = 0, n_wrong = 0, n = 1000;
     struct standing standing;
-    struct candidate *candidate = &standing.tryout.candidate;
-    const struct assignment *assignment = &standing.tryout.assignment;
+    struct candidate *candidate = &standing.evaluator.candidate;
+    const struct assignment *assignment = &standing.evaluator.assignment;
 
     standing_open(&standing, 3, ROW_CUT_ANY, 1, UINT64_C(1) << 30);
     for (unsigned i = 0; i < n; i++) {

@@ -68,19 +68,21 @@ static void close_scene(struct scene *scene)
 
 /* Adds the last unit to the others: a new unit in sharding number `way`, an old
  * unit as it was, on device number `way`. */
-static void put(struct tryout *tryout, const struct scene *scene, uint32_t way)
+static void put(struct evaluator *evaluator, const struct scene *scene,
+                uint32_t way)
 {
     const struct unit *of = &scene->space.units[scene->last];
     const struct sharding *sharding =
         scene->is_new ? &of->shardings[way] : NULL;
     struct rng rng;
 
-    candidate_clear(&tryout->candidate);
+    candidate_clear(&evaluator->candidate);
     rng_init(&rng, 0, 0);
     if (scene->is_new)
-        rebuild(&tryout->candidate, &tryout->assignment, &sharding, 1, &rng);
+        rebuild(&evaluator->candidate, &evaluator->assignment, &sharding, 1,
+                &rng);
     else
-        candidate_add(&tryout->candidate,
+        candidate_add(&evaluator->candidate,
                       (struct change){.type = of->whole, .device = way});
 }
 
@@ -96,7 +98,7 @@ static void try_scene(struct scene *scene, struct tally *tally)
 {
     const struct unit *of = &scene->space.units[scene->last];
     struct snapshot others = {0};
-    struct tryout tryout;
+    struct evaluator evaluator;
 
     snapshot_price(&scene->out, &scene->space);
     tally->n++;
@@ -113,9 +115,9 @@ static void try_scene(struct scene *scene, struct tally *tally)
         *snapshot_next(&others) = *piece;
         tally->n_moved += piece->device != scene->from.shards[table].device;
     }
-    tryout_init(&tryout, &scene->space);
-    tryout.assignment.is_partial = true;
-    snapshot_load(&others, &tryout.assignment);
+    evaluator_init(&evaluator, &scene->space);
+    evaluator.assignment.is_partial = true;
+    snapshot_load(&others, &evaluator.assignment);
     /* column shardings are skipped, because rebuild() distributes their pieces
      * at random */
     for (uint32_t way = 0;
@@ -125,12 +127,12 @@ static void try_scene(struct scene *scene, struct tally *tally)
 
         if (scene->is_new && of->shardings[way].kind == SHARDING_COLUMNS)
             continue;
-        put(&tryout, scene, way);
-        total_ms = tryout_price(&tryout);
+        put(&evaluator, scene, way);
+        total_ms = evaluator_price(&evaluator);
         tally->n_worse +=
-            is_better(tryout.candidate.excess, total_ms, &scene->out);
+            is_better(evaluator.candidate.excess, total_ms, &scene->out);
     }
-    tryout_release(&tryout);
+    evaluator_release(&evaluator);
     snapshot_release(&others);
 }
 

@@ -18,7 +18,7 @@ static uint64_t moved(struct standing *standing)
     struct snapshot now = {0};
     struct plan_moves moves;
 
-    snapshot_save(&now, &standing->tryout.assignment);
+    snapshot_save(&now, &standing->evaluator.assignment);
     snapshot_to_plan(&now, &standing->space, &plan, &standing->arena);
     plan_derive_kinds(&plan);
     plan_moves_find(&moves, &standing->from, &plan, &standing->arena);
@@ -34,7 +34,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
                          uint64_t seed)
 {
     struct standing standing;
-    struct assignment *assignment = &standing.tryout.assignment;
+    struct assignment *assignment = &standing.evaluator.assignment;
     size_t n = 0, n_candidate = 0, n_after = 0, n_plan = 0, n_less = 0,
            n_grids = 0;
     size_t n_excess = 0, n_over = 0, n_wrong = 0, n_astray = 0;
@@ -48,7 +48,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
     is_i64((int64_t)assignment->all_moved_bytes, (int64_t)moved(&standing),
            "as plan_moves counts it");
     for (uint32_t i = 0; i < 3000; i++) {
-        struct candidate *candidate = &standing.tryout.candidate;
+        struct candidate *candidate = &standing.evaluator.candidate;
         uint64_t said, before = assignment->all_moved_bytes;
 
         propose(candidate, assignment, &standing.rng);
@@ -60,7 +60,7 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         if (!candidate->changes.n)
             continue;
         n++;
-        (void)tryout_price(&standing.tryout);
+        (void)evaluator_price(&standing.evaluator);
         said = candidate->all_moved_bytes;
         assignment_commit(assignment, candidate);
         n_less += said < before;
@@ -99,7 +99,7 @@ static void check_excess(void)
 {
     const uint64_t limit_bytes = 100000;
     struct standing standing;
-    struct assignment *assignment = &standing.tryout.assignment;
+    struct assignment *assignment = &standing.evaluator.assignment;
     double before = 0;
     size_t n_wrong = 0;
 

@@ -21,7 +21,7 @@ struct site {
     struct random_oracle oracle;
     struct tuning tuning;
     struct search_space space;
-    struct tryout tryout;
+    struct evaluator evaluator;
     struct rng rng;
 };
 
@@ -32,7 +32,8 @@ static bool is_pinned(const struct site *site, uint32_t unit)
 
 static uint32_t unit_at(const struct site *site, uint32_t piece)
 {
-    return site->space.types[site->tryout.assignment.pieces[piece].type].unit;
+    return site->space.types[site->evaluator.assignment.pieces[piece].type]
+        .unit;
 }
 
 static void site_open(struct site *site)
@@ -59,15 +60,15 @@ static void site_open(struct site *site)
             .piece = NO_PIECE,
             .type = site->space.units[u].whole,
             .device = is_pinned(site, u) ? ITS_DEVICE : u % N_DEVICES};
-    tryout_init(&site->tryout, &site->space);
-    snapshot_load(&start, &site->tryout.assignment);
+    evaluator_init(&site->evaluator, &site->space);
+    snapshot_load(&start, &site->evaluator.assignment);
     snapshot_release(&start);
     site->space.tuning = &site->tuning;
 }
 
 static void site_close(struct site *site)
 {
-    tryout_release(&site->tryout);
+    evaluator_release(&site->evaluator);
     arena_release(&site->arena);
 }
 
@@ -85,11 +86,12 @@ static void wander(struct site *site)
 {
     site->tuning = tuning_default;
     for (unsigned i = 0; i < 5; i++) {
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
-        if (site->tryout.candidate.changes.n &&
-            isfinite(tryout_price(&site->tryout)))
-            assignment_commit(&site->tryout.assignment,
-                              &site->tryout.candidate);
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
+        if (site->evaluator.candidate.changes.n &&
+            isfinite(evaluator_price(&site->evaluator)))
+            assignment_commit(&site->evaluator.assignment,
+                              &site->evaluator.candidate);
     }
 }
 
@@ -100,8 +102,8 @@ struct flow {
 
 static void find_flow(struct flow *flow, const struct site *site)
 {
-    const struct assignment *assignment = &site->tryout.assignment;
-    const struct candidate *candidate = &site->tryout.candidate;
+    const struct assignment *assignment = &site->evaluator.assignment;
+    const struct candidate *candidate = &site->evaluator.candidate;
 
     *flow = (struct flow){0};
     for (uint32_t i = 0; i < assignment->n_pieces; i++) {
@@ -194,7 +196,7 @@ static const char *const names[] = {CHANGE_KINDS(NAME)};
 
 static void check_kind(struct site *site, enum change_kind kind)
 {
-    const struct candidate *candidate = &site->tryout.candidate;
+    const struct candidate *candidate = &site->evaluator.candidate;
     unsigned n_made = 0, n_wrong = 0, n_pinned = 0;
 
     for (unsigned i = 0; i < N_CANDIDATES; i++) {
@@ -202,7 +204,8 @@ static void check_kind(struct site *site, enum change_kind kind)
 
         wander(site);
         allow(site, kind, 0);
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
         if (!candidate->changes.n)
             continue;
         n_made++;
@@ -230,7 +233,8 @@ static void check_numbers(struct site *site, enum change_kind kind)
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
         find_flow(&flow, site);
         if (find_streams(&flow, all) &&
             flow.before[all[0].unit][all[0].from] == 16)
@@ -256,7 +260,8 @@ static void check_shares(struct site *site)
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
         find_flow(&flow, site);
         if (!find_streams(&flow, all))
             continue;
@@ -266,8 +271,9 @@ static void check_shares(struct site *site)
     is_share(n_splits, n, 0.75, "three splits a move");
     allow(site, CHANGE_MERGE, 300); /* which whole tables cannot do */
     for (unsigned i = 0; i < 4 * N_CANDIDATES; i++) {
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
-        n_rebuilds += site->tryout.candidate.changes.n > 0;
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
+        n_rebuilds += site->evaluator.candidate.changes.n > 0;
     }
     /* a rebuild whose only table would be pinned is dropped */
     ok(n_rebuilds < 0.33 * 4 * N_CANDIDATES &&
@@ -280,7 +286,7 @@ static void check_shares(struct site *site)
  * term, or at any piece. */
 static void check_begin(struct site *site, bool anywhere)
 {
-    const struct assignment *assignment = &site->tryout.assignment;
+    const struct assignment *assignment = &site->evaluator.assignment;
     const uint32_t *leader = assignment->leader;
     unsigned n_from[N_DEVICES] = {0}, n = 0;
     double share[N_DEVICES] = {0}, sum = 0;
@@ -304,7 +310,8 @@ static void check_begin(struct site *site, bool anywhere)
         struct stream all[N_TABLES];
         struct flow flow;
 
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
         find_flow(&flow, site);
         if (find_streams(&flow, all)) {
             n_from[all[0].from]++;
@@ -321,7 +328,7 @@ static void check_begin(struct site *site, bool anywhere)
 static void check_rebuilds(struct site *site, uint32_t recuts)
 {
     unsigned n_of[TUNING_MAX_REBUILT + 1] = {0}, n_pinned = 0, n_cut = 0;
-    const struct candidate *candidate = &site->tryout.candidate;
+    const struct candidate *candidate = &site->evaluator.candidate;
 
     allow(site, CHANGE_MOVE, 1000);
     site->tuning.n_rebuilt = 3;
@@ -330,7 +337,8 @@ static void check_rebuilds(struct site *site, uint32_t recuts)
     for (unsigned i = 0; i < N_CANDIDATES; i++) {
         unsigned n_off = 0, n_several = 0, n_pieces[N_TABLES] = {0};
 
-        propose(&site->tryout.candidate, &site->tryout.assignment, &site->rng);
+        propose(&site->evaluator.candidate, &site->evaluator.assignment,
+                &site->rng);
         for (uint32_t c = 0; c < candidate->changes.n; c++) {
             const struct change *change = &candidate->changes.pieces[c];
 

@@ -10,7 +10,7 @@
 
 struct site {
     struct scene scene;
-    struct tryout tryout;
+    struct evaluator evaluator;
     struct rng rng;
 };
 
@@ -18,14 +18,14 @@ struct site {
 static void site_open(struct site *site, enum scene_sort sort)
 {
     scene_open(&site->scene, sort);
-    tryout_init(&site->tryout, &site->scene.space);
-    snapshot_load(&site->scene.start, &site->tryout.assignment);
+    evaluator_init(&site->evaluator, &site->scene.space);
+    snapshot_load(&site->scene.start, &site->evaluator.assignment);
     rng_init(&site->rng, 11, 0);
 }
 
 static void site_close(struct site *site)
 {
-    tryout_release(&site->tryout);
+    evaluator_release(&site->evaluator);
     scene_close(&site->scene);
 }
 
@@ -46,9 +46,9 @@ static void rebuild_some(struct site *site, bool pours)
         shardings[i] =
             &of->shardings[pours ? 0 : rng_draw(&site->rng, of->n_shardings)];
     }
-    candidate_clear(&site->tryout.candidate);
-    rebuild(&site->tryout.candidate, &site->tryout.assignment, shardings, n,
-            &site->rng);
+    candidate_clear(&site->evaluator.candidate);
+    rebuild(&site->evaluator.candidate, &site->evaluator.assignment, shardings,
+            n, &site->rng);
 }
 
 /* Returns true if the loads and bytes that the rebuild assumed follow from its
@@ -93,10 +93,12 @@ static void check_assignments(enum scene_sort sort)
     site_open(&site, sort);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         rebuild_some(&site, i % 2);
-        n_off += !knows_loads(&site.tryout.candidate, &site.tryout.assignment);
-        (void)tryout_price(&site.tryout);
-        assignment_commit(&site.tryout.assignment, &site.tryout.candidate);
-        n_wrong += assignment_check(&site.tryout.assignment, &err) != 0;
+        n_off +=
+            !knows_loads(&site.evaluator.candidate, &site.evaluator.assignment);
+        (void)evaluator_price(&site.evaluator);
+        assignment_commit(&site.evaluator.assignment,
+                          &site.evaluator.candidate);
+        n_wrong += assignment_check(&site.evaluator.assignment, &err) != 0;
     }
     ok(!n_wrong, "assignments stay valid, %u times not: %s", n_wrong, err.msg);
     ok(!n_off, "assumed loads match the assignment, %u times not", n_off);
@@ -120,8 +122,8 @@ static double most_load(const struct assignment *assignment, double *mean)
 static void check_pouring(void)
 {
     struct site site;
-    struct assignment *assignment = &site.tryout.assignment;
-    const struct candidate *candidate = &site.tryout.candidate;
+    struct assignment *assignment = &site.evaluator.assignment;
+    const struct candidate *candidate = &site.evaluator.candidate;
     double most, mean, first;
 
     site_open(&site, ADDITIVE);
@@ -131,7 +133,7 @@ static void check_pouring(void)
 
         most = most_load(assignment, &mean);
         rebuild_some(&site, true);
-        (void)tryout_price(&site.tryout);
+        (void)evaluator_price(&site.evaluator);
         for (uint32_t k = 0; k < candidate->n_devices; k++)
             is_kept =
                 is_kept &&
@@ -150,8 +152,8 @@ static void check_pouring(void)
  * and among these to the one with the least load. */
 static bool goes_best(const struct site *site, uint32_t unit)
 {
-    const struct assignment *assignment = &site->tryout.assignment;
-    const struct candidate *candidate = &site->tryout.candidate;
+    const struct assignment *assignment = &site->evaluator.assignment;
+    const struct candidate *candidate = &site->evaluator.candidate;
     const struct change *put =
         &candidate->changes.pieces[candidate->changes.n - 1];
     double ms[SCENE_DEVICES], excess[SCENE_DEVICES];
@@ -190,17 +192,18 @@ static void check_devices(void)
     tuning.pours = false;
     site.scene.space.tuning = &tuning;
     site.scene.space.room_bytes = room_bytes;
-    assignment_price(&site.tryout.assignment);
+    assignment_price(&site.evaluator.assignment);
     for (unsigned i = 0; i < N_REBUILDS; i++) {
         const uint32_t u = rng_draw(&site.rng, SCENE_TABLES);
         const struct sharding *whole = site.scene.space.units[u].shardings;
 
         rebuild_some(&site, false);
-        (void)tryout_price(&site.tryout);
-        assignment_commit(&site.tryout.assignment, &site.tryout.candidate);
-        candidate_clear(&site.tryout.candidate);
-        rebuild(&site.tryout.candidate, &site.tryout.assignment, &whole, 1,
-                &site.rng);
+        (void)evaluator_price(&site.evaluator);
+        assignment_commit(&site.evaluator.assignment,
+                          &site.evaluator.candidate);
+        candidate_clear(&site.evaluator.candidate);
+        rebuild(&site.evaluator.candidate, &site.evaluator.assignment, &whole,
+                1, &site.rng);
         n_wrong += !goes_best(&site, u);
     }
     is_i64(n_wrong, 0, "whole tables go where there is room, and least to do");
@@ -227,24 +230,25 @@ static bool has_two(const struct candidate *candidate)
 static void check_hosts(void)
 {
     struct standing standing;
-    struct tryout *tryout = &standing.tryout;
+    struct evaluator *evaluator = &standing.evaluator;
     const struct sharding *sharding;
     const struct search_space *space = &standing.space;
     unsigned n_grids = 0, n_wrong = 0;
 
     standing_open(&standing, 3, ROW_CUT_RANKS, 1, UINT64_C(1) << 30);
     for (uint32_t i = 0; i < N_REBUILDS; i++) {
-        propose(&tryout->candidate, &tryout->assignment, &standing.rng);
-        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->candidate);
+        propose(&evaluator->candidate, &evaluator->assignment, &standing.rng);
+        if (evaluator->candidate.changes.n &&
+            isfinite(evaluator_price(evaluator)))
+            assignment_commit(&evaluator->assignment, &evaluator->candidate);
         sharding = &space->units[0].shardings[i % space->units[0].n_shardings];
         if (!sharding->fills_host || sharding->n_ranges > 3)
             continue;
-        candidate_clear(&tryout->candidate);
-        rebuild(&tryout->candidate, &tryout->assignment, &sharding, 1,
+        candidate_clear(&evaluator->candidate);
+        rebuild(&evaluator->candidate, &evaluator->assignment, &sharding, 1,
                 &standing.rng);
         n_grids += sharding->n_ranges > 1;
-        n_wrong += has_two(&tryout->candidate);
+        n_wrong += has_two(&evaluator->candidate);
     }
     ok(n_grids > 50 && !n_wrong, "%u grids; pieces of %u share a device",
        n_grids, n_wrong);

@@ -21,25 +21,26 @@ static void replan_open(struct replan *replan, struct standing *standing)
                         .homes = standing->homes,
                         .space = standing->space};
     replan->space.homes = &replan->homes;
-    tryout_init(&replan->tryout, &replan->space);
-    replan->tryout.assignment.move_limit_bytes = COUNT_MOVES;
-    snapshot_load(&standing->nearest, &replan->tryout.assignment);
+    evaluator_init(&replan->evaluator, &replan->space);
+    replan->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
+    snapshot_load(&standing->nearest, &replan->evaluator.assignment);
 }
 
 static void replan_close(struct replan *replan)
 {
-    tryout_release(&replan->tryout);
+    evaluator_release(&replan->evaluator);
     front_release(&replan->front);
 }
 
 static void change(struct replan *replan, struct rng *rng)
 {
-    struct tryout *tryout = &replan->tryout;
+    struct evaluator *evaluator = &replan->evaluator;
 
     for (uint32_t n = rng_draw(rng, N_CHANGES) + 1; n > 0; n--) {
-        propose(&tryout->candidate, &tryout->assignment, rng);
-        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->candidate);
+        propose(&evaluator->candidate, &evaluator->assignment, rng);
+        if (evaluator->candidate.changes.n &&
+            isfinite(evaluator_price(evaluator)))
+            assignment_commit(&evaluator->assignment, &evaluator->candidate);
     }
 }
 
@@ -47,19 +48,20 @@ static void change(struct replan *replan, struct rng *rng)
  * migration. */
 static bool could_go(struct replan *replan, uint32_t unit)
 {
-    struct tryout *tryout = &replan->tryout;
+    struct evaluator *evaluator = &replan->evaluator;
 
-    candidate_clear(&tryout->candidate);
-    homes_propose(&tryout->candidate, &tryout->assignment, unit);
-    return tryout->candidate.changes.n && isfinite(tryout_price(tryout)) &&
-           tryout->candidate.excess <= tryout->assignment.excess &&
-           tryout->candidate.all_moved_bytes <
-               tryout->assignment.all_moved_bytes;
+    candidate_clear(&evaluator->candidate);
+    homes_propose(&evaluator->candidate, &evaluator->assignment, unit);
+    return evaluator->candidate.changes.n &&
+           isfinite(evaluator_price(evaluator)) &&
+           evaluator->candidate.excess <= evaluator->assignment.excess &&
+           evaluator->candidate.all_moved_bytes <
+               evaluator->assignment.all_moved_bytes;
 }
 
 static void lessen(struct replan *replan, struct tally *tally)
 {
-    const struct assignment *assignment = &replan->tryout.assignment;
+    const struct assignment *assignment = &replan->evaluator.assignment;
     uint64_t moved_bytes = assignment->all_moved_bytes;
     double excess = assignment->excess;
 
@@ -85,7 +87,7 @@ static void check(uint64_t memory_bytes, bool fits)
 
     standing_open(&standing, 2, ROW_CUT_ANY, 1, memory_bytes);
     replan_open(&replan, &standing);
-    ok(!(replan.tryout.assignment.excess > 0) == fits, "the current plan %s",
+    ok(!(replan.evaluator.assignment.excess > 0) == fits, "the current plan %s",
        fits ? "fits" : "does not fit");
     for (unsigned i = 0; i < N_ASSIGNMENTS; i++) {
         change(&replan, &standing.rng);
@@ -142,7 +144,7 @@ static void check_order(void)
             (struct change){.piece = NO_PIECE,
                             .type = standing.space.units[u].whole,
                             .device = standing.space.units[u].tables[0] > 0};
-    snapshot_load(&away, &replan.tryout.assignment);
+    snapshot_load(&away, &replan.evaluator.assignment);
     (void)replan_offer_assignment(&replan);
     replan_lessen(&replan);
     if (ok(replan.front.n == 3,

@@ -16,24 +16,25 @@ struct tally {
 };
 
 /* Changes the assignment by a few random changes. */
-static void change(struct tryout *tryout, struct rng *rng)
+static void change(struct evaluator *evaluator, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
-        propose(&tryout->candidate, &tryout->assignment, rng);
-        if (tryout->candidate.changes.n && isfinite(tryout_price(tryout)))
-            assignment_commit(&tryout->assignment, &tryout->candidate);
+        propose(&evaluator->candidate, &evaluator->assignment, rng);
+        if (evaluator->candidate.changes.n &&
+            isfinite(evaluator_price(evaluator)))
+            assignment_commit(&evaluator->assignment, &evaluator->candidate);
     }
 }
 
 static void try_assignment(struct standing *standing, bool by_memory,
                            struct tally *tally)
 {
-    struct assignment *assignment = &standing->tryout.assignment;
+    struct assignment *assignment = &standing->evaluator.assignment;
     struct snapshot settled = {0};
     struct err err = {0};
     double total_ms, excess;
 
-    change(&standing->tryout, &standing->rng);
+    change(&standing->evaluator, &standing->rng);
     assignment_price(assignment);
     total_ms = assignment->total_ms;
     excess = assignment->excess;
@@ -56,7 +57,7 @@ int main(void)
             struct standing standing;
 
             standing_open(&standing, seed, ROW_CUT_ANY, 1, TIGHT);
-            standing.tryout.assignment.move_limit_bytes = NO_MOVE_LIMIT;
+            standing.evaluator.assignment.move_limit_bytes = NO_MOVE_LIMIT;
             for (unsigned i = 0; i < N_ASSIGNMENTS; i++)
                 try_assignment(&standing, by_memory, &tally);
             standing_close(&standing);

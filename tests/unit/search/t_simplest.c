@@ -21,27 +21,28 @@ struct tally {
 
 /* Changes the assignment by a few random changes that do not increase the
  * excess. */
-static void change(struct tryout *tryout, struct rng *rng)
+static void change(struct evaluator *evaluator, struct rng *rng)
 {
     for (unsigned i = 0; i < N_CHANGES; i++) {
-        propose(&tryout->candidate, &tryout->assignment, rng);
-        if (!tryout->candidate.changes.n || !isfinite(tryout_price(tryout)) ||
-            tryout->candidate.excess > tryout->assignment.excess)
+        propose(&evaluator->candidate, &evaluator->assignment, rng);
+        if (!evaluator->candidate.changes.n ||
+            !isfinite(evaluator_price(evaluator)) ||
+            evaluator->candidate.excess > evaluator->assignment.excess)
             continue;
-        assignment_commit(&tryout->assignment, &tryout->candidate);
+        assignment_commit(&evaluator->assignment, &evaluator->candidate);
     }
-    assignment_price(&tryout->assignment);
+    assignment_price(&evaluator->assignment);
 }
 
 static void try_assignment(struct standing *standing, struct tally *tally)
 {
     static const double rises[] = {DBL_MIN, 0.002, 0.01, 0.02, 0.05, 0.07,
                                    0.1,     0.15,  0.2,  0.3,  0.5,  1};
-    struct assignment *assignment = &standing->tryout.assignment;
+    struct assignment *assignment = &standing->evaluator.assignment;
     struct snapshot given = {0}, before = {0};
     struct err err = {0};
 
-    change(&standing->tryout, &standing->rng);
+    change(&standing->evaluator, &standing->rng);
     tally->n_wrong += assignment->excess > 0;
     snapshot_save(&given, assignment);
     snapshot_price(&given, &standing->space);
@@ -111,7 +112,7 @@ int main(void)
             struct standing standing;
 
             standing_open(&standing, seed, ROW_CUT_ANY, 1, memory);
-            standing.tryout.assignment.move_limit_bytes = NO_MOVE_LIMIT;
+            standing.evaluator.assignment.move_limit_bytes = NO_MOVE_LIMIT;
             for (unsigned i = 0; i < N_ASSIGNMENTS; i++)
                 try_assignment(&standing, &tally);
             standing_close(&standing);
