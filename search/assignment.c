@@ -2,7 +2,7 @@
 #include "search/assignment.h"
 
 #include "base/ranked.h"
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ void assignment_init(struct assignment *assignment,
         ARENA_NEW(arena, double, assignment_n_blocks(n) * (size_t)n_terms);
     assignment->load_ms = ARENA_NEW(arena, double, n);
     assignment->bytes = ARENA_NEW(arena, uint64_t, n);
-    if (space->homes)
+    if (space->current)
         assignment->moved_bytes = ARENA_NEW(arena, uint64_t, space->n_units);
 }
 
@@ -253,7 +253,7 @@ static void add_excess(struct assignment *assignment)
             assignment_excess(assignment, r, assignment->bytes[r]);
     if (assignment_counts_moves(assignment))
         assignment->excess +=
-            homes_excess(assignment, assignment->all_moved_bytes);
+            migration_excess(assignment, assignment->all_moved_bytes);
 }
 
 /* Applies a candidate. Devices that it does not touch keep their values.
@@ -358,7 +358,7 @@ void assignment_price(struct assignment *assignment)
         set_load(assignment, r);
     find_leaders(assignment, NULL, 0);
     if (assignment->moved_bytes)
-        homes_count_assignment(assignment);
+        migration_count(assignment);
     add_excess(assignment);
     assignment->total_ms =
         oracle->ops->terms ? oracle_terms_total_ms(oracle, assignment->most_ms)
@@ -511,8 +511,8 @@ void snapshot_to_plan(const struct snapshot *snapshot,
              end < sorted.n && space->types[sorted.pieces[end].type].unit == u;
              end++)
             continue;
-        if (space->homes && space->types[pieces->type].kind == SHARD_COLUMN)
-            homes_order(space, unit->tables[0], pieces, end - begin);
+        if (space->current && space->types[pieces->type].kind == SHARD_COLUMN)
+            current_order(space, unit->tables[0], pieces, end - begin);
         for (uint32_t k = 0; k < unit->n_tables; k++) {
             place_shards(plan->shards + plan->n_shards, space, unit->tables[k],
                          pieces, end - begin);

@@ -74,7 +74,7 @@ struct assignment {
                          has no terms, sum of the load_ms of its pieces */
     uint64_t *bytes;  /* [R] */
     double excess;    /* sum of assignment_excess over the devices, plus
-                         homes_excess */
+                         migration_excess */
     uint64_t move_limit_bytes; /* limit on migration; NO_MOVE_LIMIT until the
                                   caller sets it */
     uint64_t *moved_bytes;     /* [n_units]: migration of each unit; NULL unless
@@ -119,7 +119,7 @@ static inline void add_lanes(double *to, const double *from,
  * move_limit_bytes is NO_MOVE_LIMIT. Then assignment_price alone counts it. */
 static inline bool assignment_counts_moves(const struct assignment *assignment)
 {
-    return assignment->space->homes &&
+    return assignment->space->current &&
            assignment->move_limit_bytes != NO_MOVE_LIMIT;
 }
 
@@ -173,7 +173,7 @@ struct snapshot {
     size_t capacity;
     double total_ms, excess;
     uint64_t moved_bytes; /* set for the points of a Pareto front only:
-                             search/movement.h */
+                             search/migration.h */
 };
 
 void snapshot_release(struct snapshot *snapshot);
@@ -202,7 +202,7 @@ void snapshot_price(struct snapshot *snapshot,
 
 /* Writes the shards of the plan; they live in the arena. The pieces of a table
  * get their columns from the widest piece on. In re-planning they get columns
- * such that few of them move (search/movement.h). */
+ * such that few of them move (search/migration.h). */
 void snapshot_to_plan(const struct snapshot *snapshot,
                       const struct search_space *space, struct plan *plan,
                       struct arena *arena);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/candidate.h"
 
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include <assert.h>
 #include <math.h>
@@ -124,7 +124,7 @@ void candidate_sum(struct candidate *candidate,
             assignment_excess(assignment, r, assignment->bytes[r]);
     }
     if (assignment_counts_moves(assignment))
-        homes_count_candidate(candidate, assignment);
+        migration_count_candidate(candidate, assignment);
 }
 
 const double *candidate_sum_on(struct candidate *candidate,
@@ -480,7 +480,7 @@ void evaluator_init(struct evaluator *evaluator,
     candidate->terms_ms =
         ARENA_NEW(arena, double, n * evaluator->assignment.n_terms);
     candidate->estimates = ARENA_NEW(arena, struct estimate, n);
-    if (space->homes)
+    if (space->current)
         candidate->moved = ARENA_NEW(arena, struct unit_moved, space->n_units);
     for (uint32_t r = 0; r < n; r++)
         candidate->place[r] = candidate->first_on[r] = NO_PIECE;

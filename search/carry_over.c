@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "base/ranked.h"
 #include "search/moves.h"
@@ -155,7 +155,7 @@ void carry_over(struct snapshot *out, const struct search_space *space)
         unit.n = 0;
         if (space->units[u].pin >= 0 ||
             !as_placed(&unit, space, u,
-                       &space->homes->standing[space->units[u].tables[0]]))
+                       &space->current->standing[space->units[u].tables[0]]))
             continue;
         for (uint32_t i = 0; i < unit.n; i++)
             *snapshot_next(unit.pieces[i].device == NO_PIECE ? &open : out) =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include <math.h>
 #include <string.h>

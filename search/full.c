@@ -5,7 +5,7 @@
 #include "search/finish.h"
 #include "search/fit.h"
 #include "search/marginal.h"
-#include "search/movement.h"
+#include "search/migration.h"
 #include "search/search.h"
 #include "search/starts.h"
 #include "search/temper.h"

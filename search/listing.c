@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/ranked.h"
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include <math.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static bool stands_so(const struct search_space *space, const struct unit *of,
                       enum shard_kind kind)
 {
     const struct table_pieces *old =
-        space->homes ? &space->homes->standing[of->tables[0]] : NULL;
+        space->current ? &space->current->standing[of->tables[0]] : NULL;
 
     return old && old->n && old->pieces[0].kind == kind;
 }
@@ -212,7 +212,7 @@ static uint32_t choose_quantum(const struct search_space *space,
                                const struct unit *of)
 {
     const struct table_pieces *old =
-        space->homes ? &space->homes->standing[of->tables[0]] : NULL;
+        space->current ? &space->current->standing[of->tables[0]] : NULL;
     const uint32_t dim = of->first->dim;
     uint32_t coarse = dim, quantum;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/moves.h"
 
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include <assert.h>
 #include <math.h>
@@ -536,8 +536,8 @@ void propose(struct candidate *candidate, const struct assignment *assignment,
         sum += shares[i];
     for (uint32_t left = rng_draw(rng, sum); left >= shares[kind]; kind++)
         left -= shares[kind];
-    if (assignment->space->homes && rng_draw(rng, HOMING) == 0)
-        homes_propose(candidate, assignment, draw.unit);
+    if (assignment->space->current && rng_draw(rng, HOMING) == 0)
+        current_propose(candidate, assignment, draw.unit);
     else if (tuning_draw(rng, assignment->space->tuning->rebuilds) &&
              rng_draw(rng, assignment->n_devices) < CHEAP_DEVICES)
         propose_rebuild(&draw);

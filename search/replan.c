@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "base/ranked.h"
 #include "base/text.h"
@@ -78,7 +78,7 @@ static bool price_way(struct replan *replan, uint32_t unit, double *price)
     double total_ms;
 
     candidate_clear(&evaluator->candidate);
-    homes_propose(&evaluator->candidate, assignment, unit);
+    current_propose(&evaluator->candidate, assignment, unit);
     if (!evaluator->candidate.changes.n)
         return false;
     total_ms = evaluator_price(evaluator);
@@ -196,17 +196,17 @@ static bool only_stands(struct replan *replan)
     for (uint32_t u = 0; u < space->n_units; u++)
         for (uint32_t k = 0; k < space->units[u].n_tables; k++) {
             const uint32_t t = space->units[u].tables[k];
-            const struct table_pieces *before = &replan->homes.before[t];
+            const struct table_pieces *before = &replan->current.before[t];
 
             if (!before->table ||
                 before->table->num_embeddings !=
                     space->problem->tables[t].num_embeddings ||
-                !replan->homes.standing[t].n)
+                !replan->current.standing[t].n)
                 return false;
         }
     for (uint32_t u = 0; u < space->n_units; u++) {
         const struct shard *stands =
-            replan->homes.standing[space->units[u].tables[0]].pieces;
+            replan->current.standing[space->units[u].tables[0]].pieces;
         const bool is_replica = shard_is_replica(stands->kind);
 
         if (is_replica && gains_in_sharding(replan, u))
@@ -255,7 +255,7 @@ static uint64_t limit_of(const struct replan *replan, unsigned chain,
     const struct front *front = &replan->front;
     double halvings = chain - 1 + (double)(cycle % N_OFFSETS) / N_OFFSETS;
     uint64_t least = replan->report->standing.moved_bytes, first = least;
-    uint64_t last = saturating_add(least, replan->homes.held_bytes);
+    uint64_t last = saturating_add(least, replan->current.held_bytes);
 
     if (!chain)
         return NO_MOVE_LIMIT;
@@ -337,7 +337,8 @@ static int refuse(struct replan *replan, struct err *err)
     plan_moves_find(&moves, replan->from, &nearest, &replan->scratch);
     for (size_t i = 0; i < moves.n_moves; i++) {
         const struct move *move = &moves.moves[i];
-        const struct table_pieces *before = &replan->homes.before[move->table];
+        const struct table_pieces *before =
+            &replan->current.before[move->table];
 
         if (shard_cuts_rows(before->pieces[0].kind) &&
             (before->n_devices != problem->cluster.n_devices ||
@@ -377,11 +378,11 @@ static void offer_free(struct replan *replan, const struct plan *found)
 {
     struct search_space space = replan->space;
     struct snapshot assignment = {0};
-    struct homes there;
+    struct current_plan there;
 
     replan->plan->n_evaluations += found->n_evaluations;
-    homes_init(&there, space.problem, found, &replan->scratch);
-    space.homes = &there;
+    current_init(&there, space.problem, found, &replan->scratch);
+    space.current = &there;
     carry_over(&assignment, &space);
     offer(replan, &assignment);
     rename_gpus(&assignment, &replan->space);
@@ -399,8 +400,8 @@ static int find(struct replan *replan, struct err *err)
 
     options.simplest_frac = 0; /* applied to the final plan only */
     carry_over(&replan->nearest, &replan->space);
-    assignment_init(&replan->homes.nearest, &replan->space);
-    snapshot_load(&replan->nearest, &replan->homes.nearest);
+    assignment_init(&replan->current.nearest, &replan->space);
+    snapshot_load(&replan->nearest, &replan->current.nearest);
     snapshot_load(&replan->nearest, &replan->evaluator.assignment);
     (void)replan_offer_assignment(replan);
     replan->report->standing = (struct replan_point){
@@ -472,7 +473,7 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     replan->plan->stopped = "done";
     replan->plan->n_evaluations = 0;
     if (infeasible_check(problem, oracle, SHARD_ALL_KINDS, NULL, err) ||
-        space_init(&replan->space, problem, oracle, &replan->homes,
+        space_init(&replan->space, problem, oracle, &replan->current,
                    replan->options, &replan->scratch, err))
         goto out;
     space_load_marginal(&replan->space, replan->options->pool);
@@ -481,7 +482,7 @@ static int search(struct replan *replan, struct arena *arena, struct err *err)
     if (!find(replan, err))
         rc = write_plan(replan, arena, err);
     evaluator_release(&replan->evaluator);
-    assignment_release(&replan->homes.nearest);
+    assignment_release(&replan->current.nearest);
 out:
     snapshot_release(&replan->nearest);
     front_release(&replan->front);
@@ -529,16 +530,16 @@ int search_replan(struct plan *plan, const struct plan *from,
                             .plan = plan,
                             .limit_bytes = limit_bytes,
                             .report = report ? report : &unread};
-    struct homes *homes = &replan.homes;
+    struct current_plan *current = &replan.current;
     int rc;
 
     watch_init(&replan.watch, oracle);
-    homes_init(homes, problem, from, arena);
+    current_init(current, problem, from, arena);
     if (limit_bytes != NO_MOVE_LIMIT)
-        relax(problem, homes->shards, homes->n_shards, arena);
+        relax(problem, current->shards, current->n_shards, arena);
     rc = search(&replan, arena, err);
     if (rc && err->code == ERR_NO_PLAN && limit_bytes == NO_MOVE_LIMIT &&
-        relax(problem, homes->shards, homes->n_shards, arena))
+        relax(problem, current->shards, current->n_shards, arena))
         rc = search(&replan, arena, err);
     /* A smaller reserve applies only if the final plan needs it. */
     problem->cluster.reserve_bytes = asked;

@@ -2,7 +2,7 @@
 #include "search/listing.h"
 
 #include "base/ranked.h"
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include <string.h>
 
@@ -179,7 +179,7 @@ static void add_standing_cut(struct listing *listing, uint32_t unit)
 {
     const struct search_space *space = listing->space;
     const struct unit *of = &space->units[unit];
-    const struct table_pieces *old = &space->homes->standing[of->tables[0]];
+    const struct table_pieces *old = &space->current->standing[of->tables[0]];
     struct sharding cut =
         listing_sharding(SHARDING_ROWS, listing->n_types, (uint32_t)old->n);
 
@@ -264,6 +264,6 @@ void listing_add_row_cuts(struct listing *listing, uint32_t u)
          of->first->dim / n >= min_width;
          n *= 2)
         add_cuts(listing, u, n);
-    if (space->homes && space->oracle->row_cut == ROW_CUT_ANY)
+    if (space->current && space->oracle->row_cut == ROW_CUT_ANY)
         add_standing_cut(listing, u);
 }

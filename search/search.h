@@ -154,7 +154,7 @@ struct replan_report {
  * times as long as search_full. Without a limit its plan costs no more than
  * that of search_full, to a ten-thousandth. Its steps:
  *
- * 1. Start from the current plan grown in place (search/movement.h), and from
+ * 1. Start from the current plan grown in place (search/migration.h), and from
  *    the plan of search_full with its GPUs renamed so that little moves.
  * 2. Anneal without a limit, and under limits between zero and the bytes that
  *    the cheapest assignment moves.

@@ -165,7 +165,7 @@ static void list_all(struct search_space *space, struct pool *pool,
  * blocks. So all widths of all tables are few enough to be priced one by one.
  * The order of the list decides nothing here. */
 int space_init(struct search_space *space, const struct problem *problem,
-               const struct oracle *oracle, const struct homes *homes,
+               const struct oracle *oracle, const struct current_plan *current,
                const struct search_options *options, struct arena *arena,
                struct err *err)
 {
@@ -175,7 +175,7 @@ int space_init(struct search_space *space, const struct problem *problem,
 
     if (space_collect(space, problem, oracle, arena, err))
         return -1;
-    space->homes = homes;
+    space->current = current;
     space->most_quanta =
         share_of(TOTAL_QUANTA, space->n_units, MIN_QUANTA,
                  share_of(space->n_devices, 0, MAX_QUANTA, 16 * MAX_QUANTA));

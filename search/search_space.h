@@ -117,15 +117,15 @@ struct unit {
  * Together with other pieces, a replica costs less than alone. */
 #define LEAST_REPLICA_FRAC 0.2
 
-struct homes;
+struct current_plan;
 struct search_options;
 
 /* The search space. */
 struct search_space {
-    const struct problem *problem; /* not owned */
-    const struct oracle *oracle;   /* not owned */
-    const struct homes *homes;     /* current plan, not owned; NULL except in
-                                      re-planning (search/movement.h) */
+    const struct problem *problem;      /* not owned */
+    const struct oracle *oracle;        /* not owned */
+    const struct current_plan *current; /* current plan, not owned; NULL except
+                                  in re-planning (search/migration.h) */
     uint32_t n_devices;
     const uint64_t *room_bytes;  /* [n_devices] usable memory: memory less
                                     reserve */
@@ -183,7 +183,7 @@ int space_collect(struct search_space *space, const struct problem *problem,
  * cost that is not finite, with ERR_INTERRUPTED after an interrupt if the list
  * is long (a short list takes no time). */
 int space_init(struct search_space *space, const struct problem *problem,
-               const struct oracle *oracle, const struct homes *homes,
+               const struct oracle *oracle, const struct current_plan *current,
                const struct search_options *options, struct arena *arena,
                struct err *err) MUST_CHECK;
 

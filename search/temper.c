@@ -449,7 +449,7 @@ uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
     tuning.heavy_weight = 0;
     tuning.excess_weight = 1;
     unpriced.oracle = &oracle;
-    unpriced.homes = NULL;
+    unpriced.current = NULL;
     unpriced.tuning = &tuning;
     unpriced.vectors = mem_alloc(space->n_types, sizeof(double));
     for (uint32_t p = 0; p < space->n_types; p++)

@@ -7,7 +7,7 @@
  * Include in one file only. */
 
 #include "search/candidate.h"
-#include "search/movement.h"
+#include "search/migration.h"
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
 #include "tests/unit/search/random_oracle.h"
@@ -23,7 +23,7 @@ struct standing {
     struct random_oracle oracle;
     struct plan from;
     struct search_space space;
-    struct homes homes;
+    struct current_plan current;
     struct snapshot nearest;
     struct evaluator evaluator;
 };
@@ -83,14 +83,14 @@ static void standing_open(struct standing *standing, uint64_t seed,
     }
     random_oracle_init(&standing->oracle, &standing->problem, &standing->rng);
     standing->oracle.base.row_cut = row_cut;
-    homes_init(&standing->homes, &standing->problem, &standing->from,
-               &standing->arena);
+    current_init(&standing->current, &standing->problem, &standing->from,
+                 &standing->arena);
     ok(!space_init(&standing->space, &standing->problem, &standing->oracle.base,
-                   &standing->homes, NULL, &standing->arena, &err),
+                   &standing->current, NULL, &standing->arena, &err),
        "a problem: %s", err.msg);
     carry_over(&standing->nearest, &standing->space);
-    assignment_init(&standing->homes.nearest, &standing->space);
-    snapshot_load(&standing->nearest, &standing->homes.nearest);
+    assignment_init(&standing->current.nearest, &standing->space);
+    snapshot_load(&standing->nearest, &standing->current.nearest);
     evaluator_init(&standing->evaluator, &standing->space);
     standing->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
     snapshot_load(&standing->nearest, &standing->evaluator.assignment);
@@ -99,7 +99,7 @@ static void standing_open(struct standing *standing, uint64_t seed,
 static void standing_close(struct standing *standing)
 {
     evaluator_release(&standing->evaluator);
-    assignment_release(&standing->homes.nearest);
+    assignment_release(&standing->current.nearest);
     snapshot_release(&standing->nearest);
     arena_release(&standing->arena);
 }

@@ -379,8 +379,8 @@ static void walk_scene(enum scene_sort sort, struct tally *tally)
     scene_close(&scene);
 }
 
-static void walk_from_home(enum row_cut row_cut, uint64_t move_limit_bytes,
-                           struct tally *tally)
+static void walk_from_current(enum row_cut row_cut, uint64_t move_limit_bytes,
+                              struct tally *tally)
 {
     struct standing standing;
 
@@ -514,8 +514,8 @@ int main(void)
 
     for (enum scene_sort sort = ADDITIVE; sort <= BY_COMM; sort++)
         walk_scene(sort, &tally);
-    walk_from_home(ROW_CUT_ANY, COUNT_MOVES, &tally);
-    walk_from_home(ROW_CUT_RANKS, 10000, &tally);
+    walk_from_current(ROW_CUT_ANY, COUNT_MOVES, &tally);
+    walk_from_current(ROW_CUT_RANKS, 10000, &tally);
     for (size_t i = 0; i < N_FAULTS; i++)
         ok(tally.n_made[i] > 0 && tally.n_caught[i] == tally.n_made[i],
            "%s: %u of %u caught", faults[i].name, tally.n_caught[i],

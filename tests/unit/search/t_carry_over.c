@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A unit that must be placed anew gets the best possible placement, given the
  * units that stay. All other units stay where they are. */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "search/moves.h"
 #include "tests/tap.h"
@@ -17,7 +17,7 @@ struct scene {
     struct problem problem;
     struct random_oracle oracle;
     struct plan from;
-    struct homes homes;
+    struct current_plan current;
     struct search_space space;
     struct snapshot out;
     uint32_t last; /* the unit */
@@ -50,8 +50,8 @@ static bool open_scene(struct scene *scene, uint64_t seed)
     scene->from =
         fake_whole_plan(problem, device_of, n - scene->is_new, &scene->arena);
     scene->from.problem.cluster.n_devices++;
-    homes_init(&scene->homes, problem, &scene->from, &scene->arena);
-    if (space_init(&scene->space, problem, &scene->oracle.base, &scene->homes,
+    current_init(&scene->current, problem, &scene->from, &scene->arena);
+    if (space_init(&scene->space, problem, &scene->oracle.base, &scene->current,
                    NULL, &scene->arena, &err))
         return false;
     while (scene->space.units[scene->last].tables[0] != n - 1)
@@ -150,7 +150,7 @@ static void test_one_left(void)
     struct problem two, one;
     struct snapshot out = {0};
     struct oracle oracle;
-    struct homes homes;
+    struct current_plan current;
     struct search_space space;
     struct plan from;
     struct err err;
@@ -171,9 +171,9 @@ static void test_one_left(void)
                                        .col_end = 16,
                                        .device = 1}},
                      2, &arena);
-    homes_init(&homes, &one, &from, &arena);
+    current_init(&current, &one, &from, &arena);
     oracle = fake_oracle(&one);
-    if (!space_init(&space, &one, &oracle, &homes, NULL, &arena, &err))
+    if (!space_init(&space, &one, &oracle, &current, NULL, &arena, &err))
         carry_over(&out, &space);
     is_i64(out.n, 2, "a table that must be cut has two pieces");
     for (uint32_t i = 0; i < out.n; i++)
@@ -192,7 +192,7 @@ static void test_replica(uint32_t n_devices)
                               {0, SHARD_REPLICATE, 0, 1000, 0, 16, 1}};
     struct snapshot out = {0};
     struct oracle oracle;
-    struct homes homes;
+    struct current_plan current;
     struct search_space space;
     struct plan from;
     struct err err;
@@ -200,10 +200,10 @@ static void test_replica(uint32_t n_devices)
     one_table(&before, 2, &arena);
     one_table(&after, n_devices, &arena);
     from = fake_plan(&before, shards, 2, &arena);
-    homes_init(&homes, &after, &from, &arena);
+    current_init(&current, &after, &from, &arena);
     oracle = fake_oracle(&after);
     oracle.kinds = SHARD_ALL_KINDS;
-    if (space_init(&space, &after, &oracle, &homes, NULL, &arena, &err))
+    if (space_init(&space, &after, &oracle, &current, NULL, &arena, &err))
         ok(0, "parts: %s", err.msg);
     else
         ok(snapshot_from_plan(&out, &space, &from) == (n_devices == 2) &&

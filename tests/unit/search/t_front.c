@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which points replan's Pareto front accepts, and which point a full front
  * drops. */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "tests/tap.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Equal GPUs exchange their names so that as many bytes as possible stay where
  * they are. */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "tests/tap.h"
 #include "tests/unit/search/fake.h"
@@ -88,7 +88,7 @@ static void check_many_names(uint32_t n_local)
     struct problem problem;
     struct oracle oracle;
     struct search_space space;
-    struct homes homes;
+    struct current_plan current;
     struct err err = {0};
     struct arena arena = {0};
     struct plan from;
@@ -106,8 +106,8 @@ static void check_many_names(uint32_t n_local)
     problem.cluster.devices_per_host = n_local;
     oracle = fake_oracle(&problem);
     from = fake_whole_plan(&problem, now, N_NAMED, &arena);
-    homes_init(&homes, &problem, &from, &arena);
-    ok(!space_init(&space, &problem, &oracle, &homes, NULL, &arena, &err),
+    current_init(&current, &problem, &from, &arena);
+    ok(!space_init(&space, &problem, &oracle, &current, NULL, &arena, &err),
        "many GPUs: %s", err.msg);
     for (uint32_t first = 0; first < N_NAMED; first += n_local)
         for (uint32_t k = n_local - 1; k; k--) {

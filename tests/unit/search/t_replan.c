@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "core/plan_moves.h"
 #include "tests/judge.h"
@@ -312,7 +312,7 @@ static void check_front(void)
 
 /* All tables are on one GPU. Even without annealing, the path from the free
  * plan to the current plan gives a plan for each number of moved tables. */
-static void check_way_home(void)
+static void check_way_back(void)
 {
     const uint64_t one = 1000 * 17 * 4;
     struct search_options options = options_of();
@@ -702,7 +702,7 @@ int main(void)
     check_only_stands();
     check_grown();
     check_front();
-    check_way_home();
+    check_way_back();
     check_other_columns();
     check_reserve();
     check_names();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random assignments are moved back towards the current plan. */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "search/moves.h"
 #include "tests/unit/search/standing.h"
@@ -18,9 +18,9 @@ static void replan_open(struct replan *replan, struct standing *standing)
 {
     *replan =
         (struct replan){.plan = ARENA_NEW(&standing->arena, struct plan, 1),
-                        .homes = standing->homes,
+                        .current = standing->current,
                         .space = standing->space};
-    replan->space.homes = &replan->homes;
+    replan->space.current = &replan->current;
     evaluator_init(&replan->evaluator, &replan->space);
     replan->evaluator.assignment.move_limit_bytes = COUNT_MOVES;
     snapshot_load(&standing->nearest, &replan->evaluator.assignment);
@@ -51,7 +51,7 @@ static bool could_go(struct replan *replan, uint32_t unit)
     struct evaluator *evaluator = &replan->evaluator;
 
     candidate_clear(&evaluator->candidate);
-    homes_propose(&evaluator->candidate, &evaluator->assignment, unit);
+    current_propose(&evaluator->candidate, &evaluator->assignment, unit);
     return evaluator->candidate.changes.n &&
            isfinite(evaluator_price(evaluator)) &&
            evaluator->candidate.excess <= evaluator->assignment.excess &&
@@ -130,14 +130,14 @@ static void check_order(void)
     standing.oracle.output_ms = standing.oracle.narrow = 0;
     standing.from =
         fake_whole_plan(&standing.problem, home, 3, &standing.arena);
-    homes_init(&standing.homes, &standing.problem, &standing.from,
-               &standing.arena);
+    current_init(&standing.current, &standing.problem, &standing.from,
+                 &standing.arena);
     ok(!space_init(&standing.space, &standing.problem, &standing.oracle.base,
-                   &standing.homes, NULL, &standing.arena, &err),
+                   &standing.current, NULL, &standing.arena, &err),
        "three tables: %s", err.msg);
     carry_over(&standing.nearest, &standing.space);
-    assignment_init(&standing.homes.nearest, &standing.space);
-    snapshot_load(&standing.nearest, &standing.homes.nearest);
+    assignment_init(&standing.current.nearest, &standing.space);
+    snapshot_load(&standing.nearest, &standing.current.nearest);
     replan_open(&replan, &standing);
     for (uint32_t u = 0; u < 3; u++)
         *snapshot_next(&away) =
@@ -153,7 +153,7 @@ static void check_order(void)
                 "the middle one returned the cheaper table");
     snapshot_release(&away);
     replan_close(&replan);
-    assignment_release(&standing.homes.nearest);
+    assignment_release(&standing.current.nearest);
     snapshot_release(&standing.nearest);
     arena_release(&standing.arena);
 }

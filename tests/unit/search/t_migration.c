@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "core/plan_moves.h"
 #include "search/moves.h"
@@ -54,8 +54,8 @@ static void check_counts(enum row_cut row_cut, double growth, bool stays,
         propose(candidate, assignment, &standing.rng);
         if (rng_below(&standing.rng, 4) == 0) {
             candidate_clear(candidate);
-            homes_propose(candidate, assignment,
-                          rng_draw(&standing.rng, standing.space.n_units));
+            current_propose(candidate, assignment,
+                            rng_draw(&standing.rng, standing.space.n_units));
         }
         if (!candidate->changes.n)
             continue;
@@ -106,7 +106,7 @@ static void check_excess(void)
     standing_open(&standing, 9, ROW_CUT_ANY, 1, ROOMY);
     assignment->move_limit_bytes = limit_bytes;
     for (uint64_t bytes = 0; bytes <= 3 * limit_bytes; bytes += 1000) {
-        double excess = homes_excess(assignment, bytes);
+        double excess = migration_excess(assignment, bytes);
 
         n_wrong += bytes <= limit_bytes
                        ? excess != 0
@@ -115,7 +115,7 @@ static void check_excess(void)
     }
     is_i64((int64_t)n_wrong, 0, "excess begins at the limit, and grows");
     assignment->move_limit_bytes = NO_MOVE_LIMIT;
-    ok(homes_excess(assignment, UINT64_MAX) == 0,
+    ok(migration_excess(assignment, UINT64_MAX) == 0,
        "without a limit there is no excess");
     standing_close(&standing);
 }

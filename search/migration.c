@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "search/movement.h"
+#include "search/migration.h"
 
 #include "base/ranked.h"
 
@@ -13,24 +13,26 @@
 /* Counts the bytes that stay in place, then gives all tables of the old plan
  * the number of rows that they have today, in place, and joins pieces that
  * touch. */
-void homes_init(struct homes *homes, const struct problem *problem,
-                const struct plan *from, struct arena *arena)
+void current_init(struct current_plan *current, const struct problem *problem,
+                  const struct plan *from, struct arena *arena)
 {
     struct plan grown = {.problem = *problem};
 
-    *homes = (struct homes){0};
-    homes->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
-    homes->standing = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
-    table_pieces_find(homes->before, problem->tables, problem->n_tables, from);
+    *current = (struct current_plan){0};
+    current->before = ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+    current->standing =
+        ARENA_NEW(arena, struct table_pieces, problem->n_tables);
+    table_pieces_find(current->before, problem->tables, problem->n_tables,
+                      from);
     grown.problem.cluster =
         from->problem.cluster; /* the cluster whose GPUs hold the pieces */
     grown.shards = ARENA_NEW(arena, struct shard, from->n_shards);
     for (size_t t = 0; t < problem->n_tables; t++) {
         const struct table *now = &problem->tables[t];
-        const struct table_pieces *before = &homes->before[t];
+        const struct table_pieces *before = &current->before[t];
 
-        homes->held_bytes = saturating_add(
-            homes->held_bytes, table_moves_count(before, before).kept);
+        current->held_bytes = saturating_add(
+            current->held_bytes, table_moves_count(before, before).kept);
         for (size_t i = 0; i < before->n && before->table->dim == now->dim;
              i++) {
             struct shard shard = before->pieces[i];
@@ -45,24 +47,25 @@ void homes_init(struct homes *homes, const struct problem *problem,
     }
     plan_derive_kinds(&grown);
     plan_join_columns(&grown, false, arena);
-    table_pieces_find(homes->standing, problem->tables, problem->n_tables,
+    table_pieces_find(current->standing, problem->tables, problem->n_tables,
                       &grown);
-    homes->shards = grown.shards;
-    homes->n_shards = grown.n_shards;
+    current->shards = grown.shards;
+    current->n_shards = grown.n_shards;
 }
 
-double homes_excess(const struct assignment *assignment, uint64_t moved_bytes)
+double migration_excess(const struct assignment *assignment,
+                        uint64_t moved_bytes)
 {
     return excess_over(assignment->move_limit_bytes, moved_bytes,
-                       assignment->space->homes->held_bytes);
+                       assignment->space->current->held_bytes);
 }
 
 /* --- the place of each unit in the current plan --- */
 
-void homes_propose(struct candidate *candidate,
-                   const struct assignment *assignment, uint32_t unit)
+void current_propose(struct candidate *candidate,
+                     const struct assignment *assignment, uint32_t unit)
 {
-    const struct assignment *nearest = &assignment->space->homes->nearest;
+    const struct assignment *nearest = &assignment->space->current->nearest;
 
     if (assignment->move_limit_bytes == NO_MOVE_LIMIT ||
         !assignment->moved_bytes[unit])
@@ -123,10 +126,10 @@ static uint32_t choose_next(const struct table_pieces *before,
     return best;
 }
 
-void homes_order(const struct search_space *space, uint32_t table,
-                 struct change *pieces, uint32_t n)
+void current_order(const struct search_space *space, uint32_t table,
+                   struct change *pieces, uint32_t n)
 {
-    const struct table_pieces *before = &space->homes->before[table];
+    const struct table_pieces *before = &space->current->before[table];
     uint32_t col = 0;
 
     if (!before->table)
@@ -162,7 +165,7 @@ static uint64_t unit_bytes(const struct assignment *assignment,
     for (size_t i = 0; i < plan.n_shards; i += then.n) {
         uint32_t t = plan.shards[i].table;
         const struct table_pieces *before =
-            &assignment->space->homes->before[t];
+            &assignment->space->current->before[t];
         struct table_pieces after = {
             &problem->tables[t],   &plan.shards[i],          then.n,
             assignment->n_devices, problem->dense_optimizer, problem->layout};
@@ -174,7 +177,7 @@ static uint64_t unit_bytes(const struct assignment *assignment,
     return bytes;
 }
 
-void homes_count_assignment(struct assignment *assignment)
+void migration_count(struct assignment *assignment)
 {
     const struct candidate nothing = {0};
 
@@ -186,8 +189,8 @@ void homes_count_assignment(struct assignment *assignment)
     }
 }
 
-void homes_count_candidate(struct candidate *candidate,
-                           const struct assignment *assignment)
+void migration_count_candidate(struct candidate *candidate,
+                               const struct assignment *assignment)
 {
     const struct search_space *space = assignment->space;
 
@@ -210,8 +213,9 @@ void homes_count_candidate(struct candidate *candidate,
         candidate->all_moved_bytes = saturating_add(
             candidate->all_moved_bytes - assignment->moved_bytes[unit], bytes);
     }
-    candidate->excess += homes_excess(assignment, candidate->all_moved_bytes) -
-                         homes_excess(assignment, assignment->all_moved_bytes);
+    candidate->excess +=
+        migration_excess(assignment, candidate->all_moved_bytes) -
+        migration_excess(assignment, assignment->all_moved_bytes);
 }
 
 /* --- renaming of GPUs that are alike --- */
@@ -264,7 +268,7 @@ static void add_kept(struct naming *naming, const struct change *piece)
 
     for (uint32_t k = 0; k < unit->n_tables; k++) {
         const struct table_pieces *before =
-            &naming->space->homes->before[unit->tables[k]];
+            &naming->space->current->before[unit->tables[k]];
 
         for (size_t i = 0; i < before->n; i++) {
             const struct shard *old = &before->pieces[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_SEARCH_MOVEMENT_H
-#define NEUROSHARD_SEARCH_MOVEMENT_H
+#ifndef NEUROSHARD_SEARCH_MIGRATION_H
+#define NEUROSHARD_SEARCH_MIGRATION_H
 
 #include "core/plan_moves.h"
 #include "search/candidate.h"
@@ -15,7 +15,7 @@
  */
 
 /* The current plan, which a new plan replaces. */
-struct homes {
+struct current_plan {
     struct table_pieces *before; /* [n_tables] pieces of each table in the
                                     current plan; `table` is NULL if the table
                                     is new */
@@ -35,33 +35,34 @@ struct homes {
 
 /* Finds the tables of `from`, the current plan, in the problem by name. `from`
  * must outlive homes, whose arrays live in the arena. */
-void homes_init(struct homes *homes, const struct problem *problem,
-                const struct plan *from, struct arena *arena);
+void current_init(struct current_plan *current, const struct problem *problem,
+                  const struct plan *from, struct arena *arena);
 
 /* Adds changes to the candidate that put this unit back to its place in the
  * current plan. Adds nothing if the unit is there already. */
-void homes_propose(struct candidate *candidate,
-                   const struct assignment *assignment, uint32_t unit);
+void current_propose(struct candidate *candidate,
+                     const struct assignment *assignment, uint32_t unit);
 
 /* Sorts the n column pieces of a table by the columns that they will get, such
  * that few columns move. Picks the pieces one by one: next is the piece whose
  * device keeps most columns at this position, compared with its best later
  * position. Pieces that equal those of the current plan get the same columns as
  * there. Order-independent. O(n^2). */
-void homes_order(const struct search_space *space, uint32_t table,
-                 struct change *pieces, uint32_t n);
+void current_order(const struct search_space *space, uint32_t table,
+                   struct change *pieces, uint32_t n);
 
 /* Counts the migration of all units. */
-void homes_count_assignment(struct assignment *assignment);
+void migration_count(struct assignment *assignment);
 /* Counts the migration of the units that the candidate changes, and adds the
  * resulting excess to its own. */
-void homes_count_candidate(struct candidate *candidate,
-                           const struct assignment *assignment);
+void migration_count_candidate(struct candidate *candidate,
+                               const struct assignment *assignment);
 
 /* Returns the excess of these bytes over the migration limit of the assignment:
  * 0 if they keep it, else a constant plus the exceeding bytes as a share of the
  * bytes of all tables. */
-double homes_excess(const struct assignment *assignment, uint64_t moved_bytes);
+double migration_excess(const struct assignment *assignment,
+                        uint64_t moved_bytes);
 
 /*
  * Renames the GPUs of an assignment such that each finds many of its bytes on
@@ -150,7 +151,7 @@ struct replan {
     struct replan_report *report;
     struct watch watch;
     struct arena scratch;
-    struct homes homes; /* the current plan */
+    struct current_plan current; /* the current plan */
     struct search_space space;
     struct proven bound;
     struct snapshot nearest;    /* nearest to the current plan: carry_over */
