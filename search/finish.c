@@ -20,14 +20,14 @@
 
 /* --- the checked oracle --- */
 
-static const struct watch *watch_of(const struct oracle *base)
+static const struct checked_oracle *checked_of(const struct oracle *base)
 {
-    return (const struct watch *)(const void *)base;
+    return (const struct checked_oracle *)(const void *)base;
 }
 
 static const struct oracle *asked(const struct oracle *base)
 {
-    return watch_of(base)->oracle;
+    return checked_of(base)->oracle;
 }
 
 /* Notes whether any answer is not finite. If one is not, neither is their
@@ -39,101 +39,104 @@ static void note(const struct oracle *base, const double *answers, size_t n)
     for (size_t i = 0; i < n; i++)
         sum += answers[i];
     if (!isfinite(sum))
-        *watch_of(base)->is_bad = true;
+        *checked_of(base)->is_bad = true;
 }
 
-static void watch_embed(const struct oracle *base, const struct shard *shards,
-                        size_t n, double *out)
+static void checked_embed(const struct oracle *base, const struct shard *shards,
+                          size_t n, double *out)
 {
     asked(base)->ops->embed(asked(base), shards, n, out);
     note(base, out, n * base->width);
 }
 
-static void watch_compute(const struct oracle *base, const double *sums,
-                          size_t n, double *compute_ms)
+static void checked_compute(const struct oracle *base, const double *sums,
+                            size_t n, double *compute_ms)
 {
     asked(base)->ops->compute(asked(base), sums, n, compute_ms);
     note(base, compute_ms, n);
 }
 
-static void watch_comm(const struct oracle *base, size_t n, const double *sums,
-                       const double *compute_ms, double *fwd_ms, double *bwd_ms)
+static void checked_comm(const struct oracle *base, size_t n,
+                         const double *sums, const double *compute_ms,
+                         double *fwd_ms, double *bwd_ms)
 {
     asked(base)->ops->comm(asked(base), n, sums, compute_ms, fwd_ms, bwd_ms);
     note(base, fwd_ms, n * base->problem->cluster.n_devices);
     note(base, bwd_ms, n * base->problem->cluster.n_devices);
 }
 
-static void watch_bwd(const struct oracle *base, size_t n, const double *lanes,
-                      double *bwd_ms)
+static void checked_bwd(const struct oracle *base, size_t n,
+                        const double *lanes, double *bwd_ms)
 {
     asked(base)->ops->bwd(asked(base), n, lanes, bwd_ms);
     note(base, bwd_ms, n * base->problem->cluster.n_devices);
 }
 
-static void watch_fwd(const struct oracle *base, size_t n, const double *lanes,
-                      const double *compute_ms, const double *bwd_ms,
-                      double *fwd_ms)
+static void checked_fwd(const struct oracle *base, size_t n,
+                        const double *lanes, const double *compute_ms,
+                        const double *bwd_ms, double *fwd_ms)
 {
     asked(base)->ops->fwd(asked(base), n, lanes, compute_ms, bwd_ms, fwd_ms);
     note(base, fwd_ms, n * base->problem->cluster.n_devices);
 }
 
-static void watch_terms(const struct oracle *base, const double *sums, size_t n,
-                        double *compute_ms, double *terms_ms)
+static void checked_terms(const struct oracle *base, const double *sums,
+                          size_t n, double *compute_ms, double *terms_ms)
 {
     asked(base)->ops->terms(asked(base), sums, n, compute_ms, terms_ms);
     note(base, compute_ms, n);
     note(base, terms_ms, n * base->n_terms);
 }
 
-void watch_init(struct watch *watch, const struct oracle *oracle)
+void checked_oracle_init(struct checked_oracle *checked,
+                         const struct oracle *oracle)
 {
-    *watch = (struct watch){
+    *checked = (struct checked_oracle){
         .base = *oracle, .oracle = oracle, .start_ms = clock_ms()};
-    watch->ops = (struct oracle_ops){
-        .embed = watch_embed,
-        .compute = watch_compute,
-        .comm = watch_comm,
-        .bwd = oracle->ops->bwd ? watch_bwd : NULL,
-        .fwd = oracle->ops->fwd ? watch_fwd : NULL,
-        .terms = oracle->ops->terms ? watch_terms : NULL,
+    checked->ops = (struct oracle_ops){
+        .embed = checked_embed,
+        .compute = checked_compute,
+        .comm = checked_comm,
+        .bwd = oracle->ops->bwd ? checked_bwd : NULL,
+        .fwd = oracle->ops->fwd ? checked_fwd : NULL,
+        .terms = oracle->ops->terms ? checked_terms : NULL,
     };
-    watch->base.ops = &watch->ops;
-    watch->is_bad = &watch->noted;
+    checked->base.ops = &checked->ops;
+    checked->is_bad = &checked->noted;
 }
 
-const char *watch_stops(const struct watch *watch, double limit_ms)
+const char *stop_reason(const struct checked_oracle *checked, double limit_ms)
 {
-    if (*watch->is_bad)
+    if (*checked->is_bad)
         return "done";
     if (interrupt_requested())
         return "interrupt";
-    if (limit_ms > 0 && clock_ms() - watch->start_ms >= limit_ms)
+    if (limit_ms > 0 && clock_ms() - checked->start_ms >= limit_ms)
         return "time";
     return NULL;
 }
 
-int watch_check(const struct watch *watch, struct err *err)
+int checked_oracle_check(const struct checked_oracle *checked, struct err *err)
 {
-    if (!*watch->is_bad)
+    if (!*checked->is_bad)
         return 0;
     return err_set(err, ERR_INPUT,
                    "cost model '%s' gives no finite cost for some devices",
-                   watch->oracle->cost.name);
+                   checked->oracle->cost.name);
 }
 
-int watch_finish(const struct watch *watch, struct plan *plan,
-                 struct arena *arena, struct err *err)
+int checked_oracle_finish(const struct checked_oracle *checked,
+                          struct plan *plan, struct arena *arena,
+                          struct err *err)
 {
     const double bound_ms = plan->bound_ms;
 
-    if (watch_check(watch, err))
+    if (checked_oracle_check(checked, err))
         return -1;
-    plan->search_ms = clock_ms() - watch->start_ms;
+    plan->search_ms = clock_ms() - checked->start_ms;
     plan->shard_ms = NULL; /* the old ones belong to other shards */
     plan_derive_kinds(plan);
-    if (plan_price(plan, watch->oracle, arena, err))
+    if (plan_price(plan, checked->oracle, arena, err))
         return -1;
     if (bound_ms > 0)
         plan->bound_ms = bound_ms;

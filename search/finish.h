@@ -15,7 +15,7 @@
  * compares the answers, so a NaN would silently lose or win a comparison.
  */
 
-struct watch {
+struct checked_oracle {
     struct oracle base;          /* the checked oracle, which the search asks */
     const struct oracle *oracle; /* the cost model, which answers; not owned */
     atomic_bool *is_bad;         /* points to `noted` */
@@ -25,18 +25,21 @@ struct watch {
 };
 
 /* Initialises a checked oracle. The struct must not be moved afterwards. */
-void watch_init(struct watch *watch, const struct oracle *oracle);
+void checked_oracle_init(struct checked_oracle *checked,
+                         const struct oracle *oracle);
 /* Returns why the search has to stop: "done" if an answer was not finite,
  * "interrupt", or "time" if limit_ms have passed since it began (0: no limit).
  * Returns NULL if the search may go on. */
-const char *watch_stops(const struct watch *watch, double limit_ms);
+const char *stop_reason(const struct checked_oracle *checked, double limit_ms);
 /* Fails with ERR_INPUT if an answer was not finite. */
-int watch_check(const struct watch *watch, struct err *err) MUST_CHECK;
-/* Finishes a plan whose shards are set: runs watch_check, derives the kinds,
- * sets the prices and runs plan_check. If plan->bound_ms is above 0, it must be
- * a bound by this oracle. */
-int watch_finish(const struct watch *watch, struct plan *plan,
-                 struct arena *arena, struct err *err) MUST_CHECK;
+int checked_oracle_check(const struct checked_oracle *checked,
+                         struct err *err) MUST_CHECK;
+/* Finishes a plan whose shards are set: runs checked_oracle_check, derives the
+ * kinds, sets the prices and runs plan_check. If plan->bound_ms is above 0, it
+ * must be a bound by this oracle. */
+int checked_oracle_finish(const struct checked_oracle *checked,
+                          struct plan *plan, struct arena *arena,
+                          struct err *err) MUST_CHECK;
 
 /*
  * Local search on a good assignment: always makes the best single move or swap.

@@ -104,7 +104,7 @@
 struct full {
     const struct search_options *options;
     struct plan *plan; /* gets the result */
-    struct watch watch;
+    struct checked_oracle checked;
     struct arena scratch;
     struct search_space space;
     struct tuning tuning, long_walk;
@@ -181,8 +181,8 @@ static int offer_rivals(struct full *full, struct snapshot *next,
 {
     const struct oracle *torchrec = full->options->torchrec;
     const struct contender_inputs inputs = {
-        .oracle = full->watch.oracle,
-        .torchrec = torchrec ? torchrec : &full->watch.base,
+        .oracle = full->checked.oracle,
+        .torchrec = torchrec ? torchrec : &full->checked.base,
         .seed = full->options->seed};
 
     if (rivals_ask(full->rivals, &full->plan->problem, inputs, err))
@@ -207,9 +207,9 @@ static int find_start(struct full *full, struct err *err)
     struct fit_failure failure;
     int rc;
 
-    full->plan->n_evaluations +=
-        starts_find(full->starts, &full->space, full->options->pool,
-                    limit_ms > 0 ? full->watch.start_ms + limit_ms : INFINITY);
+    full->plan->n_evaluations += starts_find(
+        full->starts, &full->space, full->options->pool,
+        limit_ms > 0 ? full->checked.start_ms + limit_ms : INFINITY);
     for (unsigned f = 0; f < STARTS_KEPT; f++)
         if (full->starts[f].n)
             offer(full, &full->starts[f]);
@@ -220,7 +220,7 @@ static int find_start(struct full *full, struct err *err)
     if (!rc && !full->start.n && fit_by_memory(&next, &full->space, &failure))
         offer(full, &next);
     snapshot_release(&next);
-    if (rc || watch_check(&full->watch, err))
+    if (rc || checked_oracle_check(&full->checked, err))
         return -1;
     if (!full->start.n)
         return infeasible_check(full->space.problem, full->space.oracle,
@@ -243,7 +243,7 @@ static void trace(struct full *full, uint64_t n_evaluations, double total_ms)
     trace->points[trace->n++] = (struct search_point){
         .n_evaluations = n_evaluations,
         .total_ms = total_ms,
-        .seconds = (clock_ms() - full->watch.start_ms) / 1000};
+        .seconds = (clock_ms() - full->checked.start_ms) / 1000};
 }
 
 /* Prints the best total so far, its change from the start, and the gap to the
@@ -284,7 +284,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
         trace(full, plan->n_evaluations + temper_priced(&full->temper),
               best->total_ms);
     progress_update(&full->progress, n_done);
-    plan->stopped = watch_stops(&full->watch, full->options->time_limit_ms);
+    plan->stopped = stop_reason(&full->checked, full->options->time_limit_ms);
     if (plan->bound_ms >= best->total_ms * (1 - 1e-9))
         plan->stopped = "done";
     if (!plan->stopped && (n_done >= full->max_steps || needs_no_more(full)))
@@ -521,12 +521,12 @@ static int finish(struct full *full, struct arena *arena, struct err *err)
     snapshot_to_plan(found, &full->space, plan, arena);
     /* Placing by memory alone may leave touching pieces on a device. */
     plan_join_columns(plan, false, arena);
-    rc = watch_finish(&full->watch, plan, arena, err);
+    rc = checked_oracle_finish(&full->checked, plan, arena, err);
     if (!rc && full->rival->total_ms < plan->total_ms &&
         !(plan->bound_ms > full->rival->total_ms) && !(simplest_frac > 0)) {
         plan->shards = full->rival->shards;
         plan->n_shards = full->rival->n_shards;
-        rc = watch_finish(&full->watch, plan, arena, err);
+        rc = checked_oracle_finish(&full->checked, plan, arena, err);
     }
     if (!rc)
         trace(full, plan->n_evaluations, plan->total_ms);
@@ -548,13 +548,13 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     struct proven bound;
     int rc = -1;
 
-    watch_init(&full.watch, oracle);
+    checked_oracle_init(&full.checked, oracle);
     plan->stopped = "done";
     plan->n_evaluations = 0;
-    if (infeasible_check(&plan->problem, &full.watch.base, SHARD_ALL_KINDS,
+    if (infeasible_check(&plan->problem, &full.checked.base, SHARD_ALL_KINDS,
                          NULL, err) ||
-        space_init(&full.space, &plan->problem, &full.watch.base, NULL, options,
-                   &full.scratch, err))
+        space_init(&full.space, &plan->problem, &full.checked.base, NULL,
+                   options, &full.scratch, err))
         goto out;
     if (options->tuning)
         full.space.tuning = options->tuning;

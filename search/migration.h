@@ -149,7 +149,7 @@ struct replan {
     uint64_t limit_bytes;
     struct plan *plan; /* receives the plan found */
     struct replan_report *report;
-    struct watch watch;
+    struct checked_oracle checked;
     struct arena scratch;
     struct current_plan current; /* the current plan */
     struct search_space space;

@@ -230,7 +230,7 @@ int contender_place(struct plan *plan, const struct contender *self,
                               .n_devices = n_devices,
                               .least_load = INFINITY};
     struct arena *scratch = &placing.scratch;
-    struct watch watch;
+    struct checked_oracle checked;
     int rc = -1;
 
     if (self->search == search_reference && inputs->reference)
@@ -241,7 +241,7 @@ int contender_place(struct plan *plan, const struct contender *self,
                    : 0;
     if (self->search)
         return self->search(plan, inputs->oracle, inputs->search, arena, err);
-    watch_init(&watch, inputs->oracle);
+    checked_oracle_init(&checked, inputs->oracle);
     plan->search = arena_printf(
         arena, "%s:%s", self->author ? "rival" : "baseline", self->name);
     plan->stopped = "done";
@@ -253,7 +253,7 @@ int contender_place(struct plan *plan, const struct contender *self,
     placing_begin(&placing);
     if (!(self->author && check_constraints(problem, self->author, err)) &&
         !(self->rule ? self->rule(&placing, err) : baseline(&placing, err)))
-        rc = watch_finish(&watch, plan, arena, err);
+        rc = checked_oracle_finish(&checked, plan, arena, err);
     arena_release(scratch);
     return rc;
 }

@@ -402,14 +402,15 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
     struct fit_failure failure;
     struct arena scratch = {0};
     struct search_space space;
-    struct watch watch;
+    struct checked_oracle checked;
     int rc = -1;
 
-    watch_init(&watch, oracle);
+    checked_oracle_init(&checked, oracle);
     problem.kinds &= MADE_KINDS;
     if (infeasible_check(&plan->problem, oracle, MADE_KINDS, NULL, err) ||
         check_kinds(&problem, problem.kinds & oracle->kinds, err) ||
-        space_init(&space, &problem, &watch.base, NULL, options, &scratch, err))
+        space_init(&space, &problem, &checked.base, NULL, options, &scratch,
+                   err))
         goto out;
     if (!published_find(&found, plan, &space, options) &&
         !fit_by_memory(&found, &space, &failure) &&
@@ -423,7 +424,7 @@ int search_reference(struct plan *plan, const struct oracle *oracle,
         goto out;
     plan->search = options->beam_width ? "reference" : "grid";
     plan->seed = options->seed;
-    rc = watch_finish(&watch, plan, arena, err);
+    rc = checked_oracle_finish(&checked, plan, arena, err);
 out:
     snapshot_release(&found);
     arena_release(&scratch);

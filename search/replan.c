@@ -237,7 +237,7 @@ static bool goes_on(void *ctx, uint64_t n_done)
 {
     struct replan *replan = ctx;
     const char *why =
-        watch_stops(&replan->watch, replan->options->time_limit_ms);
+        stop_reason(&replan->checked, replan->options->time_limit_ms);
 
     (void)n_done;
     if (why)
@@ -407,14 +407,14 @@ static int find(struct replan *replan, struct err *err)
     replan->report->standing = (struct replan_point){
         assignment->all_moved_bytes, queued_total(assignment)};
     replan->report->standing_fits = !(assignment->excess > 0);
-    if (watch_check(&replan->watch, err))
+    if (checked_oracle_check(&replan->checked, err))
         return -1;
     bound_find(&replan->bound, &replan->space);
     if (stands_as_answer(replan))
         return 0;
     options.time_limit_ms /= 2;
     err_set(err, ERR_NO_PLAN, "no plan was found that fits the memory");
-    if (!search_full(&found, replan->watch.oracle, &options, &replan->scratch,
+    if (!search_full(&found, replan->checked.oracle, &options, &replan->scratch,
                      err))
         offer_free(replan, &found);
     else if (err->code != ERR_NO_PLAN)
@@ -467,7 +467,7 @@ static int write_plan(struct replan *replan, struct arena *arena,
 static int search(struct replan *replan, struct arena *arena, struct err *err)
 {
     const struct problem *problem = &replan->plan->problem;
-    const struct oracle *oracle = &replan->watch.base;
+    const struct oracle *oracle = &replan->checked.base;
     int rc = -1;
 
     replan->plan->stopped = "done";
@@ -533,7 +533,7 @@ int search_replan(struct plan *plan, const struct plan *from,
     struct current_plan *current = &replan.current;
     int rc;
 
-    watch_init(&replan.watch, oracle);
+    checked_oracle_init(&replan.checked, oracle);
     current_init(current, problem, from, arena);
     if (limit_bytes != NO_MOVE_LIMIT)
         relax(problem, current->shards, current->n_shards, arena);
@@ -546,5 +546,5 @@ int search_replan(struct plan *plan, const struct plan *from,
     if (rc)
         return -1;
     relax(problem, plan->shards, plan->n_shards, arena);
-    return watch_finish(&replan.watch, plan, arena, err);
+    return checked_oracle_finish(&replan.checked, plan, arena, err);
 }

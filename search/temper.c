@@ -155,7 +155,8 @@ static void decide(struct chain *chain)
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
         return;
-    /* A rise that is NAN fails the search at its end (watch_finish). */
+    /* A rise that is NAN fails the search at its end (checked_oracle_finish).
+     */
     assert(!candidate->is_given_up || isnan(rise));
     if (!chain->is_saved)
         save(chain);

@@ -191,13 +191,13 @@ static void check_halves(void)
     fake_bwd(&oracle, 1, lanes[0], good_ms);
     for (int bad = 0; bad < 3; bad++) {
         struct err err = {0};
-        struct watch watch;
+        struct checked_oracle checked;
 
-        watch_init(&watch, &oracle);
-        watch.base.ops->bwd(&watch.base, 1, lanes[bad == 1], bwd_ms);
-        watch.base.ops->fwd(&watch.base, 1, lanes[0], compute_ms[bad == 2],
-                            good_ms, fwd_ms);
-        ok((watch_check(&watch, &err) != 0) == (bad != 0),
+        checked_oracle_init(&checked, &oracle);
+        checked.base.ops->bwd(&checked.base, 1, lanes[bad == 1], bwd_ms);
+        checked.base.ops->fwd(&checked.base, 1, lanes[0], compute_ms[bad == 2],
+                              good_ms, fwd_ms);
+        ok((checked_oracle_check(&checked, &err) != 0) == (bad != 0),
            "%s of a half is noted", bad ? "no number" : "nothing");
     }
 }
