@@ -81,7 +81,7 @@ static struct toll cheapest(const struct proof *proof, uint32_t unit,
         tiled[i] = (struct toll){.ms = INFINITY};
         for (uint32_t n = 1; n <= i && n < n_quanta; n++) {
             const uint32_t type = of->columns + n - 1;
-            const double ms = space->alone_ms[type];
+            const double ms = space->standalone_ms[type];
             struct toll sum = tiled[i - n];
 
             sum.ms += ms;
@@ -127,7 +127,7 @@ static double everywhere(const struct search_space *space,
                                     : 0);
     }
     for (uint32_t n = 1; of->columns != NO_TYPE && n < of->n_quanta; n++)
-        if (space->alone_ms[of->columns + n - 1] <= limit_ms)
+        if (space->standalone_ms[of->columns + n - 1] <= limit_ms)
             return 0;
     /* If no sharding is cheap enough, cheapest() reports it. */
     return isfinite(least) ? least : 0;

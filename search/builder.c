@@ -159,7 +159,7 @@ static double load_with(const struct builder *builder, uint32_t r,
     if (builder->view->by_memory)
         return device->load + (double)space->types[type].bytes;
     if (builder->adds_up)
-        return device->load + space->alone_ms[type];
+        return device->load + space->standalone_ms[type];
     vector = space->vectors + type * width;
     if (device->tried == vector ||
         (device->tried &&
@@ -168,7 +168,8 @@ static double load_with(const struct builder *builder, uint32_t r,
     add_lanes(builder->candidate_sum, builder->sums + r * width, vector, 1,
               width);
     device->tried = vector;
-    device->load_then = space_alone_ms(space->oracle, builder->candidate_sum);
+    device->load_then =
+        space_standalone_ms(space->oracle, builder->candidate_sum);
     return device->load_then;
 }
 

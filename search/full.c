@@ -351,7 +351,7 @@ static double gap_of(const struct full *full)
 
     if (space->oracle->is_additive && has_few_steps(full)) {
         for (uint32_t i = 0; i < best->n; i++)
-            sum_ms += space->alone_ms[best->pieces[i].type];
+            sum_ms += space->standalone_ms[best->pieces[i].type];
         floor_ms = fmax(floor_ms, sum_ms / space->n_devices);
     }
     return 1 - floor_ms / best->total_ms;

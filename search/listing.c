@@ -28,7 +28,7 @@ double listing_price(const struct listing *listing,
         for (uint32_t w = 0; w < oracle->width; w++)
             vector[w] += listing->room[w];
     }
-    return space_alone_ms(oracle, vector);
+    return space_standalone_ms(oracle, vector);
 }
 
 /* Sets the bytes of a piece type, UINT64_MAX if they exceed 64 bits: no device
@@ -62,17 +62,17 @@ uint32_t listing_add_type(struct listing *listing, struct piece_type type)
     if (n == listing->list_capacity)
         listing->list = mem_room(listing->list, n, &listing->list_capacity,
                                  sizeof(*listing->list));
-    if (n == listing->alone_capacity)
-        listing->alone_ms =
-            mem_room(listing->alone_ms, n, &listing->alone_capacity,
-                     sizeof(*listing->alone_ms));
+    if (n == listing->standalone_capacity)
+        listing->standalone_ms =
+            mem_room(listing->standalone_ms, n, &listing->standalone_capacity,
+                     sizeof(*listing->standalone_ms));
     if (space->oracle->ops->embed && n == listing->vectors_capacity)
         listing->vectors =
             mem_room(listing->vectors, n, &listing->vectors_capacity,
                      width * sizeof(*listing->vectors));
     weigh(listing, &type);
     listing->list[n] = type;
-    listing->alone_ms[n] =
+    listing->standalone_ms[n] =
         space->oracle->ops->embed
             ? listing_price(listing, &type, listing->vectors + n * width)
             : 0;
@@ -88,7 +88,7 @@ uint32_t listing_add_type(struct listing *listing, struct piece_type type)
 static void add_up(struct sharding *sharding, const struct listing *listing,
                    uint32_t type, uint32_t n)
 {
-    const double ms = listing->alone_ms[type];
+    const double ms = listing->standalone_ms[type];
     const struct piece_type *p = &listing->list[type];
     double bytes = (double)p->bytes;
 
@@ -279,7 +279,7 @@ static void add_replica(struct listing *listing, uint32_t u)
     const double frac = space->oracle->is_additive ? 1 : LEAST_REPLICA_FRAC;
 
     if (!listing_may_pay(listing, u, all.kind,
-                         frac * n * listing->alone_ms[type],
+                         frac * n * listing->standalone_ms[type],
                          (double)n * (double)listing->list[type].bytes)) {
         listing->n_types--;
         return;
@@ -380,8 +380,8 @@ void listing_append(struct listing *listing, struct search_space *space)
     if (listing->n_types) {
         memcpy(space->types + by, listing->list,
                listing->n_types * sizeof(*space->types));
-        memcpy(space->alone_ms + by, listing->alone_ms,
-               listing->n_types * sizeof(*space->alone_ms));
+        memcpy(space->standalone_ms + by, listing->standalone_ms,
+               listing->n_types * sizeof(*space->standalone_ms));
     }
     if (listing->n_types && space->vectors)
         memcpy(space->vectors + by * width, listing->vectors,
@@ -390,14 +390,14 @@ void listing_append(struct listing *listing, struct search_space *space)
     space->n_shardings += listing->n_shardings;
     arena_adopt(space->arena, &listing->arena);
     mem_free(listing->list);
-    mem_free(listing->alone_ms);
+    mem_free(listing->standalone_ms);
     mem_free(listing->vectors);
     mem_free(listing->shardings);
 }
 
 struct wholes {
     const struct search_space *space;
-    double *alone_ms; /* [n_units] */
+    double *standalone_ms; /* [n_units] */
 };
 
 static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
@@ -415,7 +415,7 @@ static void price_wholes(void *ctx, uint64_t begin, uint64_t end,
                 shard_whole(space->problem, space->units[u].tables[k], 0);
 
             oracle->ops->embed(oracle, &whole, 1, vector);
-            wholes->alone_ms[u] += space_alone_ms(oracle, vector);
+            wholes->standalone_ms[u] += space_standalone_ms(oracle, vector);
         }
     mem_free(vector);
 }
@@ -430,10 +430,10 @@ double listing_mean_ms(const struct search_space *space, struct pool *pool)
 
     if (!space->is_long || !space->oracle->ops->embed)
         return 0;
-    wholes.alone_ms = mem_alloc(space->n_units, sizeof(double));
+    wholes.standalone_ms = mem_alloc(space->n_units, sizeof(double));
     pool_run_range(pool, space->n_units, WHOLES_A_TASK, price_wholes, &wholes);
     for (uint32_t u = 0; u < space->n_units; u++)
-        sum_ms += wholes.alone_ms[u];
-    mem_free(wholes.alone_ms);
+        sum_ms += wholes.standalone_ms[u];
+    mem_free(wholes.standalone_ms);
     return isfinite(sum_ms) ? sum_ms / space->n_devices : 0;
 }

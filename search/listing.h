@@ -21,14 +21,15 @@ struct listing {
     double *room;        /* [oracle->width] scratch */
     struct piece_type *list; /* [n_types] piece types; numbered from 0 in each
                           listing */
-    double *alone_ms;        /* [n_types] standalone costs */
+    double *standalone_ms;   /* [n_types] standalone costs */
     double *vectors;         /* [n_types][oracle->width]; NULL if nothing is
                                 priced */
     uint32_t n_types;
     struct sharding *shardings; /* [n_shardings] */
     uint32_t n_shardings;
     uint32_t first_sharding; /* of the current unit */
-    size_t list_capacity, alone_capacity, vectors_capacity, shardings_capacity;
+    size_t list_capacity, standalone_capacity, vectors_capacity,
+        shardings_capacity;
     struct arena arena; /* holds the arrays `sorts` of the shardings */
 };
 
@@ -46,7 +47,7 @@ void listing_append(struct listing *listing, struct search_space *space);
 #define LISTING_PIECE_ROUNDING 3
 
 /* Fills the vector of a piece type and returns its standalone cost in ms
- * (space_alone_ms). */
+ * (space_standalone_ms). */
 double listing_price(const struct listing *listing,
                      const struct piece_type *type, double *vector);
 /* Lists a piece type and returns its number. To be called before the sharding

@@ -211,7 +211,7 @@ static int list_options(struct planner *planner, uint32_t t, struct err *err)
         }
         (void)shard_of(&first, planner, t, option, 0);
         oracle->ops->embed(oracle, &first, 1, vector);
-        option->ms = space_alone_ms(oracle, vector);
+        option->ms = space_standalone_ms(oracle, vector);
         option->full_storage = storage_of(problem, &first, option);
         if (shard_of(&rest, planner, t, option, option->n_full))
             option->rest_storage = storage_of(problem, &rest, option);

@@ -45,7 +45,7 @@ struct shard space_shard(const struct search_space *space,
  * `vector`. It is the sum of the oracle's terms, which is the cost in an
  * additive plan. If the oracle has no terms, it is the compute alone:
  * communication then depends on all devices and is left out. */
-double space_alone_ms(const struct oracle *oracle, const double *vector)
+double space_standalone_ms(const struct oracle *oracle, const double *vector)
 {
     double terms_ms[ORACLE_MAX_TERMS], compute_ms;
 
@@ -94,7 +94,7 @@ static int check(const struct search_space *space, struct err *err)
                            space->oracle->cost.name,
                            why_nowhere(space, &space->units[u], space->arena));
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (!isfinite(space->alone_ms[i]))
+        if (!isfinite(space->standalone_ms[i]))
             return err_set(
                 err, ERR_INPUT,
                 "cost model '%s' gives no finite cost for table '%s'",
@@ -152,7 +152,7 @@ static void list_all(struct search_space *space, struct pool *pool,
     }
     space->shardings = ARENA_NEW(space->arena, struct sharding, n_shardings);
     space->types = ARENA_NEW(space->arena, struct piece_type, n_types);
-    space->alone_ms = ARENA_NEW(space->arena, double, n_types);
+    space->standalone_ms = ARENA_NEW(space->arena, double, n_types);
     if (space->oracle->ops->embed)
         space->vectors =
             ARENA_NEW(space->arena, double, n_types * space->oracle->width);
@@ -184,7 +184,7 @@ int space_init(struct search_space *space, const struct problem *problem,
     space->is_long = space->n_units > MOST_OF_SHORT;
     space->mean_ms = listing_mean_ms(space, pool);
     list_all(space, pool, end_ms);
-    space->load_ms = space->alone_ms;
+    space->load_ms = space->standalone_ms;
     if (space->is_long && interrupt_requested())
         return err_set(err, ERR_INTERRUPTED,
                        "interrupted before a plan was found");

@@ -149,12 +149,14 @@ struct search_space {
     double mean_ms;       /* load of a device if all units were whole and spread
                              evenly; 0 for a short list, in which no sharding is
                              left out */
-    double *vectors;  /* [n_types][oracle->width]; NULL if nothing is priced */
-    double *load_ms;  /* [n_types]: share of a piece in the load of its device:
-                         alone_ms, or the marginal cost (search/marginal.h) */
-    double *alone_ms; /* [n_types]: standalone cost of a piece: sum of the terms
-                         of a device that holds nothing else, or its compute if
-                         the oracle has no terms; 0 if nothing is priced */
+    double *vectors; /* [n_types][oracle->width]; NULL if nothing is priced */
+    double
+        *load_ms; /* [n_types]: share of a piece in the load of its device:
+                     standalone_ms, or the marginal cost (search/marginal.h) */
+    double
+        *standalone_ms; /* [n_types]: standalone cost of a piece: sum of the
+                      terms of a device that holds nothing else, or its compute
+                      if the oracle has no terms; 0 if nothing is priced */
 };
 
 /* Fills the units, their allowed kinds and the usable memory, without piece
@@ -197,7 +199,7 @@ struct shard space_shard(const struct search_space *space,
 /* Returns the standalone cost of pieces with this vector: the sum of the terms
  * of a device that holds nothing else, or its compute if the oracle has no
  * terms. */
-double space_alone_ms(const struct oracle *oracle, const double *vector);
+double space_standalone_ms(const struct oracle *oracle, const double *vector);
 
 /* Returns the piece type of `width` columns and all rows. width is 1 to all
  * columns; all columns give the whole. Returns NO_TYPE if there is no such

@@ -263,8 +263,8 @@ static bool is_hopeless(struct chain *chain)
             most_ms = candidate->estimates[busiest = r].load_ms;
     if (busiest == NO_PIECE)
         return false;
-    return space_alone_ms(oracle,
-                          candidate_sum_on(candidate, assignment, busiest)) >
+    return space_standalone_ms(
+               oracle, candidate_sum_on(candidate, assignment, busiest)) >
            candidate_limit_ms(candidate, &chain->rng);
 }
 
@@ -456,7 +456,7 @@ uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
     for (uint32_t p = 0; p < space->n_types; p++)
         unpriced.vectors[p] = (double)space->types[p].bytes /
                               ((double)space->most_room_bytes + 1);
-    unpriced.alone_ms = unpriced.load_ms = unpriced.vectors;
+    unpriced.standalone_ms = unpriced.load_ms = unpriced.vectors;
     temper_open(&temper, &unpriced, NULL, REPAIR_SEED, exceeds, &temper);
     temper_start(&temper, io, 1);
     for (unsigned cycle = 0; cycle < N_REPAIR_CYCLES; cycle++)

@@ -52,7 +52,7 @@ int shard_compare(const void *left, const void *right)
 /* The shard is the first member, so that shard_compare can sort this struct. */
 struct priced_shard {
     struct shard shard;
-    double alone_ms;
+    double standalone_ms;
 };
 
 void plan_sort_shards(struct plan *plan)
@@ -66,7 +66,7 @@ void plan_sort_shards(struct plan *plan)
     for (size_t i = 0; i < plan->n_shards; i++) {
         plan->shards[i] = priced[i].shard;
         if (plan->shard_ms)
-            plan->shard_ms[i] = priced[i].alone_ms;
+            plan->shard_ms[i] = priced[i].standalone_ms;
     }
     mem_free(priced);
 }

@@ -53,7 +53,7 @@ void page_fold_shards(json_t *content, const struct plan *plan)
 
     for (size_t i = 0; i < plan->n_shards; i += n) {
         const struct shard *first = &plan->shards[i];
-        double alone_ms = 0;
+        double standalone_ms = 0;
 
         for (n = 1; i + n < plan->n_shards && goes_on(&first[n - 1], &first[n]);
              n++)
@@ -61,11 +61,11 @@ void page_fold_shards(json_t *content, const struct plan *plan)
         if (n < N_FOLDED)
             n = 1;
         for (size_t k = i; k < i + n; k++)
-            alone_ms += plan->shard_ms ? plan->shard_ms[k] : 0;
+            standalone_ms += plan->shard_ms ? plan->shard_ms[k] : 0;
         json_array_append_new(list, piece = shard_to_json(first));
         json_object_set_new(piece, "row_end", json_whole(first[n - 1].row_end));
         json_object_set_new(piece, "n", json_integer((json_int_t)n));
-        json_object_set_new(piece, "alone_ms", json_real(alone_ms));
+        json_object_set_new(piece, "alone_ms", json_real(standalone_ms));
     }
     json_object_set_new(content, "pieces", list);
     json_object_del(content, "shards");

@@ -22,7 +22,7 @@ const char *page_kind(const json_t *content);
     "print with --json, nor a trace of plan"
 
 /* Replaces the shards in a plan's content by `pieces` {table, kind, n, device,
- * row_begin, row_end, col_begin, col_end, alone_ms}. A run of at least 4
+ * row_begin, row_end, col_begin, col_end, standalone_ms}. A run of at least 4
  * similar shards of a table becomes one piece; any other shard is a piece with
  * n = 1.
  *   n                   number of shards
@@ -30,7 +30,7 @@ const char *page_kind(const json_t *content);
  *   col_begin, col_end  the same for all shards
  *   row_begin, row_end  all rows together, in consecutive row blocks; for
  *                       replicas, the rows of each
- *   alone_ms            sum over the shards */
+ *   standalone_ms            sum over the shards */
 void page_fold_shards(json_t *content, const struct plan *plan);
 
 /* Prints the page with a list of documents, each {file, kind, content ...}. */

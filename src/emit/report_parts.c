@@ -339,17 +339,17 @@ static void print_table(const struct report *report, size_t begin,
     const size_t end = emit_shards_end(plan, begin);
     size_t used = width + TABLE_REST + (has_more ? TABLE_MORE : 0);
     char kinds[32];
-    double alone_ms = 0;
+    double standalone_ms = 0;
 
     snprintf(kinds, sizeof(kinds), "%s %zu",
              shard_traits[shard_kind_idx(shard->kind)].initials, end - begin);
     for (size_t i = begin; i < end; i++)
-        alone_ms += plan->shard_ms[i];
+        standalone_ms += plan->shard_ms[i];
     text_column(out, table->name, width);
     buf_printf(out, " %8.3f", less_ms);
     if (has_more)
         buf_printf(out, " %5.1f %9.3f", 100 * less_ms / plan->total_ms,
-                   alone_ms);
+                   standalone_ms);
     buf_printf(out, " %11" PRIu64 " %6u %8.2f  %-7s", table->num_embeddings,
                table->dim, table->pooling_factor, kinds);
     print_holders(

@@ -163,7 +163,7 @@ static void plain_longest_first(struct plain *plain, double peak_ms)
             for (uint32_t r = 0; r < n_devices; r++)
                 if (load_ms[r] < load_ms[piece->device])
                     plain_move(plain, u, i, r);
-            load_ms[piece->device] += space->alone_ms[piece->type];
+            load_ms[piece->device] += space->standalone_ms[piece->type];
         }
         piece_ms[u] = -1;
         plain_add(plain, u, 1);

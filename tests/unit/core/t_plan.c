@@ -202,16 +202,18 @@ static void test_sort(void)
 {
     struct plan plan;
     struct fake fake;
-    double alone_ms[] = {1, 0.7, NAN};
+    double standalone_ms[] = {1, 0.7, NAN};
 
     make_plan(&plan, &fake);
-    plan.shard_ms = alone_ms;
+    plan.shard_ms = standalone_ms;
     plan_sort_shards(&plan);
-    ok(shards[0].table == 0 && shards[0].col_end == 7 && isnan(alone_ms[0]),
+    ok(shards[0].table == 0 && shards[0].col_end == 7 &&
+           isnan(standalone_ms[0]),
        "a shard that is not priced moves as such");
-    ok(shards[1].table == 0 && shards[1].col_begin == 7 && alone_ms[1] == 0.7,
+    ok(shards[1].table == 0 && shards[1].col_begin == 7 &&
+           standalone_ms[1] == 0.7,
        "costs stay with their shards");
-    ok(shards[2].table == 1 && alone_ms[2] == 1, "the last one's too");
+    ok(shards[2].table == 1 && standalone_ms[2] == 1, "the last one's too");
     plan.shard_ms = NULL;
     make_plan(&plan, &fake);
     plan_sort_shards(&plan);
@@ -234,8 +236,9 @@ static bool comes_after(const struct shard *a, const struct shard *b)
 static void test_sort_any(void)
 {
     struct shard any[100], before[100];
-    double alone_ms[100];
-    struct plan plan = {.shards = any, .shard_ms = alone_ms, .n_shards = 100};
+    double standalone_ms[100];
+    struct plan plan = {
+        .shards = any, .shard_ms = standalone_ms, .n_shards = 100};
     size_t n_wrong = 0;
     struct rng rng;
 
@@ -246,12 +249,12 @@ static void test_sort_any(void)
                                 .col_begin = rng_draw(&rng, 3),
                                 .col_end = (uint32_t)i,
                                 .device = rng_draw(&rng, 3)};
-        alone_ms[i] = (double)i;
+        standalone_ms[i] = (double)i;
     }
     memcpy(before, any, sizeof any);
     plan_sort_shards(&plan);
     for (size_t i = 0; i < 100; i++)
-        n_wrong += any[i].col_end != alone_ms[i] ||
+        n_wrong += any[i].col_end != standalone_ms[i] ||
                    memcmp(&any[i], &before[any[i].col_end], sizeof *any) ||
                    (i && comes_after(&any[i - 1], &any[i]));
     is_i64((int64_t)n_wrong, 0, "any shards are sorted, with their costs");

@@ -13,7 +13,7 @@ static unsigned n_above(const struct search_space *space)
     unsigned n = 0;
 
     for (uint32_t p = 0; p < space->n_types; p++)
-        n += space->load_ms[p] > space->alone_ms[p];
+        n += space->load_ms[p] > space->standalone_ms[p];
     return n;
 }
 
@@ -71,7 +71,7 @@ int main(void)
             is_i64(n_falling(&scene.space), 0, "wider pieces count no less");
             ok(n_above(&scene.space) > 0, "and the exchange counts");
         } else {
-            ok(scene.space.load_ms == scene.space.alone_ms,
+            ok(scene.space.load_ms == scene.space.standalone_ms,
                "by terms loads are of pieces alone");
         }
         scene_close(&scene);

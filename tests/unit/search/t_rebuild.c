@@ -68,11 +68,11 @@ static bool knows_loads(const struct candidate *candidate,
         const struct change *piece = &assignment->pieces[change->piece];
 
         if (change->piece != NO_PIECE) {
-            ms[piece->device] -= space->alone_ms[piece->type];
+            ms[piece->device] -= space->standalone_ms[piece->type];
             bytes[piece->device] -= space->types[piece->type].bytes;
         }
         if (change->type != NO_TYPE) {
-            ms[change->device] += space->alone_ms[change->type];
+            ms[change->device] += space->standalone_ms[change->type];
             bytes[change->device] += space->types[change->type].bytes;
         }
     }
@@ -166,7 +166,7 @@ static bool goes_best(const struct site *site, uint32_t unit)
          i = assignment->links[i].next) {
         const struct change *piece = &assignment->pieces[i];
 
-        ms[piece->device] -= assignment->space->alone_ms[piece->type];
+        ms[piece->device] -= assignment->space->standalone_ms[piece->type];
         bytes[piece->device] -= assignment->space->types[piece->type].bytes;
     }
     for (uint32_t r = 0; r < SCENE_DEVICES; r++)

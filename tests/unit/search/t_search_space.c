@@ -173,11 +173,11 @@ static void check_sharding(const struct search_space *space, uint32_t unit,
         const uint64_t all_bytes =
             type->is_empty ? 0 : shard_memory(space->problem, &shards[i]).total;
 
-        ms += space->alone_ms[p];
+        ms += space->standalone_ms[p];
         bytes += of->n_tables == 1 && sharding->kind == SHARDING_ROWS
                      ? (double)all_bytes
                      : (double)type->bytes;
-        peak_ms = fmax(peak_ms, space->alone_ms[p]);
+        peak_ms = fmax(peak_ms, space->standalone_ms[p]);
         peak_bytes = type->bytes > peak_bytes ? type->bytes : peak_bytes;
         /* a piece type of blocks counts the bytes of its hottest block */
         tally->n_bytes += of->n_tables == 1 && (shard_cuts_rows(type->kind)
@@ -226,8 +226,8 @@ static void check_part(const struct search_space *space,
     }
     for (unsigned w = 0; w < RANDOM_WIDTH; w++)
         tally->n_cost += differ(sum[w], vector[w]);
-    tally->n_cost += space->alone_ms[type - space->types] !=
-                     space_alone_ms(space->oracle, vector);
+    tally->n_cost += space->standalone_ms[type - space->types] !=
+                     space_standalone_ms(space->oracle, vector);
     tally->n_bytes += !shard_cuts_rows(type->kind) || type->is_empty
                           ? type->bytes != least
                           : type->bytes < least;
