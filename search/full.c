@@ -82,14 +82,14 @@
  * penalty speeds up descent but blocks most ways between plans of few
  * tables. */
 #define LONG_WALK 5000
-/* Factor of heavy_weight from then on. DCNv2 on 8 H100s, sdd, mean of eight
+/* Factor of imbalance_weight from then on. DCNv2 on 8 H100s, sdd, mean of eight
  * seeds: 2.176 ms with this factor, 2.203 ms without. */
-#define LONG_WALK_HEAVY 0.05
-/* Factor of heavy_weight in all walks if costs are additive. An additive plan
- * is a partition of the pieces: only a sum over all devices shows the worth of
- * a change. With this factor 311 tables on 8 GPUs of 35 GiB cost 0.5 % less,
- * and 26 tables on GPUs of 13 GiB 0.5 % less. */
-#define ADDITIVE_HEAVY 10
+#define LONG_WALK_IMBALANCE 0.05
+/* Factor of imbalance_weight in all walks if costs are additive. An additive
+ * plan is a partition of the pieces: only a sum over all devices shows the
+ * worth of a change. With this factor 311 tables on 8 GPUs of 35 GiB cost 0.5 %
+ * less, and 26 tables on GPUs of 13 GiB 0.5 % less. */
+#define ADDITIVE_IMBALANCE 10
 /* Steps of a chain per unit below which it has few steps. A chain with few
  * steps finds few shardings that save more than those of the start. */
 #define FEW_STEPS 500
@@ -304,7 +304,7 @@ static void end_steps(struct full *full, uint64_t n_steps)
 }
 
 /* Chooses the weight of the imbalance penalty for the next n_steps steps. */
-static void weigh_heaviness(struct full *full, uint64_t n_steps)
+static void weigh_imbalance(struct full *full, uint64_t n_steps)
 {
     if (full->n_before + n_steps >= LONG_WALK * (uint64_t)full->space.n_units)
         full->space.tuning = &full->long_walk;
@@ -318,7 +318,7 @@ static bool run_stage(struct full *full, unsigned stage, uint64_t n_steps)
     double hot = n_tempered ? TEMPERED_HOT_FRAC : HOT_FRAC;
     bool is_on;
 
-    weigh_heaviness(full, n_steps);
+    weigh_imbalance(full, n_steps);
     if (n_tempered) {
         temper_start(&full->temper, full->tempered, TEMPER_CHAINS);
         is_on = temper_exchange(&full->temper, n_tempered, HOT_FRAC);
@@ -417,7 +417,7 @@ static bool run_start(struct full *full, struct snapshot *start,
 
     if (!start->n || !n_steps)
         return true;
-    weigh_heaviness(full, n_steps);
+    weigh_imbalance(full, n_steps);
     temper_start(&full->temper, start, 1);
     is_on = temper_anneal(&full->temper, n_steps, START_HOT_FRAC);
     end_steps(full, n_steps);
@@ -561,10 +561,10 @@ int search_full(struct plan *plan, const struct oracle *oracle,
     full.tuning = *full.space.tuning;
     full.space.tuning = &full.tuning;
     if (oracle->is_additive)
-        full.tuning.heavy_weight *= ADDITIVE_HEAVY;
+        full.tuning.imbalance_weight *= ADDITIVE_IMBALANCE;
     full.long_walk = full.tuning;
     if (!oracle->is_additive)
-        full.long_walk.heavy_weight *= LONG_WALK_HEAVY;
+        full.long_walk.imbalance_weight *= LONG_WALK_IMBALANCE;
     if (find_start(&full, err))
         goto out;
     bound_find(&bound, &full.space);

@@ -50,13 +50,14 @@ static void save(struct chain *chain)
  * alone sets the total. To lower the total, the other devices must be able to
  * take work from it, so their loads count a little. The penalty is an eighth
  * power: devices near the slowest one count, the others hardly do. */
-static double heavy_ms(const struct heavy *heavy, const double *terms_ms)
+static double imbalance_ms(const struct imbalance *imbalance,
+                           const double *terms_ms)
 {
-    double x = terms_ms[heavy->term] * heavy->scale;
+    double x = terms_ms[imbalance->term] * imbalance->scale;
 
     x *= x;
     x *= x;
-    return x * x * heavy->weight_ms;
+    return x * x * imbalance->weight_ms;
 }
 
 void temper_start_chain(struct temper *temper, unsigned c,
@@ -68,26 +69,26 @@ void temper_start_chain(struct temper *temper, unsigned c,
     assignment->move_limit_bytes = move_limit_bytes;
     snapshot_load(from, assignment);
     save(chain);
-    chain->n_heavy = 0;
+    chain->n_imbalance = 0;
     for (uint32_t k = 0; k < assignment->n_terms; k++) {
         const double most_ms = assignment->most_ms[k];
         const double weight_ms = assignment->weight[k] * most_ms;
 
         if (weight_ms > 0)
-            chain->heavy[chain->n_heavy++] =
-                (struct heavy){k, 1 / most_ms, weight_ms};
+            chain->imbalance[chain->n_imbalance++] =
+                (struct imbalance){k, 1 / most_ms, weight_ms};
     }
-    chain->all_heavy_ms = 0;
+    chain->all_imbalance_ms = 0;
     for (uint32_t r = 0; r < assignment->n_devices; r++)
-        for (uint32_t h = 0; h < chain->n_heavy; h++)
-            chain->all_heavy_ms +=
-                heavy_ms(&chain->heavy[h],
-                         assignment->terms_ms + r * assignment->n_terms);
+        for (uint32_t h = 0; h < chain->n_imbalance; h++)
+            chain->all_imbalance_ms +=
+                imbalance_ms(&chain->imbalance[h],
+                             assignment->terms_ms + r * assignment->n_terms);
 }
 
 /* Returns the rise of the imbalance penalty in ms, over all terms and all
  * devices that the candidate touches. */
-static double heavier(const struct chain *chain)
+static double more_imbalance(const struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
     const struct candidate *candidate = &chain->at.candidate;
@@ -98,9 +99,9 @@ static double heavier(const struct chain *chain)
             assignment->terms_ms + candidate->devices[i] * assignment->n_terms;
         const double *then_ms = candidate->terms_ms + i * assignment->n_terms;
 
-        for (uint32_t h = 0; h < chain->n_heavy; h++)
-            sum += heavy_ms(&chain->heavy[h], then_ms) -
-                   heavy_ms(&chain->heavy[h], now_ms);
+        for (uint32_t h = 0; h < chain->n_imbalance; h++)
+            sum += imbalance_ms(&chain->imbalance[h], then_ms) -
+                   imbalance_ms(&chain->imbalance[h], now_ms);
     }
     return sum;
 }
@@ -142,15 +143,15 @@ static void decide(struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
     const struct candidate *candidate = &chain->at.candidate;
-    double rise = INFINITY, heavier_ms = 0;
+    double rise = INFINITY, more_imbalance_ms = 0;
 
     if (!candidate->changes.n)
         return;
     if (candidate_is_priced(candidate) && isfinite(candidate->total_ms)) {
-        heavier_ms = heavier(chain);
+        more_imbalance_ms = more_imbalance(chain);
         rise = candidate->total_ms - assignment->total_ms +
                excess_ms(chain, candidate->excess - assignment->excess) +
-               assignment->space->tuning->heavy_weight * heavier_ms;
+               assignment->space->tuning->imbalance_weight * more_imbalance_ms;
     }
     if (rise > 0 &&
         !(rng_uniform(&chain->rng) < exp(-rise / chain->temperature_ms)))
@@ -161,7 +162,7 @@ static void decide(struct chain *chain)
     if (!chain->is_saved)
         save(chain);
     assignment_commit(&chain->at.assignment, candidate);
-    chain->all_heavy_ms += heavier_ms;
+    chain->all_imbalance_ms += more_imbalance_ms;
     if (is_better(assignment->excess, assignment->total_ms, &chain->best))
         chain->is_saved = false;
 }
@@ -279,7 +280,7 @@ static void propose_some(struct chain *chain)
     candidate->limit_ms =
         (1 + ROUNDING) * assignment->total_ms +
         excess_ms(chain, assignment->excess) +
-        assignment->space->tuning->heavy_weight * chain->all_heavy_ms;
+        assignment->space->tuning->imbalance_weight * chain->all_imbalance_ms;
     candidate->temperature_ms = chain->temperature_ms;
     for (unsigned i = 0; i < TRIES; i++) {
         propose(candidate, assignment, &chain->rng);
@@ -447,7 +448,7 @@ uint64_t temper_repair(struct snapshot *io, const struct search_space *space,
         return UINT64_MAX;
     n_steps = min_u64(n_steps, MAX_WORK / space->n_devices);
     n_steps = patience * n_steps / (N_REPAIR_CYCLES * TEMPER_CHAINS) + 1;
-    tuning.heavy_weight = 0;
+    tuning.imbalance_weight = 0;
     tuning.excess_weight = 1;
     unpriced.oracle = &oracle;
     unpriced.current = NULL;

@@ -28,16 +28,16 @@ struct chain {
     struct snapshot best; /* best assignment so far: less excess is better than
                              a lower total, and 0 excess keeps all limits */
     bool is_saved;        /* the assignment is no better than `best` */
-    /* [n_heavy]: imbalance penalty of each term with a weight above 0. A device
-     * adds weight_ms x (scale x its term)^8. scale is 1 / the maximum of the
-     * term at the start of the chain. weight_ms is this maximum times the
+    /* [n_imbalance]: imbalance penalty of each term with a weight above 0. A
+     * device adds weight_ms x (scale x its term)^8. scale is 1 / the maximum of
+     * the term at the start of the chain. weight_ms is this maximum times the
      * weight of the term. */
-    struct heavy {
+    struct imbalance {
         uint32_t term;
         double scale, weight_ms;
-    } heavy[ORACLE_MAX_TERMS];
-    uint32_t n_heavy;
-    double all_heavy_ms; /* sum of the penalties of the assignment, up to
+    } imbalance[ORACLE_MAX_TERMS];
+    uint32_t n_imbalance;
+    double all_imbalance_ms; /* sum of the penalties of the assignment, up to
                             rounding */
 };
 

@@ -71,26 +71,21 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
  *                                  others begin on a device that sets the total
  *   near_frac                      a term that another term hides still counts
  *                                  if it is smaller by at most this fraction
- *   heavy_weight   0.8 tight       weight of the imbalance penalty; most moves
- *                  0.1 golden      do not touch the slowest device, which alone
- *                                  sets the total, so their effect on the other
- *                                  devices counts this much
- *   excess_weight  118 on one      penalty of a device that exceeds its memory
- *                  tight list,     by 100 %, in multiples of the best total; so
- *                  compared with   assignments that start above the memory come
- *                  a weight of 1   below it, and no plan stays above it
- *   n_prices       5 tight         largest number of prices of memory and
- *                  0.7 TorchRec    replicas that starting points are built with
- *   n_starts                       largest number of starting points: the best
- *                                  of each family, or the best of all families
- *   start_stages                   length of the annealing of each start, in
- *                                  multiples of the first stage (search/full.c)
- *   best_stages    0.2 roofline    length of the second annealing of the best
- *                  with default    start, in multiples of the first stage
- *                  effort; 1.1
- *                  on one list
- *   tempered       0.6 tight       share of a stage that runs parallel
- *                  0.3 TorchRec    tempering; the rest of it is annealing
+ *   imbalance_weight   0.8 tight       weight of the imbalance penalty; most
+ * moves 0.1 golden      do not touch the slowest device, which alone sets the
+ * total, so their effect on the other devices counts this much excess_weight
+ * 118 on one      penalty of a device that exceeds its memory tight list, by
+ * 100 %, in multiples of the best total; so compared with   assignments that
+ * start above the memory come a weight of 1   below it, and no plan stays above
+ * it n_prices       5 tight         largest number of prices of memory and 0.7
+ * TorchRec    replicas that starting points are built with n_starts largest
+ * number of starting points: the best of each family, or the best of all
+ * families start_stages                   length of the annealing of each
+ * start, in multiples of the first stage (search/full.c) best_stages    0.2
+ * roofline    length of the second annealing of the best with default    start,
+ * in multiples of the first stage effort; 1.1 on one list tempered       0.6
+ * tight       share of a stage that runs parallel 0.3 TorchRec    tempering;
+ * the rest of it is annealing
  */
 #define TUNING_FIELDS(FIELD)                       \
     FIELD(uint32_t, rebuilds, 250)                 \
@@ -99,7 +94,7 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
     FIELD(bool, pours, true)                       \
     FIELD(uint32_t, anywhere, 500)                 \
     FIELD(double, near_frac, 0.1)                  \
-    FIELD(double, heavy_weight, 0.02)              \
+    FIELD(double, imbalance_weight, 0.02)          \
     FIELD(double, excess_weight, 100)              \
     FIELD(uint32_t, n_prices, UINT32_MAX)          \
     FIELD(uint32_t, n_starts, STARTS_KEPT)         \

@@ -82,9 +82,9 @@ static void from_anywhere(struct tuning *tuning)
     tuning->anywhere = 1000;
 }
 
-static void no_heaviness(struct tuning *tuning)
+static void no_imbalance(struct tuning *tuning)
 {
-    tuning->heavy_weight = 0;
+    tuning->imbalance_weight = 0;
 }
 
 static void no_excess(struct tuning *tuning)
@@ -129,7 +129,7 @@ static const struct part_off {
     {"trade", no_trade},
     {"split, merge, resplit", no_widths},
     {"critical device first", from_anywhere},
-    {"heaviness", no_heaviness},
+    {"heaviness", no_imbalance},
     {"through excess", no_excess},
     {"variety of starts", one_price},
     {"several starts", one_start},

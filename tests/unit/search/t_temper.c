@@ -254,40 +254,40 @@ static void check_ladder(enum scene_sort sort)
 
 /* Returns the imbalance penalty of all devices, with the scales that were set
  * when the chain started. */
-static double heaviness_ms(const struct chain *chain)
+static double imbalance_ms(const struct chain *chain)
 {
     const struct assignment *assignment = &chain->at.assignment;
     double sum_ms = 0;
 
     for (uint32_t i = 0; i < assignment->n_devices * assignment->n_terms; i++)
-        for (uint32_t h = 0; h < chain->n_heavy; h++)
-            if (chain->heavy[h].term == i % assignment->n_terms)
+        for (uint32_t h = 0; h < chain->n_imbalance; h++)
+            if (chain->imbalance[h].term == i % assignment->n_terms)
                 sum_ms +=
-                    chain->heavy[h].weight_ms *
-                    pow(chain->heavy[h].scale * assignment->terms_ms[i], 8);
+                    chain->imbalance[h].weight_ms *
+                    pow(chain->imbalance[h].scale * assignment->terms_ms[i], 8);
     return sum_ms;
 }
 
 /* If the imbalance penalty dominates, annealing lowers it. */
 static void check_cooling(enum scene_sort sort)
 {
-    struct tuning heavy = tuning_default;
+    struct tuning imbalance = tuning_default;
     double before_ms, after_ms, end_ms;
     struct scene scene;
     struct look look;
 
     scene_open(&scene, sort);
-    heavy.heavy_weight = 1e3;
-    scene.space.tuning = &heavy;
+    imbalance.imbalance_weight = 1e3;
+    scene.space.tuning = &imbalance;
     look_begin(&look, &scene, false);
-    before_ms = heaviness_ms(&look.temper.all[0]);
+    before_ms = imbalance_ms(&look.temper.all[0]);
     ok(temper_anneal(&look.temper, N_STEPS, look.hot_frac), "annealed");
     check_chains(&look);
     end_ms = look.first_ms * exp(look.fall * N_STEPS);
     ok(fabs(look.temper.all[0].temperature_ms - end_ms) < 1e-6 * end_ms &&
            end_ms < 0.01 * look.first_ms,
        "it cools from %g ms to %g", look.first_ms, end_ms);
-    after_ms = heaviness_ms(&look.temper.all[0]);
+    after_ms = imbalance_ms(&look.temper.all[0]);
     ok(after_ms < 0.9 * before_ms, "devices become lighter, %g ms from %g",
        after_ms, before_ms);
     temper_close(&look.temper);
