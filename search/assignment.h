@@ -83,7 +83,7 @@ struct assignment {
     uint64_t all_moved_bytes;  /* sum of moved_bytes */
     double total_ms;           /* from the terms, or from comm if the oracle has
                                   none */
-    uint32_t style;  /* move mix of its chain: index into tuning->changes */
+    uint32_t mix;    /* move mix of its chain: index into tuning->changes */
     bool is_partial; /* pieces are still missing; the caller sets it */
     uint32_t n_unchecked;              /* commits since the last check
                                           (assignment_check_every) */

@@ -523,7 +523,7 @@ void propose(struct candidate *candidate, const struct assignment *assignment,
              struct rng *rng)
 {
     const uint32_t *shares =
-        assignment->space->tuning->changes[assignment->style];
+        assignment->space->tuning->changes[assignment->mix];
     struct draw draw = {
         .candidate = candidate, .assignment = assignment, .rng = rng};
     uint32_t sum = 0, kind = 0;

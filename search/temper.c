@@ -182,7 +182,7 @@ void temper_open(struct temper *temper, const struct search_space *space,
         struct chain *chain = temper->chains[c] = &temper->all[c];
 
         evaluator_init(&chain->at, space);
-        chain->at.assignment.style = c % TUNING_STYLES;
+        chain->at.assignment.mix = c % N_MOVE_MIXES;
         rng_init(&chain->rng, seed, c);
         if (c % temper->lock_step == 0)
             pricing_init(&temper->pricing[c / temper->lock_step], space,

@@ -39,7 +39,7 @@
 
 #define CHANGE_ENUMERATOR(id, name, few, many) CHANGE_##id,
 enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
-#define TUNING_STYLES 2
+#define N_MOVE_MIXES 2
 #define TUNING_MAX_REBUILT 4
 
 /*
@@ -105,7 +105,7 @@ enum change_kind { CHANGE_KINDS(CHANGE_ENUMERATOR) N_CHANGE_KINDS };
 #define TUNING_MEMBER(type, name, value) type name;
 struct tuning {
     /* Weights of the kinds of moves, by move mix. */
-    uint32_t changes[TUNING_STYLES][N_CHANGE_KINDS];
+    uint32_t changes[N_MOVE_MIXES][N_CHANGE_KINDS];
     TUNING_FIELDS(TUNING_MEMBER)
 };
 

@@ -56,7 +56,7 @@ static void no_kept_shardings(struct tuning *tuning)
 
 static void switch_off(struct tuning *tuning, enum change_kind kind)
 {
-    for (unsigned s = 0; s < TUNING_STYLES; s++)
+    for (unsigned s = 0; s < N_MOVE_MIXES; s++)
         tuning->changes[s][kind] = 0;
 }
 

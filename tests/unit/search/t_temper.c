@@ -297,7 +297,7 @@ static void check_cooling(enum scene_sort sort)
 /* Chains take the starts in turn and then follow different paths. */
 static void check_turns(void)
 {
-    unsigned n_astray = 0, n_alike = 0, n_of_style[TUNING_STYLES] = {0};
+    unsigned n_astray = 0, n_alike = 0, n_of_mix[N_MOVE_MIXES] = {0};
     struct asking asking = {.n_most = UINT64_MAX};
     struct snapshot starts[2] = {{0}};
     struct temper temper;
@@ -314,17 +314,17 @@ static void check_turns(void)
 
         n_astray += differs(temper.all[c].at.assignment.total_ms, want_ms) ||
                     differs(temper.all[c].best.total_ms, want_ms);
-        n_of_style[temper.all[c].at.assignment.style]++;
+        n_of_mix[temper.all[c].at.assignment.mix]++;
     }
     is_i64(n_astray, 0, "chains take starts in turn");
-    for (unsigned i = 0; i < TUNING_STYLES; i++)
-        is_i64(n_of_style[i], TEMPER_CHAINS / TUNING_STYLES,
+    for (unsigned i = 0; i < N_MOVE_MIXES; i++)
+        is_i64(n_of_mix[i], TEMPER_CHAINS / N_MOVE_MIXES,
                "and move mixes, equally often");
     temper_start(&temper, starts, 1);
     (void)temper_anneal(&temper, N_STEPS, 0.05);
-    for (unsigned c = TUNING_STYLES; c < TEMPER_CHAINS; c++)
+    for (unsigned c = N_MOVE_MIXES; c < TEMPER_CHAINS; c++)
         n_alike += temper.all[c].at.n_priced ==
-                   temper.all[c - TUNING_STYLES].at.n_priced;
+                   temper.all[c - N_MOVE_MIXES].at.n_priced;
     ok(n_alike < 2, "%u chains of one mix draw like the one before", n_alike);
     for (unsigned i = 0; i < 2; i++)
         snapshot_release(&starts[i]);
