@@ -541,7 +541,7 @@ bool snapshot_join(struct snapshot *snapshot, const struct search_space *space)
 
         if (last && last->device == next.device &&
             space->types[last->type].unit == space->types[next.type].unit &&
-            space_quanta_of(space, last->type)) {
+            space_width_steps(space, last->type)) {
             type = space_joined_type(space, last->type, next.type);
             is_fine = is_fine && type != NO_TYPE;
         }

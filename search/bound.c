@@ -73,13 +73,14 @@ static struct toll cheapest(const struct proof *proof, uint32_t unit,
 {
     const struct search_space *space = proof->space;
     const struct unit *of = &space->units[unit];
-    const uint32_t n_quanta = of->columns == NO_TYPE ? 0 : of->n_quanta;
+    const uint32_t n_width_steps =
+        of->columns == NO_TYPE ? 0 : of->n_width_steps;
     struct toll *tiled = proof->tiled, best = {.ms = INFINITY};
 
     tiled[0] = (struct toll){0};
-    for (uint32_t i = 1; i <= n_quanta; i++) {
+    for (uint32_t i = 1; i <= n_width_steps; i++) {
         tiled[i] = (struct toll){.ms = INFINITY};
-        for (uint32_t n = 1; n <= i && n < n_quanta; n++) {
+        for (uint32_t n = 1; n <= i && n < n_width_steps; n++) {
             const uint32_t type = of->columns + n - 1;
             const double ms = space->standalone_ms[type];
             struct toll sum = tiled[i - n];
@@ -126,7 +127,7 @@ static double everywhere(const struct search_space *space,
                                     ? sharding->n_ranges * sharding->least_ms
                                     : 0);
     }
-    for (uint32_t n = 1; of->columns != NO_TYPE && n < of->n_quanta; n++)
+    for (uint32_t n = 1; of->columns != NO_TYPE && n < of->n_width_steps; n++)
         if (space->standalone_ms[of->columns + n - 1] <= limit_ms)
             return 0;
     /* If no sharding is cheap enough, cheapest() reports it. */
@@ -150,7 +151,7 @@ static double limit_of(const struct proof *proof, uint32_t unit,
 
     if (of->leaves_out ||
         (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_TYPE &&
-         of->quantum > TORCHREC_MIN_COLUMNS))
+         of->width_step > TORCHREC_MIN_COLUMNS))
         return INFINITY;
     return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
 }
@@ -300,7 +301,7 @@ void bound_find(struct proven *proven, const struct search_space *space)
     if (!space->oracle->is_additive)
         return;
     for (uint32_t u = 0; u < space->n_units; u++)
-        widest = max_u64(widest, space->units[u].n_quanta);
+        widest = max_u64(widest, space->units[u].n_width_steps);
     proof.everywhere_ms = ARENA_NEW(&arena, double, space->n_units);
     proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
     price = best_price(&proof);

@@ -36,23 +36,23 @@ double candidate_limit_ms(const struct candidate *candidate,
 
 void candidate_send(struct candidate *candidate,
                     const struct assignment *assignment, uint32_t piece,
-                    uint32_t n_quanta, uint32_t device)
+                    uint32_t n_width_steps, uint32_t device)
 {
     const struct search_space *space = assignment->space;
     const struct change *it = &assignment->pieces[piece];
     const struct unit *of = &space->units[space->types[it->type].unit];
-    const uint32_t n_all = space_quanta_of(space, it->type);
+    const uint32_t n_all = space_width_steps(space, it->type);
     struct change change = *it;
 
-    if (n_quanta && n_quanta < n_all)
-        change.type = unit_type_of_quanta(of, n_all - n_quanta);
+    if (n_width_steps && n_width_steps < n_all)
+        change.type = unit_type_of_steps(of, n_all - n_width_steps);
     else
         change.device = device;
     *snapshot_next(&candidate->changes) = change;
     if (change.type != it->type)
-        candidate_add(candidate,
-                      (struct change){.type = unit_type_of_quanta(of, n_quanta),
-                                      .device = device});
+        candidate_add(candidate, (struct change){.type = unit_type_of_steps(
+                                                     of, n_width_steps),
+                                                 .device = device});
 }
 
 /* Removes a piece from the sums of its device (sign -1) or adds it (sign 1).
@@ -328,7 +328,7 @@ bool candidate_join(struct candidate *candidate,
             is_fine = is_fine && (candidate->changes.n > MAX_BLOCKS ||
                                   !space_can_move(space, type) ||
                                   !meets(candidate, assignment, c));
-        } else if (space_quanta_of(space, type) &&
+        } else if (space_width_steps(space, type) &&
                    space->types[type].unit != last) {
             last = space->types[type].unit;
             is_fine = join_unit(candidate, assignment, last, c) && is_fine;

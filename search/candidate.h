@@ -41,7 +41,7 @@ struct unit_moved {
 struct estimate {
     double load_ms;
     uint64_t bytes;
-    uint32_t room_quanta, held_quanta; /* width steps of the unit being placed:
+    uint32_t free_steps, held_steps; /* width steps of the unit being placed:
                                           that it has room for, that it gets */
 };
 
@@ -95,11 +95,11 @@ static inline bool candidate_is_priced(const struct candidate *candidate)
  * next random number of rng. Does not advance rng. */
 double candidate_limit_ms(const struct candidate *candidate,
                           const struct rng *rng);
-/* Moves n_quanta width steps of a column piece to another device. Moves the
- * whole piece if n_quanta is 0 or its full width. */
+/* Moves n_width_steps width steps of a column piece to another device. Moves
+ * the whole piece if n_width_steps is 0 or its full width. */
 void candidate_send(struct candidate *candidate,
                     const struct assignment *assignment, uint32_t piece,
-                    uint32_t n_quanta, uint32_t device);
+                    uint32_t n_width_steps, uint32_t device);
 /* Removes a piece. */
 static inline void candidate_remove(struct candidate *candidate, uint32_t piece)
 {

@@ -163,13 +163,13 @@ static double share_of(const struct assignment *assignment, uint32_t device,
     return (double)bytes / ((double)assignment->space->room_bytes[device] + 1);
 }
 
-/* Prices one candidate and notes it: n_quanta width steps of a piece, or all of
- * it if n_quanta is 0, go to device `to`, and piece `other` comes back unless
- * it is NO_PIECE. Under LESS_FULL the total must not fall either. If it could,
- * a longer search, which settles another assignment, might end with a dearer
- * plan than a shorter one. */
+/* Prices one candidate and notes it: n_width_steps width steps of a piece, or
+ * all of it if n_width_steps is 0, go to device `to`, and piece `other` comes
+ * back unless it is NO_PIECE. Under LESS_FULL the total must not fall either.
+ * If it could, a longer search, which settles another assignment, might end
+ * with a dearer plan than a shorter one. */
 static void offer_shift(struct evaluator *evaluator, enum aim aim,
-                        uint32_t piece, uint32_t n_quanta, uint32_t to,
+                        uint32_t piece, uint32_t n_width_steps, uint32_t to,
                         uint32_t other)
 {
     const struct assignment *assignment = &evaluator->assignment;
@@ -180,7 +180,7 @@ static void offer_shift(struct evaluator *evaluator, enum aim aim,
     if (evaluator->n_priced >= MAX_PRICED)
         return;
     candidate_clear(candidate);
-    candidate_send(candidate, assignment, piece, n_quanta, to);
+    candidate_send(candidate, assignment, piece, n_width_steps, to);
     if (other != NO_PIECE)
         candidate_send(candidate, assignment, other, 0,
                        assignment->pieces[piece].device);
@@ -206,7 +206,7 @@ static void offer_piece(struct evaluator *evaluator, enum aim aim,
     const struct assignment *assignment = &evaluator->assignment;
     const struct search_space *space = assignment->space;
     const struct change *it = &assignment->pieces[piece];
-    const uint32_t n_quanta = space_quanta_of(space, it->type);
+    const uint32_t n_width_steps = space_width_steps(space, it->type);
     const uint32_t first = assignment->first_of[space->types[it->type].unit];
 
     if (*n_looked > MAX_LOOKED || evaluator->n_priced >= MAX_PRICED ||
@@ -215,7 +215,7 @@ static void offer_piece(struct evaluator *evaluator, enum aim aim,
     *n_looked += assignment->n_live;
     for (uint32_t i = first; aim == AS_SIMPLE && i != NO_PIECE;
          i = assignment->links[i].next)
-        for (uint32_t n = 1; i != piece && n < n_quanta; n++)
+        for (uint32_t n = 1; i != piece && n < n_width_steps; n++)
             offer_shift(evaluator, aim, piece, n, assignment->pieces[i].device,
                         NO_PIECE);
     for (uint32_t r = 0; r < assignment->n_devices; r++) {
@@ -223,7 +223,7 @@ static void offer_piece(struct evaluator *evaluator, enum aim aim,
 
         if (r == it->device)
             continue;
-        for (uint32_t n = 0; !n || (n < n_quanta && aim != AS_SIMPLE); n++)
+        for (uint32_t n = 0; !n || (n < n_width_steps && aim != AS_SIMPLE); n++)
             offer_shift(evaluator, aim, piece, n, r, NO_PIECE);
         for (uint32_t i = 0; i < holding->n; i++) {
             uint32_t other = assignment->pieces[holding->pieces[i]].type;
@@ -360,7 +360,7 @@ static uint32_t narrowest(const struct assignment *assignment, uint32_t unit)
 
     for (uint32_t i = assignment->first_of[unit]; i != NO_PIECE;
          i = assignment->links[i].next) {
-        const uint32_t n = space_quanta_of(space, assignment->pieces[i].type);
+        const uint32_t n = space_width_steps(space, assignment->pieces[i].type);
 
         if (n && n < least) {
             least = n;

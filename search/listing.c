@@ -202,41 +202,42 @@ bool listing_may_pay(struct listing *listing, uint32_t u, enum shard_kind kind,
  * Returns the width step of a unit: the number of columns that all its widths
  * are multiples of, so that columns cut off one piece can be added to another.
  * It is the smallest multiple of four that divides dim, is at least the least
- * width of a piece, and gives at most most_quanta widths. If no step gives that
- * few, it is the coarsest one. If columns cannot be cut, it is dim.
+ * width of a piece, and gives at most most_width_steps widths. If no step gives
+ * that few, it is the coarsest one. If columns cannot be cut, it is dim.
  *
  * If a plan is to be replaced, the step also divides all widths in that plan,
  * unless it would be smaller than pieces may be wide.
  */
-static uint32_t choose_quantum(const struct search_space *space,
-                               const struct unit *of)
+static uint32_t choose_width_step(const struct search_space *space,
+                                  const struct unit *of)
 {
     const struct table_pieces *old =
         space->current ? &space->current->standing[of->tables[0]] : NULL;
     const uint32_t dim = of->first->dim;
-    uint32_t coarse = dim, quantum;
+    uint32_t coarse = dim, width_step;
 
     for (uint32_t step = table_min_width(space->problem, of->first);
          step <= dim / 2; step += TABLE_COLUMN_STEP) {
         if (dim % step)
             continue;
         coarse = step;
-        if (dim / step <= space->most_quanta)
+        if (dim / step <= space->most_width_steps)
             break;
     }
-    quantum = coarse;
+    width_step = coarse;
     for (size_t i = 0; old && i < old->n; i++) {
         uint32_t rest = old->pieces[i].col_end - old->pieces[i].col_begin;
 
         while (rest) { /* Euclid */
-            uint32_t next = quantum % rest;
+            uint32_t next = width_step % rest;
 
-            quantum = rest;
+            width_step = rest;
             rest = next;
         }
     }
-    return quantum < table_least_width(space->problem, of->first) ? coarse
-                                                                  : quantum;
+    return width_step < table_least_width(space->problem, of->first)
+               ? coarse
+               : width_step;
 }
 
 /* Lists the shardings into column ranges, as even as the width step allows, for
@@ -249,17 +250,17 @@ static void add_column_shardings(struct listing *listing, uint32_t unit)
     uint32_t least = 2, most = listing->space->n_devices;
 
     if (of->device != NO_PIECE) {
-        while (of->n_quanta % least)
+        while (of->n_width_steps % least)
             least++;
         most = of->whole == NO_TYPE ? least : 0;
     }
-    for (uint32_t n = least; n <= most && n <= of->n_quanta; n++) {
+    for (uint32_t n = least; n <= most && n <= of->n_width_steps; n++) {
         struct sharding sharding = listing_sharding(
-            SHARDING_COLUMNS, of->columns + of->n_quanta / n - 1, n);
+            SHARDING_COLUMNS, of->columns + of->n_width_steps / n - 1, n);
 
         sharding.n_ranges = n;
         sharding.last++;
-        sharding.n_last = of->n_quanta % n;
+        sharding.n_last = of->n_width_steps % n;
         listing_add_sharding(listing, sharding);
     }
 }
@@ -289,7 +290,7 @@ static void add_replica(struct listing *listing, uint32_t u)
 }
 
 /* Lists the piece types and shardings of a unit in this order: whole; columns
- * of 1, 2 ... n - 1 width steps, an order that unit_type_of_quanta relies on;
+ * of 1, 2 ... n - 1 width steps, an order that unit_type_of_steps relies on;
  * replica; row blocks; grids. Groups are not cut. Pinned tables are cut only by
  * columns, as all pieces of a row cut would stand on one device. */
 static void add_unit(struct listing *listing, uint32_t u)
@@ -304,8 +305,8 @@ static void add_unit(struct listing *listing, uint32_t u)
 
     listing->first_sharding = listing->n_shardings;
     of->whole = of->columns = of->replica = NO_TYPE;
-    of->n_quanta = 1;
-    of->quantum = table->dim;
+    of->n_width_steps = 1;
+    of->width_step = table->dim;
     if (of->kinds & SHARD_TABLE) {
         of->whole = listing_add_type(listing, all);
         listing_add_sharding(listing,
@@ -314,13 +315,13 @@ static void add_unit(struct listing *listing, uint32_t u)
     if (table->group)
         return;
     if (of->kinds & SHARD_COLUMN)
-        of->quantum = choose_quantum(space, of);
-    if (of->quantum < table->dim) {
-        of->n_quanta = table->dim / of->quantum;
+        of->width_step = choose_width_step(space, of);
+    if (of->width_step < table->dim) {
+        of->n_width_steps = table->dim / of->width_step;
         of->columns = listing->n_types;
         all.kind = SHARD_COLUMN;
-        for (all.width = of->quantum; all.width < table->dim;
-             all.width += of->quantum)
+        for (all.width = of->width_step; all.width < table->dim;
+             all.width += of->width_step)
             listing_add_type(listing, all);
         add_column_shardings(listing, u);
     }

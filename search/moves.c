@@ -99,10 +99,10 @@ static bool can_move(const struct draw *draw, uint32_t piece)
 
 /* Returns the width of a piece in width steps; 0 if its columns cannot be cut.
  */
-static uint32_t quanta_of(const struct draw *draw, uint32_t piece)
+static uint32_t width_steps_of(const struct draw *draw, uint32_t piece)
 {
-    return space_quanta_of(draw->assignment->space,
-                           draw->assignment->pieces[piece].type);
+    return space_width_steps(draw->assignment->space,
+                             draw->assignment->pieces[piece].type);
 }
 
 /* Returns the device of another piece of the same table, or NO_PIECE if there
@@ -141,7 +141,7 @@ static uint32_t sibling_device(const struct draw *draw)
 static void send_piece(struct draw *draw, uint32_t least, uint32_t often,
                        uint32_t (*draw_device)(const struct draw *))
 {
-    uint32_t n = quanta_of(draw, draw->piece), to = NO_PIECE;
+    uint32_t n = width_steps_of(draw, draw->piece), to = NO_PIECE;
 
     if (n >= least && can_move(draw, draw->piece))
         to = draw_device(draw);
@@ -168,7 +168,7 @@ static void propose_merge(struct draw *draw)
  * halves take the most work off a device that is too slow. */
 static void propose_split(struct draw *draw)
 {
-    send_piece(draw, 2, quanta_of(draw, draw->piece) / 2, other_device);
+    send_piece(draw, 2, width_steps_of(draw, draw->piece) / 2, other_device);
 }
 
 /* Shifts columns to another piece of the same table, most often one width step:
@@ -192,8 +192,8 @@ static void exchange(struct draw *draw, bool is_of_columns)
         pieces[draw->piece].type == pieces[other].type)
         return;
     if (is_of_columns) {
-        n = (uint32_t)min_u64(quanta_of(draw, draw->piece),
-                              quanta_of(draw, other));
+        n = (uint32_t)min_u64(width_steps_of(draw, draw->piece),
+                              width_steps_of(draw, other));
         if (!n || unit_of(draw->assignment, other) == draw->unit)
             return;
         n = rng_draw(draw->rng, 2) ? n : 1 + rng_draw(draw->rng, n);
@@ -298,23 +298,23 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct search_space *space = draw->assignment->space;
     const struct estimate *on = &draw->candidate->estimates[device];
-    const uint32_t most = draw->of->n_quanta - (draw->of->whole == NO_TYPE);
+    const uint32_t most =
+        draw->of->n_width_steps - (draw->of->whole == NO_TYPE);
     uint32_t least = 0;
 
     if (on->load_ms + space->load_ms[draw->of->columns] > draw->target_ms)
         return 0;
-    for (uint32_t step = 1U << 31 >> __builtin_clz(draw->of->n_quanta); step;
-         step /= 2) {
+    for (uint32_t step = 1U << 31 >> __builtin_clz(draw->of->n_width_steps);
+         step; step /= 2) {
         const uint32_t n = least + step;
-        const uint32_t type = unit_type_of_quanta(draw->of, n);
+        const uint32_t type = unit_type_of_steps(draw->of, n);
 
         if (n <= most &&
             !(on->load_ms + space->load_ms[type] > draw->target_ms))
             least = n;
     }
     while (least &&
-           on->bytes +
-                   space->types[unit_type_of_quanta(draw->of, least)].bytes >
+           on->bytes + space->types[unit_type_of_steps(draw->of, least)].bytes >
                space->room_bytes[device])
         least--;
     return least;
@@ -330,7 +330,7 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
     double best_ms = -INFINITY;
 
     for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
-        const uint32_t room = (uint32_t)min_u64(estimates[r].room_quanta, n);
+        const uint32_t room = (uint32_t)min_u64(estimates[r].free_steps, n);
 
         if (room < most || (room == most && estimates[r].load_ms <= best_ms))
             continue;
@@ -351,8 +351,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 
     for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
         const struct estimate *on = &estimates[r];
-        const uint32_t then =
-            unit_type_of_quanta(draw->of, on->held_quanta + n);
+        const uint32_t then = unit_type_of_steps(draw->of, on->held_steps + n);
 
         if (then != NO_TYPE)
             consider(&best, draw->assignment, r,
@@ -371,27 +370,27 @@ static void pour(struct draw *draw)
 {
     struct estimate *estimates = draw->candidate->estimates;
     const uint32_t n_devices = draw->assignment->n_devices;
-    uint32_t left = draw->of->n_quanta, n_open = 0, n, r;
+    uint32_t left = draw->of->n_width_steps, n_open = 0, n, r;
 
     for (r = 0; r < n_devices; r++) {
-        estimates[r].room_quanta = room_on(draw, r);
-        estimates[r].held_quanta = 0;
-        n_open += estimates[r].room_quanta > 0;
+        estimates[r].free_steps = room_on(draw, r);
+        estimates[r].held_steps = 0;
+        n_open += estimates[r].free_steps > 0;
     }
     for (; left && n_open; left -= n, n_open--) {
         r = device_to_fill(draw, left);
-        n = (uint32_t)min_u64(estimates[r].room_quanta, left);
-        estimates[r].room_quanta = 0;
-        estimates[r].held_quanta = n;
+        n = (uint32_t)min_u64(estimates[r].free_steps, left);
+        estimates[r].free_steps = 0;
+        estimates[r].held_steps = n;
     }
     for (; left; left -= n) {
         n = (left + LEFT_SHARE - 1) / LEFT_SHARE;
-        estimates[device_to_overfill(draw, n)].held_quanta += n;
+        estimates[device_to_overfill(draw, n)].held_steps += n;
     }
     for (r = 0; r < n_devices && candidate_is_priced(draw->candidate); r++)
-        if (estimates[r].held_quanta)
-            put(draw, &(struct change){.type = unit_type_of_quanta(
-                                           draw->of, estimates[r].held_quanta),
+        if (estimates[r].held_steps)
+            put(draw, &(struct change){.type = unit_type_of_steps(
+                                           draw->of, estimates[r].held_steps),
                                        .device = r,
                                        .range = r});
 }

@@ -15,11 +15,11 @@
 #include <stdatomic.h>
 
 /* Number of widths of a unit: one for each device, within 1 to 16 times
- * MAX_QUANTA. Long lists get fewer: about TOTAL_QUANTA / units, but at least
- * MIN_QUANTA. */
-#define MAX_QUANTA 64
-#define MIN_QUANTA 8
-#define TOTAL_QUANTA 65536
+ * MAX_WIDTH_STEPS. Long lists get fewer: about TOTAL_WIDTH_STEPS / units, but
+ * at least MIN_WIDTH_STEPS. */
+#define MAX_WIDTH_STEPS 64
+#define MIN_WIDTH_STEPS 8
+#define TOTAL_WIDTH_STEPS 65536
 /* Number of piece types among the blocks of one row cut: MAX_SORTS at most.
  * Long lists get fewer: about TOTAL_SORTS / units, but at least MIN_SORTS. */
 #define MAX_SORTS 64
@@ -176,9 +176,9 @@ int space_init(struct search_space *space, const struct problem *problem,
     if (space_collect(space, problem, oracle, arena, err))
         return -1;
     space->current = current;
-    space->most_quanta =
-        share_of(TOTAL_QUANTA, space->n_units, MIN_QUANTA,
-                 share_of(space->n_devices, 0, MAX_QUANTA, 16 * MAX_QUANTA));
+    space->most_width_steps = share_of(
+        TOTAL_WIDTH_STEPS, space->n_units, MIN_WIDTH_STEPS,
+        share_of(space->n_devices, 0, MAX_WIDTH_STEPS, 16 * MAX_WIDTH_STEPS));
     space->most_types =
         share_of(TOTAL_SORTS, space->n_units, MIN_SORTS, MAX_SORTS);
     space->is_long = space->n_units > MOST_OF_SHORT;
@@ -197,8 +197,9 @@ uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
     const struct unit *of = &space->units[unit];
 
     assert(width); /* at most the columns of the whole unit */
-    return width % of->quantum ? NO_TYPE
-                               : unit_type_of_quanta(of, width / of->quantum);
+    return width % of->width_step
+               ? NO_TYPE
+               : unit_type_of_steps(of, width / of->width_step);
 }
 
 void type_place_block(struct shard *shard, const struct piece_type *type,

@@ -97,9 +97,9 @@ struct unit {
     const struct table *first; /* first of `tables` */
     int64_t pin;               /* device, or -1 */
     unsigned kinds;            /* shard kinds that it may be cut into, a mask */
-    uint32_t quantum, n_quanta; /* width step in columns; number of width steps
-                                   of the whole table */
-    uint32_t whole;             /* piece type of the whole unit, or NO_TYPE */
+    uint32_t width_step, n_width_steps; /* width step in columns; number of
+                                   width steps of the whole table */
+    uint32_t whole;   /* piece type of the whole unit, or NO_TYPE */
     uint32_t columns; /* piece type of one width step; n width steps are type
                          columns + n - 1; NO_TYPE if columns may not be cut */
     uint32_t replica; /* piece type of a replica, or NO_TYPE */
@@ -144,11 +144,11 @@ struct search_space {
     struct piece_type *types; /* [n_types] */
     uint32_t n_types;
     bool is_long; /* the list is long: shardings that cannot pay are left out */
-    uint32_t most_quanta; /* maximum number of width steps of a unit */
-    uint32_t most_types;  /* maximum number of piece types of a row cut */
-    double mean_ms;       /* load of a device if all units were whole and spread
-                             evenly; 0 for a short list, in which no sharding is
-                             left out */
+    uint32_t most_width_steps; /* maximum number of width steps of a unit */
+    uint32_t most_types;       /* maximum number of piece types of a row cut */
+    double mean_ms;  /* load of a device if all units were whole and spread
+                        evenly; 0 for a short list, in which no sharding is
+                        left out */
     double *vectors; /* [n_types][oracle->width]; NULL if nothing is priced */
     double
         *load_ms; /* [n_types]: share of a piece in the load of its device:
@@ -206,10 +206,11 @@ double space_standalone_ms(const struct oracle *oracle, const double *vector);
  * type. */
 uint32_t space_type_of_width(const struct search_space *space, uint32_t unit,
                              uint32_t width);
-/* Returns the piece type of n width steps and all rows; n is 1 to n_quanta. */
-static inline uint32_t unit_type_of_quanta(const struct unit *of, uint32_t n)
+/* Returns the piece type of n width steps and all rows; n is 1 to
+ * n_width_steps. */
+static inline uint32_t unit_type_of_steps(const struct unit *of, uint32_t n)
 {
-    return n == of->n_quanta ? of->whole : of->columns + n - 1;
+    return n == of->n_width_steps ? of->whole : of->columns + n - 1;
 }
 /* Returns the piece type that is as wide as two types of one unit together, or
  * NO_TYPE. */
@@ -221,14 +222,15 @@ static inline uint32_t space_joined_type(const struct search_space *space,
 }
 /* Returns the width of a piece type in width steps. Returns 0 if it does not
  * have all rows or if the columns of its unit may not be cut. */
-static inline uint32_t space_quanta_of(const struct search_space *space,
-                                       uint32_t type)
+static inline uint32_t space_width_steps(const struct search_space *space,
+                                         uint32_t type)
 {
     const struct piece_type *p = &space->types[type];
     const struct unit *of = &space->units[p->unit];
     bool has_all_rows = p->kind & (SHARD_TABLE | SHARD_COLUMN);
 
-    return has_all_rows && of->columns != NO_TYPE ? p->width / of->quantum : 0;
+    return has_all_rows && of->columns != NO_TYPE ? p->width / of->width_step
+                                                  : 0;
 }
 /* Returns the piece type of row block b, in any range of the sharding. A
  * sharding without row cuts has one block, b = 0; for columns this is the type

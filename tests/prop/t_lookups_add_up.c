@@ -209,10 +209,11 @@ static void try_parts(struct tally *tally, struct scene *scene,
                     space.types[cut->type].n_rows, cut->n_ranges));
     }
     if (of->columns != NO_TYPE)
-        add_share(tally, share_of_columns(
-                             scene, meter,
-                             of->quantum * (1 + (uint32_t)rng_below(
-                                                    rng, of->n_quanta - 1))));
+        add_share(tally,
+                  share_of_columns(scene, meter,
+                                   of->width_step *
+                                       (1 + (uint32_t)rng_below(
+                                                rng, of->n_width_steps - 1))));
     if (of->replica != NO_TYPE && scene->oracle->prices_empty_blocks)
         add_share(tally, share_of_replicas(scene, meter));
 }

@@ -119,7 +119,7 @@ static bool spoil_width(struct assignment *assignment, uint32_t piece)
     const struct unit *of = &assignment->space->units[type->unit];
 
     if (!(type->kind & (SHARD_TABLE | SHARD_COLUMN)) ||
-        of->columns == NO_TYPE || type->width == of->quantum)
+        of->columns == NO_TYPE || type->width == of->width_step)
         return false;
     assignment->pieces[piece].type = of->columns;
     return true;

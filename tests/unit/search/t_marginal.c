@@ -23,9 +23,9 @@ static unsigned n_falling(const struct search_space *space)
     unsigned n = 0;
 
     for (uint32_t u = 0; u < space->n_units; u++)
-        for (uint32_t q = 2; q < space->units[u].n_quanta; q++)
-            n += space->load_ms[unit_type_of_quanta(&space->units[u], q)] <
-                 space->load_ms[unit_type_of_quanta(&space->units[u], q - 1)] -
+        for (uint32_t q = 2; q < space->units[u].n_width_steps; q++)
+            n += space->load_ms[unit_type_of_steps(&space->units[u], q)] <
+                 space->load_ms[unit_type_of_steps(&space->units[u], q - 1)] -
                      1e-9;
     return n;
 }

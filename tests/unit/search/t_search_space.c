@@ -242,8 +242,8 @@ static void check_widths(const struct search_space *space, uint32_t unit,
 
     for (uint32_t width = 1; width <= dim; width++) {
         const uint32_t p = space_type_of_width(space, unit, width);
-        const bool is_cut =
-            of->columns != NO_TYPE && width < dim && width % of->quantum == 0;
+        const bool is_cut = of->columns != NO_TYPE && width < dim &&
+                            width % of->width_step == 0;
 
         tally->n_width += (p != NO_TYPE) !=
                           (is_cut || (width == dim && of->whole != NO_TYPE));
@@ -256,7 +256,7 @@ static void check_widths(const struct search_space *space, uint32_t unit,
             is_cut && (space_joined_type(space, p, p) !=
                            space_type_of_width(space, unit, 2 * width) ||
                        width < problem_min_width(space->problem) ||
-                       space_quanta_of(space, p) != width / of->quantum);
+                       space_width_steps(space, p) != width / of->width_step);
     }
 }
 
@@ -288,9 +288,9 @@ static void check_shardings(const struct search_space *space, uint32_t unit,
                          n_drawn[f] < n / 6;
     }
     if (of->columns != NO_TYPE && of->device == NO_PIECE)
-        tally->n_undrawn +=
-            n_even + 1 !=
-            (of->n_quanta < space->n_devices ? of->n_quanta : space->n_devices);
+        tally->n_undrawn += n_even + 1 != (of->n_width_steps < space->n_devices
+                                               ? of->n_width_steps
+                                               : space->n_devices);
     mem_free(n_drawn);
 }
 
@@ -348,7 +348,7 @@ static void try_problem(uint64_t seed, struct tally *tally)
 
 /* The width step is four columns. For a wide table it is the smallest step that
  * leaves at most 64 widths. */
-static void check_quanta(void)
+static void check_width_steps(void)
 {
     const uint64_t rows[] = {10, 10, 10, 10, 10};
     const uint32_t dims[] = {8, 256, 1024, 1032, 4096};
@@ -366,7 +366,7 @@ static void check_quanta(void)
     ok(!space_init(&space, &problem, &oracle.base, NULL, NULL, &arena, &err),
        "wide tables: %s", err.msg);
     for (uint32_t u = 0; u < space.n_units; u++)
-        is_i64(space.units[u].quantum, want[space.units[u].tables[0]],
+        is_i64(space.units[u].width_step, want[space.units[u].tables[0]],
                "columns that a width is a multiple of");
     arena_release(&arena);
 }
@@ -402,6 +402,6 @@ int main(void)
     is_i64(tally.n_now, 0, "a piece is of the form that it was put in");
     is_i64(tally.n_undrawn, 0, "each form is drawn");
     is_i64(tally.n_rare, 0, "whole and replica often");
-    check_quanta();
+    check_width_steps();
     return tap_done();
 }
