@@ -46,21 +46,21 @@
  */
 
 /* Cost and memory of some pieces together. */
-struct toll {
+struct unit_cost {
     double ms, bytes;
 };
 
-struct proof {
+struct relaxation {
     const struct search_space *space;
     double *everywhere_ms; /* [n_units]: cost of each unit on every device, from
                               find_everywhere */
     double all_everywhere_ms; /* sum of everywhere_ms */
-    struct toll *tiled;       /* scratch memory of cheapest() */
+    struct unit_cost *tiled;  /* scratch memory of cheapest() */
 };
 
-static double priced(struct toll toll, double price)
+static double priced(struct unit_cost cost, double price)
 {
-    return toll.ms + price * toll.bytes;
+    return cost.ms + price * cost.bytes;
 }
 
 /* Returns the cost and memory of a unit in its cheapest way, if a byte costs
@@ -68,22 +68,22 @@ static double priced(struct toll toll, double price)
  * there is no such way. A way is either a tiling of the columns or any other
  * sharding. Tilings use pieces narrower than the unit and are found by dynamic
  * programming: tiled[i] is the cheapest tiling that is i width steps wide. */
-static struct toll cheapest(const struct proof *proof, uint32_t unit,
-                            double price, double limit_ms)
+static struct unit_cost cheapest(const struct relaxation *relaxation,
+                                 uint32_t unit, double price, double limit_ms)
 {
-    const struct search_space *space = proof->space;
+    const struct search_space *space = relaxation->space;
     const struct unit *of = &space->units[unit];
     const uint32_t n_width_steps =
         of->columns == NO_TYPE ? 0 : of->n_width_steps;
-    struct toll *tiled = proof->tiled, best = {.ms = INFINITY};
+    struct unit_cost *tiled = relaxation->tiled, best = {.ms = INFINITY};
 
-    tiled[0] = (struct toll){0};
+    tiled[0] = (struct unit_cost){0};
     for (uint32_t i = 1; i <= n_width_steps; i++) {
-        tiled[i] = (struct toll){.ms = INFINITY};
+        tiled[i] = (struct unit_cost){.ms = INFINITY};
         for (uint32_t n = 1; n <= i && n < n_width_steps; n++) {
             const uint32_t type = of->columns + n - 1;
             const double ms = space->standalone_ms[type];
-            struct toll sum = tiled[i - n];
+            struct unit_cost sum = tiled[i - n];
 
             sum.ms += ms;
             sum.bytes += (double)space->types[type].bytes;
@@ -94,12 +94,12 @@ static struct toll cheapest(const struct proof *proof, uint32_t unit,
     }
     for (uint32_t i = 0; i < of->n_shardings; i++) {
         const struct sharding *sharding = &of->shardings[i];
-        const struct toll toll = {sharding->load_ms, sharding->bytes};
+        const struct unit_cost cost = {sharding->load_ms, sharding->bytes};
 
         if (sharding->kind != SHARDING_COLUMNS &&
             sharding->peak_ms <= limit_ms &&
-            priced(toll, price) < priced(best, price))
-            best = toll;
+            priced(cost, price) < priced(best, price))
+            best = cost;
     }
     return best;
 }
@@ -144,87 +144,90 @@ static double everywhere(const struct search_space *space,
  * planners cut it into pieces narrower than halves. The other is a unit with
  * shardings that were left out of the list (leaves_out).
  */
-static double limit_of(const struct proof *proof, uint32_t unit,
+static double limit_of(const struct relaxation *relaxation, uint32_t unit,
                        double total_ms)
 {
-    const struct unit *of = &proof->space->units[unit];
+    const struct unit *of = &relaxation->space->units[unit];
 
     if (of->leaves_out ||
         (of->first->output == OUTPUT_SEQUENCE && of->columns != NO_TYPE &&
          of->width_step > TORCHREC_MIN_COLUMNS))
         return INFINITY;
-    return total_ms - (proof->all_everywhere_ms - proof->everywhere_ms[unit]);
+    return total_ms -
+           (relaxation->all_everywhere_ms - relaxation->everywhere_ms[unit]);
 }
 
 /* Sets everywhere_ms for a plan of total total_ms. Limits on the cost of a
  * piece force some units to be cut over all devices. The pieces of these units
  * lower the limits of all other units, so this is repeated until nothing
  * changes, up to N_ROUNDS times. */
-static void find_everywhere(struct proof *proof, double total_ms)
+static void find_everywhere(struct relaxation *relaxation, double total_ms)
 {
-    const struct search_space *space = proof->space;
-    double *all_ms = &proof->all_everywhere_ms, before_ms = -1;
+    const struct search_space *space = relaxation->space;
+    double *all_ms = &relaxation->all_everywhere_ms, before_ms = -1;
 
     *all_ms = 0;
-    memset(proof->everywhere_ms, 0, space->n_units * sizeof(double));
+    memset(relaxation->everywhere_ms, 0, space->n_units * sizeof(double));
     for (unsigned i = 0;
          i < N_ROUNDS && isfinite(total_ms) && *all_ms > before_ms; i++) {
         before_ms = *all_ms;
         for (uint32_t u = 0; u < space->n_units; u++) {
             double ms = everywhere(space, &space->units[u],
-                                   limit_of(proof, u, total_ms));
+                                   limit_of(relaxation, u, total_ms));
 
-            *all_ms += ms - proof->everywhere_ms[u];
-            proof->everywhere_ms[u] = ms;
+            *all_ms += ms - relaxation->everywhere_ms[u];
+            relaxation->everywhere_ms[u] = ms;
         }
     }
 }
 
 /* Returns the cost and memory of all units together, each in the cheapest way
  * that a plan of total total_ms allows. A byte costs `price` ms. */
-static struct toll least_toll(struct proof *proof, double price,
-                              double total_ms)
+static struct unit_cost least_cost(struct relaxation *relaxation, double price,
+                                   double total_ms)
 {
-    struct toll sum = {0};
+    struct unit_cost sum = {0};
 
-    find_everywhere(proof, total_ms);
-    for (uint32_t u = 0; u < proof->space->n_units; u++) {
-        struct toll toll =
-            cheapest(proof, u, price, limit_of(proof, u, total_ms));
+    find_everywhere(relaxation, total_ms);
+    for (uint32_t u = 0; u < relaxation->space->n_units; u++) {
+        struct unit_cost cost =
+            cheapest(relaxation, u, price, limit_of(relaxation, u, total_ms));
 
-        sum.ms += toll.ms - proof->space->units[u].left_out_ms;
-        sum.bytes += toll.bytes;
+        sum.ms += cost.ms - relaxation->space->units[u].left_out_ms;
+        sum.bytes += cost.bytes;
     }
     return sum;
 }
 
 /* Returns a lower bound in ms on the mean cost of a device. It holds for all
  * plans that fit the memory and cost at most total_ms. */
-static double proven_ms(struct proof *proof, double price, double total_ms)
+static double proven_ms(struct relaxation *relaxation, double price,
+                        double total_ms)
 {
-    struct toll toll = least_toll(proof, price, total_ms);
+    struct unit_cost cost = least_cost(relaxation, price, total_ms);
 
-    return (toll.ms + price * (toll.bytes - proof->space->all_room_bytes)) /
-           proof->space->n_devices;
+    return (cost.ms +
+            price * (cost.bytes - relaxation->space->all_room_bytes)) /
+           relaxation->space->n_devices;
 }
 
 /* Returns the price of a byte, in ms, that gives the largest bound: the price
  * at which the cheapest shardings begin to fit the memory. It is doubled until
  * they fit and then bisected. Returns 0 if they fit at a price of 0. */
-static double best_price(struct proof *proof)
+static double best_price(struct relaxation *relaxation)
 {
-    const double room_bytes = proof->space->all_room_bytes;
-    struct toll toll = least_toll(proof, 0, INFINITY);
-    double low = 0, high = toll.ms / (room_bytes + 1);
+    const double room_bytes = relaxation->space->all_room_bytes;
+    struct unit_cost cost = least_cost(relaxation, 0, INFINITY);
+    double low = 0, high = cost.ms / (room_bytes + 1);
     bool fits = false;
 
-    if (toll.bytes <= room_bytes)
+    if (cost.bytes <= room_bytes)
         return 0;
     for (unsigned i = 0; i < N_STEPS; i++) {
         double price = fits ? (low + high) / 2 : high;
 
-        toll = least_toll(proof, price, INFINITY);
-        if (toll.bytes <= room_bytes) {
+        cost = least_cost(relaxation, price, INFINITY);
+        if (cost.bytes <= room_bytes) {
             high = price;
             fits = true;
         } else {
@@ -239,20 +242,20 @@ static double best_price(struct proof *proof)
  * lower bound: in a plan of total t no device costs more than t, so no piece
  * costs more than t together with the pieces that stand on every device. The
  * right side falls as t grows, so bisection finds where the two sides meet. */
-static double meet(struct proof *proof, double price, double low)
+static double meet(struct relaxation *relaxation, double price, double low)
 {
     double high = low;
 
-    if (!(low > 0) || proven_ms(proof, price, low) <= low)
+    if (!(low > 0) || proven_ms(relaxation, price, low) <= low)
         return low;
     do {
         low = high;
         high *= 2;
-    } while (proven_ms(proof, price, high) > high);
+    } while (proven_ms(relaxation, price, high) > high);
     for (unsigned i = 0; i < N_STEPS; i++) {
         double middle = (low + high) / 2;
 
-        if (proven_ms(proof, price, middle) > middle)
+        if (proven_ms(relaxation, price, middle) > middle)
             low = middle;
         else
             high = middle;
@@ -271,16 +274,17 @@ static void raise_bound(struct proven *proven, const char *term, double ms)
 /* Returns the name of the table that sets the bound "largest piece": the limits
  * of a plan of total total_ms raise its cost most. If it were left whole, it
  * would be the largest piece. */
-static const char *limited_table(struct proof *proof, double total_ms)
+static const char *limited_table(struct relaxation *relaxation, double total_ms)
 {
-    const struct search_space *space = proof->space;
+    const struct search_space *space = relaxation->space;
     const char *name = NULL;
     double most = -INFINITY;
 
-    find_everywhere(proof, total_ms);
+    find_everywhere(relaxation, total_ms);
     for (uint32_t u = 0; u < space->n_units; u++) {
-        double ms = cheapest(proof, u, 0, limit_of(proof, u, total_ms)).ms -
-                    cheapest(proof, u, 0, INFINITY).ms;
+        double ms =
+            cheapest(relaxation, u, 0, limit_of(relaxation, u, total_ms)).ms -
+            cheapest(relaxation, u, 0, INFINITY).ms;
 
         if (ms > most) {
             most = ms;
@@ -293,7 +297,7 @@ static const char *limited_table(struct proof *proof, double total_ms)
 void bound_find(struct proven *proven, const struct search_space *space)
 {
     struct arena arena = {0};
-    struct proof proof = {.space = space};
+    struct relaxation relaxation = {.space = space};
     uint64_t widest = 0;
     double price;
 
@@ -302,17 +306,17 @@ void bound_find(struct proven *proven, const struct search_space *space)
         return;
     for (uint32_t u = 0; u < space->n_units; u++)
         widest = max_u64(widest, space->units[u].n_width_steps);
-    proof.everywhere_ms = ARENA_NEW(&arena, double, space->n_units);
-    proof.tiled = ARENA_NEW(&arena, struct toll, widest + 1);
-    price = best_price(&proof);
+    relaxation.everywhere_ms = ARENA_NEW(&arena, double, space->n_units);
+    relaxation.tiled = ARENA_NEW(&arena, struct unit_cost, widest + 1);
+    price = best_price(&relaxation);
     *proven =
-        (struct proven){proven_ms(&proof, 0, INFINITY), "mean load", NULL};
-    raise_bound(proven, "memory", proven_ms(&proof, price, INFINITY));
-    raise_bound(proven, by_piece, meet(&proof, price, proven->ms));
+        (struct proven){proven_ms(&relaxation, 0, INFINITY), "mean load", NULL};
+    raise_bound(proven, "memory", proven_ms(&relaxation, price, INFINITY));
+    raise_bound(proven, by_piece, meet(&relaxation, price, proven->ms));
     if (price > 0)
-        raise_bound(proven, by_piece, meet(&proof, 0, proven->ms));
+        raise_bound(proven, by_piece, meet(&relaxation, 0, proven->ms));
     if (proven->term == by_piece)
-        proven->table = limited_table(&proof, proven->ms);
+        proven->table = limited_table(&relaxation, proven->ms);
     proven->ms *= 1 - TOLERANCE;
     arena_release(&arena);
 }
