@@ -7,7 +7,7 @@
 #include "costmodel/dataset.h"
 #include "costmodel/gemm.h"
 #include "costmodel/gpu_file.h"
-#include "costmodel/lessons.h"
+#include "costmodel/pseudo_labels.h"
 #include "costmodel/roofline_fit.h"
 
 #include <math.h>
@@ -38,8 +38,8 @@
  *   mean error               3.5 %    3.1 %
  *   excess cost of plans     3.3 %    2.3 %
  */
-#define N_LESSONS 1000
-#define MOST_WITH_LESSONS 2000
+#define N_PSEUDO_LABELS 1000
+#define MOST_WITH_PSEUDO_LABELS 2000
 /* Most samples that a roofline is fitted to, and most samples for choosing one
  * of several GPUs. */
 #define MOST_FIT 2000
@@ -437,7 +437,7 @@ static void make_net(struct run *run, const struct model *model,
     dataset_scale(&run->train, run->scale, run->batch_size, arena);
     dataset_scale(&run->validation, run->scale, run->batch_size, arena);
     if (run->n_known < run->train.n_samples)
-        lessons_price(&run->train, run->n_known);
+        pseudo_labels_price(&run->train, run->n_known);
     mlp_init(&run->mlp, &shape, arena);
     mlp_work_init(&run->work, &run->mlp,
                   max_u64(run->train.max_rows, run->validation.max_rows),
@@ -496,8 +496,9 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
     else if (options->totals.n)
         estimate_fit(&model->estimate, train->sums, train->ms,
                      train->n_samples);
-    if (options->kind == MODEL_ROOFLINE_NET && run.n_known <= MOST_WITH_LESSONS)
-        lessons_add(&run.train, N_LESSONS, options->seed, &scratch);
+    if (options->kind == MODEL_ROOFLINE_NET &&
+        run.n_known <= MOST_WITH_PSEUDO_LABELS)
+        pseudo_labels_add(&run.train, N_PSEUDO_LABELS, options->seed, &scratch);
     if (options->kind != MODEL_ROOFLINE &&
         train_net(&run, model, arena, &scratch, err))
         goto out;

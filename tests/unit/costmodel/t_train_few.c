@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Distance between a net on a roofline and that roofline, by number of samples.
  * Regularisation, pseudo-labels and the end of training decide it. The figures
- * depend on the constants in costmodel/train.c and lessons.c, which the full
- * run of t_few_samples chose. If you change one, look there first and then
+ * depend on the constants in costmodel/train.c and pseudo_labels.c, which the
+ * full run of t_few_samples chose. If you change one, look there first and then
  * write the new figure here. */
 #include "costmodel/train.h"
 

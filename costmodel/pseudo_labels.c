@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/lessons.h"
+#include "costmodel/pseudo_labels.h"
 
 #include "costmodel/linear.h"
 
@@ -132,7 +132,7 @@ static void choose_scales(struct process *process, size_t n, size_t nth)
     }
 }
 
-void lessons_price(struct dataset *all, size_t n_known)
+void pseudo_labels_price(struct dataset *all, size_t n_known)
 {
     const size_t nth = 1 + n_known / MOST_SCALED;
     const size_t n = all->n_samples;
@@ -198,8 +198,8 @@ static void draw_set(struct sample *out, const struct dataset *known,
     }
 }
 
-void lessons_add(struct dataset *dataset, size_t n, uint64_t seed,
-                 struct arena *arena)
+void pseudo_labels_add(struct dataset *dataset, size_t n, uint64_t seed,
+                       struct arena *arena)
 {
     const size_t n_known = dataset->n_samples;
     struct sample *all = ARENA_NEW(arena, struct sample, n_known + n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_COSTMODEL_LESSONS_H
-#define NEUROSHARD_COSTMODEL_LESSONS_H
+#ifndef NEUROSHARD_COSTMODEL_PSEUDO_LABELS_H
+#define NEUROSHARD_COSTMODEL_PSEUDO_LABELS_H
 
 #include "costmodel/dataset.h"
 
@@ -21,10 +21,10 @@
  * with its tables replaced by random ones of the same setting. No table is
  * wider than the first: the others are cut to its columns, since a plan groups
  * tables in this way. */
-void lessons_add(struct dataset *dataset, size_t n, uint64_t seed,
-                 struct arena *arena);
+void pseudo_labels_add(struct dataset *dataset, size_t n, uint64_t seed,
+                       struct arena *arena);
 /* Sets the times of all samples after the first n_known of a scaled dataset,
  * predicted from those first n_known. */
-void lessons_price(struct dataset *all, size_t n_known);
+void pseudo_labels_price(struct dataset *all, size_t n_known);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pseudo-labels: sets of tables that nobody measured, with times predicted by a
  * Gaussian process. The simulated GPU does not follow the roofline exactly. */
-#include "costmodel/lessons.h"
+#include "costmodel/pseudo_labels.h"
 
 #include "base/stats.h"
 #include "costmodel/gemm.h"
@@ -10,8 +10,8 @@
 #include "tests/tap.h"
 
 #define N_KNOWN 150
-#define N_LESSONS 200
-#define N_ALL (N_KNOWN + N_LESSONS)
+#define N_PSEUDO_LABELS 200
+#define N_ALL (N_KNOWN + N_PSEUDO_LABELS)
 
 static struct arena arena;
 
@@ -56,7 +56,7 @@ static void make(struct dataset *dataset, struct model *model,
                  sample_trains, &arena);
     feature_set_scale(&model->features, dataset->rows, dataset->first[N_KNOWN],
                       dataset->n_columns);
-    lessons_add(dataset, N_LESSONS, 1, &arena);
+    pseudo_labels_add(dataset, N_PSEUDO_LABELS, 1, &arena);
 }
 
 static bool is_of_setting(const struct sample_table *table,
@@ -107,20 +107,20 @@ static void test_sets(void)
  * roofline. */
 static double judge(struct sample *samples, double *rough)
 {
-    double want[N_LESSONS], apes[N_LESSONS], *ms;
+    double want[N_PSEUDO_LABELS], apes[N_PSEUDO_LABELS], *ms;
     struct dataset dataset;
     struct model model;
 
     make(&dataset, &model, samples);
     ms = dataset.ms;
     dataset_scale(&dataset, 1, N_ALL, &arena);
-    lessons_price(&dataset, N_KNOWN);
-    for (size_t i = 0; i < N_LESSONS; i++)
+    pseudo_labels_price(&dataset, N_KNOWN);
+    for (size_t i = 0; i < N_PSEUDO_LABELS; i++)
         want[i] = truth(dataset.samples[N_KNOWN + i]);
-    stats_apes(apes, want, dataset.unit + N_KNOWN, N_LESSONS);
-    *rough = stats_mean(apes, N_LESSONS);
-    stats_apes(apes, want, ms + N_KNOWN, N_LESSONS);
-    return stats_mean(apes, N_LESSONS);
+    stats_apes(apes, want, dataset.unit + N_KNOWN, N_PSEUDO_LABELS);
+    *rough = stats_mean(apes, N_PSEUDO_LABELS);
+    stats_apes(apes, want, ms + N_KNOWN, N_PSEUDO_LABELS);
+    return stats_mean(apes, N_PSEUDO_LABELS);
 }
 
 static void test_prices(void)
