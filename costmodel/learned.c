@@ -24,12 +24,12 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "costmodel/comm_fit.h"
+#include "costmodel/extrapolation.h"
 #include "costmodel/fast_mlp.h"
 #include "costmodel/features.h"
 #include "costmodel/gpu_file.h"
 #include "costmodel/model_file.h"
 #include "costmodel/roofline.h"
-#include "costmodel/trust.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -250,8 +250,8 @@ static size_t learned_judge(const struct oracle *oracle,
             fill_input(&inputs[i], learned, &shards[i],
                        &learned->as_trained[shards[i].table],
                        learned->batch_ratio);
-    return trust_judge(&learned->model, oracle->problem, shards, inputs, n,
-                       compute_ms, error, outside, arena);
+    return extrapolation_judge(&learned->model, oracle->problem, shards, inputs,
+                               n, compute_ms, error, outside, arena);
 }
 
 /* Returns the published figures of a GPU, with those replaced that were fitted

@@ -327,8 +327,9 @@ static int read_arguments(struct setup *setup, int argc, char **argv,
  * pairs of plans are in the right order. Counts pairs whose predictions differ
  * by more than the error of a difference. also_disturbed: count all plans,
  * otherwise only those without other load. */
-static void print_trust(const char *which, const struct outcome *outcomes,
-                        uint32_t n, bool also_disturbed)
+static void print_extrapolation(const char *which,
+                                const struct outcome *outcomes, uint32_t n,
+                                bool also_disturbed)
 {
     uint32_t n_judged = 0, n_within = 0, n_pairs = 0, n_right = 0;
 
@@ -379,8 +380,8 @@ static void print_summary(const struct setup *setup,
                "as predicted\n",
                100 * stats_median(errors, n),
                100 * stats_quantile(errors, n, 0.9), tau, 50 * (1 + tau));
-    print_trust("all", outcomes, n, true);
-    print_trust("undisturbed", outcomes, n, false);
+    print_extrapolation("all", outcomes, n, true);
+    print_extrapolation("undisturbed", outcomes, n, false);
 }
 
 /* --- steps of several processes --- */

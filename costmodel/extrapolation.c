@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "costmodel/trust.h"
+#include "costmodel/extrapolation.h"
 
 #include "base/ranked.h"
 
@@ -25,7 +25,7 @@ static const struct {
                     {"lookups", "look-ups of a GPU", exp2m1},
                     {"", "batch", NULL}};
 
-struct trust {
+struct extrapolation {
     struct cost_outside ranges[N_KNOWN];
     struct cost_outside *outside; /* [n]; entries of one table are adjacent */
     /* [n], by -octaves, so the farthest comes first. */
@@ -34,14 +34,15 @@ struct trust {
 };
 
 /* Fills the training ranges; NAN if a range is unknown. */
-static void find_ranges(struct trust *trust, const struct model *model)
+static void find_ranges(struct extrapolation *extrapolation,
+                        const struct model *model)
 {
-    struct cost_outside *batch = &trust->ranges[BATCH];
+    struct cost_outside *batch = &extrapolation->ranges[BATCH];
 
     for (unsigned k = 0; k < N_KNOWN; k++) {
         const struct feature_set *set =
             k < OF_GPU ? &model->features : &model->estimate.totals;
-        struct cost_outside *range = &trust->ranges[k];
+        struct cost_outside *range = &extrapolation->ranges[k];
 
         *range = (struct cost_outside){NULL, known[k].name, 0, NAN, NAN};
         for (unsigned f = 0; f < set->n; f++)
@@ -58,27 +59,27 @@ static void find_ranges(struct trust *trust, const struct model *model)
 
 /* Returns the number of octaves by which a value is outside its range, and adds
  * it to the list. For each table only its farthest value is listed. */
-static double check(struct trust *trust, unsigned what, const char *table,
-                    double value)
+static double check(struct extrapolation *extrapolation, unsigned what,
+                    const char *table, double value)
 {
-    struct cost_outside at = trust->ranges[what];
+    struct cost_outside at = extrapolation->ranges[what];
     const double octaves =
         log2(fmax((1 + at.least) / (1 + value), (1 + value) / (1 + at.most)));
-    size_t i = trust->n;
+    size_t i = extrapolation->n;
 
-    if (!(octaves > (what == BATCH ? 0 : TRUST_MARGIN)))
+    if (!(octaves > (what == BATCH ? 0 : EXTRAPOLATION_MARGIN)))
         return 0;
     at.table = table;
     at.value = value;
-    while (i > 0 && trust->outside[i - 1].table == table &&
-           trust->outside[i - 1].feature != at.feature)
+    while (i > 0 && extrapolation->outside[i - 1].table == table &&
+           extrapolation->outside[i - 1].feature != at.feature)
         i--;
-    if (!i || trust->outside[i - 1].table != table)
-        i = ++trust->n;
-    else if (octaves <= -trust->order[i - 1].key)
+    if (!i || extrapolation->outside[i - 1].table != table)
+        i = ++extrapolation->n;
+    else if (octaves <= -extrapolation->order[i - 1].key)
         return octaves;
-    trust->outside[i - 1] = at;
-    trust->order[i - 1] = (struct ranked){-octaves, (uint32_t)(i - 1)};
+    extrapolation->outside[i - 1] = at;
+    extrapolation->order[i - 1] = (struct ranked){-octaves, (uint32_t)(i - 1)};
     return octaves;
 }
 
@@ -96,22 +97,23 @@ struct cost_error interval_cost_error(const struct interval_list *intervals,
                                interval->pair_error_frac};
 }
 
-size_t trust_judge(const struct model *model, const struct problem *problem,
-                   const struct shard *shards,
-                   const struct feature_input *inputs, size_t n,
-                   const double *compute_ms, struct cost_error *error,
-                   struct cost_outside **outside, struct arena *arena)
+size_t extrapolation_judge(const struct model *model,
+                           const struct problem *problem,
+                           const struct shard *shards,
+                           const struct feature_input *inputs, size_t n,
+                           const double *compute_ms, struct cost_error *error,
+                           struct cost_outside **outside, struct arena *arena)
 {
     const uint32_t n_devices = problem->cluster.n_devices;
     struct device_load *loads = ARENA_NEW(arena, struct device_load, n_devices);
     double *octaves = ARENA_NEW(arena, double, n_devices), wider;
     const size_t most = OF_GPU * n + N_KNOWN;
-    struct trust trust = {.outside =
-                              ARENA_NEW(arena, struct cost_outside, most),
-                          .order = ARENA_NEW(arena, struct ranked, most)};
+    struct extrapolation extrapolation = {
+        .outside = ARENA_NEW(arena, struct cost_outside, most),
+        .order = ARENA_NEW(arena, struct ranked, most)};
     uint32_t slowest = 0;
 
-    find_ranges(&trust, model);
+    find_ranges(&extrapolation, model);
     for (size_t i = 0; i < n; i++) {
         const char *table = problem->tables[shards[i].table].name;
         const double values[] = {inputs[i].dim, inputs[i].n_rows,
@@ -122,18 +124,19 @@ size_t trust_judge(const struct model *model, const struct problem *problem,
             continue;
         device_load_add(&loads[r], &inputs[i]);
         for (unsigned k = OF_PIECE; k < OF_GPU; k++)
-            octaves[r] = fmax(octaves[r], check(&trust, k, table, values[k]));
+            octaves[r] =
+                fmax(octaves[r], check(&extrapolation, k, table, values[k]));
     }
     for (uint32_t r = 0; r < n_devices; r++) {
         const double values[] = {loads[r].n_tables, loads[r].n_lookups};
 
         for (unsigned k = OF_GPU; k < BATCH && loads[r].n_tables > 0; k++)
-            octaves[r] =
-                fmax(octaves[r], check(&trust, k, NULL, values[k - OF_GPU]));
+            octaves[r] = fmax(
+                octaves[r], check(&extrapolation, k, NULL, values[k - OF_GPU]));
         if (compute_ms[r] > compute_ms[slowest])
             slowest = r;
     }
-    check(&trust, BATCH, NULL, (double)problem->batch);
+    check(&extrapolation, BATCH, NULL, (double)problem->batch);
     wider = 1 + octaves[slowest];
     if (error->frac > 0)
         *error = interval_cost_error(&model->intervals,
@@ -142,9 +145,9 @@ size_t trust_judge(const struct model *model, const struct problem *problem,
         error->of = arena_printf(arena, "%s, widened", error->of);
     error->frac = expm1(wider * log1p(error->frac));
     error->pair_frac = expm1(wider * log1p(error->pair_frac));
-    *outside = ARENA_NEW(arena, struct cost_outside, trust.n);
-    ranked_sort(trust.order, trust.n);
-    for (size_t i = 0; i < trust.n; i++)
-        (*outside)[i] = trust.outside[trust.order[i].idx];
-    return trust.n;
+    *outside = ARENA_NEW(arena, struct cost_outside, extrapolation.n);
+    ranked_sort(extrapolation.order, extrapolation.n);
+    for (size_t i = 0; i < extrapolation.n; i++)
+        (*outside)[i] = extrapolation.outside[extrapolation.order[i].idx];
+    return extrapolation.n;
 }

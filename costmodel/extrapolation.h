@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_COSTMODEL_TRUST_H
-#define NEUROSHARD_COSTMODEL_TRUST_H
+#ifndef NEUROSHARD_COSTMODEL_EXTRAPOLATION_H
+#define NEUROSHARD_COSTMODEL_EXTRAPOLATION_H
 
 #include "costmodel/model_file.h"
 
@@ -8,8 +8,9 @@
  * Judges the price of a plan: gives the interval of the slowest device's class,
  * and lists the values outside the model's training range. The values are the
  * columns, rows and lookups of pieces, the pieces and lookups of a device, and
- * the batch. Values within TRUST_MARGIN of a range count as inside, because few
- * samples do not reach the ends of the distribution that they were drawn from.
+ * the batch. Values within EXTRAPOLATION_MARGIN of a range count as inside,
+ * because few samples do not reach the ends of the distribution that they were
+ * drawn from.
  *
  * If values of a device are n octaves outside, its interval becomes (1 + n)
  * times as wide, in the logarithm. This was calibrated by training on one half
@@ -17,16 +18,17 @@
  * lookups or tables. The errors were this large or smaller, except for a net at
  * four times the lookups of its training.
  */
-#define TRUST_MARGIN 0.5 /* octaves */
+#define EXTRAPOLATION_MARGIN 0.5 /* octaves */
 
 /* Judges the price of shards[n], which are sorted by table, for struct
  * oracle_ops. inputs[n] are the shards as the model sees them. On entry *error
  * is that of all devices, or 0. On return it is that of the slowest device. */
-size_t trust_judge(const struct model *model, const struct problem *problem,
-                   const struct shard *shards,
-                   const struct feature_input *inputs, size_t n,
-                   const double *compute_ms, struct cost_error *error,
-                   struct cost_outside **outside, struct arena *arena);
+size_t extrapolation_judge(const struct model *model,
+                           const struct problem *problem,
+                           const struct shard *shards,
+                           const struct feature_input *inputs, size_t n,
+                           const double *compute_ms, struct cost_error *error,
+                           struct cost_outside **outside, struct arena *arena);
 
 /* Returns the interval of a class, or of all devices, with a description such
  * as "94 held-out samples (few tables)", in the arena. Returns 0 if there is no

@@ -2,7 +2,7 @@
 /* Error intervals of prices from a model of few samples: the interval class of
  * the slowest device, inputs outside the measured range, and how much they
  * widen the interval. */
-#include "costmodel/trust.h"
+#include "costmodel/extrapolation.h"
 
 #include "core/plan.h"
 #include "costmodel/gemm.h"
