@@ -37,9 +37,9 @@ struct trial {
     size_t n;
     bool has_nets;
     uint64_t n_folds;
-    const struct sample **judged; /* [n_judged], in the order of folds */
-    double *ms;                   /* [n_judged], measured */
-    double *says[N_MODEL_KINDS];  /* [n_judged], predicted */
+    const struct sample **judged;     /* [n_judged], in the order of folds */
+    double *ms;                       /* [n_judged], measured */
+    double *predicted[N_MODEL_KINDS]; /* [n_judged], predicted */
     /* Sums over folds: mean error of the fold's model on all samples, times the
      * number of samples in the fold. */
     double all_mape[N_MODEL_KINDS];
@@ -89,20 +89,20 @@ static double ask(struct trial *trial, const struct model *model, uint64_t fold,
     const size_t n_before = trial->n_judged;
     double *apes = ARENA_NEW(arena, double, trial->n), mape;
     struct dataset dataset;
-    const double *says =
-        model_says(&dataset, model, trial->known, trial->n, is_judge, arena);
+    const double *predicted = model_predicts(&dataset, model, trial->known,
+                                             trial->n, is_judge, arena);
 
     for (size_t i = 0, judge = 0; i < trial->n; i++) {
         if (!is_judge(&trial->known[i]))
             continue;
         if (is_in_fold(trial, &trial->known[i], fold)) {
             trial->judged[trial->n_judged] = &trial->known[i];
-            trial->says[kind][trial->n_judged] = says[judge];
+            trial->predicted[kind][trial->n_judged] = predicted[judge];
             trial->ms[trial->n_judged++] = dataset.ms[judge];
         }
         judge++;
     }
-    stats_apes(apes, dataset.ms, says, dataset.n_samples);
+    stats_apes(apes, dataset.ms, predicted, dataset.n_samples);
     mape = stats_mean(apes, dataset.n_samples);
     trial->all_mape[kind] += (double)(trial->n_judged - n_before) * mape;
     return mape;
@@ -142,8 +142,9 @@ static int try_kind(struct trial *trial, struct error_list *choice,
         if (try_fold(trial, kind, fold, err))
             return -1;
     if (trial->n_judged)
-        choice->at[choice->n++] = errors_of(model_kind_names[kind], trial->ms,
-                                            trial->says[kind], trial->n_judged);
+        choice->at[choice->n++] =
+            errors_of(model_kind_names[kind], trial->ms, trial->predicted[kind],
+                      trial->n_judged);
     return 0;
 }
 
@@ -160,8 +161,8 @@ static enum model_kind best_kind(const struct trial *trial,
     for (; kind < best; kind++) {
         struct paired paired;
 
-        pair_errors(&paired, trial->judged, trial->ms, trial->says[kind],
-                    trial->says[best], trial->n_judged);
+        pair_errors(&paired, trial->judged, trial->ms, trial->predicted[kind],
+                    trial->predicted[best], trial->n_judged);
         if (paired.gain <= paired.gain_se &&
             paired.old_mape <= TOLERATED * paired.new_mape)
             break;
@@ -220,7 +221,7 @@ static void collect(struct trial *trial, const struct sample *samples, size_t n,
     trial->judged = ARENA_NEW(arena, const struct sample *, n);
     trial->ms = ARENA_NEW(arena, double, n);
     for (int kind = 0; kind < N_MODEL_KINDS; kind++)
-        trial->says[kind] = ARENA_NEW(arena, double, n);
+        trial->predicted[kind] = ARENA_NEW(arena, double, n);
 }
 
 int train_choose(struct model *model, const struct sample *samples, size_t n,
@@ -250,7 +251,7 @@ int train_choose(struct model *model, const struct sample *samples, size_t n,
     if (trial.n_folds > 1)
         model->intervals = intervals_make(
             "samples by cross-validation", trial.judged, trial.ms,
-            trial.says[chosen.kind], trial.n_judged,
+            trial.predicted[chosen.kind], trial.n_judged,
             correction(&trial, &choice.at[chosen.kind], model, &scratch));
     rc = 0;
 out:

@@ -23,7 +23,7 @@
 /* Least number of exchanges from which on the other form may be chosen. In
  * tests with only 4 to 14 exchanges (copies inside a host), the form that
  * cross-validation chose had errors that were 2 to 22 % larger. */
-#define MIN_TOLD 20
+#define MIN_MEASURED 20
 /*
  * Prior for the growth of a curve, for everything that the measured curves do
  * not determine.
@@ -339,7 +339,7 @@ static size_t fit_best_form(struct comm_fit *fit, size_t witness,
     double error, other_error;
     size_t n_points = fit_kind(fit, kind, usual, samples, n, &error);
 
-    if (n_points >= MIN_TOLD &&
+    if (n_points >= MIN_MEASURED &&
         fit_kind(&other, kind, unusual, samples, n, &other_error) == n_points &&
         other_error < (1 - WORTH_FRAC) * error)
         *fit = other;

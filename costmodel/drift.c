@@ -42,7 +42,7 @@
 /* A fused or executed sample, and the model's prediction of it. */
 struct point {
     const struct sample *sample;
-    double says_ms;
+    double predicted_ms;
     double error; /* log(measured / predicted), clipped */
     size_t class; /* index of the class of similar work */
 };
@@ -91,7 +91,7 @@ static uint64_t class_key(const struct point *point)
                     setting->optimizer,
                     floor(log2(setting->batch)),
                     floor(log2(sample->n_tables)),
-                    floor(log2(point->says_ms) / 4),
+                    floor(log2(point->predicted_ms) / 4),
                     0};
 
     for (uint32_t t = 0; t < sample->n_tables; t++)
@@ -127,7 +127,8 @@ static void find_points(struct series *series, const struct model *model,
     for (size_t i = 0; i < n; i++)
         if (is_unseen(&samples[i], model))
             unseen[series->n++] = samples[i];
-    ms = model_says(&dataset, model, unseen, series->n, sample_trains, arena);
+    ms = model_predicts(&dataset, model, unseen, series->n, sample_trains,
+                        arena);
     series->points = ARENA_NEW(arena, struct point, series->n);
     for (size_t i = 0; i < series->n; i++)
         series->points[i] =
@@ -228,7 +229,7 @@ static void judge_class(struct drift_class *class, unsigned number,
 {
     const char *name = interval_classes[number];
     double *took = ARENA_NEW(&series->arena, double, series->n);
-    double *says = ARENA_NEW(&series->arena, double, series->n);
+    double *predicted = ARENA_NEW(&series->arena, double, series->n);
 
     for (int now = 0; now < 2; now++) {
         size_t n = 0;
@@ -240,11 +241,12 @@ static void judge_class(struct drift_class *class, unsigned number,
                 now != (strcmp(time_of(point->sample), promoted) > 0))
                 continue;
             took[n] = point->sample->total.median_ms;
-            says[n++] = point->says_ms;
+            predicted[n++] = point->predicted_ms;
         }
-        *(now ? &class->now : &class->then) = errors_of(name, took, says, n);
+        *(now ? &class->now : &class->then) =
+            errors_of(name, took, predicted, n);
         for (size_t i = 0; i < n; i++)
-            took[i] /= says[i];
+            took[i] /= predicted[i];
         class->ratio = stats_median(took, n);
     }
 }

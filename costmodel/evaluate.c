@@ -38,10 +38,10 @@ static bool keep_held_out(const struct sample *sample)
            sample_split(sample) == SPLIT_HELD_OUT;
 }
 
-double *model_says(struct dataset *dataset, const struct model *model,
-                   const struct sample *samples, size_t n,
-                   bool (*keep)(const struct sample *sample),
-                   struct arena *arena)
+double *model_predicts(struct dataset *dataset, const struct model *model,
+                       const struct sample *samples, size_t n,
+                       bool (*keep)(const struct sample *sample),
+                       struct arena *arena)
 {
     struct mlp_work work;
     struct arena scratch = {0};
@@ -86,7 +86,7 @@ static double *predict_singles(const struct model *model,
             next->tables += t;
             next->n_tables = 1;
         }
-    single = model_says(&singles, model, alone, n, sample_trains, arena);
+    single = model_predicts(&singles, model, alone, n, sample_trains, arena);
     for (size_t i = 0; i < dataset->n_samples; i++)
         for (uint32_t j = dataset->first[i]; j < dataset->first[i + 1]; j++)
             ms[i] += single[j];
@@ -216,7 +216,7 @@ struct judged {
     const char *kind; /* kind of the model */
     /* [n_samples] for each predictor; the sum of measured singles is NAN if a
      * table was not measured alone. */
-    double *says[N_PREDICTORS];
+    double *predicted[N_PREDICTORS];
     bool *is_kept; /* [n_samples]; true for samples that count */
     struct arena *arena;
 };
@@ -232,7 +232,7 @@ static struct errors errors_of_kept(const struct judged *judged,
     for (size_t i = 0; i < n; i++)
         if (judged->is_kept[i]) {
             want[n_kept] = judged->held_out->ms[i];
-            got[n_kept++] = judged->says[predictor][i];
+            got[n_kept++] = judged->predicted[predictor][i];
         }
     return errors_of(predictor == PREDICTOR_NET ? judged->kind
                                                 : predictor_names[predictor],
@@ -251,7 +251,7 @@ static void judge_singles(struct evaluation *evaluation,
 
         for (size_t i = 0; i < held_out->n_samples; i++)
             judged->is_kept[i] = held_out->samples[i]->n_tables > 1 &&
-                                 !isnan(judged->says[sums[k]][i]);
+                                 !isnan(judged->predicted[sums[k]][i]);
         net = errors_of_kept(judged, PREDICTOR_NET);
         singles = errors_of_kept(judged, sums[k]);
         evaluation->singles.n = net.n;
@@ -317,7 +317,8 @@ static void judge_classes(struct evaluation *evaluation,
  * classes), and the intervals that these samples would give. */
 static void judge_intervals(struct evaluation *evaluation,
                             const struct model *model,
-                            const struct dataset *held_out, const double *says)
+                            const struct dataset *held_out,
+                            const double *predicted)
 {
     const struct interval_list *has = &model->intervals;
 
@@ -334,14 +335,14 @@ static void judge_intervals(struct evaluation *evaluation,
             if (c && own != &has->at[c])
                 continue;
             covered->n++;
-            n_within +=
-                interval_error(held_out->ms[i], says[i]) <= own->error_frac;
+            n_within += interval_error(held_out->ms[i], predicted[i]) <=
+                        own->error_frac;
         }
         covered->within_frac = (double)n_within / (double)covered->n;
     }
     evaluation->intervals =
         intervals_make("held-out samples", held_out->samples, held_out->ms,
-                       says, held_out->n_samples, 1);
+                       predicted, held_out->n_samples, 1);
 }
 
 void evaluate_model(struct evaluation *evaluation, const struct model *model,
@@ -352,7 +353,7 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     struct judged judged = {.held_out = &held_out,
                             .kind = model_kind_names[model_kind(model)],
                             .arena = &arena};
-    double **says = judged.says, *sums;
+    double **predicted = judged.predicted, *sums;
 
     memset(evaluation, 0, sizeof(*evaluation));
     for (size_t i = 0; i < n; i++)
@@ -360,30 +361,30 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
     sums = ARENA_NEW(&arena, double, n);
     evaluation->repeats = evaluate_cases(samples, n, sums);
     evaluation->sentinels = sample_sentinels(samples, n);
-    says[PREDICTOR_NET] =
-        model_says(&held_out, model, samples, n, keep_held_out, &arena);
+    predicted[PREDICTOR_NET] =
+        model_predicts(&held_out, model, samples, n, keep_held_out, &arena);
     dataset_init(&train, &model->features, &model->estimate, samples, n,
                  sample_is_train, &arena);
     n = held_out.n_samples;
     judged.is_kept = ARENA_NEW(&arena, bool, n);
-    says[PREDICTOR_MEASURED_SINGLES] = ARENA_NEW(&arena, double, n);
-    says[PREDICTOR_PREDICTED_SINGLES] =
+    predicted[PREDICTOR_MEASURED_SINGLES] = ARENA_NEW(&arena, double, n);
+    predicted[PREDICTOR_PREDICTED_SINGLES] =
         predict_singles(model, &held_out, &arena);
-    says[PREDICTOR_LINEAR] = predict_linear(&train, &held_out, &arena);
+    predicted[PREDICTOR_LINEAR] = predict_linear(&train, &held_out, &arena);
     for (size_t i = 0; i < n; i++)
-        says[PREDICTOR_MEASURED_SINGLES][i] =
+        predicted[PREDICTOR_MEASURED_SINGLES][i] =
             sums[held_out.samples[i] - samples];
     for (size_t p = 0; p < N_PREDICTORS; p++) {
         for (size_t i = 0; i < n; i++)
             judged.is_kept[i] =
-                (p != PREDICTOR_MEASURED_SINGLES || !isnan(says[p][i])) &&
+                (p != PREDICTOR_MEASURED_SINGLES || !isnan(predicted[p][i])) &&
                 (p != PREDICTOR_LINEAR || train.n_samples);
         evaluation->errors[p] = errors_of_kept(&judged, (enum predictor)p);
     }
     if (model->mlp.n_params)
         judge_singles(evaluation, &judged);
     judge_classes(evaluation, model, &judged);
-    judge_intervals(evaluation, model, &held_out, says[PREDICTOR_NET]);
+    judge_intervals(evaluation, model, &held_out, predicted[PREDICTOR_NET]);
     arena_release(&arena);
 }
 
@@ -449,14 +450,14 @@ static double clustered_se(struct gain *gains, size_t n, double mean)
 }
 
 void pair_errors(struct paired *paired, const struct sample *const *samples,
-                 const double *ms, const double *old_says,
-                 const double *new_says, size_t n)
+                 const double *ms, const double *old_predicted,
+                 const double *new_predicted, size_t n)
 {
     struct gain *gains = mem_alloc(n, sizeof(*gains));
     double *apes = mem_alloc(n, 2 * sizeof(*apes));
 
-    stats_apes(apes, ms, old_says, n);
-    stats_apes(apes + n, ms, new_says, n);
+    stats_apes(apes, ms, old_predicted, n);
+    stats_apes(apes + n, ms, new_predicted, n);
     *paired = (struct paired){.n = n,
                               .old_mape = stats_mean(apes, n),
                               .new_mape = stats_mean(apes + n, n)};
@@ -476,13 +477,13 @@ void evaluate_pair(struct paired *paired, const struct model *old_model,
     const struct model *models[2] = {old_model, new_model};
     struct dataset held_out;
     struct arena arena = {0};
-    double *says[2];
+    double *predicted[2];
 
     for (int m = 0; m < 2; m++)
-        says[m] =
-            model_says(&held_out, models[m], samples, n, keep_held_out, &arena);
-    pair_errors(paired, held_out.samples, held_out.ms, says[0], says[1],
-                held_out.n_samples);
+        predicted[m] = model_predicts(&held_out, models[m], samples, n,
+                                      keep_held_out, &arena);
+    pair_errors(paired, held_out.samples, held_out.ms, predicted[0],
+                predicted[1], held_out.n_samples);
     arena_release(&arena);
 }
 
@@ -492,9 +493,10 @@ json_t *held_out_to_json(const struct model *model,
     json_t *list = json_array();
     struct dataset held_out;
     struct arena arena = {0};
-    double *says;
+    double *predicted;
 
-    says = model_says(&held_out, model, samples, n, keep_held_out, &arena);
+    predicted =
+        model_predicts(&held_out, model, samples, n, keep_held_out, &arena);
     for (size_t i = 0; i < held_out.n_samples; i++) {
         const struct sample *sample = held_out.samples[i];
         const struct sample_setting *setting = sample->setting;
@@ -509,13 +511,14 @@ json_t *held_out_to_json(const struct model *model,
                      precision_bytes(setting->precision);
         }
         json_array_append_new(
-            list, json_pack("{s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:s, s:s}",
-                            "measured_ms", held_out.ms[i], "predicted_ms",
-                            says[i], "tables", (json_int_t)sample->n_tables,
-                            "batch", (json_int_t)setting->batch, "lookups",
-                            lookups, "columns", columns, "weight_bytes", bytes,
-                            "precision", precision_names[setting->precision],
-                            "optimizer", optimizer_names[setting->optimizer]));
+            list,
+            json_pack("{s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:s, s:s}",
+                      "measured_ms", held_out.ms[i], "predicted_ms",
+                      predicted[i], "tables", (json_int_t)sample->n_tables,
+                      "batch", (json_int_t)setting->batch, "lookups", lookups,
+                      "columns", columns, "weight_bytes", bytes, "precision",
+                      precision_names[setting->precision], "optimizer",
+                      optimizer_names[setting->optimizer]));
     }
     arena_release(&arena);
     return list;

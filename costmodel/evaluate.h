@@ -95,8 +95,8 @@ struct paired {
     double gain_se;
 };
 void pair_errors(struct paired *paired, const struct sample *const *samples,
-                 const double *ms, const double *old_says,
-                 const double *new_says, size_t n);
+                 const double *ms, const double *old_predicted,
+                 const double *new_predicted, size_t n);
 void evaluate_pair(struct paired *paired, const struct model *old_model,
                    const struct model *new_model, const struct sample *samples,
                    size_t n);
@@ -120,10 +120,10 @@ struct errors errors_of(const char *name, const double *want, const double *got,
 
 /* Makes the model's dataset of the samples that `keep` accepts. Returns the
  * model's prediction for each in ms. Both live in the arena. */
-double *model_says(struct dataset *dataset, const struct model *model,
-                   const struct sample *samples, size_t n,
-                   bool (*keep)(const struct sample *sample),
-                   struct arena *arena) NEVER_NULL;
+double *model_predicts(struct dataset *dataset, const struct model *model,
+                       const struct sample *samples, size_t n,
+                       bool (*keep)(const struct sample *sample),
+                       struct arena *arena) NEVER_NULL;
 
 /* Stores the evaluation in the model, for its file. Its intervals are stored
  * only if they are based on at least as many samples as the model's own. */

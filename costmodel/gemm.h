@@ -16,7 +16,7 @@
  */
 
 /* Prepares OpenBLAS. Call it before gemm, and before any function that trains
- * or evaluates a net in training (train_fit, evaluate_model, model_says).
+ * or evaluates a net in training (train_fit, evaluate_model, model_predicts).
  * OpenBLAS runs on one thread, so that a machine always gives the same result.
  * ERR_IO if it cannot be loaded. A second call does nothing. */
 int gemm_init(struct err *err) MUST_CHECK;

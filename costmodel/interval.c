@@ -43,14 +43,14 @@ const char *interval_class_of(const struct sample *sample)
 
 /* Returns measured over predicted time, within bounds. A net without an
  * estimate may predict a negative time. */
-static double ratio_of(double ms, double says)
+static double ratio_of(double ms, double predicted)
 {
-    return fmin(ms / fmax(says, 0), 1 + INTERVAL_MAX_ERROR);
+    return fmin(ms / fmax(predicted, 0), 1 + INTERVAL_MAX_ERROR);
 }
 
-double interval_error(double ms, double says)
+double interval_error(double ms, double predicted)
 {
-    const double ratio = ratio_of(ms, says);
+    const double ratio = ratio_of(ms, predicted);
 
     return fmax(ratio, 1 / ratio) - 1;
 }
@@ -65,7 +65,7 @@ static double bound(double *errors, size_t n)
 
 struct interval_list intervals_make(const char *of,
                                     const struct sample *const *samples,
-                                    const double *ms, const double *says,
+                                    const double *ms, const double *predicted,
                                     size_t n, double scale)
 {
     double *errors = mem_alloc(n, 2 * sizeof(*errors)), *pairs = errors + n;
@@ -80,8 +80,8 @@ struct interval_list intervals_make(const char *of,
                 continue;
             if (interval.n)
                 pairs[interval.n - 1] =
-                    interval_error(ratio_of(ms[i], says[i]), last);
-            last = ratio_of(ms[i], says[i]);
+                    interval_error(ratio_of(ms[i], predicted[i]), last);
+            last = ratio_of(ms[i], predicted[i]);
             errors[interval.n++] = interval_error(last, 1);
         }
         if (interval.n < INTERVAL_LEAST)

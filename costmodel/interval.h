@@ -68,16 +68,16 @@ struct interval_list {
 #define INTERVAL_LEAST 15
 
 /* Makes the intervals from samples[n], each with its setting, with the measured
- * times ms[n] and the predicted times says[n]. Errors are multiplied by
+ * times ms[n] and the predicted times predicted[n]. Errors are multiplied by
  * `scale`, which is 1 if the model itself made the predictions. */
 struct interval_list intervals_make(const char *of,
                                     const struct sample *const *samples,
-                                    const double *ms, const double *says,
+                                    const double *ms, const double *predicted,
                                     size_t n, double scale);
 /* Returns the interval of the class, or else that of all devices; NULL if there
  * are no intervals. */
 const struct interval *interval_find(const struct interval_list *intervals,
                                      const char *class);
-double interval_error(double ms, double says);
+double interval_error(double ms, double predicted);
 
 #endif

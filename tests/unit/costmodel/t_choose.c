@@ -16,11 +16,11 @@
 static double mape(const struct model *model, const struct sample *known,
                    size_t n)
 {
-    double says[N_SAMPLES], sum = 0;
+    double predicted[N_SAMPLES], sum = 0;
 
-    predict_samples(model, known, n, says);
+    predict_samples(model, known, n, predicted);
     for (size_t i = 0; i < n; i++)
-        sum += fabs(says[i] / known[i].total.median_ms - 1);
+        sum += fabs(predicted[i] / known[i].total.median_ms - 1);
     return sum / (double)n;
 }
 
@@ -31,7 +31,8 @@ static double reckon(const struct sample *known, size_t n,
                      const struct train_options *options, double *scale,
                      struct arena *arena)
 {
-    double errors[N_SAMPLES], says[N_SAMPLES], folds_mape = 0, folded_mape = 0;
+    double errors[N_SAMPLES], predicted[N_SAMPLES], folds_mape = 0,
+                                                    folded_mape = 0;
     size_t n_errors = 0, k;
     struct model model;
     struct err err = {0};
@@ -48,12 +49,12 @@ static double reckon(const struct sample *known, size_t n,
         if (!ok(!train_fit(&model, seen, n_seen, options, arena, &err),
                 "fold %u: %zu seen%s", (unsigned)fold, n_seen, err.msg))
             return NAN;
-        predict_samples(&model, own, n_own, says);
+        predict_samples(&model, own, n_own, predicted);
         for (size_t i = 0; i < n_own; i++) {
             const double ms = own[i].total.median_ms;
 
-            folded_mape += fabs(says[i] / ms - 1);
-            errors[n_errors++] = fmax(says[i] / ms, ms / says[i]) - 1;
+            folded_mape += fabs(predicted[i] / ms - 1);
+            errors[n_errors++] = fmax(predicted[i] / ms, ms / predicted[i]) - 1;
         }
         folds_mape += (double)n_own * mape(&model, known, n);
     }

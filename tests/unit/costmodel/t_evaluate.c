@@ -400,7 +400,7 @@ static void test_linear(const struct sample *samples, size_t n,
 static void test_intervals(const struct sample *samples, size_t n,
                            struct arena *arena)
 {
-    double *says = ARENA_NEW(arena, double, n);
+    double *predicted = ARENA_NEW(arena, double, n);
     size_t n_of[MAX_INTERVALS] = {0}, n_within_of[MAX_INTERVALS] = {0};
     struct evaluation evaluation;
     const struct interval *own;
@@ -418,18 +418,18 @@ static void test_intervals(const struct sample *samples, size_t n,
     for (size_t i = 0; i < model.intervals.n; i++)
         model.intervals.at[i].error_frac *= 1 + 1e-4;
     evaluate_model(&evaluation, &model, samples, n);
-    predict_samples(&model, samples, n, says);
+    predict_samples(&model, samples, n, predicted);
     for (size_t i = 0; i < n; i++) {
         if (samples[i].kind != SAMPLE_FUSED || samples[i].case_idx % 10 != 9 ||
             samples[i].flags)
             continue;
         own = interval_find(&model.intervals, interval_class_of(&samples[i]));
         n_held_out++;
-        n_within += interval_error(samples[i].total.median_ms, says[i]) <=
+        n_within += interval_error(samples[i].total.median_ms, predicted[i]) <=
                     own->error_frac;
         n_of[own - model.intervals.at]++;
         n_within_of[own - model.intervals.at] +=
-            interval_error(samples[i].total.median_ms, says[i]) <=
+            interval_error(samples[i].total.median_ms, predicted[i]) <=
             own->error_frac;
     }
     for (size_t c = 1; c < model.intervals.n; c++) {

@@ -28,12 +28,12 @@ struct said {
     struct sample_setting settings[MAX_SAMPLES];
     struct sample_table tables[MAX_SAMPLES][MAX_TABLES];
     const struct sample *list[MAX_SAMPLES];
-    double ms[MAX_SAMPLES], says[MAX_SAMPLES];
+    double ms[MAX_SAMPLES], predicted[MAX_SAMPLES];
     size_t n;
 };
 
 static void add(struct said *said, const struct kind *kind, double ms,
-                double says)
+                double predicted)
 {
     const size_t i = said->n++;
 
@@ -49,13 +49,13 @@ static void add(struct said *said, const struct kind *kind, double ms,
                                        .n_tables = kind->n_tables};
     said->list[i] = &said->samples[i];
     said->ms[i] = ms;
-    said->says[i] = says;
+    said->predicted[i] = predicted;
 }
 
 static struct interval_list make(const struct said *said)
 {
-    return intervals_make("samples", said->list, said->ms, said->says, said->n,
-                          1);
+    return intervals_make("samples", said->list, said->ms, said->predicted,
+                          said->n, 1);
 }
 
 static void test_classes(void)
@@ -109,8 +109,8 @@ static void test_by_class(void)
     usual = interval_find(&intervals, "usual");
     is_i64((int64_t)few->n, 20, "the class counts its samples");
     is_near(few->error_frac, 0.19, 1e-12, "the 19th of 20, too high or low");
-    halved =
-        intervals_make("samples", said.list, said.ms, said.says, said.n, 0.5);
+    halved = intervals_make("samples", said.list, said.ms, said.predicted,
+                            said.n, 0.5);
     is_near(interval_find(&halved, "few tables")->error_frac, 0.095, 1e-12,
             "errors that count half");
     is_near(interval_find(&halved, "few tables")->pair_error_frac,

@@ -21,16 +21,16 @@ static void compare(const struct model *net, const struct model *roofline,
 {
     struct arena arena = {0};
     const struct sample *judges = few_samples('B', N_JUDGES, 0, 77, &arena);
-    double says[N_JUDGES], ms[N_JUDGES];
+    double predicted[N_JUDGES], ms[N_JUDGES];
 
-    predict_samples(net, judges, N_JUDGES, says);
+    predict_samples(net, judges, N_JUDGES, predicted);
     predict_samples(roofline, judges, N_JUDGES, ms);
     memset(figures, 0, 3 * sizeof(*figures));
     for (size_t i = 0; i < N_JUDGES; i++) {
         const double want = judges[i].total.median_ms;
 
-        figures[0] += fabs(log(says[i] / ms[i])) / N_JUDGES;
-        figures[1] += fabs(says[i] / want - 1) / N_JUDGES;
+        figures[0] += fabs(log(predicted[i] / ms[i])) / N_JUDGES;
+        figures[1] += fabs(predicted[i] / want - 1) / N_JUDGES;
         figures[2] += fabs(ms[i] / want - 1) / N_JUDGES;
     }
     arena_release(&arena);
