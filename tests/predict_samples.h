@@ -20,7 +20,7 @@ static inline void predict_samples(const struct model *model,
     struct dataset dataset;
     struct arena arena = {0};
 
-    memcpy(ms, model_says(&dataset, model, samples, n, has_tables, &arena),
+    memcpy(ms, model_predicts(&dataset, model, samples, n, has_tables, &arena),
            n * sizeof(*ms));
     arena_release(&arena);
 }

@@ -51,7 +51,7 @@ static struct side side_of(const struct model *model,
                            struct arena *arena)
 {
     struct dataset dataset;
-    double *says = model_says(&dataset, model, samples, n, keep, arena);
+    double *says = model_predicts(&dataset, model, samples, n, keep, arena);
 
     return (struct side){dataset.samples, dataset.ms, says, dataset.n_samples};
 }
