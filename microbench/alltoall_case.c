@@ -3,7 +3,7 @@
 #include "base/interrupt.h"
 #include "device/alltoall.h"
 #include "device/laps.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 
 #include <assert.h>
 
@@ -40,7 +40,7 @@
 /* Setup of the benchmark. All data that is sent lies in one region, all data
  * that is received in another. In each region the buffers of the ranks of this
  * process follow one another. */
-struct exchange_rig {
+struct exchange_setup {
     struct comm *comm; /* not owned, like options and sink */
     const struct bench_options *options;
     struct sample_sink *sink;
@@ -53,13 +53,13 @@ struct exchange_rig {
     void *d_send[MAX_EXCHANGE_RANKS], *d_recv[MAX_EXCHANGE_RANKS];
 };
 
-static int alloc_region(struct exchange_rig *rig, void **d_region,
+static int alloc_region(struct exchange_setup *setup, void **d_region,
                         struct err *err)
 {
-    if (device_alloc(rig->comm->device, d_region, rig->n_floats * sizeof(float),
-                     err))
+    if (device_alloc(setup->comm->device, d_region,
+                     setup->n_floats * sizeof(float), err))
         return -1;
-    return device_fill(rig->comm->device, *d_region, rig->n_floats,
+    return device_fill(setup->comm->device, *d_region, setup->n_floats,
                        PRECISION_FP32, 1, err);
 }
 
@@ -70,10 +70,10 @@ static uint64_t region_bytes(const struct bench_options *options)
 
 /* Draws a pattern. One in N_POWERS patterns is even, the others are uneven to
  * different degrees. */
-static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
+static void draw_pattern(struct exchange_setup *setup, uint64_t case_idx)
 {
-    const struct bench_options *options = rig->options;
-    uint32_t n_ranks = rig->comm->n_ranks, batch = options->batch;
+    const struct bench_options *options = setup->options;
+    uint32_t n_ranks = setup->comm->n_ranks, batch = options->batch;
     bool is_small = case_idx % 4 == 3;
     double columns, sum = 0, weights[MAX_EXCHANGE_RANKS];
     struct rng rng;
@@ -99,29 +99,29 @@ static void draw_pattern(struct exchange_rig *rig, uint64_t case_idx)
         sum += weights[r];
     }
     for (uint32_t r = 0; r < n_ranks; r++) {
-        rig->dims[r] = (uint32_t)(columns / batch * weights[r] / sum);
-        is_empty &= !rig->dims[r];
+        setup->dims[r] = (uint32_t)(columns / batch * weights[r] / sum);
+        is_empty &= !setup->dims[r];
     }
     if (is_empty)
-        rig->dims[rng_below(&rng, n_ranks)] = 1;
-    rig->alltoall = (struct alltoall){.n_ranks = n_ranks,
-                                      .batch = batch,
-                                      .dims = rig->dims,
-                                      .element_bytes = sizeof(float)};
+        setup->dims[rng_below(&rng, n_ranks)] = 1;
+    setup->alltoall = (struct alltoall){.n_ranks = n_ranks,
+                                        .batch = batch,
+                                        .dims = setup->dims,
+                                        .element_bytes = sizeof(float)};
 }
 
 /* Lays out the buffers from float `begin` of the regions on; returns the end of
  * the last one. */
-static uint64_t lay_out(struct exchange_rig *rig, uint64_t begin)
+static uint64_t lay_out(struct exchange_setup *setup, uint64_t begin)
 {
-    const struct alltoall *alltoall = &rig->alltoall;
+    const struct alltoall *alltoall = &setup->alltoall;
     uint64_t sent = begin, received = begin;
 
     for (uint32_t r = 0; r < alltoall->n_ranks; r++) {
-        if (!comm_is_here(rig->comm, r))
+        if (!comm_is_here(setup->comm, r))
             continue;
-        rig->d_send[r] = (float *)rig->d_send_region + sent;
-        rig->d_recv[r] = (float *)rig->d_recv_region + received;
+        setup->d_send[r] = (float *)setup->d_send_region + sent;
+        setup->d_recv[r] = (float *)setup->d_recv_region + received;
         sent += (uint64_t)alltoall->batch * alltoall->dims[r];
         received += alltoall_recv_elements(alltoall, r);
     }
@@ -129,13 +129,13 @@ static uint64_t lay_out(struct exchange_rig *rig, uint64_t begin)
 }
 
 /* Lays out the buffers at one of the places that fit the regions. */
-static void place_buffers(struct exchange_rig *rig, unsigned number)
+static void place_buffers(struct exchange_setup *setup, unsigned number)
 {
-    uint64_t n_used = (lay_out(rig, 0) / PLACE_ALIGN + 1) * PLACE_ALIGN;
-    uint64_t n_places = min_u64(rig->n_floats / n_used, MAX_PLACES);
+    uint64_t n_used = (lay_out(setup, 0) / PLACE_ALIGN + 1) * PLACE_ALIGN;
+    uint64_t n_places = min_u64(setup->n_floats / n_used, MAX_PLACES);
 
     if (n_places)
-        lay_out(rig, number % n_places * n_used);
+        lay_out(setup, number % n_places * n_used);
 }
 
 /* Times one exchange: forward in even runs, backward in odd ones. All processes
@@ -144,22 +144,22 @@ static void place_buffers(struct exchange_rig *rig, unsigned number)
  * delayed. */
 static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
-    struct exchange_rig *rig = ctx;
-    struct device *device = rig->comm->device;
-    uint64_t n_ranks = rig->alltoall.n_ranks;
+    struct exchange_setup *setup = ctx;
+    struct device *device = setup->comm->device;
+    uint64_t n_ranks = setup->alltoall.n_ranks;
     bool is_held =
-        rig->comm->world->size == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
+        setup->comm->world->size == 1 && n_ranks * n_ranks < DEVICE_MAX_HELD;
     bool is_forward = number % 2 == 0;
-    void **d_from = is_forward ? rig->d_send : rig->d_recv;
-    void **d_to = is_forward ? rig->d_recv : rig->d_send;
+    void **d_from = is_forward ? setup->d_send : setup->d_recv;
+    void **d_to = is_forward ? setup->d_recv : setup->d_send;
 
-    place_buffers(rig, number);
-    if (device_wait(device, err) || world_barrier(rig->comm->world, err) ||
+    place_buffers(setup, number);
+    if (device_wait(device, err) || world_barrier(setup->comm->world, err) ||
         (is_held ? device_hold(device, err) : device_delay(device, err)) ||
         device_mark(device, 0, err) ||
-        alltoall_start(rig->comm, &rig->alltoall, !is_forward,
+        alltoall_start(setup->comm, &setup->alltoall, !is_forward,
                        (const void *const *)d_from, d_to, err) ||
-        comm_finish(rig->comm, err) || device_mark(device, 1, err) ||
+        comm_finish(setup->comm, err) || device_mark(device, 1, err) ||
         (is_held && device_release(device, err)))
         return -1;
     return device_elapsed(device, 0, 1, ms, err);
@@ -170,12 +170,13 @@ static int run_once(void *ctx, unsigned number, double *ms, struct err *err)
  * disturbs it, and a disturbance only ever adds time. So the exchange is timed
  * in several rounds. The first calm round counts, or else the fastest one. All
  * processes see the same times and so make the same choice. */
-static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
-                           struct err *err)
+static int measure_pattern(struct exchange_setup *setup,
+                           struct comm_sample *sample, struct err *err)
 {
     unsigned n = sample->total_bytes < MANY_BELOW_BYTES ? BENCH_MAX_ITERATIONS
                                                         : BENCH_MIN_ITERATIONS;
-    struct laps laps = {run_once, rig, 1, N_WARM_UP, n, 0, rig->comm->world};
+    struct laps laps = {run_once,          setup, 1, N_WARM_UP, n, 0,
+                        setup->comm->world};
     struct timing time;
 
     sample->n_iterations = n;
@@ -195,18 +196,19 @@ static int measure_pattern(struct exchange_rig *rig, struct comm_sample *sample,
 /* Decides whether to stop, and whether a pattern is stored already. The first
  * process, which has the sink, knows the stored patterns and the time limit. An
  * interrupt of any process counts. */
-static int decide(const struct exchange_rig *rig, struct bench_result *result,
-                  bool *is_stored, const struct comm_sample *sample,
-                  double begin_ms, struct err *err)
+static int decide(const struct exchange_setup *setup,
+                  struct bench_result *result, bool *is_stored,
+                  const struct comm_sample *sample, double begin_ms,
+                  struct err *err)
 {
-    const bool is_first = !rig->comm->world->rank;
-    const struct sample_sink *sink = rig->sink;
+    const bool is_first = !setup->comm->world->rank;
+    const struct sample_sink *sink = setup->sink;
     double said[] = {interrupt_requested(),
-                     is_first && bench_is_late(rig->options, begin_ms),
+                     is_first && bench_is_late(setup->options, begin_ms),
                      is_first && sink->has_comm &&
-                         sink->has_comm(sink->ctx, &rig->setting, sample)};
+                         sink->has_comm(sink->ctx, &setup->setting, sample)};
 
-    if (world_largest(rig->comm->world, said, 3, err))
+    if (world_largest(setup->comm->world, said, 3, err))
         return -1;
     result->interrupted = said[0] > 0;
     result->out_of_time = said[1] > 0;
@@ -214,26 +216,26 @@ static int decide(const struct exchange_rig *rig, struct bench_result *result,
     return 0;
 }
 
-static int run_patterns(struct exchange_rig *rig, struct bench_result *result,
-                        struct err *err)
+static int run_patterns(struct exchange_setup *setup,
+                        struct bench_result *result, struct err *err)
 {
-    const struct bench_options *options = rig->options;
+    const struct bench_options *options = setup->options;
     double begin_ms = clock_ms();
 
     while (!options->n_cases || result->n_cases < options->n_cases) {
         struct comm_sample sample;
         bool is_stored;
 
-        draw_pattern(rig, options->first_case + result->n_cases);
-        sample = alltoall_sample(rig->comm, &rig->alltoall);
-        if (decide(rig, result, &is_stored, &sample, begin_ms, err))
+        draw_pattern(setup, options->first_case + result->n_cases);
+        sample = alltoall_sample(setup->comm, &setup->alltoall);
+        if (decide(setup, result, &is_stored, &sample, begin_ms, err))
             return -1;
         if (result->interrupted || result->out_of_time)
             break;
-        if (!is_stored &&
-            (measure_pattern(rig, &sample, err) ||
-             (!rig->comm->world->rank &&
-              sample_sink_put_comm(rig->sink, &rig->setting, &sample, err))))
+        if (!is_stored && (measure_pattern(setup, &sample, err) ||
+                           (!setup->comm->world->rank &&
+                            sample_sink_put_comm(setup->sink, &setup->setting,
+                                                 &sample, err))))
             return -1;
         *(is_stored ? &result->n_resumed : &result->n_measured) += 1;
         progress_update(options->progress, ++result->n_cases);
@@ -245,17 +247,18 @@ int bench_alltoall(struct bench_result *result, struct comm *comm,
                    const struct bench_options *options,
                    struct sample_sink *sink, struct err *err)
 {
-    struct exchange_rig rig = {.comm = comm, .options = options, .sink = sink};
+    struct exchange_setup setup = {
+        .comm = comm, .options = options, .sink = sink};
     int rc;
 
     *result = (struct bench_result){.seed = options->seed};
     assert(comm->n_ranks > 1 && comm->n_ranks <= MAX_EXCHANGE_RANKS);
-    rig.setting = bench_setting(comm->device, options);
-    rig.n_floats = region_bytes(options) / sizeof(float);
-    rc = alloc_region(&rig, &rig.d_send_region, err) ||
-         alloc_region(&rig, &rig.d_recv_region, err) ||
-         run_patterns(&rig, result, err);
-    device_free(comm->device, rig.d_send_region);
-    device_free(comm->device, rig.d_recv_region);
+    setup.setting = bench_setting(comm->device, options);
+    setup.n_floats = region_bytes(options) / sizeof(float);
+    rc = alloc_region(&setup, &setup.d_send_region, err) ||
+         alloc_region(&setup, &setup.d_recv_region, err) ||
+         run_patterns(&setup, result, err);
+    device_free(comm->device, setup.d_send_region);
+    device_free(comm->device, setup.d_recv_region);
     return rc ? -1 : 0;
 }

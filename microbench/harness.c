@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -48,7 +48,7 @@ int bench_fit_memory(struct bench_options *options, const struct device *device,
     if (options->memory_bytes)
         return 0;
     free_bytes = device_free_bytes(device);
-    reserve_bytes = rig_reserve_bytes(options, device);
+    reserve_bytes = setup_reserve_bytes(options, device);
     if (free_bytes < reserve_bytes + BENCH_MIN_MEMORY_BYTES)
         return err_set(
             err, ERR_DEVICE,
@@ -103,7 +103,7 @@ struct bench {
     struct bench_result *result;
     /* Bench setup and interference probe; opened for the first case that the
      * sink does not have. */
-    struct rig *rig;
+    struct bench_setup *setup;
     struct canary *canary;
 };
 
@@ -129,7 +129,8 @@ static int settle(struct bench *bench, struct err *err)
     for (uint64_t i = 0; (n_since_best < SETTLE_RUNS || ms < least_ms) &&
                          ms < SETTLE_MAX_MS && !interrupt_requested();
          i++) {
-        if (rig_measure(bench->rig, bench->canary, &sample, &sentinel, i, err))
+        if (setup_measure(bench->setup, bench->canary, &sample, &sentinel, i,
+                          err))
             return -1;
         n_since_best++;
         if (sample.total.median_ms < (1 - SETTLE_GAIN) * best_ms) {
@@ -141,10 +142,10 @@ static int settle(struct bench *bench, struct err *err)
     return 0;
 }
 
-static int open_rig(struct bench *bench, const struct sample_setting *setting,
-                    struct err *err)
+static int open_setup(struct bench *bench, const struct sample_setting *setting,
+                      struct err *err)
 {
-    if (rig_open(&bench->rig, bench->device, bench->options, err) ||
+    if (setup_open(&bench->setup, bench->device, bench->options, err) ||
         canary_open(&bench->canary, bench->device, err) ||
         canary_learn(bench->canary, bench->sink, setting, err))
         return -1;
@@ -174,9 +175,10 @@ static int measure(struct bench *bench, const struct bench_case *what,
         bench->result->n_resumed++;
         return 0;
     }
-    if (!bench->rig && open_rig(bench, &setting, err))
+    if (!bench->setup && open_setup(bench, &setting, err))
         return -1;
-    if (rig_measure(bench->rig, bench->canary, &sample, what, stream_seed, err))
+    if (setup_measure(bench->setup, bench->canary, &sample, what, stream_seed,
+                      err))
         return err_prefix(err, "case %" PRIu64, case_idx);
     if (canary_teach(bench->canary, sink, &setting, err) ||
         sample_sink_put(sink, &setting, &sample, err))
@@ -273,7 +275,7 @@ int bench_lookup(struct bench_result *result, struct device *device,
     *result = (struct bench_result){0};
     result->seed = case_list_id(options);
     rc = run_cases(&bench, err);
-    rig_close(bench.rig);
+    setup_close(bench.setup);
     canary_close(bench.canary);
     return rc;
 }

@@ -12,7 +12,7 @@ operators that a TorchRec job runs. Cases that TO already has are not measured
 again.
 
 Lookups have the reuse histogram and the unique rows of the sample; indices
-have 64 bits. A repetition is as in microbench/rig.c: cache flush, forward,
+have 64 bits. A repetition is as in microbench/setup.c: cache flush, forward,
 cache flush, fused backward, everything queued before it starts. A repetition
 does not count if the host was too slow. Cases that do not fit the memory are
 left out. --small is a dry run on the CPU: its times mean nothing, and tables

@@ -5,16 +5,16 @@
 /*
  * Replacements for the clock, the bench setup and the interference probe, for
  * tests of the order in which a benchmark measures. The test defines
- * rig_measure and advances now_ms. Include in one file only.
+ * setup_measure and advances now_ms. Include in one file only.
  */
 
 #include "base/clock.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 #include "tests/tap.h"
 
 static double now_ms; /* time that clock_ms returns */
-/* numbers of calls of rig_open and canary_teach */
-static unsigned n_rigs, n_taught;
+/* numbers of calls of setup_open and canary_teach */
+static unsigned n_setups, n_taught;
 
 double clock_ms(void)
 {
@@ -27,22 +27,22 @@ const char *clock_utc(char buf[CLOCK_TEXT_MAX])
     return buf;
 }
 
-int rig_open(struct rig **out, struct device *device,
-             const struct bench_options *options, struct err *err)
+int setup_open(struct bench_setup **out, struct device *device,
+               const struct bench_options *options, struct err *err)
 {
     (void)device, (void)options, (void)err;
-    *out = (struct rig *)&n_rigs;
-    n_rigs++;
+    *out = (struct bench_setup *)&n_setups;
+    n_setups++;
     return 0;
 }
 
-void rig_close(struct rig *rig)
+void setup_close(struct bench_setup *setup)
 {
-    (void)rig;
+    (void)setup;
 }
 
-uint64_t rig_reserve_bytes(const struct bench_options *options,
-                           const struct device *device)
+uint64_t setup_reserve_bytes(const struct bench_options *options,
+                             const struct device *device)
 {
     (void)options, (void)device;
     return 1000;

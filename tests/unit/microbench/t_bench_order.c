@@ -8,11 +8,11 @@
 static double case_ms;
 static uint64_t flagged; /* number of the case whose samples are flagged */
 
-int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
-                const struct bench_case *what, uint64_t stream_seed,
-                struct err *err)
+int setup_measure(struct bench_setup *setup, struct canary *canary,
+                  struct sample *sample, const struct bench_case *what,
+                  uint64_t stream_seed, struct err *err)
 {
-    (void)rig, (void)canary, (void)stream_seed, (void)err;
+    (void)setup, (void)canary, (void)stream_seed, (void)err;
     sample->total.median_ms = 10;
     sample->started_at = "";
     sample->n_tables = what->n_tables;
@@ -82,7 +82,7 @@ static struct bench_result run(struct kept *kept,
     struct bench_result result;
     struct err err = {0};
 
-    now_ms = n_rigs = n_taught = 0;
+    now_ms = n_setups = n_taught = 0;
     if (bench_lookup(&result, &device, options, &sink, &err))
         ok(0, "runs: %s", err.msg);
     buf_add(&kept->text, "", 1);
@@ -125,7 +125,7 @@ static void test_order(void)
         options.repeat = CASES[i].repeat;
         result = run(&kept, &options);
         is_str(kept.text.data, CASES[i].want, "measured, in this order");
-        ok(result.n_cases == CASES[i].n && n_rigs == 1 &&
+        ok(result.n_cases == CASES[i].n && n_setups == 1 &&
                n_taught == result.n_measured && !result.n_resumed,
            "%u samples with one rig", n_taught);
         buf_release(&kept.text);
@@ -177,13 +177,13 @@ static void test_resumed(void)
     flagged = UINT64_MAX;
     is_str(kept.text.data, " F3 F5", "only missing cases are measured");
     ok(result.n_resumed == 2 && result.n_left == 1 && result.n_cases == 5 &&
-           result.n_measured == 2 && result.n_flagged == 1 && n_rigs == 1,
+           result.n_measured == 2 && result.n_flagged == 1 && n_setups == 1,
        "counted: there %u, left %u, flagged %u", (unsigned)result.n_resumed,
        (unsigned)result.n_left, (unsigned)result.n_flagged);
     buf_release(&kept.text);
     kept = (struct kept){.known = 100, .busy = UINT64_MAX};
     result = run(&kept, &options);
-    ok(result.n_resumed == 5 && !n_rigs, "all is there: no rig");
+    ok(result.n_resumed == 5 && !n_setups, "all is there: no rig");
     buf_release(&kept.text);
 }
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "microbench/ceilings.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 #include "tests/tap.h"
 
 static const double steady[] = {1};

@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "device/comm.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 
 #include <signal.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 #include "tests/tap.h"
 
 #include "base/mem.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 
 #include <inttypes.h>
 
@@ -196,7 +196,7 @@ static void test_memory(struct device *device)
            options.memory_bytes == BENCH_MIN_MEMORY_BYTES,
        "what is given stays");
     options.memory_bytes = 0;
-    reserve_bytes = rig_reserve_bytes(&options, device);
+    reserve_bytes = setup_reserve_bytes(&options, device);
     ok(!bench_fit_memory(&options, device, &err), "fits");
     ok(options.memory_bytes + reserve_bytes <= device_free_bytes(device) &&
            (double)options.memory_bytes >

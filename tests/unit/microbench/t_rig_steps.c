@@ -5,7 +5,7 @@
 #include "tests/unit/device/recorded_device.h"
 
 #include "base/clock.h"
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 #include "tests/tap.h"
 
 #include <math.h>
@@ -22,18 +22,19 @@ static const struct bench_case usual = {
     .n_tables = 2,
 };
 
-static struct rig *open_rig(struct recorded *own, enum device_kind kind,
-                            const struct bench_options *options)
+static struct bench_setup *open_setup(struct recorded *own,
+                                      enum device_kind kind,
+                                      const struct bench_options *options)
 {
-    struct rig *rig = NULL;
+    struct bench_setup *setup = NULL;
     struct err err = {0};
 
     recorded_init(own, kind, times, 1);
-    if (rig_open(&rig, &own->device, options, &err)) {
+    if (setup_open(&setup, &own->device, options, &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(1);
     }
-    return rig;
+    return setup;
 }
 
 /* Tests which weights and optimizer states are allocated, and how a mixed list
@@ -59,7 +60,7 @@ static void test_memory(void)
         struct sample_table tables[2];
         struct sample sample = {.tables = tables};
         struct recorded own;
-        struct rig *rig;
+        struct bench_setup *setup;
         struct err err = {0};
 
         bench_options_init(&options);
@@ -67,7 +68,7 @@ static void test_memory(void)
         options.is_mixed = CASES[i].is_mixed;
         options.optimizer = CASES[i].optimizer;
         options.precision = CASES[i].precision;
-        rig = open_rig(&own, DEVICE_CUDA, &options);
+        setup = open_setup(&own, DEVICE_CUDA, &options);
         own.calls[own.n_calls = strcspn(own.calls, "c")] = '\0';
         ok(asked(&own, CASES[i].calls), "opened: case %zu", i);
         ok(own.fill.precision == CASES[i].filled &&
@@ -79,11 +80,11 @@ static void test_memory(void)
                                   BENCH_MAX_TABLES * CASE_ALIGN &&
                    *(float *)(void *)own.block == 0.01F,
                "states begin above 0");
-        ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err) &&
+        ok(!setup_measure(setup, NULL, &sample, &usual, 7, &err) &&
                (CASES[i].has_rate ? own.rate > 0 && own.rate <= 1e-6F
                                   : own.rate == 0),
            "the rate of an update: %g", (double)own.rate);
-        rig_close(rig);
+        setup_close(setup);
         recorded_release(&own);
     }
 }
@@ -129,7 +130,7 @@ static void test_reserve(void)
         options.max_tables = CASES[i].max_tables;
         options.batch = 1024;
         /* 60 MiB for the canary, 512 MiB to spare, the end of each set */
-        is_i64((int64_t)rig_reserve_bytes(&options, &own.device),
+        is_i64((int64_t)setup_reserve_bytes(&options, &own.device),
                (int64_t)(1024 * sample_bytes) + (572 << 20) +
                    8 * (int64_t)CASES[i].n_sets,
                "memory of the largest case");
@@ -160,18 +161,18 @@ static void test_places(void)
     struct bench_case what = usual;
     struct recorded own;
     struct err err = {0};
-    struct rig *rig;
+    struct bench_setup *setup;
 
     what.optimizer = OPTIMIZER_ROWWISE_ADAGRAD;
     bench_options_init(&options);
     options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
-    rig = open_rig(&own, DEVICE_CUDA, &options);
+    setup = open_setup(&own, DEVICE_CUDA, &options);
     for (unsigned i = 0; i < N; i++) {
         const struct lookup_table *of = own.tables;
         double weight, state;
 
         own.n_forward = own.n_phases = 0;
-        n_wrong += rig_measure(rig, NULL, &sample, &what, i, &err) != 0;
+        n_wrong += setup_measure(setup, NULL, &sample, &what, i, &err) != 0;
         weight = apart(of[0].d_weight, of[1].d_weight);
         state = apart(of[0].d_state, of[1].d_state);
         n_wrong += fabs(weight) < 7 * 512 || fmod(weight, 512) != 0;
@@ -187,7 +188,7 @@ static void test_places(void)
        n_state_first);
     is_near(weights, 1 / 3.0, 0.06, "a third of the block apart");
     is_near(states, 1 / 3.0, 0.06, "as states are");
-    rig_close(rig);
+    setup_close(setup);
     recorded_release(&own);
 }
 
@@ -203,19 +204,19 @@ static void test_gpu_lap(void)
     struct recorded own;
     struct err err = {0};
     bool is_right = true;
-    struct rig *rig;
+    struct bench_setup *setup;
 
     bench_options_init(&options);
     options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
     options.optimizer = OPTIMIZER_SGD;
-    rig = open_rig(&own, DEVICE_CUDA, &options);
+    setup = open_setup(&own, DEVICE_CUDA, &options);
     ok(asked(&own, "aF"), "opened");
     own.marked_ms[0][1] = 2;
     own.marked_ms[2][3] = 5;
     own.marked_ms[4][5] = 11;
     own.marked_ms[0][3] = 100;
     clock_utc(before);
-    ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err), "measured %s",
+    ok(!setup_measure(setup, NULL, &sample, &usual, 7, &err), "measured %s",
        err.msg);
     clock_utc(after);
     ok(sample.started_at && strcmp(before, sample.started_at) <= 0 &&
@@ -256,12 +257,12 @@ static void test_gpu_lap(void)
     ok(is_right, "and sets take turns");
 
     /* allocated memory is reused and not filled again */
-    ok(!rig_measure(rig, NULL, &sample, &usual, 8, &err) &&
+    ok(!setup_measure(setup, NULL, &sample, &usual, 8, &err) &&
            asked(&own, "DDDDml"
                        "(~0f1~2b3ree)3(h~0f1~2b3ree)12"
                        "(h~0b1~2b3~4b5reee)5L"),
        "once more");
-    rig_close(rig);
+    setup_close(setup);
     ok(asked(&own, "xxxxx"), "all memory is given back");
     recorded_release(&own);
 }
@@ -276,26 +277,26 @@ static void test_cpu_lap(void)
     struct bench_case what = usual;
     struct recorded own;
     struct err err = {0};
-    struct rig *rig;
+    struct bench_setup *setup;
 
     bench_options_init(&options);
     options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
     options.optimizer = OPTIMIZER_SGD;
-    rig = open_rig(&own, DEVICE_CPU, &options);
+    setup = open_setup(&own, DEVICE_CPU, &options);
     ok(asked(&own, "aF"), "opened");
     own.marked_ms[0][1] = 2;
     own.marked_ms[2][3] = 5;
     own.marked_ms[0][3] = 100;
     what.tables[0].stream.use_bins = true;
     what.tables[0].stream.zipf_alpha = 3;
-    ok(!rig_measure(rig, NULL, &sample, &what, 7, &err) &&
+    ok(!setup_measure(setup, NULL, &sample, &what, 7, &err) &&
            asked(&own, "aa(D)16mlaaF(~0f1~2b3reee)3(h~0f1~2b3reee)12L"),
        "lap by lap %s", err.msg);
     ok(sample.forward.median_ms == 2 && sample.backward.median_ms == 5 &&
            sample.total.median_ms == 100 && sample.sort.median_ms == 0,
        "a step is timed as a whole");
     ok(isnan(tables[0].zipf_alpha), "a table with bins has no Zipf exponent");
-    rig_close(rig);
+    setup_close(setup);
     recorded_release(&own);
 }
 
@@ -308,19 +309,19 @@ static void test_unsteady(void)
     struct sample sample = {.tables = tables};
     struct recorded own;
     struct err err = {0};
-    struct rig *rig;
+    struct bench_setup *setup;
 
     bench_options_init(&options);
     options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
-    rig = open_rig(&own, DEVICE_CUDA, &options);
+    setup = open_setup(&own, DEVICE_CUDA, &options);
     own.ms = unsteady;
     own.n_ms = 7;
     own.marked_ms[2][3] = 1e-9;
     own.marked_ms[4][5] = 1;
-    ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err) &&
+    ok(!setup_measure(setup, NULL, &sample, &usual, 7, &err) &&
            sample.n_iterations == BENCH_MAX_ITERATIONS,
        "%u laps", sample.n_iterations);
-    rig_close(rig);
+    setup_close(setup);
     recorded_release(&own);
 }
 
@@ -338,23 +339,23 @@ static void test_health(void)
         const struct sample_health *health = &sample.health;
         struct recorded own;
         struct err err = {0};
-        struct rig *rig;
+        struct bench_setup *setup;
 
         bench_options_init(&options);
         options.memory_bytes = BENCH_MIN_MEMORY_BYTES;
-        rig = open_rig(&own, DEVICE_CUDA, &options);
+        setup = open_setup(&own, DEVICE_CUDA, &options);
         own.marked_ms[2][3] = own.marked_ms[4][5] = 1;
         own.health = turn ? b : a;
         own.later = turn ? a : b;
         own.device.top_sm_mhz = 2000;
-        ok(!rig_measure(rig, NULL, &sample, &usual, 7, &err) &&
+        ok(!setup_measure(setup, NULL, &sample, &usual, 7, &err) &&
                health->sm_mhz == 1000 && health->memory_mhz == 2000 &&
                health->temperature_c == 60 && health->power_w == 500 &&
                health->throttle_reasons == 3,
            "the worse of both");
         ok(sample.flags == (turn ? SAMPLE_THROTTLED : 0),
            "flagged by the clock afterwards");
-        rig_close(rig);
+        setup_close(setup);
         recorded_release(&own);
     }
 }

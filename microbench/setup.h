@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_MICROBENCH_RIG_H
-#define NEUROSHARD_MICROBENCH_RIG_H
+#ifndef NEUROSHARD_MICROBENCH_SETUP_H
+#define NEUROSHARD_MICROBENCH_SETUP_H
 
 #include "device/canary.h"
 #include "microbench/sampler.h"
@@ -28,25 +28,25 @@
  * readings. The learning rate is 0: an update then does all its work and
  * changes nothing.
  */
-struct rig; /* opaque */
+struct bench_setup; /* opaque */
 
 /* Opens a bench setup. Weights and optimizer states together take the memory
  * that the options name, whichever optimizer is used, so that all optimizers
  * share one case list. */
-int rig_open(struct rig **out, struct device *device,
-             const struct bench_options *options, struct err *err) MUST_CHECK;
-void rig_close(struct rig *rig); /* NULL is fine */
+int setup_open(struct bench_setup **out, struct device *device,
+               const struct bench_options *options, struct err *err) MUST_CHECK;
+void setup_close(struct bench_setup *setup); /* NULL is fine */
 /* Returns the most device memory that cases of a list take apart from weights
  * and states: index sets, outputs, and buffers of backward and of drawing. */
-uint64_t rig_reserve_bytes(const struct bench_options *options,
-                           const struct device *device);
+uint64_t setup_reserve_bytes(const struct bench_options *options,
+                             const struct device *device);
 
 /* Measures a case, watched by the interference probe. Fills the timings,
  * health, flags, n_iterations, started_at and tables[0 .. n_tables) of *sample.
  * The caller owns sample->tables, with room for the case's tables. started_at
  * belongs to the setup and is valid until the next call. */
-int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
-                const struct bench_case *what, uint64_t stream_seed,
-                struct err *err) MUST_CHECK;
+int setup_measure(struct bench_setup *setup, struct canary *canary,
+                  struct sample *sample, const struct bench_case *what,
+                  uint64_t stream_seed, struct err *err) MUST_CHECK;
 
 #endif

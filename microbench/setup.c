@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "microbench/rig.h"
+#include "microbench/setup.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -24,7 +24,7 @@
 #define N_WARM_UP 3
 #define N_PHASE_LAPS 5
 
-struct rig {
+struct bench_setup {
     struct device *device; /* not owned */
     float learning_rate;
     void *d_weights;
@@ -38,8 +38,8 @@ struct rig {
     char started_at[CLOCK_TEXT_MAX];
 };
 
-uint64_t rig_reserve_bytes(const struct bench_options *options,
-                           const struct device *device)
+uint64_t setup_reserve_bytes(const struct bench_options *options,
+                             const struct device *device)
 {
     const struct case_bounds bounds = case_list_bounds(options);
     const uint64_t n_sets = lookup_n_cold_sets(device, 0);
@@ -54,56 +54,57 @@ uint64_t rig_reserve_bytes(const struct bench_options *options,
            bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
 }
 
-static int alloc_tables(struct rig *rig, const struct bench_options *options,
-                        struct err *err)
+static int alloc_tables(struct bench_setup *setup,
+                        const struct bench_options *options, struct err *err)
 {
     enum precision precision =
         options->is_mixed ? PRECISION_FP16 : options->precision;
 
-    if (device_alloc(rig->device, &rig->d_weights, rig->weight_bytes, err) ||
-        device_fill(rig->device, rig->d_weights,
-                    rig->weight_bytes / precision_bytes(precision), precision,
+    if (device_alloc(setup->device, &setup->d_weights, setup->weight_bytes,
+                     err) ||
+        device_fill(setup->device, setup->d_weights,
+                    setup->weight_bytes / precision_bytes(precision), precision,
                     FILL_SEED, err))
         return -1;
     if (!options->is_mixed && options->optimizer == OPTIMIZER_SGD)
         return 0;
-    if (device_alloc(rig->device, &rig->d_states, rig->state_bytes, err))
+    if (device_alloc(setup->device, &setup->d_states, setup->state_bytes, err))
         return -1;
     /* States must not be negative, and device_fill would write negative
      * numbers. */
-    return device_set(rig->device, rig->d_states,
-                      rig->state_bytes / sizeof(float), STATE_START, err);
+    return device_set(setup->device, setup->d_states,
+                      setup->state_bytes / sizeof(float), STATE_START, err);
 }
 
-int rig_open(struct rig **out, struct device *device,
-             const struct bench_options *options, struct err *err)
+int setup_open(struct bench_setup **out, struct device *device,
+               const struct bench_options *options, struct err *err)
 {
-    struct rig *rig = mem_alloc(1, sizeof(*rig));
+    struct bench_setup *setup = mem_alloc(1, sizeof(*setup));
 
-    rig->device = device;
-    rig->learning_rate = options->is_mixed ? 0 : LEARNING_RATE;
-    rig->weight_bytes = case_weight_bytes(options);
-    rig->state_bytes =
+    setup->device = device;
+    setup->learning_rate = options->is_mixed ? 0 : LEARNING_RATE;
+    setup->weight_bytes = case_weight_bytes(options);
+    setup->state_bytes =
         case_state_bytes(options) + (size_t)BENCH_MAX_TABLES * CASE_ALIGN;
-    if (alloc_tables(rig, options, err)) {
-        rig_close(rig);
+    if (alloc_tables(setup, options, err)) {
+        setup_close(setup);
         return -1;
     }
-    *out = rig;
+    *out = setup;
     return 0;
 }
 
-void rig_close(struct rig *rig)
+void setup_close(struct bench_setup *setup)
 {
-    if (!rig)
+    if (!setup)
         return;
-    device_free(rig->device, rig->d_weights);
-    device_free(rig->device, rig->d_states);
-    device_free(rig->device, rig->indices.d_ptr);
-    device_free(rig->device, rig->offsets.d_ptr);
-    device_free(rig->device, rig->out.d_ptr);
-    device_free(rig->device, rig->grad.d_ptr);
-    mem_free(rig);
+    device_free(setup->device, setup->d_weights);
+    device_free(setup->device, setup->d_states);
+    device_free(setup->device, setup->indices.d_ptr);
+    device_free(setup->device, setup->offsets.d_ptr);
+    device_free(setup->device, setup->out.d_ptr);
+    device_free(setup->device, setup->grad.d_ptr);
+    mem_free(setup);
 }
 
 /*
@@ -133,7 +134,8 @@ static void place(uint64_t *offsets, const uint64_t *sizes, uint32_t n,
 
 /* Places the tables of a case; returns the number of columns of their outputs.
  */
-static uint32_t place_tables(const struct rig *rig, struct lookup_table *tables,
+static uint32_t place_tables(const struct bench_setup *setup,
+                             struct lookup_table *tables,
                              const struct bench_case *what, uint64_t seed)
 {
     uint64_t sizes[BENCH_MAX_TABLES] = {0}, offsets[BENCH_MAX_TABLES];
@@ -143,10 +145,10 @@ static uint32_t place_tables(const struct rig *rig, struct lookup_table *tables,
     rng_init(&rng, seed, 0);
     for (uint32_t t = 0; t < n; t++)
         sizes[t] = case_table_bytes(&what->tables[t], what->precision);
-    place(offsets, sizes, n, rig->weight_bytes, &rng);
+    place(offsets, sizes, n, setup->weight_bytes, &rng);
     for (uint32_t t = 0; t < n; t++) {
         tables[t] = (struct lookup_table){
-            .d_weight = (char *)rig->d_weights + offsets[t],
+            .d_weight = (char *)setup->d_weights + offsets[t],
             .n_rows = what->tables[t].stream.n_rows,
             .dim = what->tables[t].dim,
             .out_begin = out_begin,
@@ -157,13 +159,15 @@ static uint32_t place_tables(const struct rig *rig, struct lookup_table *tables,
     }
     if (what->optimizer == OPTIMIZER_SGD)
         return out_begin;
-    place(offsets, sizes, n, rig->state_bytes, &rng);
+    place(offsets, sizes, n, setup->state_bytes, &rng);
     for (uint32_t t = 0; t < n; t++)
-        tables[t].d_state = (float *)rig->d_states + offsets[t] / sizeof(float);
+        tables[t].d_state =
+            (float *)setup->d_states + offsets[t] / sizeof(float);
     return out_begin;
 }
 
-static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
+static unsigned count_sets(const struct bench_setup *setup,
+                           const struct bench_case *what)
 {
     uint64_t touched_bytes = 0;
 
@@ -174,12 +178,13 @@ static unsigned count_sets(const struct rig *rig, const struct bench_case *what)
                                               table->stream.n_rows, table->dim,
                                               what->precision);
     }
-    return lookup_n_cold_sets(rig->device, touched_bytes);
+    return lookup_n_cold_sets(setup->device, touched_bytes);
 }
 
 /* Fills in the sample's tables, with the pooling factors and the reuse that
  * were really drawn. */
-static int describe_tables(struct rig *rig, struct sample_table *tables,
+static int describe_tables(struct bench_setup *setup,
+                           struct sample_table *tables,
                            const struct bench_case *what,
                            const struct stream *streams, struct err *err)
 {
@@ -192,12 +197,12 @@ static int describe_tables(struct rig *rig, struct sample_table *tables,
             (double)stream_n_lookups(&streams[t]) / streams[t].batch;
         table->zipf_alpha = streams[t].use_bins ? NAN : streams[t].zipf_alpha;
     }
-    return stream_measure(rig->device, streams, what->n_tables,
-                          rig->sets[0].d_indices, tables, err);
+    return stream_measure(setup->device, streams, what->n_tables,
+                          setup->sets[0].d_indices, tables, err);
 }
 
-/* Draws rig->sets, and fills in the sample's tables. */
-static int make_sets(struct rig *rig, const struct bench_case *what,
+/* Draws setup->sets, and fills in the sample's tables. */
+static int make_sets(struct bench_setup *setup, const struct bench_case *what,
                      uint64_t seed, struct sample_table *tables,
                      struct err *err)
 {
@@ -209,38 +214,42 @@ static int make_sets(struct rig *rig, const struct bench_case *what,
         streams[t] = what->tables[t].stream;
         n_lookups += stream_n_lookups(&streams[t]);
     }
-    rig->n_sets = count_sets(rig, what);
-    if (device_reserve(rig->device, &rig->indices,
-                       rig->n_sets * n_lookups * sizeof(uint32_t), err) ||
-        device_reserve(rig->device, &rig->offsets,
-                       rig->n_sets * n_offsets * sizeof(uint64_t), err))
+    setup->n_sets = count_sets(setup, what);
+    if (device_reserve(setup->device, &setup->indices,
+                       setup->n_sets * n_lookups * sizeof(uint32_t), err) ||
+        device_reserve(setup->device, &setup->offsets,
+                       setup->n_sets * n_offsets * sizeof(uint64_t), err))
         return -1;
-    for (unsigned set = 0; set < rig->n_sets; set++) {
-        uint32_t *d_indices = (uint32_t *)rig->indices.d_ptr + set * n_lookups;
-        uint64_t *d_offsets = (uint64_t *)rig->offsets.d_ptr + set * n_offsets;
+    for (unsigned set = 0; set < setup->n_sets; set++) {
+        uint32_t *d_indices =
+            (uint32_t *)setup->indices.d_ptr + set * n_lookups;
+        uint64_t *d_offsets =
+            (uint64_t *)setup->offsets.d_ptr + set * n_offsets;
 
-        if (stream_draw(rig->device, streams, what->n_tables, seed + set,
+        if (stream_draw(setup->device, streams, what->n_tables, seed + set,
                         d_indices, d_offsets, err))
             return -1;
-        rig->sets[set] = (struct lookup_batch){.d_indices = d_indices,
-                                               .d_offsets = d_offsets,
-                                               .n_lookups = n_lookups};
+        setup->sets[set] = (struct lookup_batch){.d_indices = d_indices,
+                                                 .d_offsets = d_offsets,
+                                                 .n_lookups = n_lookups};
     }
-    return describe_tables(rig, tables, what, streams, err);
+    return describe_tables(setup, tables, what, streams, err);
 }
 
-static int reserve_outputs(struct rig *rig, size_t n_bytes, struct err *err)
+static int reserve_outputs(struct bench_setup *setup, size_t n_bytes,
+                           struct err *err)
 {
-    const struct device_region *grad = &rig->grad;
+    const struct device_region *grad = &setup->grad;
     size_t filled_bytes = grad->n_bytes;
 
-    if (device_reserve(rig->device, &rig->out, n_bytes, err) ||
-        device_reserve(rig->device, &rig->grad, n_bytes, err))
+    if (device_reserve(setup->device, &setup->out, n_bytes, err) ||
+        device_reserve(setup->device, &setup->grad, n_bytes, err))
         return -1;
     if (grad->n_bytes == filled_bytes)
         return 0;
-    return device_fill(rig->device, grad->d_ptr, grad->n_bytes / sizeof(float),
-                       PRECISION_FP32, FILL_SEED + 1, err);
+    return device_fill(setup->device, grad->d_ptr,
+                       grad->n_bytes / sizeof(float), PRECISION_FP32,
+                       FILL_SEED + 1, err);
 }
 
 /* Returns the lower clocks, the higher temperature and power, and all throttle
@@ -260,7 +269,7 @@ static struct sample_health worse_health(const struct sample_health *a,
  */
 #define FORWARD 0u
 struct lap {
-    struct rig *rig;
+    struct bench_setup *setup;
     const unsigned *pieces;
     unsigned n, n_warm_up;
 };
@@ -272,9 +281,9 @@ struct lap {
 static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
     const struct lap *lap = ctx;
-    struct rig *rig = lap->rig;
-    const struct lookup_batch *set = &rig->sets[number % rig->n_sets];
-    struct device *device = rig->device;
+    struct bench_setup *setup = lap->setup;
+    const struct lookup_batch *set = &setup->sets[number % setup->n_sets];
+    struct device *device = setup->device;
     double *all_ms = &ms[lap->n];
 
     if (number >= lap->n_warm_up && device_hold(device, err))
@@ -282,9 +291,10 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
     for (unsigned i = 0; i < lap->n; i++)
         if (device_flush(device, err) || device_mark(device, 2 * i, err) ||
             (lap->pieces[i] == FORWARD
-                 ? lookup_forward(rig->lookup, set, rig->out.d_ptr, err)
-                 : lookup_backward(rig->lookup, lap->pieces[i], set,
-                                   rig->grad.d_ptr, rig->learning_rate, err)) ||
+                 ? lookup_forward(setup->lookup, set, setup->out.d_ptr, err)
+                 : lookup_backward(setup->lookup, lap->pieces[i], set,
+                                   setup->grad.d_ptr, setup->learning_rate,
+                                   err)) ||
             device_mark(device, 2 * i + 1, err))
             return -1;
     if (device_release(device, err))
@@ -303,14 +313,14 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
 /* Times repetitions of a step, until the interference probe finds the machine
  * quiet. If it never does, flags the sample. On a GPU some more repetitions
  * time the phases of backward. */
-static int time_case(struct rig *rig, struct canary *canary,
+static int time_case(struct bench_setup *setup, struct canary *canary,
                      struct sample *sample, struct err *err)
 {
     static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD},
                           phases[] = {LOOKUP_LINEARISE, LOOKUP_SORT,
                                       LOOKUP_UPDATE};
-    struct lap of_step = {rig, step, 2, N_WARM_UP},
-               of_phases = {rig, phases, 3, 0};
+    struct lap of_step = {setup, step, 2, N_WARM_UP},
+               of_phases = {setup, phases, 3, 0};
     struct laps laps = {.once = lap_once,
                         .ctx = &of_step,
                         .n_parts = 3,
@@ -320,7 +330,8 @@ static int time_case(struct rig *rig, struct canary *canary,
     struct lap_conditions conditions;
     struct timing parts[LAPS_MAX_PARTS];
 
-    if (laps_time_quietly(parts, &laps, rig->device, canary, &conditions, err))
+    if (laps_time_quietly(parts, &laps, setup->device, canary, &conditions,
+                          err))
         return -1;
     sample->forward = parts[0];
     sample->backward = parts[1];
@@ -329,7 +340,7 @@ static int time_case(struct rig *rig, struct canary *canary,
     sample->health = worse_health(&conditions.before, &conditions.after);
     if (conditions.is_disturbed)
         sample->flags |= SAMPLE_THROTTLED;
-    if (device_is_host(rig->device))
+    if (device_is_host(setup->device))
         return 0;
     laps = (struct laps){lap_once, &of_phases, 4, 0, N_PHASE_LAPS, 0, NULL};
     if (laps_time(parts, &laps, err))
@@ -340,9 +351,9 @@ static int time_case(struct rig *rig, struct canary *canary,
     return 0;
 }
 
-int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
-                const struct bench_case *what, uint64_t stream_seed,
-                struct err *err)
+int setup_measure(struct bench_setup *setup, struct canary *canary,
+                  struct sample *sample, const struct bench_case *what,
+                  uint64_t stream_seed, struct err *err)
 {
     struct lookup_table tables[BENCH_MAX_TABLES];
     struct lookup_spec spec = {.tables = tables,
@@ -352,18 +363,18 @@ int rig_measure(struct rig *rig, struct canary *canary, struct sample *sample,
     uint32_t out_dim;
     int rc;
 
-    sample->started_at = clock_utc(rig->started_at);
+    sample->started_at = clock_utc(setup->started_at);
     sample->n_tables = what->n_tables;
-    if (make_sets(rig, what, stream_seed, sample->tables, err))
+    if (make_sets(setup, what, stream_seed, sample->tables, err))
         return -1;
-    out_dim = place_tables(rig, tables, what, stream_seed);
-    spec.max_lookups = rig->sets[0].n_lookups;
-    if (lookup_open(&rig->lookup, rig->device, &spec, err))
+    out_dim = place_tables(setup, tables, what, stream_seed);
+    spec.max_lookups = setup->sets[0].n_lookups;
+    if (lookup_open(&setup->lookup, setup->device, &spec, err))
         return -1;
-    rc = reserve_outputs(rig, (size_t)what->batch * out_dim * sizeof(float),
+    rc = reserve_outputs(setup, (size_t)what->batch * out_dim * sizeof(float),
                          err) ||
-         time_case(rig, canary, sample, err);
-    lookup_close(rig->lookup);
-    rig->lookup = NULL;
+         time_case(setup, canary, sample, err);
+    lookup_close(setup->lookup);
+    setup->lookup = NULL;
     return rc ? -1 : 0;
 }
