@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "device/alltoall.h"
-#include "device/laps.h"
+#include "device/repetitions.h"
 #include "microbench/setup.h"
 
 #include <assert.h>
@@ -175,13 +175,13 @@ static int measure_pattern(struct exchange_setup *setup,
 {
     unsigned n = sample->total_bytes < MANY_BELOW_BYTES ? BENCH_MAX_ITERATIONS
                                                         : BENCH_MIN_ITERATIONS;
-    struct laps laps = {run_once,          setup, 1, N_WARM_UP, n, 0,
-                        setup->comm->world};
+    struct repetitions repetitions = {
+        run_once, setup, 1, N_WARM_UP, n, 0, setup->comm->world};
     struct timing time;
 
     sample->n_iterations = n;
     for (unsigned round = 0; round < MAX_ROUNDS; round++) {
-        if (laps_time(&time, &laps, err))
+        if (repetitions_time(&time, &repetitions, err))
             return -1;
         if (!round || time.median_ms < sample->time.median_ms)
             sample->time = time;

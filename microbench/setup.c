@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/ranked.h"
 #include "base/rng.h"
-#include "device/laps.h"
 #include "device/lookup.h"
+#include "device/repetitions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define SLACK_BYTES ((uint64_t)512 << 20)
 
 #define N_WARM_UP 3
-#define N_PHASE_LAPS 5
+#define N_PHASE_REPETITIONS 5
 
 struct bench_setup {
     struct device *device; /* not owned */
@@ -268,7 +268,7 @@ static struct sample_health worse_health(const struct sample_health *a,
 /* A timed repetition: a forward, or phases of a backward, one after the other.
  */
 #define FORWARD 0u
-struct lap {
+struct repetition {
     struct bench_setup *setup;
     const unsigned *pieces;
     unsigned n, n_warm_up;
@@ -278,21 +278,21 @@ struct lap {
  * i lies between the marks 2 i and 2 i + 1. Warm-up repetitions are not held
  * back: kernels that run for the first time may have to be loaded, which waits
  * for the device. */
-static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
+static int repeat_once(void *ctx, unsigned number, double *ms, struct err *err)
 {
-    const struct lap *lap = ctx;
-    struct bench_setup *setup = lap->setup;
+    const struct repetition *repetition = ctx;
+    struct bench_setup *setup = repetition->setup;
     const struct lookup_batch *set = &setup->sets[number % setup->n_sets];
     struct device *device = setup->device;
-    double *all_ms = &ms[lap->n];
+    double *all_ms = &ms[repetition->n];
 
-    if (number >= lap->n_warm_up && device_hold(device, err))
+    if (number >= repetition->n_warm_up && device_hold(device, err))
         return -1;
-    for (unsigned i = 0; i < lap->n; i++)
+    for (unsigned i = 0; i < repetition->n; i++)
         if (device_flush(device, err) || device_mark(device, 2 * i, err) ||
-            (lap->pieces[i] == FORWARD
+            (repetition->pieces[i] == FORWARD
                  ? lookup_forward(setup->lookup, set, setup->out.d_ptr, err)
-                 : lookup_backward(setup->lookup, lap->pieces[i], set,
+                 : lookup_backward(setup->lookup, repetition->pieces[i], set,
                                    setup->grad.d_ptr, setup->learning_rate,
                                    err)) ||
             device_mark(device, 2 * i + 1, err))
@@ -300,13 +300,13 @@ static int lap_once(void *ctx, unsigned number, double *ms, struct err *err)
     if (device_release(device, err))
         return -1;
     *all_ms = 0;
-    for (unsigned i = 0; i < lap->n; i++) {
+    for (unsigned i = 0; i < repetition->n; i++) {
         if (device_elapsed(device, 2 * i, 2 * i + 1, &ms[i], err))
             return -1;
         *all_ms += ms[i];
     }
     return device_is_host(device)
-               ? device_elapsed(device, 0, 2 * lap->n - 1, all_ms, err)
+               ? device_elapsed(device, 0, 2 * repetition->n - 1, all_ms, err)
                : 0;
 }
 
@@ -319,31 +319,32 @@ static int time_case(struct bench_setup *setup, struct canary *canary,
     static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD},
                           phases[] = {LOOKUP_LINEARISE, LOOKUP_SORT,
                                       LOOKUP_UPDATE};
-    struct lap of_step = {setup, step, 2, N_WARM_UP},
-               of_phases = {setup, phases, 3, 0};
-    struct laps laps = {.once = lap_once,
-                        .ctx = &of_step,
-                        .n_parts = 3,
-                        .n_warm_up = N_WARM_UP,
-                        .n = BENCH_MIN_ITERATIONS,
-                        .n_most = BENCH_MAX_ITERATIONS};
-    struct lap_conditions conditions;
-    struct timing parts[LAPS_MAX_PARTS];
+    struct repetition of_step = {setup, step, 2, N_WARM_UP},
+                      of_phases = {setup, phases, 3, 0};
+    struct repetitions repetitions = {.once = repeat_once,
+                                      .ctx = &of_step,
+                                      .n_parts = 3,
+                                      .n_warm_up = N_WARM_UP,
+                                      .n = BENCH_MIN_ITERATIONS,
+                                      .n_most = BENCH_MAX_ITERATIONS};
+    struct repetition_conditions conditions;
+    struct timing parts[REPETITION_MAX_PARTS];
 
-    if (laps_time_quietly(parts, &laps, setup->device, canary, &conditions,
-                          err))
+    if (repetitions_time_quietly(parts, &repetitions, setup->device, canary,
+                                 &conditions, err))
         return -1;
     sample->forward = parts[0];
     sample->backward = parts[1];
     sample->total = parts[2];
-    sample->n_iterations = laps.n;
+    sample->n_iterations = repetitions.n;
     sample->health = worse_health(&conditions.before, &conditions.after);
     if (conditions.is_disturbed)
         sample->flags |= SAMPLE_THROTTLED;
     if (device_is_host(setup->device))
         return 0;
-    laps = (struct laps){lap_once, &of_phases, 4, 0, N_PHASE_LAPS, 0, NULL};
-    if (laps_time(parts, &laps, err))
+    repetitions = (struct repetitions){repeat_once,         &of_phases, 4,   0,
+                                       N_PHASE_REPETITIONS, 0,          NULL};
+    if (repetitions_time(parts, &repetitions, err))
         return -1;
     sample->linearise = parts[0];
     sample->sort = parts[1];

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "device/device_ops.h"
-#include "device/laps.h"
+#include "device/repetitions.h"
 
 #include <assert.h>
 
@@ -172,15 +172,16 @@ int probe_run(struct ceiling *ceiling, struct device *device,
               const struct probe *probe, unsigned n_iterations, struct err *err)
 {
     struct preparation own = {.device = device};
-    struct laps laps = {run_once, &own, 1, N_WARM_UP, n_iterations, 0, NULL};
-    struct lap_conditions conditions;
+    struct repetitions repetitions = {run_once,     &own, 1,   N_WARM_UP,
+                                      n_iterations, 0,    NULL};
+    struct repetition_conditions conditions;
     int rc;
 
     assert(n_iterations && is_possible(probe));
     *ceiling = (struct ceiling){.probe = *probe, .n_iterations = n_iterations};
     rc = prepare(&own, probe, err) ||
-         laps_time_quietly(&ceiling->timing, &laps, device, NULL, &conditions,
-                           err);
+         repetitions_time_quietly(&ceiling->timing, &repetitions, device, NULL,
+                                  &conditions, err);
     if (!rc && conditions.is_disturbed)
         ceiling->flags = SAMPLE_THROTTLED;
     device_free(device, own.d_block);

@@ -101,15 +101,15 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
                 struct rank_work *others, struct canary *canary,
                 unsigned n_iterations, struct err *err)
 {
-    struct lap_conditions conditions;
+    struct repetition_conditions conditions;
     struct timing parts[4];
     struct timer timer = {.work = work, .others = others};
-    struct laps laps = {rank_once,    &timer, 4,   work->n_sets,
-                        n_iterations, 0,      NULL};
+    struct repetitions repetitions = {rank_once,    &timer, 4,   work->n_sets,
+                                      n_iterations, 0,      NULL};
 
     timer.is_held = can_be_held(&timer);
-    if (laps_time_quietly(parts, &laps, work->placement->device, canary,
-                          &conditions, err))
+    if (repetitions_time_quietly(parts, &repetitions, work->placement->device,
+                                 canary, &conditions, err))
         return -1;
     rank->forward = parts[0];
     rank->backward = parts[1];
@@ -150,10 +150,11 @@ int timing_ids(double *ms, struct input *input, uint32_t rank,
                unsigned n_iterations, struct err *err)
 {
     struct ids ids = {input, rank};
-    struct laps laps = {ids_once, &ids, 1, N_WARM_UP, n_iterations, 0, NULL};
+    struct repetitions repetitions = {ids_once,     &ids, 1,   N_WARM_UP,
+                                      n_iterations, 0,    NULL};
     struct timing timing;
 
-    if (laps_time(&timing, &laps, err))
+    if (repetitions_time(&timing, &repetitions, err))
         return -1;
     *ms = timing.median_ms;
     return 0;
@@ -201,14 +202,14 @@ int timing_exchanges(struct timing exchanges[N_PHASES],
 {
     struct exchanges all = {set, input};
     struct timing parts[N_EXCHANGED];
-    struct laps laps = {.once = exchanges_once,
-                        .ctx = &all,
-                        .n_parts = N_EXCHANGED,
-                        .n_warm_up = N_WARM_UP,
-                        .n = n_iterations,
-                        .world = set->placement->comm->world};
+    struct repetitions repetitions = {.once = exchanges_once,
+                                      .ctx = &all,
+                                      .n_parts = N_EXCHANGED,
+                                      .n_warm_up = N_WARM_UP,
+                                      .n = n_iterations,
+                                      .world = set->placement->comm->world};
 
-    if (laps_time(parts, &laps, err))
+    if (repetitions_time(parts, &repetitions, err))
         return -1;
     for (size_t i = 0; i < N_EXCHANGED; i++)
         exchanges[exchanged[i]] = parts[i];
@@ -311,14 +312,15 @@ int timing_together(struct timing *step, struct timing in_chunks[2],
 {
     struct world *world = set->placement->comm->world;
     struct together together;
-    struct laps steps = {step_once,    &together, 1,    N_WARM_UP,
-                         n_iterations, 0,         world};
-    struct laps chunks = {chunks_once,  &together, 2,    N_WARM_UP,
-                          n_iterations, 0,         world};
-    int rc = open_together(&together, set, err) || laps_time(step, &steps, err);
+    struct repetitions steps = {step_once,    &together, 1,    N_WARM_UP,
+                                n_iterations, 0,         world};
+    struct repetitions chunks = {chunks_once,  &together, 2,    N_WARM_UP,
+                                 n_iterations, 0,         world};
+    int rc = open_together(&together, set, err) ||
+             repetitions_time(step, &steps, err);
 
     if (!rc && together.n_works > 1)
-        rc = laps_time(in_chunks, &chunks, err);
+        rc = repetitions_time(in_chunks, &chunks, err);
     while (together.n_works)
         rank_work_close(&together.works[--together.n_works]);
     mem_free(together.works);

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_EXEC_TIMING_H
 #define NEUROSHARD_EXEC_TIMING_H
 
-#include "device/laps.h"
+#include "device/repetitions.h"
 #include "exec/input.h"
 #include "exec/rank_work.h"
 

@@ -28,7 +28,7 @@
 #define POOLING 20
 #define ROWS_A_BAG 64
 #define RATE 1e-6F
-#define N_LAPS 12
+#define N_REPETITIONS 12
 #define N_WARM_UP 3
 #define SMALLEST_BYTES 65536.0
 #define N_RANKS_MAX 256
@@ -140,20 +140,21 @@ static int run_once(struct bench *bench, unsigned n_lookups, bool has_exchange,
     return device_elapsed(bench->wire, 0, 1, exchange_ms, err);
 }
 
-static int run_laps(struct bench *bench, unsigned n_lookups, bool has_exchange,
-                    double *lookups_ms, double *exchange_ms, struct err *err)
+static int run_repetitions(struct bench *bench, unsigned n_lookups,
+                           bool has_exchange, double *lookups_ms,
+                           double *exchange_ms, struct err *err)
 {
-    double ms[2 * N_LAPS], ignored[2];
+    double ms[2 * N_REPETITIONS], ignored[2];
 
-    for (int i = -N_WARM_UP; i < N_LAPS; i++)
+    for (int i = -N_WARM_UP; i < N_REPETITIONS; i++)
         if (run_once(bench, n_lookups, has_exchange,
                      i < 0 ? &ignored[0] : &ms[i],
-                     i < 0 ? &ignored[1] : &ms[N_LAPS + i], err))
+                     i < 0 ? &ignored[1] : &ms[N_REPETITIONS + i], err))
             return -1;
-    if (world_largest(bench->world, ms, 2 * (size_t)N_LAPS, err))
+    if (world_largest(bench->world, ms, 2 * (size_t)N_REPETITIONS, err))
         return -1;
-    *lookups_ms = stats_median(ms, N_LAPS);
-    *exchange_ms = stats_median(ms + N_LAPS, N_LAPS);
+    *lookups_ms = stats_median(ms, N_REPETITIONS);
+    *exchange_ms = stats_median(ms + N_REPETITIONS, N_REPETITIONS);
     return 0;
 }
 
@@ -166,13 +167,14 @@ static int run_size(struct bench *bench, double total_bytes, struct err *err)
 
     for (uint32_t r = 0; r < n; r++)
         bench->dims[r] = (uint32_t)(total_bytes / n / n / sizeof(float));
-    if (run_laps(bench, 0, true, &none, &ms[EXCHANGE_ALONE], err) ||
-        run_laps(bench, 1, false, &one_ms, &none, err))
+    if (run_repetitions(bench, 0, true, &none, &ms[EXCHANGE_ALONE], err) ||
+        run_repetitions(bench, 1, false, &one_ms, &none, err))
         return -1;
     n_lookups = 2 + (unsigned)fmin(1.5 * ms[EXCHANGE_ALONE] / one_ms, 16);
-    if (run_laps(bench, n_lookups, false, &ms[LOOKUPS_ALONE], &none, err) ||
-        run_laps(bench, n_lookups, true, &ms[LOOKUPS_BESIDE],
-                 &ms[EXCHANGE_BESIDE], err))
+    if (run_repetitions(bench, n_lookups, false, &ms[LOOKUPS_ALONE], &none,
+                        err) ||
+        run_repetitions(bench, n_lookups, true, &ms[LOOKUPS_BESIDE],
+                        &ms[EXCHANGE_BESIDE], err))
         return -1;
     if (bench->world->rank)
         return 0;

@@ -39,7 +39,7 @@
 
 #define N_TABLES 8
 #define N_SETS LOOKUP_MIN_COLD_SETS
-#define N_LAPS 12
+#define N_REPETITIONS 12
 #define N_WARM_UP 3
 #define N_PROBE_RUNS 10
 #define RATE 1e-6f
@@ -100,8 +100,8 @@ struct run {
     uint64_t n_lookups, n_rows; /* totals of all tables */
     bool is_wide;               /* indices have 64 bits */
     double n_unique;
-    double forward[N_LAPS], linearise[N_LAPS], sort[N_LAPS], update[N_LAPS],
-        backward[N_LAPS];
+    double forward[N_REPETITIONS], linearise[N_REPETITIONS],
+        sort[N_REPETITIONS], update[N_REPETITIONS], backward[N_REPETITIONS];
 };
 
 struct floors {
@@ -288,13 +288,15 @@ static void close_run(const struct bench *bench, struct run *run)
 /* Queues one repetition. Marks 0 and 1 enclose forward; marks 2 to 5
  * separate the phases of backward. Each part starts with a cold cache, as in
  * training. */
-static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
+static int queue_repetition(const struct bench *bench, struct run *run,
+                            unsigned repetition)
 {
     struct device *device = bench->device;
-    struct lookup_batch batch = {.d_indices = run->d_indices[lap % N_SETS],
-                                 .d_offsets = run->d_offsets[lap % N_SETS],
-                                 .n_lookups = run->n_lookups,
-                                 .wide = run->is_wide};
+    struct lookup_batch batch = {
+        .d_indices = run->d_indices[repetition % N_SETS],
+        .d_offsets = run->d_offsets[repetition % N_SETS],
+        .n_lookups = run->n_lookups,
+        .wide = run->is_wide};
     unsigned mark = 2;
 
     if (device_flush(device, &err) || device_mark(device, 0, &err) ||
@@ -312,7 +314,8 @@ static int queue_lap(const struct bench *bench, struct run *run, unsigned lap)
 
 /* Runs one repetition. The first one is not held back: it loads kernels that
  * are used for the first time, which may wait for the device. */
-static int run_lap(const struct bench *bench, struct run *run, unsigned number)
+static int run_repetition(const struct bench *bench, struct run *run,
+                          unsigned number)
 {
     struct device *device = bench->device;
     unsigned i = number < N_WARM_UP ? 0 : number - N_WARM_UP;
@@ -320,7 +323,7 @@ static int run_lap(const struct bench *bench, struct run *run, unsigned number)
 
     if (number && device_hold(device, &err))
         return -1;
-    rc = queue_lap(bench, run, number);
+    rc = queue_repetition(bench, run, number);
     if ((number && device_release(device, &err)) || rc)
         return -1;
     return device_elapsed(device, 0, 1, &run->forward[i], &err) ||
@@ -336,11 +339,11 @@ static int run_lap(const struct bench *bench, struct run *run, unsigned number)
 static void report_case(const struct bench_case *what, struct run *run,
                         const struct floors *floors)
 {
-    double forward = stats_median(run->forward, N_LAPS);
-    double linearise = stats_median(run->linearise, N_LAPS);
-    double sort = stats_median(run->sort, N_LAPS);
-    double update = stats_median(run->update, N_LAPS);
-    double backward = stats_median(run->backward, N_LAPS);
+    double forward = stats_median(run->forward, N_REPETITIONS);
+    double linearise = stats_median(run->linearise, N_REPETITIONS);
+    double sort = stats_median(run->sort, N_REPETITIONS);
+    double update = stats_median(run->update, N_REPETITIONS);
+    double backward = stats_median(run->backward, N_REPETITIONS);
     double backward_floor =
         floors->linearise_ms + floors->sort_ms + floors->update_ms;
     double gbps = (double)run->n_lookups * row_bytes_of(what) / forward / 1e6;
@@ -362,10 +365,10 @@ static void report_case(const struct bench_case *what, struct run *run,
     what->figures[GATHER_GBPS] = floors->gather_gbps;
 }
 
-static int run_laps(const struct bench *bench, struct run *run)
+static int run_repetitions(const struct bench *bench, struct run *run)
 {
-    for (unsigned i = 0; i < N_WARM_UP + N_LAPS; i++)
-        if (run_lap(bench, run, i))
+    for (unsigned i = 0; i < N_WARM_UP + N_REPETITIONS; i++)
+        if (run_repetition(bench, run, i))
             return -1;
     return 0;
 }
@@ -391,17 +394,18 @@ static int widen(const struct bench *bench, void **d_indices, uint64_t n)
 /* Repeats the lookups with 64-bit indices. */
 static int run_wide(struct bench *bench, struct run *run)
 {
-    double forward = stats_median(run->forward, N_LAPS);
-    double backward = stats_median(run->backward, N_LAPS);
+    double forward = stats_median(run->forward, N_REPETITIONS);
+    double backward = stats_median(run->backward, N_REPETITIONS);
 
     for (unsigned k = 0; k < N_SETS; k++)
         if (widen(bench, &run->d_indices[k], run->n_lookups))
             return -1;
     run->is_wide = true;
-    if (run_laps(bench, run))
+    if (run_repetitions(bench, run))
         return -1;
-    bench->wide_forward = stats_median(run->forward, N_LAPS) / forward;
-    bench->wide_backward = stats_median(run->backward, N_LAPS) / backward;
+    bench->wide_forward = stats_median(run->forward, N_REPETITIONS) / forward;
+    bench->wide_backward =
+        stats_median(run->backward, N_REPETITIONS) / backward;
     return 0;
 }
 
@@ -409,7 +413,7 @@ static int run_case(struct bench *bench, const struct bench_case *what)
 {
     struct run *run = mem_alloc(1, sizeof *run);
     struct floors floors;
-    int rc = open_run(bench, what, run) || run_laps(bench, run);
+    int rc = open_run(bench, what, run) || run_repetitions(bench, run);
 
     if (!rc)
         rc = find_floors(bench, what, run, &floors);
@@ -487,7 +491,7 @@ static int open_bench(struct bench *bench)
            "read %.0f GB/s, copy %.0f GB/s, launch %.4f ms; medians of %d\n\n",
            device->facts.name, device->facts.isa, bench->batch, N_TABLES,
            (double)n / (double)gib, bench->read_gbps, bench->copy_gbps,
-           bench->launch_ms, N_LAPS);
+           bench->launch_ms, N_REPETITIONS);
     printf("                         forward                 rows, of     "
            "backward                linearise     sort          update\n"
            "                                                 gather's\n"

@@ -110,7 +110,7 @@ static void test_patterns(void)
 
 /* Copies are held and timed, forward and backward alternately. Small exchanges
  * get more repetitions. */
-static void test_laps(void)
+static void test_repetitions(void)
 {
     struct bench_options options;
     unsigned n_small = 0, n_large = 0, n_wrong = 0;
@@ -318,7 +318,7 @@ static void test_late(void)
 int main(void)
 {
     test_patterns();
-    test_laps();
+    test_repetitions();
     test_rounds();
     test_ends();
     test_ceilings();

@@ -195,7 +195,7 @@ static void test_places(void)
 /* One repetition on a GPU. The cache is flushed before each of the two parts,
  * and the repetition is held after the warm-up. Five more repetitions time the
  * phases. The total is the sum of the parts. */
-static void test_gpu_lap(void)
+static void test_gpu_repetition(void)
 {
     struct bench_options options;
     struct sample_table tables[2] = {{0}};
@@ -269,7 +269,7 @@ static void test_gpu_lap(void)
 
 /* One repetition on a CPU: both parts are timed together, by the outer marks.
  * Phases are not timed. */
-static void test_cpu_lap(void)
+static void test_cpu_repetition(void)
 {
     struct bench_options options;
     struct sample_table tables[2] = {{0}};
@@ -365,8 +365,8 @@ int main(void)
     test_memory();
     test_reserve();
     test_places();
-    test_gpu_lap();
-    test_cpu_lap();
+    test_gpu_repetition();
+    test_cpu_repetition();
     test_unsteady();
     test_health();
     return tap_done();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef NEUROSHARD_DEVICE_LAPS_H
-#define NEUROSHARD_DEVICE_LAPS_H
+#ifndef NEUROSHARD_DEVICE_REPETITIONS_H
+#define NEUROSHARD_DEVICE_REPETITIONS_H
 
 #include "device/canary.h"
 #include "device/world.h"
@@ -10,9 +10,9 @@
  * results are medians and deciles over the repetitions after a warm-up.
  */
 
-#define LAPS_MAX_PARTS 4
+#define REPETITION_MAX_PARTS 4
 
-struct laps {
+struct repetitions {
     /* Runs repetition `number`, counted from the first warm-up, and stores the
      * times of its parts in ms[n_parts]. */
     int (*once)(void *ctx, unsigned number, double *ms, struct err *err);
@@ -32,22 +32,23 @@ struct laps {
 };
 
 /* Runs and times all repetitions. Stores timings[n_parts]. */
-int laps_time(struct timing *timings, struct laps *laps,
-              struct err *err) MUST_CHECK;
+int repetitions_time(struct timing *timings, struct repetitions *repetitions,
+                     struct err *err) MUST_CHECK;
 
 /* State of the device before and after the repetitions. */
-struct lap_conditions {
+struct repetition_conditions {
     struct sample_health before, after;
     /* The interference probe found the machine disturbed until patience ran
      * out, or the device's clocks were lowered. */
     bool is_disturbed;
 };
-/* Like laps_time, but repeats everything while the interference probe finds the
- * machine disturbed (canary_judge). The last series counts. If canary is NULL,
- * it runs once. */
-int laps_time_quietly(struct timing *timings, struct laps *laps,
-                      struct device *device, struct canary *canary,
-                      struct lap_conditions *conditions,
-                      struct err *err) MUST_CHECK;
+/* Like repetitions_time, but repeats everything while the interference probe
+ * finds the machine disturbed (canary_judge). The last series counts. If canary
+ * is NULL, it runs once. */
+int repetitions_time_quietly(struct timing *timings,
+                             struct repetitions *repetitions,
+                             struct device *device, struct canary *canary,
+                             struct repetition_conditions *conditions,
+                             struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/laps.h"
+#include "device/repetitions.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -28,59 +28,64 @@ static double spread_of(const double *ms, size_t n)
 
 /* Returns true if n repetitions are enough. ms[n]: the times of their last
  * part. begin_ms: when the first of them began. */
-static bool is_enough(const struct laps *laps, unsigned n, const double *ms,
-                      double begin_ms)
+static bool is_enough(const struct repetitions *repetitions, unsigned n,
+                      const double *ms, double begin_ms)
 {
-    if (n < laps->n)
+    if (n < repetitions->n)
         return false;
-    return n >= laps->n_most || clock_ms() - begin_ms > EXTRA_MS ||
+    return n >= repetitions->n_most || clock_ms() - begin_ms > EXTRA_MS ||
            spread_of(ms, n) < STEADY_SPREAD;
 }
 
-int laps_time(struct timing *timings, struct laps *laps, struct err *err)
+int repetitions_time(struct timing *timings, struct repetitions *repetitions,
+                     struct err *err)
 {
-    const unsigned n_parts = laps->n_parts;
-    const unsigned n_most = (unsigned)max_u64(laps->n_most, laps->n);
+    const unsigned n_parts = repetitions->n_parts;
+    const unsigned n_most =
+        (unsigned)max_u64(repetitions->n_most, repetitions->n);
     double *ms = mem_alloc(n_parts * n_most, sizeof *ms), *last;
-    double lap[LAPS_MAX_PARTS], begin_ms;
+    double repetition[REPETITION_MAX_PARTS], begin_ms;
     unsigned number = 0, n = 0;
     int rc = -1;
 
     last = ms + (n_parts - 1) * n_most;
-    while (number < laps->n_warm_up)
-        if (laps->once(laps->ctx, number++, lap, err))
+    while (number < repetitions->n_warm_up)
+        if (repetitions->once(repetitions->ctx, number++, repetition, err))
             goto out;
     begin_ms = clock_ms();
-    for (; !is_enough(laps, n, last, begin_ms); n++) {
-        if (laps->once(laps->ctx, number++, lap, err))
+    for (; !is_enough(repetitions, n, last, begin_ms); n++) {
+        if (repetitions->once(repetitions->ctx, number++, repetition, err))
             goto out;
         for (unsigned k = 0; k < n_parts; k++)
-            ms[k * n_most + n] = lap[k];
+            ms[k * n_most + n] = repetition[k];
     }
-    if (laps->world && world_largest(laps->world, ms, n_parts * n_most, err))
+    if (repetitions->world &&
+        world_largest(repetitions->world, ms, n_parts * n_most, err))
         goto out;
     for (unsigned k = 0; k < n_parts; k++)
         timings[k] = timing_of(ms + k * n_most, n);
-    laps->n = n;
+    repetitions->n = n;
     rc = 0;
 out:
     mem_free(ms);
     return rc;
 }
 
-int laps_time_quietly(struct timing *timings, struct laps *laps,
-                      struct device *device, struct canary *canary,
-                      struct lap_conditions *conditions, struct err *err)
+int repetitions_time_quietly(struct timing *timings,
+                             struct repetitions *repetitions,
+                             struct device *device, struct canary *canary,
+                             struct repetition_conditions *conditions,
+                             struct err *err)
 {
     enum canary_verdict verdict = CANARY_QUIET;
-    const unsigned n = laps->n;
+    const unsigned n = repetitions->n;
 
     do {
         double begin_ms = clock_ms();
 
-        laps->n = n;
+        repetitions->n = n;
         device_health(device, &conditions->before);
-        if (laps_time(timings, laps, err))
+        if (repetitions_time(timings, repetitions, err))
             return -1;
         device_health(device, &conditions->after);
         if (canary && canary_judge(canary, begin_ms, &verdict, err))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/laps.h"
+#include "device/repetitions.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -37,33 +37,35 @@ static int count(void *ctx, unsigned number, double *ms, struct err *err)
     return 0;
 }
 
-static void test_laps(void)
+static void test_repetitions(void)
 {
     struct counted counted = {UINT32_MAX, 0, true};
-    struct laps laps = {count, &counted, 2, 2, 5, 0, NULL};
+    struct repetitions repetitions = {count, &counted, 2, 2, 5, 0, NULL};
     struct timing parts[2];
     struct err err = {0};
 
-    ok(!laps_time(parts, &laps, &err), "laps %s", err.msg);
-    ok(counted.n == 7 && laps.n == 5, "the requested number of repetitions");
+    ok(!repetitions_time(parts, &repetitions, &err), "laps %s", err.msg);
+    ok(counted.n == 7 && repetitions.n == 5,
+       "the requested number of repetitions");
     is_near(parts[0].median_ms, 104, 1e-12, "warm-up repetitions do not count");
     is_near(parts[1].median_ms, 1, 1e-12, "each part by itself");
-    laps.n_most = 9;
-    ok(!laps_time(parts, &laps, &err) && laps.n == 5,
+    repetitions.n_most = 9;
+    ok(!repetitions_time(parts, &repetitions, &err) && repetitions.n == 5,
        "an outlier leaves them steady");
     counted.is_steady = false;
-    ok(!laps_time(parts, &laps, &err) && laps.n > 5 && laps.n <= 9,
-       "unsteady ones get more: %u", laps.n);
-    is_near(parts[0].p10_ms, 102 + 0.1 * (laps.n - 1), 1e-9,
+    ok(!repetitions_time(parts, &repetitions, &err) && repetitions.n > 5 &&
+           repetitions.n <= 9,
+       "unsteady ones get more: %u", repetitions.n);
+    is_near(parts[0].p10_ms, 102 + 0.1 * (repetitions.n - 1), 1e-9,
             "which count as well");
     counted.fails_at = 4;
-    ok(laps_time(parts, &laps, &err) && !strcmp(err.msg, "lap 4"),
+    ok(repetitions_time(parts, &repetitions, &err) && !strcmp(err.msg, "lap 4"),
        "a lap that fails: %s", err.msg);
 }
 
 int main(void)
 {
     test_timing();
-    test_laps();
+    test_repetitions();
     return tap_done();
 }
