@@ -104,7 +104,7 @@ struct bench {
     /* Bench setup and interference probe; opened for the first case that the
      * sink does not have. */
     struct bench_setup *setup;
-    struct canary *canary;
+    struct interference_probe *interference;
 };
 
 /* Warm-up. For some seconds after the memory was allocated everything is slower
@@ -129,8 +129,8 @@ static int settle(struct bench *bench, struct err *err)
     for (uint64_t i = 0; (n_since_best < SETTLE_RUNS || ms < least_ms) &&
                          ms < SETTLE_MAX_MS && !interrupt_requested();
          i++) {
-        if (setup_measure(bench->setup, bench->canary, &sample, &sentinel, i,
-                          err))
+        if (setup_measure(bench->setup, bench->interference, &sample, &sentinel,
+                          i, err))
             return -1;
         n_since_best++;
         if (sample.total.median_ms < (1 - SETTLE_GAIN) * best_ms) {
@@ -146,8 +146,9 @@ static int open_setup(struct bench *bench, const struct sample_setting *setting,
                       struct err *err)
 {
     if (setup_open(&bench->setup, bench->device, bench->options, err) ||
-        canary_open(&bench->canary, bench->device, err) ||
-        canary_learn(bench->canary, bench->sink, setting, err))
+        interference_probe_open(&bench->interference, bench->device, err) ||
+        interference_probe_learn(bench->interference, bench->sink, setting,
+                                 err))
         return -1;
     return settle(bench, err);
 }
@@ -177,10 +178,10 @@ static int measure(struct bench *bench, const struct bench_case *what,
     }
     if (!bench->setup && open_setup(bench, &setting, err))
         return -1;
-    if (setup_measure(bench->setup, bench->canary, &sample, what, stream_seed,
-                      err))
+    if (setup_measure(bench->setup, bench->interference, &sample, what,
+                      stream_seed, err))
         return err_prefix(err, "case %" PRIu64, case_idx);
-    if (canary_teach(bench->canary, sink, &setting, err) ||
+    if (interference_probe_teach(bench->interference, sink, &setting, err) ||
         sample_sink_put(sink, &setting, &sample, err))
         return -1;
     bench->result->n_measured++;
@@ -276,6 +277,6 @@ int bench_lookup(struct bench_result *result, struct device *device,
     result->seed = case_list_id(options);
     rc = run_cases(&bench, err);
     setup_close(bench.setup);
-    canary_close(bench.canary);
+    interference_probe_close(bench.interference);
     return rc;
 }

@@ -51,7 +51,8 @@ uint64_t setup_reserve_bytes(const struct bench_options *options,
            2 * bounds.n_outputs * sizeof(float) +
            (uint64_t)lookup_scratch_bytes(device, (double)bounds.n_lookups,
                                           bounds.dim) +
-           bounds.n_lookups * DRAW_BYTES + CANARY_BYTES + SLACK_BYTES;
+           bounds.n_lookups * DRAW_BYTES + INTERFERENCE_PROBE_BYTES +
+           SLACK_BYTES;
 }
 
 static int alloc_tables(struct bench_setup *setup,
@@ -313,7 +314,8 @@ static int repeat_once(void *ctx, unsigned number, double *ms, struct err *err)
 /* Times repetitions of a step, until the interference probe finds the machine
  * quiet. If it never does, flags the sample. On a GPU some more repetitions
  * time the phases of backward. */
-static int time_case(struct bench_setup *setup, struct canary *canary,
+static int time_case(struct bench_setup *setup,
+                     struct interference_probe *interference,
                      struct sample *sample, struct err *err)
 {
     static const unsigned step[] = {FORWARD, LOOKUP_BACKWARD},
@@ -330,8 +332,8 @@ static int time_case(struct bench_setup *setup, struct canary *canary,
     struct repetition_conditions conditions;
     struct timing parts[REPETITION_MAX_PARTS];
 
-    if (repetitions_time_quietly(parts, &repetitions, setup->device, canary,
-                                 &conditions, err))
+    if (repetitions_time_quietly(parts, &repetitions, setup->device,
+                                 interference, &conditions, err))
         return -1;
     sample->forward = parts[0];
     sample->backward = parts[1];
@@ -352,7 +354,8 @@ static int time_case(struct bench_setup *setup, struct canary *canary,
     return 0;
 }
 
-int setup_measure(struct bench_setup *setup, struct canary *canary,
+int setup_measure(struct bench_setup *setup,
+                  struct interference_probe *interference,
                   struct sample *sample, const struct bench_case *what,
                   uint64_t stream_seed, struct err *err)
 {
@@ -374,7 +377,7 @@ int setup_measure(struct bench_setup *setup, struct canary *canary,
         return -1;
     rc = reserve_outputs(setup, (size_t)what->batch * out_dim * sizeof(float),
                          err) ||
-         time_case(setup, canary, sample, err);
+         time_case(setup, interference, sample, err);
     lookup_close(setup->lookup);
     setup->lookup = NULL;
     return rc ? -1 : 0;

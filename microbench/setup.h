@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_MICROBENCH_SETUP_H
 #define NEUROSHARD_MICROBENCH_SETUP_H
 
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "microbench/sampler.h"
 
 /*
@@ -45,7 +45,8 @@ uint64_t setup_reserve_bytes(const struct bench_options *options,
  * health, flags, n_iterations, started_at and tables[0 .. n_tables) of *sample.
  * The caller owns sample->tables, with room for the case's tables. started_at
  * belongs to the setup and is valid until the next call. */
-int setup_measure(struct bench_setup *setup, struct canary *canary,
+int setup_measure(struct bench_setup *setup,
+                  struct interference_probe *interference,
                   struct sample *sample, const struct bench_case *what,
                   uint64_t stream_seed, struct err *err) MUST_CHECK;
 

@@ -136,9 +136,9 @@ struct sample_sink {
     int (*has_comm)(void *ctx, const struct sample_setting *setting,
                     const struct comm_sample *sample);
     /* find_canary gets the best time of the interference probe
-     * (device/canary.h) on the setting's device with this version of the
-     * program, 0 if unknown. put_canary stores a better time. Both are NULL if
-     * the sink does not store them. */
+     * (device/interference_probe.h) on the setting's device with this version
+     * of the program, 0 if unknown. put_canary stores a better time. Both are
+     * NULL if the sink does not store them. */
     int (*find_canary)(void *ctx, const struct sample_setting *setting,
                        double *best_ms, struct err *err);
     int (*put_canary)(void *ctx, const struct sample_setting *setting,

@@ -73,11 +73,12 @@ out:
 
 int repetitions_time_quietly(struct timing *timings,
                              struct repetitions *repetitions,
-                             struct device *device, struct canary *canary,
+                             struct device *device,
+                             struct interference_probe *interference,
                              struct repetition_conditions *conditions,
                              struct err *err)
 {
-    enum canary_verdict verdict = CANARY_QUIET;
+    enum interference_verdict verdict = PROBE_QUIET;
     const unsigned n = repetitions->n;
 
     do {
@@ -88,11 +89,12 @@ int repetitions_time_quietly(struct timing *timings,
         if (repetitions_time(timings, repetitions, err))
             return -1;
         device_health(device, &conditions->after);
-        if (canary && canary_judge(canary, begin_ms, &verdict, err))
+        if (interference &&
+            interference_probe_judge(interference, begin_ms, &verdict, err))
             return -1;
-    } while (verdict == CANARY_AGAIN);
+    } while (verdict == PROBE_AGAIN);
     conditions->is_disturbed =
-        verdict == CANARY_DISTURBED ||
+        verdict == PROBE_DISTURBED ||
         device_was_throttled(device, &conditions->before, &conditions->after);
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef NEUROSHARD_DEVICE_REPETITIONS_H
 #define NEUROSHARD_DEVICE_REPETITIONS_H
 
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "device/world.h"
 
 /*
@@ -43,11 +43,12 @@ struct repetition_conditions {
     bool is_disturbed;
 };
 /* Like repetitions_time, but repeats everything while the interference probe
- * finds the machine disturbed (canary_judge). The last series counts. If canary
- * is NULL, it runs once. */
+ * finds the machine disturbed (interference_probe_judge). The last series
+ * counts. If canary is NULL, it runs once. */
 int repetitions_time_quietly(struct timing *timings,
                              struct repetitions *repetitions,
-                             struct device *device, struct canary *canary,
+                             struct device *device,
+                             struct interference_probe *interference,
                              struct repetition_conditions *conditions,
                              struct err *err) MUST_CHECK;
 

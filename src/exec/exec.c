@@ -27,9 +27,9 @@ struct execution {
     struct exchange_set set;
     struct input input; /* open only in time_together */
     struct verify verify;
-    struct canary *canary; /* NULL without wait_for_quiet */
-    struct buf records;    /* samples of this process's ranks */
-    bool keeps_samples;    /* true if process 0 has a sink */
+    struct interference_probe *interference; /* NULL without wait_for_quiet */
+    struct buf records; /* samples of this process's ranks */
+    bool keeps_samples; /* true if process 0 has a sink */
 };
 
 /* Runs `work` while no other process of this host runs it, so that each process
@@ -55,16 +55,17 @@ static int run_alone(struct execution *run,
     return 0;
 }
 
-static int open_canary(struct execution *run, struct err *err)
+static int open_interference_probe(struct execution *run, struct err *err)
 {
     struct device *device = run->placement->device;
     const struct sample_setting setting =
         device_setting(&device->facts, PRECISION_FP32, OPTIMIZER_SGD, 1);
 
-    if (canary_open(&run->canary, device, err))
+    if (interference_probe_open(&run->interference, device, err))
         return -1;
     return run->options->sink
-               ? canary_learn(run->canary, run->options->sink, &setting, err)
+               ? interference_probe_learn(run->interference, run->options->sink,
+                                          &setting, err)
                : 0;
 }
 
@@ -99,7 +100,7 @@ static int time_rank(struct execution *run, uint32_t rank, struct err *err)
     work = others = rank_work_timed(placement, rank, 0, 1);
     rc = rank_work_open(&work, WORK_ALL, err) ||
          rank_work_open(&others, WORK_OTHERS, err) ||
-         timing_rank(timing, &work, &others, run->canary,
+         timing_rank(timing, &work, &others, run->interference,
                      run->options->n_iterations, err) ||
          keep_sample(run, &work, timing, err);
     rank_work_close(&work);
@@ -402,7 +403,8 @@ static int execute(struct execution *run, struct arena *arena, struct err *err)
         return -1;
     /* The interference probe opens first, so that it sees the quiet machine for
      * as long as possible. */
-    if ((run->options->wait_for_quiet && run_alone(run, open_canary, err)) ||
+    if ((run->options->wait_for_quiet &&
+         run_alone(run, open_interference_probe, err)) ||
         placement_open(placement, err) ||
         exchange_open(&run->set, placement, arena, err))
         return -1;
@@ -485,7 +487,7 @@ int exec_run(struct exec_result *result, const struct plan *plan,
     buf_release(&run.records);
     input_close(&run.input);
     exchange_close(&run.set);
-    canary_close(run.canary);
+    interference_probe_close(run.interference);
     placement_release(&placement);
     comm_close(comm);
     return rc ? -1 : 0;

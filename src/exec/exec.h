@@ -34,7 +34,7 @@ struct exec_options {
     /* Compare one step with the reference. */
     bool check;
     /* Repeat the timing of a rank while something else disturbs the machine,
-     * see device/canary.h. */
+     * see device/interference_probe.h. */
     bool wait_for_quiet;
     /* How the phases combine into a step. Default: one after the other, without
      * a dense part. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/text.h"
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "exec/rank_work.h"
 
 #include <inttypes.h>
@@ -148,7 +148,7 @@ void placement_need(struct placement_need *need,
         largest_work *= 2; /* timed in one part and in chunks, to compare */
     need->rows_bytes += need->weight_bytes;
     need->batch_bytes += fmax(largest_work, input_bytes(placement)) +
-                         CANARY_BYTES + reference_bytes(placement);
+                         INTERFERENCE_PROBE_BYTES + reference_bytes(placement);
 }
 
 /* Rounds x down to three digits, so that the result still fits. */

@@ -98,8 +98,9 @@ static int rank_once(void *ctx, unsigned number, double *ms, struct err *err)
 }
 
 int timing_rank(struct exec_rank *rank, struct rank_work *work,
-                struct rank_work *others, struct canary *canary,
-                unsigned n_iterations, struct err *err)
+                struct rank_work *others,
+                struct interference_probe *interference, unsigned n_iterations,
+                struct err *err)
 {
     struct repetition_conditions conditions;
     struct timing parts[4];
@@ -109,7 +110,7 @@ int timing_rank(struct exec_rank *rank, struct rank_work *work,
 
     timer.is_held = can_be_held(&timer);
     if (repetitions_time_quietly(parts, &repetitions, work->placement->device,
-                                 canary, &conditions, err))
+                                 interference, &conditions, err))
         return -1;
     rank->forward = parts[0];
     rank->backward = parts[1];

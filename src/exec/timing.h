@@ -19,8 +19,9 @@
  * forward and backward each start with cold caches. The weights of the rank
  * must be loaded. */
 int timing_rank(struct exec_rank *rank, struct rank_work *work,
-                struct rank_work *others, struct canary *canary,
-                unsigned n_iterations, struct err *err) MUST_CHECK;
+                struct rank_work *others,
+                struct interference_probe *interference, unsigned n_iterations,
+                struct err *err) MUST_CHECK;
 
 /* Stores the median time of a rank's work on ids before and after their
  * exchange. The ids have been exchanged once; the work is repeated on this one

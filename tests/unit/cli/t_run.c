@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "cli/planning.h"
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "io/store.h"
 #include "tests/tap.h"
 
@@ -25,37 +25,43 @@ static const char *in_folder(const char *name)
 
 /* Replaces the interference probe: nothing disturbs this machine, and a probe
  * would take most of the test's time. */
-int canary_open(struct canary **out, struct device *device, struct err *e)
+int interference_probe_open(struct interference_probe **out,
+                            struct device *device, struct err *e)
 {
     (void)device, (void)e;
     *out = mem_alloc(1, 1);
     return 0;
 }
 
-void canary_close(struct canary *canary)
+void interference_probe_close(struct interference_probe *interference)
 {
-    mem_free(canary);
+    mem_free(interference);
 }
 
-int canary_learn(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *e)
+int interference_probe_learn(struct interference_probe *interference,
+                             const struct sample_sink *sink,
+                             const struct sample_setting *setting,
+                             struct err *e)
 {
-    (void)canary, (void)sink, (void)setting, (void)e;
+    (void)interference, (void)sink, (void)setting, (void)e;
     return 0;
 }
 
-int canary_teach(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *e)
+int interference_probe_teach(struct interference_probe *interference,
+                             const struct sample_sink *sink,
+                             const struct sample_setting *setting,
+                             struct err *e)
 {
-    (void)canary, (void)sink, (void)setting, (void)e;
+    (void)interference, (void)sink, (void)setting, (void)e;
     return 0;
 }
 
-int canary_judge(struct canary *canary, double begin_ms,
-                 enum canary_verdict *verdict, struct err *e)
+int interference_probe_judge(struct interference_probe *interference,
+                             double begin_ms,
+                             enum interference_verdict *verdict, struct err *e)
 {
-    (void)canary, (void)begin_ms, (void)e;
-    *verdict = CANARY_QUIET;
+    (void)interference, (void)begin_ms, (void)e;
+    *verdict = PROBE_QUIET;
     return 0;
 }
 

@@ -3,7 +3,7 @@
  * number of ranks that share a turn, and the --scale-rows that would fit. */
 #include "exec/placement.h"
 
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "exec/exchange.h"
 #include "exec/rank_work.h"
 #include "exec_fixture.h"
@@ -128,7 +128,7 @@ static void test_need(struct size size, bool is_input)
     work = largest_work(placement, size);
     input = 8 * (34 + size.pooling) * BATCH + 8 * 7 * BATCH;
     ok((4 * input > work) == is_input, "the larger one");
-    fixed = OUTPUT_BYTES + 2 * DENSE_BYTES + (double)CANARY_BYTES +
+    fixed = OUTPUT_BYTES + 2 * DENSE_BYTES + (double)INTERFERENCE_PROBE_BYTES +
             BATCH * (28 * fmax(20, size.pooling) + 8);
     placement_need(&need, placement);
     is_near(need.weight_bytes, fmax(weights[0], weights[1]), 0,
@@ -174,7 +174,7 @@ static void test_gpu(void)
                (24 + 128 * 4.0 / LOOKUP_RUN_PIECE) +
            3 * 12 * (24 + 8 * 4.0 / LOOKUP_RUN_PIECE);
     is_near(need.batch_bytes - OUTPUT_BYTES - 2 * DENSE_BYTES -
-                (double)CANARY_BYTES,
+                (double)INTERFERENCE_PROBE_BYTES,
             fmax(work, 32 * (34 + few.pooling) * BATCH + 32 * 7 * BATCH), 1e-3,
             "no reference on a GPU");
     stage_close(&stage);
@@ -205,7 +205,7 @@ static void test_here(void)
     is_near(need.rows_bytes,
             (double)placement_weight_bytes(&stage.placement, 1), 0,
             "the weights of the rank that is here");
-    is_near(need.batch_bytes - (double)CANARY_BYTES -
+    is_near(need.batch_bytes - (double)INTERFERENCE_PROBE_BYTES -
                 BATCH * (28 * 10000.0 + 8),
             3 * (8 * (lookups + BATCH) + 8 * 2 * BATCH) +
                 4.0 * (8 * BATCH + (128 + 8) * 5),
@@ -289,7 +289,7 @@ static void test_reference(void)
                            3, &fixture->arena, &err))
             fixture_bail(&err);
         placement_need(&need, &stage.placement);
-        rest = (double)CANARY_BYTES + 2 * 4 * columns +
+        rest = (double)INTERFERENCE_PROBE_BYTES + 2 * 4 * columns +
                16 * (8 * bags + 4 * lookups) +
                lookups * (16 + 16.0 / LOOKUP_RUN_PART);
         is_near(need.batch_bytes - rest, 8 * CASES[i].bytes, 1e-3,

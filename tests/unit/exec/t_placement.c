@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/placement.h"
 
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "exec/batches.h"
 #include "exec_fixture.h"
 #include "tests/tap.h"
@@ -61,8 +61,8 @@ static void test_memory(void)
     placement_need(&need, &placement);
     is_near(need.rows_bytes, 1.0e9 * 1.073741824 + (1 << 24), 1,
             "weights and states are counted");
-    ok(need.batch_bytes > CANARY_BYTES + 8.0 * 1024 * 64 &&
-           need.batch_bytes < CANARY_BYTES + (1 << 22),
+    ok(need.batch_bytes > INTERFERENCE_PROBE_BYTES + 8.0 * 1024 * 64 &&
+           need.batch_bytes < INTERFERENCE_PROBE_BYTES + (1 << 22),
        "so are outputs, twice, and look-ups: %.0f bytes", need.batch_bytes);
     ok(!placement_cut_turns(&placement, 2000000000, &err), "2 GB are enough");
     ok(placement_cut_turns(&placement, 512000000, &err) &&

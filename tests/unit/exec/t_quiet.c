@@ -3,23 +3,24 @@
  * probe, which gives the verdicts that the test prepared. */
 #include "exec/exec.h"
 
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "exec_fixture.h"
 #include "sink.h"
 #include "tests/tap.h"
 
-static const enum canary_verdict *verdicts; /* one per measurement */
+static const enum interference_verdict *verdicts; /* one per measurement */
 
-int canary_open(struct canary **out, struct device *device, struct err *err)
+int interference_probe_open(struct interference_probe **out,
+                            struct device *device, struct err *err)
 {
     (void)device, (void)err;
     *out = mem_alloc(1, 1);
     return 0;
 }
 
-void canary_close(struct canary *canary)
+void interference_probe_close(struct interference_probe *interference)
 {
-    mem_free(canary);
+    mem_free(interference);
 }
 
 static int keep(void *ctx, const struct sample_setting *setting,
@@ -35,24 +36,28 @@ static int keep(void *ctx, const struct sample_setting *setting,
 /* Number of times that a run asked for earlier results of the probe. */
 static int n_learned;
 
-int canary_learn(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
+int interference_probe_learn(struct interference_probe *interference,
+                             const struct sample_sink *sink,
+                             const struct sample_setting *setting,
+                             struct err *err)
 {
-    (void)canary, (void)err;
+    (void)interference, (void)err;
     n_learned += sink->put == keep && !strncmp(setting->device, "cpu:", 4);
     return 0;
 }
 
-int canary_judge(struct canary *canary, double begin_ms,
-                 enum canary_verdict *verdict, struct err *err)
+int interference_probe_judge(struct interference_probe *interference,
+                             double begin_ms,
+                             enum interference_verdict *verdict,
+                             struct err *err)
 {
-    (void)canary, (void)begin_ms, (void)err;
+    (void)interference, (void)begin_ms, (void)err;
     *verdict = *verdicts++;
     return 0;
 }
 
-static void check(bool waits, const enum canary_verdict *said, size_t n_said,
-                  unsigned want, const char *name)
+static void check(bool waits, const enum interference_verdict *said,
+                  size_t n_said, unsigned want, const char *name)
 {
     struct exec_options options;
     struct exec_result result;
@@ -89,13 +94,14 @@ static void check(bool waits, const enum canary_verdict *said, size_t n_said,
 
 int main(void)
 {
-    static const enum canary_verdict quiet[] = {CANARY_QUIET, CANARY_QUIET},
-                                     first[] = {CANARY_AGAIN, CANARY_AGAIN,
-                                                CANARY_DISTURBED, CANARY_QUIET},
-                                     second[] = {CANARY_QUIET,
-                                                 CANARY_DISTURBED},
-                                     passed[] = {CANARY_QUIET, CANARY_AGAIN,
-                                                 CANARY_QUIET};
+    static const enum interference_verdict quiet[] = {PROBE_QUIET, PROBE_QUIET},
+                                           first[] = {PROBE_AGAIN, PROBE_AGAIN,
+                                                      PROBE_DISTURBED,
+                                                      PROBE_QUIET},
+                                           second[] = {PROBE_QUIET,
+                                                       PROBE_DISTURBED},
+                                           passed[] = {PROBE_QUIET, PROBE_AGAIN,
+                                                       PROBE_QUIET};
 
     check(false, quiet, 0, 0, "nobody asks");
     check(true, quiet, 2, 0, "quiet");

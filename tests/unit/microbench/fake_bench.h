@@ -13,7 +13,7 @@
 #include "tests/tap.h"
 
 static double now_ms; /* time that clock_ms returns */
-/* numbers of calls of setup_open and canary_teach */
+/* numbers of calls of setup_open and interference_probe_teach */
 static unsigned n_setups, n_taught;
 
 double clock_ms(void)
@@ -48,29 +48,34 @@ uint64_t setup_reserve_bytes(const struct bench_options *options,
     return 1000;
 }
 
-int canary_open(struct canary **out, struct device *device, struct err *err)
+int interference_probe_open(struct interference_probe **out,
+                            struct device *device, struct err *err)
 {
     (void)device, (void)err;
     *out = NULL;
     return 0;
 }
 
-void canary_close(struct canary *canary)
+void interference_probe_close(struct interference_probe *interference)
 {
-    (void)canary;
+    (void)interference;
 }
 
-int canary_learn(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
+int interference_probe_learn(struct interference_probe *interference,
+                             const struct sample_sink *sink,
+                             const struct sample_setting *setting,
+                             struct err *err)
 {
-    (void)canary, (void)sink, (void)setting, (void)err;
+    (void)interference, (void)sink, (void)setting, (void)err;
     return 0;
 }
 
-int canary_teach(struct canary *canary, const struct sample_sink *sink,
-                 const struct sample_setting *setting, struct err *err)
+int interference_probe_teach(struct interference_probe *interference,
+                             const struct sample_sink *sink,
+                             const struct sample_setting *setting,
+                             struct err *err)
 {
-    (void)canary, (void)sink, (void)setting, (void)err;
+    (void)interference, (void)sink, (void)setting, (void)err;
     n_taught++;
     return 0;
 }

@@ -8,11 +8,12 @@
 static double case_ms;
 static uint64_t flagged; /* number of the case whose samples are flagged */
 
-int setup_measure(struct bench_setup *setup, struct canary *canary,
+int setup_measure(struct bench_setup *setup,
+                  struct interference_probe *interference,
                   struct sample *sample, const struct bench_case *what,
                   uint64_t stream_seed, struct err *err)
 {
-    (void)setup, (void)canary, (void)stream_seed, (void)err;
+    (void)setup, (void)interference, (void)stream_seed, (void)err;
     sample->total.median_ms = 10;
     sample->started_at = "";
     sample->n_tables = what->n_tables;

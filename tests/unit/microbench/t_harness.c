@@ -47,7 +47,7 @@ struct fake {
     size_t fail_at; /* number of the sample that fails to be stored; 0: none */
     /* number of the sample at which SIGINT is raised; 0: none */
     size_t interrupt_at;
-    double canary_ms;
+    double interference_probe_ms;
 };
 
 static int fake_put(void *ctx, const struct sample_setting *setting,
@@ -110,7 +110,7 @@ static int fake_find_canary(void *ctx, const struct sample_setting *setting,
     const struct fake *fake = ctx;
 
     (void)setting, (void)err;
-    *best_ms = fake->canary_ms;
+    *best_ms = fake->interference_probe_ms;
     return 0;
 }
 
@@ -119,10 +119,10 @@ static int fake_put_canary(void *ctx, const struct sample_setting *setting,
 {
     struct fake *fake = ctx;
 
-    if (setting->batch != 64 ||
-        (fake->canary_ms > 0 && best_ms >= fake->canary_ms))
+    if (setting->batch != 64 || (fake->interference_probe_ms > 0 &&
+                                 best_ms >= fake->interference_probe_ms))
         return err_set(err, ERR_IO, "unexpected");
-    fake->canary_ms = best_ms;
+    fake->interference_probe_ms = best_ms;
     return 0;
 }
 
@@ -328,16 +328,17 @@ static void test_canary(struct device *device, struct fake *fake)
     options.first_case = 60;
     options.n_cases = 1;
     ok(!bench_lookup(&result, device, &options, &sink, &err) &&
-           fake->canary_ms > 0,
-       "the sink learns of the canary: %g ms %s", fake->canary_ms, err.msg);
-    fake->canary_ms = 1e-9;
+           fake->interference_probe_ms > 0,
+       "the sink learns of the canary: %g ms %s", fake->interference_probe_ms,
+       err.msg);
+    fake->interference_probe_ms = 1e-9;
     options.first_case = 61;
     ok(!bench_lookup(&result, device, &options, &sink, &err) &&
            result.n_measured == 1 && result.n_flagged == 1 &&
            (fake->samples[fake->n - 1].flags & SAMPLE_THROTTLED),
        "a machine that is busy from the start: the first sample is flagged %s",
        err.msg);
-    ok(fake->canary_ms == 1e-9, "the best time of the probe stays");
+    ok(fake->interference_probe_ms == 1e-9, "the best time of the probe stays");
 }
 
 static void test_refused(void)

@@ -12,14 +12,15 @@ static struct {
 } scene;
 static unsigned n_measured, n_before_first;
 
-int setup_measure(struct bench_setup *setup, struct canary *canary,
+int setup_measure(struct bench_setup *setup,
+                  struct interference_probe *interference,
                   struct sample *sample, const struct bench_case *what,
                   uint64_t stream_seed, struct err *err)
 {
     const unsigned n =
         n_measured < scene.n_falling ? n_measured : scene.n_falling;
 
-    (void)setup, (void)canary, (void)what, (void)stream_seed, (void)err;
+    (void)setup, (void)interference, (void)what, (void)stream_seed, (void)err;
     sample->total.median_ms = 10 * pow(scene.factor, n);
     sample->started_at = "";
     now_ms += scene.pass_ms;

@@ -4,7 +4,7 @@
 #include "tests/unit/device/recorded_device.h"
 
 #include "base/clock.h"
-#include "device/canary.h"
+#include "device/interference_probe.h"
 #include "tests/tap.h"
 
 #include <math.h>
@@ -52,9 +52,10 @@ static int find_canary(void *ctx, const struct sample_setting *setting,
     return 0;
 }
 
-static struct canary *open_canary(struct recorded *own, enum device_kind kind)
+static struct interference_probe *open_interference_probe(struct recorded *own,
+                                                          enum device_kind kind)
 {
-    struct canary *canary = NULL;
+    struct interference_probe *interference = NULL;
     struct err err = {0};
 
     for (unsigned c = 0; c < 11; c++)
@@ -62,18 +63,19 @@ static struct canary *open_canary(struct recorded *own, enum device_kind kind)
             first_ms[c * 11 + i] = check_ms[i] + (c == 6 ? 0 : 1);
     recorded_init(own, kind, first_ms, 121);
     now_ms = 5000;
-    if (canary_open(&canary, &own->device, &err)) {
+    if (interference_probe_open(&interference, &own->device, &err)) {
         printf("Bail out! %s\n", err.msg);
         exit(1);
     }
-    return canary;
+    return interference;
 }
 
 static void test_open(enum device_kind kind, uint32_t batch)
 {
     const size_t n_floats = (200000 + 2 * (size_t)batch) * 64;
     struct recorded own;
-    struct canary *canary = open_canary(&own, kind);
+    struct interference_probe *interference =
+        open_interference_probe(&own, kind);
     const struct lookup *shape = &own.shape;
     const struct sample_sink sink = {.ctx = &now_ms, .put_canary = put_canary};
     struct err err = {0};
@@ -84,7 +86,7 @@ static void test_open(enum device_kind kind, uint32_t batch)
                    "h0fb1reh0fb1reh0fb1reh0fb1reh0fb1reh0fb1reh0fb1re)10"),
        "ten checks of four steps and seven that are held");
     ok(own.n_bytes == n_floats * 4 + (batch + 1) * 8 + 16 * (size_t)batch &&
-           own.n_bytes <= CANARY_BYTES,
+           own.n_bytes <= INTERFERENCE_PROBE_BYTES,
        "of %zu bytes", own.n_bytes);
     ok(own.fill.n_rows == n_floats && own.fill.seed == 1 &&
            own.fill.precision == PRECISION_FP32,
@@ -111,24 +113,25 @@ static void test_open(enum device_kind kind, uint32_t batch)
     ok(shape->n_tables == 1 && shape->batch == batch && shape->out_dim == 64 &&
            shape->max_lookups == batch,
        "of one table");
-    ok(!canary_teach(canary, &sink, NULL, &err) && now_ms == 4,
+    ok(!interference_probe_teach(interference, &sink, NULL, &err) &&
+           now_ms == 4,
        "the best median of seven: %g", now_ms);
-    canary_close(canary);
+    interference_probe_close(interference);
     ok(asked(&own, "Lx"), "closed");
     recorded_release(&own);
 }
 
 /* Runs one more check whose median time is `ms`. */
-static enum canary_verdict judge(struct canary *canary, double ms,
-                                 double begin_ms)
+static enum interference_verdict judge(struct interference_probe *interference,
+                                       double ms, double begin_ms)
 {
-    enum canary_verdict verdict = CANARY_QUIET;
+    enum interference_verdict verdict = PROBE_QUIET;
     struct err err = {0};
 
     for (unsigned i = 0; i < 121; i++)
         first_ms[i] = ms;
     slept_ms = 0;
-    if (canary_judge(canary, begin_ms, &verdict, &err))
+    if (interference_probe_judge(interference, begin_ms, &verdict, &err))
         ok(0, "judged: %s", err.msg);
     return verdict;
 }
@@ -140,24 +143,25 @@ static void test_verdicts(void)
 {
     static const struct {
         double before, after;
-        enum canary_verdict verdict;
+        enum interference_verdict verdict;
     } CASES[] = {
-        {4, 4, CANARY_QUIET},         {4, 4.999, CANARY_QUIET},
-        {4.999, 4, CANARY_QUIET},     {4, 5, CANARY_AGAIN},
-        {5, 4, CANARY_AGAIN},         {5, 5, CANARY_AGAIN},
-        {4.999, 4.999, CANARY_QUIET},
+        {4, 4, PROBE_QUIET},         {4, 4.999, PROBE_QUIET},
+        {4.999, 4, PROBE_QUIET},     {4, 5, PROBE_AGAIN},
+        {5, 4, PROBE_AGAIN},         {5, 5, PROBE_AGAIN},
+        {4.999, 4.999, PROBE_QUIET},
     };
     struct recorded own;
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct canary *canary = open_canary(&own, DEVICE_CPU);
+        struct interference_probe *interference =
+            open_interference_probe(&own, DEVICE_CPU);
 
-        (void)judge(canary, CASES[i].before, now_ms);
-        is_i64(judge(canary, CASES[i].after, now_ms), CASES[i].verdict,
+        (void)judge(interference, CASES[i].before, now_ms);
+        is_i64(judge(interference, CASES[i].after, now_ms), CASES[i].verdict,
                "a verdict on two checks");
-        is_near(slept_ms, CASES[i].verdict == CANARY_AGAIN ? 100 : 0, 1e-9,
+        is_near(slept_ms, CASES[i].verdict == PROBE_AGAIN ? 100 : 0, 1e-9,
                 "a pause before another try");
-        canary_close(canary);
+        interference_probe_close(interference);
         recorded_release(&own);
     }
 }
@@ -167,23 +171,24 @@ static void test_patience(void)
     /* time waited so far, and time that passes afterwards, in ms */
     static const struct {
         double waited, passed;
-        enum canary_verdict verdict;
+        enum interference_verdict verdict;
     } CASES[] = {
-        {1999, 0, CANARY_AGAIN},          {2000, 0, CANARY_DISTURBED},
-        {2999, 2000, CANARY_AGAIN},       {3000, 2000, CANARY_DISTURBED},
-        {12001, 20000, CANARY_DISTURBED}, {11999, 20000, CANARY_AGAIN},
+        {1999, 0, PROBE_AGAIN},          {2000, 0, PROBE_DISTURBED},
+        {2999, 2000, PROBE_AGAIN},       {3000, 2000, PROBE_DISTURBED},
+        {12001, 20000, PROBE_DISTURBED}, {11999, 20000, PROBE_AGAIN},
     };
     struct recorded own;
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct canary *canary = open_canary(&own, DEVICE_CPU);
+        struct interference_probe *interference =
+            open_interference_probe(&own, DEVICE_CPU);
 
-        is_i64(judge(canary, 8, now_ms - CASES[i].waited), CANARY_AGAIN,
+        is_i64(judge(interference, 8, now_ms - CASES[i].waited), PROBE_AGAIN,
                "a disturbed measurement is repeated");
         now_ms += CASES[i].passed;
-        is_i64(judge(canary, 8, now_ms), CASES[i].verdict,
+        is_i64(judge(interference, 8, now_ms), CASES[i].verdict,
                "again, while there is patience");
-        canary_close(canary);
+        interference_probe_close(interference);
         recorded_release(&own);
     }
 }
@@ -199,25 +204,28 @@ static void test_learned(void)
     struct recorded own;
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct canary *canary = open_canary(&own, DEVICE_CPU);
+        struct interference_probe *interference =
+            open_interference_probe(&own, DEVICE_CPU);
         double known = CASES[i].known;
         const struct sample_sink sink = {.ctx = &known,
                                          .find_canary = find_canary,
                                          .put_canary = put_canary};
         struct err err = {0};
 
-        ok(!canary_learn(canary, &sink, NULL, &err) &&
-               !canary_teach(canary, &sink, NULL, &err) &&
+        ok(!interference_probe_learn(interference, &sink, NULL, &err) &&
+               !interference_probe_teach(interference, &sink, NULL, &err) &&
                known == CASES[i].told,
            "stored before %g, after %g", CASES[i].known, known);
         known = -1;
-        ok(!canary_teach(canary, &sink, NULL, &err) && known == -1,
+        ok(!interference_probe_teach(interference, &sink, NULL, &err) &&
+               known == -1,
            "it is stored once");
-        (void)judge(canary, CASES[i].limit_ms * 0.999, now_ms);
-        ok(judge(canary, CASES[i].limit_ms * 0.999, now_ms) == CANARY_QUIET &&
-               judge(canary, CASES[i].limit_ms, now_ms) == CANARY_AGAIN,
+        (void)judge(interference, CASES[i].limit_ms * 0.999, now_ms);
+        ok(judge(interference, CASES[i].limit_ms * 0.999, now_ms) ==
+                   PROBE_QUIET &&
+               judge(interference, CASES[i].limit_ms, now_ms) == PROBE_AGAIN,
            "disturbed from %g ms on", CASES[i].limit_ms);
-        canary_close(canary);
+        interference_probe_close(interference);
         recorded_release(&own);
     }
 }
@@ -243,13 +251,14 @@ static void test_failures(void)
     struct recorded own;
 
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct canary *canary = NULL;
+        struct interference_probe *interference = NULL;
         struct err err = {0};
 
         recorded_init(&own, DEVICE_CPU, check_ms, 11);
         own.failing = CASES[i].failing;
-        ok(canary_open(&canary, &own.device, &err) == -1 && !canary &&
-               err.code == ERR_DEVICE && asked(&own, CASES[i].calls),
+        ok(interference_probe_open(&interference, &own.device, &err) == -1 &&
+               !interference && err.code == ERR_DEVICE &&
+               asked(&own, CASES[i].calls),
            "%c fails: %s", CASES[i].failing, err.msg);
         recorded_release(&own);
     }
