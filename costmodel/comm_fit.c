@@ -64,7 +64,7 @@ static const struct {
 static const uint32_t knot_choices[] = {2, 4, 6, 9, 12, 16, 20, 26, 32};
 #define N_KNOT_CHOICES (sizeof(knot_choices) / sizeof(knot_choices[0]))
 
-struct point {
+struct comm_point {
     double bytes, us;
     unsigned fold;
     /* Index of the next knot, and position on the way to it (0 to 1). */
@@ -74,7 +74,7 @@ struct point {
 
 /* All samples of one kind, ranks and hosts, with the bytes of one form. */
 struct points {
-    struct point *at; /* owned */
+    struct comm_point *at; /* owned */
     size_t n;
     double low, high; /* least and most bytes */
 };
@@ -124,9 +124,9 @@ static struct points take_points(const struct comm_sample *samples, size_t n,
         if (!is_like(sample, like) || !is_usable(sample))
             continue;
         points.at[points.n++] =
-            (struct point){.bytes = bytes,
-                           .us = 1000 * sample->time.median_ms,
-                           .fold = fold_of(sample)};
+            (struct comm_point){.bytes = bytes,
+                                .us = 1000 * sample->time.median_ms,
+                                .fold = fold_of(sample)};
         points.low = fmin(points.low, bytes);
         points.high = fmax(points.high, bytes);
     }
@@ -159,7 +159,7 @@ static void place_knots(struct comm_curve *guess, struct points *points,
         }
     }
     for (size_t i = 0; i < points->n; i++) {
-        struct point *point = &points->at[i];
+        struct comm_point *point = &points->at[i];
 
         point->knot = comm_curve_knot(guess, point->bytes, &point->share);
     }
@@ -176,7 +176,7 @@ static void refine(struct comm_curve *curve, const struct points *points,
     double a[COMM_MAX_KNOTS * COMM_MAX_KNOTS] = {0}, b[COMM_MAX_KNOTS] = {0};
 
     for (size_t i = 0; i < points->n; i++) {
-        const struct point *point = &points->at[i];
+        const struct comm_point *point = &points->at[i];
         const uint32_t k = point->knot;
         const double share = point->share, *us = curve->us + k;
         double residual;

@@ -40,7 +40,7 @@
 #define LEAST_COUNTED (1.4 * LEAST_CHANGE)
 
 /* A fused or executed sample, and the model's prediction of it. */
-struct point {
+struct drift_point {
     const struct sample *sample;
     double predicted_ms;
     double error; /* log(measured / predicted), clipped */
@@ -49,7 +49,7 @@ struct point {
 
 /* Points in time order. */
 struct series {
-    struct point *points; /* [n] */
+    struct drift_point *points; /* [n] */
     size_t n, n_classes;
     double std; /* standard deviation of the errors */
     struct arena arena;
@@ -73,7 +73,7 @@ static bool is_unseen(const struct sample *sample, const struct model *model)
 
 static int compare_points(const void *a, const void *b)
 {
-    const struct point *x = a, *y = b;
+    const struct drift_point *x = a, *y = b;
     const int order = strcmp(time_of(x->sample), time_of(y->sample));
 
     return order ? order : sample_compare(x->sample, y->sample);
@@ -81,7 +81,7 @@ static int compare_points(const void *a, const void *b)
 
 /* Returns the hash of a class of similar work: samples of the same setting
  * except for the driver, and of similar tables, rows and times. */
-static uint64_t class_key(const struct point *point)
+static uint64_t class_key(const struct drift_point *point)
 {
     const struct sample *sample = point->sample;
     const struct sample_setting *setting = sample->setting;
@@ -129,10 +129,10 @@ static void find_points(struct series *series, const struct model *model,
             unseen[series->n++] = samples[i];
     ms = model_predicts(&dataset, model, unseen, series->n, sample_trains,
                         arena);
-    series->points = ARENA_NEW(arena, struct point, series->n);
+    series->points = ARENA_NEW(arena, struct drift_point, series->n);
     for (size_t i = 0; i < series->n; i++)
-        series->points[i] =
-            (struct point){&unseen[i], ms[i], log(dataset.ms[i] / ms[i]), 0};
+        series->points[i] = (struct drift_point){&unseen[i], ms[i],
+                                                 log(dataset.ms[i] / ms[i]), 0};
     qsort(series->points, series->n, sizeof(*series->points), compare_points);
 }
 
@@ -158,18 +158,20 @@ static void tame_errors(struct series *series)
 }
 
 /* Samples of a class before and after a moment: number and sum of errors. */
-struct tally {
+struct drift_tally {
     double n[2], sum[2];
 };
 
 /* Returns the change of the mean, and the weight of the samples that show
  * it. */
-static double change_of(const struct tally *tallies, size_t n, double *weight)
+static double change_of(const struct drift_tally *tallies, size_t n,
+                        double *weight)
 {
     double shift = 0;
 
     *weight = 0;
-    for (const struct tally *tally = tallies; tally < tallies + n; tally++) {
+    for (const struct drift_tally *tally = tallies; tally < tallies + n;
+         tally++) {
         const double before = tally->n[0], after = tally->n[1];
 
         if (before * after < 0.5)
@@ -186,7 +188,8 @@ static double change_of(const struct tally *tallies, size_t n, double *weight)
 static size_t find_change(struct series *series, size_t begin)
 {
     const size_t n_classes = series->n_classes;
-    struct tally *tallies = ARENA_NEW(&series->arena, struct tally, n_classes);
+    struct drift_tally *tallies =
+        ARENA_NEW(&series->arena, struct drift_tally, n_classes);
     double most = LEAST_ERRORS;
     size_t at = begin;
 
@@ -195,8 +198,8 @@ static size_t find_change(struct series *series, size_t begin)
         tallies[series->points[i].class].sum[1] += series->points[i].error;
     }
     for (size_t i = begin; i < series->n; i++) {
-        const struct point *point = &series->points[i];
-        struct tally *tally = &tallies[point->class];
+        const struct drift_point *point = &series->points[i];
+        struct drift_tally *tally = &tallies[point->class];
         double change, weight;
 
         tally->n[0]++;
@@ -235,7 +238,7 @@ static void judge_class(struct drift_class *class, unsigned number,
         size_t n = 0;
 
         for (size_t i = now ? begin : 0; i < series->n; i++) {
-            const struct point *point = &series->points[i];
+            const struct drift_point *point = &series->points[i];
 
             if ((number && interval_class_of(point->sample) != name) ||
                 now != (strcmp(time_of(point->sample), promoted) > 0))

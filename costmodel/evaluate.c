@@ -211,7 +211,7 @@ struct errors evaluate_cases(const struct sample *samples, size_t n,
 }
 
 /* Held-out cases and their predictions. */
-struct judged {
+struct judged_sample {
     const struct dataset *held_out;
     const char *kind; /* kind of the model */
     /* [n_samples] for each predictor; the sum of measured singles is NAN if a
@@ -221,7 +221,7 @@ struct judged {
     struct arena *arena;
 };
 
-static struct errors errors_of_kept(const struct judged *judged,
+static struct errors errors_of_kept(const struct judged_sample *judged,
                                     enum predictor predictor)
 {
     const size_t n = judged->held_out->n_samples;
@@ -240,7 +240,7 @@ static struct errors errors_of_kept(const struct judged *judged,
 }
 
 static void judge_singles(struct evaluation *evaluation,
-                          const struct judged *judged)
+                          const struct judged_sample *judged)
 {
     static const enum predictor sums[] = {PREDICTOR_MEASURED_SINGLES,
                                           PREDICTOR_PREDICTED_SINGLES};
@@ -270,7 +270,8 @@ static bool is_published(const struct sample_setting *setting)
 /* Adds a class with the errors of the net. The class is either the samples of a
  * range, or those at the published setting, which is a range of one batch. */
 static void judge_class(struct evaluation *evaluation,
-                        const struct model *model, const struct judged *judged,
+                        const struct model *model,
+                        const struct judged_sample *judged,
                         const struct model_range *range, bool published)
 {
     const struct dataset *held_out = judged->held_out;
@@ -295,7 +296,7 @@ static void judge_class(struct evaluation *evaluation,
 /* Fills the classes. If there is only one class, the list stays empty. */
 static void judge_classes(struct evaluation *evaluation,
                           const struct model *model,
-                          const struct judged *judged)
+                          const struct judged_sample *judged)
 {
     const struct dataset *held_out = judged->held_out;
     struct range_list ranges[2] = {0}; /* [1] is for the published setting */
@@ -350,9 +351,9 @@ void evaluate_model(struct evaluation *evaluation, const struct model *model,
 {
     struct dataset held_out, train;
     struct arena arena = {0};
-    struct judged judged = {.held_out = &held_out,
-                            .kind = model_kind_names[model_kind(model)],
-                            .arena = &arena};
+    struct judged_sample judged = {.held_out = &held_out,
+                                   .kind = model_kind_names[model_kind(model)],
+                                   .arena = &arena};
     double **predicted = judged.predicted, *sums;
 
     memset(evaluation, 0, sizeof(*evaluation));

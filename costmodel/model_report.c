@@ -274,11 +274,11 @@ void model_print(const struct model *model, const char *path,
 }
 
 /* Errors of the exchanges of one kind, ranks and hosts. */
-struct exchanges {
+struct exchange_errors {
     const char *name;
     struct comm_errors errors;
 };
-#define EXCHANGES(member) MEMBER_OF(struct exchanges, member)
+#define EXCHANGES(member) MEMBER_OF(struct exchange_errors, member)
 static const struct figure exchange_figures[] = {
     {NULL, "held-out exchanges", -28, 0, FIGURE_PLAIN, EXCHANGES(name)},
     {NULL, "n", 8, 0, FIGURE_PLAIN, EXCHANGES(errors.n)},
@@ -298,7 +298,7 @@ void comm_report_print(const struct comm_sample *samples, size_t n,
     for (size_t i = 0; i < n; i++) {
         const struct comm_sample *like = &samples[i];
         char name[64];
-        struct exchanges row = {.name = name};
+        struct exchange_errors row = {.name = name};
 
         if (!comm_fit_is_new_group(samples, i))
             continue;

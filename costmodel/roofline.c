@@ -136,7 +136,7 @@ static const struct kernels *kernels_of(const struct gpu_spec *spec)
     return spec->comm_form == COMM_TOTAL ? &host : &fbgemm;
 }
 
-enum lane {
+enum roofline_lane {
     LANE_ROWS, /* rows of all tables: the range of sort keys */
     LANE_LOOKUPS,
     LANE_FWD_DRAM, /* ms, as are all lanes up to LANE_HOT */

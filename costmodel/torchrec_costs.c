@@ -51,7 +51,7 @@
 #define DENSE_KERNEL_FRAC 0.5
 #define DENSE_UPDATE_FACTOR 9.22
 
-enum lane { LANE_COMPUTE, LANE_FWD_COMM, LANE_BWD_COMM, N_LANES };
+enum torchrec_lane { LANE_COMPUTE, LANE_FWD_COMM, LANE_BWD_COMM, N_LANES };
 
 struct torchrec {
     struct oracle base;
@@ -66,7 +66,7 @@ static double bytes_ms(double bytes, double gibps)
 }
 
 /* Work of a shard in a step, with the bytes of one lookup and of one output. */
-struct work {
+struct torchrec_work {
     double lookups, outputs;
     double columns;
     double row_bytes, output_bytes;
@@ -74,13 +74,14 @@ struct work {
 
 /* Returns the work of a shard that has 1 / n_parts of the lookups of `batch`
  * samples. */
-static struct work work_of(const struct torchrec *torchrec,
-                           const struct shard *shard, double batch,
-                           double n_parts)
+static struct torchrec_work work_of(const struct torchrec *torchrec,
+                                    const struct shard *shard, double batch,
+                                    double n_parts)
 {
     const struct table *table = &torchrec->base.problem->tables[shard->table];
-    struct work work = {.columns = shard->col_end - shard->col_begin,
-                        .lookups = table->pooling_factor * batch / n_parts};
+    struct torchrec_work work = {.columns = shard->col_end - shard->col_begin,
+                                 .lookups =
+                                     table->pooling_factor * batch / n_parts};
     double vectors = table->num_outputs;
 
     if (!torchrec->is_legacy)
@@ -93,7 +94,7 @@ static struct work work_of(const struct torchrec *torchrec,
 }
 
 /* Returns the bytes that a forward pass moves. */
-static double forward_bytes(const struct work *work)
+static double forward_bytes(const struct torchrec_work *work)
 {
     return ceil(work->lookups * INDEX_BYTES) + work->lookups * work->row_bytes +
            work->outputs * work->output_bytes;
@@ -121,7 +122,7 @@ static void embed_columns(const struct torchrec *torchrec,
                           const struct shard *shard, double *out)
 {
     double batch = (double)torchrec->base.problem->batch;
-    struct work work = work_of(torchrec, shard, batch, 1);
+    struct torchrec_work work = work_of(torchrec, shard, batch, 1);
     double exchanged = work.outputs * work.output_bytes;
     double penalty = block_penalty(work.columns);
 
@@ -153,7 +154,7 @@ static void embed_rows(const struct torchrec *torchrec,
     const struct cluster *cluster = &torchrec->base.problem->cluster;
     double batch = (double)torchrec->base.problem->batch;
     double n_parts = row_parts(torchrec->base.problem, shard);
-    struct work work = work_of(torchrec, shard, batch, n_parts);
+    struct torchrec_work work = work_of(torchrec, shard, batch, n_parts);
     double exchanged = work.outputs * work.output_bytes;
     uint32_t n_pod = cluster_group(cluster);
     bool is_of_pod =
@@ -185,7 +186,7 @@ static void embed_replica(const struct torchrec *torchrec,
     double n_local = problem->cluster.devices_per_host;
     double n_hosts = fmin(n_ranks / n_local, 2);
     double dense_gibps = DENSE_KERNEL_FRAC * torchrec->hbm_gibps;
-    struct work work =
+    struct torchrec_work work =
         work_of(torchrec, shard, (double)problem->batch / n_ranks, 1);
     double table_bytes =
         (double)(shard->row_end - shard->row_begin) * work.row_bytes;

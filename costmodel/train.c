@@ -57,7 +57,7 @@ void train_options_init(struct train_options *options)
 }
 
 /* State of one training. */
-struct run {
+struct training_run {
     const struct train_options *options;
     unsigned epochs, batch_size;
     /* Measured samples, without pseudo-labels. */
@@ -182,7 +182,7 @@ int train_gpu(const struct gpu_spec **out, const struct sample *samples,
                             samples[0].setting->device);
 }
 
-static void split(struct run *run, const struct model *model,
+static void split(struct training_run *run, const struct model *model,
                   const struct sample *samples, size_t n, struct arena *arena)
 {
     dataset_init(&run->train, &model->features, &model->estimate, samples, n,
@@ -197,7 +197,7 @@ static void split(struct run *run, const struct model *model,
 
 /* Chooses batch size and epochs if the caller leaves them open. The number of
  * steps does not depend on the pseudo-labels. */
-static void choose_sizes(struct run *run)
+static void choose_sizes(struct training_run *run)
 {
     const size_t n_train = run->n_known;
     uint64_t steps, n_steps;
@@ -230,7 +230,7 @@ static double robust(double error, double tolerance, double *slope)
 
 /* Runs the batch that starts at `begin` through a net. Returns the sum of its
  * losses; the derivatives of the mean loss go to the work's d_out. */
-static double batch_loss(struct run *run, const struct mlp *mlp,
+static double batch_loss(struct training_run *run, const struct mlp *mlp,
                          const struct dataset *side, size_t begin)
 {
     const struct mlp_batch *batch = &side->batch;
@@ -256,7 +256,7 @@ static double batch_loss(struct run *run, const struct mlp *mlp,
 
 /* Updates average = share average + (1 - share) weights. The share is smaller
  * in the first steps, so that the average forgets the random start. */
-static void update_average(struct run *run)
+static void update_average(struct training_run *run)
 {
     const double start = (1.0 + (double)run->step) / (10.0 + (double)run->step);
     const float share = (float)fmin(run->options->average, start);
@@ -267,7 +267,7 @@ static void update_average(struct run *run)
 }
 
 /* Takes a step with the batch whose loss was computed last. */
-static void learn(struct run *run)
+static void learn(struct training_run *run)
 {
     const double progress = (double)run->step / (double)run->n_steps;
     double rate = run->options->learning_rate;
@@ -283,7 +283,7 @@ static void learn(struct run *run)
 
 /* Runs a side of the split through a net. The net learns, unless it is the
  * average. Returns the mean loss. */
-static double run_side(struct run *run, struct dataset *side,
+static double run_side(struct training_run *run, struct dataset *side,
                        const struct mlp *mlp)
 {
     const size_t n = side->n_samples;
@@ -300,7 +300,8 @@ static double run_side(struct run *run, struct dataset *side,
 
 /* Runs all epochs. The model gets the weights of the best epoch, or without
  * validation those of the last. */
-static int run_epochs(struct run *run, struct model *model, struct err *err)
+static int run_epochs(struct training_run *run, struct model *model,
+                      struct err *err)
 {
     const struct train_options *options = run->options;
     const bool validates = run->validation.n_samples > 0;
@@ -336,7 +337,8 @@ static int run_epochs(struct run *run, struct model *model, struct err *err)
 }
 
 /* Converts the last layer to ms or to units of the estimate. */
-static void scale_answer(const struct model *model, const struct run *run)
+static void scale_answer(const struct model *model,
+                         const struct training_run *run)
 {
     const double n = (double)run->n_known;
     const double kept = run->scale * n / (n + SAMPLES_DOUBTED * run->start);
@@ -348,7 +350,7 @@ static void scale_answer(const struct model *model, const struct run *run)
         (float)((double)last->bias[0] * kept + run->start * run->scale);
 }
 
-static void describe(struct model *model, const struct run *run,
+static void describe(struct model *model, const struct training_run *run,
                      const struct sample *samples, size_t n,
                      struct arena *arena)
 {
@@ -417,7 +419,7 @@ static double highest_gbps(const struct sample *samples, size_t n)
 
 /* Starts a net on a roofline at the roofline's prediction. With few samples the
  * net stays near this start. */
-static void start_at_estimate(struct run *run)
+static void start_at_estimate(struct training_run *run)
 {
     const struct mlp_layer *last = &run->mlp.layers[MLP_LAYERS - 1];
 
@@ -428,7 +430,7 @@ static void start_at_estimate(struct run *run)
 }
 
 /* Makes the net, its inputs, and everything else that its training needs. */
-static void make_net(struct run *run, const struct model *model,
+static void make_net(struct training_run *run, const struct model *model,
                      struct arena *arena)
 {
     const struct mlp_shape shape = {model->features.n, MLP_HIDDEN, MLP_EMBED,
@@ -451,8 +453,9 @@ static void make_net(struct run *run, const struct model *model,
         start_at_estimate(run);
 }
 
-static int train_net(struct run *run, struct model *model, struct arena *arena,
-                     struct arena *scratch, struct err *err)
+static int train_net(struct training_run *run, struct model *model,
+                     struct arena *arena, struct arena *scratch,
+                     struct err *err)
 {
     if (gemm_init(err))
         return -1;
@@ -469,7 +472,8 @@ int train_fit(struct model *model, const struct sample *samples, size_t n,
               const struct train_options *options, struct arena *arena,
               struct err *err)
 {
-    struct run run = {.options = options, .weight_decay = WEIGHT_DECAY};
+    struct training_run run = {.options = options,
+                               .weight_decay = WEIGHT_DECAY};
     const struct dataset *train = &run.train;
     const struct gpu_spec *gpu = options->gpu;
     struct arena scratch = {0};

@@ -96,7 +96,7 @@ int bench_check_options(const struct bench_options *options, struct err *err)
     return 0;
 }
 
-struct bench {
+struct harness {
     struct device *device;
     const struct bench_options *options;
     struct sample_sink *sink;
@@ -116,7 +116,7 @@ struct bench {
 #define SETTLE_CUDA_MS 500.0
 #define SETTLE_MAX_MS 10000.0
 
-static int settle(struct bench *bench, struct err *err)
+static int settle(struct harness *bench, struct err *err)
 {
     struct sample_table tables[BENCH_MAX_TABLES];
     struct sample sample = {.tables = tables};
@@ -142,8 +142,8 @@ static int settle(struct bench *bench, struct err *err)
     return 0;
 }
 
-static int open_setup(struct bench *bench, const struct sample_setting *setting,
-                      struct err *err)
+static int open_setup(struct harness *bench,
+                      const struct sample_setting *setting, struct err *err)
 {
     if (setup_open(&bench->setup, bench->device, bench->options, err) ||
         interference_probe_open(&bench->interference, bench->device, err) ||
@@ -154,7 +154,7 @@ static int open_setup(struct bench *bench, const struct sample_setting *setting,
 }
 
 /* Measures `what`, unless the sink has it already or the user wants to stop. */
-static int measure(struct bench *bench, const struct bench_case *what,
+static int measure(struct harness *bench, const struct bench_case *what,
                    enum sample_kind kind, uint64_t case_idx, uint32_t part,
                    struct err *err)
 {
@@ -189,7 +189,7 @@ static int measure(struct bench *bench, const struct bench_case *what,
     return 0;
 }
 
-static int measure_case(struct bench *bench, const struct bench_case *fused,
+static int measure_case(struct harness *bench, const struct bench_case *fused,
                         uint64_t case_idx, struct err *err)
 {
     struct bench_case other;
@@ -221,7 +221,7 @@ static int measure_case(struct bench *bench, const struct bench_case *fused,
 /* Measures a case, unless another process is measuring it. The sink is searched
  * after the claim, so that samples stored by the other process are found and
  * nothing is measured twice. */
-static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
+static int run_case(struct harness *bench, uint64_t case_idx, struct err *err)
 {
     const struct sample_sink *sink = bench->sink;
     struct sample_setting setting;
@@ -243,7 +243,7 @@ static int run_case(struct bench *bench, uint64_t case_idx, struct err *err)
     return rc;
 }
 
-static int run_cases(struct bench *bench, struct err *err)
+static int run_cases(struct harness *bench, struct err *err)
 {
     const struct bench_options *options = bench->options;
     struct bench_result *result = bench->result;
@@ -269,7 +269,7 @@ int bench_lookup(struct bench_result *result, struct device *device,
                  const struct bench_options *options, struct sample_sink *sink,
                  struct err *err)
 {
-    struct bench bench = {
+    struct harness bench = {
         .device = device, .options = options, .sink = sink, .result = result};
     int rc;
 

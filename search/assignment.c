@@ -428,7 +428,7 @@ void snapshot_price(struct snapshot *snapshot, const struct search_space *space)
 
 /* A piece and its sort keys. The first key is its unit. */
 #define N_KEYS 5
-struct placed {
+struct placed_piece {
     uint64_t keys[N_KEYS];
     struct change piece;
 };
@@ -444,16 +444,16 @@ static int compare_placed(const void *left, const void *right)
 static void sort_pieces(struct change *pieces, uint32_t n,
                         const struct search_space *space, bool by_device)
 {
-    struct placed *placed = mem_alloc(n, sizeof(*placed));
+    struct placed_piece *placed = mem_alloc(n, sizeof(*placed));
 
     for (uint32_t i = 0; i < n; i++) {
         const struct change it = pieces[i];
         const uint32_t width = space->types[it.type].width;
 
-        placed[i] = (struct placed){{space->types[it.type].unit,
-                                     by_device ? it.device : ~width, it.range,
-                                     it.block, by_device ? it.type : it.device},
-                                    it};
+        placed[i] = (struct placed_piece){
+            {space->types[it.type].unit, by_device ? it.device : ~width,
+             it.range, it.block, by_device ? it.type : it.device},
+            it};
     }
     qsort(placed, n, sizeof(*placed), compare_placed);
     for (uint32_t i = 0; i < n; i++)

@@ -479,7 +479,7 @@ void evaluator_init(struct evaluator *evaluator,
     candidate->compute_ms = ARENA_NEW(arena, double, n);
     candidate->terms_ms =
         ARENA_NEW(arena, double, n * evaluator->assignment.n_terms);
-    candidate->estimates = ARENA_NEW(arena, struct estimate, n);
+    candidate->estimates = ARENA_NEW(arena, struct device_estimate, n);
     if (space->current)
         candidate->moved = ARENA_NEW(arena, struct unit_moved, space->n_units);
     for (uint32_t r = 0; r < n; r++)

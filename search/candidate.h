@@ -38,7 +38,7 @@ struct unit_moved {
 
 /* Estimated state of a device while a ruin-and-recreate move is built
  * (search/moves.h). */
-struct estimate {
+struct device_estimate {
     double load_ms;
     uint64_t bytes;
     uint32_t free_steps, held_steps; /* width steps of the unit being placed:
@@ -78,8 +78,9 @@ struct candidate {
                                  migration; in re-planning only; has room for
                                  all units */
     uint32_t n_moved;
-    uint64_t all_moved_bytes;   /* migration of the assignment afterwards */
-    struct estimate *estimates; /* [R]: scratch while changes are chosen */
+    uint64_t all_moved_bytes; /* migration of the assignment afterwards */
+    struct device_estimate
+        *estimates; /* [R]: scratch while changes are chosen */
 };
 
 /* Forgets all changes and sums. */

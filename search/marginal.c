@@ -7,7 +7,7 @@
 /* Number of pieces that one call prices. */
 #define TOGETHER 16
 
-struct marginal {
+struct marginal_pricing {
     struct search_space *space;
     double *share;   /* [width]: vector of an average device */
     double share_ms; /* compute of an average device */
@@ -16,7 +16,7 @@ struct marginal {
 
 /* Computes the average device: every table in its first sharding, spread evenly
  * over all devices. */
-static void find_share(struct marginal *marginal)
+static void find_share(struct marginal_pricing *marginal)
 {
     const struct search_space *space = marginal->space;
     const size_t width = space->oracle->width;
@@ -40,7 +40,7 @@ static void find_share(struct marginal *marginal)
 /* Prices n clusters and writes their totals. All devices of a cluster are
  * average devices. The first device of cluster i also holds the vector
  * extra[i][width]. */
-static void price(const struct marginal *marginal, const double *extra,
+static void price(const struct marginal_pricing *marginal, const double *extra,
                   size_t n, double *total_ms)
 {
     const struct oracle *oracle = marginal->space->oracle;
@@ -73,7 +73,7 @@ static void price(const struct marginal *marginal, const double *extra,
  * net may predict that a piece reduces the total. */
 static void price_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 {
-    const struct marginal *marginal = ctx;
+    const struct marginal_pricing *marginal = ctx;
     const size_t width = marginal->space->oracle->width;
     double *load_ms = marginal->space->load_ms;
 
@@ -86,7 +86,7 @@ static void price_some(void *ctx, uint64_t begin, uint64_t end, unsigned thread)
 
 void space_load_marginal(struct search_space *space, struct pool *pool)
 {
-    struct marginal marginal = {.space = space};
+    struct marginal_pricing marginal = {.space = space};
     double *nothing;
 
     if (space->oracle->ops->terms || space->n_devices == 1)

@@ -225,7 +225,7 @@ static void reckon(struct draw *draw, const struct change *piece, double sign)
 {
     const struct search_space *space = draw->assignment->space;
     const uint64_t bytes = space->types[piece->type].bytes;
-    struct estimate *on = &draw->candidate->estimates[piece->device];
+    struct device_estimate *on = &draw->candidate->estimates[piece->device];
 
     on->load_ms += sign * space->load_ms[piece->type];
     on->bytes += sign < 0 ? -bytes : bytes;
@@ -263,7 +263,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
                            uint32_t apart)
 {
     const struct candidate *candidate = draw->candidate;
-    const struct estimate *estimates = candidate->estimates;
+    const struct device_estimate *estimates = candidate->estimates;
     const uint64_t bytes = draw->assignment->space->types[type].bytes;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
@@ -297,7 +297,7 @@ static uint32_t device_for(const struct draw *draw, uint32_t type,
 static uint32_t room_on(const struct draw *draw, uint32_t device)
 {
     const struct search_space *space = draw->assignment->space;
-    const struct estimate *on = &draw->candidate->estimates[device];
+    const struct device_estimate *on = &draw->candidate->estimates[device];
     const uint32_t most =
         draw->of->n_width_steps - (draw->of->whole == NO_TYPE);
     uint32_t least = 0;
@@ -325,7 +325,7 @@ static uint32_t room_on(const struct draw *draw, uint32_t device)
  * device must have room. */
 static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 {
-    const struct estimate *estimates = draw->candidate->estimates;
+    const struct device_estimate *estimates = draw->candidate->estimates;
     uint32_t best = 0, most = 0;
     double best_ms = -INFINITY;
 
@@ -346,11 +346,11 @@ static uint32_t device_to_fill(const struct draw *draw, uint32_t n)
 static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
 {
     const struct search_space *space = draw->assignment->space;
-    const struct estimate *estimates = draw->candidate->estimates;
+    const struct device_estimate *estimates = draw->candidate->estimates;
     struct best best = {NO_PIECE, INFINITY, INFINITY};
 
     for (uint32_t r = 0; r < draw->assignment->n_devices; r++) {
-        const struct estimate *on = &estimates[r];
+        const struct device_estimate *on = &estimates[r];
         const uint32_t then = unit_type_of_steps(draw->of, on->held_steps + n);
 
         if (then != NO_TYPE)
@@ -368,7 +368,7 @@ static uint32_t device_to_overfill(const struct draw *draw, uint32_t n)
  * could not take. */
 static void pour(struct draw *draw)
 {
-    struct estimate *estimates = draw->candidate->estimates;
+    struct device_estimate *estimates = draw->candidate->estimates;
     const uint32_t n_devices = draw->assignment->n_devices;
     uint32_t left = draw->of->n_width_steps, n_open = 0, n, r;
 
@@ -437,8 +437,8 @@ void rebuild(struct candidate *candidate, const struct assignment *assignment,
 
         mean += ms / assignment->n_devices;
         most = ms > most ? ms : most;
-        candidate->estimates[r] =
-            (struct estimate){.load_ms = ms, .bytes = assignment->bytes[r]};
+        candidate->estimates[r] = (struct device_estimate){
+            .load_ms = ms, .bytes = assignment->bytes[r]};
     }
     draw.target_ms = mean + rng_uniform(rng) * (most - mean);
     draw.limit_ms = space->oracle->is_additive

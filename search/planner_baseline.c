@@ -37,7 +37,7 @@ static double figure_size_lookup(const struct table *table)
 }
 
 /* A unit that is placed as a whole. */
-struct entry {
+struct baseline_entry {
     const struct unit *unit;
     double figure;
     uint64_t bytes;
@@ -47,7 +47,7 @@ struct entry {
  * input. */
 static int compare_entries(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct baseline_entry *a = left, *b = right;
     uint32_t first_a = a->unit->tables[0], first_b = b->unit->tables[0];
 
     if (a->figure != b->figure)
@@ -57,13 +57,14 @@ static int compare_entries(const void *left, const void *right)
     return (first_a < first_b) - (first_a > first_b);
 }
 
-static int list_entries(struct entry *entries, const struct search_space *space,
+static int list_entries(struct baseline_entry *entries,
+                        const struct search_space *space,
                         const struct placing *placing, struct err *err)
 {
     const struct contender *by = placing->self;
 
     for (uint32_t u = 0; u < space->n_units; u++) {
-        struct entry *entry = &entries[u];
+        struct baseline_entry *entry = &entries[u];
 
         entry->unit = &space->units[u];
         for (uint32_t k = 0; k < entry->unit->n_tables; k++) {
@@ -106,7 +107,8 @@ static int baseline(struct placing *placing, struct err *err)
 {
     struct plan *plan = placing->plan;
     struct arena *scratch = &placing->scratch;
-    struct entry *entries = ARENA_NEW(scratch, struct entry, placing->n_tables);
+    struct baseline_entry *entries =
+        ARENA_NEW(scratch, struct baseline_entry, placing->n_tables);
     char need[TEXT_BYTES_MAX], most[TEXT_BYTES_MAX];
     uint32_t *roomy = ARENA_NEW(scratch, uint32_t, placing->n_devices);
     struct search_space space;

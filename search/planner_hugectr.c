@@ -29,7 +29,7 @@
 /* Largest number of tables x GPUs; beyond it the planner takes too long. */
 #define MAX_PLACES 250000u
 
-struct planner {
+struct hugectr_planner {
     struct placing *placing; /* not owned */
     struct cut_table {
         double hotness;  /* cost of the lookups of the whole table */
@@ -68,7 +68,7 @@ static enum shard_kind kind_of_cut(const struct placing *placing, uint32_t t,
 }
 
 /* Returns piece i of the table in its present cut. */
-static struct shard piece_of(const struct planner *planner, uint32_t t,
+static struct shard piece_of(const struct hugectr_planner *planner, uint32_t t,
                              uint32_t i, uint32_t gpu)
 {
     uint32_t n = planner->tables[t].n_cuts;
@@ -89,7 +89,7 @@ static uint32_t more_cuts(const struct placing *placing, uint32_t t, uint32_t n)
     return n < most && kind_of_cut(placing, t, most) ? most : 0;
 }
 
-static void cut(struct planner *planner, uint32_t t, uint32_t n)
+static void cut(struct hugectr_planner *planner, uint32_t t, uint32_t n)
 {
     struct shard first;
 
@@ -127,7 +127,7 @@ static bool place_table(const struct placing *placing, struct cut_table *table)
  * If pieces are equally hot, the table that is last in the list comes first.
  * Returns the table to cut next: a table with a piece without room, or else the
  * hottest table that can be cut. Returns n_tables if no table can be cut. */
-static uint32_t place_all(struct planner *planner)
+static uint32_t place_all(struct hugectr_planner *planner)
 {
     struct placing *placing = planner->placing;
     struct plan *plan = placing->plan;
@@ -160,7 +160,7 @@ static uint32_t place_all(struct planner *planner)
 
 /* Places each table on all GPUs. This is the plan to improve on, and it takes
  * the least memory. */
-static void plan_evenly(struct planner *planner)
+static void plan_evenly(struct hugectr_planner *planner)
 {
     const struct placing *placing = planner->placing;
 
@@ -174,7 +174,7 @@ static void plan_evenly(struct planner *planner)
 
 /* Chooses the first cuts. Replicas take their memory from all GPUs for good.
  * Every other table gets one piece, or as few as possible. */
-static int start(struct planner *planner, struct err *err)
+static int start(struct hugectr_planner *planner, struct err *err)
 {
     const struct placing *placing = planner->placing;
     uint64_t *room_bytes = placing->room_bytes;
@@ -212,7 +212,7 @@ static int start(struct planner *planner, struct err *err)
 int rival_hugectr(struct placing *placing, struct err *err)
 {
     uint32_t n_tables = placing->n_tables, n_gpus = placing->n_devices;
-    struct planner planner = {
+    struct hugectr_planner planner = {
         placing, ARENA_NEW(&placing->scratch, struct cut_table, n_tables)};
 
     if (n_tables > MAX_PLACES / n_gpus)

@@ -59,12 +59,12 @@ struct sharding_option {
 };
 
 /* The options of a table, by sharding type, and the proposed one. */
-struct candidate {
+struct table_options {
     struct sharding_option options[N_SHARDING_TYPES];
     struct ranked order[N_SHARDING_TYPES]; /* order of the proposer */
     uint32_t n_options, current; /* `current` is a position in `order` */
     struct sharding_option *proposed;
-    struct placement {
+    struct torchrec_placement {
         const struct sharding_option *option;
         uint32_t begin; /* first rank, if the shards go in order */
         /* [n_ranks]: ranks of the shards, if they do not go in order. */
@@ -73,14 +73,14 @@ struct candidate {
     uint32_t n_ranks;
 };
 
-struct planner {
-    struct placing *placing;      /* not owned; loads are in ms */
-    struct candidate *candidates; /* [n_tables] */
-    uint32_t n_local;             /* number of ranks of a host */
-    struct filling *kept;         /* [n_ranks]: saved state of ranks */
-    struct ranked *hosts;         /* sorted by load */
-    double most_load;             /* of the present assignment */
-    double end_ms;                /* clock at the time limit */
+struct torchrec_planner {
+    struct placing *placing;          /* not owned; loads are in ms */
+    struct table_options *candidates; /* [n_tables] */
+    uint32_t n_local;                 /* number of ranks of a host */
+    struct filling *kept;             /* [n_ranks]: saved state of ranks */
+    struct ranked *hosts;             /* sorted by load */
+    double most_load;                 /* of the present assignment */
+    double end_ms;                    /* clock at the time limit */
 };
 
 /* --- options --- */
@@ -99,7 +99,8 @@ static uint32_t n_column_shards(uint32_t dim, uint32_t min_width)
 
 /* Cuts the table by the sharding type. Returns false if there is nothing to
  * cut, or if the type does not cut sequence tables. */
-static bool cut(struct sharding_option *option, const struct planner *planner,
+static bool cut(struct sharding_option *option,
+                const struct torchrec_planner *planner,
                 const struct table *table, const struct sharding_type *type)
 {
     const struct placing *placing = planner->placing;
@@ -162,9 +163,9 @@ static double storage_of(const struct problem *problem,
 }
 
 /* Sets shard i of the option. Returns whether it has rows. */
-static bool shard_of(struct shard *shard, const struct planner *planner,
-                     uint32_t t, const struct sharding_option *option,
-                     uint32_t i)
+static bool shard_of(struct shard *shard,
+                     const struct torchrec_planner *planner, uint32_t t,
+                     const struct sharding_option *option, uint32_t i)
 {
     *shard = rival_piece(planner->placing->problem, t, option->kind, i,
                          option->n_shards, 0);
@@ -173,8 +174,8 @@ static bool shard_of(struct shard *shard, const struct planner *planner,
 
 /* Sets the bytes of the shards of an option when it is first placed. Row blocks
  * count the mean number of lookups, as TorchRec knows no hot rows. */
-static void weigh(struct sharding_option *option, const struct planner *planner,
-                  uint32_t t)
+static void weigh(struct sharding_option *option,
+                  const struct torchrec_planner *planner, uint32_t t)
 {
     struct problem even = *planner->placing->problem;
     struct shard shard;
@@ -190,14 +191,15 @@ static void weigh(struct sharding_option *option, const struct planner *planner,
 }
 
 /* Lists and prices all options of a table. */
-static int list_options(struct planner *planner, uint32_t t, struct err *err)
+static int list_options(struct torchrec_planner *planner, uint32_t t,
+                        struct err *err)
 {
     struct placing *placing = planner->placing;
     const struct problem *problem = placing->problem;
     const struct table *table = &problem->tables[t];
     const struct oracle *oracle = placing->inputs->torchrec;
     const unsigned kinds = placing_kinds(placing, t) & oracle->kinds;
-    struct candidate *candidate = &planner->candidates[t];
+    struct table_options *candidate = &planner->candidates[t];
     double *vector = ARENA_NEW(&placing->scratch, double, oracle->width);
 
     for (uint32_t i = 0; i < N_SHARDING_TYPES; i++) {
@@ -238,7 +240,8 @@ static int list_options(struct planner *planner, uint32_t t, struct err *err)
 
 /* Returns whether rank `a` is preferred to rank `b`: it is less loaded, or else
  * it has the lower index in its host, or else the lower index. */
-static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
+static bool goes_before(const struct torchrec_planner *planner, uint32_t a,
+                        uint32_t b)
 {
     const struct filling *ranks = planner->placing->devices;
     uint32_t local_a = a % planner->n_local, local_b = b % planner->n_local;
@@ -248,7 +251,7 @@ static bool goes_before(const struct planner *planner, uint32_t a, uint32_t b)
     return local_a != local_b ? local_a < local_b : a < b;
 }
 
-static uint32_t rank_of(const struct placement *at, uint32_t shard)
+static uint32_t rank_of(const struct torchrec_placement *at, uint32_t shard)
 {
     return at->option->is_in_order ? at->begin + shard : at->ranks[shard];
 }
@@ -257,8 +260,8 @@ static uint32_t rank_of(const struct placement *at, uint32_t shard)
  * Shard i goes to rank begin + i if the shards go in order. Otherwise each
  * shard goes to the least loaded rank with room. Returns false if a shard has
  * no room. */
-static bool place(struct planner *planner, struct candidate *candidate,
-                  uint32_t begin, uint32_t end)
+static bool place(struct torchrec_planner *planner,
+                  struct table_options *candidate, uint32_t begin, uint32_t end)
 {
     struct sharding_option *option = candidate->proposed;
     struct filling *ranks = planner->placing->devices;
@@ -291,7 +294,8 @@ static bool place(struct planner *planner, struct candidate *candidate,
 
 /* Places all shards on the ranks of the least loaded host with room. All ranks
  * count as one host if the option is not limited to a host. */
-static bool place_on_host(struct planner *planner, struct candidate *candidate)
+static bool place_on_host(struct torchrec_planner *planner,
+                          struct table_options *candidate)
 {
     const uint32_t n_ranks = planner->placing->n_devices;
     uint32_t n = candidate->proposed->on_host ? planner->n_local : n_ranks;
@@ -321,7 +325,7 @@ static bool place_on_host(struct planner *planner, struct candidate *candidate)
  * ranks is not below the best largest load; a relative tolerance of 1e-9 allows
  * for the order of the sum. Loads only grow, so placing stops as soon as the
  * proposal can no longer be the best. */
-static void try_proposal(struct planner *planner)
+static void try_proposal(struct torchrec_planner *planner)
 {
     struct placing *placing = planner->placing;
     double sum_ms = 0;
@@ -348,7 +352,7 @@ static void try_proposal(struct planner *planner)
     if (!placing_is_best(placing))
         return;
     for (uint32_t t = 0; t < placing->n_tables; t++) {
-        struct candidate *candidate = &planner->candidates[t];
+        struct table_options *candidate = &planner->candidates[t];
 
         candidate->best.option = candidate->at.option;
         candidate->best.begin = candidate->at.begin;
@@ -359,7 +363,7 @@ static void try_proposal(struct planner *planner)
 
 /* Writes the shards of the best assignment. A cut over many ranks was stored as
  * its first rank, because 10,000 tables have 10 million shards. */
-static void write_best(struct planner *planner)
+static void write_best(struct torchrec_planner *planner)
 {
     struct placing *placing = planner->placing;
     struct plan *plan = placing->plan;
@@ -369,7 +373,7 @@ static void write_best(struct planner *planner)
         n_shards += planner->candidates[t].best.option->n_shards;
     plan->shards = ARENA_NEW(placing->arena, struct shard, n_shards);
     for (uint32_t t = 0; t < placing->n_tables; t++) {
-        const struct placement *best = &planner->candidates[t].best;
+        const struct torchrec_placement *best = &planner->candidates[t].best;
 
         for (uint32_t i = 0; i < best->option->n_shards; i++) {
             struct shard shard =
@@ -385,12 +389,12 @@ static void write_best(struct planner *planner)
 /* Returns the table with the largest shard by storage, among those that have
  * another option. Ties go to the table with the largest total storage, then to
  * the first table. Returns NULL if no table has another option. */
-static struct candidate *largest(const struct planner *planner)
+static struct table_options *largest(const struct torchrec_planner *planner)
 {
-    struct candidate *best = NULL;
+    struct table_options *best = NULL;
 
     for (uint32_t t = 0; t < planner->placing->n_tables; t++) {
-        struct candidate *candidate = &planner->candidates[t];
+        struct table_options *candidate = &planner->candidates[t];
         const struct sharding_option *a = candidate->proposed;
         const struct sharding_option *b = best ? best->proposed : NULL;
 
@@ -404,7 +408,7 @@ static struct candidate *largest(const struct planner *planner)
 }
 
 /* Returns the reason to stop early, or NULL to go on. */
-static const char *stops(const struct planner *planner)
+static const char *stops(const struct torchrec_planner *planner)
 {
     const struct placing *placing = planner->placing;
     const uint64_t limit = placing->inputs->limit_proposals;
@@ -416,10 +420,10 @@ static const char *stops(const struct planner *planner)
 
 /* Runs the greedy proposer. Options are ranked by their largest shard, or by
  * the sum of their shards. */
-static void propose_greedily(struct planner *planner, bool by_sum)
+static void propose_greedily(struct torchrec_planner *planner, bool by_sum)
 {
-    struct candidate *const begin = planner->candidates, *candidate;
-    struct candidate *const end = begin + planner->placing->n_tables;
+    struct table_options *const begin = planner->candidates, *candidate;
+    struct table_options *const end = begin + planner->placing->n_tables;
 
     for (candidate = begin; candidate < end; candidate++) {
         for (uint32_t i = 0; i < candidate->n_options; i++) {
@@ -449,9 +453,9 @@ int rival_torchrec(struct placing *placing, struct err *err)
     struct arena *arena = &placing->scratch;
     uint32_t n = placing->n_tables, n_ranks = placing->n_devices;
     const double limit_ms = placing->inputs->limit_ms;
-    struct planner planner = {
+    struct torchrec_planner planner = {
         .placing = placing,
-        .candidates = ARENA_NEW(arena, struct candidate, n),
+        .candidates = ARENA_NEW(arena, struct table_options, n),
         .n_local = cluster_group(&placing->problem->cluster),
         .kept = ARENA_NEW(arena, struct filling, n_ranks),
         .hosts = ARENA_NEW(arena, struct ranked, n_ranks),
@@ -466,7 +470,7 @@ int rival_torchrec(struct placing *placing, struct err *err)
         bool have_all = true;
 
         for (uint32_t t = 0; t < n; t++) {
-            struct candidate *candidate = &planner.candidates[t];
+            struct table_options *candidate = &planner.candidates[t];
 
             candidate->proposed = &candidate->options[type];
             have_all = have_all && candidate->proposed->n_shards;

@@ -130,7 +130,7 @@ static int read_options(struct bench_options *options, const struct cli *cli,
     return 0;
 }
 
-struct bench {
+struct bench_request {
     struct cli *cli;
     struct bench_options options;
     /* Owned, like the members below that are opened. For exchanges only; else
@@ -145,7 +145,7 @@ struct bench {
 
 /* Writes all samples of the database, of any device. If nothing was measured,
  * the written file is also the command's answer. */
-static int write_csv(const struct bench *bench, struct err *err)
+static int write_csv(const struct bench_request *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
     struct buf text = {0};
@@ -181,7 +181,7 @@ static void tell_stored(const char *line)
 
 /* Runs the measurement that the options choose. With several processes only the
  * first shows the progress. */
-static int measure(struct bench *bench, struct err *err)
+static int measure(struct bench_request *bench, struct err *err)
 {
     const bool is_of_ceilings = cli_given(bench->cli, "ceilings");
     const bool is_first = !bench->world || !bench->world->rank;
@@ -238,7 +238,7 @@ static void print_device(const struct device *device)
 
 /* Prints how many of the requested cases were reached and how many samples they
  * have. `what` is the name of the cases. */
-static void print_counts(const struct bench *bench, const char *what)
+static void print_counts(const struct bench_request *bench, const char *what)
 {
     const struct bench_result *result = &bench->result;
 
@@ -257,7 +257,7 @@ static void print_counts(const struct bench *bench, const char *what)
 
 /* --- lookups --- */
 
-static void print_lookups_text(const struct bench *bench,
+static void print_lookups_text(const struct bench_request *bench,
                                const struct errors *repeats,
                                const struct sentinels *sentinels)
 {
@@ -298,7 +298,7 @@ static void print_lookups_text(const struct bench *bench,
     cli_printf("database        %s\n", cli_shown(bench->cli, "db"));
 }
 
-static void print_lookups_json(const struct bench *bench,
+static void print_lookups_json(const struct bench_request *bench,
                                const struct errors *repeats,
                                const struct sentinels *sentinels)
 {
@@ -332,7 +332,7 @@ static void print_lookups_json(const struct bench *bench,
 /* Prints the answer for the samples of this case list only. A plain list has
  * one setting. A mixed list has many, which the database keeps under the list's
  * own seed. */
-static int print_lookups(const struct bench *bench, struct err *err)
+static int print_lookups(const struct bench_request *bench, struct err *err)
 {
     struct sample_setting setting =
         bench_setting(bench->device, &bench->options);
@@ -358,7 +358,7 @@ static int print_lookups(const struct bench *bench, struct err *err)
 
 /* --- exchanges --- */
 
-static int print_exchanges(const struct bench *bench, struct err *err)
+static int print_exchanges(const struct bench_request *bench, struct err *err)
 {
     const struct bench_options *options = &bench->options;
     const struct bench_result *result = &bench->result;
@@ -433,7 +433,7 @@ static json_t *ceiling_to_json(const struct ceiling *ceiling)
         probe->kind == PROBE_LAUNCH ? NULL : json_real(gbps(ceiling)));
 }
 
-static int print_ceilings(const struct bench *bench, struct err *err)
+static int print_ceilings(const struct bench_request *bench, struct err *err)
 {
     struct sample_setting setting =
         bench_setting(bench->device, &bench->options);
@@ -472,7 +472,7 @@ static int tell_interrupt(const struct bench_result *result, struct err *err)
 
 /* Opens the device and the communicator of this process. Without --threads the
  * processes of a host share its processors evenly. */
-static int open_ranks(struct bench *bench, struct err *err)
+static int open_ranks(struct bench_request *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
     enum device_kind kind = (enum device_kind)cli_choice(cli, "device");
@@ -492,7 +492,7 @@ static int open_ranks(struct bench *bench, struct err *err)
 
 /* Measures exchanges. One process plays all ranks; if a launcher started
  * several processes, each is one rank, and the first one stores and prints. */
-static int run_exchanges(struct bench *bench, struct err *err)
+static int run_exchanges(struct bench_request *bench, struct err *err)
 {
     int rc;
 
@@ -510,7 +510,7 @@ static int run_exchanges(struct bench *bench, struct err *err)
 }
 
 /* Opens the device and sets the options that depend on its memory. */
-static int open_device(struct bench *bench, struct err *err)
+static int open_device(struct bench_request *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
 
@@ -524,7 +524,7 @@ static int open_device(struct bench *bench, struct err *err)
     return bench_check_options(&bench->options, err);
 }
 
-static int run_lookups(struct bench *bench, struct err *err)
+static int run_lookups(struct bench_request *bench, struct err *err)
 {
     const struct cli *cli = bench->cli;
     bool measures = cli_u64(cli, "samples") > 0;
@@ -543,7 +543,7 @@ static int run_lookups(struct bench *bench, struct err *err)
 
 static int run_bench(struct cli *cli, struct err *err)
 {
-    struct bench bench = {.cli = cli};
+    struct bench_request bench = {.cli = cli};
     int rc = read_options(&bench.options, cli, err);
 
     if (!rc)

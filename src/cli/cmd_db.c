@@ -26,7 +26,7 @@ static const struct option_spec import_options[] = {
 };
 
 /* Working data of a command, and the contents that it reports at the end. */
-struct work {
+struct db_work {
     struct cli *cli;
     const char *path; /* path of the database that is reported */
     struct store *store, *sorted;
@@ -36,7 +36,7 @@ struct work {
 /* Reads a summary of the database and its hash, which covers all rows in sorted
  * order. This also checks that the database is intact. The schema version is
  * that of the file. */
-static int read_contents(struct work *work, struct err *err)
+static int read_contents(struct db_work *work, struct err *err)
 {
     uint64_t hash = 0;
 
@@ -76,7 +76,7 @@ static void say_machine(json_t *machine, enum words words, struct arena *arena)
     }
 }
 
-static void say(const struct work *work, enum words words)
+static void say(const struct db_work *work, enum words words)
 {
     const char *db, *hash;
     json_int_t schema, n_samples, n_exchanges, n_ceilings, n_replaced, n_kept;
@@ -103,7 +103,7 @@ static void say(const struct work *work, enum words words)
 }
 
 /* Closes the databases and, if nothing failed, reports the contents. */
-static int finish(struct work *work, int rc, enum words words)
+static int finish(struct db_work *work, int rc, enum words words)
 {
     store_close(work->store);
     store_close(work->sorted);
@@ -118,7 +118,7 @@ static int finish(struct work *work, int rc, enum words words)
 /* Runs info and check. They differ in the length of the report. */
 static int run_report(struct cli *cli, struct err *err)
 {
-    struct work work = {.cli = cli, .path = cli->args[0]};
+    struct db_work work = {.cli = cli, .path = cli->args[0]};
     const int rc = store_open(&work.store, work.path, STORE_READ, err) ||
                    read_contents(&work, err);
 
@@ -140,7 +140,7 @@ static int add_file(struct store *all, const char *path, struct err *err)
 
 static int run_merge(struct cli *cli, struct err *err)
 {
-    struct work work = {.cli = cli, .path = cli_string(cli, "output")};
+    struct db_work work = {.cli = cli, .path = cli_string(cli, "output")};
     int rc = store_open_memory(&work.store, work.path, err);
 
     for (size_t i = 0; !rc && i < cli->n_args; i++)
@@ -152,7 +152,7 @@ static int run_merge(struct cli *cli, struct err *err)
 
 static int run_export(struct cli *cli, struct err *err)
 {
-    struct work work = {.cli = cli, .path = cli->args[0]};
+    struct db_work work = {.cli = cli, .path = cli->args[0]};
     struct buf text = {0};
     const int rc = store_open(&work.store, work.path, STORE_READ, err) ||
                    read_contents(&work, err) ||
@@ -166,7 +166,7 @@ static int run_export(struct cli *cli, struct err *err)
 
 static int run_import(struct cli *cli, struct err *err)
 {
-    struct work work = {.cli = cli, .path = cli_string(cli, "db")};
+    struct db_work work = {.cli = cli, .path = cli_string(cli, "db")};
     const char *path = cli->args[0], *text;
     struct store *read = NULL;
     size_t len;

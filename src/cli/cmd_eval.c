@@ -37,13 +37,13 @@ static const struct figure class_figures[] = {
  * an eighth, and so on up to all cases. */
 #define N_SHARES 5
 struct curve {
-    struct learned {
+    struct curve_point {
         uint64_t n_samples;
         double mape;
     } points[N_SHARES];
     size_t n; /* number of points whose model could be trained */
 };
-#define LEARNED(member) MEMBER_OF(struct learned, member)
+#define LEARNED(member) MEMBER_OF(struct curve_point, member)
 static const struct figure curve_figures[] = {
     {"samples", "learned from", -16, 0, FIGURE_COUNT, LEARNED(n_samples)},
     {"mape", "mean %", 8, 2, FIGURE_PERCENT, LEARNED(mape)},
@@ -94,7 +94,7 @@ static int find_curve(struct curve *curve, const struct training *judged,
                 err))
             continue;
         evaluate_pair(&paired, &judged->model, &one.model, one.samples, one.n);
-        curve->points[curve->n++] = (struct learned){
+        curve->points[curve->n++] = (struct curve_point){
             one.model.training.n_train + one.model.training.n_validation,
             paired.new_mape};
     }

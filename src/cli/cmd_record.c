@@ -43,7 +43,7 @@ static const struct option_spec own_options[] = {
     {0},
 };
 
-struct record {
+struct record_request {
     struct training training; /* only its cli, store and device are used */
     struct plan plan;
     struct times times;
@@ -55,7 +55,7 @@ struct record {
 /* Opens the database and sets the device: the one of --device, or else
  * `device`. With --isa a complete name (with ':') is taken as it is; otherwise
  * the name must match one device of the database. */
-static int open_store(struct record *record, const char *device,
+static int open_store(struct record_request *record, const char *device,
                       struct err *err)
 {
     struct training *training = &record->training;
@@ -81,8 +81,8 @@ static int open_store(struct record *record, const char *device,
 
 /* Stores an exchange. Precision and optimizer do not matter for it, so they are
  * set to the most common values. */
-static int put_exchange(struct record *record, const struct comm_sample *sample,
-                        struct err *err)
+static int put_exchange(struct record_request *record,
+                        const struct comm_sample *sample, struct err *err)
 {
     struct sample_sink sink = store_sink(record->training.store);
     struct sample_setting setting = record->training.device;
@@ -95,7 +95,7 @@ static int put_exchange(struct record *record, const struct comm_sample *sample,
 }
 
 /* Returns the head of both JSON reports: {device, isa, db, ...}. */
-static json_t *head_to_json(const struct record *record)
+static json_t *head_to_json(const struct record_request *record)
 {
     const struct sample_setting *device = &record->training.device;
 
@@ -104,7 +104,7 @@ static json_t *head_to_json(const struct record *record)
                      "exchanges", record->n_exchanges);
 }
 
-static void print_head(const struct record *record)
+static void print_head(const struct record_request *record)
 {
     struct cli *cli = record->training.cli;
 
@@ -115,7 +115,7 @@ static void print_head(const struct record *record)
 
 /* --- exchanges --- */
 
-static int report_exchanges(struct record *record,
+static int report_exchanges(struct record_request *record,
                             const struct nccl_tests *tests, struct err *err)
 {
     struct cli *cli = record->training.cli;
@@ -141,7 +141,7 @@ static int report_exchanges(struct record *record,
     return 0;
 }
 
-static int record_exchanges(struct record *record, struct err *err)
+static int record_exchanges(struct record_request *record, struct err *err)
 {
     struct cli *cli = record->training.cli;
     const char *path = cli_string(cli, "nccl-tests"), *text;
@@ -180,7 +180,7 @@ static int record_exchanges(struct record *record, struct err *err)
 
 /* --- jobs --- */
 
-static int read_job(struct record *record, struct err *err)
+static int read_job(struct record_request *record, struct err *err)
 {
     struct cli *cli = record->training.cli;
 
@@ -214,7 +214,7 @@ static int read_job(struct record *record, struct err *err)
 
 /* Refuses lookup times that are far from the prediction: they are hardly of the
  * GPU for which they would be stored. */
-static int check_device(const struct record *record, struct err *err)
+static int check_device(const struct record_request *record, struct err *err)
 {
     const struct job_times *job = &record->job;
     const char *device = record->training.device.device;
@@ -247,7 +247,7 @@ static int check_device(const struct record *record, struct err *err)
 
 /* Stores a sample for each rank whose lookups are known. Samples of a straggler
  * are marked as disturbed, so that training leaves them out. */
-static int put_samples(struct record *record, struct err *err)
+static int put_samples(struct record_request *record, struct err *err)
 {
     struct sample_sink sink = store_sink(record->training.store);
     char started_at[CLOCK_TEXT_MAX];
@@ -282,7 +282,7 @@ static int put_samples(struct record *record, struct err *err)
 
 /* Stores the all-to-all of the outputs or, if its time is not known, that of
  * their gradients. */
-static int put_outputs(struct record *record, struct err *err)
+static int put_outputs(struct record_request *record, struct err *err)
 {
     const struct job_times *job = &record->job;
     const struct job_phase *all = &job->phases[2 * (size_t)job->n_ranks];
@@ -320,7 +320,7 @@ static const struct figure cause_columns[] = {
     {0},
 };
 
-static void report_job(const struct record *record)
+static void report_job(const struct record_request *record)
 {
     const struct job_times *job = &record->job;
     struct cli *cli = record->training.cli;
@@ -351,7 +351,7 @@ static void report_job(const struct record *record)
     FIGURES_TABLE(cause_columns, causes, n_causes, out);
 }
 
-static int record_job(struct record *record, struct err *err)
+static int record_job(struct record_request *record, struct err *err)
 {
     struct arena *arena = record->training.cli->arena;
     const char *device;
@@ -370,7 +370,7 @@ static int record_job(struct record *record, struct err *err)
 
 static int run_record(struct cli *cli, struct err *err)
 {
-    struct record record = {.training = {.cli = cli}};
+    struct record_request record = {.training = {.cli = cli}};
     const bool is_job = cli_given(cli, "times") && cli->n_args;
     const char *others[] = {is_job ? "hosts" : "warm-up",
                             is_job ? NULL : "insist"};

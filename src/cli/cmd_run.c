@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct run {
+struct run_request {
     struct cli *cli;
     struct world *world; /* owned */
     struct plan plan;
@@ -54,7 +54,8 @@ static void read_options(struct exec_options *options, const struct cli *cli)
 
 /* Sets the model of a step with the costs of overlapping phases. These costs
  * depend on the kind of device only: all GPUs have the same ones. */
-static int find_step(struct step *step, const struct run *run, struct err *err)
+static int find_step(struct step *step, const struct run_request *run,
+                     struct err *err)
 {
     const struct problem *problem = &run->plan.problem;
     const struct gpu_spec *spec;
@@ -69,7 +70,7 @@ static int find_step(struct step *step, const struct run *run, struct err *err)
 }
 
 /* Reads the plan, and prices it again if the options change its job. */
-static int load_plan(struct run *run, struct err *err)
+static int load_plan(struct run_request *run, struct err *err)
 {
     struct plan *plan = &run->plan;
     struct job job;
@@ -98,7 +99,7 @@ static int load_plan(struct run *run, struct err *err)
  * Each process of a host has its own GPU: the one with the process's number on
  * the host, or the only one that the launcher makes visible. Process 0 stores,
  * prints and shows the progress. */
-static int open_all(struct run *run, struct err *err)
+static int open_all(struct run_request *run, struct err *err)
 {
     const struct cli *cli = run->cli;
     enum device_kind kind = (enum device_kind)cli_choice(cli, "device");
@@ -117,7 +118,7 @@ static int open_all(struct run *run, struct err *err)
 
 /* Warns if the plan's cost model was measured on another device than this
  * one. */
-static void tell_other_device(const struct run *run)
+static void tell_other_device(const struct run_request *run)
 {
     const char *measured = run->plan.cost.device;
     const char *name = run->device->facts.name, *isa = run->device->facts.isa;
@@ -132,7 +133,7 @@ static void tell_other_device(const struct run *run)
                             measured, name, isa));
 }
 
-static int execute(struct run *run, struct err *err)
+static int execute(struct run_request *run, struct err *err)
 {
     struct sample_sink sink = store_sink(run->store);
     struct exec_options options = run->options;
@@ -158,7 +159,7 @@ static int execute(struct run *run, struct err *err)
     return rc;
 }
 
-static int report(struct run *run, struct err *err)
+static int report(struct run_request *run, struct err *err)
 {
     const struct exec_report report = {&run->plan,   run->world,
                                        run->device,  &run->options,
@@ -177,7 +178,7 @@ static int report(struct run *run, struct err *err)
 
 static int run_run(struct cli *cli, struct err *err)
 {
-    struct run run = {.cli = cli};
+    struct run_request run = {.cli = cli};
     int rc;
 
     if (command_open_world(&run.world, cli, err))

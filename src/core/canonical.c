@@ -123,7 +123,7 @@ uint64_t row_seed_of_name(const char *name)
 
 /* --- the order --- */
 
-struct placed {
+struct placed_shard {
     const struct table *table;
     /* hash over the contents of the tables of its group, or 0 */
     uint64_t of_group;
@@ -131,7 +131,7 @@ struct placed {
 
 static int compare_groups(const void *left, const void *right)
 {
-    const struct placed *a = left, *b = right;
+    const struct placed_shard *a = left, *b = right;
 
     if (!a->table->group || !b->table->group)
         return !a->table->group - !b->table->group;
@@ -140,7 +140,7 @@ static int compare_groups(const void *left, const void *right)
 
 /* Sets of_group of each table of a group to the sum of the hashes of its
  * tables, which does not depend on the name of the group. */
-static void hash_groups(struct placed *placed, size_t n)
+static void hash_groups(struct placed_shard *placed, size_t n)
 {
     struct buf scratch = {0};
 
@@ -161,7 +161,7 @@ static void hash_groups(struct placed *placed, size_t n)
 /* Compares two tables by contents, largest first; both point into one array. */
 static int compare_tables(const void *left, const void *right)
 {
-    const struct placed *x = left, *y = right;
+    const struct placed_shard *x = left, *y = right;
     const struct table *a = x->table, *b = y->table;
     double of_a[N_CONTENTS + 2], of_b[N_CONTENTS + 2];
     int c = ranked_compare_u64(&b->num_embeddings, &a->num_embeddings);
@@ -189,7 +189,7 @@ static int compare_tables(const void *left, const void *right)
 void tables_canonical_order(const struct table *tables, size_t n,
                             uint32_t *order)
 {
-    struct placed *placed = mem_alloc(n, sizeof(*placed));
+    struct placed_shard *placed = mem_alloc(n, sizeof(*placed));
 
     for (size_t i = 0; i < n; i++)
         placed[i].table = &tables[i];

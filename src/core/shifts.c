@@ -11,7 +11,7 @@
  * first. */
 #define MAX_JUDGED 40u
 
-struct finder {
+struct shift_finder {
     struct shifts *shifts;
     struct what_if *what_if;
     struct arena *arena;
@@ -46,7 +46,7 @@ static struct edit edit_of(const struct shift *shift, const struct plan *plan,
 
 /* Prices a shift roughly. Returns false if it does not fit in memory, or if too
  * many shifts were tried. */
-static bool try(struct finder *finder, struct shift *shift)
+static bool try(struct shift_finder *finder, struct shift *shift)
 {
     const struct plan *plan = finder->what_if->plan;
     struct shard come[2];
@@ -66,7 +66,7 @@ static bool try(struct finder *finder, struct shift *shift)
 
 /* Prices the shift as a plan, and stores the reason if the plan is not
  * allowed. */
-static void judge(const struct finder *finder, struct shift *shift)
+static void judge(const struct shift_finder *finder, struct shift *shift)
 {
     const struct plan *now = finder->what_if->plan;
     const struct arena_mark mark = arena_mark(finder->arena);
@@ -90,7 +90,7 @@ static void judge(const struct finder *finder, struct shift *shift)
 
 /* Tries to move one piece to each of n GPUs and to swap it with their
  * pieces. */
-static void shift_piece(struct finder *finder, size_t shard,
+static void shift_piece(struct shift_finder *finder, size_t shard,
                         const struct ranked *gpus, uint32_t n)
 {
     const struct plan *plan = finder->what_if->plan;
@@ -122,10 +122,11 @@ void shifts_find(struct shifts *shifts, struct what_if *what_if, uint32_t gpu,
 {
     const struct plan *plan = what_if->plan;
     const uint32_t n = plan->problem.cluster.n_devices;
-    struct finder finder = {.shifts = shifts,
-                            .what_if = what_if,
-                            .arena = arena,
-                            .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
+    struct shift_finder finder = {
+        .shifts = shifts,
+        .what_if = what_if,
+        .arena = arena,
+        .tried = ARENA_NEW(arena, struct shift, MAX_TRIED)};
     struct ranked *gpus = ARENA_NEW(arena, struct ranked, n), *order;
 
     /* the other GPUs, sorted by the end of compute and backward

@@ -21,7 +21,7 @@
 
 /* The search for ways of a table, or of all tables of its group, and their
  * shards in the given plan. */
-struct finder {
+struct way_finder {
     struct ways *ways;
     struct what_if *what_if;
     const struct problem *problem;
@@ -49,7 +49,8 @@ static bool is_same_set(const struct plan *a, const struct plan *b)
     return is_same;
 }
 
-static void add_way(struct finder *finder, const char *name, struct edit edit)
+static void add_way(struct way_finder *finder, const char *name,
+                    struct edit edit)
 {
     struct ways *ways = finder->ways;
     struct way way = {.name = name, .total_ms = NAN, .change_ms = NAN};
@@ -83,7 +84,7 @@ static void add_way(struct finder *finder, const char *name, struct edit edit)
 /* --- finding the ways --- */
 
 /* A candidate and its rough price. */
-struct candidate {
+struct way_candidate {
     bool fits;
     double step_ms;
     size_t option; /* index of a mover, or index of a shard of the plan */
@@ -92,21 +93,21 @@ struct candidate {
 
 static int compare_candidates(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
+    const struct way_candidate *a = left, *b = right;
     const double x[] = {!a->fits, a->step_ms, (double)a->option, a->device};
     const double y[] = {!b->fits, b->step_ms, (double)b->option, b->device};
 
     return ranked_compare_reals(x, y, 4);
 }
 
-static bool can_price(const struct finder *finder, unsigned kind)
+static bool can_price(const struct way_finder *finder, unsigned kind)
 {
     return (finder->what_if->oracle->kinds & kind) != 0;
 }
 
 /* Returns the edit that replaces all shards of the table or its group by
  * come[n]. */
-static struct edit cut(const struct finder *finder, struct shard *come,
+static struct edit cut(const struct way_finder *finder, struct shard *come,
                        size_t n)
 {
     return (struct edit){finder->gone, finder->n_gone, come, n};
@@ -124,14 +125,14 @@ static void set_devices(struct shard *shards, size_t n, uint32_t first,
  * were placed on them: [R], in the arena. Devices without enough memory come
  * last. A single call of what_if_step, with the shards on all devices at once,
  * gives all compute times. */
-static const struct candidate *rank_devices(const struct finder *finder,
-                                            struct edit edit)
+static const struct way_candidate *rank_devices(const struct way_finder *finder,
+                                                struct edit edit)
 {
     const struct cluster *cluster = &finder->problem->cluster;
     const uint32_t n_devices = cluster->n_devices;
     const size_t n = edit.n_come;
-    struct candidate *found =
-        ARENA_NEW(finder->arena, struct candidate, n_devices);
+    struct way_candidate *found =
+        ARENA_NEW(finder->arena, struct way_candidate, n_devices);
     struct shard *come = ARENA_NEW(finder->arena, struct shard, n_devices * n);
 
     for (uint32_t r = 0; r < n_devices; r++) {
@@ -144,10 +145,10 @@ static const struct candidate *rank_devices(const struct finder *finder,
     what_if_fits(finder->what_if, &edit);
     for (uint32_t r = 0; r < n_devices; r++)
         found[r] =
-            (struct candidate){.fits = finder->what_if->edited_bytes[r] <=
-                                       cluster->memory_bytes[r],
-                               .step_ms = finder->what_if->compute_ms[r],
-                               .device = r};
+            (struct way_candidate){.fits = finder->what_if->edited_bytes[r] <=
+                                           cluster->memory_bytes[r],
+                                   .step_ms = finder->what_if->compute_ms[r],
+                                   .device = r};
     qsort(found, n_devices, sizeof(*found), compare_candidates);
     return found;
 }
@@ -162,7 +163,7 @@ struct mover {
     uint32_t place_size; /* number of devices of a place */
 };
 
-static const char *place_name(const struct finder *finder,
+static const char *place_name(const struct way_finder *finder,
                               const struct mover *mover, uint32_t device)
 {
     const struct shard *shard = mover->edit.come;
@@ -184,12 +185,12 @@ static const char *place_name(const struct finder *finder,
 /* Adds the n_best ways among all places of these movers. Tries each mover on
  * the devices with the least compute time after the move. For hosts, the
  * slowest device with one block counts. */
-static void find_places(struct finder *finder, const struct mover *movers,
+static void find_places(struct way_finder *finder, const struct mover *movers,
                         size_t n_movers, size_t n_best)
 {
     uint32_t n_devices = finder->problem->cluster.n_devices;
-    struct candidate *found =
-        ARENA_NEW(finder->arena, struct candidate, n_movers * N_GPUS_TRIED);
+    struct way_candidate *found =
+        ARENA_NEW(finder->arena, struct way_candidate, n_movers * N_GPUS_TRIED);
     size_t n_found = 0;
 
     for (size_t m = 0; m < n_movers; m++) {
@@ -197,7 +198,7 @@ static void find_places(struct finder *finder, const struct mover *movers,
         const uint32_t n_of = mover->place_size;
         uint32_t *n_ranked = ARENA_NEW(finder->arena, uint32_t, n_devices);
         struct edit edit = mover->edit;
-        const struct candidate *order;
+        const struct way_candidate *order;
         size_t end = n_found + N_GPUS_TRIED;
 
         if (n_of > 1)
@@ -209,7 +210,7 @@ static void find_places(struct finder *finder, const struct mover *movers,
             if (first == mover->but || ++n_ranked[first] < n_of)
                 continue;
             set_devices(edit.come, mover->edit.n_come, first, n_of);
-            found[n_found++] = (struct candidate){
+            found[n_found++] = (struct way_candidate){
                 what_if_fits(finder->what_if, &mover->edit),
                 what_if_step(finder->what_if, &mover->edit), m, first};
         }
@@ -225,7 +226,7 @@ static void find_places(struct finder *finder, const struct mover *movers,
     }
 }
 
-static void find_whole(struct finder *finder)
+static void find_whole(struct way_finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
     const struct mover mover = {cut(finder, finder->whole, finder->n_tables),
@@ -240,11 +241,11 @@ static void find_whole(struct finder *finder)
 
 /* Finds ways that move one piece of a cut table to another GPU. Starts with the
  * pieces on the GPUs that finish last. */
-static void find_moves(struct finder *finder)
+static void find_moves(struct way_finder *finder)
 {
     const struct plan *plan = finder->what_if->plan;
-    struct candidate *chosen =
-        ARENA_NEW(finder->arena, struct candidate, finder->n_gone);
+    struct way_candidate *chosen =
+        ARENA_NEW(finder->arena, struct way_candidate, finder->n_gone);
     struct shard pieces[N_PIECES_TRIED];
     struct mover movers[N_PIECES_TRIED];
     bool is_tied = true;
@@ -256,9 +257,10 @@ static void find_moves(struct finder *finder)
 
         is_tied &= shard_cuts_rows(shard->kind) &&
                    shard_row_ranks(finder->problem, shard);
-        chosen[i] = (struct candidate){.option = finder->gone[i],
-                                       .step_ms = -plan->devices[r].compute_ms -
-                                                  plan->devices[r].bwd_comm_ms};
+        chosen[i] =
+            (struct way_candidate){.option = finder->gone[i],
+                                   .step_ms = -plan->devices[r].compute_ms -
+                                              plan->devices[r].bwd_comm_ms};
     }
     /* If rows are cut over all ranks or over the ranks of a host, a single
      * block has no other place. */
@@ -276,7 +278,7 @@ static void find_moves(struct finder *finder)
 
 /* Finds ways with even column pieces of an allowed width, placed on the devices
  * with the least compute time after the change. */
-static void find_columns(struct finder *finder)
+static void find_columns(struct way_finder *finder)
 {
     const struct table *table = &finder->problem->tables[finder->ways->table];
     uint32_t n_quanta = table->dim / TABLE_COLUMN_STEP;
@@ -291,7 +293,7 @@ static void find_columns(struct finder *finder)
     for (uint32_t k = 2; k <= MAX_COLUMN_PIECES && k <= n &&
                          n_quanta / k * TABLE_COLUMN_STEP >= min_width;
          k *= 2) {
-        const struct candidate *order;
+        const struct way_candidate *order;
         const char *gpus = "";
 
         piece.col_begin = 0;
@@ -316,7 +318,7 @@ static void find_columns(struct finder *finder)
 
 /* Cuts the table into equal row blocks over n devices, the last one shorter. If
  * there are too few rows, makes fewer blocks. */
-static struct edit cut_rows(const struct finder *finder, struct shard *come,
+static struct edit cut_rows(const struct way_finder *finder, struct shard *come,
                             uint32_t n)
 {
     struct shard whole = finder->whole[0];
@@ -337,7 +339,7 @@ static struct edit cut_rows(const struct finder *finder, struct shard *come,
 /* Finds ways with row blocks over all GPUs and over the best host, and the
  * replicated way. If rows are cut by ranks, a sequence table is only cut over
  * all GPUs, as in TorchRec. */
-static void find_spread(struct finder *finder)
+static void find_spread(struct way_finder *finder)
 {
     uint32_t n = finder->problem->cluster.n_devices;
     uint32_t per_host = cluster_group(&finder->problem->cluster);
@@ -366,7 +368,7 @@ static void find_spread(struct finder *finder)
 
 /* Adds an entry with the reason for each shard kind without a way: "not in
  * rows". */
-static void tell_untried(struct finder *finder)
+static void tell_untried(struct way_finder *finder)
 {
     static const struct {
         enum shard_kind kind;
@@ -407,7 +409,7 @@ void ways_find(struct ways *ways, struct what_if *what_if, uint32_t table,
 {
     const struct plan *plan = what_if->plan;
     const struct problem *problem = &plan->problem;
-    struct finder finder = {
+    struct way_finder finder = {
         .ways = ways,
         .what_if = what_if,
         .problem = problem,

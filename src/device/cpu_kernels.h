@@ -18,7 +18,7 @@
 /* Consecutive bags whose rows are to be summed. Bag b has the rows ends[b] ..
  * ends[b + 1]. Its sum goes to out + b * out_stride, as fp16 if out_half. If
  * is_added, it is added to the floats that are already there. */
-struct bags {
+struct cpu_bags {
     const uint64_t *ends;
     uint32_t n_bags;
     int out_half, is_added;
@@ -55,7 +55,7 @@ struct cpu_kernels {
      * words from one index to the next: 1, or 2 for 64-bit indices, of which
      * only the low words are read. */
     void (*pool)(const struct lookup_table *table, const uint32_t *indices,
-                 size_t index_step, struct bags bags);
+                 size_t index_step, struct cpu_bags bags);
     /*
      * Sums those later parts of long runs (see LOOKUP_RUN_PART) that start in
      * [begin, end), where begin is a multiple of LOOKUP_RUN_PART. Parts of one

@@ -102,7 +102,7 @@ ALWAYS_INLINE void add_old_sums(const char *out, vec *sum, unsigned n_vecs,
  * on. n_vecs and half are constants wherever this is inlined, so that the sums
  * stay in registers. */
 ALWAYS_INLINE void sum_columns(const struct gather *gather,
-                               const struct bags *bags, uint32_t column,
+                               const struct cpu_bags *bags, uint32_t column,
                                unsigned n_vecs, unsigned n_tail, int half)
 {
     size_t column_bytes = half ? 2 : 4, vec_bytes = column_bytes * LANES;
@@ -137,8 +137,8 @@ ALWAYS_INLINE void sum_columns(const struct gather *gather,
         break;
 
 ALWAYS_INLINE void sum_some_columns(const struct gather *gather,
-                                    const struct bags *bags, uint32_t column,
-                                    int half)
+                                    const struct cpu_bags *bags,
+                                    uint32_t column, int half)
 {
     unsigned n_vecs = (gather->dim - column + LANES - 1) / LANES;
     unsigned n_tail = gather->dim - column - (n_vecs - 1) * LANES;
@@ -170,7 +170,7 @@ ALWAYS_INLINE void sum_some_columns(const struct gather *gather,
 }
 
 static void sum_all_columns(const struct gather *gather,
-                            const struct bags *bags)
+                            const struct cpu_bags *bags)
 {
     if (gather->half)
         for (uint32_t c = 0; c < gather->dim; c += MAX_VECS * LANES)
@@ -182,9 +182,9 @@ static void sum_all_columns(const struct gather *gather,
 
 /* Stores the sums of the bags for all columns. Rows are added to zero, in
  * order. */
-static void sum_bags(const struct gather *gather, const struct bags *bags)
+static void sum_bags(const struct gather *gather, const struct cpu_bags *bags)
 {
-    struct bags one;
+    struct cpu_bags one;
 
     if (gather->dim <= MAX_VECS * LANES) {
         sum_all_columns(gather, bags);
@@ -206,7 +206,7 @@ static __attribute__((noinline)) void
 sum_pieces(const struct gather *gather, size_t begin, size_t end, float *out)
 {
     uint64_t ends[LOOKUP_RUN_PART / LOOKUP_RUN_PIECE + 1] = {begin};
-    struct bags bags = {
+    struct cpu_bags bags = {
         .ends = ends, .n_bags = 1, .is_added = 1, .out = (char *)out};
 
     while ((begin += LOOKUP_RUN_PIECE) < end)
@@ -242,7 +242,8 @@ ALWAYS_INLINE void sum_part(const struct gather *gather, size_t begin,
                             size_t end, float *out, uint32_t dim)
 {
     const uint64_t ends[] = {begin, end};
-    const struct bags bags = {.ends = ends, .n_bags = 1, .out = (char *)out};
+    const struct cpu_bags bags = {
+        .ends = ends, .n_bags = 1, .out = (char *)out};
 
     if (end == begin + 1 && gather->half)
         take_row(gather, begin, out, dim, 1);
@@ -260,7 +261,7 @@ static size_t weight_row_bytes(const struct lookup_table *table)
 }
 
 static void pool(const struct lookup_table *table, const uint32_t *indices,
-                 size_t index_step, struct bags bags)
+                 size_t index_step, struct cpu_bags bags)
 {
     struct gather gather = {
         .rows = table->d_weight,

@@ -242,8 +242,8 @@ static void forward_bags(void *ctx, uint64_t begin, uint64_t end,
     const struct forward *forward = ctx;
     const struct lookup *base = &forward->self->base;
     size_t element_bytes = precision_bytes(base->output);
-    struct bags bags = {.out_half = base->output == PRECISION_FP16,
-                        .out_stride = base->out_dim * element_bytes};
+    struct cpu_bags bags = {.out_half = base->output == PRECISION_FP16,
+                            .out_stride = base->out_dim * element_bytes};
 
     (void)thread;
     for (; begin < end; begin += bags.n_bags) {

@@ -3,7 +3,7 @@
 
 #define BLOCK_THREADS LOOKUP_UPDATE_THREADS
 
-struct dense_job {
+struct dense_update_job {
     struct cuda_table table;
     float *dense;
     uint64_t n_rows;
@@ -14,7 +14,7 @@ struct dense_job {
 /* Updates one row per group of lanes. A row whose gradient is zero, of either
  * sign, stays as it is. All lanes of a warp stay together. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 8)
-    lookup_dense_kernel(struct dense_job job)
+    lookup_dense_kernel(struct dense_update_job job)
 {
     const uint32_t lanes = job.table.group_lanes, n_quads = job.table.dim / 4;
     const uint32_t lane = threadIdx.x & (lanes - 1);
@@ -63,7 +63,7 @@ int lookup_cuda_apply_dense(struct device *device,
                             struct err *err)
 {
     struct device_cuda *cuda = device_cuda_of(device);
-    struct dense_job job;
+    struct dense_update_job job;
     uint64_t n_threads;
 
     job.table = cuda_table_of(table, 0);

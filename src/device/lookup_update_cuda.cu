@@ -9,7 +9,7 @@
 #define SPAN ((uint32_t)LOOKUP_RUN_PIECE)
 
 /* A run as its group sees it; n_first is 0 in idle groups. */
-struct run {
+struct row_run {
     uint32_t begin;
     uint32_t key;
     uint32_t n_first; /* lookups of the first piece */
@@ -26,7 +26,7 @@ static __device__ inline char *weight_row(const struct cuda_table &table,
 template <bool is_half>
 static __device__ void
 prefetch_run(const struct backward_job &job, const struct lookup_span &span,
-             const struct cuda_table &table, const struct run &run)
+             const struct cuda_table &table, const struct row_run &run)
 {
     const uint32_t lanes = table.group_lanes, n_quads = table.dim / 4;
     const uint32_t row = run.key - (uint32_t)table.first_row;
@@ -46,7 +46,7 @@ prefetch_run(const struct backward_job &job, const struct lookup_span &span,
 /* Adds the later pieces of the run's first part, then its later parts. */
 static __device__ void add_later(float4 &sum, const struct backward_job &job,
                                  const struct lookup_span &span,
-                                 const struct run &run, uint32_t n_later,
+                                 const struct row_run &run, uint32_t n_later,
                                  uint32_t quad)
 {
     const uint32_t a_part = LOOKUP_RUN_PART / LOOKUP_RUN_PIECE;
@@ -68,7 +68,7 @@ static __device__ void add_later(float4 &sum, const struct backward_job &job,
 template <bool is_half>
 static __device__ void
 update_runs(const struct backward_job &job, const struct lookup_span &span,
-            const struct cuda_table &table, const struct run &run,
+            const struct cuda_table &table, const struct row_run &run,
             uint32_t n_later, float4 *room)
 {
     const uint32_t lanes = table.group_lanes, n_quads = table.dim / 4;
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     const struct cuda_table table = job.tables[span.table_idx];
     const uint32_t i = span.begin + lane;
     uint32_t n, key, heads, own, last, n_behind, n_last, n_later;
-    struct run run = {0, 0, 0};
+    struct row_run run = {0, 0, 0};
 
     if (span.begin >= span.end)
         return;
@@ -157,7 +157,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 6)
     do {
         uint32_t first = own ? (uint32_t)__ffs((int)own) - 1 : 0;
         uint32_t later = (heads >> first) & ~1u;
-        struct run next;
+        struct row_run next;
 
         next.begin = span.begin + first;
         next.key = __shfl_sync(ALL_LANES, key, (int)first);

@@ -51,7 +51,7 @@ static const struct figure gpu_figures[] = {
 };
 
 /* A piece on the explained GPU. */
-struct marginal {
+struct marginal_row {
     uint64_t shard, n_rows;
     const char *table, *kind;
     uint32_t n_columns;
@@ -62,7 +62,7 @@ struct marginal {
     /* best other GPU, and the change of the step there; NAN: none */
     double to, change_ms;
 };
-#define PIECE(member) MEMBER_OF(struct marginal, member)
+#define PIECE(member) MEMBER_OF(struct marginal_row, member)
 static const struct figure piece_figures[] = {
     {"shard", NULL, 0, 0, FIGURE_PLAIN, PIECE(shard)},
     {"table", "table", NAME_WIDTH, NAME_WIDTH, FIGURE_CUT, PIECE(table)},
@@ -107,7 +107,7 @@ struct binding {
     struct gpu *gpus; /* [report.n_devices], in the arena */
     /* [n_pieces], in the arena: pieces of the explained GPU, the most expensive
      * first */
-    struct marginal *pieces;
+    struct marginal_row *pieces;
     size_t n_pieces, n_stuck; /* n_stuck: pieces that fit on no other GPU */
     struct shifts shifts;
     double least_ms; /* smallest gain that counts */
@@ -147,20 +147,20 @@ static void find_gpus(struct binding *binding, struct arena *arena)
 
 static int compare_marginals(const void *left, const void *right)
 {
-    const struct marginal *a = left, *b = right;
+    const struct marginal_row *a = left, *b = right;
     const double x[] = {a->step_ms, a->own_ms, (double)a->shard};
     const double y[] = {b->step_ms, b->own_ms, (double)b->shard};
 
     return ranked_compare_reals(x, y, 3);
 }
 
-static struct marginal price_piece(struct binding *binding,
-                                   struct what_if *what_if, size_t idx)
+static struct marginal_row price_piece(struct binding *binding,
+                                       struct what_if *what_if, size_t idx)
 {
     struct edit without = {.gone = &idx, .n_gone = 1};
     const struct plan *plan = binding->report.plan;
     const struct shard *shard = &plan->shards[idx];
-    struct marginal piece = {
+    struct marginal_row piece = {
         .shard = idx,
         .n_rows = shard->row_end - shard->row_begin,
         .table = plan->problem.tables[shard->table].name,
@@ -205,9 +205,9 @@ static void price_pieces(struct binding *binding, struct what_if *what_if,
 {
     const struct plan *plan = binding->report.plan;
 
-    binding->pieces = ARENA_NEW(arena, struct marginal, plan->n_shards);
+    binding->pieces = ARENA_NEW(arena, struct marginal_row, plan->n_shards);
     for (size_t i = 0; i < plan->n_shards; i++) {
-        struct marginal piece;
+        struct marginal_row piece;
 
         if (plan->shards[i].device != binding->of)
             continue;

@@ -87,7 +87,7 @@ static const struct byte_unit *choose_unit(const struct report *report,
 
 /* A table of figures by GPU. Columns in which all figures are 0 are not
  * printed. */
-struct grid {
+struct report_grid {
     const char *names[10];
     size_t n;   /* number of columns */
     double *of; /* [n_devices][n] figures; owned */
@@ -98,14 +98,14 @@ struct grid {
     bool has_kinds;    /* print shards by kind behind the figures */
 };
 
-static void grid_init(struct grid *grid, const struct report *report)
+static void grid_init(struct report_grid *grid, const struct report *report)
 {
     grid->least_width = report->options.n_columns < MORE_COLUMNS ? 7 : 9;
     grid->of = mem_alloc(report->n_devices * grid->n, sizeof(*grid->of));
     grid->order = mem_alloc(report->n_devices, sizeof(*grid->order));
 }
 
-static int column_width(const struct grid *grid, size_t column)
+static int column_width(const struct report_grid *grid, size_t column)
 {
     const int len = (int)strlen(grid->names[column]);
 
@@ -113,8 +113,9 @@ static int column_width(const struct grid *grid, size_t column)
 }
 
 /* Prints "  TW 3 CW 2", the shards of GPUs begin .. end of the order. */
-static void print_kinds(const struct grid *grid, const struct report *report,
-                        size_t begin, size_t end, struct buf *out)
+static void print_kinds(const struct report_grid *grid,
+                        const struct report *report, size_t begin, size_t end,
+                        struct buf *out)
 {
     size_t n_kinds = 0;
 
@@ -131,9 +132,9 @@ static void print_kinds(const struct grid *grid, const struct report *report,
 }
 
 /* Prints the mean of GPUs begin .. end of the order. */
-static void print_row(const struct grid *grid, const struct report *report,
-                      const char *name, size_t begin, size_t end,
-                      struct buf *out)
+static void print_row(const struct report_grid *grid,
+                      const struct report *report, const char *name,
+                      size_t begin, size_t end, struct buf *out)
 {
     buf_printf(out, "%-10s", name);
     for (size_t c = 0; c < grid->n; c++) {
@@ -150,7 +151,7 @@ static void print_row(const struct grid *grid, const struct report *report,
     buf_printf(out, "\n");
 }
 
-static void grid_print(struct grid *grid, const struct report *report,
+static void grid_print(struct report_grid *grid, const struct report *report,
                        const char *unit, struct buf *out)
 {
     const uint32_t n = report->n_devices;
@@ -191,14 +192,14 @@ static void grid_print(struct grid *grid, const struct report *report,
                    n_alike);
 }
 
-static void grid_release(struct grid *grid)
+static void grid_release(struct report_grid *grid)
 {
     mem_free(grid->of);
     mem_free(grid->order);
 }
 
 /* Returns the number of decimals that fit the columns, at most three. */
-static int decimals_of(const struct grid *grid, double most)
+static int decimals_of(const struct report_grid *grid, double most)
 {
     int n = grid->least_width - 2;
 
@@ -228,7 +229,7 @@ void report_phases(const struct report *report, struct buf *out)
     static const char *const part_names[] = {"compute", "bwd comm", "fwd comm"};
     const bool has_parts = plan_has_parts(report->plan);
     const size_t n = has_parts ? N_STEP_PARTS : 3;
-    struct grid grid = {.n = n + 2};
+    struct report_grid grid = {.n = n + 2};
 
     memcpy(grid.names, has_parts ? step_part_names : part_names,
            n * sizeof(*grid.names));
@@ -254,9 +255,9 @@ void report_phases(const struct report *report, struct buf *out)
 
 void report_memory(const struct report *report, struct buf *out)
 {
-    struct grid grid = {.n = N_MEMORY_ITEMS + 2,
-                        .has_kinds =
-                            report->options.n_columns >= KINDS_COLUMNS};
+    struct report_grid grid = {.n = N_MEMORY_ITEMS + 2,
+                               .has_kinds =
+                                   report->options.n_columns >= KINDS_COLUMNS};
     const struct byte_unit *unit = choose_unit(report, &grid.n_decimals);
 
     memcpy(grid.names, memory_item_names, N_MEMORY_ITEMS * sizeof(*grid.names));

@@ -23,14 +23,14 @@
  */
 
 /* A table's entry while it is built. */
-struct entry {
+struct plan_entry {
     const struct cluster *cluster;
     const struct table *table;
     const char *type; /* sharding type */
     json_t *ranks, *shards;
 };
 
-static void add_shard(const struct entry *entry, const struct shard *shard)
+static void add_shard(const struct plan_entry *entry, const struct shard *shard)
 {
     json_array_append_new(entry->ranks, json_integer(shard->device));
     json_array_append_new(
@@ -47,8 +47,9 @@ static void add_shard(const struct entry *entry, const struct shard *shard)
 /* Adds equal row blocks of one column range on ranks first .. first + n. Blocks
  * past the end of the table are empty. Returns false if the pieces, which are
  * sorted by row, are not exactly the nonempty blocks. */
-static bool add_blocks(const struct entry *entry, const struct shard *pieces,
-                       size_t n_pieces, uint32_t first, uint32_t n)
+static bool add_blocks(const struct plan_entry *entry,
+                       const struct shard *pieces, size_t n_pieces,
+                       uint32_t first, uint32_t n)
 {
     const uint64_t n_rows = entry->table->num_embeddings;
     const uint64_t block = (n_rows - 1) / n + 1;
@@ -71,8 +72,8 @@ static bool add_blocks(const struct entry *entry, const struct shard *pieces,
 
 /* Adds a table that is cut by rows, over all ranks, or over those of one host
  * or NVLink domain. */
-static int add_rows(struct entry *entry, const struct shard *pieces, size_t n,
-                    struct err *err)
+static int add_rows(struct plan_entry *entry, const struct shard *pieces,
+                    size_t n, struct err *err)
 {
     const uint32_t n_ranks = entry->cluster->n_devices;
     const uint32_t n_local = cluster_group(entry->cluster);
@@ -100,8 +101,8 @@ static int add_rows(struct entry *entry, const struct shard *pieces, size_t n,
 
 /* Adds a grid: each column block is cut by rows over the ranks of one host or
  * NVLink domain. */
-static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
-                    struct err *err)
+static int add_grid(struct plan_entry *entry, const struct shard *pieces,
+                    size_t n, struct err *err)
 {
     const uint32_t n_local = cluster_group(entry->cluster);
 
@@ -133,8 +134,8 @@ static int add_grid(struct entry *entry, const struct shard *pieces, size_t n,
 /* Adds a table's pieces to its entry and sets its sharding type if the table is
  * cut. An EmbeddingCollection does not support shardings that are limited to a
  * host. */
-static int add_pieces(struct entry *entry, const struct shard *pieces, size_t n,
-                      struct err *err)
+static int add_pieces(struct plan_entry *entry, const struct shard *pieces,
+                      size_t n, struct err *err)
 {
     const enum shard_kind kind = pieces[0].kind;
 
@@ -179,8 +180,8 @@ static int check_table(const json_t *module, const struct table *table,
 
 /* Checks the widths of pieces. FBGEMM reads four columns at a time, of
  * replicas, too. */
-static int check_widths(const struct entry *entry, const struct shard *pieces,
-                        size_t n, struct err *err)
+static int check_widths(const struct plan_entry *entry,
+                        const struct shard *pieces, size_t n, struct err *err)
 {
     uint32_t *widths = /* 0: no piece on this rank yet */
         mem_alloc(entry->cluster->n_devices, sizeof(*widths));
@@ -269,7 +270,7 @@ static const char *find_whole_type(const struct plan *plan,
 }
 
 /* Adds a table's entry to its module, under its name there. */
-static int add_table(json_t *module, struct entry *entry,
+static int add_table(json_t *module, struct plan_entry *entry,
                      const struct emit_options *options,
                      const struct shard *pieces, size_t n, struct err *err)
 {
@@ -364,9 +365,9 @@ static int add_module(json_t *modules, const struct module *module,
         return -1;
     for (size_t begin = 0, end; begin < plan->n_shards; begin = end) {
         const struct shard *pieces = &plan->shards[begin];
-        struct entry entry = {.cluster = &problem->cluster,
-                              .table = &problem->tables[pieces->table],
-                              .type = whole_type};
+        struct plan_entry entry = {.cluster = &problem->cluster,
+                                   .table = &problem->tables[pieces->table],
+                                   .type = whole_type};
 
         end = emit_shards_end(plan, begin);
         if (is_in(module, entry.table) &&

@@ -9,7 +9,7 @@
 
 /* Record of a rank, as one process sends it to another; the rank's tables
  * follow it. */
-struct record {
+struct sample_record {
     struct device_facts facts;
     enum precision precision;
     enum optimizer optimizer;
@@ -200,7 +200,7 @@ void exec_samples_add(struct buf *records, const struct rank_work *work,
                       const struct exec_rank *timing)
 {
     const struct placement *placement = work->placement;
-    struct record record = {
+    struct sample_record record = {
         .facts = placement->device->facts,
         .batch = placement->batch,
         .sample = {.kind = SAMPLE_EXECUTED,
@@ -240,7 +240,7 @@ int exec_samples_put(const struct exec_options *options, struct buf *records,
     size_t at = 0;
 
     while (at < records->len) {
-        struct record *record = (void *)(records->data + at);
+        struct sample_record *record = (void *)(records->data + at);
         struct sample_setting setting =
             device_setting(&record->facts, record->precision, record->optimizer,
                            record->batch);

@@ -23,20 +23,20 @@
 
 /* Table of times: ms[n_steps][n_ranks][N_STEP_PARTS], NAN if a time is not
  * known. */
-struct grid {
+struct job_grid {
     uint64_t *steps; /* [n_steps], ascending; owned, like `ms` */
     double *ms;
     size_t n_steps;
     uint32_t n_ranks;
 };
 
-static double *grid_at(const struct grid *grid, size_t step, uint32_t rank,
+static double *grid_at(const struct job_grid *grid, size_t step, uint32_t rank,
                        unsigned part)
 {
     return &grid->ms[(step * grid->n_ranks + rank) * N_STEP_PARTS + part];
 }
 
-static void find_steps(struct grid *grid, const struct part_time *times,
+static void find_steps(struct job_grid *grid, const struct part_time *times,
                        size_t n)
 {
     grid->steps = mem_alloc(n, sizeof(*grid->steps));
@@ -48,8 +48,8 @@ static void find_steps(struct grid *grid, const struct part_time *times,
             grid->steps[grid->n_steps++] = grid->steps[i];
 }
 
-static int fill_grid(struct grid *grid, const struct part_time *times, size_t n,
-                     struct err *err)
+static int fill_grid(struct job_grid *grid, const struct part_time *times,
+                     size_t n, struct err *err)
 {
     size_t n_cells;
 
@@ -91,7 +91,8 @@ static struct timing timing_of_known(double *ms, size_t n)
 
 /* Time of an exchange on the rank that arrives last, which is the smallest time
  * of all ranks. NAN if the time of any rank is not known. */
-static double last_arrival(const struct grid *grid, size_t step, unsigned part)
+static double last_arrival(const struct job_grid *grid, size_t step,
+                           unsigned part)
 {
     double least = INFINITY;
 
@@ -106,7 +107,7 @@ static double last_arrival(const struct grid *grid, size_t step, unsigned part)
     return least;
 }
 
-static bool rank_is_there(const struct grid *grid, size_t first, uint32_t r)
+static bool rank_is_there(const struct job_grid *grid, size_t first, uint32_t r)
 {
     for (size_t s = first; s < grid->n_steps; s++)
         for (unsigned p = 0; p < N_STEP_PARTS; p++)
@@ -120,7 +121,7 @@ static bool rank_is_there(const struct grid *grid, size_t first, uint32_t r)
 /* Timing over the steps. It covers a part of rank r, or an exchange of all
  * ranks if r is n_ranks. */
 static struct timing estimate_time(const struct job_times *job,
-                                   const struct grid *grid, uint32_t r,
+                                   const struct job_grid *grid, uint32_t r,
                                    enum step_part part)
 {
     const size_t first = grid->n_steps - job->n_steps;
@@ -138,8 +139,8 @@ static struct timing estimate_time(const struct job_times *job,
 }
 
 static void add_phase(struct job_times *job, const struct plan *plan,
-                      const struct grid *grid, uint32_t r, enum step_part part,
-                      struct arena *arena)
+                      const struct job_grid *grid, uint32_t r,
+                      enum step_part part, struct arena *arena)
 {
     const bool is_all = r == job->n_ranks;
     struct job_phase *phase = &job->phases[job->n_phases++];
@@ -159,7 +160,7 @@ static void add_phase(struct job_times *job, const struct plan *plan,
 }
 
 static void estimate(struct job_times *job, const struct plan *plan,
-                     const struct grid *grid, struct arena *arena)
+                     const struct job_grid *grid, struct arena *arena)
 {
     static const enum step_part all[] = {STEP_INPUT, STEP_OUTPUT, STEP_GRADIENT,
                                          STEP_REPLICAS};
@@ -209,7 +210,8 @@ static void find_stragglers(struct job_times *job, struct arena *arena)
 }
 
 /* Number of steps in which the time of a rank's phase is known. */
-static size_t count_known(const struct grid *grid, uint32_t rank, unsigned part)
+static size_t count_known(const struct job_grid *grid, uint32_t rank,
+                          unsigned part)
 {
     size_t n = 0;
 
@@ -221,7 +223,8 @@ static size_t count_known(const struct grid *grid, uint32_t rank, unsigned part)
 /* Returns a sentence about steps that are missing between steps of equal
  * distance, or NULL. Also returns NULL if most steps are missing: then they
  * were measured in windows. */
-static const char *tell_lost_steps(const struct grid *grid, struct arena *arena)
+static const char *tell_lost_steps(const struct job_grid *grid,
+                                   struct arena *arena)
 {
     const size_t n = grid->n_steps;
     uint64_t apart = UINT64_MAX, n_lost = 0, first = 0;
@@ -246,7 +249,7 @@ static const char *tell_lost_steps(const struct grid *grid, struct arena *arena)
 
 /* Returns a sentence about missing times, or NULL. A time counts as missing
  * only if the same rank has a time of that phase in another step. */
-static const char *tell_gaps(const struct grid *grid, struct arena *arena)
+static const char *tell_gaps(const struct job_grid *grid, struct arena *arena)
 {
     const char *first = NULL;
     size_t n_gaps = 0, n_all = 0;
@@ -276,7 +279,7 @@ int job_times_init(struct job_times *job, const struct plan *plan,
                    const struct part_time *times, size_t n, size_t n_warm_up,
                    struct arena *arena, struct err *err)
 {
-    struct grid grid = {.n_ranks = plan->problem.cluster.n_devices};
+    struct job_grid grid = {.n_ranks = plan->problem.cluster.n_devices};
     int rc = fill_grid(&grid, times, n, err);
 
     *job = (struct job_times){.n_ranks = grid.n_ranks};

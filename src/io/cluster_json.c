@@ -30,7 +30,7 @@ static const char *const file_keys[] = {
 static const char *const host_keys[] = {"count", "gpus", "memory", "used",
                                         NULL};
 
-struct reader {
+struct cluster_reader {
     struct cluster *cluster;
     struct json_place root;
     const json_t *hosts;
@@ -130,7 +130,8 @@ static int read_host_memory(uint64_t *memory, uint64_t *used, uint32_t n,
 
 /* Adds one host entry, which stands for `count` identical hosts. All hosts must
  * have the same number of GPUs. */
-static int add_host(const struct reader *reader, size_t idx, struct err *err)
+static int add_host(const struct cluster_reader *reader, size_t idx,
+                    struct err *err)
 {
     struct cluster *cluster = reader->cluster;
     struct json_place place, root = reader->root;
@@ -165,7 +166,7 @@ static int add_host(const struct reader *reader, size_t idx, struct err *err)
     return 0;
 }
 
-static int read_cluster(struct reader *reader, struct err *err)
+static int read_cluster(struct cluster_reader *reader, struct err *err)
 {
     struct cluster *cluster = reader->cluster;
     const struct json_place *root = &reader->root;
@@ -197,7 +198,7 @@ static int read_cluster(struct reader *reader, struct err *err)
 int cluster_from_json(struct cluster *cluster, const char *text, size_t len,
                       const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {
+    struct cluster_reader reader = {
         .cluster = cluster,
         .root = {.source = source, .line = 1, .arena = arena}};
     json_t *root = NULL;

@@ -230,7 +230,7 @@ static int read_table(struct id_tables *tables, struct id_part *part,
 static int read_files(struct id_tables *tables, char *const *paths,
                       size_t n_paths, struct err *err)
 {
-    struct listing listing = {.arena = tables->arena, .tables = tables};
+    struct ids_listing listing = {.arena = tables->arena, .tables = tables};
     size_t first = 0;
     int rc;
 

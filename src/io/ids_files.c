@@ -143,7 +143,7 @@ static bool cut_suffix(char *name, const char *suffix)
 
 /* Returns the part for a table in the current archive or folder. A new part is
  * inserted behind the other parts of its table. */
-static struct id_part *find_part(struct listing *listing, const char *table)
+static struct id_part *find_part(struct ids_listing *listing, const char *table)
 {
     size_t at = listing->n_parts;
     struct id_part *part;
@@ -164,7 +164,7 @@ static struct id_part *find_part(struct listing *listing, const char *table)
     return part;
 }
 
-static bool is_listed(const struct listing *listing, const char *table)
+static bool is_listed(const struct ids_listing *listing, const char *table)
 {
     const struct table_list *list = &listing->tables->list;
 
@@ -176,7 +176,7 @@ static bool is_listed(const struct listing *listing, const char *table)
 
 /* True for the arrays of the public Criteo files that hold labels, dense
  * columns or row counts instead of ids. */
-static bool has_no_ids(const struct listing *listing, const char *name)
+static bool has_no_ids(const struct ids_listing *listing, const char *name)
 {
     static const char *const names[] = {"X_int",  "y",     "counts", "dense",
                                         "labels", "label", NULL};
@@ -189,7 +189,7 @@ static bool has_no_ids(const struct listing *listing, const char *name)
 
 /* Returns the meaning of a matrix's columns. The option decides if it was
  * given, else the array's name. */
-static enum columns_are columns_of(const struct listing *listing,
+static enum columns_are columns_of(const struct ids_listing *listing,
                                    const char *name)
 {
     const enum columns_are said = listing->tables->columns_are;
@@ -211,7 +211,7 @@ static enum columns_are columns_of(const struct listing *listing,
 /* Adds a matrix with one table per column as one part. `table` is the common
  * prefix of the tables' names; `place` is the matrix's own source, so that
  * matrices of several files stay separate parts. */
-static int add_matrix(struct listing *listing, const char *name,
+static int add_matrix(struct ids_listing *listing, const char *name,
                       const struct id_array *array, struct err *err)
 {
     char *table = arena_strdup(listing->arena, name);
@@ -254,7 +254,7 @@ static int add_matrix(struct listing *listing, const char *name,
 
 /* Adds an array. Its name tells whether it holds the ids, the lengths or the
  * offsets of a table. */
-static int add_array(struct listing *listing, const char *name,
+static int add_array(struct ids_listing *listing, const char *name,
                      const struct id_array *array, struct err *err)
 {
     char *table = arena_strdup(listing->arena, name);
@@ -295,8 +295,8 @@ static ssize_t read_head(const struct id_array *file, uint64_t at,
                : ids_read_bytes(file, head, NPY_HEAD_MAX, err);
 }
 
-static int list_array(struct listing *listing, const struct npz_member *member,
-                      struct err *err)
+static int list_array(struct ids_listing *listing,
+                      const struct npz_member *member, struct err *err)
 {
     const uint64_t bytes = member->end - member->begin;
     struct id_array array = listing->file;
@@ -352,8 +352,9 @@ static int list_array(struct listing *listing, const struct npz_member *member,
 #define MAX_DIRECTORY ((uint64_t)64 << 20)
 
 /* Checks the archive's directory, which begins at file offset `at`. */
-static int check_directory(struct listing *listing, const struct id_array *file,
-                           uint64_t at, struct err *err)
+static int check_directory(struct ids_listing *listing,
+                           const struct id_array *file, uint64_t at,
+                           struct err *err)
 {
     const uint64_t len = file->npy.end - at;
     char *text;
@@ -371,7 +372,7 @@ static int check_directory(struct listing *listing, const struct id_array *file,
 }
 
 /* Lists the arrays of the current archive, or the only array of a .npy file. */
-static int list_file(struct listing *listing, struct err *err)
+static int list_file(struct ids_listing *listing, struct err *err)
 {
     const struct id_array file = listing->file;
     struct npz_member member = {.name = listing->table, .end = file.npy.end};
@@ -423,8 +424,8 @@ static int check_part(const struct id_part *part, struct err *err)
 }
 
 /* Lists the arrays of all files. */
-int ids_list_files(struct listing *listing, char *const *paths, size_t n_paths,
-                   struct err *err)
+int ids_list_files(struct ids_listing *listing, char *const *paths,
+                   size_t n_paths, struct err *err)
 {
     for (size_t i = 0; i < n_paths; i++) {
         char *name = arena_strdup(listing->arena, file_name(paths[i]));

@@ -35,7 +35,7 @@ struct id_part {
     int64_t end; /* index behind the ids of the last counted sample */
 };
 
-struct listing {
+struct ids_listing {
     /* owned; in the order of the files, except that the parts of a table are
      * adjacent */
     struct id_part *parts;
@@ -65,7 +65,7 @@ int ids_read_numbers(struct id_array *array, int64_t *out, size_t n,
                      struct err *err) MUST_CHECK;
 /* Fills listing->parts with the arrays of the files. The caller frees
  * listing->parts and listing->members. */
-int ids_list_files(struct listing *listing, char *const *paths, size_t n_paths,
-                   struct err *err) MUST_CHECK;
+int ids_list_files(struct ids_listing *listing, char *const *paths,
+                   size_t n_paths, struct err *err) MUST_CHECK;
 
 #endif

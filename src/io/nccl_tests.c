@@ -50,7 +50,7 @@ struct test {
     struct err fault; /* the first error; code 0: none */
 };
 
-struct reader {
+struct nccl_reader {
     struct test now, best; /* best.found.n_rows == 0: no complete test yet */
     const char *source;
     struct arena *arena;
@@ -401,7 +401,7 @@ static int check_test(const struct test *test, size_t *line, struct err *err)
 }
 
 /* Ends the current test. Keeps it if it is complete. */
-static void end_test(struct reader *reader)
+static void end_test(struct nccl_reader *reader)
 {
     struct test *now = &reader->now;
     size_t line = now->first_line;
@@ -419,7 +419,7 @@ static void end_test(struct reader *reader)
     }
 }
 
-static void begin_test(struct reader *reader)
+static void begin_test(struct nccl_reader *reader)
 {
     end_test(reader);
     release(&reader->now);
@@ -428,7 +428,7 @@ static void begin_test(struct reader *reader)
 
 /* Reads a line behind its '#'. An error is returned if the line starts a test
  * of another collective. */
-static int read_remark(struct reader *reader, char *line, struct err *err)
+static int read_remark(struct nccl_reader *reader, char *line, struct err *err)
 {
     static const char program[] = "Collective test starting:",
                       average[] = "Avg bus bandwidth";
@@ -470,7 +470,7 @@ static int read_remark(struct reader *reader, char *line, struct err *err)
     return 0;
 }
 
-static int read_line(struct reader *reader, char *line, struct err *err)
+static int read_line(struct nccl_reader *reader, char *line, struct err *err)
 {
     char *marked = strstr(line, "<stdout>:"), *remark, *words[MAX_WORDS];
     const struct type *type = NULL;
@@ -487,7 +487,7 @@ static int read_line(struct reader *reader, char *line, struct err *err)
                : 0;
 }
 
-static int take_best(struct nccl_tests *out, struct reader *reader,
+static int take_best(struct nccl_tests *out, struct nccl_reader *reader,
                      struct err *err)
 {
     const struct err *fault = &reader->now.fault;
@@ -512,7 +512,7 @@ static int take_best(struct nccl_tests *out, struct reader *reader,
 int nccl_tests_parse(struct nccl_tests *out, const char *text, size_t len,
                      const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {.source = source, .arena = arena};
+    struct nccl_reader reader = {.source = source, .arena = arena};
     char *copy = arena_strndup(arena, text, len);
     int rc;
 

@@ -10,7 +10,7 @@
 #define MAX_CELLS 8
 #define N_CELLS 4 /* number of cells of a row, in both tables */
 
-struct reader {
+struct printed_reader {
     const char *source;
     struct arena *arena;
     json_t *now, *best; /* plans as modules, owned; NULL: none */
@@ -26,7 +26,7 @@ bool plan_printed_is(const char *text)
            (strstr(text, "| sharding type") && strstr(text, "| shard offsets"));
 }
 
-static void set_fault(struct reader *reader, size_t line,
+static void set_fault(struct printed_reader *reader, size_t line,
                       const struct err *fault)
 {
     if (reader->fault.code)
@@ -59,7 +59,7 @@ static size_t line_of(const json_t *table)
 }
 
 /* Ends the current plan. Keeps it if it is complete. */
-static void end_plan(struct reader *reader)
+static void end_plan(struct printed_reader *reader)
 {
     const char *path, *name;
     json_t *module, *table;
@@ -87,7 +87,7 @@ static void end_plan(struct reader *reader)
     reader->now = NULL;
 }
 
-static void begin_plan(struct reader *reader)
+static void begin_plan(struct printed_reader *reader)
 {
     end_plan(reader);
     json_decref(reader->now);
@@ -145,7 +145,8 @@ static json_t *read_list(const char *text)
 
 /* Adds a table from a row such as "t | row_wise | fused | [0, 1]". Other lines
  * belong to other programs and are ignored. */
-static int add_param(struct reader *reader, char *cells[], struct err *err)
+static int add_param(struct printed_reader *reader, char *cells[],
+                     struct err *err)
 {
     const char *name = last_word(cells[0]);
     json_t *ranks = read_list(cells[3]);
@@ -166,7 +167,8 @@ static int add_param(struct reader *reader, char *cells[], struct err *err)
 }
 
 /* Adds a shard from a row such as "t | [0, 0] | [50, 64] | rank:0/cuda:0". */
-static int add_shard(struct reader *reader, char *cells[], struct err *err)
+static int add_shard(struct printed_reader *reader, char *cells[],
+                     struct err *err)
 {
     const char *name = last_word(cells[0]);
     json_t *offsets = read_list(cells[1]), *sizes = read_list(cells[2]);
@@ -189,7 +191,7 @@ static int add_shard(struct reader *reader, char *cells[], struct err *err)
     return 0;
 }
 
-static void begin_module(struct reader *reader, const char *path)
+static void begin_module(struct printed_reader *reader, const char *path)
 {
     if (!reader->now || json_object_get(reader->now, path))
         begin_plan(reader);
@@ -201,7 +203,7 @@ static void begin_module(struct reader *reader, const char *path)
 
 /* Recognizes the heading of a table of parameters or of shards. If no "module:"
  * line came before, the table belongs to a module without a name. */
-static bool read_heading(struct reader *reader, char *cells[])
+static bool read_heading(struct printed_reader *reader, char *cells[])
 {
     const bool is_params = !strcmp(cells[1], "sharding type");
 
@@ -215,7 +217,7 @@ static bool read_heading(struct reader *reader, char *cells[])
     return true;
 }
 
-static int read_line(struct reader *reader, char *line, struct err *err)
+static int read_line(struct printed_reader *reader, char *line, struct err *err)
 {
     char *module = strstr(line, "module: "), *cells[MAX_CELLS];
     size_t n;
@@ -238,7 +240,7 @@ static int read_line(struct reader *reader, char *line, struct err *err)
                                            : add_shard(reader, cells, err);
 }
 
-static void read_tables(struct reader *reader, char *text)
+static void read_tables(struct printed_reader *reader, char *text)
 {
     for (char *line; (line = strsep(&text, "\n"));) {
         struct err fault = {0};
@@ -307,7 +309,8 @@ static int take_tables(json_t *modules, size_t line, struct err *err)
     return 0;
 }
 
-static int read_repr(struct reader *reader, const char **at, struct err *err)
+static int read_repr(struct printed_reader *reader, const char **at,
+                     struct err *err)
 {
     json_t *plan, *first;
 
@@ -322,7 +325,7 @@ static int read_repr(struct reader *reader, const char **at, struct err *err)
     return take_tables(plan, reader->line, err);
 }
 
-static void read_reprs(struct reader *reader, const char *text)
+static void read_reprs(struct printed_reader *reader, const char *text)
 {
     const char *at = text, *call;
 
@@ -346,7 +349,7 @@ int plan_printed_read(json_t **modules, const char **doubt, const char *text,
                       size_t len, const char *source, struct arena *arena,
                       struct err *err)
 {
-    struct reader reader = {.source = source, .arena = arena};
+    struct printed_reader reader = {.source = source, .arena = arena};
     int rc = 0;
 
     *doubt = NULL;

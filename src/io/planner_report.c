@@ -58,7 +58,7 @@ struct attempt {
     const char *fault; /* first error, as "12: what is wrong"; or NULL */
 };
 
-struct reader {
+struct report_reader {
     /* best.report.n_rows == 0: no complete report yet */
     struct attempt now, best;
     const char *source;
@@ -140,7 +140,7 @@ uint32_t *planner_ranks(size_t *n, const char *text, uint32_t n_world,
 
 /* Cuts the text between the two '#' of a line into cells. Returns false if the
  * line does not belong to a report. */
-static bool split_line(struct reader *reader, char *line)
+static bool split_line(struct report_reader *reader, char *line)
 {
     char *end = line + strlen(line);
 
@@ -167,7 +167,7 @@ static bool split_line(struct reader *reader, char *line)
 }
 
 /* True if a row has at least `least` cells, and no more than its heading. */
-static bool is_whole(struct reader *reader, size_t least)
+static bool is_whole(struct report_reader *reader, size_t least)
 {
     if (reader->n_cells > reader->now.n_cells)
         FAULT(reader, reader->line,
@@ -200,7 +200,7 @@ static bool parse_shards(struct rank_shards *rank, const char *text)
     return true;
 }
 
-static void read_rank(struct reader *reader)
+static void read_rank(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
     struct rank_shards rank = {.line = reader->line};
@@ -227,7 +227,7 @@ static void read_rank(struct reader *reader)
     now->ranks[now->report.n_ranks++] = rank;
 }
 
-static void read_table(struct reader *reader)
+static void read_table(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
     struct planner_report *report = &now->report;
@@ -246,7 +246,7 @@ static void read_table(struct reader *reader)
 }
 
 /* Reads a line such as "fused: 1935". */
-static void read_kernel(struct reader *reader)
+static void read_kernel(struct report_reader *reader)
 {
     const char *count = strstr(reader->cells[0], ": ");
     uint64_t n;
@@ -259,7 +259,7 @@ static void read_kernel(struct reader *reader)
 
 /* Returns the index of the cell that holds one of the names, which '|'
  * separates. Returns MAX_CELLS if no cell does. */
-static size_t find_column(const struct reader *reader, const char *names)
+static size_t find_column(const struct report_reader *reader, const char *names)
 {
     for (size_t i = 0; i < reader->n_cells; i++)
         if (text_which(names, reader->cells[i]) >= 0)
@@ -267,7 +267,7 @@ static size_t find_column(const struct reader *reader, const char *names)
     return MAX_CELLS;
 }
 
-static void read_tables_heading(struct reader *reader)
+static void read_tables_heading(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
 
@@ -287,7 +287,7 @@ static void read_tables_heading(struct reader *reader)
         now->within = WITHIN_NONE;
 }
 
-static void read_ranks_heading(struct reader *reader)
+static void read_ranks_heading(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
 
@@ -303,7 +303,7 @@ static void read_ranks_heading(struct reader *reader)
 
 /* Reads a line such as "Maximum of Total Perf: 1300.325 ms on rank 28" or "...
  * on ranks 0-95". */
-static void read_figure(struct reader *reader)
+static void read_figure(struct report_reader *reader)
 {
     static const char mean[] = "Mean Total Perf: ", batch[] = "Batch Size: ";
     struct attempt *now = &reader->now;
@@ -340,7 +340,7 @@ static void read_figure(struct reader *reader)
 
 /* Counts the shards that the tables list on each rank. Returns false if a row
  * is malformed; the reader of that row reports the error. */
-static bool count_listed(struct reader *reader)
+static bool count_listed(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
     const uint32_t n_ranks = now->report.n_ranks;
@@ -365,7 +365,7 @@ static bool count_listed(struct reader *reader)
     return are_sound;
 }
 
-static void compare_shards(struct reader *reader)
+static void compare_shards(struct report_reader *reader)
 {
     const struct attempt *now = &reader->now;
 
@@ -382,7 +382,7 @@ static void compare_shards(struct reader *reader)
 }
 
 /* Compares a report with its own totals. */
-static void check_report(struct reader *reader)
+static void check_report(struct report_reader *reader)
 {
     const struct attempt *now = &reader->now;
     const double mean = now->perf_ms / now->report.n_ranks;
@@ -424,7 +424,7 @@ static void release(struct attempt *attempt)
 }
 
 /* Ends the current report. Keeps it if it is consistent. */
-static void end_report(struct reader *reader)
+static void end_report(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
 
@@ -436,7 +436,7 @@ static void end_report(struct reader *reader)
 }
 
 /* Ends the current report and begins the next one. */
-static void begin_report(struct reader *reader)
+static void begin_report(struct report_reader *reader)
 {
     struct attempt *now = &reader->now;
 
@@ -448,7 +448,7 @@ static void begin_report(struct reader *reader)
     *now = (struct attempt){.mean_ms = NAN, .report.line = reader->line};
 }
 
-static void read_line(struct reader *reader, char *line)
+static void read_line(struct report_reader *reader, char *line)
 {
     struct attempt *now = &reader->now;
     const char *first;
@@ -483,7 +483,7 @@ static void read_line(struct reader *reader, char *line)
 
 /* Returns the last consistent report. report->doubt is the error of a later
  * one. */
-static int take_best(struct planner_report *out, struct reader *reader,
+static int take_best(struct planner_report *out, struct report_reader *reader,
                      struct err *err)
 {
     const char *fault = reader->now.fault;
@@ -507,7 +507,7 @@ int planner_report_find(struct planner_report *out, const char *text,
                         size_t len, const char *source, struct arena *arena,
                         struct err *err)
 {
-    struct reader reader = {.source = source, .arena = arena, .line = 1};
+    struct report_reader reader = {.source = source, .arena = arena, .line = 1};
     char *copy = arena_strndup(arena, text, len);
     bool is_kept;
     int rc;

@@ -29,12 +29,13 @@ void shell_skip_blanks(struct shell *shell)
 
 /* --- assignments --- */
 
-struct assignment {
+struct shell_assignment {
     const char *name, *value;
     bool appends;
 };
 
-static void assign(struct shell_reader *reader, const struct assignment *set)
+static void assign(struct shell_reader *reader,
+                   const struct shell_assignment *set)
 {
     struct shell *shell = &reader->shell;
     struct arena *arena = shell->script->arena;
@@ -109,8 +110,8 @@ static size_t assigned_name(const char *at)
     return len && *next == '=' ? len : 0;
 }
 
-static int read_assignment(struct shell_reader *reader, struct assignment *set,
-                           struct err *err)
+static int read_assignment(struct shell_reader *reader,
+                           struct shell_assignment *set, struct err *err)
 {
     struct shell *shell = &reader->shell;
     const size_t len = assigned_name(shell->at);
@@ -330,7 +331,7 @@ int shell_read_words(struct shell_reader *reader, struct shell_words *words,
     int rc = 0;
 
     while (!rc) {
-        struct assignment set;
+        struct shell_assignment set;
         bool is_quoted;
         size_t line;
 
@@ -376,7 +377,7 @@ int shell_read_command(struct shell_reader *reader, struct err *err)
     struct shell *shell = &reader->shell;
     struct shell_words words = {0};
     struct {
-        struct assignment *list;
+        struct shell_assignment *list;
         size_t n, cap;
     } sets = {0};
     const char *first;

@@ -128,7 +128,7 @@ struct csv_table {
      * NULL: not a column of this table */
     const char *types[MAX_COLUMNS];
 };
-struct reader {
+struct store_csv_reader {
     struct store *store;
     const char *names[MAX_COLUMNS]; /* column names of the file, in the arena */
     struct csv_table tables[STORE_N_TABLES];
@@ -141,7 +141,7 @@ struct reader {
 
 /* Prepares "INSERT INTO table (its columns of the file) VALUES (?2, ?5 ...)".
  * The parameter number is the file's column index + 1. */
-static void prepare_insert(struct reader *reader, size_t table,
+static void prepare_insert(struct store_csv_reader *reader, size_t table,
                            size_t n_columns)
 {
     sqlite3 *db = reader->store->db;
@@ -166,7 +166,7 @@ static void prepare_insert(struct reader *reader, size_t table,
     buf_release(&sql);
 }
 
-static int read_header(struct reader *reader, const struct csv *csv,
+static int read_header(struct store_csv_reader *reader, const struct csv *csv,
                        struct err *err)
 {
     size_t n;
@@ -236,8 +236,9 @@ static bool bind_cell(sqlite3_stmt *stmt, int place, const char *type,
     }
 }
 
-static int bind_record(const struct reader *reader, const struct csv *csv,
-                       const struct csv_table *table, struct err *err)
+static int bind_record(const struct store_csv_reader *reader,
+                       const struct csv *csv, const struct csv_table *table,
+                       struct err *err)
 {
     sqlite3_clear_bindings(table->insert);
     for (size_t c = 1; c < csv->n_fields; c++) {
@@ -257,7 +258,7 @@ static int bind_record(const struct reader *reader, const struct csv *csv,
     return 0;
 }
 
-static int read_row(struct reader *reader, const struct csv *csv,
+static int read_row(struct store_csv_reader *reader, const struct csv *csv,
                     struct err *err)
 {
     const int idx = text_choice(store_tables, csv->fields[0]);
@@ -292,7 +293,7 @@ static int read_record(void *reader, const struct csv *csv, struct err *err)
 }
 
 /* Checks that each sample has its tables, which are on other lines. */
-static int check_samples(const struct reader *reader, struct err *err)
+static int check_samples(const struct store_csv_reader *reader, struct err *err)
 {
     struct buf id = {0};
     int rc =
@@ -310,7 +311,7 @@ static int check_samples(const struct reader *reader, struct err *err)
 int store_from_csv(struct store **out, const char *text, size_t len,
                    const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {.store = NULL};
+    struct store_csv_reader reader = {.store = NULL};
     int rc = store_open_memory(&reader.store, source, err) ||
              store_begin(reader.store, STORE_WRITE, err) ||
              store_end(reader.store,

@@ -7,7 +7,7 @@
 
 #define MAX_COLUMNS_LISTED 40
 
-struct reader {
+struct tables_csv_reader {
     const struct csv *csv; /* current record */
     /* cells of the record. A column that the header has, has a name here and an
      * index of its field in field_of. */
@@ -21,7 +21,7 @@ struct reader {
 };
 
 /* Checks that no earlier table has the same name. */
-static int check_name(const struct reader *reader, const char *name,
+static int check_name(const struct tables_csv_reader *reader, const char *name,
                       struct err *err)
 {
     const json_t *line = json_object_get(reader->lines, name);
@@ -35,7 +35,7 @@ static int check_name(const struct reader *reader, const char *name,
     return 0;
 }
 
-static int read_table(struct reader *reader, struct err *err)
+static int read_table(struct tables_csv_reader *reader, struct err *err)
 {
     struct table_cells *cells = &reader->cells;
     struct table *table;
@@ -54,7 +54,8 @@ static int read_table(struct reader *reader, struct err *err)
 /* Guesses the field that the user meant for a column. It resembles the name
  * that the options give, or resembles or ends in one of the column's names.
  * Returns NULL if no field does. */
-static const char *nearest_field(const struct reader *reader, size_t column)
+static const char *nearest_field(const struct tables_csv_reader *reader,
+                                 size_t column)
 {
     const char *const *fields = reader->csv->fields;
     char *rest = arena_strdup(reader->cells.arena, table_columns[column].key);
@@ -73,7 +74,8 @@ static const char *nearest_field(const struct reader *reader, size_t column)
 
 /* Returns the hint for a missing column. An import gets a list of the header's
  * columns. Other commands get the field that an import could use. */
-static const char *say_columns(const struct reader *reader, size_t column)
+static const char *say_columns(const struct tables_csv_reader *reader,
+                               size_t column)
 {
     const struct csv *csv = reader->csv;
     const char *nearest, *name = table_columns[column].key;
@@ -98,7 +100,8 @@ static const char *say_columns(const struct reader *reader, size_t column)
 
 /* Checks that all required columns are there. csv_read adds "file:line: " to
  * the message. */
-static int check_columns(const struct reader *reader, struct err *err)
+static int check_columns(const struct tables_csv_reader *reader,
+                         struct err *err)
 {
     static const char *const needed[] = {
         [COLUMN_NAME] = "'name'",
@@ -132,7 +135,7 @@ static int check_columns(const struct reader *reader, struct err *err)
 }
 
 /* Parses "COLUMN=FIELD,...", the fields that an import uses for columns. */
-static int read_asked(struct reader *reader, struct err *err)
+static int read_asked(struct tables_csv_reader *reader, struct err *err)
 {
     const char *asked = reader->cells.options->columns;
     char *rest = arena_strdup(reader->cells.arena, asked ? asked : "");
@@ -160,7 +163,8 @@ static int read_asked(struct reader *reader, struct err *err)
 }
 
 /* Returns the column that a field of the header holds, or N_TABLE_COLUMNS. */
-static size_t column_of(const struct reader *reader, const char *field)
+static size_t column_of(const struct tables_csv_reader *reader,
+                        const char *field)
 {
     size_t column = table_column(field);
 
@@ -171,8 +175,8 @@ static size_t column_of(const struct reader *reader, const char *field)
                                                              : column;
 }
 
-static int place_column(struct reader *reader, size_t field, size_t column,
-                        struct err *err)
+static int place_column(struct tables_csv_reader *reader, size_t field,
+                        size_t column, struct err *err)
 {
     const char *name = reader->csv->fields[field];
 
@@ -189,7 +193,7 @@ static int place_column(struct reader *reader, size_t field, size_t column,
     return 0;
 }
 
-static int read_columns(struct reader *reader, struct err *err)
+static int read_columns(struct tables_csv_reader *reader, struct err *err)
 {
     const struct csv *csv = reader->csv;
 
@@ -213,7 +217,7 @@ static int read_columns(struct reader *reader, struct err *err)
 
 static int read_record(void *ctx, const struct csv *csv, struct err *err)
 {
-    struct reader *reader = ctx;
+    struct tables_csv_reader *reader = ctx;
 
     reader->csv = csv;
     if (csv->n_fields)
@@ -231,7 +235,7 @@ int tables_from_csv(struct table_list *list, const char *text, size_t len,
                     const char *source, const struct tables_options *options,
                     struct arena *arena, struct err *err)
 {
-    struct reader reader = {
+    struct tables_csv_reader reader = {
         .cells = {.options = options, .arena = arena, .unknown = json_object()},
         .lines = json_object()};
     int rc = read_asked(&reader, err) ||

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-struct reader {
+struct tables_json_reader {
     const char *source;
     struct table_cells cells; /* cells of the current table */
     const size_t *lines;      /* [n_tables] line of each table */
@@ -13,7 +13,7 @@ struct reader {
 };
 
 /* Stores a member, a text or a number, as a cell. */
-static int read_member(struct reader *reader, const char *key,
+static int read_member(struct tables_json_reader *reader, const char *key,
                        const json_t *value, struct err *err)
 {
     struct table_cells *cells = &reader->cells;
@@ -43,7 +43,7 @@ static int read_member(struct reader *reader, const char *key,
 }
 
 /* Reads a table that is given as "rows" or "[rows, dim]". */
-static int read_sizes(struct reader *reader, const json_t *sizes,
+static int read_sizes(struct tables_json_reader *reader, const json_t *sizes,
                       struct err *err)
 {
     static const char *const keys[] = {"num_embeddings", "embedding_dim"};
@@ -63,7 +63,7 @@ static int read_sizes(struct reader *reader, const json_t *sizes,
     return 0;
 }
 
-static int read_table(struct reader *reader, struct table *table,
+static int read_table(struct tables_json_reader *reader, struct table *table,
                       const char *name, json_t *object, struct err *err)
 {
     struct table_cells *cells = &reader->cells;
@@ -89,7 +89,7 @@ static int read_table(struct reader *reader, struct table *table,
 
 /* Returns the name of an element of a list: its member "name", else "t" with
  * its member "index" or its position. */
-static const char *element_name(const struct reader *reader,
+static const char *element_name(const struct tables_json_reader *reader,
                                 const json_t *object, size_t n)
 {
     const json_t *name = json_object_get(object, "name");
@@ -104,8 +104,9 @@ static const char *element_name(const struct reader *reader,
 }
 
 /* Makes the names that the options give to the tables of a list. */
-static int given_names(struct table_list *named, const struct reader *reader,
-                       size_t n_tables, struct err *err)
+static int given_names(struct table_list *named,
+                       const struct tables_json_reader *reader, size_t n_tables,
+                       struct err *err)
 {
     *named =
         (struct table_list){.n_tables = n_tables, .source = reader->source};
@@ -115,8 +116,8 @@ static int given_names(struct table_list *named, const struct reader *reader,
                : 0;
 }
 
-static int read_tables(struct reader *reader, struct table_list *list,
-                       json_t *root, struct err *err)
+static int read_tables(struct tables_json_reader *reader,
+                       struct table_list *list, json_t *root, struct err *err)
 {
     const char *const *pooling = &reader->cells.texts[COLUMN_POOLING];
     void *at = json_object_iter(root);
@@ -156,7 +157,8 @@ static int read_tables(struct reader *reader, struct table_list *list,
 
 /* Finds the value that holds the tables: an object, a list, or a list that is
  * the only member of an object. */
-static int find_tables(struct reader *reader, json_t **root, struct err *err)
+static int find_tables(struct tables_json_reader *reader, json_t **root,
+                       struct err *err)
 {
     json_t *tables =
         json_object_size(*root) == 1 ? json_object_get(*root, "tables") : NULL;
@@ -186,7 +188,7 @@ int tables_from_json(struct table_list *list, const char *text, size_t len,
                      const char *source, const struct tables_options *options,
                      struct arena *arena, struct err *err)
 {
-    struct reader reader = {
+    struct tables_json_reader reader = {
         .source = source,
         .cells = {.options = options, .arena = arena, .unknown = json_object()},
         .seen = json_object()};

@@ -23,7 +23,7 @@ static const struct {
     [POOLING] = {"pooling_params", "Ls", "L", 0, TABLES_MAX_FACTOR},
 };
 
-struct reader {
+struct tbe_reader {
     struct arena *arena;
     struct json_place root;
     uint64_t n_features;
@@ -48,7 +48,7 @@ static const struct place_field law_fields[] = {
     {"zipf_s", LAW(s), true, 0, TABLE_MAX_ZIPF, NULL},
 };
 
-static int read_values(struct reader *reader, int which, struct err *err)
+static int read_values(struct tbe_reader *reader, int which, struct err *err)
 {
     const char *object = values_of[which].object, *key = values_of[which].list;
     const double min = values_of[which].min;
@@ -80,7 +80,7 @@ static int read_values(struct reader *reader, int which, struct err *err)
 }
 
 /* Adds the lookups of a feature to its table. */
-static int add_feature(struct used *tables, const struct reader *reader,
+static int add_feature(struct used *tables, const struct tbe_reader *reader,
                        size_t feature, struct err *err)
 {
     double *const *values = reader->values;
@@ -152,7 +152,7 @@ static int read_skew(struct table *table, const struct used *used,
 }
 
 static int fill_table(struct table *table, const struct used *used,
-                      const struct reader *reader, struct err *err)
+                      const struct tbe_reader *reader, struct err *err)
 {
     static const char list_key[] = "indices_params_list";
     const bool has_list = place_has(&reader->root, list_key);
@@ -185,7 +185,7 @@ static int fill_table(struct table *table, const struct used *used,
 
 /* Checks that a report that lists widths also lists rows. Otherwise its E is
  * only the mean of the rows. */
-static int check_lists(const struct reader *reader, struct err *err)
+static int check_lists(const struct tbe_reader *reader, struct err *err)
 {
     return !place_has(&reader->root, "Ds") || place_has(&reader->root, "Es")
                ? 0
@@ -193,7 +193,8 @@ static int check_lists(const struct reader *reader, struct err *err)
 }
 
 /* Checks a list against its mean, which the report gives rounded up. */
-static int check_mean(const struct reader *reader, int which, struct err *err)
+static int check_mean(const struct tbe_reader *reader, int which,
+                      struct err *err)
 {
     const char *key = values_of[which].all;
     const json_t *said = json_object_get(reader->root.object, key);
@@ -213,7 +214,7 @@ static int check_mean(const struct reader *reader, int which, struct err *err)
 }
 
 /* Checks the member "mixed_dim", which is true if widths differ. */
-static int check_mixed(const struct reader *reader, struct err *err)
+static int check_mixed(const struct tbe_reader *reader, struct err *err)
 {
     const json_t *said = json_object_get(reader->root.object, "mixed_dim");
     bool is_mixed = false;
@@ -227,7 +228,7 @@ static int check_mixed(const struct reader *reader, struct err *err)
         is_mixed ? "false" : "true", is_mixed ? "several widths" : "one width");
 }
 
-static int read_tables(struct table_list *list, struct reader *reader,
+static int read_tables(struct table_list *list, struct tbe_reader *reader,
                        const struct tables_options *options, struct err *err)
 {
     struct used *used;
@@ -277,7 +278,7 @@ int tables_from_tbe(struct table_list *list, const char *text, size_t len,
                     const char *source, const struct tables_options *options,
                     struct arena *arena, struct err *err)
 {
-    struct reader reader = {.arena = arena};
+    struct tbe_reader reader = {.arena = arena};
     json_t *root = NULL;
     int rc = json_parse(&root, text, len, source, err) ||
              place_root(&reader.root, root, source, arena, err);

@@ -14,7 +14,7 @@ enum { COLUMN_STEP, COLUMN_RANK, COLUMN_PHASE, COLUMN_MS };
 #define N_COLUMNS 4
 static const char *const column_names[] = {"step", "rank", "phase", "ms", NULL};
 
-struct reader {
+struct times_reader {
     struct times *times;
     size_t line;
     int field_of[N_COLUMNS]; /* CSV field of each column */
@@ -35,7 +35,7 @@ static int wrong(unsigned column, const char *cell, const char *want,
 }
 
 /* Adds one time, given as the texts of its columns. */
-static int read_cells(const struct reader *reader,
+static int read_cells(const struct times_reader *reader,
                       const char *const cells[N_COLUMNS], struct err *err)
 {
     struct times *times = reader->times;
@@ -69,7 +69,7 @@ static int read_cells(const struct reader *reader,
 
 static int read_record(void *ctx, const struct csv *csv, struct err *err)
 {
-    struct reader *reader = ctx;
+    struct times_reader *reader = ctx;
     const char *cells[N_COLUMNS];
 
     reader->line = csv->record_line;
@@ -87,7 +87,7 @@ static int read_record(void *ctx, const struct csv *csv, struct err *err)
     return read_cells(reader, cells, err);
 }
 
-static int read_json(struct reader *reader, const char *text, size_t len,
+static int read_json(struct times_reader *reader, const char *text, size_t len,
                      const char *source, struct err *err)
 {
     json_t *root = NULL;
@@ -117,7 +117,7 @@ static int read_json(struct reader *reader, const char *text, size_t len,
 int times_add(struct times *times, const char *text, size_t len,
               const char *source, struct arena *arena, struct err *err)
 {
-    struct reader reader = {.times = times, .line = 1, .arena = arena};
+    struct times_reader reader = {.times = times, .line = 1, .arena = arena};
     const char *copy = arena_strndup(arena, text, len);
     const char first = copy[strspn(copy, " \t\r\n")];
     const size_t n = times->n;
